@@ -1,0 +1,48 @@
+# `make demo` and `make test` work from a fresh clone: Python 3.11+, make and a package index are all
+# they need. Everything is installed into .venv; nothing else on the machine is touched.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints/cpu.txt
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint bench clean
+
+help: ## what can be made
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-6s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.version_info < (3, 11) and sys.exit("Understudy needs Python 3.11 or newer, but $(PYTHON) is %d.%d: make PYTHON=python3.11" % sys.version_info[:2])'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.core: $(BIN)/python pyproject.toml
+	$(PIP) -e .
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.core constraints/cpu.txt
+	$(PIP) -e '.[dev]'
+	@touch $@
+
+$(VENV)/.everything: $(VENV)/.dev
+	$(PIP) -e '.[dev,torch,models,report,web,cluster]'
+	@touch $@
+
+setup: $(VENV)/.everything ## a .venv with every extra
+
+demo: $(VENV)/.core ## the tour: programs, their heads, exact arithmetic (light core only)
+	@$(BIN)/python examples/tour.py
+
+test: $(VENV)/.dev ## the tests
+	$(BIN)/python -m pytest -q -n auto
+
+lint: $(VENV)/.dev ## style and strict type checking
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(VENV)/.dev ## measurements, each a ratio to a peer in the same run
+	@set -e; for script in benchmarks/bench_*.py; do $(BIN)/python $$script; done
+
+clean: ## forget the environment and all caches
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -1,0 +1,71 @@
+"""``understudy``: finds the command, runs it, and turns errors into one line and an exit code.
+
+Exit codes: 0 done, 1 a claim did not hold, 2 bad input. Commands are imported only when they are
+called, so that ``understudy --help`` answers at once.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+import click
+
+from understudy.errors import UnderstudyError
+
+#: Command → what ``--help`` says of it; its code is in the module of the same name.
+COMMANDS = {
+    "analyse": "Layers and heads of the transformer that a program describes.",
+    "operations": "The closed table of operations: the whole language on one page.",
+    "run": "Run a program on an input.",
+}
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are modules of this package, imported on demand."""
+
+    def list_commands(self, context: click.Context) -> list[str]:
+        """The names, in order."""
+        return sorted(COMMANDS)
+
+    def get_command(self, context: click.Context, name: str) -> click.Command | None:
+        """The command of that name."""
+        if name not in COMMANDS:
+            return None
+        command = importlib.import_module(f"understudy.cli.{name}").command
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        """Names and one-line texts, without importing anything."""
+        with formatter.section("Commands"):
+            formatter.write_dl(sorted(COMMANDS.items()))
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="understudy", message="%(prog)s %(version)s")
+def cli() -> None:
+    """Understudy: a universal simulator of attention, and the RASP it is written in.
+
+    Every command takes --json and then prints one JSON object. Exit codes: 0 done, 1 a claim did
+    not hold, 2 bad input.
+    """
+
+
+def main() -> None:
+    """Run the command line and leave with its exit code."""
+    try:
+        code = cli.main(prog_name="understudy", standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        code = 2
+    except UnderstudyError as error:
+        click.echo(f"understudy: {error}", err=True)
+        code = 2
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("understudy: interrupted", err=True)
+        code = 130
+    except BrokenPipeError:  # the reader of our output has gone, as `| head` does
+        sys.stderr.close()
+        code = 0
+    sys.exit(code if isinstance(code, int) else 0)

@@ -1,0 +1,42 @@
+"""The one hierarchy of errors that Understudy raises on purpose.
+
+Every message is one paragraph: what was wrong, where, what was found, and what would be right.
+The command line prints the message and nothing else; anything that is *not* an
+:class:`UnderstudyError` is a bug of ours and keeps its traceback.
+
+>>> import understudy as us
+>>> try:
+...     us.select(us.tokens, us.tokens, "=<")
+... except us.UnderstudyError as error:
+...     print(error)
+select does not know the predicate '=<': it must be one of ==, !=, <, <=, >, >=
+"""
+
+from __future__ import annotations
+
+
+class UnderstudyError(ValueError):
+    """Anything a user can put right: the base of all the errors below."""
+
+
+class GraphError(UnderstudyError):
+    """A graph that the table of operations does not allow, or that cannot be read back."""
+
+
+class InputError(UnderstudyError):
+    """An input sequence that no program can run on: empty, ragged, or not made of atoms."""
+
+
+class ExecutionError(UnderstudyError):
+    """A program that has no value on this input, as RASP sees it.
+
+    ``where`` prints the s-op or selector concerned, ``position`` is the position in the input
+    (for a selector: the query), or None where the error concerns the whole sequence.
+    """
+
+    def __init__(self, problem: str, where: str, position: int | None = None) -> None:
+        self.problem = problem
+        self.where = where
+        self.position = position
+        place = "" if position is None else f" at position {position}"
+        super().__init__(f"{problem}{place}, in {where}")

@@ -1,0 +1,236 @@
+"""The meaning of a program, as literal as its definition.
+
+A selector is a boolean matrix [query, key]; ``aggregate`` is a mean over its rows; a family is
+expanded head by head. This is slow and plain on purpose: it is the specification that every other
+executor, every rewrite and every compiled network is tested against.
+
+It is strict as RASP is. Both branches of ``if_else`` are computed at every position, so a division
+by zero in the branch not taken is an error too; sequences that mix strings with numbers, means of
+strings, comparisons of a string with a number are errors. Each says which s-op, and where.
+
+Graphs may be deep, so nothing recurses: evaluating a node is a generator that *asks* for the
+values it needs (``yield node, heads``), and :func:`evaluate` sends them in.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Generator, Mapping, Sequence
+from functools import partial
+from typing import TypeAlias
+
+import numpy as np
+
+from understudy.errors import ExecutionError
+from understudy.execution.domains import Domain, PairError, Pattern, Value
+from understudy.graph import OPERATIONS, Atom, Node, abbreviate, members
+from understudy.graph.atoms import short
+from understudy.graph.printer import family_name
+from understudy.graph.traversal import depends_on, postorder
+from understudy.graph.wellformed import require_program
+
+#: The value of a node: one scalar per position, or a pattern [query, key].
+Result: TypeAlias = "list[Value] | Pattern"
+#: Which head of each family is being run.
+Heads: TypeAlias = Mapping[Node, int]
+#: A node being evaluated: asks for (node, heads), is sent its value, returns its own.
+Evaluation: TypeAlias = Generator[tuple[Node, Heads], Result, Result]
+
+#: The operations that ``_Run.apply`` handles itself; the elementwise ones are the domain's.
+STRUCTURAL = frozenset(row.name for row in OPERATIONS.values() if not row.elementwise)
+
+_WRONG = (ArithmeticError, TypeError, ValueError)
+
+
+def evaluate(
+    root: Node, tokens: Sequence[Value], domain: Domain, names: Mapping[Node, str] | None = None
+) -> Result:
+    """The value of ``root`` on one input: a list of scalars, or a pattern for a selector.
+
+    ``names`` are what errors call the nodes.
+    """
+    require_program(root)
+    run = _Run(root, tokens, domain, names or {})
+    evaluations: list[Evaluation] = [run.meaning(root, {})]
+    answer: Result | None = None
+    while evaluations:
+        try:
+            node, heads = evaluations[-1].send(answer)  # type: ignore[arg-type]  # None starts it
+        except StopIteration as done:
+            evaluations.pop()
+            answer = done.value
+        else:
+            answer = run.recall(node, heads)
+            if answer is None:
+                evaluations.append(run.meaning(node, heads))
+    assert answer is not None
+    return answer
+
+
+class _Run:
+    """One evaluation of a program on one input, and what it remembers meanwhile."""
+
+    def __init__(
+        self, root: Node, tokens: Sequence[Value], domain: Domain, names: Mapping[Node, str]
+    ) -> None:
+        self.tokens = tokens
+        self.domain = domain
+        self.names = names
+        #: Values by node and by the heads of its free families.
+        self.memory: dict[Node, dict[tuple[int, ...], Result]] = {}
+        self.uses_left = _uses_outside_families(root)
+
+    def recall(self, node: Node, heads: Heads) -> Result | None:
+        return self.memory.get(node, {}).get(_member(node, heads))
+
+    def meaning(self, node: Node, heads: Heads) -> Evaluation:
+        if node.op == "sum_over":
+            value: Result = yield from self.sum_over(node, heads)
+        else:
+            inputs = []
+            for i in node.inputs:
+                inputs.append((yield i, heads))
+            value = self.apply(node, inputs, heads)
+        self.memory.setdefault(node, {})[_member(node, heads)] = value
+        self.release_inputs(node)
+        return value
+
+    def sum_over(self, node: Node, heads: Heads) -> Evaluation:
+        """0 + body at the first heads + body at the second + …"""
+        body, *families = node.inputs
+        inside = list(postorder(body, into=depends_on(families)))
+        total: list[Value] = [self.domain.constant(0)] * len(self.tokens)
+        for member in members(families):
+            here = {**heads, **member}
+            value = yield body, here
+            assert isinstance(value, list)
+            total = self.each(node, self.domain.meanings["add"], [total, value], here)
+            for local in inside:
+                if local.free.issuperset(families):  # no other head will ask for it
+                    self.memory.get(local, {}).pop(_member(local, here), None)
+        for local in inside:
+            self.memory.pop(local, None)
+        return self.legal(node, total, heads)
+
+    def apply(self, node: Node, inputs: list[Result], heads: Heads) -> Result:
+        """One operation on the values of its inputs."""
+        domain, size = self.domain, len(self.tokens)
+        value: Result
+        match node.op, inputs:
+            case "tokens", []:
+                cast = partial(domain.token, cast=str(node.attributes["cast"]))
+                value = self.each(node, cast, [list(self.tokens)], heads)
+            case "indices", []:
+                value = [domain.constant(position) for position in range(size)]
+            case "length", []:
+                value = [domain.constant(size)] * size
+            case "constant", []:
+                value = [domain.constant(_atom(node, "value"))] * size
+            case "family", []:
+                value = [domain.constant(heads[node])] * size
+            case "selector_and", [np.ndarray() as a, np.ndarray() as b]:
+                return a & b
+            case "selector_or", [np.ndarray() as a, np.ndarray() as b]:
+                return a | b
+            case "selector_not", [np.ndarray() as a]:
+                return ~a
+            case "select", [list(keys), list(queries)]:
+                predicate = str(node.attributes["predicate"])
+                return self.whole(node, lambda: domain.select(keys, queries, predicate), heads)
+            case "best", [np.ndarray() as selected, list(scores)]:
+                return self.whole(node, lambda: domain.best(selected, scores), heads)
+            case "selector_width", [np.ndarray() as selected]:
+                value = [domain.constant(int(count)) for count in selected.sum(axis=1)]
+            case "aggregate", [np.ndarray() as selected, list(values)]:
+                default = domain.constant(_atom(node, "default"))
+                value = self.whole(node, lambda: domain.aggregate(selected, values, default), heads)
+            case op, _:
+                if op in domain.refusals:
+                    reason = domain.refusals[op]
+                    problem = f"{op} has no meaning in the {domain.name} domain: {reason}"
+                    raise ExecutionError(problem, self.place(node, heads))
+                function = partial(domain.meanings[op], **node.attributes)
+                value = self.each(node, function, inputs, heads)
+        return self.legal(node, value, heads)
+
+    def each(
+        self, node: Node, function: Callable[..., Value], inputs: Sequence[Result], heads: Heads
+    ) -> list[Value]:
+        """``function`` at every position; an error says at which it failed."""
+        try:
+            return list(map(function, *inputs))
+        except _WRONG:
+            pass
+        value = []
+        for position, scalars in enumerate(zip(*inputs, strict=True)):
+            try:
+                value.append(function(*scalars))
+            except _WRONG as error:
+                problem = _described(error, node.op, scalars)
+                raise ExecutionError(problem, self.place(node, heads), position) from None
+        return value
+
+    def whole(self, node: Node, compute: Callable[[], Result], heads: Heads) -> Result:
+        """An attention operation; an error in it concerns a query, or the whole sequence."""
+        try:
+            return compute()
+        except _WRONG as error:
+            position = error.query if isinstance(error, PairError) else None
+            problem = _described(error, node.op, ())
+            raise ExecutionError(problem, self.place(node, heads), position) from None
+
+    def legal(self, node: Node, value: Result, heads: Heads) -> Result:
+        """``value``, unless it mixes types that no sequence may mix."""
+        problem = self.domain.mixture(value) if isinstance(value, list) else None
+        if problem is None:
+            return value
+        raise ExecutionError(problem, self.place(node, heads))
+
+    def release_inputs(self, node: Node) -> None:
+        """Forget what nobody will ask for again: patterns are large."""
+        if node.free:
+            return
+        for i in node.inputs:
+            if not i.free:
+                self.uses_left[i] -= 1
+                if self.uses_left[i] == 0:
+                    self.memory.pop(i, None)
+
+    def place(self, node: Node, heads: Heads) -> str:
+        """The node in words, with the head it belongs to."""
+        families = sorted(node.free, key=lambda family: str(family.attributes["name"]))
+        which = ", ".join(f"{family_name(family)} = {heads[family]}" for family in families)
+        return abbreviate(node, self.names) + (f" (head {which})" if which else "")
+
+
+def _uses_outside_families(root: Node) -> Counter[Node]:
+    """How often each closed node is used. What a family uses is never released: heads ask again."""
+    uses: Counter[Node] = Counter([root])
+    for node in postorder(root):
+        uses.update(i for i in node.inputs if not i.free)
+    return uses
+
+
+def _member(node: Node, heads: Heads) -> tuple[int, ...]:
+    return tuple(heads[family] for family in node.free)
+
+
+def _atom(node: Node, name: str) -> Atom:
+    value = node.attributes[name]
+    assert not isinstance(value, tuple)
+    return value
+
+
+def _described(error: Exception, op: str, scalars: Sequence[Value]) -> str:
+    """Python's complaint as a sentence about the program."""
+    if isinstance(error, ZeroDivisionError):
+        return "division by zero"
+    if isinstance(error, OverflowError) and scalars:
+        return f"{op} of {_listed(scalars)} is too large: {error}"
+    if str(error) == "math domain error":
+        return f"{op} is not defined for {_listed(scalars)}"
+    return str(error)
+
+
+def _listed(scalars: Sequence[Value]) -> str:
+    return " and ".join(map(short, scalars))

@@ -1,0 +1,67 @@
+"""Atoms: the values that can stand at one position, and the attributes of a node.
+
+RASP has four types of atom, Python's ``bool``, ``int``, ``float`` and ``str``. Python thinks that
+``1 == 1.0 == True``; a program must not, since ``1/1`` prints ``1.0`` and ``True`` prints ``T``.
+:func:`identity` is the key under which atoms are told apart when nodes are interned.
+
+>>> identity(1) == identity(1.0), identity(True) == identity(1), identity(0.0) == identity(-0.0)
+(False, False, False)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from typing import TypeAlias, TypeGuard
+
+Atom: TypeAlias = bool | int | float | str
+#: What a node may carry beside its inputs: atoms, and tuples of them.
+Attribute: TypeAlias = "Atom | tuple[Attribute, ...]"
+
+_NAMES: dict[type, str] = {bool: "bool", int: "int", float: "float", str: "string"}
+
+
+def is_atom(value: object) -> TypeGuard[Atom]:
+    """Whether ``value`` is exactly one of the four atom types (no subclass, no NumPy scalar).
+
+    >>> is_atom(2.5), is_atom("a"), is_atom(None), is_atom([1])
+    (True, True, False, False)
+    """
+    return type(value) in _NAMES
+
+
+def identity(value: Attribute) -> Hashable:
+    """A key that keeps ``1``, ``1.0``, ``True`` apart, and ``0.0`` from ``-0.0``; nan equals nan."""
+    if isinstance(value, tuple):
+        return (tuple, tuple(identity(part) for part in value))
+    if type(value) is float:
+        return (float, repr(value))
+    return (type(value), value)
+
+
+def sequence_type(values: Iterable[object]) -> str | None:
+    """RASP's name for the type of a sequence, or None where it mixes strings with others.
+
+    >>> sequence_type([1, 2]), sequence_type([1, 2.5]), sequence_type([True, 5])
+    ('int', 'float', 'int')
+    >>> sequence_type([True, False]), sequence_type("ab"), sequence_type(["a", 1])
+    ('bool', 'string', None)
+    """
+    types = set(map(type, values))
+    if not types <= _NAMES.keys() or (str in types and len(types) > 1):
+        return None
+    for candidate in (str, float, int):
+        if candidate in types:
+            return _NAMES[candidate]
+    return "bool"
+
+
+def short(value: object, limit: int = 40) -> str:
+    """A value in a message: never long, however large it is.
+
+    >>> short(1.5), short("abc"), short(10**5000)
+    ('1.5', "'abc'", 'a whole number of 16610 bits')
+    """
+    if isinstance(value, int) and value.bit_length() > 10_000:  # Python refuses to print it
+        return f"a whole number of {value.bit_length()} bits"
+    text = repr(value)
+    return text if len(text) <= limit else text[: limit - 1] + "…"

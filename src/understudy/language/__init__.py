@@ -1,0 +1,1 @@
+"""Front ends: whatever a person writes becomes the one graph."""

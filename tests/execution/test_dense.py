@@ -1,0 +1,114 @@
+"""The dense executor: values or described errors, batches, deep graphs, bounded memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import understudy as us
+from tests.strategies import inputs, programs
+from understudy.execution import DOMAINS, EXECUTORS, run
+from understudy.graph import Node, Sort, sequence_type, sort_of
+
+
+@given(programs(), inputs, st.sampled_from(sorted(DOMAINS)))
+def test_a_value_or_a_described_error(program: Node, given: Any, domain: str) -> None:
+    try:
+        value = run(program, given, domain=domain)
+    except us.ExecutionError as error:
+        message = str(error)
+        assert error.where in message
+        assert "\n" not in message
+        assert len(message) < 600
+        assert error.position is None or 0 <= error.position < len(given)
+        return
+    if sort_of(program) is Sort.SELECTOR:
+        assert value.shape == (len(given), len(given))
+        assert value.dtype == np.bool_
+    else:
+        assert len(value) == len(given)
+        assert domain == "exact" or sequence_type(value) is not None
+
+
+@given(
+    programs(), st.lists(st.lists(st.integers(-3, 5), min_size=3, max_size=3), min_size=1, max_size=3)
+)
+def test_a_batch_is_its_sequences_one_by_one(program: Node, batch: list[list[int]]) -> None:
+    try:
+        together = run(program, batch)
+    except us.ExecutionError:
+        return
+    for found, sequence in zip(together, batch, strict=True):
+        alone = run(program, sequence)
+        assert repr(np.asarray(found).tolist()) == repr(np.asarray(alone).tolist())
+
+
+def test_arrays_come_back_as_arrays() -> None:
+    double = us.tokens * 2
+    assert double(np.array([1, 2])).tolist() == [2, 4]
+    assert double(np.array([[1.5, 2], [3, 4]])).tolist() == [[3.0, 4.0], [6.0, 8.0]]
+    assert us.select(us.tokens, us.tokens, "<")([[1, 2], [2, 1]]).shape == (2, 2, 2)
+    assert double([np.int64(3), np.float32(0.5)]) == [6, 1.0]
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ("", "the input is empty"),
+        ([], "the input is empty"),
+        ([[]], "the input is empty"),
+        ([[1, 2], [3]], r"the batch is ragged: its sequences have lengths 2, 1"),
+        ([1, [2]], "mixes tokens and sequences"),
+        ([1, None], "None at position 1"),
+        ([1 + 2j], "at position 0"),
+        ([[[1]]], "at position 0"),
+        (np.zeros((2, 2, 2)), r"shape \(2, 2, 2\)"),
+        (np.array(1.0), r"shape \(\)"),
+        (7, "must be a string, a list of tokens or a batch of lists, not 7"),
+        (None, "not None"),
+        ({"a": 1}, "must be a string"),
+        (b"ab", "must be a string"),
+    ],
+)
+def test_bad_inputs(given: Any, words: str, executor: str) -> None:
+    with pytest.raises(us.InputError, match=words):
+        us.tokens(given, executor=executor)
+
+
+def test_unknown_executor_and_domain() -> None:
+    with pytest.raises(us.UnderstudyError, match="no executor 'slow': choose one of dense"):
+        us.tokens("a", executor="slow")
+    with pytest.raises(us.UnderstudyError, match="no domain 'complex': choose one of float, exact"):
+        us.tokens("a", domain="complex")
+
+
+def test_a_shared_graph_is_evaluated_once() -> None:
+    """2^200 paths, 200 nodes."""
+    value = us.indices
+    for _ in range(200):
+        value = us.maximum(value, value)
+    assert value("abc") == [0, 1, 2]
+
+
+def test_deep_chains_of_attention_and_of_sums() -> None:
+    value, selector = us.indices, us.select(us.indices, us.indices, "==")
+    for _ in range(3_000):
+        value = us.aggregate(selector, value) + 1
+    assert value("ab") == [3_000, 3_001]
+    total, l = us.indices, us.family(2)
+    for _ in range(2_000):
+        total = us.sum_over(l, total * l)
+    assert total("ab") == [0, 1]
+
+
+def test_errors_name_the_head() -> None:
+    l, m = us.family(3), us.family(2)
+    with pytest.raises(us.ExecutionError, match=r"position 1, in 1 / .* \(head l = 1, m = 0\)"):
+        us.sum_over(l, m, 1 / (us.indices * 2 - l - m - 0.5 * (l == 0) + (l == 2) * 9 - (l == 1)))(
+            "abc"
+        )

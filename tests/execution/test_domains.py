@@ -1,0 +1,181 @@
+"""Domains: every operation has a meaning or a refusal; fast paths equal the literal definition."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import understudy as us
+from tests.cases import CASES, matmul
+from tests.strategies import inputs, programs
+from understudy.execution import DOMAINS, dense, run
+from understudy.execution.domains import Domain
+from understudy.execution.floats import FloatDomain
+from understudy.graph import OPERATIONS, PREDICATES, Node, Sort
+
+
+@pytest.mark.parametrize("name", DOMAINS)
+def test_every_operation_has_a_meaning_or_a_stated_refusal(name: str) -> None:
+    domain = DOMAINS[name]
+    meanings, refusals = set(domain.meanings), set(domain.refusals)
+    assert meanings.isdisjoint(refusals)
+    assert meanings | refusals == set(OPERATIONS) - dense.STRUCTURAL
+    assert all(reason for reason in domain.refusals.values())
+
+
+@pytest.mark.parametrize("op", sorted(DOMAINS["exact"].refusals))
+def test_refusals_are_said(op: str) -> None:
+    program = getattr(us, op)(us.tokens)
+    with pytest.raises(us.ExecutionError, match=rf"{op} has no meaning in the exact domain: it leaves"):
+        program([1, 2], domain="exact")
+
+
+class LiteralFloats(FloatDomain):
+    """Floats with attention by definition, not by NumPy."""
+
+    select = Domain.select
+    best = Domain.best
+    aggregate = Domain.aggregate
+
+
+scalars = st.one_of(
+    st.integers(-3, 3),
+    st.integers(2**53 - 2, 2**53 + 2),
+    st.integers(-(2**64), 2**64),
+    st.floats(allow_nan=True),
+    st.sampled_from([0.0, -0.0, 0.1, 0.2, 0.3, 1e16, math.inf, -math.inf, math.nan]),
+    st.booleans(),
+)
+sequences = st.one_of(
+    st.lists(scalars, min_size=1, max_size=6),
+    st.lists(st.text("ab\0", max_size=2), min_size=1, max_size=6),
+)
+
+
+@given(sequences, sequences, st.sampled_from(PREDICATES))
+def test_fast_select_is_the_literal_one(keys: list[Any], queries: list[Any], predicate: str) -> None:
+    def outcome(domain: Domain) -> object:
+        try:
+            return domain.select(keys, queries, predicate).tolist()
+        except TypeError:
+            return "error"
+
+    assert outcome(FloatDomain()) == outcome(LiteralFloats())
+
+
+@given(sequences, st.data())
+def test_fast_aggregate_and_best_are_the_literal_ones(values: list[Any], data: st.DataObject) -> None:
+    size = len(values)
+    cells = data.draw(st.lists(st.booleans(), min_size=size * size, max_size=size * size))
+    pattern = np.array(cells, dtype=np.bool_).reshape(size, size)
+
+    def outcome(domain: Domain) -> tuple[str, str]:
+        try:
+            mean = repr(domain.aggregate(pattern, values, "none"))
+        except (TypeError, ArithmeticError) as error:
+            mean = type(error).__name__
+        return mean, repr(domain.best(pattern, values).tolist())
+
+    assert outcome(FloatDomain()) == outcome(LiteralFloats())
+
+
+def rational(value: Any) -> Any:
+    return Fraction(value) if isinstance(value, float) else value
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_exact_agrees_on_the_cases(case: Any) -> None:
+    """Where exact arithmetic has a value at all, it is the float one without the rounding."""
+    try:
+        value = case.program(case.given, domain="exact")
+    except us.ExecutionError as error:
+        reason = str(error)
+        assert "exact domain" in reason or "not rational" in reason or "rational number" in reason
+        return
+    if isinstance(case.program, us.Selector):
+        assert value.tolist() == case.expected
+        return
+    for found, wanted in zip(value, case.expected, strict=True):
+        if isinstance(wanted, float):
+            assert math.isclose(float(found), wanted, rel_tol=1e-12)
+        elif case.name != "tokens_str":  # 2.5 is 5/2 there
+            assert found == wanted
+            assert type(found) is type(wanted)
+
+
+@given(programs(sorts=(Sort.SOP,)), inputs)
+def test_random_programs_agree_on_the_integers(program: Node, given: Any) -> None:
+    """Programs that stay in the integers give the same in both domains."""
+    try:
+        exact, float_ = run(program, given, domain="exact"), run(program, given)
+    except us.ExecutionError:
+        return
+    if all(isinstance(value, int) for value in float_ + exact) and "round" not in us.dumps(
+        us.SOp(program)
+    ):
+        kinds = (float, "divide", "sqrt", "power", "aggregate", "floor", "constant", "lookup", "float")
+        if not any(str(kind) in us.dumps(us.SOp(program)) for kind in kinds[1:]):
+            assert exact == float_
+
+
+@given(st.lists(st.fractions(-5, 5), min_size=32, max_size=32))
+def test_matmul_is_exact_on_rationals(entries: list[Fraction]) -> None:
+    found = matmul(4, 4, 4)(entries, domain="exact")
+    a = [entries[4 * i : 4 * i + 4] for i in range(4)]
+    b = [entries[16 + 4 * i : 20 + 4 * i] for i in range(4)]
+    product = [
+        sum((a[i][t] * b[t][j] for t in range(4)), Fraction(0)) for i in range(4) for j in range(4)
+    ]
+    assert found == product + [0] * 16
+
+
+def test_matmul_equals_numpy() -> None:
+    random = np.random.default_rng(2026)
+    for _ in range(20):
+        a, b = random.normal(size=(2, 4, 4))
+        found = matmul(4, 4, 4)(np.concatenate([a.ravel(), b.ravel()]))
+        np.testing.assert_allclose(found[:16].reshape(4, 4), a @ b, rtol=0, atol=1e-13)
+
+
+def test_roots_and_powers_stay_rational_or_say_so() -> None:
+    exact = {"domain": "exact"}
+    assert us.sqrt(us.tokens)([9, Fraction(1, 4)], **exact) == [3, Fraction(1, 2)]
+    assert (us.length**0.5)("abcd", **exact) == [2, 2, 2, 2]
+    assert (us.tokens**-2)([Fraction(2, 3)], **exact) == [Fraction(9, 4)]
+    assert (us.tokens ** (1 / 2))([Fraction(4, 9)], **exact) == [Fraction(2, 3)]
+    for program, given, words in [
+        (us.sqrt(us.tokens), [2], "not rational"),
+        (us.sqrt(us.tokens), [-4], "no real root"),
+        (us.tokens**0.5, [2], "not rational"),
+        (0**us.tokens, [-1], "division by zero"),
+        (us.tokens ** (10**9), [3], "more than 1000000 bits"),
+        (us.tokens + 1, [math.inf], "not a rational number"),
+    ]:
+        with pytest.raises(us.ExecutionError, match=words):
+            program(given, **exact)
+
+
+def test_exact_arithmetic_follows_python() -> None:
+    random = np.random.default_rng(7)
+    for _ in range(200):
+        a = Fraction(int(random.integers(-20, 20)), int(random.integers(1, 9)))
+        b = Fraction(int(random.integers(1, 20)), int(random.integers(1, 9))) * int(
+            random.choice([-1, 1])
+        )
+        x, y = us.tokens, us.aggregate(us.select(us.indices, 1, "=="), us.tokens)
+        for program, wanted in [
+            (x % y, a % b),
+            (x // y, a // b),
+            (x / y, a / b),
+            (round(x), round(a)),
+            (us.floor(x), math.floor(a)),
+            (abs(x), abs(a)),
+            (us.maximum(x, y), max(a, b)),
+        ]:
+            assert program([a, b], domain="exact")[0] == wanted

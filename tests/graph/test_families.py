@@ -1,0 +1,97 @@
+"""Families: bound indices have no names, sums do not capture, bad sizes are refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import understudy as us
+from tests.cases import matmul
+from tests.strategies import inputs, programs
+from understudy.execution import run
+from understudy.graph import Node, Sort, build, problems, substitute
+from understudy.graph.families import closed, opened
+
+
+def test_names_of_bound_families_do_not_matter() -> None:
+    def program(first: str | None, second: str | None) -> us.SOp:
+        l, m = us.family(3, first), us.family(4, second)
+        return us.sum_over(l, us.sum_over(m, l * us.indices + m))
+
+    assert program("l", "m") is program("m", "l") is program(None, None) is program("x", None)
+
+
+def test_order_of_nesting_matters() -> None:
+    l, m = us.family(3, "l"), us.family(3, "m")
+    assert us.sum_over(l, us.sum_over(m, l - m)) is not us.sum_over(m, us.sum_over(l, l - m))
+    assert us.sum_over(l, us.sum_over(m, l - m)) is us.sum_over(m, us.sum_over(l, m - l))
+
+
+def test_swapping_names_inside_one_sum() -> None:
+    l, m = us.family(2, "l"), us.family(3, "m")
+    assert us.sum_over(l, m, 10 * l + m)("a") == [36]
+    assert us.sum_over(m, l, 10 * l + m)("a") == [36]
+
+
+def test_the_same_family_in_two_sums() -> None:
+    l = us.family(3, "l")
+    inner = us.sum_over(l, l + us.indices)
+    assert us.sum_over(l, l * inner)("ab") == [9, 18]
+
+
+def test_a_sum_of_sums_built_twice_is_one_object() -> None:
+    assert matmul(4, 4, 4) is matmul(4, 4, 4)
+
+
+@given(programs())
+def test_opening_and_closing_gives_the_same_object(program: Node) -> None:
+    assert closed(opened(program)) is program
+
+
+@given(programs(sorts=(Sort.SOP,)), programs(sorts=(Sort.SOP,), size=5), inputs)
+def test_substitution_is_composition(outer: Node, inner: Node, given: Any) -> None:
+    """Replacing ``tokens`` by a program is running on that program's output."""
+    tokens = build("tokens", cast="asis")
+    composed = substitute(outer, {tokens: inner})
+    assert problems(composed) == []
+    try:
+        middle = run(inner, given)
+        if not any(n.op == "tokens" and n.attributes["cast"] != "asis" for n in _below(outer)):
+            assert repr(run(composed, given)) == repr(run(outer, middle))
+    except us.UnderstudyError:
+        pass
+
+
+def _below(root: Node) -> list[Node]:
+    from understudy.graph import postorder
+
+    return list(postorder(root))
+
+
+@given(st.one_of(st.floats(), st.integers(max_value=0), st.booleans(), st.none(), st.text(max_size=3)))
+def test_sizes_that_are_no_whole_number_of_heads(size: Any) -> None:
+    with pytest.raises(us.GraphError, match="finite, positive whole number"):
+        us.family(size)
+
+
+def test_unbound_families_are_named_in_the_error() -> None:
+    l = us.family(4, "row")
+    with pytest.raises(us.GraphError, match=r"row \(size 4\) is bound by no sum"):
+        (l + 1)("abc")
+
+
+def test_sum_over_needs_families_and_a_body() -> None:
+    l = us.family(2)
+    for arguments, words in [
+        ((l,), "a family and a body"),
+        ((us.indices, us.tokens), "sums over families"),
+        ((l, l, us.tokens), "the same family twice"),
+        ((l, us.full), "needs an s-op, but got the selector"),
+    ]:
+        with pytest.raises(us.GraphError, match=words):
+            us.sum_over(*arguments)  # type: ignore[arg-type]
+    with pytest.raises(us.GraphError, match="identifier"):
+        us.family(2, "two words")

@@ -1,0 +1,103 @@
+"""Interning: the same program is the same object, and nothing else is."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import pickle
+import threading
+
+import pytest
+from hypothesis import given
+
+import understudy as us
+from tests.strategies import programs
+from understudy.graph import Node, build
+from understudy.graph.node import pool_size
+
+
+def test_the_same_program_is_the_same_object() -> None:
+    def make() -> us.SOp:
+        return us.aggregate(us.select(us.indices, us.tokens, "<"), us.exp(us.indices) + 1, 2)
+
+    assert make() is make()
+    assert make().node is make().node
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [(1, 1.0), (1, True), (0, False), (0.0, -0.0), (1.0, True), (1, "1")]
+)
+def test_atoms_that_python_confuses_stay_apart(one: object, other: object) -> None:
+    assert us.constant(one) is not us.constant(other)  # type: ignore[arg-type]
+    assert us.member(us.tokens, [one]) is not us.member(us.tokens, [other])  # type: ignore[list-item]
+    assert us.aggregate(us.full, 1, one) is not us.aggregate(us.full, 1, other)  # type: ignore[arg-type]
+
+
+def test_not_a_number_is_itself() -> None:
+    assert us.constant(float("nan")) is us.constant(float("inf") - float("inf"))
+
+
+def test_nodes_and_handles_are_immutable() -> None:
+    with pytest.raises(AttributeError, match="immutable"):
+        us.indices.node.op = "tokens"
+    with pytest.raises(AttributeError, match="immutable"):
+        del us.indices.node.op
+    with pytest.raises(AttributeError, match="immutable"):
+        us.indices.node = us.tokens.node
+    with pytest.raises(TypeError):
+        us.constant(1).node.attributes["value"] = 2  # type: ignore[index]
+
+
+def test_the_pool_forgets_what_nobody_holds() -> None:
+    gc.collect()
+    before = pool_size()
+    chain = us.indices
+    for step in range(1000):
+        chain = chain + f"only here {step}"
+    assert pool_size() > before + 1000
+    del chain
+    gc.collect()
+    assert pool_size() <= before + 1
+
+
+@given(programs())
+def test_copies_and_pickles_are_the_same_object(program: Node) -> None:
+    assert copy.copy(program) is program
+    assert copy.deepcopy(program) is program
+    assert pickle.loads(pickle.dumps(program)) is program
+
+
+def test_handles_pickle_to_themselves() -> None:
+    program = us.tokens + 1
+    assert pickle.loads(pickle.dumps(program)) is program
+
+
+def test_threads_agree_on_one_object() -> None:
+    found: list[Node] = []
+    start = threading.Barrier(8)
+
+    def make() -> None:
+        start.wait()
+        node = build("indices")
+        for step in range(500):
+            node = build("add", node, build("constant", value=f"thread {step}"))
+        found.append(node)
+
+    threads = [threading.Thread(target=make) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(set(found)) == 1
+
+
+def test_a_chain_of_100_000_nodes() -> None:
+    chain = us.indices
+    for _ in range(100_000):
+        chain = chain + 1
+    assert chain.depth == 100_000
+    assert chain("abc") == [100_000, 100_001, 100_002]
+    assert us.architecture(chain).layers == 0
+    assert us.loads(us.dumps(chain)) is chain
+    assert "depth 100000" in repr(chain)
+    assert us.to_rasp(chain).count("+ 1") == 100_000

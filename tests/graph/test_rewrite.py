@@ -1,0 +1,68 @@
+"""Rewriting keeps the meaning, logs every step and comes to an end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+import understudy as us
+from tests.strategies import inputs, programs
+from understudy.execution import run
+from understudy.graph import Node, build, problems
+from understudy.graph.definitions import DEFINITIONS
+from understudy.graph.rewrite import SELECTOR_ALGEBRA, Rule, rewrite
+
+
+def outcome(program: Node, given: Any) -> tuple[bool, str]:
+    """The value, or that there is none (which position fails first may differ between forms)."""
+    try:
+        return True, repr(run(program, given))
+    except us.UnderstudyError:
+        return False, ""
+
+
+@given(programs(), inputs)
+def test_rules_keep_the_meaning(program: Node, given: Any) -> None:
+    for rules in (SELECTOR_ALGEBRA, DEFINITIONS):
+        result = rewrite(program, rules)
+        assert problems(result.root) == []
+        assert outcome(result.root, given) == outcome(program, given)
+        assert rewrite(result.root, rules).log == ()
+
+
+@given(programs())
+def test_definitions_leave_only_attention_and_feed_forward(program: Node) -> None:
+    from understudy.graph import postorder
+
+    left = {node.op for node in postorder(rewrite(program, DEFINITIONS).root)}
+    assert left.isdisjoint({"length", "selector_width"})
+
+
+def test_the_log_says_what_was_done() -> None:
+    before = us.select(us.indices, us.tokens, "==")
+    result = rewrite((~~(before & before)).node, SELECTOR_ALGEBRA)
+    assert result.root is before.node
+    assert [step.rule for step in result.log] == [
+        "s and s = s, s or s = s",
+        "not == is !=",
+        "not == is !=",
+    ]
+    assert str(result.log[0]).startswith("s and s = s, s or s = s: <selector_and: select(")
+
+
+def test_rewriting_under_a_sum_renames_what_is_bound() -> None:
+    """A rule that puts a sum inside another must not capture the outer family."""
+    l, m = us.family(2, "l"), us.family(3, "m")
+    deeper = us.sum_over(m, m * us.indices).node
+    rule = Rule("indices become a sum", lambda n: deeper if n.op == "length" else None)
+    result = rewrite(us.sum_over(l, l + us.length).node, [rule])
+    assert problems(result.root) == []
+    assert result.root is us.sum_over(l, l + us.sum_over(m, m * us.indices)).node
+
+
+def test_rules_that_undo_each_other_are_stopped() -> None:
+    swap = Rule("swap", lambda n: build("add", *reversed(n.inputs)) if n.op == "add" else None)
+    with pytest.raises(us.GraphError, match=r"did not come to an end in 7 passes.*'swap'"):
+        rewrite((us.indices + 1).node, [swap], passes=7)

@@ -1,0 +1,60 @@
+"""The specification accepts what front ends build and rejects what the table does not allow."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+
+import understudy as us
+from tests.cases import CASES
+from tests.strategies import programs
+from understudy.graph import Node, build, family, problems
+
+INDICES = build("indices")
+FULL = us.full.node
+
+
+@given(programs())
+def test_random_programs_are_legal(program: Node) -> None:
+    assert problems(program) == []
+
+
+def test_all_cases_are_legal() -> None:
+    for case in CASES:
+        assert problems(case.program.node) == [], case.name
+
+
+@pytest.mark.parametrize(
+    ("op", "inputs", "attributes", "words"),
+    [
+        ("sinh", (INDICES,), {}, "there is no operation 'sinh'"),
+        ("add", (INDICES,), {}, "add takes 2 input(s), not 1"),
+        ("add", (INDICES, FULL), {}, "add needs an s-op as input 2, but got a selector"),
+        ("aggregate", (INDICES, INDICES), {"default": 0}, "needs a selector as input 1"),
+        ("select", (INDICES, INDICES), {}, "carries the attributes ['predicate'], not []"),
+        ("select", (INDICES, INDICES), {"predicate": "=<"}, "one of ==, !=, <, <=, >, >="),
+        ("tokens", (), {"cast": "complex"}, "one of asis, str, int, float, bool"),
+        ("constant", (), {"value": (1, 2)}, "must be a bool, an int, a float or a string"),
+        ("member", (INDICES,), {"values": 3}, "a tuple of atoms"),
+        ("lookup", (INDICES,), {"table": ()}, "one or more (atom, atom) pairs"),
+        ("family", (), {"name": "l", "size": 0}, "a whole number of heads, one or more"),
+        ("family", (), {"name": "", "size": 2}, "a non-empty string"),
+        ("sum_over", (INDICES, INDICES), {}, "needs a family parameter as input 2"),
+    ],
+)
+def test_illegal_nodes(
+    op: str, inputs: tuple[Node, ...], attributes: dict[str, object], words: str
+) -> None:
+    with pytest.raises(us.GraphError) as caught:
+        build(op, *inputs, **attributes)  # type: ignore[arg-type]
+    assert words in str(caught.value)
+    # The same rule finds it in a graph that was put together behind the table's back.
+    if op != "sinh":
+        raw = Node(op, inputs, attributes)  # type: ignore[arg-type]
+        assert any(words in problem for problem in problems(raw))
+
+
+def test_sums_that_were_bound_by_hand() -> None:
+    l = family(2, "l")
+    assert any("height" in problem for problem in problems(Node("sum_over", (INDICES, l))))
+    assert any("twice" in problem for problem in problems(Node("sum_over", (l, l, l))))

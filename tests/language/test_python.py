@@ -1,0 +1,125 @@
+"""The Python front end: operators, the two spellings of select, calls, reprs, mistakes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import understudy as us
+from understudy import indices, tokens
+
+
+def test_the_first_lines_of_the_readme() -> None:
+    histogram = us.selector_width(us.select(us.tokens, us.tokens, "=="))
+    assert histogram("hello") == [1, 1, 2, 2, 1]
+    assert us.architecture(histogram).layers == 1
+
+
+@pytest.mark.parametrize("predicate", ["==", "!=", "<", "<=", ">", ">="])
+def test_the_two_spellings_of_select(predicate: str) -> None:
+    key, query = us.key(tokens), us.query(indices)
+    spelled = {
+        "==": key == query,
+        "!=": key != query,
+        "<": key < query,
+        "<=": key <= query,
+        ">": key > query,
+        ">=": key >= query,
+    }
+    assert spelled[predicate] is us.select(tokens, indices, predicate)
+
+
+def test_reflected_operators() -> None:
+    x = tokens
+    for found, wanted in [
+        (7 + x, 9),
+        (7 - x, 5),
+        (7 * x, 14),
+        (7 / x, 3.5),
+        (7 % x, 1),
+        (7 // x, 3),
+        (7**x, 49),
+        (True & x, True),
+        (False | x, True),
+        (7 > x, True),
+        (2 == x, True),
+    ]:
+        assert found([2]) == [wanted]
+
+
+def test_numpy_scalars_are_atoms() -> None:
+    program = np.float64(2.0) * tokens + np.int64(1)
+    assert program is 2.0 * tokens + 1
+    assert us.constant(np.bool_(True)) is us.constant(True)  # type: ignore[arg-type]
+
+
+def test_member_and_lookup_do_not_depend_on_order() -> None:
+    assert us.member(tokens, "ab") is us.member(tokens, "bab")
+    assert us.lookup(tokens, {"a": 1, "b": 2}) is us.lookup(tokens, {"b": 2, "a": 1})
+
+
+def test_repr_shows_an_example() -> None:
+    assert repr(tokens) == 's-op tokens\n  on "hello": [h, e, l, l, o] (strings)'
+    assert repr(us.tokens_int) == "s-op tokens_int\n  on [3, 1, 4, 1, 5]: [3, 1, 4, 1, 5] (ints)"
+    assert repr(indices * 0 + 1.0).endswith("[1.0]*5 (floats)")
+    assert "no value on" in repr(1 / indices)
+    assert repr(us.select(indices, 1, "==")).splitlines()[:3] == [
+        "selector select(indices, 1, ==)",
+        "     h e l l o",
+        " h |   1      ",
+    ]
+    assert "close it with sum_over" in repr(us.family(3, "l") + 1)
+
+
+def test_notebooks_get_self_contained_html() -> None:
+    html = us.select(tokens, tokens, "==")._repr_html_()
+    assert html.count("<tr>") == 6
+    assert html.count(">1</td>") == 7
+    assert "<script" not in html
+    assert "http" not in html
+    sop = (tokens + "<b>")._repr_html_()
+    assert "h&lt;b&gt;" in sop
+    assert "<b>" not in sop
+    assert "no value on" in (1 / indices)._repr_html_()
+    assert "close it" in us.select(us.family(2, "l"), indices, "==")._repr_html_()
+
+
+MISTAKES: list[tuple[Any, str]] = [
+    (lambda: us.select(tokens, tokens, "=<"), "does not know the predicate '=<': it must be one of"),
+    (lambda: us.select(tokens, tokens, 3), 'needs its predicate as a string, such as "=="'),  # type: ignore[arg-type]
+    (lambda: us.select(us.full, tokens, "=="), "select needs an s-op, but got the selector"),  # type: ignore[arg-type]
+    (lambda: us.full + 1, "unsupported operand"),  # type: ignore[operator]
+    (lambda: tokens + us.full, "add needs an s-op, but got the selector select"),  # type: ignore[operator]
+    (lambda: us.aggregate(tokens, tokens), "aggregate needs a selector, such as select"),  # type: ignore[arg-type]
+    (lambda: us.full & tokens, "selector_and needs a selector"),  # type: ignore[operator]
+    (lambda: us.selector_width(3), "needs a selector, such as select(keys, queries"),  # type: ignore[arg-type]
+    (lambda: tokens + None, "add needs an s-op or an atom"),  # type: ignore[operator]
+    (lambda: tokens + [1], "but got [1]"),  # type: ignore[operator]
+    (lambda: us.constant([1]), "constant needs an s-op or an atom"),  # type: ignore[arg-type]
+    (lambda: us.aggregate(us.full, tokens, None), "the default of aggregate needs"),  # type: ignore[arg-type]
+    (lambda: bool(tokens == 1), "has no truth value of its own"),
+    (lambda: 0 < indices < 3, "two comparisons instead of a < b < c"),
+    (lambda: tokens and indices, "use & | ~ instead of and or not"),
+    (lambda: us.key(tokens) == 3, "a key is compared with a query"),
+    (lambda: us.query(tokens) == us.key(tokens), "write the key first"),
+    (lambda: us.family(float("inf")), "a finite, positive whole number of heads, but its size is inf"),  # type: ignore[arg-type]
+    (lambda: us.SOp(us.full.node), "is no s-op"),
+    (lambda: us.lookup(tokens, {}), "one or more"),
+]
+
+
+@pytest.mark.parametrize(
+    ("mistake", "words"), MISTAKES, ids=lambda value: value if isinstance(value, str) else ""
+)
+def test_mistakes_are_named(mistake: Any, words: str) -> None:
+    with pytest.raises((us.GraphError, TypeError)) as caught:
+        mistake()
+    assert words in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_s_ops_are_not_iterable() -> None:
+    with pytest.raises(TypeError):
+        iter(tokens)  # type: ignore[call-overload]

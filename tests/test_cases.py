@@ -1,0 +1,47 @@
+"""Every executor on every case of the table."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from tests.cases import CASES, FAILURES, Case, Failure
+from understudy import ExecutionError, Selector
+from understudy.execution import EXECUTORS
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_case(case: Case, executor: str) -> None:
+    value = case.program(case.given, executor=executor)
+    if isinstance(case.program, Selector):
+        assert value.tolist() == case.expected
+        return
+    assert [type(v) for v in value] == [type(v) for v in case.expected]
+    for found, wanted in zip(value, case.expected, strict=True):
+        if isinstance(wanted, float):
+            assert math.isclose(found, wanted, rel_tol=1e-12, abs_tol=1e-15)
+        else:
+            assert found == wanted
+
+
+@pytest.mark.parametrize("executor", EXECUTORS)
+@pytest.mark.parametrize("failure", FAILURES, ids=lambda failure: failure.name)
+def test_failure(failure: Failure, executor: str) -> None:
+    with pytest.raises(ExecutionError) as caught:
+        failure.program(failure.given, executor=executor)
+    for words in failure.words:
+        assert words in str(caught.value)
+
+
+def test_the_table_covers_every_operation() -> None:
+    from understudy.graph import OPERATIONS, postorder
+
+    used = {node.op for case in CASES for node in postorder(case.program.node)}
+    assert used == set(OPERATIONS)
+
+
+def test_names_are_unique() -> None:
+    names = [case.name for case in CASES] + [failure.name for failure in FAILURES]
+    assert len(names) == len(set(names))
