@@ -323,7 +323,7 @@ FAILURES = [
         "strings below numbers",
         select(tokens, indices, "<"),
         "ab",
-        ("'<' not supported", "query 0", "select(tokens, indices, <)"),
+        ("'<' not supported", "(key 0) at position 0", "select(tokens, indices, <)"),
     ),
     Failure("int of a letter", tokens_int, "1h", ("invalid literal", "position 1", "tokens_int")),
     Failure("complex power", tokens**0.5, [4, -4], ("not a real number", "position 1")),

@@ -28,15 +28,6 @@ floats = st.sampled_from([0.0, -0.0, 0.5, -1.5, 2.0, 1e300, float("inf"), 0.1])
 strings = st.sampled_from(["", "a", "b", "ab", "1", "-2.5", "é"])
 atoms: st.SearchStrategy[Atom] = st.one_of(small_ints, small_ints, floats, st.booleans(), strings)
 
-ATTRIBUTES: dict[str, st.SearchStrategy[Any]] = {
-    "cast": st.sampled_from(CASTS),
-    "value": atoms,
-    "default": atoms,
-    "predicate": st.sampled_from(PREDICATES),
-    "values": st.lists(atoms, max_size=3).map(tuple),
-    "table": st.lists(st.tuples(atoms, atoms), min_size=1, max_size=3).map(tuple),
-}
-
 inputs: st.SearchStrategy[Any] = st.one_of(
     st.text("abc12", min_size=1, max_size=5),
     st.lists(small_ints, min_size=1, max_size=5),
@@ -45,24 +36,32 @@ inputs: st.SearchStrategy[Any] = st.one_of(
     st.lists(st.integers(-(2**70), 2**70), min_size=1, max_size=3),
 )
 
-_LEAVES = [name for name, row in OPERATIONS.items() if row.group == "leaf"]
-_OTHERS = [name for name, row in OPERATIONS.items() if row.group not in ("leaf", "family")]
+_OTHERS = tuple(name for name, row in OPERATIONS.items() if row.group not in ("leaf", "family"))
 
 
 @st.composite
 def programs(
-    draw: st.DrawFn, size: int = 12, sorts: tuple[Sort, ...] = (Sort.SOP, Sort.SELECTOR)
+    draw: st.DrawFn,
+    size: int = 12,
+    sorts: tuple[Sort, ...] = (Sort.SOP, Sort.SELECTOR),
+    ops: tuple[str, ...] = _OTHERS,
+    atoms: st.SearchStrategy[Atom] = atoms,
+    casts: tuple[str, ...] = CASTS,
 ) -> Node:
     """A well-formed program: an s-op or a selector with no family left free."""
-    nodes = [build(op, **_attributes(draw, op)) for op in _LEAVES]
-    nodes.append(build("select", nodes[1], nodes[1], predicate=draw(ATTRIBUTES["predicate"])))
+
+    def make(op: str, *inputs: Node) -> Node:
+        drawn = {name: draw(_attribute(name, atoms, casts)) for name in OPERATIONS[op].attributes}
+        return build(op, *inputs, **drawn)
+
+    nodes = [make("constant"), build("indices"), build("length"), make("tokens")]
+    nodes.append(make("select", nodes[1], nodes[1]))
     if draw(st.booleans()):
         nodes.extend(family(draw(st.integers(1, 3)), name) for name in ("l", "m"))
     for _ in range(draw(st.integers(1, size))):
-        op = draw(st.sampled_from(_OTHERS))
-        takes = OPERATIONS[op].takes
-        chosen = [draw(st.sampled_from(_of_sort(nodes, sort))) for sort in takes]
-        nodes.append(build(op, *chosen, **_attributes(draw, op)))
+        op = draw(st.sampled_from(ops))
+        chosen = [draw(st.sampled_from(_of_sort(nodes, sort))) for sort in OPERATIONS[op].takes]
+        nodes.append(make(op, *chosen))
         if nodes[-1].free and sort_of(nodes[-1]) is Sort.SOP and draw(st.integers(0, 3)) == 0:
             nodes.append(sum_over([draw(st.sampled_from(_by_name(nodes[-1])))], nodes[-1]))
     last = next(node for node in reversed(nodes) if sort_of(node) in sorts)
@@ -80,5 +79,14 @@ def _of_sort(nodes: list[Node], sort: Sort) -> list[Node]:
     return [node for node in nodes if sort_of(node) in allowed]
 
 
-def _attributes(draw: st.DrawFn, op: str) -> dict[str, Any]:
-    return {name: draw(ATTRIBUTES[name]) for name in OPERATIONS[op].attributes}
+def _attribute(
+    name: str, atoms: st.SearchStrategy[Atom], casts: tuple[str, ...]
+) -> st.SearchStrategy[Any]:
+    return {
+        "cast": st.sampled_from(casts),
+        "value": atoms,
+        "default": atoms,
+        "predicate": st.sampled_from(PREDICATES),
+        "values": st.lists(atoms, max_size=3).map(tuple),
+        "table": st.lists(st.tuples(atoms, atoms), min_size=1, max_size=3).map(tuple),
+    }[name]

@@ -107,7 +107,7 @@ class _Run:
             total = self.each(node, self.domain.meanings["add"], [total, value], here)
             for local in inside:
                 if local.free.issuperset(families):  # no other head will ask for it
-                    self.memory.get(local, {}).pop(_member(local, here), None)
+                    self.memory.pop(local, None)
         for local in inside:
             self.memory.pop(local, None)
         return self.legal(node, total, heads)
@@ -125,7 +125,8 @@ class _Run:
             case "length", []:
                 value = [domain.constant(size)] * size
             case "constant", []:
-                value = [domain.constant(_atom(node, "value"))] * size
+                atom = _atom(node, "value")
+                value = self.whole(node, lambda: [domain.constant(atom)] * size, heads)
             case "family", []:
                 value = [domain.constant(heads[node])] * size
             case "selector_and", [np.ndarray() as a, np.ndarray() as b]:
@@ -142,8 +143,10 @@ class _Run:
             case "selector_width", [np.ndarray() as selected]:
                 value = [domain.constant(int(count)) for count in selected.sum(axis=1)]
             case "aggregate", [np.ndarray() as selected, list(values)]:
-                default = domain.constant(_atom(node, "default"))
-                value = self.whole(node, lambda: domain.aggregate(selected, values, default), heads)
+                atom = _atom(node, "default")
+                value = self.whole(
+                    node, lambda: domain.aggregate(selected, values, domain.constant(atom)), heads
+                )
             case op, _:
                 if op in domain.refusals:
                     reason = domain.refusals[op]

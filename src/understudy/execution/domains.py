@@ -46,7 +46,7 @@ class PairError(ValueError):
 
     def __init__(self, problem: str, query: int, key: int) -> None:
         self.query = query
-        super().__init__(f"{problem} (query {query}, key {key})")
+        super().__init__(f"{problem} (key {key})")
 
 
 class Domain(ABC):

@@ -186,8 +186,9 @@ class FloatDomain(Domain):
         # where, not a product with the pattern: inf · 0 would be nan. accumulate, not sum: it adds
         # from left to right, as the definition does, and so gives the same float.
         chosen = np.where(rows, array[None, :], array.dtype.type(0))
-        totals = np.add.accumulate(chosen, axis=1)[:, -1]
-        means: list[float] = (totals.astype(np.float64) / counts).tolist()
+        with np.errstate(all="ignore"):  # as in Python, sums of floats may be infinite or nan
+            totals = np.add.accumulate(chosen, axis=1)[:, -1]
+            means: list[float] = (totals.astype(np.float64) / counts).tolist()
         return means
 
 

@@ -87,7 +87,8 @@ class Node:
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise AttributeError(f"nodes are immutable: cannot set {name}; build a new node instead")
 
-    __delattr__ = __setattr__  # type: ignore[assignment]  # same refusal, one argument less
+    def __delattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"nodes are immutable: cannot delete {name}")
 
     def __copy__(self) -> Node:
         return self
