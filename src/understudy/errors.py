@@ -31,11 +31,14 @@ class ExecutionError(UnderstudyError):
     """A program that has no value on this input, as RASP sees it.
 
     ``where`` prints the s-op or selector concerned, ``position`` is the position in the input
-    (for a selector: the query), or None where the error concerns the whole sequence.
+    (for a selector: the query), or None where the error concerns the whole sequence. ``kind`` is the
+    rule that was broken: "mixture", "average", "not real", "too large" or "refused", or the name of
+    Python's error (ZeroDivisionError, TypeError, …).
     """
 
-    def __init__(self, problem: str, where: str, position: int | None = None) -> None:
+    def __init__(self, problem: str, where: str, position: int | None = None, kind: str = "") -> None:
         self.problem = problem
+        self.kind = kind
         self.where = where
         self.position = position
         place = "" if position is None else f" at position {position}"

@@ -14,6 +14,7 @@ values it needs (``yield node, heads``), and :func:`evaluate` sends them in.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
 from functools import partial
@@ -22,8 +23,15 @@ from typing import TypeAlias
 import numpy as np
 
 from understudy.errors import ExecutionError
-from understudy.execution.domains import Domain, PairError, Pattern, Value
-from understudy.graph import OPERATIONS, Atom, Node, abbreviate, members
+from understudy.execution.domains import (
+    AverageError,
+    Domain,
+    NotRealError,
+    PairError,
+    Pattern,
+    Value,
+)
+from understudy.graph import OPERATIONS, Atom, Node, abbreviate, members, size_of
 from understudy.graph.atoms import short
 from understudy.graph.printer import family_name
 from understudy.graph.traversal import depends_on, postorder
@@ -39,18 +47,34 @@ Evaluation: TypeAlias = Generator[tuple[Node, Heads], Result, Result]
 #: The operations that ``_Run.apply`` handles itself; the elementwise ones are the domain's.
 STRUCTURAL = frozenset(row.name for row in OPERATIONS.values() if not row.elementwise)
 
+#: Literal execution has its limits: cells of one pattern (its memory), heads in all (its time).
+MAX_CELLS = 2**28
+MAX_HEADS = 10**6
+
 _WRONG = (ArithmeticError, TypeError, ValueError)
 
 
 def evaluate(
-    root: Node, tokens: Sequence[Value], domain: Domain, names: Mapping[Node, str] | None = None
+    root: Node,
+    tokens: Sequence[Value],
+    domain: Domain,
+    names: Mapping[Node, str] | None = None,
+    *,
+    known: Mapping[Node, Result] | None = None,
+    max_heads: int = MAX_HEADS,
 ) -> Result:
     """The value of ``root`` on one input: a list of scalars, or a pattern for a selector.
 
-    ``names`` are what errors call the nodes.
+    ``names`` are what errors call the nodes; ``known`` has values of closed nodes on this very input.
     """
     require_program(root)
-    run = _Run(root, tokens, domain, names or {})
+    if known and root in known:
+        return known[root]
+    heads_in_all = expansion(root)
+    if heads_in_all > max_heads:
+        problem = f"its families expand to {heads_in_all:,} heads; the limit here is {max_heads:,}"
+        raise ExecutionError(problem, abbreviate(root, names), kind="too large")
+    run = _Run(root, tokens, domain, names or {}, known or {})
     evaluations: list[Evaluation] = [run.meaning(root, {})]
     answer: Result | None = None
     while evaluations:
@@ -71,16 +95,24 @@ class _Run:
     """One evaluation of a program on one input, and what it remembers meanwhile."""
 
     def __init__(
-        self, root: Node, tokens: Sequence[Value], domain: Domain, names: Mapping[Node, str]
+        self,
+        root: Node,
+        tokens: Sequence[Value],
+        domain: Domain,
+        names: Mapping[Node, str],
+        known: Mapping[Node, Result],
     ) -> None:
         self.tokens = tokens
         self.domain = domain
         self.names = names
+        self.known = known
         #: Values by node and by the heads of its free families.
         self.memory: dict[Node, dict[tuple[int, ...], Result]] = {}
         self.uses_left = _uses_outside_families(root)
 
     def recall(self, node: Node, heads: Heads) -> Result | None:
+        if node in self.known:
+            return self.known[node]
         return self.memory.get(node, {}).get(_member(node, heads))
 
     def meaning(self, node: Node, heads: Heads) -> Evaluation:
@@ -136,6 +168,9 @@ class _Run:
             case "selector_not", [np.ndarray() as a]:
                 return ~a
             case "select", [list(keys), list(queries)]:
+                if size * size > MAX_CELLS:
+                    problem = f"a pattern of {size:,} × {size:,} cells is too large for dense execution"
+                    raise ExecutionError(problem, self.place(node, heads), kind="too large")
                 predicate = str(node.attributes["predicate"])
                 return self.whole(node, lambda: domain.select(keys, queries, predicate), heads)
             case "best", [np.ndarray() as selected, list(scores)]:
@@ -151,7 +186,7 @@ class _Run:
                 if op in domain.refusals:
                     reason = domain.refusals[op]
                     problem = f"{op} has no meaning in the {domain.name} domain: {reason}"
-                    raise ExecutionError(problem, self.place(node, heads))
+                    raise ExecutionError(problem, self.place(node, heads), kind="refused")
                 function = partial(domain.meanings[op], **node.attributes)
                 value = self.each(node, function, inputs, heads)
         return self.legal(node, value, heads)
@@ -170,7 +205,8 @@ class _Run:
                 value.append(function(*scalars))
             except _WRONG as error:
                 problem = _described(error, node.op, scalars)
-                raise ExecutionError(problem, self.place(node, heads), position) from None
+                place = self.place(node, heads)
+                raise ExecutionError(problem, place, position, kind=_kind(error)) from None
         return value
 
     def whole(self, node: Node, compute: Callable[[], Result], heads: Heads) -> Result:
@@ -180,14 +216,15 @@ class _Run:
         except _WRONG as error:
             position = error.query if isinstance(error, PairError) else None
             problem = _described(error, node.op, ())
-            raise ExecutionError(problem, self.place(node, heads), position) from None
+            place = self.place(node, heads)
+            raise ExecutionError(problem, place, position, kind=_kind(error)) from None
 
     def legal(self, node: Node, value: Result, heads: Heads) -> Result:
         """``value``, unless it mixes types that no sequence may mix."""
         problem = self.domain.mixture(value) if isinstance(value, list) else None
         if problem is None:
             return value
-        raise ExecutionError(problem, self.place(node, heads))
+        raise ExecutionError(problem, self.place(node, heads), kind="mixture")
 
     def release_inputs(self, node: Node) -> None:
         """Forget what nobody will ask for again: patterns are large."""
@@ -206,6 +243,17 @@ class _Run:
         return abbreviate(node, self.names) + (f" (head {which})" if which else "")
 
 
+def expansion(root: Node) -> int:
+    """How many times bodies of families are evaluated in all: 0 without families."""
+    if root.height == 0:
+        return 0
+    return sum(
+        math.prod(size_of(family) for family in {*node.free, *node.inputs[1:]})
+        for node in postorder(root)
+        if node.op == "sum_over"
+    )
+
+
 def _uses_outside_families(root: Node) -> Counter[Node]:
     """How often each closed node is used. What a family uses is never released: heads ask again."""
     uses: Counter[Node] = Counter([root])
@@ -222,6 +270,12 @@ def _atom(node: Node, name: str) -> Atom:
     value = node.attributes[name]
     assert not isinstance(value, tuple)
     return value
+
+
+def _kind(error: Exception) -> str:
+    """The rule that was broken, for those who sort errors."""
+    special = {AverageError: "average", NotRealError: "not real", PairError: "TypeError"}
+    return special.get(type(error), type(error).__name__)
 
 
 def _described(error: Exception, op: str, scalars: Sequence[Value]) -> str:

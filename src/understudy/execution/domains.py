@@ -41,7 +41,15 @@ COMPARISONS = {
 }
 
 
-class PairError(ValueError):
+class AverageError(TypeError):
+    """A mean was asked for of values that are not all numbers."""
+
+
+class NotRealError(ValueError):
+    """A value that is not a real number, such as the square root of −1."""
+
+
+class PairError(TypeError):
     """A comparison that failed, with the query and the key it failed for."""
 
     def __init__(self, problem: str, query: int, key: int) -> None:
@@ -127,7 +135,7 @@ class Domain(ABC):
     def require_numbers(self, selected: Pattern, values: Sequence[Value]) -> None:
         """As RASP: if any mean is taken, *all* values must be numbers, the selected and the others."""
         if not self.is_numeric(values) and bool((selected.sum(axis=1) > 1).any()):
-            raise TypeError(
+            raise AverageError(
                 "asked to average several values, but they are not all numbers "
                 f"({', '.join(map(short, values[:4]))}{', …' if len(values) > 4 else ''}); "
                 "select one key per query, or average numbers such as indicator(…)"

@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy.execution.domains import Domain, Pattern, Value
+from understudy.execution.domains import Domain, NotRealError, Pattern, Value
 from understudy.graph import Atom, is_atom, sequence_type
 from understudy.graph.atoms import short
 
@@ -58,7 +58,7 @@ def _power(a: Value, b: Value) -> Value:
         raise OverflowError(f"a whole number of more than {MAX_BITS} bits")
     result = a**b
     if isinstance(result, complex):
-        raise ValueError(f"{short(a)} to the power of {short(b)} is not a real number")
+        raise NotRealError(f"{short(a)} to the power of {short(b)} is not a real number")
     return result
 
 

@@ -18,9 +18,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from typing import Any
 
-from understudy.graph import sequence_type
+from understudy.graph import OPERATIONS, Node, Sort, sequence_type, sort_of
 from understudy.graph.atoms import short
+
+#: Longer automatic names are cut down to the kind of thing.
+_LONGEST_NAME = 30
 
 
 def sequence(values: Sequence[object]) -> str:
@@ -28,9 +32,14 @@ def sequence(values: Sequence[object]) -> str:
     shown = [scalar(value) for value in values]
     kind = sequence_type(values)
     suffix = f" ({kind}s)" if kind else ""
-    if len(shown) > 1 and len(set(shown)) == 1:
+    if is_constant(values):
         return f"[{shown[0]}]*{len(shown)}{suffix}"
     return f"[{', '.join(shown)}]{suffix}"
+
+
+def is_constant(values: Sequence[object]) -> bool:
+    """Whether a sequence of several values says the same thing throughout."""
+    return len(values) > 1 and len({scalar(value) for value in values}) == 1
 
 
 def scalar(value: object) -> str:
@@ -51,3 +60,99 @@ def grid(pattern: Sequence[Sequence[bool]], tokens: Sequence[object]) -> str:
     for label, row in zip(labels, pattern, strict=True):
         lines.append(f" {label} | " + " ".join("1" if selected else " " for selected in row))
     return "\n".join(lines)
+
+
+def given(tokens: object) -> str:
+    """An input as the REPL quotes it: strings in double quotes, lists as Python writes them."""
+    return f'"{tokens}"' if isinstance(tokens, str) else repr(tokens)
+
+
+def atom(value: object) -> str:
+    """An atom standing alone."""
+    if isinstance(value, str):
+        return f'"{value}"'
+    return short(value) if isinstance(value, int) and not isinstance(value, bool) else str(value)
+
+
+# Blocks, as the REPL prints them after a statement -----------------------------------------------
+
+
+def sop_block(name: str, tokens: Any, values: Sequence[object] | None, full: bool = False) -> str:
+    """An s-op with its example; ``full`` shows input and output as aligned rows."""
+    head = f"     s-op: {name}\n"
+    if values is None:
+        return head
+    if full and not is_constant(values):
+        return f"{head} \t Example:\n{_rows(tokens, values)}"
+    return f"{head} \t Example: {name}({given(tokens)}) = {sequence(values)}\n"
+
+
+def selector_block(name: str, tokens: Any, pattern: Sequence[Sequence[bool]] | None) -> str:
+    """A selector with its grid."""
+    head = f"     selector: {name}\n"
+    return head if pattern is None else f"{head} \t Example:\n{_indented_grid(pattern, tokens)}"
+
+
+def applied_block(tokens: Any, value: Any, is_selector: bool) -> str:
+    """The result of applying a program to an input."""
+    if is_selector:
+        return f"\t = \n{_indented_grid(value, tokens)}"
+    return f"\t =  {sequence(value)}\n"
+
+
+def atom_block(name: str, value: object) -> str:
+    """A plain value."""
+    return f"    value: {name + ' = ' if name else ''} {atom(value)}\n"
+
+
+def function_block(name: str, parameters: Sequence[str]) -> str:
+    """A function."""
+    return f"     console function: {name}({', '.join(parameters)})\n"
+
+
+def collection_block(name: str, kind: str, flat: str | None, members: Sequence[str]) -> str:
+    """A list or dict: on one line if it holds atoms only, else a block per member."""
+    left, right = "[]" if kind == "list" else "{}"
+    title = f"     {kind}: {name + ' = ' if name else ''}"
+    if flat is not None:
+        return f"{title}{flat}\n"
+    margin = "\t\t" if kind == "list" else "\t\t\t"
+    inner = "".join(
+        f"{margin}{line}\n" for member in members for line in member.rstrip("\n").split("\n")
+    )
+    return f"{title} {left}\n{inner}{' ' * 17}{right}\n"
+
+
+def _indented_grid(pattern: Sequence[Sequence[bool]], tokens: Any) -> str:
+    return "".join(f" \t\t\t{line}\n" for line in grid(pattern, list(tokens)).split("\n"))
+
+
+def _rows(tokens: Any, values: Sequence[object]) -> str:
+    above = [str(token) for token in tokens]
+    below = ["T" if v is True else "F" if v is False else str(v) for v in values]
+    widths = [max(len(a), len(b)) for a, b in zip(above, below, strict=True)]
+    lines = ""
+    for label, cells, sources in (("input:  ", above, list(tokens)), ("output: ", below, values)):
+        row = " ".join(cell.rjust(width) for cell, width in zip(cells, widths, strict=True))
+        lines += f" \t\t{label} {row} \t ({sequence_type(sources) or 'mixed'}s)\n"
+    return lines
+
+
+def auto_name(node: Node) -> str:
+    """The name of something nobody named: RASP spells small expressions out."""
+    operation = OPERATIONS[node.op]
+    unnamed = "sel" if sort_of(node) is Sort.SELECTOR else "s-op"
+    if node.op == "tokens":
+        return f"tokens_{node.attributes['cast']}"
+    if node.op in ("indices", "length"):
+        return node.op
+    if node.op == "constant":
+        return str(node.attributes["value"])
+    if operation.symbol is None or not operation.elementwise or node.depth > _LONGEST_NAME // 4:
+        return unnamed
+    parts = [auto_name(i) for i in node.inputs]
+    if len(parts) == 1:
+        name = f"( {operation.symbol} {parts[0]} )"
+    else:
+        name = f"( {parts[0]} {operation.symbol} {parts[1]} )"
+    return name if len(name) <= _LONGEST_NAME else unnamed

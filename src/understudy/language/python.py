@@ -116,95 +116,95 @@ class SOp(Handle):
 
     # Arithmetic.
     def __add__(self, other: Operand) -> SOp:
-        return _apply("add", self, other)
+        return apply("add", self, other)
 
     def __radd__(self, other: Operand) -> SOp:
-        return _apply("add", other, self)
+        return apply("add", other, self)
 
     def __sub__(self, other: Operand) -> SOp:
-        return _apply("subtract", self, other)
+        return apply("subtract", self, other)
 
     def __rsub__(self, other: Operand) -> SOp:
-        return _apply("subtract", other, self)
+        return apply("subtract", other, self)
 
     def __mul__(self, other: Operand) -> SOp:
-        return _apply("multiply", self, other)
+        return apply("multiply", self, other)
 
     def __rmul__(self, other: Operand) -> SOp:
-        return _apply("multiply", other, self)
+        return apply("multiply", other, self)
 
     def __truediv__(self, other: Operand) -> SOp:
-        return _apply("divide", self, other)
+        return apply("divide", self, other)
 
     def __rtruediv__(self, other: Operand) -> SOp:
-        return _apply("divide", other, self)
+        return apply("divide", other, self)
 
     def __mod__(self, other: Operand) -> SOp:
-        return _apply("modulo", self, other)
+        return apply("modulo", self, other)
 
     def __rmod__(self, other: Operand) -> SOp:
-        return _apply("modulo", other, self)
+        return apply("modulo", other, self)
 
     def __floordiv__(self, other: Operand) -> SOp:
-        return _apply("floor_divide", self, other)
+        return apply("floor_divide", self, other)
 
     def __rfloordiv__(self, other: Operand) -> SOp:
-        return _apply("floor_divide", other, self)
+        return apply("floor_divide", other, self)
 
     def __pow__(self, other: Operand) -> SOp:
-        return _apply("power", self, other)
+        return apply("power", self, other)
 
     def __rpow__(self, other: Operand) -> SOp:
-        return _apply("power", other, self)
+        return apply("power", other, self)
 
     def __neg__(self) -> SOp:
-        return _apply("negate", self)
+        return apply("negate", self)
 
     def __abs__(self) -> SOp:
-        return _apply("absolute", self)
+        return apply("absolute", self)
 
     def __round__(self) -> SOp:
-        return _apply("round", self)
+        return apply("round", self)
 
     def __floor__(self) -> SOp:
-        return _apply("floor", self)
+        return apply("floor", self)
 
     # Comparison: an s-op of bools, not a bool.
     def __eq__(self, other: object) -> SOp:  # type: ignore[override]
-        return _apply("equal", self, other)
+        return apply("equal", self, other)
 
     def __ne__(self, other: object) -> SOp:  # type: ignore[override]
-        return _apply("not_equal", self, other)
+        return apply("not_equal", self, other)
 
     def __lt__(self, other: Operand) -> SOp:
-        return _apply("less", self, other)
+        return apply("less", self, other)
 
     def __le__(self, other: Operand) -> SOp:
-        return _apply("less_equal", self, other)
+        return apply("less_equal", self, other)
 
     def __gt__(self, other: Operand) -> SOp:
-        return _apply("greater", self, other)
+        return apply("greater", self, other)
 
     def __ge__(self, other: Operand) -> SOp:
-        return _apply("greater_equal", self, other)
+        return apply("greater_equal", self, other)
 
     __hash__ = Handle.__hash__
 
     # Logic.
     def __and__(self, other: Operand) -> SOp:
-        return _apply("and", self, other)
+        return apply("and", self, other)
 
     def __rand__(self, other: Operand) -> SOp:
-        return _apply("and", other, self)
+        return apply("and", other, self)
 
     def __or__(self, other: Operand) -> SOp:
-        return _apply("or", self, other)
+        return apply("or", self, other)
 
     def __ror__(self, other: Operand) -> SOp:
-        return _apply("or", other, self)
+        return apply("or", other, self)
 
     def __invert__(self) -> SOp:
-        return _apply("not", self)
+        return apply("not", self)
 
     def __repr__(self) -> str:
         title = f"s-op {abbreviate(self.node)}"
@@ -421,12 +421,12 @@ def where(condition: Operand, then: Operand, otherwise: Operand) -> SOp:
     >>> where(indices > 1, "late", "early")("abc")
     ['early', 'early', 'late']
     """
-    return _apply("if_else", condition, then, otherwise)
+    return apply("if_else", condition, then, otherwise)
 
 
 def indicator(condition: Operand) -> SOp:
     """1 where the condition holds, else 0."""
-    return _apply("indicator", condition)
+    return apply("indicator", condition)
 
 
 def member(value: Operand, of: Iterable[Atom]) -> SOp:
@@ -453,42 +453,42 @@ def lookup(value: Operand, table: Mapping[Any, Atom]) -> SOp:
 
 def minimum(a: Operand, b: Operand) -> SOp:
     """The lesser of two."""
-    return _apply("minimum", a, b)
+    return apply("minimum", a, b)
 
 
 def maximum(a: Operand, b: Operand) -> SOp:
     """The greater of two."""
-    return _apply("maximum", a, b)
+    return apply("maximum", a, b)
 
 
 def exp(value: Operand) -> SOp:
     """e to the power of the value."""
-    return _apply("exp", value)
+    return apply("exp", value)
 
 
 def log(value: Operand) -> SOp:
     """The natural logarithm."""
-    return _apply("log", value)
+    return apply("log", value)
 
 
 def sqrt(value: Operand) -> SOp:
     """The square root."""
-    return _apply("sqrt", value)
+    return apply("sqrt", value)
 
 
 def erf(value: Operand) -> SOp:
     """The error function."""
-    return _apply("erf", value)
+    return apply("erf", value)
 
 
 def tanh(value: Operand) -> SOp:
     """The hyperbolic tangent."""
-    return _apply("tanh", value)
+    return apply("tanh", value)
 
 
 def floor(value: Operand) -> SOp:
     """The greatest whole number not above the value."""
-    return _apply("floor", value)
+    return apply("floor", value)
 
 
 # Programs as text -----------------------------------------------------------------------------------
@@ -525,7 +525,8 @@ def to_rasp(program: Handle) -> str:
 # What was meant -------------------------------------------------------------------------------------
 
 
-def _apply(op: str, *operands: object) -> SOp:
+def apply(op: str, *operands: object) -> SOp:
+    """An elementwise operation of the table by its name: what the operators above are made of."""
     return SOp(build(op, *(_node(operand, op) for operand in operands)))
 
 

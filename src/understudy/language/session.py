@@ -1,0 +1,393 @@
+"""A session: RASP statements in, one result per statement out.
+
+The REPL, the command line, notebooks and pages all use this. A session has names, a running
+example for s-ops and one for selectors, and switches for what is shown. Building a program never
+depends on the example; only what is shown is run on it, and each part of it once.
+
+>>> session = Session(example="hello")
+>>> for result in session.execute("x = indices + 1; select(tokens, tokens, ==);"):
+...     print(result.kind, result.name, result.values or result.matrix)
+s-op x [1, 2, 3, 4, 5]
+selector out [[1, 0, 0, 0, 0], [0, 1, 0, 0, 0], [0, 0, 1, 1, 0], [0, 0, 1, 1, 0], [0, 0, 0, 0, 1]]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from lark import Token, Tree
+
+from understudy.errors import UnderstudyError
+from understudy.execution import DOMAINS, dense, inputs
+from understudy.graph import Node, Sort, is_atom, sequence_type, sort_of
+from understudy.language import echo
+from understudy.language.builtins import BASE, EXTENSIONS, base_scope
+from understudy.language.interpreter import Interpreter, bind
+from understudy.language.limits import Limits
+from understudy.language.mistakes import RaspError, from_execution
+from understudy.language.python import Selector, SOp
+from understudy.language.reader import Statement, read, unfinished
+from understudy.language.results import Result, error_result
+from understudy.language.scope import Scope
+from understudy.language.values import Applied, Builtin, Function, Value
+
+#: Draws a program on an input and says where the picture is.
+Drawer = Callable[[SOp, str, Any], Path]
+
+
+class Session:
+    """Names, examples and switches that last from one statement to the next."""
+
+    def __init__(
+        self,
+        example: Any = "hello",
+        *,
+        limits: Limits | None = None,
+        folder: Path | str = ".",
+        drawer: Drawer | None = None,
+    ) -> None:
+        self.limits = limits or Limits()
+        self.folder = Path(folder)
+        self.drawer = drawer
+        #: The running examples: s-ops are shown on one, selectors on the other.
+        self.examples: dict[str, Any] = {"s-op": example, "selector": example}
+        self.showing = {"s-op": True, "selector": True}
+        self.full_display = False
+        self.finished = False
+        self._known: dict[str, WeakKeyDictionary[Node, dense.Result]] = {
+            "s-op": WeakKeyDictionary(),
+            "selector": WeakKeyDictionary(),
+        }
+        self._interpreter = Interpreter(self.limits, self._load, self._draw, self._apply)
+        self._notes: list[str] = []
+        self._loading: list[Path] = []
+        self._library = self._library_scope()
+        self.scope = self._new_scope()
+
+    # Running statements -------------------------------------------------------------------------
+
+    def execute(self, text: str) -> list[Result]:
+        """Run every statement of ``text``; one that fails leaves the others alone."""
+        reading = read(text, self.limits)
+        lines = text.split("\n")
+        results = []
+        for statement in reading.statements:
+            results.append(self._run(statement, lines))
+            if self.finished:
+                return results
+        if reading.rest:
+            results.append(error_result(unfinished(reading.rest, text)))
+        return results
+
+    def is_complete(self, text: str) -> bool:
+        """Whether a REPL can run ``text`` as it is, or must ask for more of it."""
+        return not read(text, self.limits).rest
+
+    def define(self, text: str) -> None:
+        """Run a program for its names alone: nothing is shown or run on the example.
+
+        The first error is raised.
+        """
+        self._define_all(text, self.scope)
+
+    def get(self, name: str) -> Value:
+        """The value of a name, as the program would see it."""
+        return self.scope.get(name)
+
+    def names(self) -> dict[str, Value]:
+        """All names that can be used now, the language's own included."""
+        return {n: v for scope in reversed(list(self.scope.chain())) for n, v in scope.names.items()}
+
+    def _run(self, statement: Statement, lines: list[str]) -> Result:
+        if statement.error is not None:
+            return error_result(statement.error)
+        assert statement.tree is not None
+        self._notes = []
+        tree = _inner(statement.tree)
+        try:
+            return getattr(self, f"_run_{tree.data}", self._run_quietly)(tree)
+        except UnderstudyError as problem:
+            error = self._first_error(tree) or from_execution(problem)
+            return error_result(_with_source(error, lines, statement.line))
+
+    def _first_error(self, tree: Any) -> RaspError | None:
+        """The error RASP would report for a statement that failed.
+
+        RASP runs every part of a statement on the example as soon as it is built, and so may stop at
+        another mistake than we do. A statement that failed is run again that way, for its error alone.
+        """
+        if tree.data not in ("show", "assign"):
+            return None
+        before = dict(self.scope.names)
+        self._interpreter.watch = lambda program: self._on_example(program.node)
+        try:
+            self._interpreter.evaluate(tree, self.scope)
+        except UnderstudyError as problem:
+            return from_execution(problem)
+        finally:
+            self._interpreter.watch = None
+            self.scope.names = before
+        return None
+
+    def _run_show(self, tree: Any) -> Result:
+        value = self._interpreter.evaluate(tree, self.scope)
+        expression = tree.children[0]
+        name = str(expression.children[0]) if expression.data == "name" else "out"
+        result = self._result(value, name)
+        self.scope.names["out"] = value
+        return result
+
+    def _run_assign(self, tree: Any) -> Result:
+        names = [str(name) for name in tree.children[0].children]
+        value = self._interpreter.evaluate(tree.children[1], self.scope)
+        assigned = bind(names, value)
+        for name in assigned:
+            self.scope.require_settable(name)
+        # Shown before it is set: what has no value on the example is refused, as in RASP.
+        results = [self._result(part, name) for name, part in assigned.items()]
+        self.scope.names.update(assigned)
+        self.scope.names["out"] = list(assigned.values())[-1]
+        if len(results) == 1:
+            return results[0]
+        printed = "".join(result.printed for result in results)
+        return Result("multi", printed, items=[result.to_dict() for result in results])
+
+    def _run_define(self, tree: Any) -> Result:
+        self._interpreter.evaluate(tree, self.scope)
+        function = self.scope.get(str(tree.children[0]))
+        return self._result(function, function.name)
+
+    def _run_quietly(self, tree: Any) -> Result:
+        self._interpreter.evaluate(tree, self.scope)
+        return Result("none", "".join(self._notes))
+
+    def _run_set_example(self, tree: Any) -> Result:
+        kind, expression = tree.children
+        given = self._interpreter.evaluate(expression, self.scope)
+        if not isinstance(given, (str, list, dict)):
+            raise RaspError("type", f"example not iterable: {given}")
+        for which in _kinds(kind):
+            self.examples[which] = given if isinstance(given, str) else list(given)
+            self._known[which].clear()
+        return Result("none")
+
+    def _run_show_example(self, tree: Any) -> Result:
+        lines = [
+            f"\t{kind} example: {echo.given(self.examples[kind])}\n"
+            for kind in _kinds(tree.children[0])
+        ]
+        return Result("none", "".join(lines))
+
+    def _run_switch_examples(self, tree: Any) -> Result:
+        for kind in _kinds(tree.children[0]):
+            self.showing[kind] = str(tree.children[1]) == "on"
+        return Result("none")
+
+    def _run_switch_display(self, tree: Any) -> Result:
+        self.full_display = str(tree.children[1]) == "on"
+        return Result("none")
+
+    def _run_leave(self, tree: Any) -> Result:
+        self.finished = True
+        return Result("exit")
+
+    # Results ------------------------------------------------------------------------------------
+
+    def _result(self, value: Value, name: str | None) -> Result:
+        """A value as a result, run on the example if it is an s-op or selector."""
+        shown = name or ""
+        match value:
+            case Applied():
+                return _applied(value)
+            case SOp():
+                tokens, values = self.examples["s-op"], self._on_example(value.node)
+                shown = name if name is not None else echo.auto_name(value.node)
+                visible = values if self.showing["s-op"] else None
+                text = echo.sop_block(shown, tokens, visible, self.full_display)
+                kind = sequence_type(values)
+                return Result("s-op", text, name, type=kind, values=values, node=value.node)
+            case Selector():
+                pattern = self._on_example(value.node)
+                matrix = [[int(cell) for cell in row] for row in pattern]
+                shown = name if name is not None else echo.auto_name(value.node)
+                visible = pattern if self.showing["selector"] else None
+                text = echo.selector_block(shown, self.examples["selector"], visible)
+                return Result("selector", text, name, matrix=matrix, node=value.node)
+            case Function() | Builtin():
+                text = echo.function_block(value.name, value.parameters)
+                return Result("function", text, name or value.name, args=list(value.parameters))
+            case list() | dict():
+                return self._collection(value, name)
+        kind = sequence_type([value]) if is_atom(value) else None
+        return Result("atom", echo.atom_block(shown, value), name, type=kind, value=value)
+
+    def _collection(self, value: list[Value] | dict[Value, Value], name: str | None) -> Result:
+        kind = "list" if isinstance(value, list) else "dict"
+        parts = value if isinstance(value, list) else list(value.values())
+        members = [self._result(part, None) for part in parts]
+        items: list[Any] = [member.to_dict() for member in members]
+        texts = [member.printed for member in members]
+        flat = _flat(value) if all(is_atom(part) for part in parts) else None
+        if isinstance(value, dict):
+            items = [[key, item] for key, item in zip(value, items, strict=True)]
+            texts = [f" {echo.atom(key)} :{text}" for key, text in zip(value, texts, strict=True)]
+        text = echo.collection_block(name or "", kind, flat, texts)
+        return Result(kind, text, name, items=items)
+
+    def _on_example(self, node: Node) -> Any:
+        kind = "selector" if sort_of(node) is Sort.SELECTOR else "s-op"
+        known = self._known[kind]
+        if node not in known:
+            known[node] = self._evaluate(node, self.examples[kind], known)
+        return known[node]
+
+    def _evaluate(self, node: Node, given: Any, known: Any = None) -> dense.Result:
+        domain = DOMAINS["float"]
+        tokens = inputs.read(given, domain).sequences[0]
+        return dense.evaluate(
+            node, tokens, domain, self._names_of_nodes(), known=known, max_heads=self.limits.heads
+        )
+
+    def _names_of_nodes(self) -> dict[Node, str]:
+        """What errors call nodes: the program's own names."""
+        return {
+            value.node: name
+            for name, value in self.scope.names.items()
+            if isinstance(value, (SOp, Selector)) and value.node.inputs and name != "out"
+        }
+
+    # What the interpreter asks for --------------------------------------------------------------
+
+    def _apply(self, program: SOp | Selector, given: Any) -> Any:
+        return self._evaluate(program.node, given)
+
+    def _draw(self, program: SOp, given: Any) -> None:
+        tokens = self.examples["s-op"] if given is None else given
+        if not isinstance(tokens, (str, list)) or not tokens:
+            raise RaspError("type", "draw needs a non-empty string or list to draw the program on")
+        value = self._apply(program, tokens)
+        if self.drawer is None:
+            raise RaspError("draw", "this session cannot draw; `understudy draw` and the REPL can")
+        names = self._names_of_nodes()
+        path = self.drawer(program, names.get(program.node, echo.auto_name(program.node)), tokens)
+        self._notes.append(f"{echo.applied_block(tokens, value, False)}\t drawn in {path}\n")
+
+    def _load(self, name: str, scope: Scope) -> None:
+        """Run a file among the library's names alone, and take over what it defines."""
+        path = (self.folder / f"{name}.rasp").resolve()
+        if path in self._loading:
+            raise RaspError("load", f"{name}.rasp loads itself")
+        try:
+            text = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError):
+            raise RaspError("load", f"could not find file: {name}.rasp") from None
+        inner, before = self._new_scope(), dict(scope.names)
+        self._loading.append(path)
+        try:
+            self._define_all(text, inner)
+        except RaspError as error:
+            place = "" if error.line is None else f" (line {error.line}, column {error.column})"
+            raise RaspError(error.category, f"in {name}.rasp{place}: {error.message}") from None
+        finally:
+            self._loading.pop()
+        loaded = {n: v for n, v in inner.names.items() if not n.startswith("_") and n != "out"}
+        for new, value in loaded.items():
+            if value is not before.get(new):
+                self._notes.append(_quiet_line(new, value))
+        scope.names.update(loaded)
+
+    def _define_all(self, text: str, scope: Scope) -> None:
+        reading, lines = read(text, self.limits), text.split("\n")
+        for statement in _checked(reading.statements):
+            tree = _inner(statement.tree)
+            command = tree.data not in ("show", "assign", "define", "loop", "load", "draw")
+            try:
+                if command:
+                    getattr(self, f"_run_{tree.data}")(tree)
+                else:
+                    value = self._interpreter.evaluate(tree, scope)
+                    if tree.data == "show":
+                        scope.names["out"] = value
+            except UnderstudyError as problem:
+                raise _with_source(from_execution(problem), lines, statement.line) from None
+        if reading.rest:
+            raise unfinished(reading.rest, text)
+
+    # Scopes -------------------------------------------------------------------------------------
+
+    def _library_scope(self) -> Scope:
+        """The base names, and in a scope above them what ``library.rasp`` defines."""
+        scope = Scope(base_scope())
+        for statement in library():
+            self._interpreter.evaluate(_inner(statement.tree), scope)
+        return scope
+
+    def _new_scope(self) -> Scope:
+        """A scope for a program: it may set ``tokens`` and extensions, not the library's names."""
+        own = {*self._library.names, "length", "full_s", "selector_width", "max", "min"} - {"tokens"}
+        return Scope(self._library, reserved=frozenset(own | BASE) - frozenset(EXTENSIONS))
+
+
+@cache
+def library() -> tuple[Statement, ...]:
+    """The statements of the standard library, read once."""
+    text = resources.files("understudy.language").joinpath("library.rasp").read_text(encoding="utf-8")
+    return tuple(_checked(read(text, Limits()).statements))
+
+
+def _checked(statements: list[Statement]) -> Iterator[Statement]:
+    for statement in statements:
+        if statement.error is not None:
+            raise statement.error
+        yield statement
+
+
+def _inner(tree: Tree[Token] | None) -> Any:
+    assert tree is not None
+    return tree.children[0]
+
+
+def _kinds(kind: object) -> tuple[str, ...]:
+    return ("s-op", "selector") if kind is None else (str(kind),)
+
+
+def _applied(applied: Applied) -> Result:
+    if isinstance(applied.program, Selector):
+        matrix = [[int(cell) for cell in row] for row in applied.value]
+        text = echo.applied_block(applied.given, applied.value, True)
+        return Result("selector", text, matrix=matrix, node=applied.program.node)
+    kind, text = sequence_type(applied.value), echo.applied_block(applied.given, applied.value, False)
+    return Result("s-op", text, type=kind, values=applied.value, node=applied.program.node)
+
+
+def _flat(value: list[Value] | dict[Value, Value]) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(echo.atom(part) for part in value)}]"
+    return f"{{{', '.join(f'{echo.atom(k)}: {echo.atom(v)}' for k, v in value.items())}}}"
+
+
+def _quiet_line(name: str, value: Value) -> str:
+    """A loaded name, without an example."""
+    match value:
+        case SOp():
+            return echo.sop_block(name, None, None)
+        case Selector():
+            return echo.selector_block(name, None, None)
+        case Function() | Builtin():
+            return echo.function_block(value.name, value.parameters)
+        case list() | dict():
+            return f"     {'list' if isinstance(value, list) else 'dict'}: {name}\n"
+    return echo.atom_block(name, value)
+
+
+def _with_source(error: RaspError, lines: list[str], line: int) -> RaspError:
+    """The error with its line of the program (that of the statement, if nothing nearer is known)."""
+    number = error.line or line
+    source = lines[number - 1] if number <= len(lines) else ""
+    column = error.column or 1 + len(source) - len(source.lstrip())
+    return RaspError(error.category, error.message, number, column, source, error.width)
