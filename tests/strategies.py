@@ -22,6 +22,7 @@ from understudy.graph import (
     sort_of,
     sum_over,
 )
+from understudy.graph.atoms import canonical_set, canonical_table
 
 small_ints = st.integers(-3, 5)
 floats = st.sampled_from([0.0, -0.0, 0.5, -1.5, 2.0, 1e300, float("inf"), 0.1])
@@ -87,6 +88,6 @@ def _attribute(
         "value": atoms,
         "default": atoms,
         "predicate": st.sampled_from(PREDICATES),
-        "values": st.lists(atoms, max_size=3).map(tuple),
-        "table": st.lists(st.tuples(atoms, atoms), min_size=1, max_size=3).map(tuple),
+        "values": st.lists(atoms, max_size=3).map(canonical_set),
+        "table": st.dictionaries(atoms, atoms, min_size=1, max_size=3).map(canonical_table),
     }[name]

@@ -10,7 +10,7 @@ RASP has four types of atom, Python's ``bool``, ``int``, ``float`` and ``str``. 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from typing import TypeAlias, TypeGuard
 
 Atom: TypeAlias = bool | int | float | str
@@ -36,6 +36,20 @@ def identity(value: Attribute) -> Hashable:
     if type(value) is float:
         return (float, repr(value))
     return (type(value), value)
+
+
+def canonical_set(atoms: Iterable[Atom]) -> tuple[Atom, ...]:
+    """Finite sets as attributes: one form whatever the order; equals (1, 1.0, True) once.
+
+    >>> canonical_set("bab"), canonical_set([2, 1.0, 1])
+    (('a', 'b'), (1.0, 2))
+    """
+    return tuple(dict.fromkeys(sorted(atoms, key=lambda atom: repr(identity(atom)))))
+
+
+def canonical_table(table: Mapping[Atom, Atom]) -> tuple[tuple[Atom, Atom], ...]:
+    """Finite functions as attributes: pairs in one order, whatever the order they came in."""
+    return tuple(sorted(table.items(), key=lambda pair: repr(identity(pair))))
 
 
 def sequence_type(values: Iterable[object]) -> str | None:

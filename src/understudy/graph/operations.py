@@ -21,7 +21,14 @@ from enum import Enum
 from types import MappingProxyType
 
 from understudy.errors import GraphError
-from understudy.graph.atoms import Atom, Attribute, is_atom
+from understudy.graph.atoms import (
+    Atom,
+    Attribute,
+    canonical_set,
+    canonical_table,
+    identity,
+    is_atom,
+)
 from understudy.graph.node import Node
 
 
@@ -63,23 +70,27 @@ def _name(value: Attribute) -> str | None:
     return None if isinstance(value, str) and value else "a name is a non-empty string"
 
 
-def _atoms(value: Attribute) -> str | None:
+def _set(value: Attribute) -> str | None:
     if isinstance(value, tuple) and all(is_atom(part) for part in value):
-        return None
-    return "it must be a tuple of atoms"
+        atoms = [part for part in value if is_atom(part)]
+        if identity(canonical_set(atoms)) == identity(value):
+            return None
+    return "it must be a tuple of distinct atoms in canonical order (atoms.canonical_set)"
 
 
-def _pairs(value: Attribute) -> str | None:
-    if (
-        value
-        and isinstance(value, tuple)
-        and all(
-            isinstance(pair, tuple) and len(pair) == 2 and all(is_atom(part) for part in pair)
-            for pair in value
-        )
-    ):
-        return None
-    return "it must be a tuple of one or more (atom, atom) pairs"
+def _table_of_atoms(value: Attribute) -> str | None:
+    problem = "it must be one or more (atom, atom) pairs in canonical order (atoms.canonical_table)"
+    if not isinstance(value, tuple) or not value:
+        return problem
+    table = {}
+    for pair in value:
+        if not isinstance(pair, tuple) or len(pair) != 2:
+            return problem
+        key, found = pair
+        if not is_atom(key) or not is_atom(found):
+            return problem
+        table[key] = found
+    return None if identity(canonical_table(table)) == identity(value) else problem
 
 
 @dataclass(frozen=True)
@@ -144,8 +155,8 @@ def _table() -> dict[str, Operation]:
         Operation("not", "logic", (_S,), _S, "a does not hold", symbol="not"),
         Operation("if_else", "logic", (_S, _S, _S), _S, "b where a holds, else c; both are computed"),
         Operation("indicator", "logic", (_S,), _S, "1 where a holds, else 0"),
-        Operation("member", "logic", (_S,), _S, "a is one of these", {"values": _atoms}),
-        Operation("lookup", "logic", (_S,), _S, "what the table has for a", {"table": _pairs}),
+        Operation("member", "logic", (_S,), _S, "a is one of these", {"values": _set}),
+        Operation("lookup", "logic", (_S,), _S, "what the table has for a", {"table": _table_of_atoms}),
         # Selectors: always [query, key]; rows attend.
         Operation(
             "select", "selector", (_S, _S), _B, "key[k] ? query[q]", {"predicate": _one_of(PREDICATES)}

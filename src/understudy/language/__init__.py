@@ -2,3 +2,25 @@
 
 ``python`` has s-ops as Python objects; :class:`Session` reads RASP text.
 """
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from understudy.language.limits import Limits
+    from understudy.language.mistakes import RaspError
+    from understudy.language.results import Result
+    from understudy.language.session import Session
+
+#: Loaded when first asked for: the parser and NumPy have no business in ``import understudy``.
+_HOMES = {"Limits": "limits", "RaspError": "mistakes", "Result": "results", "Session": "session"}
+
+__all__ = ["Limits", "RaspError", "Result", "Session"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"understudy.language has no {name}")
+    return getattr(importlib.import_module(f"understudy.language.{_HOMES[name]}"), name)

@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from typing import Any, TypeAlias
 
+from lark import Token
+
 from understudy.errors import UnderstudyError
 from understudy.graph import is_atom
 from understudy.language import python
@@ -50,13 +52,14 @@ class Interpreter:
         self.run_program = run
         self.steps = 0
         self.calls = 0
+        self.items = 0
         #: Called with every s-op and selector built, but for those about to be applied to an input.
         self.watch: Callable[[SOp | Selector], object] | None = None
         self._applying = 0
 
     def evaluate(self, tree: Syntax, scope: Scope) -> Value:
         """The value of an expression, or of running a statement (None)."""
-        self.steps = self.calls = self._applying = 0
+        self.steps = self.calls = self.items = self._applying = 0
         trees, running = [tree], [self._start(tree, scope)]
         value: Value = None
         try:
@@ -67,8 +70,8 @@ class Interpreter:
                     running.pop()
                     trees.pop()
                     value = done.value
-                    if self.watch and not self._applying and isinstance(value, (SOp, Selector)):
-                        self.watch(value)
+                    if self.watch and not self._applying:
+                        self._watch(value)
                 else:
                     value = None
                     trees.append(wanted)
@@ -76,6 +79,11 @@ class Interpreter:
         except UnderstudyError as error:
             raise _at(from_execution(error), trees[-1]) from None
         return value
+
+    def _watch(self, value: Value) -> None:
+        # What is still part of a family has no value yet.
+        if self.watch and isinstance(value, (SOp, Selector)) and not value.node.free:
+            self.watch(value)
 
     def _start(self, tree: Syntax, scope: Scope) -> Evaluation:
         evaluation: Evaluation = getattr(self, f"_{tree.data}")(tree, scope)
@@ -191,7 +199,7 @@ class Interpreter:
         return result
 
     def _range(self, tree: Syntax, scope: Scope) -> Evaluation:
-        bounds = yield from self._each(tree.children[0].children, scope)
+        bounds = yield from self._each(tree.children[1].children, scope)
         if any(type(bound) not in (int, bool) for bound in bounds):
             raise RaspError("runtime:TypeError", f"range needs whole numbers, but got {_shown(bounds)}")
         numbers = compute(range, *bounds)
@@ -199,13 +207,13 @@ class Interpreter:
         return list(numbers)
 
     def _zip(self, tree: Syntax, scope: Scope) -> Evaluation:
-        lists = yield from self._each(tree.children[0].children, scope)
+        lists = yield from self._each(tree.children[1].children, scope)
         if not all(isinstance(one, list) for one in lists) or len({len(one) for one in lists}) != 1:
             raise RaspError("type", f"zip needs lists of one length, but got {_shown(lists)}")
         return [list(group) for group in zip(*lists, strict=True)]
 
     def _length_of(self, tree: Syntax, scope: Scope) -> Evaluation:
-        value = yield tree.children[0], scope
+        value = yield tree.children[1], scope
         if not isinstance(value, list):
             raise RaspError("type", f"len needs a list, but got {words_for(value)}; length is the s-op")
         return len(value)
@@ -308,13 +316,14 @@ class Interpreter:
     # Attention ----------------------------------------------------------------------------------
 
     def _select(self, tree: Syntax, scope: Scope) -> Evaluation:
-        keys, queries = yield from self._each(tree.children[:2], scope)
-        predicate = str(tree.children[2])
+        keys, queries = yield from self._each(tree.children[1:3], scope)
+        predicate = str(tree.children[3])
         return python.select(_operand(keys, "select"), _operand(queries, "select"), predicate)
 
     def _aggregate(self, tree: Syntax, scope: Scope) -> Evaluation:
-        selector, values = yield from self._each(tree.children[:2], scope)
-        default = 0 if tree.children[2] is None else (yield tree.children[2], scope)
+        _, *operands, last = tree.children
+        selector, values = yield from self._each(operands, scope)
+        default = 0 if last is None else (yield last, scope)
         if not isinstance(selector, Selector):
             raise RaspError(
                 "type", f"aggregate expects a selector first, but got {words_for(selector)}"
@@ -333,7 +342,7 @@ class Interpreter:
         statements = [part for part in parts if part.data != "family"]
         for part in parts:
             if part.data == "family":
-                size = yield part.children[1], scope
+                size = yield part.children[2], scope
                 if type(size) is not int:
                     raise RaspError(
                         "type", f"a family needs a whole number of heads, not {words_for(size)}"
@@ -422,9 +431,10 @@ class Interpreter:
             yield item
 
     def require_room(self, items: int) -> None:
-        """Refuse lists that are too long."""
-        if items > self.limits.items:
-            problem = f"a list of {items:,} members is too long; the limit is {self.limits.items:,}"
+        """Count members of lists before they are made."""
+        self.items += items
+        if self.items > self.limits.items:
+            problem = f"lists of {self.items:,} members in all are too long; the limit is {self.limits.items:,}"
             raise RaspError("runtime:Exception", problem)
 
 
@@ -507,8 +517,20 @@ def _shown(values: Sequence[Value]) -> str:
 
 def _at(error: RaspError, tree: Syntax) -> RaspError:
     """The error with the place of the tree it happened in (the session adds the source line)."""
-    if tree.meta.empty:
+    first, last = _edge(tree, 1), _edge(tree, -1)
+    if first is None or last is None:
         return error
-    one_line = tree.meta.end_line == tree.meta.line
-    width = tree.meta.end_column - tree.meta.column if one_line else 1
-    return error.located(tree.meta.line, tree.meta.column, "", width)
+    width = last.end_column - first.column if first.line == last.end_line else len(first)
+    return error.located(first.line, first.column, "", width)
+
+
+def _edge(tree: Syntax, direction: int) -> Any:
+    """The first token of a tree (direction 1) or the last (−1), if it has any."""
+    waiting = [tree]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, Token):
+            return part
+        if part is not None:
+            waiting.extend(part.children[::-direction])
+    return None

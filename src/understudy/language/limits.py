@@ -12,15 +12,17 @@ from dataclasses import dataclass
 class Limits:
     """Upper bounds; each error that one of them causes says which."""
 
-    #: Characters in one line.
-    line: int = 200_000
+    #: Characters in one text: a file, or what is executed at once.
+    text: int = 500_000
     #: Brackets inside brackets.
     nesting: int = 500
     #: Statements, calls and loop rounds run for one statement of the program.
     steps: int = 100_000
     #: Calls inside calls.
     calls: int = 250
-    #: Members of a list.
-    items: int = 100_000
+    #: Members of all the lists that one statement builds.
+    items: int = 5_000_000
+    #: Members of lists and dicts that one statement shows.
+    shown: int = 20_000
     #: Heads of families expanded to show a value on the example.
     heads: int = 20_000

@@ -91,8 +91,8 @@ _KEYWORDS = {
 }  # fmt: skip
 _CLOSING = {"RPAR": ")", "RSQB": "]", "RBRACE": "}"}
 _OPENING = {
-    "LPAR": "RPAR", "LSQB": "RSQB", "LBRACE": "RBRACE", "_SELECT": "RPAR", "_AGGREGATE": "RPAR",
-    "_RANGE": "RPAR", "_ZIP": "RPAR", "_LEN": "RPAR",
+    "LPAR": "RPAR", "LSQB": "RSQB", "LBRACE": "RBRACE", "SELECT": "RPAR", "AGGREGATE": "RPAR",
+    "RANGE": "RPAR", "ZIP": "RPAR", "LEN": "RPAR",
 }  # fmt: skip
 #: What a form looks like, for the places where only one thing can follow.
 _FORMS = {
@@ -183,7 +183,7 @@ class _Diagnosis:
     def inside_a_call(self) -> tuple[str, int] | None:
         if self.token is None or self.is_a(self.token, "SEMICOLON", "RSQB", "RBRACE"):
             return None
-        if self.bracket == "_SELECT":
+        if self.bracket == "SELECT":
             if self.is_a(self.previous, "COMMA") and self.is_a(self.token, "EQUAL", "PREDICATE"):
                 odd = "".join(t.value for t in self.piece[self.number :][:2] if t.type != "RPAR")
                 return f"{odd!r} is no comparison: select takes ==, !=, <, <=, > or >=", self.number
@@ -191,7 +191,7 @@ class _Diagnosis:
                 "select needs keys, queries and a comparison: `select(keys, queries, ==)`; "
                 f"found {self.found}"
             ), self.number
-        if self.bracket == "_AGGREGATE" and self.is_a(self.token, "RPAR", "COMMA"):
+        if self.bracket == "AGGREGATE" and self.is_a(self.token, "RPAR", "COMMA"):
             return (
                 "aggregate needs a selector, values and, if wanted, a default: "
                 f"`aggregate(selector, values, 0)`; found {self.found}"

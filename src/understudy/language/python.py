@@ -25,7 +25,7 @@ from understudy.analysis import Architecture
 from understudy.analysis import architecture as _architecture
 from understudy.errors import GraphError, UnderstudyError
 from understudy.graph import Atom, Node, Sort, abbreviate, build, is_atom, postorder, sequence_type
-from understudy.graph.atoms import identity
+from understudy.graph.atoms import canonical_set, canonical_table
 from understudy.graph.definitions import everywhere
 from understudy.language import echo, notebook
 
@@ -435,8 +435,7 @@ def member(value: Operand, of: Iterable[Atom]) -> SOp:
     >>> member(tokens, "aeiou")("hello")
     [False, True, False, False, True]
     """
-    atoms = {identity(atom): atom for atom in (_atom(a, "member") for a in of)}
-    values = tuple(sorted(atoms.values(), key=lambda atom: repr(identity(atom))))
+    values = canonical_set(_atom(atom, "member") for atom in of)
     return SOp(build("member", _node(value, "member"), values=values))
 
 
@@ -446,9 +445,8 @@ def lookup(value: Operand, table: Mapping[Any, Atom]) -> SOp:
     >>> lookup(tokens, {"(": 1, ")": -1})("(()")
     [1, 1, -1]
     """
-    pairs = tuple((_atom(k, "lookup"), _atom(v, "lookup")) for k, v in table.items())
-    in_order = tuple(sorted(pairs, key=lambda pair: repr(identity(pair))))
-    return SOp(build("lookup", _node(value, "lookup"), table=in_order))
+    atoms = {_atom(key, "lookup"): _atom(found, "lookup") for key, found in table.items()}
+    return SOp(build("lookup", _node(value, "lookup"), table=canonical_table(atoms)))
 
 
 def minimum(a: Operand, b: Operand) -> SOp:

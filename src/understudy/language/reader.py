@@ -19,7 +19,7 @@ from lark.exceptions import UnexpectedToken
 from understudy.language.limits import Limits
 from understudy.language.mistakes import RaspError, syntax_error
 
-_OPENING = {"LPAR", "LSQB", "LBRACE", "_SELECT", "_AGGREGATE", "_RANGE", "_ZIP", "_LEN"}
+_OPENING = {"LPAR", "LSQB", "LBRACE", "SELECT", "AGGREGATE", "RANGE", "ZIP", "LEN"}
 _CLOSING = {"RPAR", "RSQB", "RBRACE"}
 #: Statements that begin like this end with their line.
 _COMMANDS = {"SET", "SHOW", "KIND", "EXAMPLES", "FULL_DISPLAY", "LEAVE"}
@@ -28,9 +28,13 @@ _BLOCKS = {"DEF", "FOR"}
 
 @cache
 def grammar() -> Lark:
-    """The parser, made once, from the grammar beside this file."""
+    """The parser, made once, from the grammar beside this file.
+
+    It does not work out the position of every tree, which would double the time it takes; the few
+    that an error needs are found by their tokens (``interpreter.py``).
+    """
     text = resources.files("understudy.language").joinpath("rasp.lark").read_text(encoding="utf-8")
-    return Lark(text, parser="lalr", lexer="basic", propagate_positions=True, maybe_placeholders=True)
+    return Lark(text, parser="lalr", lexer="basic", maybe_placeholders=True)
 
 
 @dataclass(frozen=True)
@@ -52,11 +56,10 @@ class Reading:
 
 def read(text: str, limits: Limits) -> Reading:
     """Cut ``text`` into statements and parse each."""
+    if len(text) > limits.text:
+        problem = f"the program has {len(text):,} characters; the limit is {limits.text:,}"
+        return Reading([Statement(None, RaspError("syntax", problem, 1, 1), 1)], [])
     lines = text.split("\n")
-    for number, line in enumerate(lines, start=1):
-        if len(line) > limits.line:
-            problem = f"this line has {len(line):,} characters; the limit is {limits.line:,}"
-            return Reading([Statement(None, RaspError("syntax", problem, number, 1), number)], [])
     statements, rest = [], []
     for piece, finished in _pieces(list(grammar().lex(text)), limits):
         statement = _parsed(piece, lines, limits, finished)

@@ -64,7 +64,9 @@ class Session:
             "selector": WeakKeyDictionary(),
         }
         self._interpreter = Interpreter(self.limits, self._load, self._draw, self._apply)
+        #: What a statement has to say beside its value, and how many members of lists it shows.
         self._notes: list[str] = []
+        self._shown = 0
         self._loading: list[Path] = []
         self._library = self._library_scope()
         self.scope = self._new_scope()
@@ -107,13 +109,15 @@ class Session:
         if statement.error is not None:
             return error_result(statement.error)
         assert statement.tree is not None
-        self._notes = []
+        self._notes, self._shown = [], 0
         tree = _inner(statement.tree)
         try:
             return getattr(self, f"_run_{tree.data}", self._run_quietly)(tree)
         except UnderstudyError as problem:
             error = self._first_error(tree) or from_execution(problem)
-            return error_result(_with_source(error, lines, statement.line))
+        except RecursionError:
+            error = RaspError("recursion", "a value is nested too deeply")
+        return error_result(_with_source(error, lines, statement.line))
 
     def _first_error(self, tree: Any) -> RaspError | None:
         """The error RASP would report for a statement that failed.
@@ -229,6 +233,10 @@ class Session:
     def _collection(self, value: list[Value] | dict[Value, Value], name: str | None) -> Result:
         kind = "list" if isinstance(value, list) else "dict"
         parts = value if isinstance(value, list) else list(value.values())
+        self._shown += len(parts)
+        if self._shown > self.limits.shown:
+            problem = f"this has more than {self.limits.shown:,} members, too many to show"
+            raise RaspError("runtime:Exception", problem)
         members = [self._result(part, None) for part in parts]
         items: list[Any] = [member.to_dict() for member in members]
         texts = [member.printed for member in members]
