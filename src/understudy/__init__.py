@@ -7,9 +7,8 @@
 
 from understudy.analysis import Architecture, architecture
 from understudy.errors import ExecutionError, GraphError, InputError, UnderstudyError
+from understudy.language.handles import Selector, SOp
 from understudy.language.python import (
-    Selector,
-    SOp,
     aggregate,
     best,
     constant,

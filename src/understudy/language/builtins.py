@@ -17,8 +17,8 @@ from understudy.errors import GraphError
 from understudy.execution.floats import SHARED, FloatDomain
 from understudy.graph import is_atom
 from understudy.language import python
+from understudy.language.handles import SOp, apply
 from understudy.language.mistakes import RaspError
-from understudy.language.python import SOp
 from understudy.language.scope import Scope
 from understudy.language.values import Builtin, words_for
 
@@ -66,7 +66,7 @@ def _elementwise(op: str, on_atoms: Callable[..., Any], *values: Any) -> Any:
         if not isinstance(value, SOp) and not is_atom(value):
             raise RaspError("type", f"{op} needs an s-op or an atom, but got {words_for(value)}")
     if any(isinstance(value, SOp) for value in values):
-        return python.apply(op, *values)
+        return apply(op, *values)
     return compute(on_atoms, *values)
 
 

@@ -13,7 +13,7 @@ selector out [[1, 0, 0, 0, 0], [0, 1, 0, 0, 0], [0, 0, 1, 1, 0], [0, 0, 1, 1, 0]
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -26,11 +26,12 @@ from understudy.errors import UnderstudyError
 from understudy.execution import DOMAINS, dense, inputs
 from understudy.graph import Node, Sort, is_atom, sequence_type, sort_of
 from understudy.language import echo
+from understudy.language.binding import bind
 from understudy.language.builtins import BASE, EXTENSIONS, base_scope
-from understudy.language.interpreter import Interpreter, bind
+from understudy.language.handles import Selector, SOp
+from understudy.language.interpreter import Interpreter
 from understudy.language.limits import Limits
 from understudy.language.mistakes import RaspError, from_execution
-from understudy.language.python import Selector, SOp
 from understudy.language.reader import Statement, read, unfinished
 from understudy.language.results import Result, error_result
 from understudy.language.scope import Scope
@@ -48,11 +49,12 @@ class Session:
         example: Any = "hello",
         *,
         limits: Limits | None = None,
-        folder: Path | str = ".",
+        folders: Sequence[Path | str] = (".",),
         drawer: Drawer | None = None,
     ) -> None:
         self.limits = limits or Limits()
-        self.folder = Path(folder)
+        #: Where ``load`` looks, in this order.
+        self.folders = [Path(folder) for folder in folders]
         self.drawer = drawer
         #: The running examples: s-ops are shown on one, selectors on the other.
         self.examples: dict[str, Any] = {"s-op": example, "selector": example}
@@ -95,7 +97,27 @@ class Session:
 
         The first error is raised.
         """
-        self._define_all(text, self.scope)
+        for _ in self._statements(text, self.scope):
+            pass
+
+    def script(self, text: str) -> list[Result]:
+        """Run a program as a script: only what stands alone as an expression is shown.
+
+        The first error is raised.
+        """
+        return [self._result(value, name) for name, value in self._statements(text, self.scope) if name]
+
+    def show(self, name: str) -> Result:
+        """The value of a name on the example; a function without parameters is called."""
+        return self._result(self.value_of(name), name)
+
+    def value_of(self, name: str) -> Value:
+        """The value of a name; of a function without parameters, what it returns."""
+        value = self.scope.get(name)
+        if isinstance(value, Function) and not value.parameters:
+            statement = read(f"{name}();", self.limits).statements[0]
+            return self._interpreter.evaluate(_inner(statement.tree), self.scope)
+        return value
 
     def get(self, name: str) -> Value:
         """The value of a name, as the program would see it."""
@@ -140,9 +162,7 @@ class Session:
 
     def _run_show(self, tree: Any) -> Result:
         value = self._interpreter.evaluate(tree, self.scope)
-        expression = tree.children[0]
-        name = str(expression.children[0]) if expression.data == "name" else "out"
-        result = self._result(value, name)
+        result = self._result(value, _name_shown(tree))
         self.scope.names["out"] = value
         return result
 
@@ -287,17 +307,21 @@ class Session:
 
     def _load(self, name: str, scope: Scope) -> None:
         """Run a file among the library's names alone, and take over what it defines."""
-        path = (self.folder / f"{name}.rasp").resolve()
+        found = [(folder / f"{name}.rasp").resolve() for folder in self.folders]
+        path = next((path for path in found if path.is_file()), None)
+        if path is None:
+            raise RaspError("load", f"could not find file: {name}.rasp")
         if path in self._loading:
             raise RaspError("load", f"{name}.rasp loads itself")
         try:
             text = path.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError):
-            raise RaspError("load", f"could not find file: {name}.rasp") from None
+        except (OSError, UnicodeDecodeError) as error:
+            raise RaspError("load", f"cannot read file {name}.rasp: {error}") from None
         inner, before = self._new_scope(), dict(scope.names)
         self._loading.append(path)
         try:
-            self._define_all(text, inner)
+            for _ in self._statements(text, inner):
+                pass
         except RaspError as error:
             place = "" if error.line is None else f" (line {error.line}, column {error.column})"
             raise RaspError(error.category, f"in {name}.rasp{place}: {error.message}") from None
@@ -309,7 +333,11 @@ class Session:
                 self._notes.append(_quiet_line(new, value))
         scope.names.update(loaded)
 
-    def _define_all(self, text: str, scope: Scope) -> None:
+    def _statements(self, text: str, scope: Scope) -> Iterator[tuple[str, Value]]:
+        """Run statements one by one without showing anything.
+
+        Gives the name and value of each expression that stands alone ("" for other statements).
+        """
         reading, lines = read(text, self.limits), text.split("\n")
         for statement in _checked(reading.statements):
             tree = _inner(statement.tree)
@@ -317,12 +345,17 @@ class Session:
             try:
                 if command:
                     getattr(self, f"_run_{tree.data}")(tree)
+                    value, name = None, ""
                 else:
-                    value = self._interpreter.evaluate(tree, scope)
-                    if tree.data == "show":
-                        scope.names["out"] = value
+                    value, name = self._interpreter.evaluate(tree, scope), ""
+                if tree.data == "show":
+                    scope.names["out"] = value
+                    name = _name_shown(tree)
+                yield name, value
             except UnderstudyError as problem:
                 raise _with_source(from_execution(problem), lines, statement.line) from None
+            if self.finished:
+                return
         if reading.rest:
             raise unfinished(reading.rest, text)
 
@@ -358,6 +391,12 @@ def _checked(statements: list[Statement]) -> Iterator[Statement]:
 def _inner(tree: Tree[Token] | None) -> Any:
     assert tree is not None
     return tree.children[0]
+
+
+def _name_shown(tree: Any) -> str:
+    """An expression that is just a name is shown under it; any other is ``out``."""
+    expression = tree.children[0]
+    return str(expression.children[0]) if expression.data == "name" else "out"
 
 
 def _kinds(kind: object) -> tuple[str, ...]:

@@ -13,7 +13,8 @@ from typing import Any, TypeAlias
 
 from understudy.graph import is_atom
 from understudy.language.echo import auto_name
-from understudy.language.python import Selector, SOp
+from understudy.language.handles import Selector, SOp
+from understudy.language.mistakes import RaspError
 from understudy.language.scope import Scope
 
 Value: TypeAlias = "Any"
@@ -63,3 +64,11 @@ def words_for(value: Value) -> str:
         return f'"{value}"' if isinstance(value, str) else repr(value)
     kind = "dict" if isinstance(value, dict) else "list"
     return f"a {kind} of {len(value)}"
+
+
+def operand(value: Value, what: str) -> Any:
+    """What may stand in an elementwise operation beside an s-op."""
+    if isinstance(value, SOp) or is_atom(value):
+        return value
+    kind = "runtime:TypeError" if isinstance(value, Applied) else "type"
+    raise RaspError(kind, f"{what} needs an s-op or an atom, but got {words_for(value)}")

@@ -1,0 +1,1 @@
+"""Pictures and pages: what people look at rather than read."""

@@ -1,0 +1,81 @@
+"""The corpus: programs with what Weiss's RASP answers, and what we answer.
+
+``UNDERSTUDY_RASP_CORPUS`` may name another file of the same form (objects with ``name``, ``source``,
+``input``, ``output`` and ``printed``); ours is beside this file.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from understudy import architecture
+from understudy.language import Result, Session
+
+CORPUS = Path(os.environ.get("UNDERSTUDY_RASP_CORPUS") or Path(__file__).with_name("rasp.json"))
+CASES: list[dict[str, Any]] = json.loads(CORPUS.read_text(encoding="utf-8"))
+
+#: Errors there, values here: our extensions (docs/language.md), and bugs not copied.
+EXTENSIONS = {
+    ".5;": "leading dots",
+    "1e5;": "exponents",
+    "indices # mid\n;": "comments anywhere",
+    "def f(x){ return x; } f(3);": "several statements on a line",
+    "(indices*2)[1];": "an index after brackets",
+}
+
+#: Texts that depend on what the session which recorded the corpus had done before, or lose a key.
+PRINTED_DIFFERENTLY = {"def-008", "atoms-014"}
+
+
+def run(case: dict[str, Any]) -> Result:
+    return Session(example=case["input"]).execute(case["source"])[-1]
+
+
+def same(found: Any, wanted: Any) -> bool:
+    """Equality that tells 1, 1.0 and True apart, with a little room for floats."""
+    if isinstance(wanted, list):
+        return len(found) == len(wanted) and all(map(same, found, wanted))
+    if isinstance(wanted, dict):
+        return all(name in found and same(found[name], part) for name, part in wanted.items())
+    if isinstance(wanted, float) and isinstance(found, float):
+        return math.isclose(found, wanted, rel_tol=1e-12)
+    return type(found) is type(wanted) and bool(found == wanted)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
+def test_case(case: dict[str, Any]) -> None:
+    wanted, found = case["output"], run(case)
+    if case["source"] in EXTENSIONS:
+        assert found.kind != "error"
+    elif wanted["kind"] == "error":
+        assert (found.kind, found.category) == ("error", wanted["category"])
+        assert found.message
+        assert found.line is not None
+    elif wanted["kind"] == "analysis":
+        assert found.node is not None
+        size = architecture(found.node)
+        assert size.layers == wanted["layers"]
+        assert all(
+            ours <= theirs for ours, theirs in zip(size.heads, wanted["heads_per_layer"], strict=True)
+        )
+    else:
+        assert same(found.to_dict(), wanted)
+        if case["name"] not in PRINTED_DIFFERENTLY:
+            assert found.printed == case["printed"]
+
+
+def test_heads_differ_only_where_selectors_are_said_twice() -> None:
+    """Two listings say one selector twice; everywhere else our counts are Weiss's."""
+    fewer = {
+        case["name"]
+        for case in CASES
+        if case["output"]["kind"] == "analysis"
+        and architecture(run(case).node).heads != case["output"]["heads_per_layer"]  # type: ignore[arg-type]
+    }
+    assert fewer <= {"analysis-037", "analysis-041"}  # MaxMinSort; Cofactor()/Det(Cofactor())
