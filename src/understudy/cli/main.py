@@ -16,7 +16,9 @@ from understudy.errors import UnderstudyError
 #: Command → what ``--help`` says of it; its code is in the module of the same name.
 COMMANDS = {
     "analyse": "Layers and heads of the transformer that a program describes.",
+    "draw": "A program on an input as a picture.",
     "operations": "The closed table of operations: the whole language on one page.",
+    "repl": "RASP, statement by statement, on a running example.",
     "run": "Run a program on an input.",
 }
 

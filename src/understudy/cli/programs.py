@@ -6,30 +6,86 @@ import json
 import math
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from understudy.errors import InputError, UnderstudyError
 from understudy.graph import Node, loads
+from understudy.language.handles import Selector, SOp, wrap
+
+if TYPE_CHECKING:
+    from understudy.language import Session
 
 program_argument = click.argument("program", type=click.Path(path_type=Path))
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+input_option = click.option(
+    "--input", "given", help='The input, as JSON. [default: the program\'s example, else "hello"]'
+)
+name_option = click.option("--name", help="The s-op, selector or function without parameters meant.")
 
 
-def read_program(path: Path) -> Node:
-    """The program in a file: a graph as JSON, as ``understudy.dumps`` writes it."""
+class Program:
+    """A program from a file: RASP text, or (.json) a graph as ``understudy.dumps`` writes it."""
+
+    def __init__(self, path: Path, given: Any = None) -> None:
+        self.path = path
+        self.session: Session | None = None
+        #: What the program shows: names and values of its expressions.
+        self.shown: list[tuple[str, Any]] = []
+        text = _read(path)
+        if path.suffix == ".json":
+            self.shown = [(path.stem, wrap(loads(text)))]
+        else:
+            self._run(text, "hello" if given is None else given)
+        self.tokens = given
+        if given is None:
+            self.tokens = "hello" if self.session is None else self.session.examples.tokens["s-op"]
+
+    def _run(self, text: str, example: Any) -> None:
+        from understudy.language import RaspError, Session
+
+        self.session = Session(example, folders=(Path.cwd(), self.path.parent))
+        try:
+            self.shown = self.session.script(text)
+        except RaspError as error:
+            raise UnderstudyError(f"{self.path}, {error.pretty()}") from None
+
+    def value(self, name: str | None) -> tuple[str, Any]:
+        """A name and its value: the one asked for, or the last the program shows."""
+        if name is not None and self.session is not None:
+            return name, self.session.value_of(name)
+        if name is not None and name != self.shown[0][0]:
+            raise UnderstudyError(f"{self.path} holds one program, {self.shown[0][0]}, and no {name}")
+        if not self.shown:
+            raise UnderstudyError(f"{self.path} shows nothing: end it with an expression, or name one")
+        return self.shown[-1]
+
+    def program(self, name: str | None) -> tuple[str, SOp | Selector]:
+        """Like :meth:`value`, but it must be an s-op or a selector."""
+        name, value = self.value(name)
+        if not isinstance(value, (SOp, Selector)):
+            raise UnderstudyError(f"{name} is neither an s-op nor a selector, but {value!r}")
+        return name, value
+
+    def names(self) -> dict[Node, str]:
+        """The program's own names for nodes."""
+        return self.session.names_of_nodes() if self.session is not None else {}
+
+
+def _read(path: Path) -> str:
     try:
-        text = path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8")
     except OSError as error:
         raise UnderstudyError(f"cannot read the program {path}: {error.strerror}") from None
     except UnicodeDecodeError:
         raise UnderstudyError(f"cannot read the program {path}: it is not text") from None
-    return loads(text)
 
 
-def read_input(text: str) -> Any:
+def read_input(text: str | None) -> Any:
     """The value of ``--input``: JSON, so that 1, 1.0, "1" and true are told apart."""
+    if text is None:
+        return None
     try:
         return json.loads(text)
     except (ValueError, RecursionError):

@@ -1,39 +1,78 @@
-"""``understudy run``: a program's value on an input."""
+"""``understudy run``: what a program shows, on an input."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
-from understudy.cli.programs import json_option, print_json, program_argument, read_input, read_program
-from understudy.graph import Sort, sequence_type, sort_of
+from understudy.cli.programs import (
+    Program,
+    input_option,
+    json_option,
+    print_json,
+    program_argument,
+    read_input,
+)
+from understudy.errors import UnderstudyError
+from understudy.graph import sequence_type
 from understudy.language import echo
+from understudy.language.handles import Selector, SOp
 
 
 @click.command("run")
 @program_argument
-@click.option("--input", "given", default='"hello"', show_default=True, help="The input, as JSON.")
+@input_option
+@click.option("--show", multiple=True, metavar="NAME", help="Show this name (may be repeated).")
 @click.option("--domain", default="float", show_default=True, help="Kind of number: float or exact.")
 @json_option
-def command(program: Path, given: str, domain: str, as_json: bool) -> None:
-    """Run PROGRAM (a graph as JSON, see understudy.dumps) on an input."""
-    from understudy.execution import run
+def command(
+    program: Path, given: str | None, show: tuple[str, ...], domain: str, as_json: bool
+) -> None:
+    """Run PROGRAM (RASP text, or a graph as JSON) on an input and show what it computes.
 
-    node = read_program(program)
-    tokens = read_input(given)
-    value = run(node, tokens, domain=domain)
-    batch = isinstance(tokens, list) and isinstance(tokens[0], list)
-    if sort_of(node) is Sort.SELECTOR:
-        if as_json:
-            print_json({"kind": "selector", "input": tokens, "matrix": value.astype(int).tolist()})
-            return
-        for one, pattern in zip(tokens, value, strict=True) if batch else [(tokens, value)]:
-            click.echo(echo.grid(pattern, one))
-        return
+    Shown is every expression that stands alone in the program, or the names given with --show.
+    """
+    loaded = Program(program, read_input(given))
+    values = [loaded.value(name) for name in show] or loaded.shown or [loaded.value(None)]
+    results = [_result(name, value, loaded, domain) for name, value in values]
     if as_json:
-        kind = [sequence_type(v) for v in value] if batch else sequence_type(value)
-        print_json({"kind": "s-op", "input": tokens, "type": kind, "values": value})
+        print_json({"input": loaded.tokens, "results": results})
         return
-    for one in value if batch else [value]:
-        click.echo(echo.sequence(one))
+    for result in results:
+        click.echo(_text(result, loaded.tokens))
+
+
+def _result(name: str, value: Any, loaded: Program, domain: str) -> dict[str, Any]:
+    """A value as a JSON object, run on the input if it is a program."""
+    if isinstance(value, (SOp, Selector)):
+        from understudy.execution import run
+
+        try:
+            found = run(value.node, loaded.tokens, domain=domain, names=loaded.names())
+        except UnderstudyError as error:
+            raise UnderstudyError(f"{name} has no value here: {error}") from None
+        if isinstance(value, Selector):
+            return {"name": name, "kind": "selector", "matrix": found.astype(int).tolist()}
+        batch = isinstance(found[0], list)
+        kind = [sequence_type(one) for one in found] if batch else sequence_type(found)
+        return {"name": name, "kind": "s-op", "type": kind, "values": found}
+    assert loaded.session is not None
+    result = loaded.session.examples.result(value, name)
+    return {"name": name, **result.to_dict(), "printed": result.printed}
+
+
+def _text(result: dict[str, Any], tokens: Any) -> str:
+    """The same for people."""
+    name, batch = result["name"], isinstance(tokens, list) and isinstance(tokens[0], list)
+    match result["kind"]:
+        case "selector" if "printed" not in result:
+            patterns = (
+                zip(tokens, result["matrix"], strict=True) if batch else [(tokens, result["matrix"])]
+            )
+            return "\n".join(f"{name} =\n{echo.grid(pattern, one)}" for one, pattern in patterns)
+        case "s-op" if "printed" not in result:
+            rows = result["values"] if batch else [result["values"]]
+            return "\n".join(f"{name} = {echo.sequence(row)}" for row in rows)
+    return str(result.pop("printed")).strip("\n")

@@ -17,7 +17,7 @@ from understudy.analysis import Head, architecture
 from understudy.errors import InputError
 from understudy.execution import run
 from understudy.graph import Node, abbreviate, build, members, postorder
-from understudy.graph.definitions import expand_definitions
+from understudy.graph.definitions import expand_definitions, names_of_definitions
 from understudy.graph.traversal import replace_families
 from understudy.language import echo
 
@@ -115,6 +115,7 @@ def flow_svg(
             f"a picture shows at most {MAX_LENGTH} tokens, but the input has {len(tokens)}"
         )
     root = expand_definitions(program)
+    names = {**(names or {}), **names_of_definitions(program)}
     columns = [
         [panel for head in layer for panel in _panels(head, tokens, names)]
         for layer in architecture(root).structure

@@ -20,7 +20,9 @@ from __future__ import annotations
 
 from understudy.graph.node import Node
 from understudy.graph.operations import build, constant
+from understudy.graph.printer import abbreviate
 from understudy.graph.rewrite import Rule, rewrite
+from understudy.graph.traversal import postorder
 
 
 def everywhere() -> Node:
@@ -64,3 +66,12 @@ DEFINITIONS = (
 def expand_definitions(root: Node) -> Node:
     """The same program without ``length`` and ``selector_width``: attention and feed-forward only."""
     return rewrite(root, DEFINITIONS).root
+
+
+def names_of_definitions(root: Node) -> dict[Node, str]:
+    """What the expanded form should call the parts that were ``length`` or ``selector_width``."""
+    return {
+        expand_definitions(node): abbreviate(node)
+        for node in postorder(root)
+        if node.op in ("length", "selector_width")
+    }

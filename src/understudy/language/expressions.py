@@ -40,8 +40,13 @@ class Expressions:
         self.limits = limits
         #: Applies a program to an input.
         self.run_program = run
-        #: Work done, calls open and list members built, for one statement of the program.
-        self.steps = self.calls = self.items = 0
+        #: The text being run: functions remember theirs, so that errors point into the right one.
+        self.text = ""
+        #: Work done and list members built, for one statement of the program.
+        self.steps = self.items = 0
+        #: The trees being evaluated, outermost first, and the calls among them: (depth, function).
+        self.trees: list[Syntax] = []
+        self.calls: list[tuple[int, Function]] = []
         #: How many programs are being built only to be applied to an input.
         self.applying = 0
 
@@ -300,15 +305,15 @@ class Expressions:
     def _call(self, function: Function, arguments: Sequence[Value]) -> Evaluation:
         self.step()
         require_arity(function.name, len(function.parameters), arguments)
-        self.calls += 1
-        if self.calls > self.limits.calls:
+        self.calls.append((len(self.trees), function))
+        if len(self.calls) > self.limits.calls:
             problem = f"{function.name} is called more than {self.limits.calls} calls deep"
             raise RaspError("recursion", problem)
         inner = scope_with(function.scope, dict(zip(function.parameters, arguments, strict=True)))
         for statement in function.body:
             yield statement, inner
         result = yield function.returns, inner
-        self.calls -= 1
+        self.calls.pop()
         return result
 
     # Helpers ------------------------------------------------------------------------------------

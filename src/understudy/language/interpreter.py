@@ -42,8 +42,8 @@ class Interpreter(Expressions):
 
     def evaluate(self, tree: Syntax, scope: Scope) -> Value:
         """The value of an expression, or of running a statement (None)."""
-        self.steps = self.calls = self.items = self.applying = 0
-        trees, running = [tree], [self._start(tree, scope)]
+        self.steps = self.items = self.applying = 0
+        self.trees, self.calls, running = [tree], [], [self._start(tree, scope)]
         value: Value = None
         try:
             while running:
@@ -54,14 +54,25 @@ class Interpreter(Expressions):
                     if self.watch and not self.applying:
                         self._watch(value)
                     running.pop()
-                    trees.pop()
+                    self.trees.pop()
                 else:
                     value = None
-                    trees.append(wanted)
+                    self.trees.append(wanted)
                     running.append(self._start(wanted, inside))
         except UnderstudyError as error:
-            raise _at(from_execution(error), trees[-1]) from None
+            raise self._located(from_execution(error)) from None
         return value
+
+    def _located(self, error: RaspError) -> RaspError:
+        """The error with its place in the text being run.
+
+        Inside a function of another text (an earlier statement, the library) that is its call.
+        """
+        for depth, function in self.calls:
+            if function.text is not self.text:
+                inside = RaspError(error.category, f"{error.message} (in {function.name})")
+                return _at(inside, self.trees[depth - 1])
+        return _at(error, self.trees[-1])
 
     def _watch(self, value: Value) -> None:
         # What is still part of a family has no value yet.
@@ -91,7 +102,7 @@ class Interpreter(Expressions):
         self.step()
         name, parameters, *body, returns = tree.children
         names = tuple(str(p) for p in parameters.children) if parameters is not None else ()
-        scope.set(str(name), Function(str(name), names, tuple(body), returns, scope))
+        scope.set(str(name), Function(str(name), names, tuple(body), returns, scope, self.text))
         return None
         yield  # a generator like its siblings
 

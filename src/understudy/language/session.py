@@ -18,16 +18,15 @@ from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from lark import Token, Tree
 
 from understudy.errors import UnderstudyError
-from understudy.execution import DOMAINS, dense, inputs
-from understudy.graph import Node, Sort, is_atom, sequence_type, sort_of
+from understudy.graph import Node
 from understudy.language import echo
 from understudy.language.binding import bind
 from understudy.language.builtins import BASE, EXTENSIONS, base_scope
+from understudy.language.examples import Examples, quiet_line
 from understudy.language.handles import Selector, SOp
 from understudy.language.interpreter import Interpreter
 from understudy.language.limits import Limits
@@ -35,7 +34,7 @@ from understudy.language.mistakes import RaspError, from_execution
 from understudy.language.reader import Statement, read, unfinished
 from understudy.language.results import Result, error_result
 from understudy.language.scope import Scope
-from understudy.language.values import Applied, Builtin, Function, Value
+from understudy.language.values import Function, Value
 
 #: Draws a program on an input and says where the picture is.
 Drawer = Callable[[SOp, str, Any], Path]
@@ -56,19 +55,11 @@ class Session:
         #: Where ``load`` looks, in this order.
         self.folders = [Path(folder) for folder in folders]
         self.drawer = drawer
-        #: The running examples: s-ops are shown on one, selectors on the other.
-        self.examples: dict[str, Any] = {"s-op": example, "selector": example}
-        self.showing = {"s-op": True, "selector": True}
-        self.full_display = False
+        self.examples = Examples(example, self.limits, self.names_of_nodes)
         self.finished = False
-        self._known: dict[str, WeakKeyDictionary[Node, dense.Result]] = {
-            "s-op": WeakKeyDictionary(),
-            "selector": WeakKeyDictionary(),
-        }
         self._interpreter = Interpreter(self.limits, self._load, self._draw, self._apply)
-        #: What a statement has to say beside its value, and how many members of lists it shows.
+        #: What a statement has to say beside its value.
         self._notes: list[str] = []
-        self._shown = 0
         self._loading: list[Path] = []
         self._library = self._library_scope()
         self.scope = self._new_scope()
@@ -77,6 +68,7 @@ class Session:
 
     def execute(self, text: str) -> list[Result]:
         """Run every statement of ``text``; one that fails leaves the others alone."""
+        self._interpreter.text = text
         reading = read(text, self.limits)
         lines = text.split("\n")
         results = []
@@ -100,16 +92,12 @@ class Session:
         for _ in self._statements(text, self.scope):
             pass
 
-    def script(self, text: str) -> list[Result]:
-        """Run a program as a script: only what stands alone as an expression is shown.
+    def script(self, text: str) -> list[tuple[str, Value]]:
+        """Run a program as a script: names and values of what stands alone as an expression.
 
         The first error is raised.
         """
-        return [self._result(value, name) for name, value in self._statements(text, self.scope) if name]
-
-    def show(self, name: str) -> Result:
-        """The value of a name on the example; a function without parameters is called."""
-        return self._result(self.value_of(name), name)
+        return [(name, value) for name, value in self._statements(text, self.scope) if name]
 
     def value_of(self, name: str) -> Value:
         """The value of a name; of a function without parameters, what it returns."""
@@ -131,7 +119,8 @@ class Session:
         if statement.error is not None:
             return error_result(statement.error)
         assert statement.tree is not None
-        self._notes, self._shown = [], 0
+        self._notes = []
+        self.examples.fresh_page()
         tree = _inner(statement.tree)
         try:
             return getattr(self, f"_run_{tree.data}", self._run_quietly)(tree)
@@ -150,7 +139,7 @@ class Session:
         if tree.data not in ("show", "assign"):
             return None
         before = dict(self.scope.names)
-        self._interpreter.watch = lambda program: self._on_example(program.node)
+        self._interpreter.watch = lambda program: self.examples.on_example(program.node)
         try:
             self._interpreter.evaluate(tree, self.scope)
         except UnderstudyError as problem:
@@ -162,7 +151,7 @@ class Session:
 
     def _run_show(self, tree: Any) -> Result:
         value = self._interpreter.evaluate(tree, self.scope)
-        result = self._result(value, _name_shown(tree))
+        result = self.examples.result(value, _name_shown(tree))
         self.scope.names["out"] = value
         return result
 
@@ -173,7 +162,7 @@ class Session:
         for name in assigned:
             self.scope.require_settable(name)
         # Shown before it is set: what has no value on the example is refused, as in RASP.
-        results = [self._result(part, name) for name, part in assigned.items()]
+        results = [self.examples.result(part, name) for name, part in assigned.items()]
         self.scope.names.update(assigned)
         self.scope.names["out"] = list(assigned.values())[-1]
         if len(results) == 1:
@@ -184,7 +173,7 @@ class Session:
     def _run_define(self, tree: Any) -> Result:
         self._interpreter.evaluate(tree, self.scope)
         function = self.scope.get(str(tree.children[0]))
-        return self._result(function, function.name)
+        return self.examples.result(function, function.name)
 
     def _run_quietly(self, tree: Any) -> Result:
         self._interpreter.evaluate(tree, self.scope)
@@ -195,93 +184,25 @@ class Session:
         given = self._interpreter.evaluate(expression, self.scope)
         if not isinstance(given, (str, list, dict)):
             raise RaspError("type", f"example not iterable: {given}")
-        for which in _kinds(kind):
-            self.examples[which] = given if isinstance(given, str) else list(given)
-            self._known[which].clear()
+        self.examples.use(kind, given if isinstance(given, str) else list(given))
         return Result("none")
 
     def _run_show_example(self, tree: Any) -> Result:
-        lines = [
-            f"\t{kind} example: {echo.given(self.examples[kind])}\n"
-            for kind in _kinds(tree.children[0])
-        ]
-        return Result("none", "".join(lines))
+        return Result("none", self.examples.described(tree.children[0]))
 
     def _run_switch_examples(self, tree: Any) -> Result:
-        for kind in _kinds(tree.children[0]):
-            self.showing[kind] = str(tree.children[1]) == "on"
+        self.examples.switch(tree.children[0], str(tree.children[1]) == "on")
         return Result("none")
 
     def _run_switch_display(self, tree: Any) -> Result:
-        self.full_display = str(tree.children[1]) == "on"
+        self.examples.full_display = str(tree.children[0 if len(tree.children) == 1 else 1]) == "on"
         return Result("none")
 
     def _run_leave(self, tree: Any) -> Result:
         self.finished = True
         return Result("exit")
 
-    # Results ------------------------------------------------------------------------------------
-
-    def _result(self, value: Value, name: str | None) -> Result:
-        """A value as a result, run on the example if it is an s-op or selector."""
-        shown = name or ""
-        match value:
-            case Applied():
-                return _applied(value)
-            case SOp():
-                tokens, values = self.examples["s-op"], self._on_example(value.node)
-                shown = name if name is not None else echo.auto_name(value.node)
-                visible = values if self.showing["s-op"] else None
-                text = echo.sop_block(shown, tokens, visible, self.full_display)
-                kind = sequence_type(values)
-                return Result("s-op", text, name, type=kind, values=values, node=value.node)
-            case Selector():
-                pattern = self._on_example(value.node)
-                matrix = [[int(cell) for cell in row] for row in pattern]
-                shown = name if name is not None else echo.auto_name(value.node)
-                visible = pattern if self.showing["selector"] else None
-                text = echo.selector_block(shown, self.examples["selector"], visible)
-                return Result("selector", text, name, matrix=matrix, node=value.node)
-            case Function() | Builtin():
-                text = echo.function_block(value.name, value.parameters)
-                return Result("function", text, name or value.name, args=list(value.parameters))
-            case list() | dict():
-                return self._collection(value, name)
-        kind = sequence_type([value]) if is_atom(value) else None
-        return Result("atom", echo.atom_block(shown, value), name, type=kind, value=value)
-
-    def _collection(self, value: list[Value] | dict[Value, Value], name: str | None) -> Result:
-        kind = "list" if isinstance(value, list) else "dict"
-        parts = value if isinstance(value, list) else list(value.values())
-        self._shown += len(parts)
-        if self._shown > self.limits.shown:
-            problem = f"this has more than {self.limits.shown:,} members, too many to show"
-            raise RaspError("runtime:Exception", problem)
-        members = [self._result(part, None) for part in parts]
-        items: list[Any] = [member.to_dict() for member in members]
-        texts = [member.printed for member in members]
-        flat = _flat(value) if all(is_atom(part) for part in parts) else None
-        if isinstance(value, dict):
-            items = [[key, item] for key, item in zip(value, items, strict=True)]
-            texts = [f" {echo.atom(key)} :{text}" for key, text in zip(value, texts, strict=True)]
-        text = echo.collection_block(name or "", kind, flat, texts)
-        return Result(kind, text, name, items=items)
-
-    def _on_example(self, node: Node) -> Any:
-        kind = "selector" if sort_of(node) is Sort.SELECTOR else "s-op"
-        known = self._known[kind]
-        if node not in known:
-            known[node] = self._evaluate(node, self.examples[kind], known)
-        return known[node]
-
-    def _evaluate(self, node: Node, given: Any, known: Any = None) -> dense.Result:
-        domain = DOMAINS["float"]
-        tokens = inputs.read(given, domain).sequences[0]
-        return dense.evaluate(
-            node, tokens, domain, self._names_of_nodes(), known=known, max_heads=self.limits.heads
-        )
-
-    def _names_of_nodes(self) -> dict[Node, str]:
+    def names_of_nodes(self) -> dict[Node, str]:
         """What errors call nodes: the program's own names."""
         return {
             value.node: name
@@ -292,16 +213,16 @@ class Session:
     # What the interpreter asks for --------------------------------------------------------------
 
     def _apply(self, program: SOp | Selector, given: Any) -> Any:
-        return self._evaluate(program.node, given)
+        return self.examples.evaluate(program.node, given)
 
     def _draw(self, program: SOp, given: Any) -> None:
-        tokens = self.examples["s-op"] if given is None else given
+        tokens = self.examples.tokens["s-op"] if given is None else given
         if not isinstance(tokens, (str, list)) or not tokens:
             raise RaspError("type", "draw needs a non-empty string or list to draw the program on")
         value = self._apply(program, tokens)
         if self.drawer is None:
             raise RaspError("draw", "this session cannot draw; `understudy draw` and the REPL can")
-        names = self._names_of_nodes()
+        names = self.names_of_nodes()
         path = self.drawer(program, names.get(program.node, echo.auto_name(program.node)), tokens)
         self._notes.append(f"{echo.applied_block(tokens, value, False)}\t drawn in {path}\n")
 
@@ -318,6 +239,8 @@ class Session:
         except (OSError, UnicodeDecodeError) as error:
             raise RaspError("load", f"cannot read file {name}.rasp: {error}") from None
         inner, before = self._new_scope(), dict(scope.names)
+        outer = self._interpreter
+        self._interpreter = Interpreter(self.limits, self._load, self._draw, self._apply)
         self._loading.append(path)
         try:
             for _ in self._statements(text, inner):
@@ -326,18 +249,20 @@ class Session:
             place = "" if error.line is None else f" (line {error.line}, column {error.column})"
             raise RaspError(error.category, f"in {name}.rasp{place}: {error.message}") from None
         finally:
+            self._interpreter = outer
             self._loading.pop()
         loaded = {n: v for n, v in inner.names.items() if not n.startswith("_") and n != "out"}
         for new, value in loaded.items():
             if value is not before.get(new):
-                self._notes.append(_quiet_line(new, value))
+                self._notes.append(quiet_line(new, value))
         scope.names.update(loaded)
 
     def _statements(self, text: str, scope: Scope) -> Iterator[tuple[str, Value]]:
         """Run statements one by one without showing anything.
 
-        Gives the name and value of each expression that stands alone ("" for other statements).
+        Gives the name and value of each expression that stands alone (name "" for others).
         """
+        self._interpreter.text = text
         reading, lines = read(text, self.limits), text.split("\n")
         for statement in _checked(reading.statements):
             tree = _inner(statement.tree)
@@ -351,9 +276,9 @@ class Session:
                 if tree.data == "show":
                     scope.names["out"] = value
                     name = _name_shown(tree)
-                yield name, value
             except UnderstudyError as problem:
                 raise _with_source(from_execution(problem), lines, statement.line) from None
+            yield name, value
             if self.finished:
                 return
         if reading.rest:
@@ -397,39 +322,6 @@ def _name_shown(tree: Any) -> str:
     """An expression that is just a name is shown under it; any other is ``out``."""
     expression = tree.children[0]
     return str(expression.children[0]) if expression.data == "name" else "out"
-
-
-def _kinds(kind: object) -> tuple[str, ...]:
-    return ("s-op", "selector") if kind is None else (str(kind),)
-
-
-def _applied(applied: Applied) -> Result:
-    if isinstance(applied.program, Selector):
-        matrix = [[int(cell) for cell in row] for row in applied.value]
-        text = echo.applied_block(applied.given, applied.value, True)
-        return Result("selector", text, matrix=matrix, node=applied.program.node)
-    kind, text = sequence_type(applied.value), echo.applied_block(applied.given, applied.value, False)
-    return Result("s-op", text, type=kind, values=applied.value, node=applied.program.node)
-
-
-def _flat(value: list[Value] | dict[Value, Value]) -> str:
-    if isinstance(value, list):
-        return f"[{', '.join(echo.atom(part) for part in value)}]"
-    return f"{{{', '.join(f'{echo.atom(k)}: {echo.atom(v)}' for k, v in value.items())}}}"
-
-
-def _quiet_line(name: str, value: Value) -> str:
-    """A loaded name, without an example."""
-    match value:
-        case SOp():
-            return echo.sop_block(name, None, None)
-        case Selector():
-            return echo.selector_block(name, None, None)
-        case Function() | Builtin():
-            return echo.function_block(value.name, value.parameters)
-        case list() | dict():
-            return f"     {'list' if isinstance(value, list) else 'dict'}: {name}\n"
-    return echo.atom_block(name, value)
 
 
 def _with_source(error: RaspError, lines: list[str], line: int) -> RaspError:

@@ -30,6 +30,8 @@ class Function:
     body: tuple[Any, ...]
     returns: Any
     scope: Scope
+    #: The text it was defined in.
+    text: str
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,42 @@
+"""``understudy draw``: a program on an input as a picture."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from understudy.cli.programs import (
+    Program,
+    input_option,
+    json_option,
+    name_option,
+    print_json,
+    program_argument,
+    read_input,
+)
+from understudy.display.files import write_whole
+from understudy.errors import UnderstudyError
+from understudy.language.handles import SOp
+
+
+@click.command("draw")
+@program_argument
+@name_option
+@input_option
+@click.option("-o", "--output", type=click.Path(path_type=Path), default="flow.svg", show_default=True)
+@json_option
+def command(program: Path, name: str | None, given: str | None, output: Path, as_json: bool) -> None:
+    """Draw PROGRAM on an input: layers as columns, heads as grids, values flowing (SVG)."""
+    from understudy.display.flow import flow_svg
+
+    loaded = Program(program, read_input(given))
+    name, value = loaded.program(name)
+    if not isinstance(value, SOp):
+        raise UnderstudyError(f"{name} is a selector; an s-op can be drawn (aggregate over it, say)")
+    write_whole(output, flow_svg(value.node, loaded.tokens, name, loaded.names()))
+    size = value.architecture
+    if as_json:
+        print_json({"name": name, "input": loaded.tokens, "output": str(output), "heads": size.heads})
+    else:
+        click.echo(f"{name}: {size}; drawn in {output}")

@@ -1,0 +1,158 @@
+"""The running examples: what s-ops and selectors are shown on, and how values become results.
+
+Only what is shown is run, and on one example every part of a program is run once: values of earlier
+statements are remembered until the example changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from understudy.errors import InputError
+from understudy.execution import DOMAINS, dense, inputs
+from understudy.graph import Node, Sort, is_atom, sequence_type, sort_of
+from understudy.language import echo
+from understudy.language.handles import Selector, SOp
+from understudy.language.limits import Limits
+from understudy.language.mistakes import RaspError
+from understudy.language.results import Result
+from understudy.language.values import Applied, Builtin, Function, Value
+
+
+class Examples:
+    """An input for s-ops and one for selectors, and switches for what is shown on them."""
+
+    def __init__(
+        self, tokens: Any, limits: Limits, names_of_nodes: Callable[[], dict[Node, str]]
+    ) -> None:
+        self.limits = limits
+        self.names_of_nodes = names_of_nodes
+        self.tokens: dict[str, Any] = {"s-op": tokens, "selector": tokens}
+        self.showing = {"s-op": True, "selector": True}
+        self.full_display = False
+        self._known: dict[str, WeakKeyDictionary[Node, dense.Result]] = {
+            "s-op": WeakKeyDictionary(),
+            "selector": WeakKeyDictionary(),
+        }
+        #: Members of lists shown since the last :meth:`fresh_page`.
+        self._shown = 0
+
+    def fresh_page(self) -> None:
+        """A new statement begins."""
+        self._shown = 0
+
+    def use(self, kind: object, tokens: Any) -> None:
+        """Change the example of one kind, or (None) of both."""
+        for which in kinds(kind):
+            self.tokens[which] = tokens
+            self._known[which].clear()
+
+    def switch(self, kind: object, on: bool) -> None:
+        """Show examples of one kind, or (None) of both, or do not."""
+        for which in kinds(kind):
+            self.showing[which] = on
+
+    def described(self, kind: object) -> str:
+        """What ``show example`` prints."""
+        lines = (f"\t{which} example: {echo.given(self.tokens[which])}\n" for which in kinds(kind))
+        return "".join(lines)
+
+    def result(self, value: Value, name: str | None) -> Result:
+        """A value as a result, run on the example if it is an s-op or selector."""
+        shown = name or ""
+        match value:
+            case Applied():
+                return _applied(value)
+            case SOp():
+                tokens, values = self.tokens["s-op"], self.on_example(value.node)
+                shown = name if name is not None else echo.auto_name(value.node)
+                visible = values if self.showing["s-op"] else None
+                text = echo.sop_block(shown, tokens, visible, self.full_display)
+                kind = sequence_type(values)
+                return Result("s-op", text, name, type=kind, values=values, node=value.node)
+            case Selector():
+                pattern = self.on_example(value.node)
+                matrix = [[int(cell) for cell in row] for row in pattern]
+                shown = name if name is not None else echo.auto_name(value.node)
+                visible = pattern if self.showing["selector"] else None
+                text = echo.selector_block(shown, self.tokens["selector"], visible)
+                return Result("selector", text, name, matrix=matrix, node=value.node)
+            case Function() | Builtin():
+                text = echo.function_block(value.name, value.parameters)
+                return Result("function", text, name or value.name, args=list(value.parameters))
+            case list() | dict():
+                return self._collection(value, name)
+        kind = sequence_type([value]) if is_atom(value) else None
+        return Result("atom", echo.atom_block(shown, value), name, type=kind, value=value)
+
+    def _collection(self, value: list[Value] | dict[Value, Value], name: str | None) -> Result:
+        kind = "list" if isinstance(value, list) else "dict"
+        parts = value if isinstance(value, list) else list(value.values())
+        self._shown += len(parts)
+        if self._shown > self.limits.shown:
+            problem = f"this has more than {self.limits.shown:,} members, too many to show"
+            raise RaspError("runtime:Exception", problem)
+        members = [self.result(part, None) for part in parts]
+        items: list[Any] = [member.to_dict() for member in members]
+        texts = [member.printed for member in members]
+        flat = _flat(value) if all(is_atom(part) for part in parts) else None
+        if isinstance(value, dict):
+            items = [[key, item] for key, item in zip(value, items, strict=True)]
+            texts = [f" {echo.atom(key)} :{text}" for key, text in zip(value, texts, strict=True)]
+        text = echo.collection_block(name or "", kind, flat, texts)
+        return Result(kind, text, name, items=items)
+
+    def on_example(self, node: Node) -> Any:
+        """The value of a program on the running example of its kind."""
+        kind = "selector" if sort_of(node) is Sort.SELECTOR else "s-op"
+        known = self._known[kind]
+        if node not in known:
+            known[node] = self.evaluate(node, self.tokens[kind], known)
+        return known[node]
+
+    def evaluate(self, node: Node, given: Any, known: Any = None) -> dense.Result:
+        """The value of a program on an input."""
+        domain = DOMAINS["float"]
+        read = inputs.read(given, domain)
+        if read.batch:
+            raise InputError("RASP runs on one sequence at a time, but this is a list of lists")
+        tokens = read.sequences[0]
+        return dense.evaluate(
+            node, tokens, domain, self.names_of_nodes(), known=known, max_heads=self.limits.heads
+        )
+
+
+def kinds(kind: object) -> tuple[str, ...]:
+    """The kinds a command of the REPL is about: the one it names, or both."""
+    return ("s-op", "selector") if kind is None else (str(kind),)
+
+
+def quiet_line(name: str, value: Value) -> str:
+    """A loaded name, without an example."""
+    match value:
+        case SOp():
+            return echo.sop_block(name, None, None)
+        case Selector():
+            return echo.selector_block(name, None, None)
+        case Function() | Builtin():
+            return echo.function_block(value.name, value.parameters)
+        case list() | dict():
+            return f"     {'list' if isinstance(value, list) else 'dict'}: {name}\n"
+    return echo.atom_block(name, value)
+
+
+def _applied(applied: Applied) -> Result:
+    if isinstance(applied.program, Selector):
+        matrix = [[int(cell) for cell in row] for row in applied.value]
+        text = echo.applied_block(applied.given, applied.value, True)
+        return Result("selector", text, matrix=matrix, node=applied.program.node)
+    kind, text = sequence_type(applied.value), echo.applied_block(applied.given, applied.value, False)
+    return Result("s-op", text, type=kind, values=applied.value, node=applied.program.node)
+
+
+def _flat(value: list[Value] | dict[Value, Value]) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(echo.atom(part) for part in value)}]"
+    return f"{{{', '.join(f'{echo.atom(k)}: {echo.atom(v)}' for k, v in value.items())}}}"
