@@ -14,108 +14,241 @@ import understudy as us
 from tests.cases import histogram, matmul
 
 
-def understudy(*arguments: str) -> subprocess.CompletedProcess[str]:
+def understudy(*arguments: str, typed: str | None = None) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "understudy", *arguments], capture_output=True, text=True, check=False
+        [sys.executable, "-m", "understudy", *arguments],
+        input=typed,
+        capture_output=True,
+        text=True,
+        check=False,
     )
 
 
+def json_of(*arguments: str, typed: str | None = None) -> Any:
+    done = understudy(*arguments, "--json", typed=typed)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("\n") == 1
+    return json.loads(done.stdout)
+
+
 @pytest.fixture
-def program(tmp_path: Path) -> str:
+def graph(tmp_path: Path) -> str:
     path = tmp_path / "histogram.json"
     path.write_text(us.dumps(histogram))
     return str(path)
 
 
-def test_run(program: str) -> None:
-    assert understudy("run", program).stdout == "[1, 1, 2, 2, 1] (ints)\n"
-    assert understudy("run", program, "--input", "[3, 3.0]").stdout == "[2]*2 (ints)\n"
-    done = understudy("run", program, "--input", "[[1, 1], [1, 2]]", "--json")
-    assert json.loads(done.stdout) == {
-        "kind": "s-op",
-        "input": [[1, 1], [1, 2]],
-        "type": ["int", "int"],
-        "values": [[2, 2], [1, 1]],
+@pytest.fixture
+def rasp(tmp_path: Path) -> str:
+    path = tmp_path / "program.rasp"
+    path.write_text(
+        "same = select(tokens, tokens, ==);\nhist = selector_width(same);\n"
+        "def total() { return aggregate(full_s, hist); }\nhist;\n"
+    )
+    return str(path)
+
+
+def test_run_rasp(rasp: str) -> None:
+    assert understudy("run", rasp).stdout == "hist = [1, 1, 2, 2, 1] (ints)\n"
+    assert understudy("run", rasp, "--input", '"aab"', "--show", "total", "--show", "same").stdout == (
+        "total = [1.667]*3 (floats)\nsame =\n     a a b\n a | 1 1  \n a | 1 1  \n b |     1\n"
+    )
+    assert json_of("run", rasp, "--input", '"aab"') == {
+        "input": "aab",
+        "results": [{"name": "hist", "kind": "s-op", "type": "int", "values": [2, 2, 1]}],
     }
 
 
-def test_run_a_selector_and_exact_numbers(tmp_path: Path) -> None:
-    selector = tmp_path / "before.json"
-    selector.write_text(us.dumps(us.select(us.indices, us.indices, "<")))
-    assert (
-        understudy("run", str(selector), "--input", '"ab"').stdout == "     a b\n a |    \n b | 1  \n"
+def test_run_shows_plain_values_and_applications(tmp_path: Path) -> None:
+    path = tmp_path / "values.rasp"
+    path.write_text('1 + 1;\n[1, "a"];\nindices("abc");\ndef f(x) { return x; }\nf;\n')
+    assert understudy("run", str(path)).stdout == (
+        '    value: out =  2\n     list: out = [1, "a"]\n\t =  [0, 1, 2] (ints)\n'
+        "     console function: f(x)\n"
     )
-    found = json.loads(understudy("run", str(selector), "--input", '"ab"', "--json").stdout)
-    assert found["matrix"] == [[0, 0], [1, 0]]
-    mean = tmp_path / "mean.json"
-    mean.write_text(us.dumps(us.aggregate(us.full, us.tokens)))
-    done = understudy("run", str(mean), "--input", "[1, 2, 4]", "--domain", "exact", "--json")
-    assert json.loads(done.stdout)["values"] == ["7/3", "7/3", "7/3"]
+    kinds = [result["kind"] for result in json_of("run", str(path))["results"]]
+    assert kinds == ["atom", "list", "s-op", "function"]
 
 
-def test_analyse(tmp_path: Path) -> None:
+def test_run_graphs_and_batches(graph: str) -> None:
+    assert understudy("run", graph).stdout == "histogram = [1, 1, 2, 2, 1] (ints)\n"
+    assert understudy("run", graph, "--input", "[3, 3.0]").stdout == "histogram = [2]*2 (ints)\n"
+    assert json_of("run", graph, "--input", "[[1, 1], [1, 2]]")["results"] == [
+        {"name": "histogram", "kind": "s-op", "type": ["int", "int"], "values": [[2, 2], [1, 1]]}
+    ]
+
+
+def test_run_in_exact_numbers(tmp_path: Path) -> None:
+    path = tmp_path / "mean.rasp"
+    path.write_text("aggregate(full_s, tokens_asis);")
+    arguments = ("run", str(path), "--input", "[1, 2, 4]", "--domain", "exact")
+    assert json_of(*arguments)["results"][0]["values"] == ["7/3", "7/3", "7/3"]
+
+
+def test_a_file_may_set_its_own_example(tmp_path: Path) -> None:
+    path = tmp_path / "own.rasp"
+    path.write_text('set example "xyz"\nindices;')
+    assert json_of("run", str(path))["input"] == "xyz"
+    assert json_of("run", str(path), "--input", '"ab"')["results"][0]["values"] == [0, 1]
+
+
+def test_files_load_their_neighbours(tmp_path: Path) -> None:
+    (tmp_path / "neighbour.rasp").write_text("def inc(x) { return x + 1; }")
+    path = tmp_path / "main.rasp"
+    path.write_text('load "neighbour";\ninc(indices);')
+    assert understudy("run", str(path), "--input", '"ab"').stdout == "out = [1, 2] (ints)\n"
+
+
+def test_analyse(rasp: str, tmp_path: Path) -> None:
+    found = json_of("analyse", rasp, "--name", "total")
+    assert {key: found[key] for key in ("name", "layers", "heads", "width")} == {
+        "name": "total", "layers": 2, "heads": [2, 1], "width": 2,
+    }  # fmt: skip
+    assert [row["name"] for row in json_of("analyse", rasp)["programs"]] == ["same", "hist"]
     path = tmp_path / "matmul.json"
     path.write_text(us.dumps(matmul(4, 4, 4)))
-    done = understudy("analyse", str(path), "--json")
-    assert json.loads(done.stdout) == {"layers": 2, "heads": [8, 16], "width": 16}
-    assert "2 layers, heads [8, 16], width 16" in understudy("analyse", str(path)).stdout
+    assert json_of("analyse", str(path))["heads"] == [8, 16]
+    table = understudy("analyse", str(path)).stdout
+    assert "[8, 16]" in table
+    assert "select(" in table
+
+
+def test_draw(rasp: str, tmp_path: Path) -> None:
+    picture = tmp_path / "flow.svg"
+    found = json_of("draw", rasp, "--name", "hist", "--input", '"aba"', "-o", str(picture))
+    assert found == {"name": "hist", "input": "aba", "output": str(picture), "heads": [2]}
+    text = picture.read_text()
+    assert text.startswith("<svg ")
+    assert "<script" not in text
+    assert text.count('fill="#2f6f9f"') == 6 + 2  # keys selected: aba with position 0, and of it
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
 
 
 def test_operations() -> None:
     from understudy.graph import OPERATIONS
 
-    rows = json.loads(understudy("operations", "--json").stdout)["operations"]
-    assert [row["name"] for row in rows] == list(OPERATIONS)
+    assert [row["name"] for row in json_of("operations")["operations"]] == list(OPERATIONS)
     assert "key[k] ? query[q]" in understudy("operations").stdout
 
 
-BAD: list[tuple[dict[str, Any], list[str], str]] = [
-    ({}, ["--input", "hello"], "--input hello is not JSON"),
-    ({}, ["--input", "[]"], "the input is empty"),
-    ({}, ["--input", "[[1, 2], [3]]"], "the batch is ragged"),
-    ({}, ["--input", "[null]"], "None at position 0"),
-    ({}, ["--domain", "complex"], "there is no domain 'complex'"),
-    ({"nodes": [["indices", [], {}], ["select", [0, 0], {"predicate": "=<"}]]}, [], "predicate '=<'"),
-    (
-        {"nodes": [["indices", [], {}], ["aggregate", [0, 0], {"default": 0}]]},
-        [],
-        "aggregate needs a selector as input 1, but got an s-op",
-    ),
-    (
-        {"nodes": [["family", [], {"name": "l", "size": {"float": "inf"}}]]},
-        [],
-        "a whole number of heads",
-    ),
-    ({"nodes": [["family", [], {"name": "l", "size": 3}]]}, [], "is bound by no sum"),
+TRANSCRIPT = """\
+>>      s-op: x
+ \t Example: x("hello") = [0, 1, 2, 3, 4] (ints)
+>>      selector: out
+ \t Example:
+ \t\t\t     h e l l o
+ \t\t\t h |{blank}
+ \t\t\t e | 1       {blank}
+ \t\t\t l | 1 1     {blank}
+ \t\t\t l | 1 1 1   {blank}
+ \t\t\t o | 1 1 1 1 {blank}
+>> {blank}
+"""
+
+
+def test_repl_transcript() -> None:
+    done = understudy("repl", typed="x = indices;\nselect(indices,indices,<);\n")
+    banner, _, rest = done.stdout.partition("\n")
+    assert banner.startswith("Understudy ")
+    wanted = TRANSCRIPT.replace(" |{blank}", " |          ").replace("{blank}", " ")
+    assert rest == wanted.replace(">>  \n", ">> \n")
+
+
+def test_repl_reads_over_several_lines_and_reports_what_is_left() -> None:
+    typed = "def f(x) {\n  # a comment\n  return x + 1;\n}\nf(1);\n\nx +;\nlast = 3"
+    done = understudy("repl", typed=typed)
+    assert done.stdout.split("\n", 1)[1] == (
+        ">> .. .. ..      console function: f(x)\n"
+        ">>     value: out =  2\n"
+        ">> >> \t!! line 1, column 4: expected an expression, but found ';'\n"
+        "\t   x +;\n\t      ^\n"
+        ">> .. \n"
+        "\t!! line 1, column 9: a ; is missing after '3'\n"
+        "\t   last = 3\n\t           ^\n"
+    )
+
+
+def test_repl_leaves_and_takes_an_example() -> None:
+    done = understudy("repl", "--example", "[1, 2]", typed="tokens;\nexit\nindices;\n")
+    assert done.stdout.split("\n", 1)[1] == (
+        ">>      s-op: tokens\n \t Example: tokens([1, 2]) = [1, 2] (strings)\n>> "
+    )
+    assert [r["kind"] for r in json_of("repl", typed="1;\nfull_s;")["results"]] == ["atom", "selector"]
+
+
+BAD: list[tuple[str, list[str], str]] = [
+    ("indices;", ["--input", "hello"], "--input hello is not JSON"),
+    ("indices;", ["--input", "[]"], "the input is empty"),
+    ("indices;", ["--input", "[[1, 2], [3]]"], "the batch is ragged"),
+    ("indices;", ["--input", "[null]"], "None at position 0"),
+    ("indices;", ["--domain", "complex"], "there is no domain 'complex'"),
+    ("indices;", ["--show", "nope"], "Undefined variable: nope"),
+    ("x = 1;", [], "shows nothing"),
+    ("select(tokens, tokens, =<);", [], "line 1, column 24: '=<' is no comparison"),
+    ("aggregate(tokens, tokens);", [], "aggregate expects a selector first, but got the s-op"),
+    ("sum l in range(1.5) { l };", [], "a family needs a whole number of heads, not 1.5"),
+    ("sum l in range(0) { l };", [], "finite, positive whole number of heads, but its size is 0"),
+    ("x = 1;\n1 / indices;", [], "out has no value here: division by zero at position 0"),
+    ("x = (1;", [], "a closing ) is missing before ';'"),
 ]
 
 
-@pytest.mark.parametrize(("change", "arguments", "words"), BAD)
-def test_bad_input(
-    change: dict[str, Any], arguments: list[str], words: str, program: str, tmp_path: Path
-) -> None:
-    path = tmp_path / "program.json"
-    path.write_text(json.dumps({**json.loads(Path(program).read_text()), **change}))
+@pytest.mark.parametrize(("source", "arguments", "words"), BAD)
+def test_bad_input(source: str, arguments: list[str], words: str, tmp_path: Path) -> None:
+    path = tmp_path / "program.rasp"
+    path.write_text(source)
     done = understudy("run", str(path), *arguments)
-    assert done.returncode == 2
-    assert done.stdout == ""
+    assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("understudy: ")
     assert words in done.stderr
-    assert done.stderr.count("\n") == 1
+    assert "Traceback" not in done.stderr
+
+
+def test_bad_graphs(graph: str, tmp_path: Path) -> None:
+    good = json.loads(Path(graph).read_text())
+    path = tmp_path / "bad.json"
+    indices: list[Any] = ["indices", [], {}]
+    for nodes, words in [
+        ([indices, ["select", [0, 0], {"predicate": "=<"}]], "predicate '=<'"),
+        ([indices, ["aggregate", [0, 0], {"default": 0}]], "needs a selector as input 1"),
+        ([["family", [], {"name": "l", "size": {"float": "inf"}}]], "a whole number of heads"),
+        ([["family", [], {"name": "l", "size": 3}]], "is bound by no sum"),
+    ]:
+        path.write_text(json.dumps({**good, "nodes": nodes}))
+        done = understudy("run", str(path))
+        assert (done.returncode, done.stdout) == (2, "")
+        assert words in done.stderr
+        assert done.stderr.count("\n") == 1
 
 
 def test_files_that_are_no_programs(tmp_path: Path) -> None:
-    binary = tmp_path / "binary.json"
+    binary = tmp_path / "binary.rasp"
     binary.write_bytes(b"\xff\xfe\x00")
     for path, words in [
-        ("missing.json", "No such file"),
+        ("missing.rasp", "No such file"),
         (str(tmp_path), "directory"),
         (str(binary), "not text"),
     ]:
-        done = understudy("run", path)
+        for command in ("run", "analyse", "draw"):
+            done = understudy(command, path)
+            assert (done.returncode, done.stdout) == (2, "")
+            assert words in done.stderr
+            assert "Traceback" not in done.stderr
+
+
+def test_pictures_that_cannot_be_drawn(rasp: str, tmp_path: Path) -> None:
+    for arguments, words in [
+        (("--name", "same"), "an s-op can be drawn"),
+        (("--name", "nope"), "Undefined variable: nope"),
+        (("--input", json.dumps("x" * 65)), "at most 64 tokens"),
+        (("--input", "[1, [2]]"), "mixes tokens and sequences"),
+        (("-o", str(tmp_path / "no" / "such" / "folder.svg")), "cannot write"),
+    ]:
+        done = understudy("draw", rasp, *arguments)
         assert (done.returncode, done.stdout) == (2, "")
         assert words in done.stderr
         assert "Traceback" not in done.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["program.rasp"]
 
 
 def test_unknown_command_and_version() -> None:

@@ -61,7 +61,7 @@ def read(text: str, limits: Limits) -> Reading:
         return Reading([Statement(None, RaspError("syntax", problem, 1, 1), 1)], [])
     lines = text.split("\n")
     statements, rest = [], []
-    for piece, finished in _pieces(list(grammar().lex(text)), limits):
+    for piece, finished in _pieces(grammar().lex(text), limits):
         statement = _parsed(piece, lines, limits, finished)
         # Unfinished is only what could still become right: a mistake already made is one now.
         if statement.error is not None and statement.error.category == "incomplete-input":
@@ -78,17 +78,18 @@ def unfinished(rest: list[Token], text: str) -> RaspError:
     return error
 
 
-def _pieces(tokens: list[Token], limits: Limits) -> Iterator[tuple[list[Token], bool]]:
+def _pieces(tokens: Iterator[Token], limits: Limits) -> Iterator[tuple[list[Token], bool]]:
     """Tokens of one statement at a time, and whether it is finished."""
     piece: list[Token] = []
     open_brackets: list[str] = []
-    for place, token in enumerate(tokens):
+    following = next(tokens, None)
+    while following is not None:
+        token, following = following, next(tokens, None)
         piece.append(token)
         if token.type in _OPENING:
             open_brackets.append(token.type)
         elif token.type in _CLOSING and open_brackets:
             open_brackets.pop()
-        following = tokens[place + 1] if place + 1 < len(tokens) else None
         if _ends(piece, open_brackets, following) or len(open_brackets) > limits.nesting:
             yield piece, True
             if len(open_brackets) > limits.nesting:

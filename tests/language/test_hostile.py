@@ -1,0 +1,172 @@
+"""Hostile input: a described error in bounded time and memory, nothing else."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from understudy.language import Limits, Session
+
+HOSTILE = {
+    "nested brackets": ("(" * 100_000 + "1" + ")" * 100_000 + ";", "nested more than 500 deep"),
+    "nested lists": ("[" * 100_000 + "1" + "]" * 100_000 + ";", "nested more than 500 deep"),
+    "open brackets": ("(" * 100_000, "nested more than 500 deep"),
+    "a 10 MB line": ('x = "' + "a" * 10_000_000 + '";', "the program has 10,000,007 characters"),
+    "10 MB of lines": ("x = 1;\n" * 1_500_000, "the limit is 500,000"),
+    "deep recursion": ("def f(x) { return f(x) + f(x); } f(1);", "more than 250 calls deep"),
+    "a huge power": ("2^(10^9);", "more than 1000000 bits"),
+    "a huge power of an s-op": ("(indices + 2)^(10^9);", "more than 1000000 bits"),
+    "a huge loop": ("for i in range(10^9) { x = i; }", "the limit is 5,000,000"),
+    "loops in loops": ("for i in range(1000) { for j in range(1000) { x = j; } }", "100,000 steps"),
+    "comprehensions": ("[[i for i in range(1000)] for j in range(1000)];", "100,000 steps"),
+    "many lists": ("[range(100000) for i in range(10000)];", "the limit is 5,000,000"),
+    "doubling strings": ('x = "a"; for i in range(99) { x = x + x; }', "more than 1000000 characters"),
+    "doubling lists": ("x = [1]; for i in range(99) { x = x + x; }", "the limit is 5,000,000"),
+    "doubling numbers": ("x = 3; for i in range(99) { x = x * x; }", "more than 1000000 bits"),
+    "lists of themselves": ("x = [1]; for i in range(99) { x = [x, x]; } x;", "too many to show"),
+    "deep lists": ("x = [1]; for i in range(50000) { x = [x]; } x;", "nested too deeply"),
+    "a huge family": ("sum l in range(10^9) { l };", "expand to 1,000,000,000 heads"),
+    "a huge pattern": (
+        "set example [1 for i in range(50000)]\nfull_s;",
+        "too large for dense execution",
+    ),
+    "a huge literal": ("9" * 5_000 + ";", "limit"),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_programs_end_in_an_error(name: str) -> None:
+    source, words = HOSTILE[name]
+    started = time.perf_counter()
+    result = Session().execute(source)[-1]
+    assert result.kind == "error"
+    assert words in (result.message or "")
+    assert len(result.printed) < 2_000
+    assert time.perf_counter() - started < 20  # seconds; a guard against hanging, not a benchmark
+
+
+@pytest.mark.parametrize("name", ["nested brackets", "a 10 MB line", "a huge loop", "deep recursion"])
+def test_the_faces_survive_them_too(name: str, tmp_path: Path) -> None:
+    source, words = HOSTILE[name]
+    path = tmp_path / "hostile.rasp"
+    path.write_text(source)
+    command = [sys.executable, "-m", "understudy"]
+    done = subprocess.run([*command, "run", str(path)], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+    repl = subprocess.run(
+        [*command, "repl"], input=source + "\n1;\n", capture_output=True, text=True, check=False
+    )
+    assert repl.returncode == 0
+    assert words in repl.stdout
+    assert "value: out =  1" in repl.stdout
+
+
+def test_limits_are_adjustable() -> None:
+    program = "x = 0; for i in range(1000) { x = x + i; } x;"
+    assert Session(limits=Limits(steps=100)).execute(program)[1].kind == "error"
+    assert Session().execute(program)[-1].value == 499_500
+
+
+def test_long_but_honest_programs_run() -> None:
+    long_sum = "x = " + " + ".join(["1"] * 20_000) + ";"
+    assert Session().execute(long_sum)[-1].value == 20_000
+    chain = "x = indices;\n" + "x = x + 1;\n" * 300
+    assert Session().execute(chain)[-1].values == [300, 301, 302, 303, 304]
+
+
+CORPUS = [case["source"] for case in json.loads(
+    (Path(__file__).parents[1] / "conformance" / "rasp.json").read_text(encoding="utf-8")
+)]  # fmt: skip
+PIECES = [
+    *(
+        "(",
+        ")",
+        "[",
+        "]",
+        "{",
+        "}",
+        ";",
+        ",",
+        "=",
+        "==",
+        "<",
+        "+",
+        "-",
+        "^",
+        "%",
+        "/",
+        "#",
+        '"',
+        "'",
+        "\n",
+    ),
+    *(
+        "select(",
+        "aggregate(",
+        "range(",
+        "def ",
+        "for ",
+        "in ",
+        "return ",
+        "if ",
+        "else ",
+        "and ",
+        "not ",
+    ),
+    *(
+        "tokens",
+        "indices",
+        "length",
+        "full_s",
+        "1",
+        "2.5",
+        ".5",
+        "1e5",
+        '"a"',
+        "sum l in range(2) {",
+        "best",
+    ),
+    *("s-op", "set example ", "examples off", "load ", "draw(", "exit", "\x00", "é", "∑", "\t", "\r"),
+]
+
+
+@st.composite
+def mutated(draw: st.DrawFn) -> str:
+    """A program of the corpus with some of its text deleted, repeated, replaced or spliced in."""
+    text = draw(st.sampled_from(CORPUS))
+    chance = random.Random(draw(st.integers(0, 2**32)))
+    for _ in range(draw(st.integers(1, 6))):
+        a, b = sorted((chance.randrange(len(text) + 1), chance.randrange(len(text) + 1)))
+        b = min(b, a + 20)
+        text = chance.choice(
+            [
+                text[:a] + text[b:],
+                text[:b] + text[a:b] + text[b:],
+                text[:a] + chance.choice(PIECES) + text[b:],
+                text[:a] + chance.choice(PIECES) + text[a:],
+                text[:a] + chance.choice(CORPUS)[:40] + text[a:],
+            ]
+        )
+    return text
+
+
+@settings(max_examples=1_500)
+@given(mutated())
+def test_mutated_programs_give_results(source: str) -> None:
+    session = Session(limits=Limits(steps=2_000, items=10_000))
+    for result in session.execute(source):
+        assert result.kind
+        if result.kind == "error":
+            assert result.message
+            assert result.category
+            assert result.line is not None
