@@ -38,7 +38,7 @@ def heads(name: str, tokens: list[Any]) -> list[int]:
     "case", [c for c in CORPUS if c["group"] == "seed-listing"], ids=lambda c: c["name"]
 )
 def test_files_hold_the_listings_of_the_corpus(case: dict[str, Any]) -> None:
-    """Every definition that the corpus ran on Weiss's RASP stands in one of our files, to the letter."""
+    """Each definition that the corpus ran on Weiss's RASP stands in one of our files, to the letter."""
     texts = [" ".join(path.read_text(encoding="utf-8").split()) for path in FOLDER.glob("*.rasp")]
     source = " ".join(case["source"].split())
     definition = source[source.index("def ") : source.index("}") + 1]

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TypeAlias
 
@@ -26,6 +26,7 @@ from understudy.errors import ExecutionError
 from understudy.execution.domains import (
     AverageError,
     Domain,
+    MissingError,
     NotRealError,
     PairError,
     Pattern,
@@ -41,6 +42,8 @@ from understudy.graph.wellformed import require_program
 Result: TypeAlias = "list[Value] | Pattern"
 #: Which head of each family is being run.
 Heads: TypeAlias = Mapping[Node, int]
+#: What errors call nodes; a function of nothing, if they are costly to collect.
+Names: TypeAlias = Mapping[Node, str] | Callable[[], Mapping[Node, str]]
 #: A node being evaluated: asks for (node, heads), is sent its value, returns its own.
 Evaluation: TypeAlias = Generator[tuple[Node, Heads], Result, Result]
 
@@ -58,7 +61,7 @@ def evaluate(
     root: Node,
     tokens: Sequence[Value],
     domain: Domain,
-    names: Mapping[Node, str] | None = None,
+    names: Names | None = None,
     *,
     known: Mapping[Node, Result] | None = None,
     max_heads: int = MAX_HEADS,
@@ -70,11 +73,11 @@ def evaluate(
     require_program(root)
     if known and root in known:
         return known[root]
-    heads_in_all = expansion(root)
+    run = _Run(root, tokens, domain, names or {}, known or {})
+    heads_in_all = run.expansion(root)
     if heads_in_all > max_heads:
         problem = f"its families expand to {heads_in_all:,} heads; the limit here is {max_heads:,}"
-        raise ExecutionError(problem, abbreviate(root, names), kind="too large")
-    run = _Run(root, tokens, domain, names or {}, known or {})
+        raise ExecutionError(problem, run.place(root, {}), kind="too large")
     evaluations: list[Evaluation] = [run.meaning(root, {})]
     answer: Result | None = None
     while evaluations:
@@ -99,7 +102,7 @@ class _Run:
         root: Node,
         tokens: Sequence[Value],
         domain: Domain,
-        names: Mapping[Node, str],
+        names: Names,
         known: Mapping[Node, Result],
     ) -> None:
         self.tokens = tokens
@@ -108,7 +111,7 @@ class _Run:
         self.known = known
         #: Values by node and by the heads of its free families.
         self.memory: dict[Node, dict[tuple[int, ...], Result]] = {}
-        self.uses_left = _uses_outside_families(root)
+        self.uses_left = self.uses_outside_families(root)
 
     def recall(self, node: Node, heads: Heads) -> Result | None:
         if node in self.known:
@@ -226,6 +229,27 @@ class _Run:
             return value
         raise ExecutionError(problem, self.place(node, heads), kind="mixture")
 
+    def expansion(self, root: Node) -> int:
+        """How many times bodies of families are evaluated in all: 0 without families."""
+        if root.height == 0:
+            return 0
+        return sum(
+            math.prod(size_of(family) for family in {*node.free, *node.inputs[1:]})
+            for node in self.unknown(root)
+            if node.op == "sum_over"
+        )
+
+    def uses_outside_families(self, root: Node) -> Counter[Node]:
+        """How often each closed node is used. What a family uses stays: its heads ask again."""
+        uses: Counter[Node] = Counter([root])
+        for node in self.unknown(root):
+            uses.update(i for i in node.inputs if not i.free)
+        return uses
+
+    def unknown(self, root: Node) -> Iterator[Node]:
+        """The nodes below ``root`` that have to be evaluated."""
+        return postorder(root, into=lambda node: node not in self.known)
+
     def release_inputs(self, node: Node) -> None:
         """Forget what nobody will ask for again: patterns are large."""
         if node.free:
@@ -240,26 +264,8 @@ class _Run:
         """The node in words, with the head it belongs to."""
         families = sorted(node.free, key=lambda family: str(family.attributes["name"]))
         which = ", ".join(f"{family_name(family)} = {heads[family]}" for family in families)
-        return abbreviate(node, self.names) + (f" (head {which})" if which else "")
-
-
-def expansion(root: Node) -> int:
-    """How many times bodies of families are evaluated in all: 0 without families."""
-    if root.height == 0:
-        return 0
-    return sum(
-        math.prod(size_of(family) for family in {*node.free, *node.inputs[1:]})
-        for node in postorder(root)
-        if node.op == "sum_over"
-    )
-
-
-def _uses_outside_families(root: Node) -> Counter[Node]:
-    """How often each closed node is used. What a family uses is never released: heads ask again."""
-    uses: Counter[Node] = Counter([root])
-    for node in postorder(root):
-        uses.update(i for i in node.inputs if not i.free)
-    return uses
+        names = self.names() if callable(self.names) else self.names
+        return abbreviate(node, names) + (f" (head {which})" if which else "")
 
 
 def _member(node: Node, heads: Heads) -> tuple[int, ...]:
@@ -274,7 +280,12 @@ def _atom(node: Node, name: str) -> Atom:
 
 def _kind(error: Exception) -> str:
     """The rule that was broken, for those who sort errors."""
-    special = {AverageError: "average", NotRealError: "not real", PairError: "TypeError"}
+    special = {
+        AverageError: "average",
+        NotRealError: "not real",
+        MissingError: "missing",
+        PairError: "TypeError",
+    }
     return special.get(type(error), type(error).__name__)
 
 

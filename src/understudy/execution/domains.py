@@ -49,6 +49,10 @@ class NotRealError(ValueError):
     """A value that is not a real number, such as the square root of −1."""
 
 
+class MissingError(ValueError):
+    """A table was asked for something it does not have."""
+
+
 class PairError(TypeError):
     """A comparison that failed, with the query and the key it failed for."""
 

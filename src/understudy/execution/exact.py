@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 
 from flint import fmpq, fmpz
 
-from understudy.execution.domains import Domain, Value
+from understudy.execution.domains import Domain, NotRealError, Value
 from understudy.execution.floats import MAX_BITS, SHARED
 from understudy.graph import Atom, is_atom
 
@@ -71,7 +71,7 @@ def _round(a: Value) -> int:
 def _root(a: fmpq, degree: int) -> fmpq:
     """The rational root, if there is one."""
     if a < 0 and degree % 2 == 0:
-        raise ValueError(f"{a} has no real root of degree {degree}")
+        raise NotRealError(f"{a} has no real root of degree {degree}")
     sign = -1 if a < 0 else 1
     parts = []
     for part in (abs(int(a.p)), int(a.q)):
@@ -90,8 +90,10 @@ def _power(a: Value, b: Value) -> Value:
     base, exponent = _number(a), _number(b)
     if base == 0 and exponent < 0:
         raise ZeroDivisionError("zero to a negative power")
+    if base < 0 and exponent.q != 1:
+        raise NotRealError(f"{base} to the power of {exponent} is not a real number")
     size = max(int(base.p).bit_length(), int(base.q).bit_length())
-    if abs(exponent) * size > MAX_BITS and abs(base) != 1:
+    if abs(exponent) * size > MAX_BITS and base not in (-1, 0, 1):
         raise OverflowError(f"a number of more than {MAX_BITS} bits")
     whole = isinstance(a, int) and exponent.q == 1 and exponent >= 0
     result = _root(base, int(exponent.q)) ** int(exponent.p)
@@ -135,7 +137,12 @@ class ExactDomain(Domain):
             return str(value)
         if cast == "bool":
             return bool(value)
-        value = Fraction(value) if isinstance(value, str) and cast != "asis" else value
+        if isinstance(value, str) and cast == "int":
+            return int(value)
+        if isinstance(value, str) and cast == "float":
+            if not math.isfinite(float(value)):
+                raise ValueError(f"{value!r} is not a rational number")
+            value = Fraction(value)
         if cast == "int":
             exact = _number(_rational(value))
             return math.trunc(Fraction(int(exact.p), int(exact.q)))

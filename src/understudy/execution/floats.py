@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy.execution.domains import Domain, NotRealError, Pattern, Value
+from understudy.execution.domains import Domain, MissingError, NotRealError, Pattern, Value
 from understudy.graph import Atom, is_atom, sequence_type
 from understudy.graph.atoms import short
 
@@ -27,6 +27,8 @@ MAX_BITS = 1_000_000
 MAX_STRING = 1_000_000
 
 _EXACT_INTEGERS = 2**53
+#: Numbers in one temporary array.
+_CHUNK = 2**22
 _CASTS: dict[str, Callable[[Any], Atom]] = {"str": str, "int": int, "float": float, "bool": bool}
 
 
@@ -74,7 +76,8 @@ def _lookup(a: Value, *, table: tuple[tuple[Atom, Atom], ...]) -> Value:
     for key, value in table:
         if key == a:
             return value
-    raise ValueError(f"the table has nothing for {short(a)}; its keys are {[key for key, _ in table]}")
+    shown = ", ".join(short(key) for key, _ in table[:6]) + (", …" if len(table) > 6 else "")
+    raise MissingError(f"the table has nothing for {short(a)}; its keys are {shown}")
 
 
 #: Meanings that any domain of real numbers with Python's operators can share.
@@ -181,14 +184,17 @@ class FloatDomain(Domain):
 
     def _means(self, rows: Pattern, values: Sequence[Value], counts: NDArray[Any]) -> list[float]:
         array = _as_array(values)
-        if array is None or (array.dtype == np.int64 and not _sums_fit(array)):
+        if array is None or not _sums_are_exact(values):
             return [self.mean([values[k] for k in np.flatnonzero(row).tolist()]) for row in rows]
-        # where, not a product with the pattern: inf · 0 would be nan. accumulate, not sum: it adds
-        # from left to right, as the definition does, and so gives the same float.
-        chosen = np.where(rows, array[None, :], array.dtype.type(0))
-        with np.errstate(all="ignore"):  # as in Python, sums of floats may be infinite or nan
-            totals = np.add.accumulate(chosen, axis=1)[:, -1]
-            means: list[float] = (totals.astype(np.float64) / counts).tolist()
+        zero, means = array.dtype.type(0), list[float]()
+        step = max(1, _CHUNK // len(array))  # so many rows at a time: a whole copy would be large
+        for start in range(0, len(rows), step):
+            # where, not a product with the pattern: inf · 0 would be nan. accumulate, not sum: it
+            # adds from left to right, as the definition does, and so gives the same float.
+            chosen = np.where(rows[start : start + step], array[None, :], zero)
+            with np.errstate(all="ignore"):  # as in Python, sums of floats may be infinite or nan
+                totals = zero + np.add.accumulate(chosen, axis=1)[:, -1]
+                means += (totals.astype(np.float64) / counts[start : start + step]).tolist()
         return means
 
 
@@ -217,5 +223,8 @@ def _as_array(values: Sequence[Value]) -> NDArray[Any] | None:
     return np.array(values, dtype=np.int64) if exact else None
 
 
-def _sums_fit(array: NDArray[Any]) -> bool:
-    return int(np.abs(array).max()) * len(array) < 2**62
+def _sums_are_exact(values: Sequence[Value]) -> bool:
+    """Whether whole numbers can be added in NumPy's types without a rounding Python would not do."""
+    whole = sum(abs(value) for value in values if type(value) is not float)
+    mixed = any(type(value) is float for value in values)
+    return bool(whole < (_EXACT_INTEGERS if mixed else 2**62))

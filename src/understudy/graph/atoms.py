@@ -11,7 +11,7 @@ RASP has four types of atom, Python's ``bool``, ``int``, ``float`` and ``str``. 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
-from typing import TypeAlias, TypeGuard
+from typing import Any, TypeAlias, TypeGuard
 
 Atom: TypeAlias = bool | int | float | str
 #: What a node may carry beside its inputs: atoms, and tuples of them.
@@ -44,12 +44,17 @@ def canonical_set(atoms: Iterable[Atom]) -> tuple[Atom, ...]:
     >>> canonical_set("bab"), canonical_set([2, 1.0, 1])
     (('a', 'b'), (1.0, 2))
     """
-    return tuple(dict.fromkeys(sorted(atoms, key=lambda atom: repr(identity(atom)))))
+    return tuple(dict.fromkeys(sorted(atoms, key=_order)))
 
 
 def canonical_table(table: Mapping[Atom, Atom]) -> tuple[tuple[Atom, Atom], ...]:
     """Finite functions as attributes: pairs in one order, whatever the order they came in."""
-    return tuple(sorted(table.items(), key=lambda pair: repr(identity(pair))))
+    return tuple(sorted(table.items(), key=lambda pair: (_order(pair[0]), _order(pair[1]))))
+
+
+def _order(atom: Atom) -> tuple[str, Any]:
+    """By type, then by value (floats by their text, since nan compares with nothing)."""
+    return type(atom).__name__, repr(atom) if isinstance(atom, float) else atom
 
 
 def sequence_type(values: Iterable[object]) -> str | None:
@@ -75,7 +80,12 @@ def short(value: object, limit: int = 40) -> str:
     >>> short(1.5), short("abc"), short(10**5000)
     ('1.5', "'abc'", 'a whole number of 16610 bits')
     """
-    if isinstance(value, int) and value.bit_length() > 10_000:  # Python refuses to print it
-        return f"a whole number of {value.bit_length()} bits"
+    if is_unprintable(value):
+        return f"a whole number of {int.bit_length(value)} bits"
     text = repr(value)
     return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def is_unprintable(value: object) -> TypeGuard[int]:
+    """Whether it is a whole number so large that Python refuses to write it in decimals."""
+    return isinstance(value, int) and value.bit_length() > 10_000

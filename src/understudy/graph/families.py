@@ -52,9 +52,21 @@ def sum_over(families: Sequence[Node], body: Node) -> Node:
     # Renamed first to fresh names: the names about to be given may occur among the old ones.
     fresh = [family(size_of(f)) for f in families]
     body = replace_families(body, dict(zip(families, fresh, strict=True)))
+    _refuse_capture(body, fresh)
     bound = [canonical(body.height + 1, slot, size_of(f)) for slot, f in enumerate(fresh)]
     body = replace_families(body, dict(zip(fresh, bound, strict=True)))
     return build("sum_over", body, *bound)
+
+
+def _refuse_capture(body: Node, families: Sequence[Node]) -> None:
+    """Indices of outer sums stand higher than the sum being made; others were taken out of theirs."""
+    for family in body.free.difference(families):
+        name = str(family.attributes["name"])
+        if name.startswith("#") and int(name[1:].split(".")[0]) <= body.height + 1:
+            raise GraphError(
+                "the body contains the index of another sum, of which it is only a part: "
+                "build it from family(…) again instead of taking that sum apart"
+            )
 
 
 def canonical(height: int, slot: int, size: int) -> Node:

@@ -21,6 +21,7 @@ False
 from __future__ import annotations
 
 import itertools
+import secrets
 import threading
 from collections.abc import Callable, Hashable, Mapping
 from types import MappingProxyType
@@ -33,7 +34,9 @@ from understudy.graph.atoms import Attribute, identity
 #: insertion one step, so that two threads cannot both build "the" node.
 _pool: WeakValueDictionary[Hashable, Node] = WeakValueDictionary()
 _lock = threading.Lock()
-#: Names for families nobody named. They belong to the pool: a name given twice would be one node.
+#: Names for families nobody named, part of the pool: a name given twice would be one node. The
+#: first half tells processes apart, since parts of programs travel between them as JSON.
+_process = secrets.token_hex(4)
 _numbers = itertools.count()
 
 _NO_ATTRIBUTES: Mapping[str, Attribute] = MappingProxyType({})
@@ -118,7 +121,7 @@ def _free_families(op: str, inputs: tuple[Node, ...]) -> frozenset[Node]:
 
 def fresh_name() -> str:
     """A family name that nothing in the pool bears."""
-    return f"~{next(_numbers)}"
+    return f"~{_process}.{next(_numbers)}"
 
 
 def pool_size() -> int:

@@ -23,7 +23,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from understudy.errors import GraphError
-from understudy.graph.atoms import Attribute, is_atom
+from understudy.graph.atoms import Attribute, is_atom, is_unprintable, short
 from understudy.graph.node import Node
 from understudy.graph.operations import OPERATIONS
 from understudy.graph.traversal import count_uses, depends_on, postorder
@@ -174,6 +174,8 @@ def phrase(node: Node, inputs: Sequence[Phrase], exact: bool = True) -> Phrase:
 def family_name(family: Node) -> str:
     """What messages call a family: its own name, or a letter if a sum has taken that away."""
     name = str(family.attributes["name"])
+    if name.startswith("~"):
+        return f"family{name.rpartition('.')[2]}"
     if not name.startswith("#"):
         return name
     height, slot = map(int, name[1:].split("."))
@@ -201,6 +203,10 @@ def literal(value: Attribute, exact: bool = True) -> Phrase:
             raise GraphError(f"RASP has no literal for the string {value!r} (quotes, line breaks)")
         return Phrase(f'"{value}"')
     assert is_atom(value)
+    if is_unprintable(value):
+        if exact:
+            raise GraphError(f"{short(value)} is too large for a literal of RASP")
+        return Phrase(short(value))
     if isinstance(value, float) and not math.isfinite(value):
         # 1e999 reads as infinity; infinity minus itself is not a number.
         infinity = "1e999" if exact else "inf"

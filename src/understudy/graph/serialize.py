@@ -2,7 +2,8 @@
 
 The file is flat: a list of nodes, inputs before their users, each ``[op, [numbers of its inputs],
 attributes]``; the last is the root. JSON keeps ``1``, ``1.0``, ``true`` and ``"1"`` apart by
-itself; the three floats it lacks are written ``{"float": "inf"}``, ``"-inf"`` and ``"nan"``.
+itself; the three floats it lacks are written ``{"float": "inf"}``, ``"-inf"`` and ``"nan"``, and
+gigantic whole numbers in hexadecimals, ``{"int": "0x…"}``.
 Reading builds through the table of operations, so a damaged or hostile file gives a
 :class:`GraphError`, and nothing in it is ever executed.
 
@@ -24,7 +25,7 @@ import math
 from typing import Any
 
 from understudy.errors import GraphError
-from understudy.graph.atoms import Attribute, is_atom
+from understudy.graph.atoms import Attribute, is_atom, is_unprintable
 from understudy.graph.families import sum_over
 from understudy.graph.node import Node
 from understudy.graph.operations import build
@@ -101,6 +102,8 @@ def _encode(value: Attribute) -> Any:
         return [_encode(part) for part in value]
     if isinstance(value, float) and not math.isfinite(value):
         return {"float": repr(value)}
+    if is_unprintable(value):
+        return {"int": hex(value)}
     return value
 
 
@@ -110,6 +113,11 @@ def _decode(value: Any) -> Attribute:
             return tuple(_decode(part) for part in value)
         case {"float": "inf" | "-inf" | "nan" as name, **rest} if not rest:
             return float(name)
+        case {"int": str(digits), **rest} if not rest:
+            try:
+                return int(digits, 16)
+            except ValueError:
+                raise GraphError(f"{digits[:40]!r} is not a whole number in hexadecimals") from None
     if is_atom(value):
         return value
     raise GraphError(f"{value!r} cannot be an attribute")

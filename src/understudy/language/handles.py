@@ -7,6 +7,7 @@ operators build is the graph and nothing else.
 
 from __future__ import annotations
 
+import threading
 from typing import Any, NoReturn, Self, TypeAlias, cast
 from weakref import WeakValueDictionary
 
@@ -35,6 +36,7 @@ EXAMPLES: tuple[Any, ...] = ("hello", [3, 1, 4, 1, 5])
 _REPR_LIMIT = 2_000
 
 _handles: WeakValueDictionary[Node, Handle] = WeakValueDictionary()
+_lock = threading.Lock()
 
 
 class Handle:
@@ -50,11 +52,12 @@ class Handle:
         """The one handle on ``node``."""
         if sort_of(node) not in cls._sorts:
             raise GraphError(f"{node!r} is no {cls._sorts[0].value}")
-        found = _handles.get(node)
-        if found is None:
-            found = super().__new__(cls)
-            object.__setattr__(found, "node", node)
-            found = _handles.setdefault(node, found)
+        with _lock:
+            found = _handles.get(node)
+            if found is None:
+                found = super().__new__(cls)
+                object.__setattr__(found, "node", node)
+                _handles[node] = found
         return cast(Self, found)
 
     def __call__(self, given: object, *, executor: str = "dense", domain: str = "float") -> Any:
