@@ -63,7 +63,7 @@ def test_run_shows_plain_values_and_applications(tmp_path: Path) -> None:
     path = tmp_path / "values.rasp"
     path.write_text('1 + 1;\n[1, "a"];\nindices("abc");\ndef f(x) { return x; }\nf;\n')
     assert understudy("run", str(path)).stdout == (
-        '    value: out =  2\n     list: out = [1, "a"]\n\t =  [0, 1, 2] (ints)\n'
+        "    value: out =  2\n     list: out = [1, 'a']\n\t =  [0, 1, 2] (ints)\n"
         "     console function: f(x)\n"
     )
     kinds = [result["kind"] for result in json_of("run", str(path))["results"]]

@@ -112,3 +112,11 @@ def test_errors_name_the_head() -> None:
         us.sum_over(l, m, 1 / (us.indices * 2 - l - m - 0.5 * (l == 0) + (l == 2) * 9 - (l == 1)))(
             "abc"
         )
+
+
+def test_known_values_are_not_walked_again() -> None:
+    """A session of n dependent statements costs n, not n²."""
+    from understudy.language import Session
+
+    chain = "x = indices;\n" + "x = x + 1;\n" * 2_000
+    assert Session().execute(chain)[-1].values == [2000, 2001, 2002, 2003, 2004]

@@ -184,3 +184,20 @@ def test_exact_arithmetic_follows_python() -> None:
             (us.maximum(x, y), max(a, b)),
         ]:
             assert program([a, b], domain="exact")[0] == wanted
+
+
+def test_means_of_nasty_floats() -> None:
+    mean = us.aggregate(us.full, us.tokens)
+    assert repr(mean([-0.0, -0.0])) == "[0.0, 0.0]"  # 0 + -0.0 + -0.0, as the definition adds
+    exact = [2**53, 1, 1, 0.0]
+    assert mean(exact) == [(2**53 + 1 + 1 + 0.0) * 1.0 / 4] * 4
+
+
+def test_exact_powers_follow_python() -> None:
+    exact = {"domain": "exact"}
+    assert (us.constant(0) ** 2_000_000)("a", **exact) == [0]
+    for program, tokens in [(us.tokens ** (us.constant(1) / 3), [-8]), (us.tokens_int, ["1.9"])]:
+        with pytest.raises(us.ExecutionError):
+            program(tokens, **exact)
+    with pytest.raises(us.ExecutionError, match="not a rational number"):
+        us.tokens_float(["1e1000000"], **exact)

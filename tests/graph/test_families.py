@@ -95,3 +95,21 @@ def test_sum_over_needs_families_and_a_body() -> None:
             us.sum_over(*arguments)  # type: ignore[arg-type]
     with pytest.raises(us.GraphError, match="identifier"):
         us.family(2, "two words")
+
+
+def test_a_part_of_a_sum_cannot_be_bound_again() -> None:
+    l, m = us.family(2), us.family(3)
+    inside = us.SOp(us.sum_over(l, us.indices + l).node.inputs[0])
+    with pytest.raises(us.GraphError, match="the index of another sum"):
+        us.sum_over(m, inside * m)
+
+
+def test_unnamed_families_of_other_processes_stay_apart() -> None:
+    import subprocess
+    import sys
+
+    code = "import understudy as us; print(us.dumps(us.family(3) * us.indices))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    ours = us.family(3) * us.indices
+    assert us.loads(done.stdout) is not ours
+    assert us.loads(us.dumps(ours)) is ours

@@ -101,3 +101,20 @@ def test_a_chain_of_100_000_nodes() -> None:
     assert us.loads(us.dumps(chain)) is chain
     assert "depth 100000" in repr(chain)
     assert us.to_rasp(chain).count("+ 1") == 100_000
+
+
+def test_threads_agree_on_one_handle() -> None:
+    nodes = [build("constant", value=f"handle {number}") for number in range(300)]
+    found: list[list[us.SOp]] = []
+    start = threading.Barrier(8)
+
+    def make() -> None:
+        start.wait()
+        found.append([us.SOp(node) for node in nodes])
+
+    threads = [threading.Thread(target=make) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert all(len({id(handles[i]) for handles in found}) == 1 for i in range(len(nodes)))

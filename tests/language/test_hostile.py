@@ -33,6 +33,20 @@ HOSTILE = {
     "doubling numbers": ("x = 3; for i in range(99) { x = x * x; }", "more than 1000000 bits"),
     "lists of themselves": ("x = [1]; for i in range(99) { x = [x, x]; } x;", "too many to show"),
     "deep lists": ("x = [1]; for i in range(50000) { x = [x]; } x;", "nested too deeply"),
+    "lists compared": (
+        "x = [1]; y = [1]; for i in range(60) { x = [x, x]; y = [y, y]; } x == y; 1/0;",
+        "division",
+    ),
+    "negative lists": (
+        "y = [1]*(0-10^15); for i in [1] { x = [0]*60000000; }",
+        "the limit is 5,000,000",
+    ),
+    "exponential calls": (
+        "def f(n) { return 1 if n < 1 else f(n-1) + f(n-1); } f(30);",
+        "100,000 steps",
+    ),
+    "a huge range": ("range(10^30);", "the limit is 5,000,000"),
+    "a huge set": ("indices in range(1000000);", "100,000 steps"),
     "a huge family": ("sum l in range(10^9) { l };", "expand to 1,000,000,000 heads"),
     "a huge pattern": (
         "set example [1 for i in range(50000)]\nfull_s;",

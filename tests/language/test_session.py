@@ -135,7 +135,7 @@ def test_examples_and_switches() -> None:
     assert printed == (
         "     s-op: out\n \t Example:\n"
         " \t\tinput:   a b c \t (strings)\n"
-        " \t\toutput:  F T F \t (bools)\n"
+        " \t\toutput:    T   \t (bools)\n"  # only the rarer
     )
 
 
@@ -191,3 +191,93 @@ def test_functions_without_parameters_have_a_value() -> None:
     session = Session()
     session.define("def f() { return indices + 1; }")
     assert session.value_of("f") is us.indices + 1
+
+
+def test_out_is_the_last_value_computed_at_top_level() -> None:
+    session = Session()
+    for source, value in [
+        ("for i in [1, 2] { i * 10; } out;", 20),
+        ("x = 7; for i in [1, 2] { x = x + i; } out;", 10),
+        ("a, b = 1, 2; out;", 2),
+        ('set example "abc"\nout;', "abc"),
+        ("def f() { 5; return 6; } f() + 1; out;", 7),
+    ]:
+        assert session.execute(source)[-1].value == value, source
+
+
+@pytest.mark.parametrize(
+    ("source", "category"),
+    [
+        ("{1: 2}[indices];", "index"),
+        ("[1, 2][indices];", "index"),
+        ("[1, 2][5];", "index"),
+        ('"ab"[5];', "index"),
+        ("[][indices];", "index"),
+        ('{"a": 1}["b"];', "index"),
+        ("range(1.5);", "type"),
+        ("range(1, 2, 3, 4);", "type"),
+        ("range(1, 2, 0);", "runtime:ValueError"),
+        ("[1] in [[1]];", "type"),
+        ("for i in [0] { x = indices / i; }", "runtime:ZeroDivisionError"),
+        ("def f() { return 1; } set example f", "type"),
+        ("[1] < 2;", "runtime:TypeError"),
+        ("full_s * 2;", "type"),
+    ],
+)
+def test_categories(source: str, category: str) -> None:
+    assert Session().execute(source)[-1].category == category
+
+
+@pytest.mark.parametrize(
+    ("source", "value"),
+    [
+        ("[1] < [2];", True),
+        ("indices[True];", [1] * 5),
+        ("a, b = {1: 2, 3: 4}; b;", 3),
+        ("[indices] == [indices];", True),
+        ("[indices] == [indices + 1];", False),
+        ("[1, [2, 3]] == [1.0, [2, 3]];", True),
+        ("{1: [2]} == {1: [2]};", True),
+        ('shift(tokens, indicator(indices < 9), "-");', ["-", "h", "e", "l", "l"]),
+    ],
+)
+def test_more_values(source: str, value: Any) -> None:
+    assert last(source) == value
+    assert Session().execute("2 * [1, 2];")[-1].items == Session().execute("[1, 2] * 2;")[-1].items
+
+
+def test_commands_may_span_lines_where_they_must() -> None:
+    session = Session()
+    session.execute('set example "a" +\n"b"\nset example\n"xyz"\n')
+    assert session.execute("length;")[-1].values == [3, 3, 3]
+
+
+def test_gigantic_numbers_are_no_reason_to_crash() -> None:
+    for source in (
+        "2^20000;", "indices + 2^20000;", "[2^20000];", "indices in [2^20000];", "[1][2^20000];",
+        "{1: 1}[2^20000];", "(2^20000)(1);", "set example 2^20000", "[2^20000][indices];",
+        "aggregate(full_s, indices + 2^20000);", "range(10^30);", "x = 2^20000;",
+    ):  # fmt: skip
+        (result,) = Session().execute(source)
+        assert len(result.printed) < 1_000
+    assert Session().execute("2^200;")[-1].printed.strip().endswith(str(2**200))
+    big = us.indices + 10**5000
+    assert "16610 bits" in repr(big)
+    assert us.loads(us.dumps(big)) is big
+    assert len(us.stable_hash(big)) == 64
+    with pytest.raises(us.GraphError, match="too large for a literal"):
+        us.to_rasp(big)
+    with pytest.raises(us.ExecutionError, match="division by zero"):
+        (big / 0)("ab")
+
+
+def test_results_are_copies() -> None:
+    session = Session()
+    (result,) = session.execute("x = indices;")
+    assert result.values is not None
+    result.values[0] = 99
+    assert session.execute("x;")[-1].values == [0, 1, 2, 3, 4]
+
+
+def test_equal_is_not_rounded_equal() -> None:
+    assert Session().execute("indices * 0.0001 + 0.333;")[-1].printed.count("0.333") == 5

@@ -10,16 +10,16 @@ from understudy.language.scope import Scope
 from understudy.language.values import Value, words_for
 
 
-def bind(names: Sequence[str], value: Value) -> dict[str, Value]:
+def bind(names: Sequence[str], value: Value) -> list[tuple[str, Value]]:
     """Names with the values an assignment gives them: one value, or one to be unpacked."""
     if len(names) == 1:
-        return {names[0]: value}
-    if not isinstance(value, (list, str)):
+        return [(names[0], value)]
+    if not isinstance(value, (list, str, dict)):
         problem = f"{words_for(value)} cannot be unpacked into {len(names)} names"
         raise RaspError("runtime:TypeError", problem)
     if len(value) != len(names):
         raise RaspError("type", f"expected {len(names)} values, but got: {len(value)}")
-    return dict(zip(names, value, strict=True))
+    return list(zip(names, value, strict=True))
 
 
 def unpacked(names: Any, item: Value) -> dict[str, Value]:
@@ -28,7 +28,7 @@ def unpacked(names: Any, item: Value) -> dict[str, Value]:
     if len(wanted) > 1 and (not isinstance(item, (list, str)) or len(item) != len(wanted)):
         found = len(item) if isinstance(item, (list, str)) else 1
         raise RaspError("type", f"iterating with {len(wanted)} names but got {found} values")
-    return bind(wanted, item)
+    return dict(bind(wanted, item))
 
 
 def scope_with(parent: Scope, values: dict[str, Value]) -> Scope:

@@ -21,8 +21,10 @@ from fractions import Fraction
 from typing import Any
 
 from understudy.graph import OPERATIONS, Node, Sort, sequence_type, sort_of
-from understudy.graph.atoms import short
+from understudy.graph.atoms import is_unprintable, short
 
+#: Said of a constant sequence where rows were asked for.
+SKIPPED = " [skipped full display: identical values]"
 #: Longer automatic names are cut down to the kind of thing.
 _LONGEST_NAME = 30
 
@@ -39,7 +41,7 @@ def sequence(values: Sequence[object]) -> str:
 
 def is_constant(values: Sequence[object]) -> bool:
     """Whether a sequence of several values says the same thing throughout."""
-    return len(values) > 1 and len({scalar(value) for value in values}) == 1
+    return len(values) > 1 and all(value == values[0] for value in values)
 
 
 def scalar(value: object) -> str:
@@ -50,7 +52,7 @@ def scalar(value: object) -> str:
         return str(round(value, 3))
     if isinstance(value, Fraction) and value.denominator == 1:
         return str(value.numerator)
-    return short(value) if isinstance(value, int) else str(value)
+    return short(value) if is_unprintable(value) else str(value)
 
 
 def grid(pattern: Sequence[Sequence[bool]], tokens: Sequence[object]) -> str:
@@ -71,7 +73,7 @@ def atom(value: object) -> str:
     """An atom standing alone."""
     if isinstance(value, str):
         return f'"{value}"'
-    return short(value) if isinstance(value, int) and not isinstance(value, bool) else str(value)
+    return short(value) if is_unprintable(value) else str(value)
 
 
 # Blocks, as the REPL prints them after a statement -----------------------------------------------
@@ -84,7 +86,8 @@ def sop_block(name: str, tokens: Any, values: Sequence[object] | None, full: boo
         return head
     if full and not is_constant(values):
         return f"{head} \t Example:\n{_rows(tokens, values)}"
-    return f"{head} \t Example: {name}({given(tokens)}) = {sequence(values)}\n"
+    skipped = SKIPPED if full else ""
+    return f"{head} \t Example: {name}({given(tokens)}) = {sequence(values)}{skipped}\n"
 
 
 def selector_block(name: str, tokens: Any, pattern: Sequence[Sequence[bool]] | None) -> str:
@@ -93,11 +96,13 @@ def selector_block(name: str, tokens: Any, pattern: Sequence[Sequence[bool]] | N
     return head if pattern is None else f"{head} \t Example:\n{_indented_grid(pattern, tokens)}"
 
 
-def applied_block(tokens: Any, value: Any, is_selector: bool) -> str:
+def applied_block(tokens: Any, value: Any, is_selector: bool, full: bool = False) -> str:
     """The result of applying a program to an input."""
     if is_selector:
         return f"\t = \n{_indented_grid(value, tokens)}"
-    return f"\t =  {sequence(value)}\n"
+    if full and not is_constant(value):
+        return f"\t = \n{_rows(tokens, value)}"
+    return f"\t =  {sequence(value)}{SKIPPED if full else ''}\n"
 
 
 def atom_block(name: str, value: object) -> str:
@@ -120,7 +125,8 @@ def collection_block(name: str, kind: str, flat: str | None, members: Sequence[s
     inner = "".join(
         f"{margin}{line}\n" for member in members for line in member.rstrip("\n").split("\n")
     )
-    return f"{title} {left}\n{inner}{' ' * 17}{right}\n"
+    closing = len(f"   {kind}: {name + ' = ' if name else ''}") + 2
+    return f"{title} {left}\n{inner}{' ' * closing}{right}\n"
 
 
 def _indented_grid(pattern: Sequence[Sequence[bool]], tokens: Any) -> str:
@@ -128,13 +134,22 @@ def _indented_grid(pattern: Sequence[Sequence[bool]], tokens: Any) -> str:
 
 
 def _rows(tokens: Any, values: Sequence[object]) -> str:
+    """Input above output, one width for all columns; of T and F only the rarer is written."""
     above = [str(token) for token in tokens]
-    below = ["T" if v is True else "F" if v is False else str(v) for v in values]
-    widths = [max(len(a), len(b)) for a, b in zip(above, below, strict=True)]
+    below = [str(value) for value in values]
+    if sequence_type(values) == "bool":
+        true = sum(map(bool, values))
+        hidden = {2 * true > len(values): "T", 2 * true < len(values): "F"}.get(True)
+        letters = ["T" if value else "F" for value in values]
+        below = [" " if letter == hidden else letter for letter in letters]
+    width = max(map(len, above + below))
     lines = ""
-    for label, cells, sources in (("input:  ", above, list(tokens)), ("output: ", below, values)):
-        row = " ".join(cell.rjust(width) for cell, width in zip(cells, widths, strict=True))
-        lines += f" \t\t{label} {row} \t ({sequence_type(sources) or 'mixed'}s)\n"
+    for label, cells, kind in (
+        ("input:  ", above, "string"),
+        ("output: ", below, sequence_type(values)),
+    ):
+        row = " ".join(cell.rjust(width) for cell in cells)
+        lines += f" \t\t{label} {row} \t ({kind}s)\n"
     return lines
 
 
@@ -147,7 +162,7 @@ def auto_name(node: Node) -> str:
     if node.op in ("indices", "length"):
         return node.op
     if node.op == "constant":
-        return str(node.attributes["value"])
+        return atom(node.attributes["value"]).strip('"')
     if operation.symbol is None or not operation.elementwise or node.depth > _LONGEST_NAME // 4:
         return unnamed
     parts = [auto_name(i) for i in node.inputs]

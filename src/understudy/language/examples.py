@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 from understudy.errors import InputError
 from understudy.execution import DOMAINS, dense, inputs
 from understudy.graph import Node, Sort, is_atom, sequence_type, sort_of
+from understudy.graph.atoms import is_unprintable, short
 from understudy.language import echo
 from understudy.language.handles import Selector, SOp
 from understudy.language.limits import Limits
@@ -64,14 +65,14 @@ class Examples:
         shown = name or ""
         match value:
             case Applied():
-                return _applied(value)
+                return _applied(value, self.full_display)
             case SOp():
                 tokens, values = self.tokens["s-op"], self.on_example(value.node)
                 shown = name if name is not None else echo.auto_name(value.node)
                 visible = values if self.showing["s-op"] else None
                 text = echo.sop_block(shown, tokens, visible, self.full_display)
                 kind = sequence_type(values)
-                return Result("s-op", text, name, type=kind, values=values, node=value.node)
+                return Result("s-op", text, name, type=kind, values=list(values), node=value.node)
             case Selector():
                 pattern = self.on_example(value.node)
                 matrix = [[int(cell) for cell in row] for row in pattern]
@@ -120,7 +121,7 @@ class Examples:
             raise InputError("RASP runs on one sequence at a time, but this is a list of lists")
         tokens = read.sequences[0]
         return dense.evaluate(
-            node, tokens, domain, self.names_of_nodes(), known=known, max_heads=self.limits.heads
+            node, tokens, domain, self.names_of_nodes, known=known, max_heads=self.limits.heads
         )
 
 
@@ -143,16 +144,24 @@ def quiet_line(name: str, value: Value) -> str:
     return echo.atom_block(name, value)
 
 
-def _applied(applied: Applied) -> Result:
+def _applied(applied: Applied, full: bool) -> Result:
     if isinstance(applied.program, Selector):
         matrix = [[int(cell) for cell in row] for row in applied.value]
         text = echo.applied_block(applied.given, applied.value, True)
         return Result("selector", text, matrix=matrix, node=applied.program.node)
-    kind, text = sequence_type(applied.value), echo.applied_block(applied.given, applied.value, False)
-    return Result("s-op", text, type=kind, values=applied.value, node=applied.program.node)
+    kind, text = (
+        sequence_type(applied.value),
+        echo.applied_block(applied.given, applied.value, False, full),
+    )
+    return Result("s-op", text, type=kind, values=list(applied.value), node=applied.program.node)
 
 
 def _flat(value: list[Value] | dict[Value, Value]) -> str:
+    """As Python writes it, but for numbers that Python refuses to write."""
     if isinstance(value, list):
-        return f"[{', '.join(echo.atom(part) for part in value)}]"
-    return f"{{{', '.join(f'{echo.atom(k)}: {echo.atom(v)}' for k, v in value.items())}}}"
+        return f"[{', '.join(map(_plain, value))}]"
+    return f"{{{', '.join(f'{_plain(key)}: {_plain(part)}' for key, part in value.items())}}}"
+
+
+def _plain(value: Value) -> str:
+    return short(value) if is_unprintable(value) else repr(value)

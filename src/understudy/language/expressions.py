@@ -17,15 +17,17 @@ from understudy.language.builtins import ON_ATOMS, compute
 from understudy.language.handles import Selector, SOp, apply
 from understudy.language.indexing import indexed
 from understudy.language.limits import Limits
-from understudy.language.mistakes import RaspError
+from understudy.language.mistakes import LimitError, RaspError
 from understudy.language.scope import Scope
-from understudy.language.values import Applied, Builtin, Function, Value, operand, words_for
+from understudy.language.values import Applied, Builtin, Function, Value, operand, same, words_for
 
 #: A tree of the grammar, or a token where it has one: lark's types do not tell which.
 Syntax: TypeAlias = Any
 #: Evaluating a tree: asks for (tree, scope), is sent the value, returns its own.
 Evaluation: TypeAlias = Generator[tuple[Syntax, Scope], Value, Value]
 
+#: What a call costs, in steps.
+_CALL = 5
 _OPERATORS = {
     "+": "add", "-": "subtract", "*": "multiply", "/": "divide", "%": "modulo", "//": "floor_divide",
     "^": "power", "==": "equal", "!=": "not_equal", "<": "less", "<=": "less_equal", ">": "greater",
@@ -50,12 +52,12 @@ class Expressions:
         #: How many programs are being built only to be applied to an input.
         self.applying = 0
 
-    def step(self) -> None:
-        """Count one unit of work."""
-        self.steps += 1
+    def step(self, work: int = 1) -> None:
+        """Count units of work."""
+        self.steps += work
         if self.steps > self.limits.steps:
             problem = f"this takes more than {self.limits.steps:,} steps (the limit is adjustable)"
-            raise RaspError("runtime:Exception", problem)
+            raise LimitError("runtime:Exception", problem)
 
     # Plain values -------------------------------------------------------------------------------
 
@@ -114,10 +116,10 @@ class Expressions:
 
     def _range(self, tree: Syntax, scope: Scope) -> Evaluation:
         bounds = yield from self._each(tree.children[1].children, scope)
-        if any(type(bound) not in (int, bool) for bound in bounds):
-            raise RaspError("runtime:TypeError", f"range needs whole numbers, but got {_shown(bounds)}")
+        if len(bounds) > 3 or any(type(bound) not in (int, bool) for bound in bounds):
+            raise RaspError("type", f"range needs one to three whole numbers, but got {_shown(bounds)}")
         numbers = compute(range, *bounds)
-        self.require_room(len(range(*bounds)) if len(bounds) < 4 else 0)
+        self.require_room(max(0, (numbers.stop - numbers.start) // numbers.step + 1))
         return list(numbers)
 
     def _zip(self, tree: Syntax, scope: Scope) -> Evaluation:
@@ -148,16 +150,20 @@ class Expressions:
         if is_atom(left) and is_atom(right):
             return compute(ON_ATOMS[_OPERATORS[symbol]], left, right)
         if symbol in ("==", "!="):
-            return (left == right) is (symbol == "==")
+            return same(left, right, self.step) is (symbol == "==")
         return self._on_lists(symbol, left, right)
 
     def _on_lists(self, symbol: str, left: Value, right: Value) -> Value:
         if symbol == "+" and isinstance(left, list) and isinstance(right, list):
             self.require_room(len(left) + len(right))
             return left + right
+        if symbol == "*" and isinstance(left, int):
+            left, right = right, left
         if symbol == "*" and isinstance(left, list) and isinstance(right, int):
-            self.require_room(len(left) * right)
+            self.require_room(len(left) * max(0, right))
             return left * right
+        if symbol in ("<", "<=", ">", ">=") and _atoms_only(left) and _atoms_only(right):
+            return compute(ON_ATOMS[_OPERATORS[symbol]], left, right)
         raise RaspError(
             "runtime:TypeError", f"cannot compute {words_for(left)} {symbol} {words_for(right)}"
         )
@@ -216,9 +222,13 @@ class Expressions:
         if isinstance(value, Selector):
             raise RaspError("type", "selectors cannot be looked for: use in with an atom or an s-op")
         if isinstance(collection, list):
+            if is_atom(value):
+                return any(is_atom(member) and value == member for member in collection)
             if not isinstance(value, SOp):
-                return any(value is member or _same(value, member) for member in collection)
-            if all(is_atom(member) for member in collection):
+                problem = f"only atoms and s-ops are looked for in lists, not {words_for(value)}"
+                raise RaspError("type", problem)
+            self.step(len(collection))
+            if _atoms_only(collection):
                 return python.member(value, collection)
             raise RaspError("type", "[s-op] in X expects X to be a list of atoms")
         if isinstance(collection, SOp) and is_atom(value):
@@ -303,12 +313,12 @@ class Expressions:
         raise RaspError("not-callable", f"{words_for(called)} is not a function")
 
     def _call(self, function: Function, arguments: Sequence[Value]) -> Evaluation:
-        self.step()
+        self.step(_CALL)
         require_arity(function.name, len(function.parameters), arguments)
         self.calls.append((len(self.trees), function))
         if len(self.calls) > self.limits.calls:
             problem = f"{function.name} is called more than {self.limits.calls} calls deep"
-            raise RaspError("recursion", problem)
+            raise LimitError("recursion", problem)
         inner = scope_with(function.scope, dict(zip(function.parameters, arguments, strict=True)))
         for statement in function.body:
             yield statement, inner
@@ -338,7 +348,7 @@ class Expressions:
         if self.items > self.limits.items:
             limit = f"{self.limits.items:,}"
             problem = f"lists of {self.items:,} members in all are too long; the limit is {limit}"
-            raise RaspError("runtime:Exception", problem)
+            raise LimitError("runtime:Exception", problem)
 
 
 def _key(value: Value) -> Value:
@@ -347,9 +357,8 @@ def _key(value: Value) -> Value:
     raise RaspError("type", f"dictionary keys can only be atoms, not {words_for(value)}")
 
 
-def _same(a: Value, b: Value) -> bool:
-    """Python's equality, which s-ops do not have."""
-    return bool(a == b) if not isinstance(b, (SOp, Selector)) else False
+def _atoms_only(value: Value) -> bool:
+    return isinstance(value, list) and all(is_atom(member) for member in value)
 
 
 def _shown(values: Sequence[Value]) -> str:

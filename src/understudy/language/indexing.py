@@ -25,13 +25,17 @@ def indexed(base: Value, index: Value) -> Value:
 
 
 def _index_list(base: list[Value] | str, index: Value) -> Value:
+    what = "string" if isinstance(base, str) else "list"
+    if not base:
+        raise RaspError("index", f"an empty {what} has nothing to index")
     if isinstance(index, SOp):
         places = {i: base[i] for i in range(-len(base), len(base))}
         return python.lookup(index, {i: operand(value, "indexing") for i, value in places.items()})
     if not isinstance(index, int):
         raise RaspError("type", f"index into list has to be s-op or integer, got: {words_for(index)}")
     if not -len(base) <= index < len(base):
-        raise RaspError("runtime:IndexError", f"index {index} is outside a list of {len(base)}")
+        problem = f"index {words_for(index)} is outside a {what} of {len(base)}"
+        raise RaspError("index", problem)
     return base[index]
 
 
@@ -47,7 +51,7 @@ def _index_dict(base: dict[Value, Value], index: Value) -> Value:
 
 def _index_sop(base: SOp, index: Any) -> SOp:
     """Attention from one position, given to all."""
-    if type(index) is not int:
+    if not isinstance(index, int):
         raise RaspError("index", f"index into an s-op has to be a whole number, not {words_for(index)}")
-    place = index if index >= 0 else python.length + index
+    place = int(index) if index >= 0 else python.length + index
     return python.aggregate(python.select(python.indices, place, "=="), base)

@@ -87,15 +87,19 @@ class Interpreter(Expressions):
 
     def _show(self, tree: Syntax, scope: Scope) -> Evaluation:
         self.step()
-        return (yield tree.children[0], scope)
+        value = yield tree.children[0], scope
+        scope.remember(value)
+        return value
 
     def _assign(self, tree: Syntax, scope: Scope) -> Evaluation:
         self.step()
         names, values = tree.children
-        assigned = bind([str(name) for name in names.children], (yield values, scope))
-        for name in assigned:
+        value = yield values, scope
+        assigned = bind([str(name) for name in names.children], value)
+        for name, _ in assigned:
             scope.require_settable(name)
         scope.names.update(assigned)
+        scope.remember(value if len(values.children) == 1 else value[-1])
         return None
 
     def _define(self, tree: Syntax, scope: Scope) -> Evaluation:

@@ -18,6 +18,7 @@ from understudy.errors import ExecutionError, GraphError, InputError, Understudy
 CATEGORIES: dict[str, str] = {
     "mixture": "type",  # a sequence of strings and numbers
     "not real": "type",  # a power that would be complex
+    "missing": "index",  # a list or dict asked for what it does not have
     "average": "runtime:Exception",  # a mean of strings or bools
     "refused": "runtime:Exception",  # no meaning in this domain
     "too large": "runtime:OverflowError",
@@ -54,7 +55,7 @@ class RaspError(UnderstudyError):
         """The same error with a place, unless it has one."""
         if self.line is not None:
             return self
-        return RaspError(self.category, self.message, line, column, source, width)
+        return type(self)(self.category, self.message, line, column, source, width)
 
     def pretty(self) -> str:
         """Sentence, place, source line and caret, for people."""
@@ -66,6 +67,10 @@ class RaspError(UnderstudyError):
         shown, start = _window(self.source, self.column or 1)
         caret = " " * start + "^" * max(1, min(self.width, len(shown) - start))
         return f"{place}\n  {shown}\n  {caret}"
+
+
+class LimitError(RaspError):
+    """A statement that asks too much of the machine (``limits.py``)."""
 
 
 def from_execution(error: UnderstudyError) -> RaspError:

@@ -97,14 +97,15 @@ def _pieces(tokens: Iterator[Token], limits: Limits) -> Iterator[tuple[list[Toke
             piece, open_brackets = [], []
     if piece:
         # A command needs no ending but its line, and the text has come to an end.
-        yield piece, piece[0].type in _COMMANDS and not open_brackets
+        finished = piece[0].type in _COMMANDS and not open_brackets and _is_statement(piece)
+        yield piece, finished
 
 
 def _ends(piece: list[Token], open_brackets: list[str], following: Token | None) -> bool:
     first, last = piece[0], piece[-1]
     if first.type in _COMMANDS:
         new_line = following is not None and following.line != last.line
-        return (new_line and not open_brackets) or last.type == "SEMICOLON"
+        return last.type == "SEMICOLON" or (new_line and not open_brackets and _is_statement(piece))
     # A ; outside braces ends a statement even if a bracket is missing: `[1, 2;` is one mistake.
     if last.type == "SEMICOLON":
         return "LBRACE" not in open_brackets

@@ -12,8 +12,15 @@ from understudy.language.mistakes import RaspError
 class Scope:
     """Names of one function call, comprehension or session; unknown ones are the parent's."""
 
-    def __init__(self, parent: Scope | None = None, reserved: frozenset[str] = frozenset()) -> None:
+    def __init__(
+        self,
+        parent: Scope | None = None,
+        reserved: frozenset[str] = frozenset(),
+        remembers: bool = False,
+    ) -> None:
         self.parent = parent
+        #: Whether ``out`` holds the last value computed here, as it does at top level.
+        self.remembers = remembers
         #: Names that cannot be set here: the parent's, and those given.
         self.reserved = reserved | (parent.passed_on if parent else frozenset())
         #: Names that nested scopes cannot set either (the base names: indices, True, …).
@@ -34,6 +41,11 @@ class Scope:
         """Give a name a value in this scope."""
         self.require_settable(name)
         self.names[name] = value
+
+    def remember(self, value: Any) -> None:
+        """Keep a value as ``out``, if this is a scope that does."""
+        if self.remembers:
+            self.names["out"] = value
 
     def require_settable(self, name: str) -> None:
         """Refuse the names that belong to the language."""

@@ -30,11 +30,11 @@ from understudy.language.examples import Examples, quiet_line
 from understudy.language.handles import Selector, SOp
 from understudy.language.interpreter import Interpreter
 from understudy.language.limits import Limits
-from understudy.language.mistakes import RaspError, from_execution
+from understudy.language.mistakes import LimitError, RaspError, from_execution
 from understudy.language.reader import Statement, read, unfinished
 from understudy.language.results import Result, error_result
 from understudy.language.scope import Scope
-from understudy.language.values import Function, Value
+from understudy.language.values import Function, Value, words_for
 
 #: Draws a program on an input and says where the picture is.
 Drawer = Callable[[SOp, str, Any], Path]
@@ -125,7 +125,9 @@ class Session:
         try:
             return getattr(self, f"_run_{tree.data}", self._run_quietly)(tree)
         except UnderstudyError as problem:
-            error = self._first_error(tree) or from_execution(problem)
+            error = from_execution(problem)
+            if not isinstance(problem, LimitError):
+                error = self._first_error(tree) or error
         except RecursionError:
             error = RaspError("recursion", "a value is nested too deeply")
         return error_result(_with_source(error, lines, statement.line))
@@ -151,20 +153,18 @@ class Session:
 
     def _run_show(self, tree: Any) -> Result:
         value = self._interpreter.evaluate(tree, self.scope)
-        result = self.examples.result(value, _name_shown(tree))
-        self.scope.names["out"] = value
-        return result
+        return self.examples.result(value, _name_shown(tree))
 
     def _run_assign(self, tree: Any) -> Result:
         names = [str(name) for name in tree.children[0].children]
         value = self._interpreter.evaluate(tree.children[1], self.scope)
         assigned = bind(names, value)
-        for name in assigned:
+        for name, _ in assigned:
             self.scope.require_settable(name)
         # Shown before it is set: what has no value on the example is refused, as in RASP.
-        results = [self.examples.result(part, name) for name, part in assigned.items()]
+        results = [self.examples.result(part, name) for name, part in assigned]
         self.scope.names.update(assigned)
-        self.scope.names["out"] = list(assigned.values())[-1]
+        self.scope.remember(value if len(tree.children[1].children) == 1 else value[-1])
         if len(results) == 1:
             return results[0]
         printed = "".join(result.printed for result in results)
@@ -175,6 +175,15 @@ class Session:
         function = self.scope.get(str(tree.children[0]))
         return self.examples.result(function, function.name)
 
+    def _run_loop(self, tree: Any) -> Result:
+        before = dict(self.scope.names)
+        self._interpreter.evaluate(tree, self.scope)
+        # What a loop leaves behind must have a value on the example, like any assignment.
+        for name, value in list(self.scope.names.items()):
+            if isinstance(value, (SOp, Selector)) and before.get(name) is not value:
+                self.examples.on_example(value.node)
+        return Result("none")
+
     def _run_quietly(self, tree: Any) -> Result:
         self._interpreter.evaluate(tree, self.scope)
         return Result("none", "".join(self._notes))
@@ -183,7 +192,8 @@ class Session:
         kind, expression = tree.children
         given = self._interpreter.evaluate(expression, self.scope)
         if not isinstance(given, (str, list, dict)):
-            raise RaspError("type", f"example not iterable: {given}")
+            raise RaspError("type", f"example not iterable: {words_for(given)}")
+        self.scope.remember(given)
         self.examples.use(kind, given if isinstance(given, str) else list(given))
         return Result("none")
 
@@ -238,7 +248,7 @@ class Session:
             text = path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise RaspError("load", f"cannot read file {name}.rasp: {error}") from None
-        inner, before = self._new_scope(), dict(scope.names)
+        inner = self._new_scope()
         outer = self._interpreter
         self._interpreter = Interpreter(self.limits, self._load, self._draw, self._apply)
         self._loading.append(path)
@@ -252,9 +262,7 @@ class Session:
             self._interpreter = outer
             self._loading.pop()
         loaded = {n: v for n, v in inner.names.items() if not n.startswith("_") and n != "out"}
-        for new, value in loaded.items():
-            if value is not before.get(new):
-                self._notes.append(quiet_line(new, value))
+        self._notes += [quiet_line(new, value) for new, value in loaded.items()]
         scope.names.update(loaded)
 
     def _statements(self, text: str, scope: Scope) -> Iterator[tuple[str, Value]]:
@@ -274,7 +282,6 @@ class Session:
                 else:
                     value, name = self._interpreter.evaluate(tree, scope), ""
                 if tree.data == "show":
-                    scope.names["out"] = value
                     name = _name_shown(tree)
             except UnderstudyError as problem:
                 raise _with_source(from_execution(problem), lines, statement.line) from None
@@ -296,7 +303,8 @@ class Session:
     def _new_scope(self) -> Scope:
         """A scope for a program: it may set ``tokens`` and extensions, not the library's names."""
         own = {*self._library.names, "length", "full_s", "selector_width", "max", "min"} - {"tokens"}
-        return Scope(self._library, reserved=frozenset(own | BASE) - frozenset(EXTENSIONS))
+        reserved = frozenset(own | BASE) - frozenset(EXTENSIONS)
+        return Scope(self._library, reserved, remembers=True)
 
 
 @cache

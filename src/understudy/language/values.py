@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from understudy.graph import is_atom
+from understudy.graph.atoms import short
 from understudy.language.echo import auto_name
 from understudy.language.handles import Selector, SOp
 from understudy.language.mistakes import RaspError
@@ -63,7 +64,7 @@ def words_for(value: Value) -> str:
     if isinstance(value, Applied):
         return "the result of applying a program to an input"
     if is_atom(value):
-        return f'"{value}"' if isinstance(value, str) else repr(value)
+        return f'"{value}"' if isinstance(value, str) and len(value) < 40 else short(value)
     kind = "dict" if isinstance(value, dict) else "list"
     return f"a {kind} of {len(value)}"
 
@@ -74,3 +75,30 @@ def operand(value: Value, what: str) -> Any:
         return value
     kind = "runtime:TypeError" if isinstance(value, Applied) else "type"
     raise RaspError(kind, f"{what} needs an s-op or an atom, but got {words_for(value)}")
+
+
+def same(left: Value, right: Value, step: Callable[[], None]) -> bool:
+    """Python's equality of plain values, lists and dicts; s-ops and functions are only themselves.
+
+    Lists may share parts so often that comparing them naively never ends: each pair is looked at
+    once, and ``step`` is called for each.
+    """
+    seen: set[tuple[int, int]] = set()
+    waiting = [(left, right)]
+    while waiting:
+        a, b = waiting.pop()
+        if a is b or (id(a), id(b)) in seen:
+            continue
+        step()
+        if is_atom(a) and is_atom(b):
+            if a != b:
+                return False
+            continue
+        seen.add((id(a), id(b)))
+        if isinstance(a, list) and isinstance(b, list) and len(a) == len(b):
+            waiting.extend(zip(a, b, strict=True))
+        elif isinstance(a, dict) and isinstance(b, dict) and a.keys() == b.keys():
+            waiting.extend((a[key], b[key]) for key in a)
+        else:
+            return False
+    return True
