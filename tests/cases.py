@@ -110,7 +110,7 @@ dyck1 = where(_broken, "F", where(_balance == 0, "T", "P"))
 def shuffle_dyck(pairs: tuple[str, ...]) -> SOp:
     """Whether each kind of bracket is balanced by itself, at every position the same answer."""
     good: SOp = constant(True)
-    for opening, closing in pairs:
+    for opening, closing in map(tuple, pairs):
         step = indicator(tokens == opening) - indicator(tokens == closing)
         total = aggregate(full, step)
         lowest = aggregate(best(full, -aggregate(up_to_here, step)), aggregate(up_to_here, step))

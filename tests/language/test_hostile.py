@@ -98,7 +98,7 @@ def test_long_but_honest_programs_run() -> None:
     assert Session().execute(chain)[-1].values == [300, 301, 302, 303, 304]
 
 
-CORPUS = [case["source"] for case in json.loads(
+CORPUS: list[str] = [str(case["source"]) for case in json.loads(
     (Path(__file__).parents[1] / "conformance" / "rasp.json").read_text(encoding="utf-8")
 )]  # fmt: skip
 PIECES = [
@@ -157,7 +157,7 @@ PIECES = [
 @st.composite
 def mutated(draw: st.DrawFn) -> str:
     """A program of the corpus with some of its text deleted, repeated, replaced or spliced in."""
-    text = draw(st.sampled_from(CORPUS))
+    text = str(draw(st.sampled_from(CORPUS)))
     chance = random.Random(draw(st.integers(0, 2**32)))
     for _ in range(draw(st.integers(1, 6))):
         a, b = sorted((chance.randrange(len(text) + 1), chance.randrange(len(text) + 1)))

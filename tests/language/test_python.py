@@ -33,7 +33,7 @@ def test_the_two_spellings_of_select(predicate: str) -> None:
 
 def test_reflected_operators() -> None:
     x = tokens
-    for found, wanted in [
+    cases: list[tuple[Any, Any]] = [
         (7 + x, 9),
         (7 - x, 5),
         (7 * x, 14),
@@ -45,12 +45,13 @@ def test_reflected_operators() -> None:
         (False | x, True),
         (7 > x, True),
         (2 == x, True),
-    ]:
+    ]
+    for found, wanted in cases:
         assert found([2]) == [wanted]
 
 
 def test_numpy_scalars_are_atoms() -> None:
-    program = np.float64(2.0) * tokens + np.int64(1)
+    program = np.float64(2.0) * tokens + np.int64(1)  # type: ignore[operator]
     assert program is 2.0 * tokens + 1
     assert us.constant(np.bool_(True)) is us.constant(True)  # type: ignore[arg-type]
 

@@ -75,7 +75,8 @@ class Architecture:
         return max(self.heads, default=0)
 
     def __str__(self) -> str:
-        return f"{self.layers} layers, heads {self.heads}, width {self.width}"
+        plural = "" if self.layers == 1 else "s"
+        return f"{self.layers} layer{plural}, heads {self.heads}, width {self.width}"
 
 
 def architecture(program: Node | HasNode) -> Architecture:

@@ -1,0 +1,60 @@
+"""A tour of Understudy in one minute: what ``make demo`` shows. Needs the light core only."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import understudy as us
+from understudy.language import Session
+
+
+def heading(text: str) -> None:
+    print(f"\n\033[1m{text}\033[0m")
+
+
+heading("1. A program is an expression; calling it runs it")
+same = us.select(us.tokens, us.tokens, "==")
+histogram = us.selector_width(same)
+print('histogram = selector_width(select(tokens, tokens, "=="))')
+print('histogram("hello") =', histogram("hello"))
+print(same)
+
+heading("2. It describes a transformer: layers, and heads in each")
+reverse = us.aggregate(us.select(us.indices, us.length - 1 - us.indices, "=="), us.tokens)
+print("histogram:", histogram.architecture)
+print("reverse:  ", reverse.architecture)
+
+heading("3. The same from RASP text, with errors that say what is wrong")
+session = Session(example="hello")
+for source in ("frac = aggregate(select(indices, indices, <=), indicator(tokens == \"l\"));",
+               "select(tokens, tokens, =<);"):  # fmt: skip
+    print(f">> {source}")
+    for result in session.execute(source):
+        print(result.printed, end="")
+
+heading("4. Families: the paper's matrix product at any shape is one small program")
+
+
+def matmul(rows: int, inner: int, columns: int) -> us.SOp:
+    """Algorithm 3 of the paper: r + c heads fetch rows and columns, r·c heads sum the products."""
+    l, m = us.family(rows), us.family(columns)
+    row = us.aggregate(us.select(us.indices, us.indices % inner + l * inner, "=="), us.tokens)
+    place = (us.indices % inner) * columns + rows * inner + m
+    column = us.aggregate(us.select(us.indices, place, "=="), us.tokens)
+    at = us.select(us.indices, inner, "<") & us.select(l * columns + m, us.indices, "==")
+    return inner * us.sum_over(l, m, us.aggregate(at, row * column))
+
+
+product = matmul(4, 4, 4)
+print(us.to_rasp(product))
+print("heads per layer:", product.architecture.heads, "= [r + c, r·c]")
+
+heading("5. Exactly: the same program on rational numbers")
+a = [[Fraction(i + j, 3) for j in range(4)] for i in range(4)]
+b = [[Fraction(1, i + j + 1) for j in range(4)] for i in range(4)]
+tokens = [x for matrix in (a, b) for row in matrix for x in row]
+found = product(tokens, domain="exact")[:16]
+wanted = [sum(a[i][t] * b[t][j] for t in range(4)) for i in range(4) for j in range(4)]
+print("first row of A·B:", [str(x) for x in found[:4]])
+print("equal to the product computed directly, exactly:", found == wanted)
+assert found == wanted
