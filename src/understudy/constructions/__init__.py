@@ -1,1 +1,87 @@
-"""The paper's constructions. So far: its listings, verbatim, beside corrected ones (``listings/``)."""
+"""The paper's constructions, each lemma a function from matrices to a matrix, at any shape.
+
+A :class:`Matrix` is a view of an s-op inside one sequence, so operations compose without any host
+code between them; ``listings/`` has the paper's RASP, verbatim and corrected; ``catalogue.py`` says
+which function is which item of the paper, what the paper claims, and what we count.
+
+>>> from understudy import tokens
+>>> X = Matrix(tokens, 2, 2)
+>>> matmul(softmax(matmul(X, transpose(X))), X).run([1, 0, 0, 1]).round(3).tolist()
+[[0.731, 0.269], [0.269, 0.731]]
+"""
+
+from understudy.constructions.activations import (
+    absolute,
+    elu_plus_one,
+    gelu,
+    leaky_relu,
+    relu,
+    sigmoid,
+    silu,
+    tanh,
+)
+from understudy.constructions.groupsort import groupsort, maxmin, maxout
+from understudy.constructions.inverse import cofactor, determinant, inverse
+from understudy.constructions.layout import concatenate, matrix, prop, unprop
+from understudy.constructions.matching import match2, match3
+from understudy.constructions.matmul import matmul
+from understudy.constructions.matrix import Matrix, constant_matrix
+from understudy.constructions.multihead import multihead
+from understudy.constructions.normalisation import layer_norm
+from understudy.constructions.parity import k_parity
+from understudy.constructions.sequences import identify, shift
+from understudy.constructions.softmax import softmax
+from understudy.constructions.sums import (
+    add,
+    broadcast_column,
+    broadcast_row,
+    multiply,
+    row_means,
+    row_sums,
+    scale,
+    summed,
+    total,
+)
+from understudy.constructions.transpose import transpose
+
+__all__ = [
+    "Matrix",
+    "absolute",
+    "add",
+    "broadcast_column",
+    "broadcast_row",
+    "cofactor",
+    "concatenate",
+    "constant_matrix",
+    "determinant",
+    "elu_plus_one",
+    "gelu",
+    "groupsort",
+    "identify",
+    "inverse",
+    "k_parity",
+    "layer_norm",
+    "leaky_relu",
+    "match2",
+    "match3",
+    "matmul",
+    "matrix",
+    "maxmin",
+    "maxout",
+    "multihead",
+    "multiply",
+    "prop",
+    "relu",
+    "row_means",
+    "row_sums",
+    "scale",
+    "shift",
+    "sigmoid",
+    "silu",
+    "softmax",
+    "summed",
+    "tanh",
+    "total",
+    "transpose",
+    "unprop",
+]

@@ -1,0 +1,151 @@
+"""Cofactors, determinant and inverse (Lemma inversion, Algorithm 5, Listings 7 and 8), at any order.
+
+The paper does order 3, with cyclic offsets: the cofactor of (i, j) is a signed sum of products of
+entries (i + u, j + v), u and v from 1 to r − 1, indices modulo r. The same works at every order
+((r−1)² heads, (r−1)! products), with a factor (−1)^(i+j) where r is even; it is used up to order 5.
+Beyond that: Gauss–Jordan elimination (``elimination.py``), and two more recipes.
+
+A singular matrix has no inverse: its determinant or pivot is 0 (or as good as 0: at most
+``tolerance`` times the sum of the absolute values it is made of), the division fails, and the error
+says so.
+
+>>> from understudy import tokens
+>>> inverse(Matrix(tokens, 2, 2)).run([4, 7, 2, 6]).round(12).tolist()
+[[0.6, -0.7], [-0.2, 0.4]]
+"""
+
+from __future__ import annotations
+
+import itertools
+
+from understudy.constructions import elimination
+from understudy.constructions.matrix import Matrix, coordinates, require_same
+from understudy.constructions.transpose import transpose
+from understudy.errors import GraphError
+from understudy.language.handles import SOp
+from understudy.language.python import aggregate, constant, full, indices, length, select, where
+
+#: Determinants and pivots below this, relative to what they are made of, count as 0.
+TOLERANCE = 2.0**-48
+#: The order up to which the cofactor recipe is the default: its products number (r−1)!.
+LARGEST_COFACTOR_ORDER = 5
+
+#: What errors call the quotient that has no value.
+SINGULAR = "the inverse: the determinant is 0, the matrix is singular"
+
+RECIPES = ("paper", "cofactor", "gauss-jordan", "newton-schulz", "faddeev-leverrier")
+
+
+def cofactor(m: Matrix, order: int | None = None) -> Matrix:
+    """The matrix of cofactors: (r−1)² heads in one layer.
+
+    ``order`` must be given where the size of the matrix is an s-op, as in the paper's listing.
+    """
+    r = _order(m, order)
+    i, j = coordinates(m.columns)
+    return m.derive(where(indices < m.count, _cofactor_at(m, r, i, j), 0), m.rows, m.columns)
+
+
+def _cofactor_at(m: Matrix, r: int, i: SOp, j: SOp) -> SOp:
+    """The cofactor of entry (i, j), at each position that asks for one."""
+    total: SOp | None = None
+    for columns in itertools.permutations(range(1, r)):
+        product: SOp | None = None
+        for u, v in enumerate(columns, start=1):
+            entry = m.at((i + u) % m.rows, (j + v) % m.columns)
+            product = entry if product is None else product * entry
+        if product is None:  # order 1: the empty product
+            return constant(1)
+        signed = product if _is_even(columns) else -product
+        total = signed if total is None else total + signed
+    assert total is not None
+    return total if r % 2 else where((i + j) % 2 == 0, total, -total)
+
+
+def determinant(
+    m: Matrix, cofactors: Matrix | None = None, order: int | None = None, recipe: str = "frugal"
+) -> Matrix:
+    """The determinant as a 1×1 matrix (its s-op has it everywhere).
+
+    Expands along the first row. ``paper`` masks that row by one head and adds up by another, over the
+    whole input; ``frugal`` does both with one.
+    """
+    r = _order(m, order)
+    m = m.compact()
+    cofactors = cofactor(m, r) if cofactors is None else cofactors.compact()
+    products = m.sop * cofactors.sop
+    if recipe == "paper":
+        mask = select(indices, m.columns, "<") & select(indices, indices, "==")
+        sop = length * aggregate(full, aggregate(mask, products))
+    elif recipe == "frugal":
+        sop = r * aggregate(select(indices, m.columns, "<"), products)
+    else:
+        raise GraphError(f"determinant has no recipe {recipe!r}: choose frugal or paper")
+    return m.derive(sop, 1, 1, cofactors)
+
+
+def inverse(
+    m: Matrix,
+    recipe: str | None = None,
+    order: int | None = None,
+    tolerance: float = TOLERANCE,
+    steps: int | None = None,
+) -> Matrix:
+    """The inverse. Recipes: paper (order 3), cofactor, gauss-jordan, newton-schulz, faddeev-leverrier.
+
+    By default cofactors up to order 5 and Gauss–Jordan beyond. ``steps`` belongs to newton-schulz,
+    which needs no division by a pivot and is as exact as it has steps (``elimination.newton_steps``).
+    """
+    r = _order(m, order)
+    if recipe is None:
+        recipe = "cofactor" if r <= LARGEST_COFACTOR_ORDER else "gauss-jordan"
+    match recipe:
+        case "paper":
+            if r != 3:
+                raise GraphError(f"the paper's inverse is for order 3, but this matrix is of order {r}")
+            cofactors = cofactor(m, r)
+            det = determinant(m, cofactors, r, recipe="paper").sop
+            ratio = cofactors.sop / det
+            named = cofactors.derive(ratio, m.rows, m.columns, m, names={ratio: SINGULAR})
+            return transpose(named, recipe="paper")
+        case "cofactor":
+            return _by_adjugate(m, r, tolerance)
+        case "gauss-jordan":
+            return elimination.gauss_jordan(m, r, tolerance)
+        case "newton-schulz":
+            return elimination.newton_schulz(m, r, steps)
+        case "faddeev-leverrier":
+            return elimination.faddeev_leverrier(m, r, tolerance)
+    raise GraphError(f"inverse has no recipe {recipe!r}: choose one of {', '.join(RECIPES)}")
+
+
+def _by_adjugate(m: Matrix, r: int, tolerance: float) -> Matrix:
+    """The adjugate fetched already transposed, the determinant by one head: two layers."""
+    i, j = coordinates(m.columns)
+    inside = indices < m.count
+    adjugate = where(inside, _cofactor_at(m, r, j, i), 0)
+    products = where(inside, m.at(j, i), 0) * adjugate
+    # Entries (i, 0) of the adjugate belong to the first row of the matrix.
+    first = select(indices % m.columns, 0, "==") & select(indices, m.count, "<")
+    det = r * aggregate(first, products)
+    scale = r * aggregate(first, abs(products))
+    checked = where(abs(det) <= tolerance * scale, 0, det)
+    ratio = adjugate / checked
+    return m.derive(ratio, m.rows, m.columns, names={ratio: SINGULAR})
+
+
+def _order(m: Matrix, order: int | None) -> int:
+    require_same(m.rows, m.columns, f"only a square matrix has this, not a {m.shape} one")
+    if isinstance(m.rows, SOp):
+        if order is None:
+            raise GraphError("the size of this matrix is an s-op: say its order, order=3")
+        return order
+    require_same(
+        m.rows, m.rows if order is None else order, f"a {m.shape} matrix is not of order {order}"
+    )
+    return m.rows
+
+
+def _is_even(permutation: tuple[int, ...]) -> bool:
+    pairs = itertools.combinations(permutation, 2)
+    return sum(a > b for a, b in pairs) % 2 == 0

@@ -1,0 +1,91 @@
+"""Softmax of each row (Lemma softmax, Algorithm 2, Listing 2).
+
+The paper's form is exp(x) over the row's sum of exp(x), each row's sum by a head of its own, that is
+a family of r heads. Erratum E1: the listing's base is 2.73; the figure was made with 2.718; here it
+is e unless ``base`` says otherwise. By default the row's maximum is taken off first (by a
+hard-attention head, ``best``), so that nothing overflows; ``stable=False`` is the paper's plain form.
+
+>>> from understudy import tokens
+>>> softmax(Matrix(tokens, 2, 2)).run([0, 0, 3000, -3000]).tolist()
+[[0.5, 0.5], [1.0, 0.0]]
+"""
+
+from __future__ import annotations
+
+from understudy.constructions.matrix import Matrix, Size, coordinates, number_of, plus, same_row, times
+from understudy.errors import GraphError
+from understudy.language.handles import Selector, SOp
+from understudy.language.python import (
+    aggregate,
+    best,
+    constant,
+    exp,
+    family,
+    indices,
+    select,
+    sum_over,
+    where,
+)
+
+
+def softmax(
+    m: Matrix,
+    base: float | None = None,
+    stable: bool = True,
+    mask: str | Size | Matrix | None = None,
+    recipe: str = "paper",
+) -> Matrix:
+    """Softmax of the rows of ``m``.
+
+    ``mask`` leaves entries out, which become 0: "causal" keeps column j ≤ row i; a number (or an s-op)
+    keeps so many first columns; a matrix keeps where it is not 0. A row that keeps nothing is 0.
+    Recipes: ``paper`` has one head per row, ``frugal`` one head for all.
+    """
+    m = m.compact()
+    kept, reads = _kept(m, mask)
+    everything = m.derive(m.sop, m.rows, m.columns, *reads)
+    safe = where(kept, m.sop, 0)
+    if stable:
+        visible = same_row(m) & select(kept, True, "==")
+        safe = where(kept, safe - aggregate(best(visible, safe), safe), 0)
+    power = exp(safe) if base is None else constant(base) ** safe
+    weight = where(kept, power, 0)
+    rows = _row_sums(m, weight, recipe)
+    # The denominator is guarded where there is no row: RASP divides at every position.
+    return everything.map(weight / where(kept, rows, 1))
+
+
+def _row_sums(m: Matrix, weight: SOp, recipe: str) -> SOp:
+    if recipe == "frugal":
+        return m.columns * aggregate(same_row(m), weight)
+    if recipe != "paper":
+        raise GraphError(f"softmax has no recipe {recipe!r}: choose paper or frugal")
+    l = family(number_of(m.rows, "the number of rows (recipe paper)"))
+    block = _in_row(m, l, keys=True) & _in_row(m, l, keys=False)
+    return sum_over(l, m.columns * aggregate(block, weight))
+
+
+def _in_row(m: Matrix, row: SOp, keys: bool) -> Selector:
+    """Keys (or queries) that lie in one row: from row·c up to (row + 1)·c, as the listing has it."""
+    begin = times(row, m.columns)
+    end = plus(begin, m.columns)
+    if keys:
+        return select(indices, begin, ">=") & select(indices, end, "<")
+    return select(begin, indices, "<=") & select(end, indices, ">")
+
+
+def _kept(m: Matrix, mask: str | Size | Matrix | None) -> tuple[SOp, list[Matrix]]:
+    """Which positions count, and what else had to be read to know it."""
+    i, j = coordinates(m.columns)
+    if mask is None:
+        return m.inside, []
+    if isinstance(mask, Matrix):
+        if mask.shape != m.shape:
+            raise GraphError(f"a {mask.shape} mask does not fit a {m.shape} matrix")
+        mask = mask.compact()
+        return m.inside & (mask.sop != 0), [mask]
+    if mask == "causal":
+        return m.inside & (j <= i), []
+    if isinstance(mask, str):
+        raise GraphError(f"there is no mask {mask!r}: choose causal, a number of columns or a matrix")
+    return m.inside & (j < mask), []

@@ -1,0 +1,445 @@
+"""Every construction against NumPy on random shapes, and exactly on rationals."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import understudy as us
+from understudy import constructions as c
+from understudy.constructions import Matrix
+from understudy.constructions.elimination import newton_steps
+from understudy.constructions.lipschitz import lipschitz_network
+
+sizes = st.integers(1, 6)
+small = st.integers(1, 4)
+entries = st.one_of(
+    st.floats(-4, 4),
+    st.integers(-3, 3).map(float),
+    st.sampled_from([0.0, 1e-9, -1e-9, 1e3, -1e3]),
+)
+rationals = st.fractions(-5, 5, max_denominator=7)
+
+
+def arrays(draw: st.DrawFn, *shapes: tuple[int, int], of: Any = entries) -> list[Any]:
+    found = []
+    for shape in shapes:
+        values = draw(st.lists(of, min_size=math.prod(shape), max_size=math.prod(shape)))
+        found.append(np.array(values, dtype=object if of is rationals else float).reshape(shape))
+    return found
+
+
+def together(*matrices: Any) -> list[Any]:
+    return [x for m in matrices for x in m.ravel().tolist()]
+
+
+def close(found: Any, wanted: Any, tolerance: float = 1e-12) -> None:
+    scale = max(1.0, float(np.abs(np.asarray(wanted, dtype=float)).max()))
+    np.testing.assert_allclose(
+        np.asarray(found, float), np.asarray(wanted, float), atol=tolerance * scale
+    )
+
+
+def np_softmax(x: Any, axis: int = 1) -> Any:
+    e = np.exp(x - x.max(axis=axis, keepdims=True))
+    return e / e.sum(axis=axis, keepdims=True)
+
+
+RECIPES = ("paper", "fetch", "tiled")
+
+
+@given(st.data(), sizes, sizes, sizes, st.sampled_from(RECIPES))
+def test_matmul(data: st.DataObject, r: int, k: int, cc: int, recipe: str) -> None:
+    a, b = data.draw(st.composite(lambda draw: arrays(draw, (r, k), (k, cc)))())
+    views = c.concatenate(us.tokens, (r, k), (k, cc))
+    close(c.matmul(*views, recipe=recipe).run(together(a, b)), a @ b)
+
+
+@settings(max_examples=60)
+@given(st.data(), small, small, small, st.sampled_from(RECIPES))
+def test_matmul_is_exact_on_rationals(
+    data: st.DataObject, r: int, k: int, cc: int, recipe: str
+) -> None:
+    a, b = data.draw(st.composite(lambda draw: arrays(draw, (r, k), (k, cc), of=rationals))())
+    views = c.concatenate(us.tokens, (r, k), (k, cc))
+    found = c.matmul(*views, recipe=recipe).run(together(a, b), domain="exact")
+    assert (found == a.dot(b)).all()
+
+
+@given(st.data(), sizes, sizes, st.sampled_from(["view", "paper"]))
+def test_transpose(data: st.DataObject, r: int, cc: int, recipe: str) -> None:
+    (a,) = data.draw(st.composite(lambda draw: arrays(draw, (r, cc), of=rationals))())
+    found = c.transpose(Matrix(us.tokens, r, cc), recipe=recipe).run(together(a), domain="exact")
+    assert (found == a.T).all()
+
+
+@given(st.data(), sizes, sizes, st.sampled_from(["paper", "frugal"]), st.booleans())
+def test_softmax(data: st.DataObject, r: int, cc: int, recipe: str, stable: bool) -> None:
+    of = entries if stable else st.floats(-4, 4)
+    (a,) = data.draw(st.composite(lambda draw: arrays(draw, (r, cc), of=of))())
+    found = c.softmax(Matrix(us.tokens, r, cc), stable=stable, recipe=recipe).run(together(a))
+    close(found, np_softmax(a))
+
+
+@given(st.data(), sizes, sizes, st.integers(1, 6), st.sampled_from(["paper", "frugal"]))
+def test_masked_softmax(data: st.DataObject, r: int, cc: int, valid: int, recipe: str) -> None:
+    a, m = data.draw(st.composite(lambda draw: arrays(draw, (r, cc), (r, cc)))())
+    view, mask = c.concatenate(us.tokens, (r, cc), (r, cc))
+
+    def reference(keep: Any) -> Any:
+        result = np.zeros((r, cc))
+        for i in range(r):
+            if keep[i].any():
+                result[i, keep[i]] = np_softmax(a[i : i + 1, keep[i]])[0]
+        return result
+
+    tokens = together(a, m)
+    causal = np.arange(cc)[None, :] <= np.arange(r)[:, None]
+    close(c.softmax(view, mask="causal", recipe=recipe).run(tokens), reference(causal))
+    first = np.broadcast_to(np.arange(cc)[None, :] < valid, (r, cc))
+    close(c.softmax(view, mask=valid, recipe=recipe).run(tokens), reference(first))
+    close(c.softmax(view, mask=mask, recipe=recipe).run(tokens), reference(m != 0))
+
+
+def test_softmax_bases_and_large_scores() -> None:
+    view, tokens = Matrix(us.tokens, 2, 2), [1.0, 2.0, -1.0, 0.5]
+    x = np.reshape(tokens, (2, 2))
+    for base in (2.73, 2.718, 2.0):
+        for stable in (True, False):
+            wanted = base**x / (base**x).sum(1, keepdims=True)
+            close(c.softmax(view, base=base, stable=stable).run(tokens), wanted)
+    assert c.softmax(view).run([3000, -3000, 1e300, 0]).tolist() == [[1.0, 0.0], [1.0, 0.0]]
+    with pytest.raises(us.ExecutionError, match="too large"):
+        c.softmax(view, stable=False).run([3000, -3000, 0, 0])
+
+
+@given(st.data(), sizes, st.integers(1, 4), st.integers(1, 3))
+def test_groupsort(data: st.DataObject, r: int, g: int, groups: int) -> None:
+    shape = (r, g * groups)
+    values = st.one_of(st.integers(-2, 2).map(Fraction), rationals)
+    (a,) = data.draw(
+        st.composite(lambda draw: arrays(draw, shape, of=rationals if groups % 2 else values))()
+    )
+    wanted = -np.sort(-np.array(a.tolist(), dtype=object).reshape(-1, g), axis=1)
+    found = c.groupsort(Matrix(us.tokens, *shape), g).run(together(a), domain="exact")
+    assert (found == wanted.reshape(shape)).all()
+    if shape[0] * shape[1] % 2 == 0:
+        pairs = -np.sort(-np.array(a.tolist(), dtype=object).reshape(-1, 2), axis=1)
+        for recipe in ("partner", "paper"):
+            found = c.maxmin(Matrix(us.tokens, *shape), recipe=recipe).run(together(a), domain="exact")
+            assert (found == pairs.reshape(shape)).all()
+
+
+ELEMENTWISE: dict[str, tuple[Callable[[Matrix], Matrix], Callable[[Any], Any]]] = {
+    "relu": (c.relu, lambda x: np.maximum(x, 0)),
+    "relu through MaxMin": (lambda m: c.relu(m, through="maxmin"), lambda x: np.maximum(x, 0)),
+    "leaky ReLU": (lambda m: c.leaky_relu(m, 0.25), lambda x: np.maximum(x, 0.25 * x)),
+    "leaky ReLU through MaxMin": (
+        lambda m: c.leaky_relu(m, 0.25, through="maxmin"),
+        lambda x: np.maximum(x, 0.25 * x),
+    ),
+    "absolute": (c.absolute, np.abs),
+    "absolute through MaxMin": (lambda m: c.absolute(m, through="maxmin"), np.abs),
+    "gelu": (c.gelu, np.vectorize(lambda x: 0.5 * x * (1 + math.erf(x / math.sqrt(2))))),
+    "silu": (c.silu, lambda x: x * 0.5 * (1 + np.tanh(x / 2))),
+    "sigmoid": (c.sigmoid, lambda x: 0.5 * (1 + np.tanh(x / 2))),
+    "tanh": (c.tanh, np.tanh),
+    "elu + 1": (c.elu_plus_one, lambda x: np.where(x > 0, x + 1, np.exp(np.minimum(x, 0)))),
+    "scale": (lambda m: c.scale(m, 3), lambda x: 3 * x),
+    "row sums": (c.row_sums, lambda x: np.broadcast_to(x.sum(1, keepdims=True), x.shape)),
+    "row means": (c.row_means, lambda x: np.broadcast_to(x.mean(1, keepdims=True), x.shape)),
+    "compact transposed": (lambda m: c.transpose(c.transpose(m).compact()), lambda x: x),
+}
+
+
+@pytest.mark.parametrize("name", ELEMENTWISE)
+@settings(max_examples=25)
+@given(data=st.data(), r=sizes, cc=sizes, offset=st.integers(0, 3))
+def test_elementwise_and_rows(name: str, data: st.DataObject, r: int, cc: int, offset: int) -> None:
+    build, reference = ELEMENTWISE[name]
+    (a,) = data.draw(st.composite(lambda draw: arrays(draw, (r, cc)))())
+    tokens = [-1e6] * offset + together(a) + [1e6]  # neighbours must not matter
+    close(build(Matrix(us.tokens, r, cc, offset)).run(tokens), reference(a))
+
+
+@pytest.mark.parametrize("name", ["relu", "relu through MaxMin", "absolute", "row sums", "row means"])
+def test_linear_parts_are_exact_on_rationals(name: str) -> None:
+    build, _ = ELEMENTWISE[name]
+    a = np.array([[Fraction(1, 3), Fraction(-2, 7)], [Fraction(5, 3), Fraction(0)]], dtype=object)
+    exact = {
+        "relu": np.maximum(a, 0), "relu through MaxMin": np.maximum(a, 0), "absolute": abs(a),
+        "row sums": np.array([[a[i].sum()] * 2 for i in range(2)]),
+        "row means": np.array([[a[i].sum() / 2] * 2 for i in range(2)]),
+    }  # fmt: skip
+    found = build(Matrix(us.tokens, 2, 2)).run(together(a), domain="exact")
+    assert (found == exact[name]).all()
+
+
+@given(st.data(), sizes, st.integers(1, 4), st.integers(1, 3))
+def test_maxout(data: st.DataObject, r: int, group: int, groups: int) -> None:
+    (a,) = data.draw(st.composite(lambda draw: arrays(draw, (r, group * groups)))())
+    for through in ("best", "maxmin"):
+        found = c.maxout(Matrix(us.tokens, r, group * groups), group, through=through).run(together(a))
+        assert (found == a.reshape(r, groups, group).max(2)).all()
+
+
+@given(st.data(), sizes, st.integers(2, 6))
+def test_layer_norm(data: st.DataObject, r: int, cc: int) -> None:
+    of = st.floats(-3, 3)
+    x, g, b = data.draw(st.composite(lambda draw: arrays(draw, (r, cc), (1, cc), (1, cc), of=of))())
+    views = c.concatenate(us.tokens, (r, cc), (1, cc), (1, cc))
+    mean, variance = x.mean(1, keepdims=True), x.var(1, keepdims=True)
+    wanted = (x - mean) / np.sqrt(variance + 1e-5) * g + b
+    close(c.layer_norm(*views).run(together(x, g, b)), wanted, 1e-11)
+
+
+@given(st.data(), sizes, sizes)
+def test_sums_and_broadcasts(data: st.DataObject, r: int, cc: int) -> None:
+    a, b = data.draw(st.composite(lambda draw: arrays(draw, (r, cc), (r, cc)))())
+    first, second = c.concatenate(us.tokens, (r, cc), (r, cc))
+    tokens = together(a, b)
+    close(c.add(first, second).run(tokens), a + b)
+    close(c.multiply(first, second).run(tokens), a * b)
+    close(Matrix(c.total(first), 1, 1, reads=first.reads).run(tokens), [[a.sum()]])
+    close(c.broadcast_row(first.block(0, 0, 1, cc), 3).run(tokens), np.broadcast_to(a[:1], (3, cc)))
+    close(c.broadcast_column(first.block(0, 0, r, 1), 4).run(tokens), np.broadcast_to(a[:, :1], (r, 4)))
+
+
+@settings(max_examples=25)
+@given(st.data(), st.integers(1, 4))
+def test_inverse_is_exact_on_rationals(data: st.DataObject, r: int) -> None:
+    (a,) = data.draw(
+        st.composite(lambda draw: arrays(draw, (r, r), of=st.integers(-4, 4).map(Fraction)))()
+    )
+    a = np.array([[Fraction(int(x)) for x in row] for row in a], dtype=object).reshape(r, r)
+    view = Matrix(us.tokens, r, r)
+    exact = _determinant(a)
+    det = c.determinant(view).run(together(a), domain="exact")
+    assert det[0, 0] == exact
+    identity = np.array([[Fraction(int(i == j)) for j in range(r)] for i in range(r)], dtype=object)
+    for recipe in ("cofactor", "gauss-jordan", "faddeev-leverrier"):
+        program = c.inverse(view, recipe=recipe, tolerance=0.0)
+        if exact == 0:
+            with pytest.raises(us.ExecutionError, match="singular"):
+                program.run(together(a), domain="exact")
+        else:
+            assert (program.run(together(a), domain="exact").dot(a) == identity).all()
+
+
+def _determinant(a: Any) -> Fraction:
+    r = len(a)
+    total = Fraction(0)
+    for p in itertools.permutations(range(r)):
+        sign = (-1) ** sum(x > y for x, y in itertools.combinations(p, 2))
+        total += sign * math.prod((a[i][p[i]] for i in range(r)), start=Fraction(1))
+    return total
+
+
+@pytest.mark.parametrize("order", range(1, 9))
+def test_inverses_in_floats(order: int) -> None:
+    random = np.random.default_rng(order)
+    for _ in range(4):
+        a = random.normal(size=(order, order))
+        recipes = (
+            ["gauss-jordan"]
+            + (["cofactor"] if order <= 5 else [])
+            + (["faddeev-leverrier"] if order <= 4 else [])
+        )
+        for recipe in recipes:
+            found = c.inverse(Matrix(us.tokens, order, order), recipe=recipe).run(a.ravel())
+            residual = np.abs(found @ a - np.eye(order)).max()
+            assert residual <= 1e-12 * np.linalg.cond(a)
+
+
+def test_gauss_jordan_pivots() -> None:
+    a = np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 2.0], [4.0, 0.0, 0.0]])
+    close(c.inverse(Matrix(us.tokens, 3, 3), recipe="gauss-jordan").run(a.ravel()), np.linalg.inv(a))
+
+
+def test_newton_schulz() -> None:
+    a = np.array([[4.0, 1.0, 0.5], [1.0, 3.0, -1.0], [0.0, 0.5, 2.0]])
+    steps = newton_steps(3, np.linalg.cond(a), 1e-10)
+    program = c.inverse(Matrix(us.tokens, 3, 3), recipe="newton-schulz", steps=steps)
+    close(program.run(a.ravel()), np.linalg.inv(a), 1e-9)
+    assert program.sop.architecture.layers <= 3 + 2 * steps
+
+
+def test_the_papers_matrix() -> None:
+    tokens = [7, 8, 12, 10, 11, 9, 2, 4, 21]
+    a = np.reshape(tokens, (3, 3)).astype(float)
+    view = Matrix(us.tokens, 3, 3)
+    assert c.determinant(view).run(tokens)[0, 0] == pytest.approx(45.0, abs=1e-12)
+    for recipe in ("paper", "cofactor", "gauss-jordan", "faddeev-leverrier"):
+        found = c.inverse(view, recipe=recipe).run(tokens)
+        np.testing.assert_allclose(found, np.linalg.inv(a), atol=1e-13)
+
+
+@pytest.mark.parametrize("recipe", ["paper", "cofactor", "gauss-jordan", "faddeev-leverrier"])
+def test_singular_matrices_are_refused(recipe: str) -> None:
+    view = Matrix(us.tokens, 3, 3)
+    with pytest.raises(us.ExecutionError, match="the matrix is singular"):
+        c.inverse(view, recipe=recipe).run([1, 2, 3, 2, 4, 6, 1, 0, 1])
+    # Rank 2 in floats, where the determinant comes out as 1.7e-17: flagged, not garbage.
+    nearly = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]
+    if recipe != "paper":
+        with pytest.raises(us.ExecutionError, match="singular"):
+            c.inverse(view, recipe=recipe).run(nearly)
+
+
+@given(st.lists(st.integers(-9, 20), min_size=1, max_size=8), st.integers(1, 9))
+def test_match2(tokens: list[int], p: int) -> None:
+    wanted = [int(any((a + b) % p == 0 for b in tokens)) for a in tokens]
+    assert c.match2(us.tokens, p)(tokens) == wanted
+
+
+@settings(max_examples=60)
+@given(st.lists(st.integers(-9, 20), min_size=1, max_size=5), st.integers(1, 15))
+def test_match3(tokens: list[int], p: int) -> None:
+    wanted = [[int(any((a + b + d) % p == 0 for b in tokens for d in tokens)) for a in tokens]]
+    for form in ("padded", "heads", "tensor"):
+        assert c.match3(Matrix(us.tokens, 1, len(tokens)), p, form=form).run(tokens).tolist() == wanted
+
+
+@pytest.mark.parametrize(
+    ("n", "chosen"), [(8, (1, 4, 6)), (6, (0, 3, 5)), (5, (2,)), (4, (0, 1, 2, 3))]
+)
+def test_k_parity_on_all_inputs(n: int, chosen: tuple[int, ...]) -> None:
+    programs = [
+        c.k_parity(us.tokens, chosen, heads=heads, wave=wave)
+        for heads in ("one", "each")
+        for wave in (True, False)
+    ]
+    for bits in itertools.product((0, 1), repeat=n):
+        wanted = sum(bits[i] for i in chosen) % 2
+        for program in programs:
+            assert program(list(bits)) == [wanted] * n
+    assert [program.architecture.layers for program in programs] == [1] * 4
+
+
+@given(
+    st.lists(st.integers(-9, 9), min_size=1, max_size=8),
+    st.integers(-9, 9),
+    st.integers(0, 8),
+    st.integers(1, 8),
+)
+def test_identify_and_shift(tokens: list[int], t: int, start: int, count: int) -> None:
+    n = len(tokens)
+    assert c.shift(us.tokens, t)(tokens) == [tokens[(i + t) % n] for i in range(n)]
+    assert c.shift(us.tokens, t, n)(tokens) == [tokens[(i + t) % n] for i in range(n)]
+    assert c.identify(us.tokens, start, count)(tokens) == [
+        tokens[i] if start <= i < start + count else 0 for i in range(n)
+    ]
+
+
+def test_composition_is_one_program_and_multihead_equals_separate_runs() -> None:
+    def attend(x: Matrix) -> Matrix:
+        return c.matmul(c.softmax(c.matmul(x, c.transpose(x))), x)
+
+    random = np.random.default_rng(8)
+    blocks = random.normal(size=(3, 3, 2))
+    single = attend(Matrix(us.tokens, 3, 2))
+    wanted = [np_softmax(x @ x.T) @ x for x in blocks]
+    for block, expected in zip(blocks, wanted, strict=True):
+        close(single.run(block.ravel()), expected)
+    stacked = c.multihead(attend, 3, Matrix(us.tokens, 3, 2)).run(blocks.ravel())
+    close(stacked, np.concatenate(wanted))
+
+
+@settings(max_examples=30)
+@given(st.data(), small, small, small, st.integers(1, 3))
+def test_multihead_of_products(data: st.DataObject, r: int, k: int, cc: int, heads: int) -> None:
+    shapes = [(heads * r, k), (heads * k, cc)]
+    a, b = data.draw(st.composite(lambda draw: arrays(draw, *shapes, of=rationals))())
+    views = Matrix(us.tokens, r, k), Matrix(us.tokens, k, cc, heads * r * k)
+    for recipe in ("paper", "fetch"):
+        program = c.multihead(lambda x, y, recipe=recipe: c.matmul(x, y, recipe), heads, *views)
+        found = program.run(together(a, b), domain="exact")
+        wanted = [a[h * r : h * r + r].dot(b[h * k : h * k + k]) for h in range(heads)]
+        assert (found == np.concatenate(wanted)).all()
+
+
+def test_lipschitz_networks() -> None:
+    def f(x: float) -> float:
+        return 0.9 * math.sin(x) + 0.05 * math.cos(2 * x)
+
+    points = np.linspace(-3, 3, 601)
+    errors = []
+    for knots in (7, 13, 25, 97):
+        network = lipschitz_network(f, np.linspace(-3, 3, knots).tolist())
+        assert max(network.norms) <= 1 + 1e-12
+        values = np.array(network(points.tolist()))
+        assert (np.abs(np.diff(values)) <= np.diff(points) + 1e-12).all()
+        errors.append(float(np.abs(values - [f(x) for x in points]).max()))
+        assert errors[-1] <= 6 / (knots - 1)
+    assert errors == sorted(errors, reverse=True)
+    network = lipschitz_network(f, np.linspace(-3, 3, 5).tolist())
+    few = [-2.5, -0.3, 1.1]
+    close(network.program(3).run(few)[:, 0], network(few))
+    with pytest.raises(us.GraphError, match="not 1-Lipschitz"):
+        lipschitz_network(lambda x: 2 * x, [0.0, 1.0])
+
+
+@given(st.lists(st.integers(1, 4), min_size=1, max_size=4))
+def test_prop_is_a_bijection(shape: list[int]) -> None:
+    for order in ("row", "column"):
+        places = [c.prop(shape, index, order) for index in itertools.product(*map(range, shape))]
+        assert sorted(places) == list(range(math.prod(shape)))
+        assert all(c.prop(shape, c.unprop(shape, p, order), order) == p for p in places)
+    array = np.arange(math.prod(shape)).reshape(shape)
+    for index in itertools.product(*map(range, shape)):
+        assert array.ravel()[c.prop(shape, index)] == array[index]
+        assert array.ravel("F")[c.prop(shape, index, "column")] == array[index]
+
+
+def test_column_major_matrices() -> None:
+    a = np.arange(6.0).reshape(2, 3)
+    assert (c.matrix(us.tokens, 2, 3, order="column").run(a.ravel("F")) == a).all()
+
+
+@pytest.mark.parametrize(
+    ("build", "words"),
+    [
+        (lambda a, b: c.matmul(a, b), "2×3 matrix by a 2×2 one: the inner dimensions 3 and 2 differ"),
+        (lambda a, b: c.add(a, b), "cannot add a 2×2 matrix to a 2×3 one"),
+        (lambda a, b: c.inverse(a), "only a square matrix has this, not a 2×3 one"),
+        (lambda a, b: c.determinant(b, order=3), "a 2×2 matrix is not of order 3"),
+        (
+            lambda a, b: c.groupsort(a, 4),
+            "the 6 entries of a 2×3 matrix cannot be cut into groups of 4",
+        ),
+        (lambda a, b: c.maxout(a, 2), "3 columns cannot be cut into groups of 2"),
+        (lambda a, b: c.softmax(a, mask=b), "a 2×2 mask does not fit a 2×3 matrix"),
+        (lambda a, b: c.softmax(a, mask="round"), "there is no mask 'round'"),
+        (lambda a, b: c.layer_norm(a, gain=b), "gain and bias are 1×c, but got 2×2"),
+        (lambda a, b: c.matmul(b, b, recipe="quick"), "matmul has no recipe 'quick'"),
+        (lambda a, b: c.inverse(b, recipe="paper"), "order 3, but this matrix is of order 2"),
+        (lambda a, b: c.multihead(c.transpose, 0, a), "a whole number of heads"),
+        (lambda a, b: Matrix(us.tokens, 0, 2), "one or more rows"),
+        (lambda a, b: Matrix(us.tokens, 2, 2.5), "one or more columns"),
+        (lambda a, b: c.broadcast_row(a, 3), "not 2×3"),
+        (lambda a, b: c.match3(a, 5), "not a 2×3 one"),
+        (lambda a, b: c.prop((2, 2), (0, 5)), r"the index (0, 5) is not one"),
+        (lambda a, b: c.k_parity(us.tokens, (1, 1)), "distinct positions"),
+        (lambda a, b: c.softmax(Matrix(us.tokens, us.length, 2)), "must be a number here, not an s-op"),
+    ],
+)
+def test_what_does_not_fit_is_refused(build: Any, words: str) -> None:
+    with pytest.raises(us.GraphError) as caught:
+        build(Matrix(us.tokens, 2, 3), Matrix(us.tokens, 2, 2))
+    assert words in str(caught.value)
+
+
+def test_sequences_that_are_too_short_are_refused() -> None:
+    a, b = c.concatenate(us.tokens, (2, 3), (3, 2))
+    with pytest.raises(
+        us.InputError, match=r"the sequence has 7 tokens, but the inputs of this 2×2 matrix take up 12"
+    ):
+        c.matmul(a, b).run([1] * 7)
