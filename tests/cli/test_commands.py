@@ -160,7 +160,7 @@ def test_repl_reads_over_several_lines_and_reports_what_is_left() -> None:
     assert done.stdout.split("\n", 1)[1] == (
         ">> .. .. ..      console function: f(x)\n"
         ">>     value: out =  2\n"
-        ">> >> \t!! line 1, column 4: expected an expression, but found ';'\n"
+        ">> .. \t!! line 1, column 4: expected an expression, but found ';'\n"
         "\t   x +;\n\t      ^\n"
         ">> .. \n"
         "\t!! line 1, column 9: a ; is missing after '3'\n"
@@ -249,6 +249,82 @@ def test_pictures_that_cannot_be_drawn(rasp: str, tmp_path: Path) -> None:
         assert words in done.stderr
         assert "Traceback" not in done.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == ["program.rasp"]
+
+
+def test_blank_lines_and_comments_continue_a_transcript() -> None:
+    done = understudy("repl", typed="\n\n# c\nx = 1;\n\n")
+    assert done.stdout.split("\n", 1)[1] == ">> .. .. ..     value: x =  1\n>> .. \n"
+
+
+def test_odd_inputs(rasp: str, tmp_path: Path) -> None:
+    for arguments, words in [
+        (("run", rasp, "--input", '"\\ud800"'), "half a character"),
+        (("run", rasp, "--input", "null"), "null is no input"),
+        (("draw", rasp, "--input", "[[1, 2], [3, 4]]"), "one sequence, but the input is a batch"),
+        (("analyse", rasp, "--name", "max"), "but the function max(a, b)"),
+        (("repl", "--example", "3"), "--example 3 is no input"),
+        (("repl", "--example", "{"), "--example { is not JSON"),
+        (("draw", rasp, "-o", "/dev/null"), "not an ordinary file"),
+    ]:
+        done = understudy(*arguments, typed="")
+        assert (done.returncode, done.stdout) == (2, ""), arguments
+        assert words in done.stderr
+        assert "Traceback" not in done.stderr
+
+
+def test_files_with_a_byte_order_mark_and_other_line_endings(tmp_path: Path) -> None:
+    path = tmp_path / "windows.rasp"
+    path.write_bytes("\ufeffx = indices;\r\n\tx;\r\n".encode())
+    assert understudy("run", str(path), "--input", '"ab"').stdout == "x = [0, 1] (ints)\n"
+    assert "value: out =  1" in understudy("repl", typed="\ufeff1;\n").stdout
+
+
+def test_pictures_hold_only_what_xml_may(rasp: str, tmp_path: Path) -> None:
+    import xml.etree.ElementTree as ET
+
+    done = understudy("draw", rasp, "--input", '["<b>", "&", "\\u0001"]', "-o", "-")
+    assert done.returncode == 0
+    ET.fromstring(done.stdout)
+
+
+def test_links_stay_links(rasp: str, tmp_path: Path) -> None:
+    (tmp_path / "real.svg").write_text("old")
+    (tmp_path / "link.svg").symlink_to(tmp_path / "real.svg")
+    assert understudy("draw", rasp, "-o", str(tmp_path / "link.svg")).returncode == 0
+    assert (tmp_path / "link.svg").is_symlink()
+    assert (tmp_path / "real.svg").read_text().startswith("<svg")
+
+
+def test_output_that_nobody_takes(tmp_path: Path) -> None:
+    path = tmp_path / "many.rasp"
+    path.write_text("indices;\n" * 5_000)
+    command = f"{sys.executable} -m understudy run {path} | head -1; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    if Path("/dev/full").is_char_device():
+        full = f"{sys.executable} -m understudy operations > /dev/full"
+        done = subprocess.run(["bash", "-c", full], capture_output=True, text=True, check=False)
+        assert done.returncode == 2
+        assert "cannot write the output" in done.stderr
+
+
+def test_a_missing_standard_input_is_an_empty_one() -> None:
+    command = f"{sys.executable} -m understudy repl <&-"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert "Traceback" not in done.stderr
+    assert done.returncode == 0
+
+
+def test_catalogue() -> None:
+    items = json_of("catalogue")["items"]
+    assert all(item["holds"] for item in items)
+    papers = [part.strip() for item in items for part in item["paper"].replace(";", ",").split(",")]
+    named = [part for part in papers if part.startswith(("Listing ", "Algorithm ", "Proposition "))]
+    assert len(named) == len(set(named))
+    assert {f"Listing {n}" for n in range(1, 9)} | {f"Algorithm {n}" for n in range(1, 6)} <= set(named)
+    text = understudy("catalogue").stdout
+    assert "todo" not in text.lower()
+    assert text.count("right") >= len(items)
 
 
 def test_unknown_command_and_version() -> None:

@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -59,8 +59,8 @@ RECIPES = ("paper", "fetch", "tiled")
 @given(st.data(), sizes, sizes, sizes, st.sampled_from(RECIPES))
 def test_matmul(data: st.DataObject, r: int, k: int, cc: int, recipe: str) -> None:
     a, b = data.draw(st.composite(lambda draw: arrays(draw, (r, k), (k, cc)))())
-    views = c.concatenate(us.tokens, (r, k), (k, cc))
-    close(c.matmul(*views, recipe=recipe).run(together(a, b)), a @ b)
+    x, y = c.concatenate(us.tokens, (r, k), (k, cc))
+    close(c.matmul(x, y, recipe=recipe).run(together(a, b)), a @ b)
 
 
 @settings(max_examples=60)
@@ -69,8 +69,8 @@ def test_matmul_is_exact_on_rationals(
     data: st.DataObject, r: int, k: int, cc: int, recipe: str
 ) -> None:
     a, b = data.draw(st.composite(lambda draw: arrays(draw, (r, k), (k, cc), of=rationals))())
-    views = c.concatenate(us.tokens, (r, k), (k, cc))
-    found = c.matmul(*views, recipe=recipe).run(together(a, b), domain="exact")
+    x, y = c.concatenate(us.tokens, (r, k), (k, cc))
+    found = c.matmul(x, y, recipe=recipe).run(together(a, b), domain="exact")
     assert (found == a.dot(b)).all()
 
 
@@ -195,10 +195,10 @@ def test_maxout(data: st.DataObject, r: int, group: int, groups: int) -> None:
 def test_layer_norm(data: st.DataObject, r: int, cc: int) -> None:
     of = st.floats(-3, 3)
     x, g, b = data.draw(st.composite(lambda draw: arrays(draw, (r, cc), (1, cc), (1, cc), of=of))())
-    views = c.concatenate(us.tokens, (r, cc), (1, cc), (1, cc))
+    view, gain, bias = c.concatenate(us.tokens, (r, cc), (1, cc), (1, cc))
     mean, variance = x.mean(1, keepdims=True), x.var(1, keepdims=True)
     wanted = (x - mean) / np.sqrt(variance + 1e-5) * g + b
-    close(c.layer_norm(*views).run(together(x, g, b)), wanted, 1e-11)
+    close(c.layer_norm(view, gain, bias).run(together(x, g, b)), wanted, 1e-11)
 
 
 @given(st.data(), sizes, sizes)
@@ -423,7 +423,7 @@ def test_column_major_matrices() -> None:
         (lambda a, b: c.inverse(b, recipe="paper"), "order 3, but this matrix is of order 2"),
         (lambda a, b: c.multihead(c.transpose, 0, a), "a whole number of heads"),
         (lambda a, b: Matrix(us.tokens, 0, 2), "one or more rows"),
-        (lambda a, b: Matrix(us.tokens, 2, 2.5), "one or more columns"),
+        (lambda a, b: Matrix(us.tokens, 2, cast(int, 2.5)), "one or more columns"),
         (lambda a, b: c.broadcast_row(a, 3), "not 2×3"),
         (lambda a, b: c.match3(a, 5), "not a 2×3 one"),
         (lambda a, b: c.prop((2, 2), (0, 5)), r"the index (0, 5) is not one"),

@@ -91,8 +91,15 @@ MISTAKES: list[tuple[Any, str]] = [
     (lambda: us.select(tokens, tokens, "=<"), "does not know the predicate '=<': it must be one of"),
     (lambda: us.select(tokens, tokens, 3), 'needs its predicate as a string, such as "=="'),  # type: ignore[arg-type]
     (lambda: us.select(us.full, tokens, "=="), "select needs an s-op, but got the selector"),  # type: ignore[arg-type]
-    (lambda: us.full + 1, "unsupported operand"),  # type: ignore[operator]
-    (lambda: tokens + us.full, "add needs an s-op, but got the selector select"),  # type: ignore[operator]
+    (lambda: us.full + 1, "there is no arithmetic or order of selectors"),
+    (lambda: us.architecture(3), "this needs a program, an s-op or a selector, but got 3"),  # type: ignore[arg-type]
+    (lambda: us.to_rasp(us.family(2)), "only a whole program can be printed"),
+    (lambda: us.member(tokens, 3), "member needs a set of atoms"),  # type: ignore[arg-type]
+    (lambda: us.lookup(tokens, 3), "lookup needs a table"),  # type: ignore[arg-type]
+    (lambda: us.loads(3), "it is not JSON"),  # type: ignore[arg-type]
+    (lambda: tokens + np.array([1, 2]), "add needs an s-op or an atom"),
+    (lambda: us.aggregate(us.full, 1, tokens), "one atom, the same at every position"),  # type: ignore[arg-type]
+    (lambda: tokens + us.full, "add needs an s-op, but got the selector select"),
     (lambda: us.aggregate(tokens, tokens), "aggregate needs a selector, such as select"),  # type: ignore[arg-type]
     (lambda: us.full & tokens, "selector_and needs a selector"),  # type: ignore[operator]
     (lambda: us.selector_width(3), "needs a selector, such as select(keys, queries"),  # type: ignore[arg-type]

@@ -148,7 +148,7 @@ def test_loading_files(tmp_path: Path) -> None:
     session = Session(folders=[tmp_path])
     session.execute("shown = 9; mine = 1;")
     (result,) = session.execute('load "lib";')
-    assert result.printed == ("    value: shown =  4\n     console function: inc(x)\n     s-op: s\n")
+    assert result.printed == ("    value: shown =  4\n     lib function: inc(x)\n     s-op: s\n")
     assert session.execute("inc(1);")[-1].value == 5
     assert session.execute("_hidden;")[-1].category == "undefined-variable"
     for name, category, words in [
@@ -281,3 +281,14 @@ def test_results_are_copies() -> None:
 
 def test_equal_is_not_rounded_equal() -> None:
     assert Session().execute("indices * 0.0001 + 0.333;")[-1].printed.count("0.333") == 5
+
+
+def test_loaded_lists_are_shown_in_full_in_the_order_of_their_last_definition(tmp_path: Path) -> None:
+    (tmp_path / "lib.rasp").write_text('a = 1;\nb = [1, 2];\na = 3;\nd = {"k": indices};\n')
+    (result,) = Session(folders=[tmp_path]).execute('load "lib";')
+    assert result.printed.startswith("     list: b = [1, 2]\n    value: a =  3\n     dict: d =  {\n")
+    assert "Example" not in result.printed
+
+
+def test_assignments_already_done_stay_done() -> None:
+    assert Session().execute("a, indices = 1, 2; a;")[-1].value == 1

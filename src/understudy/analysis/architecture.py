@@ -26,10 +26,12 @@ import math
 from dataclasses import dataclass
 from typing import Protocol
 
+from understudy.errors import GraphError
 from understudy.graph import Node, Sort, postorder, size_of, sort_of
 from understudy.graph.definitions import expand_definitions
 from understudy.graph.families import canonical
 from understudy.graph.traversal import replace_families
+from understudy.graph.wellformed import require_program
 
 
 class HasNode(Protocol):
@@ -81,7 +83,9 @@ class Architecture:
 
 def architecture(program: Node | HasNode) -> Architecture:
     """Layers and heads of a program (for a selector: of the head that it would be)."""
-    root = expand_definitions(program if isinstance(program, Node) else program.node)
+    root = node_of(program)
+    require_program(root)
+    root = expand_definitions(root)
     layer_of = _layers(root)
     readers: dict[tuple[int, Node], list[Node]] = {}
     for node, layer in layer_of.items():
@@ -96,6 +100,14 @@ def architecture(program: Node | HasNode) -> Architecture:
         members = math.prod(size_of(family) for family in selector.free)
         heads[key] = Head(selector, members, before + tuple(serves))
     return Architecture(tuple(tuple(layer.values()) for layer in structure))
+
+
+def node_of(program: Node | HasNode) -> Node:
+    """The node of a program, whichever front end it comes from."""
+    node = program if isinstance(program, Node) else getattr(program, "node", None)
+    if not isinstance(node, Node):
+        raise GraphError(f"this needs a program, an s-op or a selector, but got {program!r}")
+    return node
 
 
 def _layers(root: Node) -> dict[Node, int]:

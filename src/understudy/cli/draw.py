@@ -24,7 +24,14 @@ from understudy.language.handles import SOp
 @program_argument
 @name_option
 @input_option
-@click.option("-o", "--output", type=click.Path(path_type=Path), default="flow.svg", show_default=True)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    default="flow.svg",
+    show_default=True,
+    help="The file to write, or - for standard output.",
+)
 @json_option
 def command(program: Path, name: str | None, given: str | None, output: Path, as_json: bool) -> None:
     """Draw PROGRAM on an input: layers as columns, heads as grids, values flowing (SVG)."""
@@ -34,7 +41,11 @@ def command(program: Path, name: str | None, given: str | None, output: Path, as
     name, value = loaded.program(name)
     if not isinstance(value, SOp):
         raise UnderstudyError(f"{name} is a selector; an s-op can be drawn (aggregate over it, say)")
-    write_whole(output, flow_svg(value.node, loaded.tokens, name, loaded.names()))
+    picture = flow_svg(value.node, loaded.tokens, name, loaded.names())
+    if str(output) == "-":
+        click.echo(picture, nl=False)
+        return
+    write_whole(output, picture)
     size = value.architecture
     if as_json:
         print_json({"name": name, "input": loaded.tokens, "output": str(output), "heads": size.heads})

@@ -7,6 +7,7 @@ called, so that ``understudy --help`` answers at once.
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 
 import click
@@ -16,6 +17,7 @@ from understudy.errors import UnderstudyError
 #: Command → what ``--help`` says of it; its code is in the module of the same name.
 COMMANDS = {
     "analyse": "Layers and heads of the transformer that a program describes.",
+    "catalogue": "The paper's constructions: what it claims, what we count.",
     "draw": "A program on an input as a picture.",
     "operations": "The closed table of operations: the whole language on one page.",
     "repl": "RASP, statement by statement, on a running example.",
@@ -57,7 +59,13 @@ def cli() -> None:
 def main() -> None:
     """Run the command line and leave with its exit code."""
     try:
-        code = cli.main(prog_name="understudy", standalone_mode=False)
+        # Not cli.main(): it would answer a closed pipe with 1, which here means a claim failed.
+        with cli.make_context("understudy", sys.argv[1:]) as context:
+            cli.invoke(context)
+        sys.stdout.flush()
+        code = 0
+    except click.exceptions.Exit as leaving:
+        code = leaving.exit_code
     except click.ClickException as error:
         error.show()
         code = 2
@@ -68,6 +76,15 @@ def main() -> None:
         click.echo("understudy: interrupted", err=True)
         code = 130
     except BrokenPipeError:  # the reader of our output has gone, as `| head` does
-        sys.stderr.close()
+        _drop_output()
         code = 0
-    sys.exit(code if isinstance(code, int) else 0)
+    except OSError as error:
+        _drop_output()
+        click.echo(f"understudy: cannot write the output: {error.strerror}", err=True)
+        code = 2
+    sys.exit(code)
+
+
+def _drop_output() -> None:
+    """Nobody can take what is still to be written; Python must not try again when it ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

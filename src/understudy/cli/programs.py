@@ -17,6 +17,7 @@ from understudy.language.handles import Selector, SOp, wrap
 if TYPE_CHECKING:
     from understudy.language import Session
 
+_HINT = "write '\"hello\"' for a string, '[3, 1, 2]' for numbers"
 program_argument = click.argument("program", type=click.Path(path_type=Path))
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 input_option = click.option(
@@ -65,7 +66,9 @@ class Program:
         """Like :meth:`value`, but it must be an s-op or a selector."""
         name, value = self.value(name)
         if not isinstance(value, (SOp, Selector)):
-            raise UnderstudyError(f"{name} is neither an s-op nor a selector, but {value!r}")
+            from understudy.language.values import words_for
+
+            raise UnderstudyError(f"{name} is neither an s-op nor a selector, but {words_for(value)}")
         return name, value
 
     def names(self) -> dict[Node, str]:
@@ -75,23 +78,29 @@ class Program:
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise UnderstudyError(f"cannot read the program {path}: {error.strerror}") from None
     except UnicodeDecodeError:
         raise UnderstudyError(f"cannot read the program {path}: it is not text") from None
 
 
-def read_input(text: str | None) -> Any:
+def read_input(text: str | None, option: str = "--input") -> Any:
     """The value of ``--input``: JSON, so that 1, 1.0, "1" and true are told apart."""
     if text is None:
         return None
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
+        value = json.loads(text)
+        json.dumps(value, ensure_ascii=False).encode()  # half characters cannot be shown
+    except UnicodeEncodeError:
         raise InputError(
-            f"--input {text[:40]} is not JSON: write '\"hello\"' for a string, '[3, 1, 2]' for numbers"
+            f"{option} {text[:40]!r} has half a character in it (a lone surrogate)"
         ) from None
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{option} {text[:40]} is not JSON ({error}): {_HINT}") from None
+    if value is None:
+        raise InputError(f"{option} null is no input: {_HINT}")
+    return value
 
 
 def print_json(data: dict[str, Any]) -> None:

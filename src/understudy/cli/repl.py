@@ -6,6 +6,7 @@ and prints what Weiss's REPL prints, prompts included, after one banner line of 
 
 from __future__ import annotations
 
+import io
 import re
 import sys
 from collections.abc import Iterable
@@ -16,6 +17,7 @@ import click
 
 from understudy import __version__
 from understudy.cli.programs import json_option, print_json, read_input
+from understudy.errors import InputError
 from understudy.language import echo
 from understudy.language.handles import SOp
 
@@ -34,22 +36,26 @@ def command(example: str, as_json: bool) -> None:
     """Read RASP statements and show what they are on the running example."""
     from understudy.language import Session
 
-    session = Session(read_input(example), drawer=draw_beside)
+    tokens = read_input(example, "--example")
+    if not isinstance(tokens, (str, list, dict)) or not tokens:
+        raise InputError(f"--example {example[:40]} is no input: give a non-empty string or list")
+    session = Session(tokens if isinstance(tokens, str) else list(tokens), drawer=draw_beside)
+    typed = sys.stdin or io.StringIO()
     if as_json:
-        results = session.execute(sys.stdin.read())
+        results = session.execute(typed.read())
         print_json({"results": [{**r.to_dict(), "printed": r.printed} for r in results]})
         return
     banner = (
         f"Understudy {__version__}, RASP; running example {echo.given(session.examples.tokens['s-op'])}"
     )
-    if sys.stdin.isatty() and sys.stdout.isatty():
+    if typed.isatty() and sys.stdout.isatty():
         from understudy.cli.terminal import converse
 
         click.echo(f"{banner}; exit or Ctrl-D leaves")
         converse(session)
     else:
         click.echo(banner)
-        transcript(session, sys.stdin, sys.stdout)
+        transcript(session, typed, sys.stdout)
 
 
 def transcript(session: Session, lines: Iterable[str], out: TextIO) -> None:
@@ -75,18 +81,16 @@ class Accumulator:
     def __init__(self, session: Session) -> None:
         self.session = session
         self.text = ""
+        #: Whether a line has been read since the last statement was complete, be it blank.
+        self.waiting = False
         self._braces = 0
-
-    @property
-    def waiting(self) -> bool:
-        """Whether a statement has begun that is not finished."""
-        return bool(self.text.strip())
 
     def add(self, line: str) -> list[Result]:
         """One more line; the results of what it completes."""
-        if line.lstrip().startswith("#"):
+        self.waiting = True
+        if line.lstrip().startswith("#") or not (self.text or line.strip()):
             return []
-        self.text += line if line.endswith("\n") else line + "\n"
+        self.text += line.removeprefix("\ufeff") if line.endswith("\n") else line + "\n"
         bare = _ASIDE.sub("", line)
         self._braces += bare.count("{") - bare.count("}")
         # While a brace is open nothing is complete; asking the parser each time would cost O(n²).
@@ -96,7 +100,7 @@ class Accumulator:
 
     def end(self) -> list[Result]:
         """No more lines: run what there is, complete or not."""
-        text, self.text, self._braces = self.text, "", 0
+        text, self.text, self._braces, self.waiting = self.text, "", 0, False
         return self.session.execute(text.rstrip("\n")) if text.strip() else []
 
 

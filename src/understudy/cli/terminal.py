@@ -68,13 +68,12 @@ def converse(session: Session) -> None:
     )
     while not session.finished:
         try:
-            text = prompt.prompt()
-        except KeyboardInterrupt:  # drops the statement being typed
+            for result in session.execute(prompt.prompt()):
+                _print(result)
+        except KeyboardInterrupt:  # drops the statement being typed, or run
             continue
         except EOFError:
             return
-        for result in session.execute(text):
-            _print(result)
 
 
 def _print(result: Result) -> None:

@@ -11,6 +11,9 @@ from understudy.errors import UnderstudyError
 
 def write_whole(path: Path, text: str) -> None:
     """Write ``text`` beside its place and move it there: an interruption leaves no half file."""
+    path = path.resolve()  # a link stays a link
+    if path.exists() and not path.is_file():
+        raise UnderstudyError(f"cannot write {path}: it is there and not an ordinary file")
     try:
         with tempfile.NamedTemporaryFile(
             "w", encoding="utf-8", dir=path.parent, prefix=f".{path.name}.", delete=False

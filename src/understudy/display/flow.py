@@ -8,9 +8,10 @@ SVG, no script; long inputs lose their labels, large families show their first h
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from html import escape
+from html import escape as html_escape
 from typing import Any
 
 from understudy.analysis import Head, architecture
@@ -29,6 +30,15 @@ MAX_LENGTH = 64
 _COLUMN_GAP, _ROW_GAP, _MARGIN = 90, 34, 24
 _INK, _SOFT, _LINE, _ON, _PAPER = "#1f2933", "#66788a", "#d5dde5", "#2f6f9f", "#ffffff"
 _FLOW, _IN, _OUT = "#b9c5d0", "#f6efe0", "#e2f0e6"
+
+
+#: Characters that no XML file may contain.
+_ILLEGAL = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def escape(text: str) -> str:
+    """Text for an SVG: escaped, and with nothing in it that XML forbids."""
+    return html_escape(_ILLEGAL.sub("\ufffd", text))
 
 
 @dataclass
@@ -110,6 +120,8 @@ def flow_svg(
     True
     """
     tokens = list(tokens)
+    if tokens and all(isinstance(token, (list, tuple)) for token in tokens):
+        raise InputError("a picture shows one sequence, but the input is a batch of them")
     if len(tokens) > MAX_LENGTH:
         raise InputError(
             f"a picture shows at most {MAX_LENGTH} tokens, but the input has {len(tokens)}"

@@ -62,7 +62,9 @@ def _listed(given: object) -> list[Any]:
                 "or two (a batch of sequences)"
             )
         return given.tolist() if given.dtype != object else list(given)
-    if isinstance(given, (Mapping, set, frozenset, bytes)) or not isinstance(given, Iterable):
+    if isinstance(given, (Mapping, set, frozenset, bytes, bytearray)) or not isinstance(
+        given, Iterable
+    ):
         raise InputError(
             f"the input must be a string, a list of tokens or a batch of lists, not {given!r}"
         )

@@ -54,6 +54,10 @@ def to_rasp(root: Node, names: Mapping[Node, str] | None = None) -> str:
 
     ``names`` gives nodes the names they bear in statements (the side table of a program).
     """
+    if root.free:
+        raise GraphError(
+            "only a whole program can be printed, but families of this one are not summed over"
+        )
     printer = _Printer(root, names or {})
     if root.op == "constant":
         return f"constant({printer.say(root).text});"

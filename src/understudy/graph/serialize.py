@@ -53,7 +53,7 @@ def loads(text: str) -> Node:
     """The graph that :func:`dumps` wrote: the very same object while that one is alive."""
     try:
         data = json.loads(text)
-    except (ValueError, RecursionError) as error:
+    except (ValueError, TypeError, RecursionError) as error:
         raise GraphError(f"this is not a graph: it is not JSON ({error})") from None
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         raise GraphError(f'this is not a graph: it lacks "format": "{FORMAT}"')

@@ -20,6 +20,7 @@ from understudy.errors import GraphError
 from understudy.graph.families import canonical, size_of
 from understudy.graph.node import Node
 from understudy.graph.operations import problem_with
+from understudy.graph.printer import family_name
 from understudy.graph.traversal import postorder
 
 
@@ -39,7 +40,7 @@ def require_program(root: Node) -> None:
 
 
 def _unbound(root: Node) -> list[str]:
-    names = sorted((str(f.attributes["name"]), size_of(f)) for f in root.free)
+    names = sorted((family_name(f), size_of(f)) for f in root.free)
     return [
         f"family parameter {name} (size {size}) is bound by no sum: close it with sum_over({name}, …)"
         for name, size in names

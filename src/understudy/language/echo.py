@@ -44,6 +44,10 @@ def is_constant(values: Sequence[object]) -> bool:
     return len(values) > 1 and all(value == values[0] for value in values)
 
 
+def _is_uniform(values: Sequence[object]) -> bool:
+    return len(values) == 1 or is_constant(values)
+
+
 def scalar(value: object) -> str:
     """One value of a sequence."""
     if isinstance(value, bool):
@@ -84,7 +88,7 @@ def sop_block(name: str, tokens: Any, values: Sequence[object] | None, full: boo
     head = f"     s-op: {name}\n"
     if values is None:
         return head
-    if full and not is_constant(values):
+    if full and not _is_uniform(values):
         return f"{head} \t Example:\n{_rows(tokens, values)}"
     skipped = SKIPPED if full else ""
     return f"{head} \t Example: {name}({given(tokens)}) = {sequence(values)}{skipped}\n"
@@ -100,9 +104,9 @@ def applied_block(tokens: Any, value: Any, is_selector: bool, full: bool = False
     """The result of applying a program to an input."""
     if is_selector:
         return f"\t = \n{_indented_grid(value, tokens)}"
-    if full and not is_constant(value):
+    if full and not _is_uniform(value):
         return f"\t = \n{_rows(tokens, value)}"
-    return f"\t =  {sequence(value)}{SKIPPED if full else ''}\n"
+    return f"\t =   {sequence(value)}{SKIPPED}\n" if full else f"\t =  {sequence(value)}\n"
 
 
 def atom_block(name: str, value: object) -> str:
@@ -110,9 +114,9 @@ def atom_block(name: str, value: object) -> str:
     return f"    value: {name + ' = ' if name else ''} {atom(value)}\n"
 
 
-def function_block(name: str, parameters: Sequence[str]) -> str:
-    """A function."""
-    return f"     console function: {name}({', '.join(parameters)})\n"
+def function_block(name: str, parameters: Sequence[str], origin: str = "console") -> str:
+    """A function, and where it comes from."""
+    return f"     {origin} function: {name}({', '.join(parameters)})\n"
 
 
 def collection_block(name: str, kind: str, flat: str | None, members: Sequence[str]) -> str:

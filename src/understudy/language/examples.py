@@ -60,42 +60,46 @@ class Examples:
         lines = (f"\t{which} example: {echo.given(self.tokens[which])}\n" for which in kinds(kind))
         return "".join(lines)
 
-    def result(self, value: Value, name: str | None) -> Result:
-        """A value as a result, run on the example if it is an s-op or selector."""
+    def result(self, value: Value, name: str | None, run: bool = True) -> Result:
+        """A value as a result, run on the example (if ``run``) where it is an s-op or selector."""
         shown = name or ""
         match value:
             case Applied():
                 return _applied(value, self.full_display)
             case SOp():
-                tokens, values = self.tokens["s-op"], self.on_example(value.node)
+                tokens = self.tokens["s-op"]
+                values = self.on_example(value.node) if run else []
                 shown = name if name is not None else echo.auto_name(value.node)
                 visible = values if self.showing["s-op"] else None
                 text = echo.sop_block(shown, tokens, visible, self.full_display)
                 kind = sequence_type(values)
                 return Result("s-op", text, name, type=kind, values=list(values), node=value.node)
             case Selector():
-                pattern = self.on_example(value.node)
+                pattern = self.on_example(value.node) if run else []
                 matrix = [[int(cell) for cell in row] for row in pattern]
                 shown = name if name is not None else echo.auto_name(value.node)
                 visible = pattern if self.showing["selector"] else None
                 text = echo.selector_block(shown, self.tokens["selector"], visible)
                 return Result("selector", text, name, matrix=matrix, node=value.node)
             case Function() | Builtin():
-                text = echo.function_block(value.name, value.parameters)
+                origin = value.origin if isinstance(value, Function) else "rasplib"
+                text = echo.function_block(value.name, value.parameters, origin)
                 return Result("function", text, name or value.name, args=list(value.parameters))
             case list() | dict():
-                return self._collection(value, name)
+                return self._collection(value, name, run)
         kind = sequence_type([value]) if is_atom(value) else None
         return Result("atom", echo.atom_block(shown, value), name, type=kind, value=value)
 
-    def _collection(self, value: list[Value] | dict[Value, Value], name: str | None) -> Result:
+    def _collection(
+        self, value: list[Value] | dict[Value, Value], name: str | None, run: bool
+    ) -> Result:
         kind = "list" if isinstance(value, list) else "dict"
         parts = value if isinstance(value, list) else list(value.values())
         self._shown += len(parts)
         if self._shown > self.limits.shown:
             problem = f"this has more than {self.limits.shown:,} members, too many to show"
             raise RaspError("runtime:Exception", problem)
-        members = [self.result(part, None) for part in parts]
+        members = [self.result(part, None, run) for part in parts]
         items: list[Any] = [member.to_dict() for member in members]
         texts = [member.printed for member in members]
         flat = _flat(value) if all(is_atom(part) for part in parts) else None
@@ -104,6 +108,15 @@ class Examples:
             texts = [f" {echo.atom(key)} :{text}" for key, text in zip(value, texts, strict=True)]
         text = echo.collection_block(name or "", kind, flat, texts)
         return Result(kind, text, name, items=items)
+
+    def quietly(self, value: Value, name: str) -> str:
+        """What is printed of a loaded name: everything but examples."""
+        before = dict(self.showing)
+        self.switch(None, False)
+        try:
+            return self.result(value, name, run=False).printed
+        finally:
+            self.showing.update(before)
 
     def on_example(self, node: Node) -> Any:
         """The value of a program on the running example of its kind."""
@@ -128,20 +141,6 @@ class Examples:
 def kinds(kind: object) -> tuple[str, ...]:
     """The kinds a command of the REPL is about: the one it names, or both."""
     return ("s-op", "selector") if kind is None else (str(kind),)
-
-
-def quiet_line(name: str, value: Value) -> str:
-    """A loaded name, without an example."""
-    match value:
-        case SOp():
-            return echo.sop_block(name, None, None)
-        case Selector():
-            return echo.selector_block(name, None, None)
-        case Function() | Builtin():
-            return echo.function_block(value.name, value.parameters)
-        case list() | dict():
-            return f"     {'list' if isinstance(value, list) else 'dict'}: {name}\n"
-    return echo.atom_block(name, value)
 
 
 def _applied(applied: Applied, full: bool) -> Result:

@@ -238,6 +238,16 @@ class Selector(Handle):
     def __invert__(self) -> Selector:
         return _combine("selector_not", self)
 
+    def _refuse(self, *_: object) -> NoReturn:
+        raise GraphError(
+            f"there is no arithmetic or order of selectors such as {abbreviate(self.node)}: "
+            "combine them with & | ~, or make s-ops of them with aggregate(…) or selector_width(…)"
+        )
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _refuse
+    __mod__ = __rmod__ = __floordiv__ = __rfloordiv__ = __pow__ = __rpow__ = _refuse
+    __neg__ = __abs__ = __round__ = __lt__ = __le__ = __gt__ = __ge__ = _refuse
+
     def __repr__(self) -> str:
         title = f"selector {abbreviate(self.node)}"
         match self._example():
@@ -295,7 +305,8 @@ def plain_atom(value: object, op: str) -> Atom:
     """An atom, or a NumPy scalar as one."""
     if is_atom(value):
         return value
-    plain = value.item() if type(value).__module__ == "numpy" and hasattr(value, "item") else None
+    scalar = type(value).__module__ == "numpy" and getattr(value, "ndim", None) == 0
+    plain = value.item() if scalar else None  # type: ignore[attr-defined]
     if is_atom(plain):  # a NumPy scalar
         return plain
     raise GraphError(f"{op} needs an s-op or an atom (bool, int, float, string), but got {value!r}")

@@ -33,9 +33,12 @@ class Interpreter(Expressions):
         load: Callable[[str, Scope], None],
         draw: Callable[[Any, Any], None],
         run: Callable[[SOp | Selector, Any], Any],
+        origin: str = "console",
     ) -> None:
         super().__init__(limits, run)
         self.load_file = load
+        #: Where functions defined now come from: the console, or a file.
+        self.origin = origin
         self.draw_program = draw
         #: Called with every s-op and selector built, but for those about to be applied to an input.
         self.watch: Callable[[SOp | Selector], object] | None = None
@@ -96,9 +99,7 @@ class Interpreter(Expressions):
         names, values = tree.children
         value = yield values, scope
         assigned = bind([str(name) for name in names.children], value)
-        for name, _ in assigned:
-            scope.require_settable(name)
-        scope.names.update(assigned)
+        scope.assign(assigned)
         scope.remember(value if len(values.children) == 1 else value[-1])
         return None
 
@@ -106,7 +107,9 @@ class Interpreter(Expressions):
         self.step()
         name, parameters, *body, returns = tree.children
         names = tuple(str(p) for p in parameters.children) if parameters is not None else ()
-        scope.set(str(name), Function(str(name), names, tuple(body), returns, scope, self.text))
+        scope.set(
+            str(name), Function(str(name), names, tuple(body), returns, scope, self.text, self.origin)
+        )
         return None
         yield  # a generator like its siblings
 

@@ -228,16 +228,17 @@ class _Diagnosis:
     def form(self) -> tuple[str, int] | None:
         if "RETURN" in self.accepts and self.is_a(self.token, "RBRACE"):
             return _FORMS["RETURN"], self.number
-        if self.is_a(self.token, "RBRACE") and "NAME" in self.accepts:
+        in_a_dict = self.is_a(self.previous, "COLON", "COMMA")
+        if self.is_a(self.token, "RBRACE") and "NAME" in self.accepts and not in_a_dict:
             return "expected a statement, but found '}': a body cannot be empty", self.number
         if len(self.accepts) <= 3:
             for name, words in _FORMS.items():
                 if name in self.accepts:
                     return f"{words}; found {self.found}", self.number
             if self.accepts & {"RPAR", "RSQB"}:
-                wanted = " or ".join(
-                    _CLOSING.get(name, ",") for name in sorted(self.accepts, reverse=True)
-                )
+                signs = {**_CLOSING, "COMMA": ","}
+                found = [signs[name] for name in sorted(self.accepts) if name in signs]
+                wanted = " or ".join(f"{sign!r}" for sign in found)
                 return f"expected {wanted}, but found {self.found}", self.number
         return None
 

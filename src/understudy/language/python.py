@@ -20,6 +20,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NoReturn
 
 import understudy.graph as graph
+from understudy.analysis.architecture import node_of
 from understudy.errors import GraphError
 from understudy.graph import Atom, build
 from understudy.graph.atoms import canonical_set, canonical_table
@@ -87,6 +88,10 @@ def aggregate(selector: Selector, values: Operand, default: Atom = 0) -> SOp:
     [0, 0, 0.5, 1.0, 1.5]
     """
     selected = selector_node(selector, "aggregate")
+    if isinstance(default, SOp):
+        raise GraphError(
+            "the default of aggregate is one atom, the same at every position, not an s-op"
+        )
     chosen = plain_atom(default, "the default of aggregate")
     return SOp(build("aggregate", selected, sop_node(values, "aggregate"), default=chosen))
 
@@ -212,6 +217,8 @@ def member(value: Operand, of: Iterable[Atom]) -> SOp:
     >>> member(tokens, "aeiou")("hello")
     [False, True, False, False, True]
     """
+    if not isinstance(of, Iterable):
+        raise GraphError(f'member needs a set of atoms, such as [1, 2] or "ab", but got {of!r}')
     values = canonical_set(plain_atom(atom, "member") for atom in of)
     return SOp(build("member", sop_node(value, "member"), values=values))
 
@@ -222,6 +229,8 @@ def lookup(value: Operand, table: Mapping[Any, Atom]) -> SOp:
     >>> lookup(tokens, {"(": 1, ")": -1})("(()")
     [1, 1, -1]
     """
+    if not isinstance(table, Mapping):
+        raise GraphError(f"lookup needs a table, such as {{'a': 1}}, but got {table!r}")
     atoms = {plain_atom(key, "lookup"): plain_atom(found, "lookup") for key, found in table.items()}
     return SOp(build("lookup", sop_node(value, "lookup"), table=canonical_table(atoms)))
 
@@ -271,7 +280,7 @@ def floor(value: Operand) -> SOp:
 
 def dumps(program: Handle) -> str:
     """A program as JSON; :func:`loads` gives back the same object."""
-    return graph.dumps(program.node)
+    return graph.dumps(node_of(program))
 
 
 def loads(text: str) -> Any:
@@ -285,7 +294,7 @@ def loads(text: str) -> Any:
 
 def stable_hash(program: Handle) -> str:
     """A hash of the program's structure, the same on every machine."""
-    return graph.stable_hash(program.node)
+    return graph.stable_hash(node_of(program))
 
 
 def to_rasp(program: Handle) -> str:
@@ -294,7 +303,7 @@ def to_rasp(program: Handle) -> str:
     >>> print(to_rasp(aggregate(full, tokens_int, 7) / length))
     aggregate(select(1, 1, ==), tokens_int, 7) / length;
     """
-    return graph.to_rasp(program.node)
+    return graph.to_rasp(node_of(program))
 
 
 def _text(predicate: object, op: str) -> str:

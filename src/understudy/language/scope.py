@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from understudy.language.mistakes import RaspError
@@ -40,7 +40,13 @@ class Scope:
     def set(self, name: str, value: Any) -> None:
         """Give a name a value in this scope."""
         self.require_settable(name)
+        self.names.pop(name, None)  # names stand in the order of their last definition
         self.names[name] = value
+
+    def assign(self, values: Iterable[tuple[str, Any]]) -> None:
+        """Give several names values, one after the other, up to one that cannot be set."""
+        for name, value in values:
+            self.set(name, value)
 
     def remember(self, value: Any) -> None:
         """Keep a value as ``out``, if this is a scope that does."""

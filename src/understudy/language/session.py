@@ -26,7 +26,7 @@ from understudy.graph import Node
 from understudy.language import echo
 from understudy.language.binding import bind
 from understudy.language.builtins import BASE, EXTENSIONS, base_scope
-from understudy.language.examples import Examples, quiet_line
+from understudy.language.examples import Examples
 from understudy.language.handles import Selector, SOp
 from understudy.language.interpreter import Interpreter
 from understudy.language.limits import Limits
@@ -68,6 +68,8 @@ class Session:
 
     def execute(self, text: str) -> list[Result]:
         """Run every statement of ``text``; one that fails leaves the others alone."""
+        if not isinstance(text, str):
+            raise UnderstudyError(f"a session executes text, not {type(text).__name__}")
         self._interpreter.text = text
         reading = read(text, self.limits)
         lines = text.split("\n")
@@ -159,11 +161,9 @@ class Session:
         names = [str(name) for name in tree.children[0].children]
         value = self._interpreter.evaluate(tree.children[1], self.scope)
         assigned = bind(names, value)
-        for name, _ in assigned:
-            self.scope.require_settable(name)
         # Shown before it is set: what has no value on the example is refused, as in RASP.
         results = [self.examples.result(part, name) for name, part in assigned]
-        self.scope.names.update(assigned)
+        self.scope.assign(assigned)
         self.scope.remember(value if len(tree.children[1].children) == 1 else value[-1])
         if len(results) == 1:
             return results[0]
@@ -245,12 +245,13 @@ class Session:
         if path in self._loading:
             raise RaspError("load", f"{name}.rasp loads itself")
         try:
-            text = path.read_text(encoding="utf-8")
+            text = path.read_text(encoding="utf-8-sig")
         except (OSError, UnicodeDecodeError) as error:
             raise RaspError("load", f"cannot read file {name}.rasp: {error}") from None
         inner = self._new_scope()
         outer = self._interpreter
-        self._interpreter = Interpreter(self.limits, self._load, self._draw, self._apply)
+        origin = path.stem
+        self._interpreter = Interpreter(self.limits, self._load, self._draw, self._apply, origin)
         self._loading.append(path)
         try:
             for _ in self._statements(text, inner):
@@ -262,7 +263,7 @@ class Session:
             self._interpreter = outer
             self._loading.pop()
         loaded = {n: v for n, v in inner.names.items() if not n.startswith("_") and n != "out"}
-        self._notes += [quiet_line(new, value) for new, value in loaded.items()]
+        self._notes += [self.examples.quietly(value, new) for new, value in loaded.items()]
         scope.names.update(loaded)
 
     def _statements(self, text: str, scope: Scope) -> Iterator[tuple[str, Value]]:

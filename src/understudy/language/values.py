@@ -31,8 +31,9 @@ class Function:
     body: tuple[Any, ...]
     returns: Any
     scope: Scope
-    #: The text it was defined in.
+    #: The text it was defined in, and where that came from: the console, or the name of a file.
     text: str
+    origin: str
 
 
 @dataclass(frozen=True, eq=False)
