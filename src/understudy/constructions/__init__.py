@@ -23,6 +23,7 @@ from understudy.constructions.activations import (
 from understudy.constructions.groupsort import groupsort, maxmin, maxout
 from understudy.constructions.inverse import cofactor, determinant, inverse
 from understudy.constructions.layout import concatenate, matrix, prop, unprop
+from understudy.constructions.lipschitz import MaxMinNetwork, lipschitz_network
 from understudy.constructions.matching import match2, match3
 from understudy.constructions.matmul import matmul
 from understudy.constructions.matrix import Matrix, constant_matrix
@@ -46,6 +47,7 @@ from understudy.constructions.transpose import transpose
 
 __all__ = [
     "Matrix",
+    "MaxMinNetwork",
     "absolute",
     "add",
     "broadcast_column",
@@ -62,6 +64,7 @@ __all__ = [
     "k_parity",
     "layer_norm",
     "leaky_relu",
+    "lipschitz_network",
     "match2",
     "match3",
     "matmul",

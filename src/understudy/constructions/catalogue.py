@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from understudy import constructions as c
-from understudy.constructions.lipschitz import lipschitz_network
 from understudy.constructions.matrix import Matrix
 from understudy.language.handles import SOp
 from understudy.language.python import full, length, tokens
@@ -157,7 +156,7 @@ def _inverse_check() -> bool:
 def _lipschitz_check() -> bool:
     points, errors = np.linspace(-3, 3, 301), []
     for knots in (7, 13, 25):
-        network = lipschitz_network(np.sin, np.linspace(-3, 3, knots).tolist())
+        network = c.lipschitz_network(np.sin, np.linspace(-3, 3, knots).tolist())
         if max(network.norms) > 1 + 1e-12:
             return False
         errors.append(np.abs(np.array(network(points.tolist())) - np.sin(points)).max())
@@ -304,9 +303,9 @@ ITEMS = [
         "E19",
     ),
     Item(
-        "Remark on Lipschitz functions", "lipschitz_network", "lipschitz.lipschitz_network",
+        "Remark on Lipschitz functions", "lipschitz_network", "lipschitz_network",
         "MaxMin networks with ‖W‖ ≤ 1 are dense in the 1-Lipschitz functions",
-        lambda: {"5 knots": lipschitz_network(np.sin, [-2.0, -1.0, 0.0, 1.0, 2.0]).program(2).sop}, None,
+        lambda: {"5 knots": c.lipschitz_network(np.sin, [-2.0, -1.0, 0.0, 1.0, 2.0]).program(2).sop}, None,
         _lipschitz_check, "E21",
     ),
 ]  # fmt: skip
