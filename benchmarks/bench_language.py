@@ -8,15 +8,17 @@ not a race in one run (that implementation is not on the package index).
 
 from __future__ import annotations
 
-import argparse
-import json
-import platform
 import random
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Iterator
 from importlib import resources
+from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from benchmarks.harness import Row, least, main
 from understudy.language import Session
 
 LISTINGS = resources.files("understudy.constructions").joinpath("listings")
@@ -101,16 +103,6 @@ WEISS: dict[str, tuple[float, dict[int, float]]] = {
 }
 
 
-def cpu_seconds(work: Callable[[], object], repeats: int) -> float:
-    """The least CPU time of several runs."""
-    times = []
-    for _ in range(repeats):
-        started = time.process_time()
-        work()
-        times.append(time.process_time() - started)
-    return min(times)
-
-
 def tokens_for(name: str, size: int, chance: random.Random) -> list[Any]:
     """An input the program has a value on."""
     if name in NUMERIC or name.endswith("3x3"):
@@ -118,12 +110,12 @@ def tokens_for(name: str, size: int, chance: random.Random) -> list[Any]:
     return [chance.choice("()" if name == "dyck1" else "abcdef") for _ in range(size)]
 
 
-def measure(sizes: list[int], repeats: int) -> list[dict[str, Any]]:
+def measure(sizes: list[int], repeats: int) -> list[Row]:
     """One row per program and size."""
     chance, rows = random.Random(0), []
     Session()  # the grammar and the library are read once per process, not per program
     for name, source in PROGRAMS.items():
-        build = cpu_seconds(lambda source=source: Session().define(source), repeats)  # type: ignore[misc]
+        build = least(lambda source=source: Session().define(source), repeats, time.process_time)  # type: ignore[misc]
         session = Session()
         session.define(source)
         program = session.get("program")
@@ -131,7 +123,7 @@ def measure(sizes: list[int], repeats: int) -> list[dict[str, Any]]:
         for size in asked:
             rounded = max(1, size // MULTIPLES.get(name, 1)) * MULTIPLES.get(name, 1)
             given = tokens_for(name, rounded, chance)
-            seconds = cpu_seconds(lambda p=program, g=given: p(g), repeats)  # type: ignore[misc]
+            seconds = least(lambda p=program, g=given: p(g), repeats, time.process_time)  # type: ignore[misc]
             theirs = WEISS[name][1].get(size)
             rows.append(
                 {
@@ -148,25 +140,12 @@ def measure(sizes: list[int], repeats: int) -> list[dict[str, Any]]:
     return rows
 
 
-def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--sizes", default="10,50,100,200", help="numbers of tokens, with commas")
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
-    arguments = parser.parse_args()
-    rows = measure([int(n) for n in arguments.sizes.split(",")], arguments.repeats)
-    machine = f"Python {platform.python_version()}, {platform.machine()}"
-    if arguments.json:
-        print(json.dumps({"benchmark": "language", "machine": machine, "rows": rows}))
-        return
-    print(f"RASP programs, dense execution, CPU seconds ({machine}); Weiss's as recorded elsewhere")
-    print(
-        f"{'program':<17} {'N':>4} {'build':>8} {'(Weiss)':>8} {'run':>9} {'(Weiss)':>9} {'ratio':>7}"
-    )
+def lines(rows: list[Row]) -> Iterator[str]:
+    """The table."""
+    yield f"{'program':<17} {'N':>4} {'build':>8} {'(Weiss)':>8} {'run':>9} {'(Weiss)':>9} {'ratio':>7}"
     for row in rows:
         theirs = row["weiss_run_seconds"]
-        print(
+        yield (
             f"{row['program']:<17} {row['tokens']:>4} {row['build_seconds']:>8.4f} "
             f"{row['weiss_build_seconds']:>8.3f} {row['run_seconds']:>9.5f} "
             + (f"{theirs:>9.5f} {row['weiss_over_ours']:>6.0f}×" if theirs else f"{'-':>9} {'-':>7}")
@@ -174,4 +153,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    title = "RASP programs, dense execution, CPU seconds; Weiss's as recorded elsewhere"
+    main("language", __doc__ or "", "10,50,100,200", measure, title, lines)

@@ -8,6 +8,7 @@ operators build is the graph and nothing else.
 from __future__ import annotations
 
 import threading
+from abc import ABC, abstractmethod
 from typing import Any, NoReturn, Self, TypeAlias, cast
 from weakref import WeakValueDictionary
 
@@ -39,7 +40,7 @@ _handles: WeakValueDictionary[Node, Handle] = WeakValueDictionary()
 _lock = threading.Lock()
 
 
-class Handle:
+class Handle(ABC):
     """A node as a front end hands it to the user: callable, printable, with operators."""
 
     __slots__ = ("__weakref__", "node")
@@ -91,6 +92,28 @@ class Handle:
 
     def __reduce__(self) -> tuple[Any, tuple[Node]]:
         return wrap, (self.node,)
+
+    def __repr__(self) -> str:
+        shown = self._example()
+        return f"{self._title}\n" + (f"  {shown}" if isinstance(shown, str) else self._on(*shown))
+
+    def _repr_html_(self) -> str:
+        shown = self._example()
+        if isinstance(shown, str):
+            return notebook.message_html(self._title, shown)
+        return self._html_on(*shown)
+
+    @property
+    def _title(self) -> str:
+        return f"{self._sorts[0].value} {abbreviate(self.node)}"
+
+    @abstractmethod
+    def _on(self, example: Any, value: Any) -> str:
+        """The value on an example, as text."""
+
+    @abstractmethod
+    def _html_on(self, example: Any, value: Any) -> str:
+        """The same for a notebook."""
 
     def _example(self) -> tuple[Any, Any] | str:
         """An input and the value on it, or why none is shown."""
@@ -206,21 +229,12 @@ class SOp(Handle):
     def __invert__(self) -> SOp:
         return apply("not", self)
 
-    def __repr__(self) -> str:
-        title = f"s-op {abbreviate(self.node)}"
-        match self._example():
-            case str(reason):
-                return f"{title}\n  {reason}"
-            case (example, values):
-                return f"{title}\n  on {echo.given(example)}: {echo.sequence(values)}"
+    def _on(self, example: Any, values: Any) -> str:
+        return f"  on {echo.given(example)}: {echo.sequence(values)}"
 
-    def _repr_html_(self) -> str:
-        match self._example():
-            case str(reason):
-                return notebook.message_html(f"s-op {abbreviate(self.node)}", reason)
-            case (example, values):
-                kind = sequence_type(values) or "value"
-                return notebook.sop_html(abbreviate(self.node), list(example), values, kind)
+    def _html_on(self, example: Any, values: Any) -> str:
+        kind = sequence_type(values) or "value"
+        return notebook.sop_html(abbreviate(self.node), list(example), values, kind)
 
 
 class Selector(Handle):
@@ -248,20 +262,11 @@ class Selector(Handle):
     __mod__ = __rmod__ = __floordiv__ = __rfloordiv__ = __pow__ = __rpow__ = _refuse
     __neg__ = __abs__ = __round__ = __lt__ = __le__ = __gt__ = __ge__ = _refuse
 
-    def __repr__(self) -> str:
-        title = f"selector {abbreviate(self.node)}"
-        match self._example():
-            case str(reason):
-                return f"{title}\n  {reason}"
-            case (example, pattern):
-                return f"{title}\n{echo.grid(pattern, example)}"
+    def _on(self, example: Any, pattern: Any) -> str:
+        return echo.grid(pattern, example)
 
-    def _repr_html_(self) -> str:
-        match self._example():
-            case str(reason):
-                return notebook.message_html(f"selector {abbreviate(self.node)}", reason)
-            case (example, pattern):
-                return notebook.selector_html(abbreviate(self.node), list(example), pattern)
+    def _html_on(self, example: Any, pattern: Any) -> str:
+        return notebook.selector_html(abbreviate(self.node), list(example), pattern)
 
 
 def wrap(node: Node) -> Any:

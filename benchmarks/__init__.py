@@ -1,0 +1,1 @@
+"""Measurements: each a ratio to a peer, with what it was measured on."""
