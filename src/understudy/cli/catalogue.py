@@ -27,6 +27,8 @@ def command(as_json: bool) -> None:
         table = Table(
             "paper", "functions", "the paper's claim", "heads per layer", "verdict", show_lines=True
         )
+        for column in table.columns:
+            column.overflow = "fold"
         for finding in found:
             counts = "\n".join(f"{name}: {heads}" for name, heads in finding.counted.items()) or "none"
             erratum = f" ({finding.item.erratum})" if finding.item.erratum else ""

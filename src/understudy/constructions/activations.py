@@ -21,12 +21,12 @@ from understudy.constructions.matrix import Matrix
 from understudy.errors import GraphError
 from understudy.language import python
 from understudy.language.handles import SOp
-from understudy.language.python import erf, exp, maximum, where
+from understudy.language.python import constant, erf, exp, maximum, where
 
 
 def relu(m: Matrix, through: str = "feed-forward") -> Matrix:
     """max(x, 0)."""
-    return _greater(m, lambda x: 0 * x, through)
+    return _greater(m, lambda x: constant(0), through)
 
 
 def leaky_relu(m: Matrix, slope: float = 0.01, through: str = "feed-forward") -> Matrix:

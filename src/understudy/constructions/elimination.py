@@ -10,62 +10,77 @@ from __future__ import annotations
 import math
 
 from understudy.constructions.matmul import matmul
-from understudy.constructions.matrix import Matrix, coordinates, same_row
+from understudy.constructions.matrix import Matrix, coordinates, greatest, rounding, same_row
 from understudy.constructions.sums import add
+from understudy.errors import GraphError
 from understudy.language.handles import SOp
-from understudy.language.python import aggregate, best, full, indicator, indices, select, where
+from understudy.language.python import aggregate, indicator, indices, select, where
 
 #: What errors call a quotient that has no value.
-_NO_PIVOT = "the elimination: no pivot but 0 is left, the matrix is singular"
+_NO_PIVOT = "the elimination: no pivot is left but 0 (or rounding errors), the matrix is singular"
 _NO_INVERSE = "the inverse: the last coefficient is 0, the matrix is singular"
 _NO_START = "the first approximation: all entries are 0, the matrix is singular"
+_NOT_FOUND = "the inverse: A·X is not I, the matrix is singular (or needs more steps)"
+#: How far from I a product may be that is meant to be I.
+_FAR = 0.01
 
 
 def gauss_jordan(m: Matrix, r: int, tolerance: float) -> Matrix:
-    """Elimination on [A, I] with partial pivoting; the right half becomes the inverse."""
+    """Elimination on [A, I], rows scaled, with partial pivoting; the right half is the inverse."""
     width = 2 * r
     i, j = coordinates(width)
     inside = indices < r * width
     both = where(inside, where(j < r, m.at(i, j), indicator(j - r == i)), 0)
-    entries = select(indices, r * width, "<") & select(j, r, "<")
-    size = aggregate(best(entries, abs(both)), abs(both))  # the largest entry of A
-    x = both
+    # Every row divided by its largest entry: then pivots can be told from rounding errors.
+    in_a = select(i, i, "==") & select(j, r, "<") & select(indices, r * width, "<")
+    largest = aggregate(greatest(in_a, abs(both)), abs(both))
+    x = both / where(inside, largest, 1)
+    m = m.derive(m.sop, r, r, room=r * width, names={x: _NO_PIVOT})
     for step in range(r):
         current = Matrix(x, r, width)
         candidates = select(j, step, "==") & select(i, step, ">=") & select(indices, r * width, "<")
-        # The candidate of greatest absolute value; of several, the uppermost.
-        pivot_row = aggregate(best(best(candidates, abs(x)), -indices), i)
+        pivot_row = aggregate(greatest(candidates, abs(x)), i)
         source = where(i == step, pivot_row, where(i == pivot_row, step, i))
         swapped = Matrix(where(inside, current.at(source, j), 0), r, width)
         pivot = swapped.at(step, step)
-        checked = where(abs(pivot) <= tolerance * size, 0, pivot)
-        ratio = swapped.at(step, j) / checked
+        ratio = swapped.at(step, j) / where(abs(pivot) <= rounding(tolerance), 0, pivot)
         x = where(inside, where(i == step, ratio, swapped.sop - swapped.at(i, step) * ratio), 0)
         m = m.derive(m.sop, r, r, room=r * width, names={ratio: _NO_PIVOT})
     return Matrix(x, r, r, r, width, 1, m.reads, max(m.needs or 0, r * width), m.names)
 
 
 def newton_schulz(m: Matrix, r: int, steps: int | None = None) -> Matrix:
-    """X ← X(2I − AX) from X = Aᵀ / (‖A‖₁‖A‖∞), so many times."""
+    """X ← X(2I − AX) from X = Aᵀ / (‖A‖₁‖A‖∞), so many times; refused if AX is not I then."""
+    if steps is not None and (type(steps) is not int or steps < 0):
+        raise GraphError(f"newton-schulz takes a whole number of steps, but got {steps!r}")
     a = m.compact()
     row_sizes = a.columns * aggregate(same_row(a), where(a.inside, abs(a.sop), 0))
     column = indices % a.columns
-    same_column = select(column, column, "==") & select(indices, a.count, "<")
-    column_sizes = r * aggregate(same_column, abs(a.sop))
-    norms = [
-        aggregate(best(select(indices, a.count, "<"), sizes), sizes)
-        for sizes in (row_sizes, column_sizes)
-    ]
-    product = norms[0] * norms[1]
+    entries = select(indices, a.count, "<")
+    column_sizes = r * aggregate(select(column, column, "==") & entries, abs(a.sop))
+    norms = [aggregate(greatest(entries, sizes), sizes) for sizes in (row_sizes, column_sizes)]
     start = a.view_transposed().compact()
-    first = start.sop / product
+    first = start.sop / (norms[0] * norms[1])
     x = start.derive(first, r, r, a, names={first: _NO_START})
-    i, j = coordinates(r)
-    two = where((i == j) & (indices < r * r), 2, 0)
     for _ in range(newton_steps(r) if steps is None else steps):
         residual = matmul(a, x, recipe="fetch")
-        x = matmul(x, residual.map(two - residual.sop), recipe="fetch")
-    return x
+        x = matmul(x, residual.map(_diagonal(r, 2) - residual.sop), recipe="fetch")
+    return _verified(a, x, r)
+
+
+def _verified(a: Matrix, x: Matrix, r: int) -> Matrix:
+    """``x``, unless a·x is far from I: then there is no inverse, or it was not found."""
+    product = matmul(a, x, recipe="fetch")
+    error = where(indices < r * r, abs(product.sop - _diagonal(r, 1)), 0)
+    worst = aggregate(greatest(select(indices, r * r, "<"), error), error)
+    checked = x.sop / where(worst < _FAR, 1, 0)  # also where it is not a number
+    return x.derive(checked, r, r, a, product, names={checked: _NOT_FOUND})
+
+
+def _diagonal(r: int, value: float | SOp) -> SOp:
+    """The s-op of value · I."""
+    i, j = coordinates(r)
+    return where((i == j) & (indices < r * r), value, 0)
 
 
 def newton_steps(order: int, condition: float = 1e3, epsilon: float = 1e-12) -> int:
@@ -79,24 +94,26 @@ def newton_steps(order: int, condition: float = 1e3, epsilon: float = 1e-12) -> 
     return math.ceil(math.log2(math.log(1 / epsilon) * order * condition**2))
 
 
-def faddeev_leverrier(m: Matrix, r: int, tolerance: float) -> Matrix:
-    """Characteristic polynomial and inverse together: M ← AM + cI, c ← −tr(AM)/k; A⁻¹ = −M/c."""
-    a = m.compact()
-    i, j = coordinates(r)
-    diagonal = (i == j) & (indices < r * r)
+def faddeev_leverrier(m: Matrix, r: int) -> Matrix:
+    """Characteristic polynomial and inverse together: M ← AM + cI, c ← −tr(AM)/k; A⁻¹ = −M/c.
 
-    def identity(factor: SOp | float) -> Matrix:
-        return a.derive(where(diagonal, factor, 0), r, r)
+    The matrix is divided by its largest entry first; refused if the result is no inverse.
+    """
+    a = m.compact()
+    entries = select(indices, a.count, "<")
+    largest = aggregate(greatest(entries, abs(a.sop)), abs(a.sop))
+    unit = where(a.inside, a.sop, 0) / largest
+    b = a.derive(unit, r, r, names={unit: _NO_INVERSE})
 
     def trace(matrix: Matrix) -> SOp:
         on_diagonal = select(indices % (r + 1), 0, "==") & select(indices, r * r, "<")
         return r * aggregate(on_diagonal, matrix.sop)
 
-    x, c = identity(1), -trace(a)
-    size = aggregate(best(full, abs(a.sop) * indicator(a.inside)), abs(a.sop))
+    x, c = b.derive(_diagonal(r, 1), r, r), -trace(b)
     for k in range(2, r + 1):
-        x = add(matmul(a, x, recipe="fetch"), identity(c))
-        c = -trace(matmul(a, x, recipe="fetch")) / k
-    checked = where(abs(c) <= tolerance * size**r, 0, c)
-    result = where(indices < r * r, -x.sop, 0) / checked
-    return x.derive(result, r, r, a, names={result: _NO_INVERSE})
+        x = add(matmul(b, x, recipe="fetch"), b.derive(_diagonal(r, c), r, r))
+        c = -trace(matmul(b, x, recipe="fetch")) / k
+    result = where(indices < r * r, -x.sop, 0) / c
+    inverse_of_b = x.derive(result, r, r, b, names={result: _NO_INVERSE})
+    checked = _verified(b, inverse_of_b, r)
+    return checked.map(checked.sop / largest)

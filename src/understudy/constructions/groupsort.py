@@ -15,12 +15,20 @@ depend on g or on the length.
 
 from __future__ import annotations
 
-from understudy.constructions.matrix import Matrix, Size, coordinates, number_of
+from dataclasses import replace
+
+from understudy.constructions.matrix import (
+    Matrix,
+    Size,
+    as_matrix,
+    coordinates,
+    greatest,
+    number_of,
+)
 from understudy.errors import GraphError
 from understudy.language.handles import SOp
 from understudy.language.python import (
     aggregate,
-    best,
     indices,
     maximum,
     minimum,
@@ -32,10 +40,10 @@ from understudy.language.python import (
 
 def maxmin(m: Matrix, recipe: str = "partner") -> Matrix:
     """Each pair of entries (in row-major order) sorted, the greater first."""
-    m = m.compact()
+    m = as_matrix(m, "maxmin").compact()
     _require_groups(m, 2)
     if recipe == "partner":
-        sorted_ = _by_partner(m.sop)
+        sorted_ = _by_partner(m.sop, m.count)
     elif recipe == "paper":
         sorted_ = _by_flipping(m.sop)
     else:
@@ -43,9 +51,11 @@ def maxmin(m: Matrix, recipe: str = "partner") -> Matrix:
     return m.derive(where(m.inside, sorted_, 0), m.rows, m.columns)
 
 
-def _by_partner(x: SOp) -> SOp:
+def _by_partner(x: SOp, count: Size) -> SOp:
     even = indices % 2 == 0
-    partner = aggregate(select(indices, where(even, indices + 1, indices - 1), "=="), x)
+    # One left over (where the size is an s-op, nobody could refuse it) is its own partner.
+    other = where(even, minimum(indices + 1, count - 1), indices - 1)
+    partner = aggregate(select(indices, other, "=="), x)
     return where(even, maximum(x, partner), minimum(x, partner))
 
 
@@ -57,15 +67,17 @@ def _by_flipping(x: SOp) -> SOp:
     flips = where(even & (itself - following < 0), 1, 0)  # the listing lacks `even`: erratum E2
     flips = flips + aggregate(select(indices + 1, indices, "=="), flips)
     other = indices + where(even, 1, -1)
-    return flips * aggregate(select(indices, other, "=="), x) + (1 - flips) * itself
+    return where(flips == 1, aggregate(select(indices, other, "=="), x), itself)
 
 
 def groupsort(m: Matrix, group: int) -> Matrix:
     """Each group of entries (in row-major order) sorted, the greatest first; ties keep order."""
     if type(group) is not int or group < 1:
         raise GraphError(f"a group has one or more entries, a whole number, but got {group!r}")
-    m = m.compact()
+    m = as_matrix(m, "groupsort").compact()
     _require_groups(m, group)
+    if group == 1:
+        return m
     x = m.sop
     which = indices // group
     together = select(which, which, "==")
@@ -80,20 +92,20 @@ def maxout(m: Matrix, group: int, through: str = "best") -> Matrix:
 
     By one hard-attention head (``best``), or *through* ``maxmin``: ⌈log₂ group⌉ levels of MaxMin.
     """
-    m = m.compact()
+    m = as_matrix(m, "maxout").compact()
     columns = number_of(m.columns, "the number of columns")
     if type(group) is not int or group < 1 or columns % group:
         raise GraphError(f"{m.columns} columns cannot be cut into groups of {group!r}")
+    if group == 1:
+        return m
     if through == "maxmin":
         return _tournament(m, group)
     if through != "best":
         raise GraphError(f"maxout does not go through {through!r}: choose best or maxmin")
     which = indices // group
-    greatest = aggregate(best(select(which, which, "=="), m.sop), m.sop)
-    every = m.derive(greatest, m.rows, columns)
-    return Matrix(
-        every.sop, m.rows, columns // group, 0, columns, group, every.reads, every.needs, every.names
-    ).compact()
+    winner = aggregate(greatest(select(which, which, "=="), m.sop), m.sop)
+    every = m.derive(winner, m.rows, columns)
+    return replace(every, columns=columns // group, column_stride=group)
 
 
 def _tournament(m: Matrix, group: int) -> Matrix:
@@ -106,9 +118,7 @@ def _tournament(m: Matrix, group: int) -> Matrix:
         within = minimum(j % (2 * half), group - 1)
         paired = m.derive(m.at(i, j // (2 * half) * group + within), m.rows, groups * 2 * half)
         won = maxmin(paired)
-        m = Matrix(
-            won.sop, m.rows, groups * half, 0, won.row_stride, 2, won.reads, won.needs, won.names
-        ).compact()
+        m = replace(won, columns=groups * half, column_stride=2)
         group = half
     return m
 

@@ -2,12 +2,12 @@
 
 The paper does order 3, with cyclic offsets: the cofactor of (i, j) is a signed sum of products of
 entries (i + u, j + v), u and v from 1 to r − 1, indices modulo r. The same works at every order
-((r−1)² heads, (r−1)! products), with a factor (−1)^(i+j) where r is even; it is used up to order 5.
-Beyond that: Gauss–Jordan elimination (``elimination.py``), and two more recipes.
+((r−1)² heads, (r−1)! products), with a factor (−1)^(i+j) where r is even; sensible up to order 5.
+Gauss–Jordan elimination (``elimination.py``) works at every order, and there are two more recipes.
 
-A singular matrix has no inverse: its determinant or pivot is 0 (or as good as 0: at most
-``tolerance`` times the sum of the absolute values it is made of), the division fails, and the error
-says so.
+A singular matrix has no inverse: its determinant or pivot is 0, or as good as 0, that is at most
+``tolerance`` times the size of what it was computed from (nothing but 0 in exact arithmetic). Then the
+division fails, and the error says so.
 
 >>> from understudy import tokens
 >>> inverse(Matrix(tokens, 2, 2)).run([4, 7, 2, 6]).round(12).tolist()
@@ -19,7 +19,7 @@ from __future__ import annotations
 import itertools
 
 from understudy.constructions import elimination
-from understudy.constructions.matrix import Matrix, coordinates, require_same
+from understudy.constructions.matrix import Matrix, as_matrix, coordinates, require_same, rounding
 from understudy.constructions.transpose import transpose
 from understudy.errors import GraphError
 from understudy.language.handles import SOp
@@ -27,11 +27,11 @@ from understudy.language.python import aggregate, constant, full, indices, lengt
 
 #: Determinants and pivots below this, relative to what they are made of, count as 0.
 TOLERANCE = 2.0**-48
-#: The order up to which the cofactor recipe is the default: its products number (r−1)!.
-LARGEST_COFACTOR_ORDER = 5
+#: The order up to which the cofactor recipe is the default: beyond, elimination is far more accurate.
+LARGEST_COFACTOR_ORDER = 3
 
 #: What errors call the quotient that has no value.
-SINGULAR = "the inverse: the determinant is 0, the matrix is singular"
+SINGULAR = "the inverse: the determinant is 0 but for rounding, the matrix is singular"
 
 RECIPES = ("paper", "cofactor", "gauss-jordan", "newton-schulz", "faddeev-leverrier")
 
@@ -46,20 +46,25 @@ def cofactor(m: Matrix, order: int | None = None) -> Matrix:
     return m.derive(where(indices < m.count, _cofactor_at(m, r, i, j), 0), m.rows, m.columns)
 
 
-def _cofactor_at(m: Matrix, r: int, i: SOp, j: SOp) -> SOp:
-    """The cofactor of entry (i, j), at each position that asks for one."""
+def _cofactor_at(m: Matrix, r: int, i: SOp, j: SOp, permanent: bool = False) -> SOp:
+    """The cofactor of entry (i, j), at each position that asks for one.
+
+    As a ``permanent``, all signs plus and all entries absolute: what the cofactor's rounding errors
+    are to be measured by. It reads the same entries, and so needs no further head.
+    """
     total: SOp | None = None
     for columns in itertools.permutations(range(1, r)):
         product: SOp | None = None
         for u, v in enumerate(columns, start=1):
             entry = m.at((i + u) % m.rows, (j + v) % m.columns)
+            entry = abs(entry) if permanent else entry
             product = entry if product is None else product * entry
         if product is None:  # order 1: the empty product
             return constant(1)
-        signed = product if _is_even(columns) else -product
+        signed = product if permanent or _is_even(columns) else -product
         total = signed if total is None else total + signed
     assert total is not None
-    return total if r % 2 else where((i + j) % 2 == 0, total, -total)
+    return total if permanent or r % 2 else where((i + j) % 2 == 0, total, -total)
 
 
 def determinant(
@@ -93,8 +98,10 @@ def inverse(
 ) -> Matrix:
     """The inverse. Recipes: paper (order 3), cofactor, gauss-jordan, newton-schulz, faddeev-leverrier.
 
-    By default cofactors up to order 5 and Gauss–Jordan beyond. ``steps`` belongs to newton-schulz,
-    which needs no division by a pivot and is as exact as it has steps (``elimination.newton_steps``).
+    By default cofactors up to order 3 and Gauss–Jordan beyond: cofactors work at any order, but lose
+    accuracy with the condition of the matrix, and their products number (r−1)!. ``steps`` belongs to
+    newton-schulz, which needs no division by a pivot and is as exact as it has steps
+    (``elimination.newton_steps``).
     """
     r = _order(m, order)
     if recipe is None:
@@ -105,7 +112,10 @@ def inverse(
                 raise GraphError(f"the paper's inverse is for order 3, but this matrix is of order {r}")
             cofactors = cofactor(m, r)
             det = determinant(m, cofactors, r, recipe="paper").sop
-            ratio = cofactors.sop / det
+            i, j = coordinates(m.columns)
+            sizes = cofactors.map(_cofactor_at(m, r, i, j, permanent=True))
+            size = determinant(m.map(abs(m.sop)), sizes, r, recipe="paper").sop
+            ratio = cofactors.sop / _unless_rounding(det, size, tolerance)
             named = cofactors.derive(ratio, m.rows, m.columns, m, names={ratio: SINGULAR})
             return transpose(named, recipe="paper")
         case "cofactor":
@@ -115,7 +125,7 @@ def inverse(
         case "newton-schulz":
             return elimination.newton_schulz(m, r, steps)
         case "faddeev-leverrier":
-            return elimination.faddeev_leverrier(m, r, tolerance)
+            return elimination.faddeev_leverrier(m, r)
     raise GraphError(f"inverse has no recipe {recipe!r}: choose one of {', '.join(RECIPES)}")
 
 
@@ -128,13 +138,18 @@ def _by_adjugate(m: Matrix, r: int, tolerance: float) -> Matrix:
     # Entries (i, 0) of the adjugate belong to the first row of the matrix.
     first = select(indices % m.columns, 0, "==") & select(indices, m.count, "<")
     det = r * aggregate(first, products)
-    scale = r * aggregate(first, abs(products))
-    checked = where(abs(det) <= tolerance * scale, 0, det)
-    ratio = adjugate / checked
+    sizes = where(inside, abs(m.at(j, i)) * _cofactor_at(m, r, j, i, permanent=True), 0)
+    ratio = adjugate / _unless_rounding(det, r * aggregate(first, sizes), tolerance)
     return m.derive(ratio, m.rows, m.columns, names={ratio: SINGULAR})
 
 
+def _unless_rounding(value: SOp, size: SOp, tolerance: float) -> SOp:
+    """``value``, or 0 if it is nothing but the rounding errors of something of this size."""
+    return where(abs(value) <= rounding(tolerance) * size, 0, value)
+
+
 def _order(m: Matrix, order: int | None) -> int:
+    m = as_matrix(m, "this operation")
     require_same(m.rows, m.columns, f"only a square matrix has this, not a {m.shape} one")
     if isinstance(m.rows, SOp):
         if order is None:

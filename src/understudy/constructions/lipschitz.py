@@ -48,7 +48,7 @@ class MaxMinNetwork:
 
     def __call__(self, points: Sequence[float]) -> list[float]:
         """The network computed directly, in NumPy."""
-        z = np.asarray(points, dtype=float)[:, None]
+        z = np.atleast_1d(np.asarray(points, dtype=float))[:, None]
         for number, (weights, bias) in enumerate(self.layers):
             z = (_maxmin(z) if number else z) @ weights.T + bias
         values: list[float] = z[:, 0].tolist()
@@ -70,7 +70,10 @@ def lipschitz_network(function: Callable[[float], float], knots: Sequence[float]
     if len(x) < 1 or not np.isfinite(x).all():
         raise GraphError("lipschitz_network needs one or more finite knots")
     values = np.array([float(function(float(knot))) for knot in x])
-    steep = np.abs(np.diff(values)) > np.diff(x) * (1 + 1e-12)
+    if not np.isfinite(values).all():
+        raise GraphError("the function has no finite value at some knot")
+    slack = 8 * np.finfo(float).eps * (np.abs(values).max() + np.abs(x).max())
+    steep = np.abs(np.diff(values)) > np.diff(x) * (1 + 1e-12) + slack
     if steep.any():
         at = int(np.argmax(steep))
         raise GraphError(
@@ -98,5 +101,5 @@ def lipschitz_network(function: Callable[[float], float], knots: Sequence[float]
 
 
 def _maxmin(z: NDArray[Any]) -> NDArray[Any]:
-    pairs = z.reshape(len(z), -1, 2)
+    pairs = z.reshape(len(z), z.shape[1] // 2, 2)
     return np.sort(pairs, axis=2)[:, :, ::-1].reshape(z.shape)

@@ -21,6 +21,7 @@ from understudy.language.python import aggregate, family, indicator, indices, se
 
 def match2(sequence: SOp, p: int) -> SOp:
     """1 where some token (itself included) adds up with this one to a multiple of p. One head."""
+    _require_modulus(p)
     partners = select(sequence % p, (p - sequence % p) % p, "==")
     return indicator(aggregate(partners, 1) > 0)
 
@@ -32,6 +33,7 @@ def match3(m: Matrix, p: int, form: str = "padded") -> Matrix:
     2n heads and no padding; ``tensor`` fetches everything to everywhere (n heads, one layer) and looks
     at all pairs elementwise.
     """
+    _require_modulus(p)
     n = number_of(m.columns, "the number of tokens")
     if m.rows != 1:
         raise GraphError(f"match3 takes a sequence, a 1×n matrix, not a {m.shape} one")
@@ -68,3 +70,8 @@ def _tensor(m: Matrix, n: int, p: int) -> SOp:
     j, k = family(n), family(n)
     triple = m.sop + m.at(0, j) + m.at(0, k)
     return sum_over(j, k, indicator(triple % p == 0)) > 0
+
+
+def _require_modulus(p: int) -> None:
+    if type(p) is not int or p < 1:
+        raise GraphError(f"a modulus is a positive whole number, but got {p!r}")

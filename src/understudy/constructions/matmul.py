@@ -26,6 +26,7 @@ import math
 
 from understudy.constructions.matrix import (
     Matrix,
+    as_matrix,
     coordinates,
     number_of,
     plus,
@@ -38,6 +39,7 @@ from understudy.language.python import aggregate, family, indices, select, sum_o
 
 def matmul(a: Matrix, b: Matrix, recipe: str = "paper") -> Matrix:
     """a · b. Recipes: paper, fetch, tiled."""
+    a, b = as_matrix(a, "matmul"), as_matrix(b, "matmul")
     require_same(
         a.columns,
         b.rows,

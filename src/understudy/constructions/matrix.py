@@ -25,15 +25,26 @@ array([[1., 2., 3.],
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from understudy.errors import GraphError, InputError
-from understudy.graph import Node, build, members, postorder
+from understudy.graph import Node, abbreviate, build, members, postorder
 from understudy.graph.traversal import replace_families
 from understudy.language.handles import Selector, SOp
-from understudy.language.python import aggregate, indices, select, where
+from understudy.language.python import (
+    aggregate,
+    best,
+    constant,
+    indices,
+    lookup,
+    maximum,
+    minimum,
+    select,
+    where,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -58,15 +69,16 @@ class Matrix:
     needs: int | None = None
     #: What errors call the nodes of the program.
     names: Mapping[Node, str] = field(default_factory=dict)
+    #: The numbers of a constant matrix, by position: reading them takes no head.
+    table: Mapping[int, float] | None = None
 
     def __post_init__(self) -> None:
-        for name in ("rows", "columns"):
-            size = getattr(self, name)
-            if not isinstance(size, SOp) and (type(size) is not int or size < 1):
-                raise GraphError(f"a matrix has one or more {name}, a whole number, but got {size!r}")
         fill = object.__setattr__
         if self.row_stride is None:
             fill(self, "row_stride", self.columns)
+        for name in ("rows", "columns", "offset", "row_stride", "column_stride"):
+            least = 1 if name in ("rows", "columns") else 0
+            fill(self, name, _whole(getattr(self, name), name.replace("_", " "), least))
         extent = largest(self.end)
         if self.reads is None:
             fill(self, "reads", extent or 0)
@@ -99,8 +111,8 @@ class Matrix:
         return (
             type(self.offset) is int
             and self.offset == 0
-            and (self.row_stride is self.columns or same_size(self.row_stride, self.columns))
-            and same_size(self.column_stride, 1)
+            and (same_size(self.rows, 1) or same_size(self.row_stride, self.columns))
+            and (same_size(self.columns, 1) or same_size(self.column_stride, 1))
         )
 
     def position(self, i: Size, j: Size) -> Size:
@@ -110,6 +122,10 @@ class Matrix:
 
     def at(self, i: Size, j: Size) -> SOp:
         """Entry (i, j), fetched by one head to each position that asks for it."""
+        if self.table is not None:
+            last = len(self.table) - 1  # that entry is 0
+            place = minimum(maximum(self.position(i, j), 0), last)
+            return lookup(place, self.table)
         return aggregate(select(indices, self.position(i, j), "=="), self.sop)
 
     @property
@@ -141,7 +157,20 @@ class Matrix:
 
     def block(self, row: int, column: int, rows: int, columns: int) -> Matrix:
         """A rectangular part, as a view."""
-        return replace(self, rows=rows, columns=columns, offset=self.position(row, column))
+        for name, first, count, size in (
+            ("rows", row, rows, self.rows),
+            ("columns", column, columns, self.columns),
+        ):
+            last = first + count - 1
+            if first < 0 or (type(size) is int and last >= size):
+                raise GraphError(f"{name} {first} to {last} are not in a {self.shape} matrix")
+        part = replace(self, rows=rows, columns=columns, offset=self.position(row, column))
+        return part if self.is_result else replace(part, reads=None, needs=None)
+
+    @property
+    def is_result(self) -> bool:
+        """Whether it was computed, rather than given among the tokens."""
+        return self.sop.node.op != "tokens"
 
     def compact(self) -> Matrix:
         """Row-major from position 0: itself, or a copy made by one head."""
@@ -152,7 +181,7 @@ class Matrix:
 
     def map(self, sop: SOp) -> Matrix:
         """Another s-op seen through the same view: the result of an elementwise function."""
-        return replace(self, sop=sop)
+        return replace(self, sop=sop, table=None)
 
     def derive(
         self,
@@ -184,25 +213,81 @@ class Matrix:
 
         from understudy.execution import run
 
-        given = list(np.asarray(tokens, dtype=object).ravel())
+        given = [x for part in tokens for x in np.asarray(part, dtype=object).ravel().tolist()]
         if len(given) < (self.reads or 0):
             raise InputError(
                 f"the sequence has {len(given)} tokens, but the inputs of this {self.shape} matrix "
                 f"take up {self.reads}"
             )
-        given += [0] * ((self.needs or 0) - len(given))
-        values = run(self.sop.node, given, executor=executor, domain=domain, names=self.names)
+        if len(given) < (self.needs or 0):
+            if any(node.op == "length" for node in postorder(self.sop.node)):
+                raise InputError(
+                    f"the {self.shape} result needs {self.needs} positions, but the sequence has "
+                    f"{len(given)} tokens, and it cannot be padded: sizes are found from its length"
+                )
+            given += [0] * ((self.needs or 0) - len(given))
 
-        def number(size: Size | None) -> int:
+        def number(size: Size | None, least: int) -> int:
             if not isinstance(size, SOp):
                 return size or 0
-            return int(run(size.node, given, executor=executor, domain=domain)[0])
+            value = run(size.node, given, executor=executor, domain=domain)[0]
+            if value != int(value) or value < least:
+                raise InputError(
+                    f"{len(given)} tokens do not make such a matrix: {abbreviate(size.node)} is {value}"
+                )
+            return int(value)
 
-        rows, columns, offset = number(self.rows), number(self.columns), number(self.offset)
-        step, across = number(self.row_stride), number(self.column_stride)
+        rows, columns, offset = number(self.rows, 1), number(self.columns, 1), number(self.offset, 0)
+        step, across = number(self.row_stride, 0), number(self.column_stride, 0)
+        end = offset + (rows - 1) * step + (columns - 1) * across + 1
+        if end > len(given):
+            raise InputError(
+                f"a {rows}×{columns} matrix ends at position {end - 1}, but there are only "
+                f"{len(given)} tokens"
+            )
+        values = run(self.sop.node, given, executor=executor, domain=domain, names=self.names)
         kind: Any = object if domain == "exact" else np.float64
         table = [[values[offset + i * step + j * across] for j in range(columns)] for i in range(rows)]
         return np.array(table, dtype=kind)
+
+
+def _whole(size: Any, what: str, least: int) -> Size:
+    """A size as Python's own int (NumPy's are taken, too), or the s-op that it is."""
+    if isinstance(size, SOp):
+        return size
+    try:
+        number = operator.index(size)
+    except TypeError:
+        number = -1
+    if isinstance(size, bool) or number < least:
+        wanted = "one or more" if least else "no negative"
+        raise GraphError(f"a matrix has {wanted} {what}, a whole number, but got {size!r}")
+    return number
+
+
+def as_matrix(value: Any, operation: str) -> Matrix:
+    """``value`` if it is a matrix, else an error that says what to do."""
+    if isinstance(value, Matrix):
+        return value
+    kind = "an s-op" if isinstance(value, SOp) else type(value).__name__
+    raise GraphError(
+        f"{operation} takes matrices, but got {kind}: Matrix(sop, rows, columns) makes one of an s-op, "
+        "constant_matrix(array) of numbers"
+    )
+
+
+def greatest(selector: Selector, score: SOp) -> Selector:
+    """Of the selected keys the one of greatest score; of several, the leftmost.
+
+    One key, not the mean of several: a mean of equal numbers need not be that number.
+    """
+    return best(best(selector, score), -indices)
+
+
+def rounding(tolerance: float) -> SOp:
+    """``tolerance`` where numbers are rounded, 0 where arithmetic is exact (1/10 + 2/10 = 3/10)."""
+    tenth = constant(1) / 10
+    return where(tenth + constant(2) / 10 == constant(3) / 10, 0, tolerance)
 
 
 def coordinates(columns: Size) -> tuple[SOp, SOp]:
@@ -276,11 +361,9 @@ def constant_matrix(array: np.ndarray[Any, Any] | Sequence[Sequence[float]]) -> 
     """A matrix of numbers that belong to the program, not to the input."""
     import numpy as np
 
-    from understudy.language.python import lookup, minimum
-
     table = np.atleast_2d(np.asarray(array, dtype=float))
     entries = {position: float(value) for position, value in enumerate(table.ravel())}
     entries[table.size] = 0.0  # everywhere behind the matrix
     sop = lookup(minimum(indices, table.size), entries)
     rows, columns = table.shape
-    return Matrix(sop, rows, columns, reads=0)
+    return Matrix(sop, rows, columns, reads=0, table=entries)

@@ -7,25 +7,32 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 
 from understudy.errors import GraphError
 from understudy.language.handles import SOp
-from understudy.language.python import aggregate, indices, maximum, member, select
+from understudy.language.python import aggregate, indices, maximum, member, select, where
 
 
 def k_parity(bits: SOp, chosen: Sequence[int], heads: str = "one", wave: bool = False) -> SOp:
     """Σ of the chosen bits modulo 2, everywhere.
 
-    ``heads="one"`` averages them with one head; ``"each"`` fetches each with a head of its own, as the
-    construction of k trainable heads does. ``wave`` takes the parity by ReLUs alone, as a feed-forward
+    ``heads="one"`` averages them with one head, and fails where the input is too short for the chosen
+    positions; ``"each"`` fetches each with a head of its own, as the construction of k trainable heads
+    does, and takes what is not there for 0. ``wave`` takes the parity by ReLUs alone, as a feed-forward
     would: the triangle wave s + Σᵢ 2(−1)ⁱ relu(s − i).
     """
-    places = tuple(chosen)
-    if not places or len(set(places)) < len(places) or any(type(p) is not int or p < 0 for p in places):
+    places = tuple(operator.index(place) for place in chosen)
+    if not places or len(set(places)) < len(places) or min(places) < 0:
         raise GraphError(f"k_parity needs distinct positions from 0 on, but got {places!r}")
     if heads == "one":
-        ones: SOp = len(places) * aggregate(select(member(indices, places), True, "=="), bits)
+        chosen_ones = select(member(indices, places), True, "==")
+        ones: SOp = len(places) * aggregate(chosen_ones, bits)
+        # The same head says whether all of them exist: if not, their mean position is another.
+        expected = places[0] if len(places) == 1 else sum(places) / len(places)
+        all_there = aggregate(chosen_ones, indices, -1) == expected
+        ones = ones / where(all_there, 1, 0)
     elif heads == "each":
         fetched = [aggregate(select(indices, place, "=="), bits) for place in places]
         ones = fetched[0]

@@ -12,12 +12,22 @@ hard-attention head, ``best``), so that nothing overflows; ``stable=False`` is t
 
 from __future__ import annotations
 
-from understudy.constructions.matrix import Matrix, Size, coordinates, number_of, plus, same_row, times
+from understudy.constructions.matrix import (
+    Matrix,
+    Size,
+    as_matrix,
+    coordinates,
+    greatest,
+    number_of,
+    plus,
+    require_same,
+    same_row,
+    times,
+)
 from understudy.errors import GraphError
 from understudy.language.handles import Selector, SOp
 from understudy.language.python import (
     aggregate,
-    best,
     constant,
     exp,
     family,
@@ -41,13 +51,17 @@ def softmax(
     keeps so many first columns; a matrix keeps where it is not 0. A row that keeps nothing is 0.
     Recipes: ``paper`` has one head per row, ``frugal`` one head for all.
     """
-    m = m.compact()
+    m = as_matrix(m, "softmax").compact()
+    if base is not None and not base > 0:
+        raise GraphError(f"the base of a softmax is a positive number, but got {base!r}")
     kept, reads = _kept(m, mask)
     everything = m.derive(m.sop, m.rows, m.columns, *reads)
     safe = where(kept, m.sop, 0)
     if stable:
         visible = same_row(m) & select(kept, True, "==")
-        safe = where(kept, safe - aggregate(best(visible, safe), safe), 0)
+        # What is taken off is the entry of greatest weight: the least, if the base is below 1.
+        weighty = safe if base is None or base >= 1 else -safe
+        safe = where(kept, safe - aggregate(greatest(visible, weighty), safe), 0)
     power = exp(safe) if base is None else constant(base) ** safe
     weight = where(kept, power, 0)
     rows = _row_sums(m, weight, recipe)
@@ -80,12 +94,16 @@ def _kept(m: Matrix, mask: str | Size | Matrix | None) -> tuple[SOp, list[Matrix
     if mask is None:
         return m.inside, []
     if isinstance(mask, Matrix):
-        if mask.shape != m.shape:
-            raise GraphError(f"a {mask.shape} mask does not fit a {m.shape} matrix")
+        problem = f"a {mask.shape} mask does not fit a {m.shape} matrix"
+        require_same(mask.rows, m.rows, problem)
+        require_same(mask.columns, m.columns, problem)
         mask = mask.compact()
         return m.inside & (mask.sop != 0), [mask]
-    if mask == "causal":
+    if isinstance(mask, SOp) or (type(mask) is int and mask >= 0):
+        return m.inside & (j < mask), []
+    if isinstance(mask, str) and mask == "causal":
         return m.inside & (j <= i), []
-    if isinstance(mask, str):
-        raise GraphError(f"there is no mask {mask!r}: choose causal, a number of columns or a matrix")
-    return m.inside & (j < mask), []
+    raise GraphError(
+        f"there is no mask {mask!r}: choose causal, a number of columns, or a matrix "
+        "(constant_matrix makes one of an array)"
+    )

@@ -6,7 +6,18 @@ that number is known, it is a factor and costs nothing; elsewhere it is ``select
 
 from __future__ import annotations
 
-from understudy.constructions.matrix import Matrix, Size, coordinates, require_same, same_row
+from dataclasses import replace
+
+from understudy.constructions.matrix import (
+    Matrix,
+    Size,
+    as_matrix,
+    coordinates,
+    require_same,
+    same_row,
+    same_size,
+)
+from understudy.errors import GraphError
 from understudy.language.handles import Selector, SOp
 from understudy.language.python import aggregate, indices, select, selector_width, where
 
@@ -35,10 +46,10 @@ def row_sums(m: Matrix) -> Matrix:
     return means.map(means.columns * means.sop)
 
 
-def total(m: Matrix) -> SOp:
-    """The sum of all entries, everywhere: one head."""
+def total(m: Matrix) -> Matrix:
+    """The sum of all entries as a 1×1 matrix (its s-op has it everywhere): one head."""
     m = m.compact()
-    return summed(select(indices, m.count, "<"), m.sop, m.count)
+    return m.derive(summed(select(indices, m.count, "<"), m.sop, m.count), 1, 1)
 
 
 def broadcast_row(m: Matrix, rows: Size) -> Matrix:
@@ -57,22 +68,41 @@ def broadcast_column(m: Matrix, columns: Size) -> Matrix:
 
 def add(a: Matrix, b: Matrix) -> Matrix:
     """a + b, the residual sum: elementwise, no attention where both lie alike."""
-    problem = f"cannot add a {b.shape} matrix to a {a.shape} one"
-    require_same(a.rows, b.rows, problem)
-    require_same(a.columns, b.columns, problem)
-    a, b = a.compact(), b.compact()
-    return a.derive(a.sop + b.sop, a.rows, a.columns, b)
+    a, b = _alike(a, b, "add", f"cannot add a {_shape(b)} matrix to a {_shape(a)} one")
+    return _merged(a, b, a.sop + b.sop)
 
 
 def multiply(a: Matrix, b: Matrix) -> Matrix:
     """a · b entry by entry."""
-    problem = f"cannot multiply a {a.shape} matrix by a {b.shape} one, entry by entry"
+    problem = f"cannot multiply a {_shape(a)} matrix by a {_shape(b)} one, entry by entry"
+    a, b = _alike(a, b, "multiply", problem)
+    return _merged(a, b, a.sop * b.sop)
+
+
+def scale(a: Matrix, factor: float | Matrix) -> Matrix:
+    """Every entry times a number, or times the entry of a 1×1 matrix."""
+    if not isinstance(factor, Matrix):
+        return a.map(factor * a.sop)
+    if (factor.rows, factor.columns) != (1, 1):
+        raise GraphError(f"a factor is a number or a 1×1 matrix, not a {factor.shape} one")
+    return _merged(a, factor, factor.at(0, 0) * a.sop)
+
+
+def _alike(a: Matrix, b: Matrix, operation: str, problem: str) -> tuple[Matrix, Matrix]:
+    """Both as they are if their entries lie at the same positions, else both from position 0 on."""
     require_same(a.rows, b.rows, problem)
     require_same(a.columns, b.columns, problem)
-    a, b = a.compact(), b.compact()
-    return a.derive(a.sop * b.sop, a.rows, a.columns, b)
+    pairs = ((a.offset, b.offset), (a.row_stride, b.row_stride), (a.column_stride, b.column_stride))
+    if all(same_size(one, other) for one, other in pairs):
+        return a, b
+    return as_matrix(a, operation).compact(), as_matrix(b, operation).compact()
 
 
-def scale(a: Matrix, factor: float | SOp) -> Matrix:
-    """Every entry times a number."""
-    return a.map(factor * a.sop)
+def _merged(a: Matrix, b: Matrix, sop: SOp) -> Matrix:
+    """A result that lies where ``a`` lies, with the bookkeeping of both."""
+    known = a.derive(sop, a.rows, a.columns, b)
+    return replace(a.map(sop), reads=known.reads, needs=known.needs, names=known.names)
+
+
+def _shape(m: Matrix) -> str:
+    return as_matrix(m, "this operation").shape

@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from understudy.constructions.matrix import Matrix, coordinates
+from understudy.constructions.matrix import Matrix, as_matrix, coordinates
 from understudy.errors import GraphError
 from understudy.language.python import indices, where
 
@@ -19,6 +19,7 @@ def transpose(m: Matrix, recipe: str = "view") -> Matrix:
 
     In the paper's form, position p = i·r + j of the result (c×r) fetches entry (j, i).
     """
+    m = as_matrix(m, "transpose")
     if recipe == "view":
         return m.view_transposed()
     if recipe == "paper":

@@ -126,6 +126,8 @@ def abbreviate(node: Node, names: Mapping[Node, str] | None = None) -> str:
             return Phrase(f"sum over {over} of {inputs[0].bracketed}", term=False)
         return phrase(node, inputs, exact=False)
 
+    if names and node in names:
+        return names[node]
     line = say(node, 0).text
     return line if len(line) <= _SHORT_LENGTH else line[: _SHORT_LENGTH - 1] + "…"
 
