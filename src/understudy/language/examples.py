@@ -70,7 +70,7 @@ class Examples:
                 tokens = self.tokens["s-op"]
                 values = self.on_example(value.node) if run else []
                 shown = name if name is not None else echo.auto_name(value.node)
-                visible = values if self.showing["s-op"] else None
+                visible = values if run and self.showing["s-op"] else None
                 text = echo.sop_block(shown, tokens, visible, self.full_display)
                 kind = sequence_type(values)
                 return Result("s-op", text, name, type=kind, values=list(values), node=value.node)
@@ -78,7 +78,7 @@ class Examples:
                 pattern = self.on_example(value.node) if run else []
                 matrix = [[int(cell) for cell in row] for row in pattern]
                 shown = name if name is not None else echo.auto_name(value.node)
-                visible = pattern if self.showing["selector"] else None
+                visible = pattern if run and self.showing["selector"] else None
                 text = echo.selector_block(shown, self.tokens["selector"], visible)
                 return Result("selector", text, name, matrix=matrix, node=value.node)
             case Function() | Builtin():
@@ -111,12 +111,7 @@ class Examples:
 
     def quietly(self, value: Value, name: str) -> str:
         """What is printed of a loaded name: everything but examples."""
-        before = dict(self.showing)
-        self.switch(None, False)
-        try:
-            return self.result(value, name, run=False).printed
-        finally:
-            self.showing.update(before)
+        return self.result(value, name, run=False).printed
 
     def on_example(self, node: Node) -> Any:
         """The value of a program on the running example of its kind."""

@@ -1,8 +1,9 @@
 """Expressions → values: the part of the interpreter that computes.
 
-Each method is the meaning of one rule of ``rasp.lark``, as a generator: ``yield tree, scope`` asks
-for the value of a part and is sent it (``interpreter.py`` says why). Atoms are computed as Python
-computes them, lists and dicts are Python's, and whatever contains an s-op becomes a node.
+Each method is the meaning of one rule of ``rasp.lark``. Where the rule has parts it is a generator:
+``yield tree, scope`` asks for the value of a part and is sent it (``interpreter.py`` says why). Atoms
+are computed as Python computes them, lists and dicts are Python's, and whatever contains an s-op
+becomes a node.
 """
 
 from __future__ import annotations
@@ -61,25 +62,20 @@ class Expressions:
 
     # Plain values -------------------------------------------------------------------------------
 
-    def _name(self, tree: Syntax, scope: Scope) -> Evaluation:
+    def _name(self, tree: Syntax, scope: Scope) -> Value:
         return scope.get(str(tree.children[0]))
-        yield
 
-    def _integer(self, tree: Syntax, scope: Scope) -> Evaluation:
+    def _integer(self, tree: Syntax, scope: Scope) -> Value:
         return compute(int, str(tree.children[0]))
-        yield
 
-    def _float(self, tree: Syntax, scope: Scope) -> Evaluation:
+    def _float(self, tree: Syntax, scope: Scope) -> Value:
         return float(str(tree.children[0]))
-        yield
 
-    def _string(self, tree: Syntax, scope: Scope) -> Evaluation:
+    def _string(self, tree: Syntax, scope: Scope) -> Value:
         return str(tree.children[0])[1:-1]
-        yield
 
-    def _bad(self, tree: Syntax, scope: Scope) -> Evaluation:
+    def _bad(self, tree: Syntax, scope: Scope) -> Value:
         raise RaspError("syntax", f"RASP has no character {str(tree.children[0])!r}")
-        yield
 
     def _expressions(self, tree: Syntax, scope: Scope) -> Evaluation:
         """One value, or the list of several."""

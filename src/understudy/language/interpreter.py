@@ -3,13 +3,13 @@
 Nothing is run on an example here. Loops unroll, functions are called, atoms are computed as Python
 computes them, and whatever contains an s-op becomes a node.
 
-Evaluating a tree is a generator that asks for what it needs (``yield tree, scope``), as in the dense
-executor: a sum of 100,000 terms or a deep recursion costs memory, not Python's stack.
+Evaluating a tree that has parts is a generator that asks for their values (``yield tree, scope``), as
+in the dense executor: a sum of 100,000 terms or a deep recursion costs memory, not Python's stack.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import Any
 
 from lark import Token
@@ -46,25 +46,40 @@ class Interpreter(Expressions):
     def evaluate(self, tree: Syntax, scope: Scope) -> Value:
         """The value of an expression, or of running a statement (None)."""
         self.steps = self.items = self.applying = 0
-        self.trees, self.calls, running = [tree], [], [self._start(tree, scope)]
-        value: Value = None
+        self.trees, self.calls = [], []
+        running: list[Evaluation] = []
         try:
-            while running:
+            outcome = self._begin(tree, scope)
+            while True:
+                if isinstance(outcome, Generator):
+                    running.append(outcome)
+                    value = None  # starts it
+                else:
+                    value = outcome
+                    self._watch(value)
+                    self.trees.pop()
+                    if not running:
+                        return value
                 try:
                     wanted, inside = running[-1].send(value)
                 except StopIteration as done:
-                    value = done.value
-                    if self.watch and not self.applying:
-                        self._watch(value)
                     running.pop()
-                    self.trees.pop()
+                    outcome = done.value
                 else:
-                    value = None
-                    self.trees.append(wanted)
-                    running.append(self._start(wanted, inside))
+                    outcome = self._begin(wanted, inside)
         except UnderstudyError as error:
             raise self._located(from_execution(error)) from None
-        return value
+
+    def _begin(self, tree: Syntax, scope: Scope) -> Evaluation | Value:
+        """The value of a tree that has no parts, or the evaluation of one that has."""
+        self.trees.append(tree)
+        return getattr(self, f"_{tree.data}")(tree, scope)
+
+    def _watch(self, value: Value) -> None:
+        if self.watch is None or self.applying or not isinstance(value, (SOp, Selector)):
+            return
+        if not value.node.free:  # what is still part of a family has no value yet
+            self.watch(value)
 
     def _located(self, error: RaspError) -> RaspError:
         """The error with its place in the text being run.
@@ -76,15 +91,6 @@ class Interpreter(Expressions):
                 inside = RaspError(error.category, f"{error.message} (in {function.name})")
                 return _at(inside, self.trees[depth - 1])
         return _at(error, self.trees[-1])
-
-    def _watch(self, value: Value) -> None:
-        # What is still part of a family has no value yet.
-        if self.watch and isinstance(value, (SOp, Selector)) and not value.node.free:
-            self.watch(value)
-
-    def _start(self, tree: Syntax, scope: Scope) -> Evaluation:
-        evaluation: Evaluation = getattr(self, f"_{tree.data}")(tree, scope)
-        return evaluation
 
     # Statements ---------------------------------------------------------------------------------
 
@@ -103,15 +109,13 @@ class Interpreter(Expressions):
         scope.remember(value if len(values.children) == 1 else value[-1])
         return None
 
-    def _define(self, tree: Syntax, scope: Scope) -> Evaluation:
+    def _define(self, tree: Syntax, scope: Scope) -> None:
         self.step()
         name, parameters, *body, returns = tree.children
         names = tuple(str(p) for p in parameters.children) if parameters is not None else ()
         scope.set(
             str(name), Function(str(name), names, tuple(body), returns, scope, self.text, self.origin)
         )
-        return None
-        yield  # a generator like its siblings
 
     def _loop(self, tree: Syntax, scope: Scope) -> Evaluation:
         self.step()
@@ -132,10 +136,8 @@ class Interpreter(Expressions):
         self.draw_program(program, given)
         return None
 
-    def _load(self, tree: Syntax, scope: Scope) -> Evaluation:
+    def _load(self, tree: Syntax, scope: Scope) -> None:
         self.load_file(str(tree.children[0])[1:-1], scope)
-        return None
-        yield
 
 
 def _at(error: RaspError, tree: Syntax) -> RaspError:
