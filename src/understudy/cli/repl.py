@@ -52,7 +52,7 @@ def command(example: str, as_json: bool) -> None:
         from understudy.cli.terminal import converse
 
         click.echo(f"{banner}; exit or Ctrl-D leaves")
-        converse(session)
+        converse(session, PROMPT, MORE)
     else:
         click.echo(banner)
         transcript(session, typed, sys.stdout)

@@ -17,7 +17,6 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.lexers import Lexer
 from prompt_toolkit.styles import Style
 
-from understudy.cli.repl import MORE, PROMPT
 from understudy.language import Result, Session
 from understudy.language.handles import Selector, SOp
 from understudy.language.reader import grammar
@@ -53,11 +52,11 @@ _WORDS = (
 )
 
 
-def converse(session: Session) -> None:
-    """Prompt, run, print, until the user leaves."""
+def converse(session: Session, sign: str, more: str) -> None:
+    """Prompt with ``sign`` (and ``more`` for further lines), run, print, until the user leaves."""
     prompt: PromptSession[str] = PromptSession(
-        message=[("class:prompt", PROMPT)],
-        prompt_continuation=lambda width, number, wrapped: MORE,
+        message=[("class:prompt", sign)],
+        prompt_continuation=more,
         multiline=True,
         key_bindings=_keys(session),
         lexer=RaspLexer(),

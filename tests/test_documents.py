@@ -1,0 +1,76 @@
+"""What the documents show is what the programs print."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from understudy.cli.main import COMMANDS
+from understudy.constructions.catalogue import ITEMS
+from understudy.language import Session
+
+ROOT = Path(__file__).parents[1]
+
+
+def blocks(document: str) -> list[tuple[str, str]]:
+    """The fenced blocks of a document: (language, text)."""
+    text = (ROOT / document).read_text(encoding="utf-8")
+    return re.findall(r"```(\w*)\n(.*?)```", text, flags=re.DOTALL)
+
+
+def test_the_ten_lines_of_the_readme() -> None:
+    (code, printed) = next(
+        (code, printed)
+        for (kind, code), (_, printed) in zip(
+            blocks("README.md"), blocks("README.md")[1:], strict=False
+        )
+        if kind == "python"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == printed
+
+
+def test_the_product_of_the_language_page() -> None:
+    (program,) = [text for _, text in blocks("docs/language.md") if "def matmul" in text]
+    session = Session()
+    session.define(program + "\nproduct = matmul(2, 3, 2);")
+    a, b = np.arange(6.0).reshape(2, 3), np.arange(6.0, 12.0).reshape(3, 2)
+    found = session.get("product")([*a.ravel().tolist(), *b.ravel().tolist()])
+    np.testing.assert_allclose(found[:4], (a @ b).ravel())
+
+
+def test_the_formula_of_the_constructions_page() -> None:
+    code = next(text for kind, text in blocks("docs/constructions.md") if kind == "python")
+    runnable = code.replace("Y.run([...])", "Y.run(list(range(27)))")
+    subprocess.run([sys.executable, "-c", runnable], check=True)
+
+
+def test_commands_in_the_readme_exist() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    used = set(re.findall(r"`understudy (\w+)", text))
+    assert used <= COMMANDS.keys()
+
+
+def test_every_erratum_has_a_row_and_a_test() -> None:
+    page = (ROOT / "docs" / "errata.md").read_text(encoding="utf-8")
+    tests = (ROOT / "tests" / "constructions" / "test_errata.py").read_text(encoding="utf-8")
+    for number in range(1, 22):
+        assert re.search(rf"^\| E{number} [ABC] \|", page, flags=re.MULTILINE), number
+        assert f"def test_e{number}_" in tests
+    named = {erratum for item in ITEMS for erratum in item.erratum.split(", ") if erratum}
+    assert all(f"| {erratum} " in page for erratum in named)
+
+
+def test_files_named_in_the_readme_exist() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    for link in re.findall(r"\]\(([\w./-]+)\)", text):
+        assert (ROOT / link).exists(), link
+    constructions = ROOT / "src" / "understudy" / "constructions"
+    table = text[text.index("## The paper, item by item") : text.index("## Trust")]
+    for name in re.findall(r"`((?:listings/)?\w+\.(?:py|rasp))`", table):
+        found = (constructions / name).exists() or (constructions / "listings" / name).exists()
+        assert found, name
