@@ -155,9 +155,8 @@ def _order(m: Matrix, order: int | None) -> int:
         if order is None:
             raise GraphError("the size of this matrix is an s-op: say its order, order=3")
         return order
-    require_same(
-        m.rows, m.rows if order is None else order, f"a {m.shape} matrix is not of order {order}"
-    )
+    if order is not None:
+        require_same(m.rows, order, f"a {m.shape} matrix is not of order {order}")
     return m.rows
 
 

@@ -121,7 +121,7 @@ class Matrix:
         return plus(plus(self.offset, times(i, self.row_stride)), times(j, self.column_stride))
 
     def at(self, i: Size, j: Size) -> SOp:
-        """Entry (i, j), fetched by one head to each position that asks for it."""
+        """Entry (i, j) at each position that asks for it: fetched by one head, or a constant."""
         if self.table is not None:
             last = len(self.table) - 1  # that entry is 0
             place = minimum(maximum(self.position(i, j), 0), last)

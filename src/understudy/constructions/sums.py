@@ -37,7 +37,7 @@ def row_means(m: Matrix) -> Matrix:
     """The mean of each row, at every entry of the row: one head (aggregate *is* the mean)."""
     m = m.compact()
     mean = aggregate(same_row(m), m.inside_or(0))
-    return m.derive(where(m.inside, mean, 0), m.rows, m.columns, m)
+    return m.derive(where(m.inside, mean, 0), m.rows, m.columns)
 
 
 def row_sums(m: Matrix) -> Matrix:
@@ -68,14 +68,14 @@ def broadcast_column(m: Matrix, columns: Size) -> Matrix:
 
 def add(a: Matrix, b: Matrix) -> Matrix:
     """a + b, the residual sum: elementwise, no attention where both lie alike."""
-    a, b = _alike(a, b, "add", f"cannot add a {_shape(b)} matrix to a {_shape(a)} one")
+    a, b = _alike(a, b, f"cannot add a {_shape(b)} matrix to a {_shape(a)} one")
     return _merged(a, b, a.sop + b.sop)
 
 
 def multiply(a: Matrix, b: Matrix) -> Matrix:
     """a · b entry by entry."""
     problem = f"cannot multiply a {_shape(a)} matrix by a {_shape(b)} one, entry by entry"
-    a, b = _alike(a, b, "multiply", problem)
+    a, b = _alike(a, b, problem)
     return _merged(a, b, a.sop * b.sop)
 
 
@@ -88,14 +88,14 @@ def scale(a: Matrix, factor: float | Matrix) -> Matrix:
     return _merged(a, factor, factor.at(0, 0) * a.sop)
 
 
-def _alike(a: Matrix, b: Matrix, operation: str, problem: str) -> tuple[Matrix, Matrix]:
+def _alike(a: Matrix, b: Matrix, problem: str) -> tuple[Matrix, Matrix]:
     """Both as they are if their entries lie at the same positions, else both from position 0 on."""
     require_same(a.rows, b.rows, problem)
     require_same(a.columns, b.columns, problem)
     pairs = ((a.offset, b.offset), (a.row_stride, b.row_stride), (a.column_stride, b.column_stride))
     if all(same_size(one, other) for one, other in pairs):
         return a, b
-    return as_matrix(a, operation).compact(), as_matrix(b, operation).compact()
+    return a.compact(), b.compact()
 
 
 def _merged(a: Matrix, b: Matrix, sop: SOp) -> Matrix:

@@ -128,9 +128,9 @@ def flow_svg(
         )
     root = expand_definitions(program)
     names = {**(names or {}), **names_of_definitions(program)}
+    size = architecture(root)
     columns = [
-        [panel for head in layer for panel in _panels(head, tokens, names)]
-        for layer in architecture(root).structure
+        [panel for head in layer for panel in _panels(head, tokens, names)] for layer in size.structure
     ]
     result = run(root, tokens)
     cell = float(max(7, min(24, 420 // len(tokens))))
@@ -138,8 +138,7 @@ def flow_svg(
     width, height = _place(columns, drawing)
     _draw_flow(drawing, root, columns, width, height)  # first: panels lie on top of the lines
     _draw_input(drawing, height)
-    for number, column in enumerate(columns, start=1):
-        heads = sum(head.members for head in architecture(root).structure[number - 1])
+    for number, (heads, column) in enumerate(zip(size.heads, columns, strict=True), start=1):
         title = f"layer {number}: {heads} head{'s' if heads > 1 else ''}"
         drawing.text(column[0].x, _MARGIN + 4, title, size=13)
         for panel in column:

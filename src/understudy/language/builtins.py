@@ -14,11 +14,12 @@ from functools import partial
 from typing import Any
 
 from understudy.errors import GraphError
+from understudy.execution.domains import NotRealError
 from understudy.execution.floats import SHARED, FloatDomain
 from understudy.graph import is_atom
 from understudy.language import python
 from understudy.language.handles import SOp, apply
-from understudy.language.mistakes import RaspError
+from understudy.language.mistakes import CATEGORIES, RaspError
 from understudy.language.scope import Scope
 from understudy.language.values import Builtin, words_for
 
@@ -77,16 +78,13 @@ def compute(function: Callable[..., Any], *values: Any) -> Any:
     except (ArithmeticError, TypeError, ValueError) as error:
         if isinstance(error, RaspError):
             raise
-        kind = "ValueError" if type(error).__name__ == "NotRealError" else type(error).__name__
-        raise RaspError(f"runtime:{kind}", str(error)) from None
-
-
-def _best(selector: Any, score: Any) -> Any:
-    return python.best(selector, score)
+        real = not isinstance(error, NotRealError)
+        category = f"runtime:{type(error).__name__}" if real else CATEGORIES["not real"]
+        raise RaspError(category, str(error)) from None
 
 
 def _sum(selector: Any, values: Any) -> Any:
-    """A true sum: what is selected is counted and averaged by the same head."""
+    """A true sum: the mean of what is selected, times how many they are (two heads more)."""
     return python.selector_width(selector) * python.aggregate(selector, values)
 
 
@@ -110,7 +108,7 @@ _FUNCTIONS: dict[str, tuple[tuple[str, ...], Callable[..., Any]]] = {
     "max": (("a", "b"), partial(_elementwise, "maximum", SHARED["maximum"])),
     "min": (("a", "b"), partial(_elementwise, "minimum", SHARED["minimum"])),
     **{name: (("a",), partial(_elementwise, op, function)) for name, (op, function) in _UNARY.items()},
-    "best": (("selector", "score"), _best),
+    "best": (("selector", "score"), python.best),
     "sum": (("selector", "values"), _sum),
     "constant": (("value",), _constant),
 }

@@ -17,7 +17,7 @@ from understudy.graph.atoms import is_unprintable, short
 from understudy.language import echo
 from understudy.language.handles import Selector, SOp
 from understudy.language.limits import Limits
-from understudy.language.mistakes import RaspError
+from understudy.language.mistakes import LimitError
 from understudy.language.results import Result
 from understudy.language.values import Applied, Builtin, Function, Value
 
@@ -37,12 +37,12 @@ class Examples:
             "s-op": WeakKeyDictionary(),
             "selector": WeakKeyDictionary(),
         }
-        #: Members of lists shown since the last :meth:`fresh_page`.
-        self._shown = 0
+        #: Members of lists shown since the last :meth:`fresh_page`, and how deep in lists we are.
+        self._shown = self._depth = 0
 
     def fresh_page(self) -> None:
         """A new statement begins."""
-        self._shown = 0
+        self._shown = self._depth = 0
 
     def use(self, kind: object, tokens: Any) -> None:
         """Change the example of one kind, or (None) of both."""
@@ -98,8 +98,12 @@ class Examples:
         self._shown += len(parts)
         if self._shown > self.limits.shown:
             problem = f"this has more than {self.limits.shown:,} members, too many to show"
-            raise RaspError("runtime:Exception", problem)
+            raise LimitError("runtime:Exception", problem)
+        if self._depth >= self.limits.depth:
+            raise LimitError("recursion", f"this is nested more than {self.limits.depth} lists deep")
+        self._depth += 1
         members = [self.result(part, None, run) for part in parts]
+        self._depth -= 1
         items: list[Any] = [member.to_dict() for member in members]
         texts = [member.printed for member in members]
         flat = _flat(value) if all(is_atom(part) for part in parts) else None

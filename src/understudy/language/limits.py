@@ -22,7 +22,8 @@ class Limits:
     calls: int = 250
     #: Members of all the lists that one statement builds.
     items: int = 5_000_000
-    #: Members of lists and dicts that one statement shows.
+    #: Members of lists and dicts that one statement shows, and lists in lists.
     shown: int = 20_000
+    depth: int = 100
     #: Heads of families expanded to show a value on the example.
     heads: int = 20_000

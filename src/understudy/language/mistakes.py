@@ -1,6 +1,6 @@
 """Errors of RASP programs: a category, a sentence, a place with a caret.
 
-Categories are those of Weiss's implementation (``spec`` and corpus use them), so that a program
+Categories are those of Weiss's implementation, as the conformance corpus has them, so that a program
 that fails there for one reason fails here for the same. :data:`CATEGORIES` is the one table that
 says which of our errors belongs to which.
 """

@@ -130,8 +130,6 @@ class Session:
             error = from_execution(problem)
             if not isinstance(problem, LimitError):
                 error = self._first_error(tree) or error
-        except RecursionError:
-            error = RaspError("recursion", "a value is nested too deeply")
         return error_result(_with_source(error, lines, statement.line))
 
     def _first_error(self, tree: Any) -> RaspError | None:
@@ -205,7 +203,7 @@ class Session:
         return Result("none")
 
     def _run_switch_display(self, tree: Any) -> Result:
-        self.examples.full_display = str(tree.children[0 if len(tree.children) == 1 else 1]) == "on"
+        self.examples.full_display = str(tree.children[-1]) == "on"
         return Result("none")
 
     def _run_leave(self, tree: Any) -> Result:
@@ -303,9 +301,9 @@ class Session:
 
     def _new_scope(self) -> Scope:
         """A scope for a program: it may set ``tokens`` and extensions, not the library's names."""
-        own = {*self._library.names, "length", "full_s", "selector_width", "max", "min"} - {"tokens"}
-        reserved = frozenset(own | BASE) - frozenset(EXTENSIONS)
-        return Scope(self._library, reserved, remembers=True)
+        known = {name for scope in self._library.chain() for name in scope.names}
+        reserved = (known | BASE) - {"tokens", *EXTENSIONS}
+        return Scope(self._library, frozenset(reserved), remembers=True)
 
 
 @cache
