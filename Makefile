@@ -21,7 +21,7 @@ $(VENV)/.core: $(BIN)/python pyproject.toml
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.core constraints/cpu.txt
-	$(PIP) -e '.[dev]'
+	$(PIP) -e '.[dev,torch]'
 	@touch $@
 
 $(VENV)/.everything: $(VENV)/.dev
