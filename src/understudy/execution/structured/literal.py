@@ -1,0 +1,112 @@
+"""Selectors without structure, literally but in bounded memory: a few rows of the pattern at a time.
+
+Every pair is looked at, so the time is O(N²); the memory is O(N), some millions of cells whatever N is.
+This is the answer of last resort for sequences on which dense execution would take minutes; it is
+asked for with ``allow_masks`` and counted as ``mask``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeAlias
+
+from understudy.execution.structured.arrays import Array, Arrays
+from understudy.execution.structured.logic import comparable, holds
+from understudy.execution.structured.selectors import Structure
+from understudy.execution.structured.series import Series
+
+#: Cells of the pattern that are held at a time.
+CELLS = 2**22
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """key ? query for every pair, by the values themselves."""
+
+    arrays: Arrays
+    keys: Series
+    queries: Series
+    predicate: str
+
+    def rows(self, start: int, stop: int) -> Array:
+        """The pattern of some of the queries."""
+        keys, queries = comparable(self.arrays, self.keys, self.queries)
+        wanted = queries.data if queries.constant else queries.data[start:stop, None]
+        here = keys.data if keys.constant else keys.data[None, :]
+        pattern = holds(here, wanted, self.predicate)
+        return self.arrays.xp.broadcast_to(pattern, (stop - start, self.arrays.size))
+
+
+@dataclass(frozen=True, eq=False)
+class Literal:
+    """A selector made of others by ``op``: selector_and, selector_or, selector_not, or ``same``."""
+
+    arrays: Arrays
+    op: str
+    operands: tuple[Selection | Comparison, ...]
+    uniform = False
+
+    def rows(self, start: int, stop: int) -> Array:
+        """The pattern of some of the queries; operands first, without recursion."""
+        done: dict[Selection | Comparison, Array] = {}
+        stack: list[Selection | Comparison] = [self]
+        while stack:
+            top = stack[-1]
+            if not isinstance(top, Literal):
+                done[top] = top.rows(start, stop)
+            missing = [o for o in top.operands if o not in done] if isinstance(top, Literal) else []
+            if missing:
+                stack.extend(missing)
+                continue
+            if isinstance(top, Literal) and top not in done:
+                done[top] = _COMBINE[top.op](*(done[o] for o in top.operands))
+            stack.pop()
+        return done[self]
+
+    def chunks(self) -> Iterator[Array]:
+        """The whole pattern, some rows at a time."""
+        self.arrays.count("mask")
+        step = max(1, CELLS // self.arrays.size)
+        for start in range(0, self.arrays.size, step):
+            yield self.rows(start, min(start + step, self.arrays.size))
+
+    @cached_property
+    def counts(self) -> Array:
+        """How many keys each query selects."""
+        whole = self.arrays.whole
+        return self._joined(lambda rows: self.arrays.xp.sum(whole(rows), axis=1))
+
+    def only(self) -> Array:
+        """The key of each query that selects one."""
+        whole = self.arrays.whole
+        return self._joined(lambda rows: whole(self.arrays.xp.argmax(whole(rows), axis=1)))
+
+    def sums(self, values: Array) -> Array:
+        """The sum over each query's keys."""
+        zero = self.arrays.full(1, 0, values.dtype)
+        xp = self.arrays.xp
+        return self._joined(
+            lambda rows: xp.sum(xp.where(rows, values[None, :], zero), axis=1, dtype=values.dtype)
+        )
+
+    def maxima(self, values: Array) -> Array:
+        """The greatest whole number, none of them negative, of each query's keys; −1 without any."""
+        none = self.arrays.full(1, -1)
+        xp = self.arrays.xp
+        return self._joined(lambda rows: xp.max(xp.where(rows, values[None, :], none), axis=1))
+
+    def _joined(self, reduce: Callable[[Array], Array]) -> Array:
+        return self.arrays.xp.concat([reduce(rows) for rows in self.chunks()])
+
+
+#: The value of a selector.
+Selection: TypeAlias = Structure | Literal
+
+_COMBINE: dict[str, Callable[..., Array]] = {
+    "same": lambda a: a,
+    "selector_and": lambda a, b: a & b,
+    "selector_or": lambda a, b: a | b,
+    "selector_not": lambda a: ~a,
+}

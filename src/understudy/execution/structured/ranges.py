@@ -1,0 +1,301 @@
+"""From conditions on codes to ranges of keys: each query's keys as one stretch of one order.
+
+A :class:`Cell` has one interval of codes per column. Columns in which no query has more than one code
+(equalities) fix a *group* of keys; one further column may have longer intervals. Sorted by group, then
+by that column, the keys of each query stand side by side: a :class:`Ranges`. Where no group has more
+than one key nothing is sorted, whatever the other columns ask: a :class:`Gather` fetches that key and
+tests it.
+
+With two columns of long intervals there is still structure if one of them follows the positions, does
+not depend on the query, or cuts the keys into blocks (no two of its intervals overlap in part): these
+become intervals of positions, a mask and an equality. Anything else is :class:`Unstructured`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeAlias
+
+from understudy.execution.structured.arrays import Array, Arrays
+from understudy.execution.structured.columns import Column, few
+from understudy.execution.structured.series import Unstructured
+
+
+@dataclass(frozen=True, eq=False)
+class Cell:
+    """Conditions on a pair: the code of the key in [low, high) of the query, and two masks."""
+
+    parts: tuple[tuple[Column, Array, Array], ...]
+    keys: Array | None
+    queries: Array | None
+
+
+@dataclass(frozen=True, eq=False)
+class Gather:
+    """At most one key per query: ``key`` where ``present``."""
+
+    key: Array
+    present: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Ranges:
+    """For each query a stretch [low, high) of keys, in the order that sorts ``codes``.
+
+    ``chosen`` are the keys that take part (None: all), ``codes`` theirs (None: they are in order).
+    """
+
+    arrays: Arrays
+    low: Array
+    high: Array
+    chosen: Array | None
+    codes: Array | None
+
+    @cached_property
+    def order(self) -> Array | None:
+        """The keys in order, by position; None if that is every position in turn."""
+        if self.codes is None:
+            return self.chosen
+        order = self.arrays.order(self.codes)
+        return order if self.chosen is None else self.arrays.take(self.chosen, order)
+
+    @property
+    def size(self) -> int:
+        """How many keys there are to choose from."""
+        keys = self.chosen if self.codes is None else self.codes
+        return self.arrays.size if keys is None else int(keys.shape[0])
+
+
+Solved: TypeAlias = Ranges | Gather
+
+
+@dataclass(frozen=True, eq=False)
+class _Group:
+    """Equalities together: the group of each key, the group each query asks for, if ``present``."""
+
+    keys: Array
+    wanted: Array
+    size: int
+    present: Array | None
+
+
+def solve(arrays: Arrays, cell: Cell) -> Solved:
+    """One cell as ranges or as a gather, or :class:`Unstructured`."""
+    single, wide = [], []
+    for part in cell.parts:
+        column, low, high = part
+        (single if arrays.largest(high - low) <= 1 else wide).append(part)
+    keys = cell.keys
+    group = _group(arrays, single)
+    gathered = _gather(arrays, group, wide, cell)
+    if gathered is not None:
+        return gathered
+    if len(wide) > 1:
+        wide = _along_positions(arrays, wide)
+    if len(wide) > 1:
+        wide, keys = _as_masks(arrays, wide, keys)
+    if len(wide) > 1:
+        blocks, wide = _as_blocks(arrays, wide)
+        group = _group(arrays, [*single, *blocks])
+    if len(wide) > 1:
+        raise Unstructured("two comparisons of a selector each choose many keys, in different orders")
+    allowed = cell.queries
+    if group is not None and group.present is not None:
+        allowed = group.present if allowed is None else allowed & group.present
+    chosen = None if keys is None else arrays.positions(keys)
+    return _ranges(arrays, group, wide[0] if wide else None, chosen, allowed)
+
+
+def _ranges(
+    arrays: Arrays,
+    group: _Group | None,
+    wide: tuple[Column, Array, Array] | None,
+    chosen: Array | None,
+    allowed: Array | None,
+) -> Ranges:
+    def of_chosen(codes: Array) -> Array:
+        return codes if chosen is None else arrays.take(codes, chosen)
+
+    codes: Array | None
+    if wide is not None and group is not None:
+        column, low, high = wide
+        codes = of_chosen(group.keys * column.size + column.codes)
+        ascending = arrays.xp.sort(codes)
+        base = group.wanted * column.size
+        low, high = (arrays.search(ascending, base + bound, "left") for bound in (low, high))
+    elif wide is not None and wide[0].is_positions:
+        codes, (_, low, high) = None, wide
+        if chosen is not None:
+            mask = arrays.table(arrays.size, chosen, 1)
+            before = arrays.sums_before(mask)
+            low, high = arrays.take(before, low), arrays.take(before, high)
+    elif wide is not None:
+        column, low, high = wide
+        codes = of_chosen(column.codes)
+        before = column.starts if chosen is None else _starts(arrays, codes, column.size)
+        low, high = arrays.take(before, low), arrays.take(before, high)
+    elif group is not None:
+        codes = of_chosen(group.keys)
+        before = _starts(arrays, codes, group.size)
+        low, high = arrays.take(before, group.wanted), arrays.take(before, group.wanted + 1)
+    else:
+        codes = None
+        low = arrays.full(arrays.size, 0)
+        high = arrays.full(arrays.size, arrays.size if chosen is None else int(chosen.shape[0]))
+    high = arrays.xp.maximum(low, high)
+    if allowed is not None:
+        high = arrays.xp.where(allowed, high, low)
+    return Ranges(arrays, low, high, chosen, codes)
+
+
+def _starts(arrays: Arrays, codes: Array, size: int) -> Array:
+    return arrays.sums_before(arrays.numbers_of(codes, size))
+
+
+# Equalities ---------------------------------------------------------------------------------------------
+
+
+def _group(arrays: Arrays, single: list[tuple[Column, Array, Array]]) -> _Group | None:
+    """Several equalities as one, on joint codes."""
+    joint: _Group | None = None
+    for column, low, high in single:
+        some = low < high
+        present = None if arrays.all(some) else some
+        wanted = low if present is None else arrays.xp.where(some, low, 0)
+        if joint is None:
+            joint = _Group(column.codes, wanted, column.size, present)
+        else:
+            joint = _joined(arrays, joint, column, wanted, present)
+    return joint
+
+
+def _joined(
+    arrays: Arrays, joint: _Group, column: Column, wanted: Array, present: Array | None
+) -> _Group:
+    keys = joint.keys * column.size + column.codes
+    queries = joint.wanted * column.size + wanted
+    size = joint.size * column.size
+    if joint.present is not None:
+        present = joint.present if present is None else present & joint.present
+    if size > few(arrays.size):  # rank the pairs that occur
+        arrays.count("sort")
+        pairs, keys = arrays.xp.unique_inverse(keys)
+        keys, size = arrays.whole(keys.reshape(-1)), int(pairs.shape[0])
+        place = arrays.xp.clip(arrays.search(pairs, queries, "left"), None, size - 1)
+        found = arrays.take(pairs, place) == queries
+        present = found if present is None else present & found
+        queries = arrays.xp.where(present, place, 0)
+    return _Group(keys, queries, size, present)
+
+
+def _gather(
+    arrays: Arrays, group: _Group | None, wide: list[tuple[Column, Array, Array]], cell: Cell
+) -> Gather | None:
+    """The one key each query can have, if equalities leave no more than one."""
+    if group is None:
+        return None
+    positions = arrays.arange(arrays.size)
+    codes = group.keys
+    if cell.keys is not None:
+        positions = arrays.positions(cell.keys)
+        codes = arrays.take(codes, positions)
+    number = arrays.take(arrays.numbers_of(codes, group.size), group.wanted)
+    if group.present is not None:
+        number = arrays.xp.where(group.present, number, 0)
+    if cell.queries is not None:
+        number = arrays.xp.where(cell.queries, number, 0)
+    if arrays.largest(number) > 1:
+        return None
+    key = arrays.take(arrays.table(group.size, codes, positions), group.wanted)
+    present = number == 1
+    for column, low, high in wide:
+        code = arrays.take(column.codes, key)
+        present = present & (low <= code) & (code < high)
+    return Gather(key, present)
+
+
+# Several columns of long intervals ------------------------------------------------------------------------
+
+
+def _along_positions(
+    arrays: Arrays, wide: list[tuple[Column, Array, Array]]
+) -> list[tuple[Column, Array, Array]]:
+    """Columns that rise or fall with the position say intervals of positions: all of them, one."""
+    others = [part for part in wide if part[0].direction == 0]
+    if len(wide) - len(others) < 2:
+        return wide
+    low, high = arrays.full(arrays.size, 0), arrays.full(arrays.size, arrays.size)
+    for column, first, last in wide:
+        if column.direction == 0:
+            continue
+        last = arrays.xp.maximum(first, last)
+        begin, end = arrays.take(column.starts, first), arrays.take(column.starts, last)
+        if column.direction < 0:
+            begin, end = arrays.size - end, arrays.size - begin
+        low, high = arrays.xp.maximum(low, begin), arrays.xp.minimum(high, end)
+    positions = arrays.arange(arrays.size)
+    along = Column(arrays, positions, arrays.size, 0, None, is_positions=True)
+    return [*others, (along, low, arrays.xp.maximum(low, high))]
+
+
+def _as_masks(
+    arrays: Arrays, wide: list[tuple[Column, Array, Array]], keys: Array | None
+) -> tuple[list[tuple[Column, Array, Array]], Array | None]:
+    """Intervals that are the same for every query only choose keys."""
+    kept = []
+    for column, low, high in wide:
+        if arrays.any((low != low[0]) | (high != high[0])):
+            kept.append((column, low, high))
+            continue
+        mask = (low[0] <= column.codes) & (column.codes < high[0])
+        keys = mask if keys is None else keys & mask
+    return kept, keys
+
+
+def _as_blocks(
+    arrays: Arrays, wide: list[tuple[Column, Array, Array]]
+) -> tuple[list[tuple[Column, Array, Array]], list[tuple[Column, Array, Array]]]:
+    """Intervals that are equal or disjoint are equalities with the number of a block.
+
+    Gives these, and what is left. One column is left as it is: it may stay wide.
+    """
+    found: list[tuple[Column, Array, Array]] = []
+    kept = list(wide)
+    for part in wide:
+        if len(kept) == 1:
+            break
+        column, low, high = part
+        cut = blocks(arrays, low, high, column.size)
+        if cut is None:
+            continue
+        starts, stops, number = cut
+        # Block of each code: the last start not above it, if the code lies before that block's stop.
+        place = arrays.search(starts, column.codes, "right") - 1
+        first = arrays.xp.clip(place, 0, None)
+        inside = (place >= 0) & (column.codes < arrays.take(stops, first))
+        size = int(starts.shape[0])
+        codes = arrays.xp.where(inside, first, size)
+        block = Column(arrays, codes, size + 1, 0, None)
+        found.append((block, number, arrays.xp.where(low < high, number + 1, number)))
+        kept = [other for other in kept if other is not part]
+    return found, kept
+
+
+def blocks(arrays: Arrays, low: Array, high: Array, size: int) -> tuple[Array, Array, Array] | None:
+    """Starts and stops of the blocks the intervals are, and the number of each query's block.
+
+    None if two of the intervals overlap without being equal; empty ones have no block (number 0).
+    """
+    some = low < high
+    chosen = arrays.positions(some)
+    first, last = arrays.take(low, chosen), arrays.take(high, chosen)
+    stop_of = arrays.table(size + 1, first, last, missing=-1)
+    if not arrays.all(arrays.take(stop_of, first) == last):
+        return None
+    starts = arrays.positions(stop_of >= 0)
+    stops = arrays.take(stop_of, starts)
+    if not arrays.all(stops[:-1] <= starts[1:]):
+        return None
+    number_of = arrays.table(size + 1, starts, arrays.arange(int(starts.shape[0])))
+    return starts, stops, arrays.xp.where(some, arrays.take(number_of, low), 0)
