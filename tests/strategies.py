@@ -37,6 +37,49 @@ inputs: st.SearchStrategy[Any] = st.one_of(
     st.lists(st.integers(-(2**70), 2**70), min_size=1, max_size=3),
 )
 
+#: Longer sequences, with many equal values: windows, groups and blocks of some size.
+longer_inputs: st.SearchStrategy[list[Any]] = st.one_of(
+    st.lists(st.sampled_from(["a", "b", "c", "ab", "abcd"]), min_size=4, max_size=14),
+    st.lists(small_ints, min_size=4, max_size=14),
+    st.lists(st.sampled_from([0.5, -1.5, 2.0, 0.25, float("inf")]), min_size=4, max_size=14),
+    st.lists(st.one_of(small_ints, st.sampled_from([0.5, -1.5])), min_size=4, max_size=14),
+)
+
+
+def _useful_parts() -> tuple[Node, ...]:
+    """What real selectors are made of: shifted, cut and folded positions, groups, windows."""
+    at, token, n = build("indices"), build("tokens", cast="asis"), build("length")
+
+    def number(op: str, value: int) -> Node:
+        return build(op, at, build("constant", value=value))
+
+    def select(keys: Node, queries: Node, predicate: str) -> Node:
+        return build("select", keys, queries, predicate=predicate)
+
+    earlier = number("subtract", 2)
+    last = build("subtract", build("subtract", n, build("constant", value=1)), at)
+    block = number("floor_divide", 3)
+    return (
+        *(last, earlier, block, number("modulo", 3), number("multiply", 2)),
+        build("equal", token, build("constant", value=2)),
+        build("negate", at),
+        select(token, token, "=="),
+        select(token, token, "<"),
+        select(at, last, "=="),
+        select(block, block, "=="),
+        build("selector_and", select(at, earlier, ">"), select(at, at, "<=")),
+        build("selector_not", select(token, build("constant", value=2), "==")),
+    )
+
+
+USEFUL_PARTS = _useful_parts()
+#: Mostly attention: the operations drawn where selectors are the subject.
+ATTENTION = (
+    *("select", "selector_and", "selector_or", "selector_not", "best") * 4,
+    *("aggregate", "selector_width") * 5,
+    *("add", "subtract", "modulo", "if_else", "equal", "less", "minimum", "indicator", "multiply"),
+)
+
 _OTHERS = tuple(name for name, row in OPERATIONS.items() if row.group not in ("leaf", "family"))
 
 
@@ -48,8 +91,12 @@ def programs(
     ops: tuple[str, ...] = _OTHERS,
     atoms: st.SearchStrategy[Atom] = atoms,
     casts: tuple[str, ...] = CASTS,
+    parts: tuple[Node, ...] = (),
 ) -> Node:
-    """A well-formed program: an s-op or a selector with no family left free."""
+    """A well-formed program: an s-op or a selector with no family left free.
+
+    It may use ``parts`` as well as the leaves; an operation named twice in ``ops`` comes more often.
+    """
 
     def make(op: str, *inputs: Node) -> Node:
         drawn = {name: draw(_attribute(name, atoms, casts)) for name in OPERATIONS[op].attributes}
@@ -57,6 +104,7 @@ def programs(
 
     nodes = [make("constant"), build("indices"), build("length"), make("tokens")]
     nodes.append(make("select", nodes[1], nodes[1]))
+    nodes.extend(parts)
     if draw(st.booleans()):
         nodes.extend(family(draw(st.integers(1, 3)), name) for name in ("l", "m"))
     for _ in range(draw(st.integers(1, size))):

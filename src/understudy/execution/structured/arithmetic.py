@@ -91,7 +91,8 @@ def power(arrays: Arrays, a: Series, b: Series) -> Series:
         lowest, highest = b.bounds if b.constant else found_bounds(arrays, b.data)
         base = a if a.constant else Series(a.data, "int", found_bounds(arrays, a.data))
         if lowest >= 0:
-            if base.magnitude > 1 and highest * math.log2(base.magnitude) >= 61.9:
+            growth = math.log2(base.magnitude) if base.magnitude > 1 else 0
+            if b.magnitude >= WHOLE_LIMIT or highest * growth >= 61.9:
                 raise Unstructured("whole numbers beyond 64 bits")
             largest = base.magnitude**highest if base.magnitude > 1 else 1
             return Series(as_array(arrays, a) ** b.data, "int", (-largest, largest))
@@ -155,7 +156,7 @@ def round_(arrays: Arrays, a: Series) -> Series:
     return _to_whole(arrays, a, arrays.xp.round)
 
 
-# How numbers of different kinds meet ------------------------------------------------------------------
+# How numbers of different kinds meet --------------------------------------------------------------
 
 
 def _numbers(*given: Series) -> tuple[Series, ...]:
@@ -226,7 +227,7 @@ def _refuse_zeros(arrays: Arrays, b: Series) -> None:
         raise Unstructured("division by zero")
 
 
-# Functions of floats ----------------------------------------------------------------------------------
+# Functions of floats ------------------------------------------------------------------------------
 
 
 def _of_float(arrays: Arrays, a: Series, function: Callable[[Array], Array]) -> Series:
@@ -260,7 +261,7 @@ def _to_whole(arrays: Arrays, a: Series, function: Callable[[Array], Array]) -> 
     return Series(whole, "int", found_bounds(arrays, whole))
 
 
-# Strings ------------------------------------------------------------------------------------------------
+# Strings ------------------------------------------------------------------------------------------
 
 
 def _joined(arrays: Arrays, a: Series, b: Series) -> Series:

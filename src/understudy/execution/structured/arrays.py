@@ -30,7 +30,7 @@ class Arrays:
         self.xp: Any = array_api_compat.array_namespace(like)
         self.device = array_api_compat.device(like)
         self.on_torch = array_api_compat.is_torch_array(like)
-        self.size = int(like.shape[0])
+        self.size = len(like)
         self.counts: MutableMapping[str, int] = {} if counts is None else counts
         floating = self.on_torch and bool(self.xp.isdtype(like.dtype, "real floating"))
         #: What floats of the run are: the tensor's own type, double precision otherwise.
@@ -40,7 +40,7 @@ class Arrays:
         """Note one step of this kind: gather, mask, scan, sort or segment."""
         self.counts[what] = self.counts.get(what, 0) + 1
 
-    # Making -----------------------------------------------------------------------------------------
+    # Making ---------------------------------------------------------------------------------------
 
     def arange(self, size: int) -> Array:
         """0, 1, … size − 1."""
@@ -62,7 +62,7 @@ class Arrays:
         """The array without its gradient: orders and counts have none."""
         return array.detach() if self.on_torch else array
 
-    # Asking (on a device each of these waits for it) --------------------------------------------------
+    # Asking (on a device each of these waits for it) ----------------------------------------------
 
     def any(self, mask: Array) -> bool:
         """Whether any holds."""
@@ -76,7 +76,7 @@ class Arrays:
         """The greatest whole number; 0 of none."""
         return int(self.xp.max(array)) if array.shape[0] else 0
 
-    # Moving -----------------------------------------------------------------------------------------
+    # Moving ---------------------------------------------------------------------------------------
 
     def take(self, array: Array, index: Array) -> Array:
         """``array[index]``."""
@@ -109,7 +109,7 @@ class Arrays:
         """One element more at the end, so that every boundary is a legal place."""
         return self.xp.concat([array, self.full(1, value, array.dtype)])
 
-    # Adding and comparing -----------------------------------------------------------------------------
+    # Adding and comparing -------------------------------------------------------------------------
 
     def sums_before(self, array: Array) -> Array:
         """Cumulative sums with a 0 in front: place i has the sum of the first i."""

@@ -1,7 +1,8 @@
 """select, best, selector_width and aggregate on structured selectors.
 
-``best`` needs nothing of its own: of the selected keys it keeps those whose score *equals* the greatest
-selected one, that is an equality with the codes of the scores; so it combines with every other selector.
+``best`` needs nothing of its own: of the selected keys it keeps those whose score *equals* the
+greatest selected one. That is an equality with the codes of the scores, and combines with every other
+selector.
 
 A mean is a sum over the selected keys by their number; one key passes its value unchanged, and so does
 the default where there is none. Where every query selects the same keys, so is the result everywhere
@@ -108,7 +109,9 @@ def _single(arrays: Arrays, selection: Selection, values: Series) -> Series:
 def _mean(arrays: Arrays, selection: Selection, values: Series, number: Array, most: int) -> Series:
     if values.kind not in ("int", "float"):
         raise Unstructured("means of strings or bools are errors")
-    if values.kind == "int" and (values.magnitude > EXACT_LIMIT or values.magnitude * most >= WHOLE_LIMIT):
+    if values.kind == "int" and (
+        values.magnitude > EXACT_LIMIT or values.magnitude * most >= WHOLE_LIMIT
+    ):
         raise Unstructured("a sum of whole numbers too large for an array")
     mixed = values.has_ints and arrays.any(number == 1)
     if values.constant:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -61,7 +62,8 @@ class Column:
 
     def _comparable(self, queries: Series) -> tuple[Array, Array]:
         """Queries, and the keys in ascending order, in one type that compares them as Python does."""
-        arrays, values = self.arrays, self.values
+        arrays = self.arrays
+        values: Any = self.values
         if self.kind == "string":
             if values.dtype.kind != "i":
                 return queries.data, values

@@ -1,8 +1,8 @@
 """A whole program on N positions in O(N log N): every s-op an array, every selector a structure.
 
 Nodes are evaluated once each, inputs first; what does not depend on a family is evaluated outside its
-loop; arrays are forgotten after their last use. Nothing recurses: the body of a ``sum_over`` is one more
-block of nodes on a stack.
+loop; arrays are forgotten after their last use. Nothing recurses: the body of a ``sum_over`` is one
+more block of nodes on a stack.
 
 The value is dense execution's, or :class:`Unstructured` says why there is none here: a selector without
 structure, numbers that arrays do not hold, or an error, which dense execution words properly.
@@ -10,10 +10,10 @@ structure, numbers that arrays do not hold, or an error, which dense execution w
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -42,8 +42,10 @@ _WRONG = (ArithmeticError, TypeError, ValueError)
 ELEMENTWISE: Mapping[str, Callable[..., Series]] = {
     **{
         name: getattr(arithmetic, name)
-        for name in ("add", "subtract", "multiply", "divide", "modulo", "floor_divide", "power")
-        + ("negate", "absolute", "exp", "log", "sqrt", "erf", "tanh", "floor")
+        for name in (
+            *("add", "subtract", "multiply", "divide", "modulo", "floor_divide", "power", "negate"),
+            *("absolute", "exp", "log", "sqrt", "erf", "tanh", "floor"),
+        )
     },
     **{name: partial(logic.compare, predicate=predicate) for predicate, name in COMPARISONS.items()},
     "round": arithmetic.round_,
@@ -71,9 +73,9 @@ def evaluate(
 ) -> Any:
     """The value of a program on one sequence: an array, or a :data:`Selection` for a selector.
 
-    ``tokens`` is a NumPy array, a torch tensor or what :func:`tokens_array` made of a list; ``known`` has
-    values of closed nodes on this very input; ``counts`` is told how many gathers, masks, scans, sorts
-    and segment reductions it took. With ``allow_masks`` a selector without structure is evaluated pair
+    ``tokens`` is a NumPy array, a torch tensor or what :func:`tokens_array` made of a list; ``known``
+    has values of closed nodes on this very input; ``counts`` is told how many gathers, masks, scans,
+    sorts and segment reductions it took. With ``allow_masks`` a selector without structure is evaluated pair
     by pair, in bounded memory, instead of raising :class:`Unstructured`.
 
     >>> from understudy.graph import build
@@ -107,20 +109,44 @@ def evaluate_all(
     """The values of several programs on one sequence; what they share is computed once."""
     for root in roots:
         require_program(root)
-    given = tokens.data if isinstance(tokens, Series) else tokens
-    arrays = Arrays(given, counts)
-    read = tokens if isinstance(tokens, Series) else series(arrays, tokens)
-    run = _Run(arrays, read, names or {}, allow_masks, max_heads)
-    for node, value in (known or {}).items():
-        run.values[node] = value if isinstance(value, Series) else series(arrays, value)
+    arrays = Arrays(tokens.data if isinstance(tokens, Series) else tokens, counts)
+    run = _Run(arrays, _given(arrays, tokens), names or {}, allow_masks, max_heads)
+    run.values.update((node, _given(arrays, value)) for node, value in (known or {}).items())
     with np.errstate(all="ignore"):
         run.evaluate(roots)
         return [run.result(root) for root in roots]
 
 
+def _given(arrays: Arrays, value: Array | Series) -> Series:
+    """A value from outside; what other runs found out about it stays with them."""
+    return replace(value, cache={}) if isinstance(value, Series) else series(arrays, value)
+
+
 def pattern(selection: Selection) -> Array:
     """A selector as the boolean matrix [query, key]: for small sequences."""
     return selection.rows(0, selection.arrays.size)
+
+
+#: Nodes in the order of evaluation, each with those that nobody asks for after it.
+_Schedule: TypeAlias = "list[tuple[Node, list[Node]]]"
+
+
+def _schedule(nodes: list[Node], keep: Sequence[Node]) -> _Schedule:
+    here, seen, backwards = set(nodes), set(keep), []
+    for node in reversed(nodes):
+        last_used = [i for i in dict.fromkeys(_needed(node)) if i in here and i not in seen]
+        seen.update(last_used)
+        backwards.append((node, last_used))
+    return backwards[::-1]
+
+
+def _needed(node: Node) -> Iterable[Node]:
+    """What has to be there when a node is evaluated: for a sum, all that its body uses from outside."""
+    if node.op != "sum_over":
+        return node.inputs
+    body, *families = node.inputs
+    inside = set(postorder(body, into=depends_on(families)))
+    return [i for local in inside for i in local.inputs if i not in inside] if inside else [body]
 
 
 class _Run:
@@ -143,11 +169,11 @@ class _Run:
         array = as_array(self.arrays, value)
         return self.arrays.cast(array, self.arrays.float) if value.kind == "float" else array
 
-    # The order of evaluation ------------------------------------------------------------------------------
+    # The order of evaluation ----------------------------------------------------------------------
 
     def evaluate(self, roots: Sequence[Node]) -> None:
         unknown = postorder(*roots, into=lambda node: node not in self.values)
-        blocks = [self.block([node for node in unknown if not node.free], keep=roots)]
+        blocks = [self.block(_schedule([node for node in unknown if not node.free], roots))]
         while blocks:
             inner = next(blocks[-1], None)
             if inner is None:
@@ -155,14 +181,9 @@ class _Run:
             else:
                 blocks.append(inner)
 
-    def block(self, nodes: list[Node], keep: Sequence[Node]) -> Iterator[Any]:
+    def block(self, schedule: _Schedule) -> Iterator[Any]:
         """Evaluate nodes in order; gives the blocks of bodies, to be finished before it goes on."""
-        here = set(nodes)
-        needs = {node: self.needs(node) for node in nodes}
-        uses = Counter(keep)
-        for needed in needs.values():
-            uses.update(needed & here)
-        for node in nodes:
+        for node, done_with in schedule:
             try:
                 if node.op == "sum_over":
                     yield from self.sum_over(node)
@@ -170,20 +191,8 @@ class _Run:
                     self.values[node] = self.apply(node)
             except Unstructured as reason:
                 raise self.placed(reason, node) from None
-            for needed in needs[node] & here:
-                uses[needed] -= 1
-                if uses[needed] == 0:
-                    del self.values[needed]
-
-    def needs(self, node: Node) -> set[Node]:
-        """What has to be there before a node is evaluated, and until it is."""
-        if node.op != "sum_over":
-            return set(node.inputs)
-        body, *families = node.inputs
-        inside = set(postorder(body, into=depends_on(families)))
-        if not inside:
-            return {body}
-        return {i for local in inside for i in local.inputs} - inside
+            for other in done_with:
+                del self.values[other]
 
     def sum_over(self, node: Node) -> Iterator[Any]:
         """0 + body at the first heads + body at the second + …"""
@@ -194,23 +203,23 @@ class _Run:
             for local in postorder(body, into=depends_on(families))
             if local.free <= bound and local not in families
         ]
+        schedule = _schedule(inside, [body])
         total = constant(0)
         for member in members(families):
             self.heads_left -= 1
             if self.heads_left < 0:
                 raise Unstructured("its families have too many heads")
-            for family, value in member.items():
-                self.values[family] = constant(value)
-            yield self.block(inside, keep=[body])
+            self.values.update((family, constant(value)) for family, value in member.items())
+            yield self.block(schedule)
             part = self.values[body]
             assert isinstance(part, Series)
             total = self.elementwise("add", [total, part], {})
-        for local in (body, *families):
+        for local in {body, *families}:
             if not local.free.isdisjoint(families):
-                self.values.pop(local, None)
+                del self.values[local]
         self.values[node] = total
 
-    # One node -------------------------------------------------------------------------------------------
+    # One node -------------------------------------------------------------------------------------
 
     def apply(self, node: Node) -> Series | Selection:
         arrays = self.arrays
@@ -229,7 +238,7 @@ class _Run:
                     raise Unstructured("strings that contain the character NUL")
                 return constant(attributes["value"])
             case "select":
-                return self.select(*inputs, attributes["predicate"])
+                return self.select(inputs[0], inputs[1], attributes["predicate"])
             case "selector_and" | "selector_or" | "selector_not":
                 return self.combine(node.op, inputs)
             case "best":

@@ -49,21 +49,36 @@ class Literal:
     uniform = False
 
     def rows(self, start: int, stop: int) -> Array:
-        """The pattern of some of the queries; operands first, without recursion."""
-        done: dict[Selection | Comparison, Array] = {}
-        stack: list[Selection | Comparison] = [self]
+        """The pattern of some of the queries; operands first, each kept as long as it is needed."""
+        held: dict[Selection | Comparison, Array] = {}
+        for part, done_with in self.steps:
+            if isinstance(part, Literal):
+                held[part] = _COMBINE[part.op](*(held[operand] for operand in part.operands))
+            else:
+                held[part] = part.rows(start, stop)
+            for other in done_with:
+                del held[other]
+        return held[self]
+
+    @cached_property
+    def steps(self) -> list[tuple[Selection | Comparison, list[Selection | Comparison]]]:
+        """All it is made of, operands first, each with those that are not needed after it."""
+        order: dict[Selection | Comparison, None] = {}
+        stack: list[tuple[Selection | Comparison, bool]] = [(self, False)]
         while stack:
-            top = stack[-1]
-            if not isinstance(top, Literal):
-                done[top] = top.rows(start, stop)
-            missing = [o for o in top.operands if o not in done] if isinstance(top, Literal) else []
-            if missing:
-                stack.extend(missing)
-                continue
-            if isinstance(top, Literal) and top not in done:
-                done[top] = _COMBINE[top.op](*(done[o] for o in top.operands))
-            stack.pop()
-        return done[self]
+            part, operands_done = stack.pop()
+            if operands_done:
+                order[part] = None
+            elif part not in order:
+                stack.append((part, True))
+                stack.extend((operand, False) for operand in _operands(part) if operand not in order)
+        seen: set[Selection | Comparison] = {self}
+        backwards = []
+        for part in reversed(order):
+            last_used = [o for o in dict.fromkeys(_operands(part)) if o not in seen]
+            seen.update(last_used)
+            backwards.append((part, last_used))
+        return backwards[::-1]
 
     def chunks(self) -> Iterator[Array]:
         """The whole pattern, some rows at a time."""
@@ -103,6 +118,11 @@ class Literal:
 
 #: The value of a selector.
 Selection: TypeAlias = Structure | Literal
+
+
+def _operands(part: Selection | Comparison) -> tuple[Selection | Comparison, ...]:
+    return part.operands if isinstance(part, Literal) else ()
+
 
 _COMBINE: dict[str, Callable[..., Array]] = {
     "same": lambda a: a,

@@ -130,14 +130,11 @@ def choose(arrays: Arrays, mask: Array, then: Series, otherwise: Series) -> Seri
             then, otherwise = as_float(arrays, then), as_float(arrays, otherwise)
     low = min(then.bounds[0], otherwise.bounds[0])
     high = max(then.bounds[1], otherwise.bounds[1])
-    if then.kind == "string" and (then.constant or otherwise.constant):
-        chosen = np.where(mask, as_array(arrays, then), as_array(arrays, otherwise))
-    else:
-        chosen = arrays.xp.where(mask, as_array(arrays, then), as_array(arrays, otherwise))
+    chosen = arrays.xp.where(mask, as_array(arrays, then), as_array(arrays, otherwise))
     return Series(chosen, then.kind, (low, high), then.mixed or otherwise.mixed)
 
 
-# Finite sets and tables -------------------------------------------------------------------------------
+# Finite sets and tables ---------------------------------------------------------------------------
 
 
 def member(arrays: Arrays, a: Series, *, values: tuple[Atom, ...]) -> Series:
@@ -180,7 +177,8 @@ def _places(arrays: Arrays, a: Series, keys: Sequence[Atom]) -> tuple[Array, Arr
     for key in keys:
         if isinstance(key, float) and math.isnan(key):
             raise Unstructured("nan in a finite set")
-        if isinstance(key, int) and abs(key) >= EXACT_LIMIT or isinstance(key, str) and "\0" in key:
+        large = isinstance(key, int) and abs(key) >= EXACT_LIMIT
+        if large or (isinstance(key, str) and "\0" in key):
             raise Unstructured("a finite set with members that arrays do not hold")
     usable = [keys[place] for place in _usable(keys, a)]
     if not usable:
@@ -196,7 +194,7 @@ def _places(arrays: Arrays, a: Series, keys: Sequence[Atom]) -> tuple[Array, Arr
     return place, arrays.take(wanted, place) == held
 
 
-# Casts of the tokens ------------------------------------------------------------------------------------
+# Casts of the tokens ------------------------------------------------------------------------------
 
 
 def cast(arrays: Arrays, tokens: Series, how: str) -> Series:
@@ -223,5 +221,3 @@ def cast(arrays: Arrays, tokens: Series, how: str) -> Series:
         return tokens_array([python(value) for value in tokens.data.tolist()])
     except (ValueError, OverflowError) as error:
         raise Unstructured(f"a token cannot be cast: {error}") from None
-
-

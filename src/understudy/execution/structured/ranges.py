@@ -22,11 +22,15 @@ from understudy.execution.structured.columns import Column, few
 from understudy.execution.structured.series import Unstructured
 
 
+#: A column, and for each query an interval [low, high) of its codes.
+Part: TypeAlias = tuple[Column, Array, Array]
+
+
 @dataclass(frozen=True, eq=False)
 class Cell:
     """Conditions on a pair: the code of the key in [low, high) of the query, and two masks."""
 
-    parts: tuple[tuple[Column, Array, Array], ...]
+    parts: tuple[Part, ...]
     keys: Array | None
     queries: Array | None
 
@@ -82,9 +86,10 @@ class _Group:
 
 def solve(arrays: Arrays, cell: Cell) -> Solved:
     """One cell as ranges or as a gather, or :class:`Unstructured`."""
-    single, wide = [], []
+    single: list[Part] = []
+    wide: list[Part] = []
     for part in cell.parts:
-        column, low, high = part
+        _, low, high = part
         (single if arrays.largest(high - low) <= 1 else wide).append(part)
     keys = cell.keys
     group = _group(arrays, single)
@@ -110,7 +115,7 @@ def solve(arrays: Arrays, cell: Cell) -> Solved:
 def _ranges(
     arrays: Arrays,
     group: _Group | None,
-    wide: tuple[Column, Array, Array] | None,
+    wide: Part | None,
     chosen: Array | None,
     allowed: Array | None,
 ) -> Ranges:
@@ -121,6 +126,7 @@ def _ranges(
     if wide is not None and group is not None:
         column, low, high = wide
         codes = of_chosen(group.keys * column.size + column.codes)
+        arrays.count("sort")
         ascending = arrays.xp.sort(codes)
         base = group.wanted * column.size
         low, high = (arrays.search(ascending, base + bound, "left") for bound in (low, high))
@@ -153,10 +159,10 @@ def _starts(arrays: Arrays, codes: Array, size: int) -> Array:
     return arrays.sums_before(arrays.numbers_of(codes, size))
 
 
-# Equalities ---------------------------------------------------------------------------------------------
+# Equalities ---------------------------------------------------------------------------------------
 
 
-def _group(arrays: Arrays, single: list[tuple[Column, Array, Array]]) -> _Group | None:
+def _group(arrays: Arrays, single: list[Part]) -> _Group | None:
     """Several equalities as one, on joint codes."""
     joint: _Group | None = None
     for column, low, high in single:
@@ -189,9 +195,7 @@ def _joined(
     return _Group(keys, queries, size, present)
 
 
-def _gather(
-    arrays: Arrays, group: _Group | None, wide: list[tuple[Column, Array, Array]], cell: Cell
-) -> Gather | None:
+def _gather(arrays: Arrays, group: _Group | None, wide: list[Part], cell: Cell) -> Gather | None:
     """The one key each query can have, if equalities leave no more than one."""
     if group is None:
         return None
@@ -215,12 +219,10 @@ def _gather(
     return Gather(key, present)
 
 
-# Several columns of long intervals ------------------------------------------------------------------------
+# Several columns of long intervals ----------------------------------------------------------------
 
 
-def _along_positions(
-    arrays: Arrays, wide: list[tuple[Column, Array, Array]]
-) -> list[tuple[Column, Array, Array]]:
+def _along_positions(arrays: Arrays, wide: list[Part]) -> list[Part]:
     """Columns that rise or fall with the position say intervals of positions: all of them, one."""
     others = [part for part in wide if part[0].direction == 0]
     if len(wide) - len(others) < 2:
@@ -239,9 +241,7 @@ def _along_positions(
     return [*others, (along, low, arrays.xp.maximum(low, high))]
 
 
-def _as_masks(
-    arrays: Arrays, wide: list[tuple[Column, Array, Array]], keys: Array | None
-) -> tuple[list[tuple[Column, Array, Array]], Array | None]:
+def _as_masks(arrays: Arrays, wide: list[Part], keys: Array | None) -> tuple[list[Part], Array | None]:
     """Intervals that are the same for every query only choose keys."""
     kept = []
     for column, low, high in wide:
@@ -253,14 +253,12 @@ def _as_masks(
     return kept, keys
 
 
-def _as_blocks(
-    arrays: Arrays, wide: list[tuple[Column, Array, Array]]
-) -> tuple[list[tuple[Column, Array, Array]], list[tuple[Column, Array, Array]]]:
+def _as_blocks(arrays: Arrays, wide: list[Part]) -> tuple[list[Part], list[Part]]:
     """Intervals that are equal or disjoint are equalities with the number of a block.
 
     Gives these, and what is left. One column is left as it is: it may stay wide.
     """
-    found: list[tuple[Column, Array, Array]] = []
+    found: list[Part] = []
     kept = list(wide)
     for part in wide:
         if len(kept) == 1:

@@ -53,14 +53,12 @@ def sums(arrays: Arrays, solved: list[Solved], values: Array) -> Array:
 
     total = arrays.full(arrays.size, 0, values.dtype)
     for part in solved:
-        total = total + _reduced(
-            arrays, part, values, 0, plus, arrays.sums_before, arrays.segment_sums
-        )
+        total = total + _reduced(arrays, part, values, 0, plus, arrays.sums_before, arrays.segment_sums)
     return total
 
 
 def maxima(arrays: Arrays, solved: list[Solved], values: Array) -> Array:
-    """The greatest of the whole numbers, none of them negative, of each query's keys; −1 without any."""
+    """The greatest whole number, none of them negative, of each query's keys; −1 without any."""
     highest = arrays.full(arrays.size, -1)
     for part in solved:
         found = _reduced(

@@ -18,8 +18,8 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TypeAlias
 
@@ -87,7 +87,9 @@ class Structure:
     def rows(self, start: int, stop: int) -> Array:
         """The pattern [query, key] of some of the queries, literally."""
         arrays = self.arrays
-        pattern = arrays.xp.zeros((stop - start, arrays.size), dtype=arrays.xp.bool, device=arrays.device)
+        pattern = arrays.xp.zeros(
+            (stop - start, arrays.size), dtype=arrays.xp.bool, device=arrays.device
+        )
         for box in self.boxes:
             pattern = pattern | _rows(arrays, box, start, stop)
         return pattern
@@ -134,7 +136,11 @@ def disjunction(a: Structure, b: Structure) -> Structure:
     """Selected by either: the one, and what the other adds to it."""
     if _work(a) > _work(b):
         a, b = b, a
-    added = conjunction(b, negation(a))
+    try:
+        added = conjunction(b, negation(a))
+    except Unstructured:
+        a, b = b, a
+        added = conjunction(b, negation(a))
     return _structure(a.arrays, [*a.boxes, *added.boxes])
 
 
@@ -146,14 +152,33 @@ def negation(a: Structure) -> Structure:
     return result
 
 
-# Boxes --------------------------------------------------------------------------------------------------
+# Boxes --------------------------------------------------------------------------------------------
 
 
 def _structure(arrays: Arrays, boxes: list[Box | None]) -> Structure:
-    kept = tuple(box for box in boxes if box is not None)
+    kept = _merged([box for box in boxes if box is not None])
     if len(kept) > MAX_BOXES:
         raise Unstructured("a selector with too many cases")
-    return Structure(arrays, kept)
+    return Structure(arrays, tuple(kept))
+
+
+def _merged(boxes: list[Box]) -> list[Box]:
+    """Boxes that differ in one mask alone are one box: a union of many filters is one filter."""
+    for differ in ("keys", "queries"):
+        same = "queries" if differ == "keys" else "keys"
+        groups: dict[Hashable, Box] = {}
+        for box in boxes:
+            mask = getattr(box, differ)
+            intervals = tuple(
+                (column, *(id(bound) for slot in slots for bound in slot))
+                for column, slots in box.parts.items()
+            )
+            signature = (mask is None, id(getattr(box, same)), intervals)
+            if signature in groups and mask is not None:
+                mask = mask | getattr(groups[signature], differ)
+            groups[signature] = replace(box, **{differ: mask})
+        boxes = list(groups.values())
+    return boxes
 
 
 def _work(a: Structure) -> int:
@@ -204,13 +229,14 @@ def _tidy(arrays: Arrays, box: Box) -> Box | None:
             return None
         if len(kept) > MAX_SLOTS:
             raise Unstructured("a selector with too many intervals for a query")
+        kept = _coalesced(arrays, kept)
         low, high = kept[0]
         if len(kept) > 1 or not arrays.all((low == 0) & (high == column.size)):
             parts[column] = kept
     return Box(parts, *masks)
 
 
-# Intervals: 0 ≤ low ≤ high ≤ low' ≤ high' … ≤ size, some of them empty ------------------------------------
+# Intervals: 0 ≤ low ≤ high ≤ low' ≤ high' … ≤ size, some of them empty ----------------------------
 
 
 def _gaps(arrays: Arrays, column: Column, slots: Slots) -> Slots:
@@ -233,6 +259,17 @@ def _intersection(arrays: Arrays, a: Slots, b: Slots) -> Slots:
             low, high = xp.where(some, low, last), xp.where(some, high, last)
             result.append((low, high))
             last = high
+    return tuple(result)
+
+
+def _coalesced(arrays: Arrays, slots: Slots) -> Slots:
+    """Intervals that meet for every query are one."""
+    result = [slots[0]]
+    for low, high in slots[1:]:
+        if arrays.all(result[-1][1] == low):
+            result[-1] = (result[-1][0], high)
+        else:
+            result.append((low, high))
     return tuple(result)
 
 

@@ -82,6 +82,8 @@ def series(arrays: Arrays, array: Array, *, mixed: bool = False) -> Series:
     """An array that was given: tokens, or a value known from elsewhere."""
     if array.ndim != 1 or array.shape[0] != arrays.size:
         raise Unstructured(f"an array of shape {tuple(array.shape)} is not one value per position")
+    if arrays.size == 0:
+        raise Unstructured("an empty sequence")
     if not arrays.on_torch:
         kind = _KINDS_OF_DTYPES.get(array.dtype.kind)
         if kind is None:
