@@ -25,10 +25,11 @@ array([[1., 2., 3.],
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from understudy.errors import GraphError, InputError
 from understudy.graph import Node, abbreviate, build, members, postorder
@@ -49,6 +50,8 @@ from understudy.language.python import (
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from understudy.execution.fast import Plan
 
 #: A size or a position: a number, or an s-op that has the same value everywhere.
 Size: TypeAlias = "int | SOp"
@@ -206,49 +209,134 @@ class Matrix:
     # Running ----------------------------------------------------------------------------------------
 
     def run(
-        self, tokens: Sequence[Any] | NDArray[Any], *, executor: str = "dense", domain: str = "float"
-    ) -> NDArray[Any]:
-        """The matrix as a NumPy array, on these tokens (padded with 0 where room is needed)."""
+        self,
+        tokens: Sequence[Any] | NDArray[Any],
+        *,
+        executor: str = "dense",
+        domain: str = "float",
+        strict: bool = False,
+    ) -> Any:
+        """The matrix as an array, on these tokens (padded with 0 where room is needed).
+
+        The tokens come as numbers, or as arrays of any shape, one after another. Torch tensors give a
+        torch tensor; everything else a NumPy array.
+        """
         import numpy as np
 
-        from understudy.execution import run
+        from understudy.execution import run_parts
 
-        given = [x for part in tokens for x in np.asarray(part, dtype=object).ravel().tolist()]
-        if len(given) < (self.reads or 0):
+        parts = _token_arrays(tokens)
+        length = self._length(sum(math.prod(part.shape) for part in parts))
+        options: dict[str, Any] = {"executor": executor, "domain": domain, "strict": strict}
+        view = self._numbers(parts, length, options)
+        if view.end > length:
             raise InputError(
-                f"the sequence has {len(given)} tokens, but the inputs of this {self.shape} matrix "
+                f"a {view.rows}×{view.columns} matrix ends at position {view.end - 1}, but there are "
+                f"only {length} tokens"
+            )
+        wanted = range(view.offset, view.end)
+        values = run_parts(self.sop.node, parts, length, positions=wanted, names=self.names, **options)
+        entries = view.take(values)
+        if domain != "exact" and isinstance(entries, np.ndarray) and entries.dtype.kind != "f":
+            return entries.astype(np.float64)
+        return entries
+
+    def plan(
+        self, *, like: Any = None, segments: Sequence[int | tuple[int, ...]] | None = None
+    ) -> Plan:
+        """How the fast executor computes it: its entries, from tokens in parts of these shapes."""
+        from understudy.execution import fast
+
+        offset, end = largest(self.offset), largest(self.end)
+        if offset is None or end is None:
+            raise GraphError("the sizes of this matrix depend on the input: plan its s-op for a length")
+        length = max(self.reads or 0, self.needs or 0)
+        return fast.plan(
+            self.sop.node,
+            length,
+            positions=range(offset, end),
+            segments=[self.reads or length] if segments is None else segments,
+            like=like,
+            names=self.names,
+        )
+
+    def _length(self, given: int) -> int:
+        """How many positions it takes, with so many tokens given."""
+        if given < (self.reads or 0):
+            raise InputError(
+                f"the sequence has {given} tokens, but the inputs of this {self.shape} matrix "
                 f"take up {self.reads}"
             )
-        if len(given) < (self.needs or 0):
-            if any(node.op == "length" for node in postorder(self.sop.node)):
-                raise InputError(
-                    f"the {self.shape} result needs {self.needs} positions, but the sequence has "
-                    f"{len(given)} tokens, and it cannot be padded: sizes are found from its length"
-                )
-            given += [0] * ((self.needs or 0) - len(given))
+        needs = self.needs or 0
+        if given < needs and any(node.op == "length" for node in postorder(self.sop.node)):
+            raise InputError(
+                f"the {self.shape} result needs {needs} positions, but the sequence has "
+                f"{given} tokens, and it cannot be padded: sizes are found from its length"
+            )
+        return max(given, needs)
+
+    def _numbers(self, parts: list[Any], length: int, options: Mapping[str, Any]) -> _View:
+        """The sizes and places as numbers, on this input."""
+        from understudy.execution import run_parts
 
         def number(size: Size | None, least: int) -> int:
             if not isinstance(size, SOp):
                 return size or 0
-            value = run(size.node, given, executor=executor, domain=domain)[0]
+            value = run_parts(size.node, parts, length, positions=range(1), **options)[0]
             if value != int(value) or value < least:
                 raise InputError(
-                    f"{len(given)} tokens do not make such a matrix: {abbreviate(size.node)} is {value}"
+                    f"{length} tokens do not make such a matrix: {abbreviate(size.node)} is {value}"
                 )
             return int(value)
 
-        rows, columns, offset = number(self.rows, 1), number(self.columns, 1), number(self.offset, 0)
-        step, across = number(self.row_stride, 0), number(self.column_stride, 0)
-        end = offset + (rows - 1) * step + (columns - 1) * across + 1
-        if end > len(given):
-            raise InputError(
-                f"a {rows}×{columns} matrix ends at position {end - 1}, but there are only "
-                f"{len(given)} tokens"
-            )
-        values = run(self.sop.node, given, executor=executor, domain=domain, names=self.names)
-        kind: Any = object if domain == "exact" else np.float64
-        table = [[values[offset + i * step + j * across] for j in range(columns)] for i in range(rows)]
-        return np.array(table, dtype=kind)
+        return _View(
+            number(self.rows, 1),
+            number(self.columns, 1),
+            number(self.offset, 0),
+            number(self.row_stride, 0),
+            number(self.column_stride, 0),
+        )
+
+
+class _View(NamedTuple):
+    """Where the entries of a matrix are, in numbers."""
+
+    rows: int
+    columns: int
+    offset: int
+    row_stride: int
+    column_stride: int
+
+    @property
+    def end(self) -> int:
+        last = (self.rows - 1) * self.row_stride + (self.columns - 1) * self.column_stride
+        return self.offset + last + 1
+
+    def take(self, values: Any) -> Any:
+        """The entries, out of the values from the offset on."""
+        if (self.row_stride, self.column_stride) == (self.columns, 1):
+            return values.reshape(self.rows, self.columns)
+        rows = [i * self.row_stride for i in range(self.rows)]
+        columns = [j * self.column_stride for j in range(self.columns)]
+        return values[[[r + c for c in columns] for r in rows]]
+
+
+def _token_arrays(tokens: Any) -> list[Any]:
+    """Tokens, numbers or arrays of them, as arrays: as they are, or of Python's numbers."""
+    import numpy as np
+
+    from understudy.execution.inputs import is_tensor
+
+    if is_tensor(tokens) or isinstance(tokens, np.ndarray):
+        tokens = [tokens]
+    if any(is_tensor(part) for part in tokens):
+        return list(tokens)
+    if all(isinstance(part, np.ndarray) and part.dtype.kind in "fiu" for part in tokens):
+        return list(tokens)
+    given = [x for part in tokens for x in np.asarray(part, dtype=object).ravel().tolist()]
+    array = np.empty(len(given), dtype=object)
+    array[:] = given
+    return [array]
 
 
 def _whole(size: Any, what: str, least: int) -> Size:

@@ -1,13 +1,18 @@
-"""Running a program: executors (how), domains (on what kind of number), inputs (on what)."""
+"""Running a program: executors (how), domains (on what kind of number), inputs (on what).
+
+- ``dense`` is the meaning: literal patterns, literal means, in any domain;
+- ``fast`` computes the same by views and matrix products, and long sequences without N² pairs;
+- ``auto`` is ``fast`` where that is possible, else ``dense``.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from understudy.errors import UnderstudyError
+from understudy.errors import InputError, UnderstudyError
 from understudy.execution import dense, inputs
 from understudy.execution.domains import Domain
 from understudy.execution.exact import ExactDomain
@@ -16,8 +21,39 @@ from understudy.graph import Node, Sort, sort_of
 
 #: What ``domain=`` may say.
 DOMAINS: Mapping[str, Domain] = {domain.name: domain for domain in (FloatDomain(), ExactDomain())}
+
+
+def _dense(
+    program: Node,
+    tokens: Any,
+    domain: Domain,
+    names: dense.Names | None = None,
+    *,
+    positions: range,
+    strict: bool,
+) -> Any:
+    values = tokens.tolist() if hasattr(tokens, "tolist") else tokens
+    found = dense.evaluate(program, values, domain, names)
+    return found[positions.start : positions.stop] if isinstance(found, list) else found
+
+
+def _fast(
+    program: Node, tokens: Any, domain: Domain, names: dense.Names | None = None, **options: Any
+) -> Any:
+    from understudy.execution import fast  # only where it is used: `import understudy` stays light
+
+    return fast.evaluate(program, tokens, domain, names, **options)
+
+
+def _auto(
+    program: Node, tokens: Any, domain: Domain, names: dense.Names | None = None, **options: Any
+) -> Any:
+    fits = domain.name == "float" and sort_of(program) is Sort.SOP
+    return (_fast if fits else _dense)(program, tokens, domain, names, **options)
+
+
 #: What ``executor=`` may say.
-EXECUTORS: Mapping[str, Callable[..., dense.Result]] = {"dense": dense.evaluate}
+EXECUTORS: Mapping[str, Callable[..., Any]] = {"dense": _dense, "fast": _fast, "auto": _auto}
 
 
 def run(
@@ -27,11 +63,14 @@ def run(
     executor: str = "dense",
     domain: str = "float",
     names: Mapping[Node, str] | None = None,
+    positions: range | None = None,
+    strict: bool = False,
 ) -> Any:
     """The value of a program on an input, or on each of a batch.
 
-    An s-op gives a list (an array, if the input was one); a selector a boolean array
-    [query, key]; a batch one of these for each of its sequences.
+    An s-op gives a list (an array or a tensor, if the input was one); a selector a boolean array
+    [query, key]; a batch one of these for each of its sequences. ``positions`` asks for a stretch of
+    the result only; ``strict`` forbids the fast executor to leave anything to the dense one.
 
     >>> from understudy.graph import build
     >>> run(build("divide", build("indices"), build("length")), "ab")
@@ -40,14 +79,51 @@ def run(
     evaluate = _choice(EXECUTORS, executor, "executor")
     numbers = _choice(DOMAINS, domain, "domain")
     read = inputs.read(given, numbers)
+    wanted = range(read.length) if positions is None else positions
+    if not 0 <= wanted.start < wanted.stop <= read.length or wanted.step != 1:
+        raise InputError(f"{wanted} is not a stretch of the positions 0 to {read.length - 1}")
     results: list[Any] = []
     for sequence in read.sequences:
-        value = evaluate(program, sequence, numbers, names)
+        value = evaluate(program, sequence, numbers, names, positions=wanted, strict=strict)
         results.append([numbers.result(v) for v in value] if isinstance(value, list) else value)
     if sort_of(program) is Sort.SELECTOR:
         return np.array(results) if read.batch else results[0]
-    answer = results if read.batch else results[0]
-    return np.array(answer) if read.array else answer
+    return read.answer(results)
+
+
+def run_parts(
+    program: Node,
+    parts: Sequence[Any],
+    length: int,
+    *,
+    executor: str = "auto",
+    domain: str = "float",
+    names: Mapping[Node, str] | None = None,
+    positions: range | None = None,
+    strict: bool = False,
+) -> Any:
+    """The value of an s-op on tokens that come in several arrays, and blanks (0) up to ``length``.
+
+    The parts may have any shape and are read row by row. They are arrays or tensors of one kind, and so
+    is the result, at ``positions``. The fast executor does not copy the parts together.
+
+    >>> from understudy.graph import build
+    >>> run_parts(build("tokens", cast="asis"), [np.eye(2), np.ones(1)], 6)
+    array([1., 0., 0., 1., 1., 0.])
+    """
+    wanted = range(length) if positions is None else positions
+    if executor in ("fast", "auto") and domain == "float":
+        from understudy.execution import fast
+
+        found = fast.evaluate_parts(program, parts, length, wanted, strict=strict)
+        if found is not None:
+            return found
+        executor = "dense"
+    given = [value for part in parts for value in part.reshape(-1).tolist()]
+    given += [0] * (length - len(given))
+    options: dict[str, Any] = {"domain": domain, "names": names, "positions": wanted}
+    value = run(program, given, executor=executor, strict=strict, **options)
+    return inputs.Inputs([given], batch=False, array=parts[0]).answer([value])
 
 
 def _choice(table: Mapping[str, Any], name: str, what: str) -> Any:
@@ -56,4 +132,4 @@ def _choice(table: Mapping[str, Any], name: str, what: str) -> Any:
     return table[name]
 
 
-__all__ = ["DOMAINS", "EXECUTORS", "Domain", "run"]
+__all__ = ["DOMAINS", "EXECUTORS", "Domain", "run", "run_parts"]

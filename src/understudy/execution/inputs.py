@@ -1,8 +1,9 @@
 """What a program may be run on: one sequence of atoms, or a batch of sequences of one length.
 
 A string is a sequence of characters. A list, tuple or one-dimensional array is a sequence of atoms.
-A list of lists, or a two-dimensional array, is a batch. Everything else is refused here, once, so
-that no executor needs to.
+A list of lists, or a two-dimensional array, is a batch. Arrays of numbers (NumPy's, torch's) stay
+arrays: an executor that wants lists makes them. Everything else is refused here, once, so that no
+executor needs to.
 """
 
 from __future__ import annotations
@@ -21,19 +22,46 @@ from understudy.execution.domains import Domain, Value
 class Inputs:
     """Sequences to run on, and the form in which results are to be given back."""
 
-    sequences: list[list[Value]]
+    #: Lists of values, or arrays of numbers.
+    sequences: list[Any]
     batch: bool
-    array: bool
+    #: The array or tensor that was given, if one was.
+    array: Any = None
 
     @property
     def length(self) -> int:
         """The length of every sequence."""
         return len(self.sequences[0])
 
+    def answer(self, results: list[Any]) -> Any:
+        """Results in the form of the input: lists, an array, or a tensor of the same device."""
+        if self.array is None:
+            plain = [value.tolist() if hasattr(value, "tolist") else value for value in results]
+            return plain if self.batch else plain[0]
+        if isinstance(self.array, np.ndarray):
+            return np.array(results) if self.batch else np.asarray(results[0])
+        import torch
+
+        kind, device = self.array.dtype, self.array.device
+        tensors = [
+            value
+            if isinstance(value, torch.Tensor)
+            else torch.as_tensor(value, dtype=kind if kind.is_floating_point else None, device=device)
+            for value in results
+        ]
+        return torch.stack(tensors) if self.batch else tensors[0]
+
+
+def is_tensor(value: object) -> bool:
+    """Whether a value is a torch tensor, found out without importing torch."""
+    return type(value).__module__.partition(".")[0] == "torch" and hasattr(value, "numel")
+
 
 def read(given: object, domain: Domain) -> Inputs:
     """``given`` as sequences of values the domain accepts, or an :class:`InputError`."""
-    array = isinstance(given, np.ndarray)
+    array: Any = given if isinstance(given, np.ndarray) or is_tensor(given) else None
+    if array is not None and domain.name == "float" and _is_numeric(array):
+        return _arrays(array)
     items = _listed(given)
     if not items:
         raise InputError("the input is empty: a program needs at least one token")
@@ -54,14 +82,32 @@ def read(given: object, domain: Domain) -> Inputs:
     return Inputs(sequences, batch=True, array=array)
 
 
+def _is_numeric(array: Any) -> bool:
+    return is_tensor(array) or array.dtype.kind in "biuf"
+
+
+def _arrays(array: Any) -> Inputs:
+    """Arrays of numbers as they are."""
+    _require_axes(array)
+    if 0 in array.shape:
+        raise InputError("the input is empty: a program needs at least one token")
+    batch = array.ndim == 2
+    return Inputs(list(array) if batch else [array], batch=batch, array=array)
+
+
+def _require_axes(array: Any) -> None:
+    if array.ndim not in (1, 2):
+        raise InputError(
+            f"the input is an array of shape {tuple(array.shape)}: it must have one axis (a sequence) "
+            "or two (a batch of sequences)"
+        )
+
+
 def _listed(given: object) -> list[Any]:
-    if isinstance(given, np.ndarray):
-        if given.ndim not in (1, 2):
-            raise InputError(
-                f"the input is an array of shape {given.shape}: it must have one axis (a sequence) "
-                "or two (a batch of sequences)"
-            )
-        return given.tolist() if given.dtype != object else list(given)
+    if isinstance(given, np.ndarray) or is_tensor(given):
+        _require_axes(given)
+        array: Any = given
+        return list(array) if array.dtype == object else array.tolist()
     if isinstance(given, (Mapping, set, frozenset, bytes, bytearray)) or not isinstance(
         given, Iterable
     ):

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from typing import Any, NoReturn, Self, TypeAlias, cast
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeAlias, cast
 from weakref import WeakValueDictionary
 
 from understudy.analysis import Architecture
@@ -27,6 +28,9 @@ from understudy.graph import (
     sort_of,
 )
 from understudy.language import echo, notebook
+
+if TYPE_CHECKING:
+    from understudy.execution.fast import Plan
 
 #: What may stand where an s-op is wanted: an atom is the same at every position.
 Operand: TypeAlias = "SOp | Atom"
@@ -61,11 +65,16 @@ class Handle(ABC):
                 _handles[node] = found
         return cast(Self, found)
 
-    def __call__(self, given: object, *, executor: str = "dense", domain: str = "float") -> Any:
-        """Run on a sequence (string, list or array) or a batch of them (list of lists, 2-d array)."""
+    def __call__(
+        self, given: object, *, executor: str = "dense", domain: str = "float", strict: bool = False
+    ) -> Any:
+        """Run on a sequence (string, list or array) or a batch of them (list of lists, 2-d array).
+
+        ``executor`` is dense, fast or auto; ``strict`` forbids the fast one to leave anything to dense.
+        """
         from understudy.execution import run  # NumPy is loaded with the first run, not before
 
-        return run(self.node, given, executor=executor, domain=domain)
+        return run(self.node, given, executor=executor, domain=domain, strict=strict)
 
     @property
     def depth(self) -> int:
@@ -136,6 +145,25 @@ class SOp(Handle):
 
     __slots__ = ()
     _sorts = (Sort.SOP, Sort.FAMILY)
+
+    def plan(
+        self,
+        length: int,
+        *,
+        positions: range | None = None,
+        segments: Sequence[int | tuple[int, ...]] | None = None,
+        like: Any = None,
+        strict: bool = False,
+    ) -> Plan:
+        """How the fast executor runs it on ``length`` tokens: ``.explain()``, ``.counts``, callable.
+
+        See :func:`understudy.execution.fast.plan` for the options.
+        """
+        from understudy.execution import fast
+
+        return fast.plan(
+            self.node, length, positions=positions, segments=segments, like=like, strict=strict
+        )
 
     # Arithmetic.
     def __add__(self, other: Operand) -> SOp:

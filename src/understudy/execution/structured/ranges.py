@@ -21,7 +21,6 @@ from understudy.execution.structured.arrays import Array, Arrays
 from understudy.execution.structured.columns import Column, few
 from understudy.execution.structured.series import Unstructured
 
-
 #: A column, and for each query an interval [low, high) of its codes.
 Part: TypeAlias = tuple[Column, Array, Array]
 

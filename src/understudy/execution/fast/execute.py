@@ -1,0 +1,229 @@
+"""Running programs fast: plans are made once per program, shape, kind of number and device, and kept.
+
+>>> from understudy.graph import build
+>>> program = build("add", build("tokens", cast="asis"), build("indices"))
+>>> plan(program, 3)(np.array([10.0, 20.0, 30.0]))
+array([10., 21., 32.])
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import warnings
+from collections import OrderedDict
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from understudy.errors import ExecutionError, GraphError, InputError
+from understudy.execution import dense, structured
+from understudy.execution.domains import Domain
+from understudy.execution.fast.backends import NumPyBackend, backend_for
+from understudy.execution.fast.kinds import kinds_of
+from understudy.execution.fast.plan import Plan
+from understudy.execution.fast.planning import blueprint
+from understudy.execution.fast.signals import NotNumeric, Stuck
+from understudy.execution.fast.steps import Shape, Steps
+from understudy.execution.inputs import is_tensor
+from understudy.execution.structured import Unstructured
+from understudy.graph import Node, Sort, abbreviate, sort_of
+from understudy.graph.wellformed import require_program
+
+#: How many plans are kept; the one used longest ago goes first.
+_KEPT = 256
+_plans: OrderedDict[Hashable, Plan] = OrderedDict()
+_told: set[tuple[Node, str]] = set()
+_lock = threading.Lock()
+
+#: Whole numbers beyond this are not held exactly in floating point.
+_EXACT = 2**53
+
+
+class FallbackWarning(UserWarning):
+    """A program was run by dense execution, since it could not be run fast."""
+
+
+class _Unfit(Exception):  # noqa: N818 - decides which executor runs the program
+    """Why a program cannot be run fast on this input."""
+
+
+def plan(
+    program: Node,
+    length: int,
+    *,
+    positions: range | None = None,
+    segments: Sequence[int | Shape] | None = None,
+    like: Any = None,
+    names: Mapping[Node, str] | None = None,
+    strict: bool = False,
+) -> Plan:
+    """The plan of a program for ``length`` tokens, made or remembered.
+
+    ``positions`` are those wanted of the result (all, unless said; a stretch without gaps). The tokens
+    may come in several arrays, of these sizes or shapes (``segments``), which are not copied together.
+    What is missing at the end are blanks (0). ``like`` is an array of the kind that will come in (its
+    library, dtype and device). With ``strict``, running it never compares all pairs of positions, but
+    raises.
+    """
+    require_program(program)
+    if sort_of(program) is not Sort.SOP:
+        raise GraphError("a plan is made for an s-op, not for a selector")
+    wanted = range(length) if positions is None else positions
+    given = (length,) if segments is None else segments
+    shapes = tuple(shape if isinstance(shape, tuple) else (shape,) for shape in given)
+    if not 0 <= wanted.start < wanted.stop <= length or wanted.step != 1:
+        raise InputError(f"positions {wanted} are not a stretch of 0 to {length - 1}")
+    if sum(map(math.prod, shapes)) > length:
+        raise InputError(f"tokens in parts of shapes {shapes} do not fit a sequence of {length}")
+    backend = backend_for(like)
+    key = (program, length, wanted, shapes, backend.key, strict)
+    with _lock:
+        if key in _plans:
+            _plans.move_to_end(key)
+            return _plans[key]
+    steps = Steps(NumPyBackend().function)
+    try:
+        made = blueprint(program, length, wanted, shapes, steps, _static)
+    except (Stuck, Unstructured, NotNumeric) as reason:
+        problem = f"no plan can be made: {str(reason) or 'the program has strings'}"
+        raise ExecutionError(problem, abbreviate(program, names), kind="no plan") from None
+    found = Plan(made, steps, backend, names or {}, strict)
+    with _lock:  # planned outside of it: two threads may both plan, but never see half a plan
+        _plans[key] = found
+        while len(_plans) > _KEPT:
+            _plans.popitem(last=False)
+    return found
+
+
+def _static(node: Node, length: int) -> Any:
+    """An s-op that depends on no token, at all positions."""
+    return structured.evaluate(node, np.zeros(length), allow_masks=True)
+
+
+def evaluate(
+    root: Node,
+    tokens: Any,
+    domain: Domain,
+    names: dense.Names | None = None,
+    *,
+    positions: range | None = None,
+    strict: bool = False,
+) -> Any:
+    """The value of a program on one sequence: an array of the tokens' kind (or a pattern).
+
+    Where it cannot be run fast, dense execution runs it, and a :class:`FallbackWarning` says so once;
+    with ``strict`` that is an error instead.
+    """
+    wanted = range(len(tokens)) if positions is None else positions
+    parts = _parts(tokens)
+    try:
+        if domain.name != "float":
+            raise _Unfit(f"plans compute in floating point, not in the {domain.name} domain")
+        if parts is None:
+            return _structured(root, tokens, wanted, strict)
+        value = _planned(root, parts, len(tokens), wanted, strict)
+        return value if is_tensor(value) else _as_kind(value, kinds_of(root, _kind(tokens))[root])
+    except _Unfit as reason:
+        _fall_back(root, str(reason), strict)
+    plain = tokens.tolist() if hasattr(tokens, "tolist") else list(tokens)
+    value = dense.evaluate(root, plain, domain, names)
+    return value[wanted.start : wanted.stop] if isinstance(value, list) else value
+
+
+def evaluate_parts(
+    root: Node, parts: Sequence[Any], length: int, positions: range, *, strict: bool = False
+) -> Any:
+    """The value at ``positions``, on tokens in several arrays and blanks behind; None if not fast."""
+    try:
+        return _planned(root, [_floating(part) for part in parts], length, positions, strict)
+    except _Unfit as reason:
+        _fall_back(root, str(reason), strict)
+    return None
+
+
+def _planned(root: Node, parts: Sequence[Any], length: int, positions: range, strict: bool) -> Any:
+    if sort_of(root) is not Sort.SOP:
+        raise _Unfit("a selector's value is the whole pattern")
+    shapes = [tuple(part.shape) for part in parts]
+    try:
+        made = plan(root, length, positions=positions, segments=shapes, like=parts[0], strict=strict)
+        value = made(*parts)
+    except Unstructured as reason:
+        raise _Unfit(str(reason)) from None
+    except ExecutionError as error:
+        raise _Unfit(error.problem) from None
+    except FloatingPointError as error:
+        raise _Unfit(f"floating-point error: {error}") from None
+    if not is_tensor(value) and not _is_finite(value) and all(map(_is_finite, parts)):
+        raise _Unfit("the result is not finite")
+    return value
+
+
+def _structured(root: Node, tokens: Any, positions: range, strict: bool) -> Any:
+    """Programs on strings, truth values and large whole numbers: the structured tier alone."""
+    if sort_of(root) is not Sort.SOP:
+        raise _Unfit("a selector's value is the whole pattern")
+    try:
+        given = tokens if isinstance(tokens, np.ndarray) else structured.tokens_array(list(tokens))
+        found = structured.evaluate(root, given, allow_masks=not strict)
+    except Unstructured as reason:
+        raise _Unfit(str(reason)) from None
+    return found[positions.start : positions.stop]
+
+
+def _parts(tokens: Any) -> list[Any] | None:
+    """The tokens as arrays of floating-point numbers; None if they are not all such numbers."""
+    if is_tensor(tokens):
+        return [_floating(tokens)]
+    if isinstance(tokens, np.ndarray):
+        if tokens.dtype.kind == "f" or (tokens.dtype.kind in "iu" and _is_exact(tokens)):
+            return [_floating(tokens)]
+        return None
+    if not all(isinstance(value, (int, float)) for value in tokens):
+        return None
+    if all(isinstance(value, bool) for value in tokens):
+        return None  # truth values have no mean
+    if any(type(value) is int and abs(value) > _EXACT for value in tokens):
+        return None
+    return [np.array(tokens, dtype=np.float64)]
+
+
+def _floating(array: Any) -> Any:
+    """An array or tensor of numbers, in floating point."""
+    if is_tensor(array):
+        return array if array.dtype.is_floating_point else array.double()
+    return array if array.dtype.kind == "f" else array.astype(np.float64)
+
+
+def _is_finite(array: Any) -> bool:
+    return bool(np.isfinite(array).all())
+
+
+def _is_exact(array: Any) -> bool:
+    return bool(np.abs(array).max(initial=0) <= _EXACT)
+
+
+def _kind(tokens: Any) -> str:
+    if isinstance(tokens, np.ndarray):
+        return {"b": "bool", "i": "int", "u": "int"}.get(tokens.dtype.kind, "float")
+    kinds = {type(value).__name__ for value in tokens}
+    return kinds.pop() if len(kinds) == 1 else "float"
+
+
+def _as_kind(value: Any, kind: str) -> Any:
+    if kind == "bool":
+        return value != 0
+    return np.rint(value).astype(np.int64) if kind == "int" and _is_exact(value) else value
+
+
+def _fall_back(root: Node, reason: str, strict: bool) -> None:
+    """Say once that a program is run by dense execution, and why; refuse it if so asked."""
+    if strict:
+        raise ExecutionError(f"it cannot be run fast: {reason}", abbreviate(root), kind="not fast")
+    with _lock:
+        if (root, reason) in _told:
+            return
+        _told.add((root, reason))
+    warnings.warn(f"run by dense execution: {reason}", FallbackWarning, stacklevel=5)

@@ -1,0 +1,321 @@
+"""Making a plan: which s-ops become arrays, over which positions, by which steps.
+
+Buffers are lowered from the result towards the tokens, so that when a buffer's turn comes all who load
+from it are known, and with them the stretch of positions it must cover (its *hull*): nothing else is
+computed. Lowering may find out that a node must be a buffer of its own, or that it cannot be expressed
+at all (it is *opaque*: the structured tier will run it); then everything is lowered again with that
+knowledge, until nothing changes.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from understudy.execution.fast.affine import Affine, Box, bounds
+from understudy.execution.fast.emission import Emission, Source
+from understudy.execution.fast.kinds import kinds_of
+from understudy.execution.fast.lowering import Buffers, Lowering, is_input, ordered
+from understudy.execution.fast.scope import Refinements, Scope, refined
+from understudy.execution.fast.signals import Opaque, Refine, Stuck
+from understudy.execution.fast.solving import solve_all
+from understudy.execution.fast.steps import Shape, Step, Steps, row_major
+from understudy.execution.fast.terms import Load, Sum, loads
+from understudy.graph import Node, Sort, postorder, size_of, sort_of
+
+_PASSES = 60
+_LARGEST_BUFFER = 2**29
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A box of positions of a buffer, and its value there."""
+
+    box: Box
+    heads: tuple[Affine, ...]
+    position: Affine
+    terms: Sum
+
+
+@dataclass
+class Hull:
+    """The stretch of positions that is asked for."""
+
+    start: int
+    stop: int
+
+    def cover(self, start: int, stop: int) -> None:
+        """Make it include another stretch."""
+        self.start, self.stop = min(self.start, start), max(self.stop, stop)
+
+    @property
+    def size(self) -> int:
+        """How many positions there are."""
+        return self.stop - self.start
+
+
+@dataclass(frozen=True)
+class Blueprint:
+    """The steps of a plan, before a backend gives them their meaning."""
+
+    result: Step
+    inputs: tuple[Step, ...]
+    #: What each buffer's step computes, for people.
+    computes: dict[Step, Node]
+    #: Nodes that the structured tier runs, and why.
+    opaque: dict[Node, str]
+
+
+def blueprint(
+    root: Node,
+    length: int,
+    positions: range,
+    segments: Sequence[Shape],
+    steps: Steps,
+    run_static: Callable[[Node, int], Any],
+) -> Blueprint:
+    """The steps that compute ``root`` at ``positions`` of a sequence of ``length`` tokens.
+
+    The tokens come in arrays of the given shapes, one after another; what is missing are blanks.
+    ``steps`` makes the steps; ``run_static`` runs s-ops that depend on no token.
+    """
+    buffers = Buffers(
+        length,
+        data=_above(root, "tokens"),
+        positional=_above(root, "indices"),
+        attentive=_above(root, "aggregate", "selector_width"),
+        boolean=frozenset(n for n, kind in kinds_of(root, "float").items() if kind == "bool"),
+    )
+    buffers.designated.add(root)
+    for _ in range(_PASSES):
+        known = (len(buffers.designated), len(buffers.opaque))
+        try:
+            lowered, hulls, loaded_by = _lower_all(root, buffers, positions)
+            if (len(buffers.designated), len(buffers.opaque)) == known:
+                emitter = _Emitter(buffers, hulls, segments, steps, run_static)
+                return emitter.emit(root, positions, lowered, loaded_by)
+        except Opaque as request:
+            if request.node in buffers.opaque:
+                raise Stuck(f"{request.reason} (twice)") from None
+            buffers.opaque[request.node] = request.reason
+            buffers.designated.discard(request.node)
+    raise Stuck("the buffers do not settle")
+
+
+def _above(root: Node, *ops: str) -> frozenset[Node]:
+    """The nodes that are, or are made of, one of these operations."""
+    found: set[Node] = set()
+    for node in postorder(root):
+        if node.op in ops or any(i in found for i in node.inputs):
+            found.add(node)
+    return frozenset(found)
+
+
+# Lowering all buffers ---------------------------------------------------------------------------------
+
+
+def _lower_all(
+    root: Node, buffers: Buffers, positions: range
+) -> tuple[dict[Node, list[Piece]], dict[Node, Hull], dict[Node, Node]]:
+    hulls = {root: Hull(positions.start, positions.stop)}
+    lowered: dict[Node, list[Piece]] = {}
+    loaded_by: dict[Node, Node] = {}
+    while True:
+        # A node that loads another lies above it: the deepest first, and all who ask are done.
+        waiting = [node for node in hulls if node not in lowered and not is_input(node)]
+        if not waiting:
+            return lowered, hulls, loaded_by
+        node = max(waiting, key=lambda n: n.depth)
+        if node in buffers.opaque:
+            hulls[node] = Hull(0, buffers.length)
+            lowered[node] = []
+            asked = {dependency: Hull(0, buffers.length) for dependency in dependencies(node, buffers)}
+        else:
+            try:
+                lowered[node] = _lower(node, hulls[node], buffers)
+            except Stuck as reason:
+                raise Opaque(_closed(node, loaded_by), str(reason)) from None
+            asked = {}
+            for piece in lowered[node]:
+                for load in loads(piece.terms):
+                    least, greatest = bounds(load.position, piece.box)
+                    start = min(max(least, 0), buffers.length - 1)
+                    stop = min(max(greatest, 0), buffers.length - 1) + 1
+                    asked.setdefault(load.node, Hull(start, stop)).cover(start, stop)
+        for other, hull in asked.items():
+            hulls.setdefault(other, hull).cover(hull.start, hull.stop)
+            loaded_by.setdefault(other, node)
+
+
+def _lower(node: Node, hull: Hull, buffers: Buffers) -> list[Piece]:
+    """The pieces of one buffer, after as many refinements of its box as it takes."""
+    refinements: Refinements = {}
+    while True:
+        scope = Scope(refinements)
+        lowering = Lowering(buffers, scope, node)
+        try:
+            families = ordered(node)
+            heads = [scope.ranges(f"h{n}", size_of(f), root=True) for n, f in enumerate(families)]
+            places = [p + hull.start for p in scope.ranges("p", hull.size, root=True)]
+            pieces = []
+            for *members, p in itertools.product(*heads, places):
+                terms = lowering.terms(p, dict(zip(families, members, strict=True)))
+                solved = solve_all(terms, scope.box, scope.fresh)
+                pieces.append(Piece(scope.box, tuple(members), p, solved))
+            return pieces
+        except Refine as request:
+            refinements = refined(refinements, request)
+
+
+def _closed(node: Node, loaded_by: dict[Node, Node]) -> Node:
+    """The node, or the nearest one that loads it and depends on no family."""
+    while node.free:
+        node = loaded_by[node]
+    return node
+
+
+def dependencies(node: Node, buffers: Buffers) -> list[Node]:
+    """The s-ops below an opaque one that are worth their own arrays: those with attention in them."""
+
+    def is_inside(other: Node) -> bool:
+        return other is node or not _is_worthwhile(other, buffers)
+
+    below = dict.fromkeys(i for inside in postorder(node, into=is_inside) for i in inside.inputs)
+    return [other for other in below if _is_worthwhile(other, buffers)]
+
+
+def _is_worthwhile(node: Node, buffers: Buffers) -> bool:
+    if node.free or node not in buffers.data or sort_of(node) is not Sort.SOP:
+        return False
+    return node in buffers.attentive
+
+
+# Emitting steps ---------------------------------------------------------------------------------------
+
+
+class _Emitter:
+    """Turns lowered buffers into steps."""
+
+    def __init__(
+        self,
+        buffers: Buffers,
+        hulls: dict[Node, Hull],
+        segments: Sequence[Shape],
+        steps: Steps,
+        run_static: Callable[[Node, int], Any],
+    ) -> None:
+        self.buffers, self.hulls = buffers, hulls
+        self.steps, self.run_static = steps, run_static
+        self.inputs = tuple(
+            steps.make("input", (), shape, (place,)) for place, shape in enumerate(segments)
+        )
+        self.starts = list(itertools.accumulate(map(math.prod, segments), initial=0))
+        self.made: dict[Node, Step] = {}
+
+    def emit(
+        self,
+        root: Node,
+        positions: range,
+        lowered: dict[Node, list[Piece]],
+        loaded_by: dict[Node, Node],
+    ) -> Blueprint:
+        """Every buffer in turn, those without inputs first."""
+        for node in sorted(lowered, key=lambda n: n.depth):
+            try:
+                if node in self.buffers.opaque:
+                    self.made[node] = self.opaque(node)
+                else:
+                    self.made[node] = self.buffer(node, lowered[node])
+            except Stuck as reason:
+                raise Opaque(_closed(node, loaded_by), str(reason)) from None
+        whole = self.tokens() if is_input(root) else self.made[root]
+        result = self.steps.reshape(whole, (whole.size,))
+        if root in self.buffers.opaque or is_input(root):  # they are there for all positions
+            result = self.steps.view(result, (len(positions),), (1,), positions.start)
+        computes = {step: node for node, step in self.made.items()}
+        return Blueprint(result, self.inputs, computes, dict(self.buffers.opaque))
+
+    def buffer(self, node: Node, pieces: list[Piece]) -> Step:
+        """One array for a buffer: row-major over its families and its hull."""
+        sizes = [size_of(f) for f in ordered(node)]
+        total = math.prod(sizes) * self.hulls[node].size
+        if total > _LARGEST_BUFFER:
+            raise Stuck("a buffer too large")
+        parts: list[tuple[Step, Shape, int]] = []
+        for piece in pieces:
+            emission = Emission(self.steps, piece.box, self.load)
+            address = self.address(node, piece.heads, piece.position)
+            axes = [v for v, _ in sorted(address.parts, key=lambda part: -part[1])]
+            value = emission.placed(emission.total(piece.terms), axes)
+            parts.append((value, tuple(address.coefficient(v) for v in axes), address.constant))
+        if any(not part.boolean for part, _, _ in parts):
+            parts = [(self.number(part), strides, offset) for part, strides, offset in parts]
+        first, strides, offset = parts[0]
+        if len(parts) == 1 and offset == 0 and strides == row_major(first.shape):
+            return first
+        parts.sort(key=lambda part: part[2])
+        ends = itertools.accumulate((part.size for part, _, _ in parts), initial=0)
+        together = all(
+            offset == end and strides == row_major(part.shape)
+            for (part, strides, offset), end in zip(parts, ends, strict=False)
+        )
+        if together:
+            flat = [self.steps.reshape(part, (part.size,)) for part, _, _ in parts]
+            return self.steps.make("concatenate", flat, (total,), (), first.boolean)
+        places = tuple((part.shape, strides, offset) for part, strides, offset in parts)
+        return self.steps.make(
+            "assemble", [part for part, _, _ in parts], (total,), places, first.boolean
+        )
+
+    def number(self, step: Step) -> Step:
+        return self.steps.make("to_float", (step,), step.shape) if step.boolean else step
+
+    def address(self, node: Node, heads: Sequence[Affine], position: Affine) -> Affine:
+        """Where in the array of a buffer a position lies."""
+        hull = self.hulls[node]
+        address = position - hull.start
+        step = hull.size
+        for family, head in zip(reversed(ordered(node)), reversed(heads), strict=True):
+            address = address + head * step
+            step *= size_of(family)
+        return address
+
+    def load(self, load: Load, box: Box) -> Source:
+        """The array that a load reads, and how."""
+        if not is_input(load.node):
+            base = self.made[load.node]
+            address = self.address(load.node, load.heads, load.position)
+            return Source(base, address.parts, address.constant)
+        least, greatest = bounds(load.position, box)
+        for base, start in zip(self.inputs, self.starts, strict=False):
+            if start <= least and greatest < start + base.size:
+                break
+        else:
+            base, start = self.tokens(), 0
+        return Source(base, load.position.parts, load.position.constant - start)
+
+    def tokens(self) -> Step:
+        """All tokens in one array, with blanks behind them."""
+        parts = [self.steps.reshape(part, (part.size,)) for part in self.inputs]
+        blanks = self.buffers.length - self.starts[-1]
+        if blanks:
+            parts.append(self.steps.constant(("blanks", blanks), np.zeros(blanks)))
+        if len(parts) == 1:
+            return parts[0]
+        return self.steps.make("concatenate", parts, (self.buffers.length,))
+
+    def opaque(self, node: Node) -> Step:
+        """An s-op run by the structured tier, on the tokens and on buffers below it."""
+        if node not in self.buffers.data:
+            values = np.asarray(self.run_static(node, self.buffers.length))
+            return self.steps.constant(("static", id(node)), values)
+        below = dependencies(node, self.buffers)
+        flat = [self.steps.reshape(self.made[n], (self.buffers.length,)) for n in below]
+        inputs = [self.tokens(), *flat]
+        found = self.steps.make("structured", inputs, (self.buffers.length,), (node, *below))
+        return self.steps.make("to_float", (found,), found.shape)
