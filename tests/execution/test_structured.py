@@ -208,6 +208,11 @@ WAYS: list[tuple[str, Selector, dict[str, int]]] = [
     ("first of a group", best(same_token, -indices), {"sort": 1, "segment": 1, "gather": 1}),
     ("greatest so far", best(up_to_here, tokens), {"sort": 2, "scan": 2}),
     ("greatest of a window", best(window, tokens), {"sort": 2, "scan": 2}),
+    (
+        "either of two values",
+        ~(~same_token & select(tokens, tokens + 2, "!=")),
+        {"sort": 1, "segment": 2},
+    ),
     ("De Morgan", ~(~same_token | ~before), {"sort": 2, "scan": 1}),
     ("latest of the greatest", latest, {"sort": 4, "scan": 2, "gather": 1}),
     ("union of filters", select(tokens, 1, "==") | select(tokens, 2, "=="), {"segment": 1}),

@@ -51,11 +51,15 @@ class Ranges:
     high: Array
     chosen: Array | None
     codes: Array | None
+    #: The column whose codes these are, if they are those of one column: it sorts them once for all.
+    column: Column | None = None
 
     @cached_property
     def order(self) -> Array | None:
         """The keys in order, by position; None if that is every position in turn."""
         codes = self.codes
+        if self.column is not None:
+            return self.column.order
         if codes is None or self.arrays.all(codes[1:] >= codes[:-1]):  # blocks: nothing to sort
             return self.chosen
         order = self.arrays.order(codes)
@@ -79,6 +83,7 @@ class _Group:
     wanted: Array
     size: int
     present: Array | None
+    column: Column | None = None
 
 
 def solve(arrays: Arrays, cell: Cell) -> Solved:
@@ -123,6 +128,7 @@ def _ranges(
         return codes if chosen is None else arrays.take(codes, chosen)
 
     codes: Array | None
+    source: Column | None = None
     if wide is not None and group is not None:
         column, low, high = wide
         codes = of_chosen(group.keys * column.size + column.codes)
@@ -138,11 +144,11 @@ def _ranges(
             low, high = arrays.take(before, low), arrays.take(before, high)
     elif wide is not None:
         column, low, high = wide
-        codes = of_chosen(column.codes)
+        codes, source = of_chosen(column.codes), column
         before = column.starts if chosen is None else _starts(arrays, codes, column.size)
         low, high = arrays.take(before, low), arrays.take(before, high)
     elif group is not None:
-        codes = of_chosen(group.keys)
+        codes, source = of_chosen(group.keys), group.column
         before = _starts(arrays, codes, group.size)
         low, high = arrays.take(before, group.wanted), arrays.take(before, group.wanted + 1)
     else:
@@ -152,7 +158,7 @@ def _ranges(
     high = arrays.xp.maximum(low, high)
     if allowed is not None:
         high = arrays.xp.where(allowed, high, low)
-    return Ranges(arrays, low, high, chosen, codes)
+    return Ranges(arrays, low, high, chosen, codes, source if chosen is None else None)
 
 
 def _starts(arrays: Arrays, codes: Array, size: int) -> Array:
@@ -170,7 +176,7 @@ def _group(arrays: Arrays, single: list[Part]) -> _Group | None:
         present = None if arrays.all(some) else some
         wanted = low if present is None else arrays.xp.where(some, low, 0)
         if joint is None:
-            joint = _Group(column.codes, wanted, column.size, present)
+            joint = _Group(column.codes, wanted, column.size, present, column)
         else:
             joint = _joined(arrays, joint, column, wanted, present)
     return joint

@@ -161,6 +161,8 @@ def _structure(arrays: Arrays, boxes: list[Box | None]) -> Structure:
 
 def _merged(boxes: list[Box]) -> list[Box]:
     """Boxes that differ in one mask alone are one box: a union of many filters is one filter."""
+    if len(boxes) < 2:
+        return boxes
     for differ in ("keys", "queries"):
         same = "queries" if differ == "keys" else "keys"
         groups: dict[Hashable, Box] = {}
