@@ -210,8 +210,8 @@ WAYS: list[tuple[str, Selector, dict[str, int]]] = [
     ("greatest of a window", best(window, tokens), {"sort": 2, "scan": 2}),
     (
         "either of two values",
-        ~(~same_token & select(tokens, tokens + 2, "!=")),
-        {"sort": 1, "segment": 2},
+        ~(~same_token & select(tokens, 8 - tokens, "!=")),
+        {"sort": 1, "segment": 4},
     ),
     ("De Morgan", ~(~same_token | ~before), {"sort": 2, "scan": 1}),
     ("latest of the greatest", latest, {"sort": 4, "scan": 2, "gather": 1}),
