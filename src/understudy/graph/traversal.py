@@ -13,11 +13,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from understudy.graph.node import Node
 
 
-def postorder(*roots: Node, into: Callable[[Node], bool] | None = None) -> Iterator[Node]:
+def postorder(
+    *roots: Node, into: Callable[[Node], bool] | None = None, deepest_first: bool = False
+) -> Iterator[Node]:
     """Every node below ``roots`` once, inputs before the nodes that use them.
 
     The order depends on the graph alone, so numbering nodes by it is stable. With ``into``, nodes
-    for which it is false are left out, with all that can only be reached through them.
+    for which it is false are left out, with all that can only be reached through them. With
+    ``deepest_first`` the inputs of a node come in the order of their depth: evaluated so, a long chain
+    does not keep what its links use waiting.
     """
     seen: set[Node] = set()
     stack = [(root, False) for root in reversed(roots)]
@@ -28,7 +32,12 @@ def postorder(*roots: Node, into: Callable[[Node], bool] | None = None) -> Itera
         elif node not in seen and (into is None or into(node)):
             seen.add(node)
             stack.append((node, True))
-            stack.extend((i, False) for i in reversed(node.inputs) if i not in seen)
+            inputs = sorted(node.inputs, key=_by_depth) if deepest_first else reversed(node.inputs)
+            stack.extend((i, False) for i in inputs if i not in seen)
+
+
+def _by_depth(node: Node) -> int:
+    return node.depth
 
 
 def depends_on(families: Iterable[Node]) -> Callable[[Node], bool]:

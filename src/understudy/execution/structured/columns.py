@@ -93,6 +93,11 @@ class Column:
         return -1 if self.arrays.all(step <= 0) else 0
 
     @cached_property
+    def order(self) -> Array | None:
+        """The positions in the order of their codes; None if they are."""
+        return None if self.direction > 0 else self.arrays.order(self.codes)
+
+    @cached_property
     def starts(self) -> Array:
         """How many keys have a code below c, for c = 0 … size."""
         return self.arrays.sums_before(self.arrays.numbers_of(self.codes, self.size))

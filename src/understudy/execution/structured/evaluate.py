@@ -75,8 +75,8 @@ def evaluate(
 
     ``tokens`` is a NumPy array, a torch tensor or what :func:`tokens_array` made of a list; ``known``
     has values of closed nodes on this very input; ``counts`` is told how many gathers, masks, scans,
-    sorts and segment reductions it took. With ``allow_masks`` a selector without structure is evaluated pair
-    by pair, in bounded memory, instead of raising :class:`Unstructured`.
+    sorts and segment reductions it took. With ``allow_masks`` a selector without structure is
+    evaluated pair by pair, in bounded memory, instead of raising :class:`Unstructured`.
 
     >>> from understudy.graph import build
     >>> tokens = build("tokens", cast="asis")
@@ -172,7 +172,7 @@ class _Run:
     # The order of evaluation ----------------------------------------------------------------------
 
     def evaluate(self, roots: Sequence[Node]) -> None:
-        unknown = postorder(*roots, into=lambda node: node not in self.values)
+        unknown = postorder(*roots, into=lambda node: node not in self.values, deepest_first=True)
         blocks = [self.block(_schedule([node for node in unknown if not node.free], roots))]
         while blocks:
             inner = next(blocks[-1], None)
@@ -200,7 +200,7 @@ class _Run:
         bound = node.free.union(families)
         inside = [
             local
-            for local in postorder(body, into=depends_on(families))
+            for local in postorder(body, into=depends_on(families), deepest_first=True)
             if local.free <= bound and local not in families
         ]
         schedule = _schedule(inside, [body])

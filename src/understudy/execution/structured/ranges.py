@@ -6,9 +6,8 @@ by that column, the keys of each query stand side by side: a :class:`Ranges`. Wh
 than one key nothing is sorted, whatever the other columns ask: a :class:`Gather` fetches that key and
 tests it.
 
-With two columns of long intervals there is still structure if one of them follows the positions, does
-not depend on the query, or cuts the keys into blocks (no two of its intervals overlap in part): these
-become intervals of positions, a mask and an equality. Anything else is :class:`Unstructured`.
+Several columns of long intervals are made into one where they have structure of their own
+(``partitions.py``). Anything else is :class:`Unstructured`.
 """
 
 from __future__ import annotations
@@ -19,10 +18,8 @@ from typing import TypeAlias
 
 from understudy.execution.structured.arrays import Array, Arrays
 from understudy.execution.structured.columns import Column, few
+from understudy.execution.structured.partitions import Part, along_positions, as_blocks, as_masks
 from understudy.execution.structured.series import Unstructured
-
-#: A column, and for each query an interval [low, high) of its codes.
-Part: TypeAlias = tuple[Column, Array, Array]
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,13 +51,18 @@ class Ranges:
     high: Array
     chosen: Array | None
     codes: Array | None
+    #: The column whose codes these are, if they are those of one column: it sorts them once for all.
+    column: Column | None = None
 
     @cached_property
     def order(self) -> Array | None:
         """The keys in order, by position; None if that is every position in turn."""
-        if self.codes is None:
+        codes = self.codes
+        if self.column is not None:
+            return self.column.order
+        if codes is None or self.arrays.all(codes[1:] >= codes[:-1]):  # blocks: nothing to sort
             return self.chosen
-        order = self.arrays.order(self.codes)
+        order = self.arrays.order(codes)
         return order if self.chosen is None else self.arrays.take(self.chosen, order)
 
     @property
@@ -81,6 +83,7 @@ class _Group:
     wanted: Array
     size: int
     present: Array | None
+    column: Column | None = None
 
 
 def solve(arrays: Arrays, cell: Cell) -> Solved:
@@ -91,16 +94,19 @@ def solve(arrays: Arrays, cell: Cell) -> Solved:
         _, low, high = part
         (single if arrays.largest(high - low) <= 1 else wide).append(part)
     keys = cell.keys
+    fetched = [part for part in single if part[0].is_positions]
+    if fetched:
+        return _fetch(arrays, fetched[0], cell)
     group = _group(arrays, single)
     gathered = _gather(arrays, group, wide, cell)
     if gathered is not None:
         return gathered
     if len(wide) > 1:
-        wide = _along_positions(arrays, wide)
+        wide = along_positions(arrays, wide)
     if len(wide) > 1:
-        wide, keys = _as_masks(arrays, wide, keys)
+        wide, keys = as_masks(arrays, wide, keys)
     if len(wide) > 1:
-        blocks, wide = _as_blocks(arrays, wide)
+        blocks, wide = as_blocks(arrays, wide)
         group = _group(arrays, [*single, *blocks])
     if len(wide) > 1:
         raise Unstructured("two comparisons of a selector each choose many keys, in different orders")
@@ -122,6 +128,7 @@ def _ranges(
         return codes if chosen is None else arrays.take(codes, chosen)
 
     codes: Array | None
+    source: Column | None = None
     if wide is not None and group is not None:
         column, low, high = wide
         codes = of_chosen(group.keys * column.size + column.codes)
@@ -137,11 +144,11 @@ def _ranges(
             low, high = arrays.take(before, low), arrays.take(before, high)
     elif wide is not None:
         column, low, high = wide
-        codes = of_chosen(column.codes)
+        codes, source = of_chosen(column.codes), column
         before = column.starts if chosen is None else _starts(arrays, codes, column.size)
         low, high = arrays.take(before, low), arrays.take(before, high)
     elif group is not None:
-        codes = of_chosen(group.keys)
+        codes, source = of_chosen(group.keys), group.column
         before = _starts(arrays, codes, group.size)
         low, high = arrays.take(before, group.wanted), arrays.take(before, group.wanted + 1)
     else:
@@ -151,7 +158,7 @@ def _ranges(
     high = arrays.xp.maximum(low, high)
     if allowed is not None:
         high = arrays.xp.where(allowed, high, low)
-    return Ranges(arrays, low, high, chosen, codes)
+    return Ranges(arrays, low, high, chosen, codes, source if chosen is None else None)
 
 
 def _starts(arrays: Arrays, codes: Array, size: int) -> Array:
@@ -169,7 +176,7 @@ def _group(arrays: Arrays, single: list[Part]) -> _Group | None:
         present = None if arrays.all(some) else some
         wanted = low if present is None else arrays.xp.where(some, low, 0)
         if joint is None:
-            joint = _Group(column.codes, wanted, column.size, present)
+            joint = _Group(column.codes, wanted, column.size, present, column)
         else:
             joint = _joined(arrays, joint, column, wanted, present)
     return joint
@@ -194,6 +201,27 @@ def _joined(
     return _Group(keys, queries, size, present)
 
 
+def _fetch(arrays: Arrays, fetched: Part, cell: Cell) -> Gather:
+    """A query that names the position of its key has only that one: the other conditions test it."""
+    _, low, high = fetched
+    present = low < high
+    key = arrays.xp.where(present, low, 0)
+    if cell.queries is not None:
+        present = present & cell.queries
+    if cell.keys is not None:
+        present = present & arrays.take(cell.keys, key)
+    return Gather(key, present & _met(arrays, key, [p for p in cell.parts if p is not fetched]))
+
+
+def _met(arrays: Arrays, key: Array, parts: list[Part]) -> Array:
+    """Whether a key per query meets these conditions."""
+    met = key >= 0
+    for column, low, high in parts:
+        code = arrays.take(column.codes, key)
+        met = met & (low <= code) & (code < high)
+    return met
+
+
 def _gather(arrays: Arrays, group: _Group | None, wide: list[Part], cell: Cell) -> Gather | None:
     """The one key each query can have, if equalities leave no more than one."""
     if group is None:
@@ -211,88 +239,4 @@ def _gather(arrays: Arrays, group: _Group | None, wide: list[Part], cell: Cell) 
     if arrays.largest(number) > 1:
         return None
     key = arrays.take(arrays.table(group.size, codes, positions), group.wanted)
-    present = number == 1
-    for column, low, high in wide:
-        code = arrays.take(column.codes, key)
-        present = present & (low <= code) & (code < high)
-    return Gather(key, present)
-
-
-# Several columns of long intervals ----------------------------------------------------------------
-
-
-def _along_positions(arrays: Arrays, wide: list[Part]) -> list[Part]:
-    """Columns that rise or fall with the position say intervals of positions: all of them, one."""
-    others = [part for part in wide if part[0].direction == 0]
-    if len(wide) - len(others) < 2:
-        return wide
-    low, high = arrays.full(arrays.size, 0), arrays.full(arrays.size, arrays.size)
-    for column, first, last in wide:
-        if column.direction == 0:
-            continue
-        last = arrays.xp.maximum(first, last)
-        begin, end = arrays.take(column.starts, first), arrays.take(column.starts, last)
-        if column.direction < 0:
-            begin, end = arrays.size - end, arrays.size - begin
-        low, high = arrays.xp.maximum(low, begin), arrays.xp.minimum(high, end)
-    positions = arrays.arange(arrays.size)
-    along = Column(arrays, positions, arrays.size, 0, None, is_positions=True)
-    return [*others, (along, low, arrays.xp.maximum(low, high))]
-
-
-def _as_masks(arrays: Arrays, wide: list[Part], keys: Array | None) -> tuple[list[Part], Array | None]:
-    """Intervals that are the same for every query only choose keys."""
-    kept = []
-    for column, low, high in wide:
-        if arrays.any((low != low[0]) | (high != high[0])):
-            kept.append((column, low, high))
-            continue
-        mask = (low[0] <= column.codes) & (column.codes < high[0])
-        keys = mask if keys is None else keys & mask
-    return kept, keys
-
-
-def _as_blocks(arrays: Arrays, wide: list[Part]) -> tuple[list[Part], list[Part]]:
-    """Intervals that are equal or disjoint are equalities with the number of a block.
-
-    Gives these, and what is left. One column is left as it is: it may stay wide.
-    """
-    found: list[Part] = []
-    kept = list(wide)
-    for part in wide:
-        if len(kept) == 1:
-            break
-        column, low, high = part
-        cut = blocks(arrays, low, high, column.size)
-        if cut is None:
-            continue
-        starts, stops, number = cut
-        # Block of each code: the last start not above it, if the code lies before that block's stop.
-        place = arrays.search(starts, column.codes, "right") - 1
-        first = arrays.xp.clip(place, 0, None)
-        inside = (place >= 0) & (column.codes < arrays.take(stops, first))
-        size = int(starts.shape[0])
-        codes = arrays.xp.where(inside, first, size)
-        block = Column(arrays, codes, size + 1, 0, None)
-        found.append((block, number, arrays.xp.where(low < high, number + 1, number)))
-        kept = [other for other in kept if other is not part]
-    return found, kept
-
-
-def blocks(arrays: Arrays, low: Array, high: Array, size: int) -> tuple[Array, Array, Array] | None:
-    """Starts and stops of the blocks the intervals are, and the number of each query's block.
-
-    None if two of the intervals overlap without being equal; empty ones have no block (number 0).
-    """
-    some = low < high
-    chosen = arrays.positions(some)
-    first, last = arrays.take(low, chosen), arrays.take(high, chosen)
-    stop_of = arrays.table(size + 1, first, last, missing=-1)
-    if not arrays.all(arrays.take(stop_of, first) == last):
-        return None
-    starts = arrays.positions(stop_of >= 0)
-    stops = arrays.take(stop_of, starts)
-    if not arrays.all(stops[:-1] <= starts[1:]):
-        return None
-    number_of = arrays.table(size + 1, starts, arrays.arange(int(starts.shape[0])))
-    return starts, stops, arrays.xp.where(some, arrays.take(number_of, low), 0)
+    return Gather(key, (number == 1) & _met(arrays, key, wide))

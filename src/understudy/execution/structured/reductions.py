@@ -16,7 +16,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from understudy.execution.structured.arrays import Array, Arrays
-from understudy.execution.structured.ranges import Gather, Solved, blocks
+from understudy.execution.structured.partitions import blocks
+from understudy.execution.structured.ranges import Gather, Solved
 
 
 def counts(arrays: Arrays, solved: list[Solved]) -> Array:

@@ -21,16 +21,13 @@ import operator
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TypeAlias
 
 from understudy.execution.structured import reductions
 from understudy.execution.structured.arrays import Array, Arrays
 from understudy.execution.structured.columns import Column
+from understudy.execution.structured.intervals import Slots, coalesced, gaps, intersection
 from understudy.execution.structured.ranges import Cell, Solved, solve
 from understudy.execution.structured.series import Unstructured
-
-#: For each query the intervals [low, high) of codes, ascending: slot after slot.
-Slots: TypeAlias = "tuple[tuple[Array, Array], ...]"
 
 MAX_BOXES = 16
 MAX_SLOTS = 8
@@ -164,6 +161,8 @@ def _structure(arrays: Arrays, boxes: list[Box | None]) -> Structure:
 
 def _merged(boxes: list[Box]) -> list[Box]:
     """Boxes that differ in one mask alone are one box: a union of many filters is one filter."""
+    if len(boxes) < 2:
+        return boxes
     for differ in ("keys", "queries"):
         same = "queries" if differ == "keys" else "keys"
         groups: dict[Hashable, Box] = {}
@@ -188,7 +187,7 @@ def _work(a: Structure) -> int:
 def _meet(arrays: Arrays, a: Box, b: Box) -> Box | None:
     parts = dict(a.parts)
     for column, slots in b.parts.items():
-        parts[column] = _intersection(arrays, parts[column], slots) if column in parts else slots
+        parts[column] = intersection(arrays, parts[column], slots) if column in parts else slots
     shared = Box(parts, _both(a.keys, b.keys), _both(a.queries, b.queries))
     return _tidy(arrays, shared)
 
@@ -207,7 +206,7 @@ def _without(arrays: Arrays, box: Box) -> Iterator[Box | None]:
         yield _tidy(arrays, Box(keys=~box.keys, queries=box.queries))
     met: dict[Column, Slots] = {}
     for column, slots in box.parts.items():
-        failed = {**met, column: _gaps(arrays, column, slots)}
+        failed = {**met, column: gaps(arrays, column.size, slots)}
         yield _tidy(arrays, Box(failed, box.keys, box.queries))
         met[column] = slots
 
@@ -229,48 +228,11 @@ def _tidy(arrays: Arrays, box: Box) -> Box | None:
             return None
         if len(kept) > MAX_SLOTS:
             raise Unstructured("a selector with too many intervals for a query")
-        kept = _coalesced(arrays, kept)
+        kept = coalesced(arrays, kept)
         low, high = kept[0]
         if len(kept) > 1 or not arrays.all((low == 0) & (high == column.size)):
             parts[column] = kept
     return Box(parts, *masks)
-
-
-# Intervals: 0 ≤ low ≤ high ≤ low' ≤ high' … ≤ size, some of them empty ----------------------------
-
-
-def _gaps(arrays: Arrays, column: Column, slots: Slots) -> Slots:
-    """The intervals between, before and after."""
-    edges = [arrays.full(arrays.size, 0)]
-    for low, high in slots:
-        edges += [low, high]
-    edges.append(arrays.full(arrays.size, column.size))
-    return tuple((edges[i], edges[i + 1]) for i in range(0, len(edges), 2))
-
-
-def _intersection(arrays: Arrays, a: Slots, b: Slots) -> Slots:
-    xp = arrays.xp
-    result: list[tuple[Array, Array]] = []
-    last = arrays.full(arrays.size, 0)
-    for low_a, high_a in a:
-        for low_b, high_b in b:
-            low, high = xp.maximum(low_a, low_b), xp.minimum(high_a, high_b)
-            some = low < high  # an empty one goes where the last one ended, to keep them ascending
-            low, high = xp.where(some, low, last), xp.where(some, high, last)
-            result.append((low, high))
-            last = high
-    return tuple(result)
-
-
-def _coalesced(arrays: Arrays, slots: Slots) -> Slots:
-    """Intervals that meet for every query are one."""
-    result = [slots[0]]
-    for low, high in slots[1:]:
-        if arrays.all(result[-1][1] == low):
-            result[-1] = (result[-1][0], high)
-        else:
-            result.append((low, high))
-    return tuple(result)
 
 
 def _cells(box: Box) -> list[Cell]:

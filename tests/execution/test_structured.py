@@ -1,0 +1,432 @@
+"""The structured evaluator: dense execution's values, by the way that was meant, or Unstructured."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+import tracemalloc
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import understudy as us
+from tests.cases import CASES, FAILURES, Case, Failure, before, here, same_token, up_to_here
+from tests.strategies import (
+    ATTENTION,
+    USEFUL_PARTS,
+    inputs,
+    longer_inputs,
+    programs,
+    small_ints,
+)
+from understudy import Selector, SOp, aggregate, best, indices, select, selector_width, tokens
+from understudy.execution import DOMAINS, dense, structured
+from understudy.execution.structured import Unstructured
+from understudy.execution.structured.evaluate import ELEMENTWISE
+from understudy.graph import OPERATIONS, Atom, Node, Sort, build, postorder, sort_of
+
+FLOAT = DOMAINS["float"]
+
+
+def same(found: Any, wanted: Any) -> bool:
+    """Equal by value (3 and 3.0 are); floats to twelve digits."""
+    if isinstance(found, str) or isinstance(wanted, str):
+        return type(found) is type(wanted) and bool(found == wanted)
+    both_nan = found != found and wanted != wanted
+    whole = isinstance(wanted, int) and isinstance(found, int)
+    return bool(
+        found == wanted or both_nan or (not whole and math.isclose(found, wanted, rel_tol=1e-12))
+    )
+
+
+def meaning(program: Node, values: list[Any]) -> Any:
+    """What dense execution says, or None where it says there is an error."""
+    try:
+        return dense.evaluate(program, values, FLOAT)
+    except us.ExecutionError:
+        return None
+
+
+def agree(program: Node, values: list[Any], tokens: Any, **options: Any) -> str:
+    """Compare with dense execution; says which of the two had an answer."""
+    wanted = meaning(program, values)
+    try:
+        found = structured.evaluate(program, tokens, **options)
+    except Unstructured:
+        return "error" if wanted is None else "unstructured"
+    assert wanted is not None, f"{found} for an error"
+    if sort_of(program) is Sort.SELECTOR:
+        assert structured.pattern(found).tolist() == wanted.tolist()
+    else:
+        found = found.tolist()
+        assert len(found) == len(wanted)
+        assert all(map(same, found, wanted)), f"{found} instead of {wanted}"
+    return "agreed"
+
+
+# Against dense execution --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("allow_masks", [False, True])
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_case(case: Case, allow_masks: bool) -> None:
+    unlike = {"tokens_str", "member of mixed", "large ints", "huge ints pass"}  # beyond arrays
+    values = list(case.given)
+    if case.name in unlike:
+        with pytest.raises(Unstructured):
+            structured.evaluate(case.program.node, structured.tokens_array(values))
+        return
+    tokens = structured.tokens_array(values)
+    assert agree(case.program.node, values, tokens, allow_masks=allow_masks) == "agreed"
+
+
+@pytest.mark.parametrize("failure", FAILURES, ids=lambda failure: failure.name)
+def test_errors_are_left_to_dense_execution(failure: Failure) -> None:
+    with pytest.raises(Unstructured):
+        structured.evaluate(
+            failure.program.node, structured.tokens_array(list(failure.given)), allow_masks=True
+        )
+
+
+def test_random_programs_of_all_operations() -> None:
+    seen: Counter[str] = Counter()
+
+    @given(programs(), inputs, st.booleans())
+    def check(program: Node, values: Any, allow_masks: bool) -> None:
+        values = list(values)
+        try:
+            tokens = structured.tokens_array(values)
+        except Unstructured:
+            return
+        seen[agree(program, values, tokens, allow_masks=allow_masks)] += 1
+
+    check()
+    assert seen["agreed"] > 10 * seen["unstructured"]
+
+
+def test_random_selectors_and_what_they_select() -> None:
+    """Every selector in a program rich in them: its pattern, its widths, its means, its maxima."""
+    seen: Counter[str] = Counter()
+    ways: Counter[str] = Counter()
+    values_to_average = (indices * indices - 7).node
+    atoms: st.SearchStrategy[Atom] = st.one_of(small_ints, st.sampled_from([0.5, -1.5, "a", "b"]))
+
+    @given(
+        programs(size=18, ops=ATTENTION, parts=USEFUL_PARTS, casts=("asis",), atoms=atoms),
+        longer_inputs,
+        st.booleans(),
+    )
+    def check(program: Node, values: list[Any], allow_masks: bool) -> None:
+        closed = [n for n in postorder(program) if sort_of(n) is Sort.SELECTOR and not n.free][-5:]
+        roots = [program, *closed]
+        roots += [build("selector_width", selector) for selector in closed]
+        roots += [build("aggregate", s, values_to_average, default=-1) for s in closed]
+        tokens = structured.tokens_array(values)
+        for root in roots:
+            seen[agree(root, values, tokens, allow_masks=allow_masks, counts=ways)] += 1
+
+    check()
+    assert seen["agreed"] > 20 * seen["unstructured"]
+    assert set(ways) >= {"gather", "scan", "sort", "segment"}
+
+
+@given(
+    programs(size=14, ops=ATTENTION, parts=USEFUL_PARTS, casts=("asis",)),
+    st.lists(st.sampled_from([0.0, 1.0, float("nan"), 3.0]), min_size=3, max_size=9),
+)
+def test_random_programs_on_nan_pair_by_pair(program: Node, values: list[float]) -> None:
+    agree(program, values, np.array(values), allow_masks=True)
+
+
+@given(
+    st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=40),
+    st.sampled_from(["<", "<=", ">", ">=", "==", "!="]),
+    st.integers(1, 5),
+)
+def test_random_floats_in_means(values: list[float], predicate: str, block: int) -> None:
+    """Long sums of ordinary floats, to twelve digits of their largest part."""
+    groups = select(indices // block, indices // block, predicate)
+    window = select(indices, indices - block, ">") & up_to_here
+    for selector in (groups, window, select(tokens, tokens, predicate)):
+        program = aggregate(selector, tokens).node
+        found = structured.evaluate(program, np.array(values))
+        wanted = np.array(dense.evaluate(program, values, FLOAT), dtype=float)
+        np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-12 * max(map(abs, values)))
+
+
+# Which way it goes ----------------------------------------------------------------------------------
+
+block = indices // 8
+in_block = select(block, block, "==")
+first_of_block = block * 8
+between = select(indices, first_of_block, ">=") & select(indices, first_of_block + 8, "<")
+window = select(indices, indices - 5, ">") & up_to_here
+folded = (indices * 7) % 64
+latest = best(best(same_token & before, tokens % 3), indices)
+
+WAYS: list[tuple[str, Selector, dict[str, int]]] = [
+    ("reverse", select(indices, us.length - 1 - indices, "=="), {"gather": 1}),
+    ("shift", select(indices + 1, indices, "=="), {"gather": 1}),
+    ("permutation", select(folded, indices, "=="), {"gather": 1}),
+    ("one key, tested", select(folded, indices, "==") & (same_token | before), {"gather": 1}),
+    ("one key among masked", select(tokens * 0 + indices, 63 - indices, "=="), {"gather": 1}),
+    ("nothing", select(indices, 99, "=="), {}),
+    ("never", select(tokens, "a", "=="), {}),
+    ("everything", us.full, {"segment": 1}),
+    ("chosen keys", select(tokens, 2, "=="), {"segment": 1}),
+    ("chosen queries", select(1, tokens, "=="), {"segment": 1}),
+    ("prefix", up_to_here, {"scan": 1}),
+    ("prefix of chosen keys", select(tokens, 2, "<=") & up_to_here, {"scan": 1}),
+    ("prefix of chosen queries", select(1, tokens, "<=") & up_to_here, {"scan": 1}),
+    ("suffix", select(indices, indices, ">="), {"scan": 1}),
+    ("all but one", ~here, {"scan": 2}),
+    ("window", window, {"scan": 1}),
+    ("window said twice", select(indices + 5, indices, ">") & up_to_here, {"scan": 1}),
+    ("window said backwards", select(-indices, 5 - indices, "<") & up_to_here, {"scan": 1}),
+    ("outside a window", ~window, {"scan": 2}),
+    ("equal blocks", in_block, {"segment": 1}),
+    ("blocks by their ends", between, {"segment": 1}),
+    ("groups", same_token, {"sort": 1, "segment": 1}),
+    ("groups of strings", select(us.tokens_str, us.tokens_str, "=="), {"sort": 2, "segment": 1}),
+    ("two equalities", same_token & select(indices % 3, indices % 3, "=="), {"sort": 1, "segment": 1}),
+    ("order by value", select(tokens, tokens, "<"), {"sort": 1, "scan": 1}),
+    ("order against another", select(tokens, indices % 5, ">"), {"sort": 1, "scan": 1}),
+    ("earlier of a group", same_token & before, {"sort": 2, "scan": 1}),
+    ("sort", select(tokens, tokens, "<") | (same_token & before), {"sort": 3, "scan": 2}),
+    ("order within a block", in_block & select(tokens, tokens, "<"), {"sort": 2, "scan": 1}),
+    ("order between ends", between & select(tokens, tokens, "<="), {"sort": 2, "scan": 1}),
+    (
+        "order below a mark",
+        select(indices, tokens * 0 + 5, "<") & select(tokens, tokens, "<="),
+        {"sort": 1, "scan": 1},
+    ),
+    ("first of a group", best(same_token, -indices), {"sort": 1, "segment": 1, "gather": 1}),
+    ("greatest so far", best(up_to_here, tokens), {"sort": 2, "scan": 2}),
+    ("greatest of a window", best(window, tokens), {"sort": 2, "scan": 2}),
+    (
+        "either of two values",
+        ~(~same_token & select(tokens, 8 - tokens, "!=")),
+        {"sort": 1, "segment": 4},
+    ),
+    ("De Morgan", ~(~same_token | ~before), {"sort": 2, "scan": 1}),
+    ("latest of the greatest", latest, {"sort": 4, "scan": 2, "gather": 1}),
+    ("union of filters", select(tokens, 1, "==") | select(tokens, 2, "=="), {"segment": 1}),
+]
+
+
+@pytest.mark.parametrize(("name", "selector", "ways"), WAYS, ids=[name for name, _, _ in WAYS])
+def test_the_way_it_goes(name: str, selector: Selector, ways: dict[str, int]) -> None:
+    values = np.random.default_rng(5).integers(0, 9, 64).tolist()
+    counts: Counter[str] = Counter()
+    program = aggregate(selector, indices * indices - 100, -1).node
+    assert agree(program, values, np.array(values), counts=counts) == "agreed"
+    assert dict(counts) == ways
+
+
+def test_widths_need_no_values_moved() -> None:
+    """Sort at full length: the counts come from the order of the keys alone."""
+    counts: Counter[str] = Counter()
+    values = np.random.default_rng(6).integers(0, 9, 64)
+    smaller = select(tokens, tokens, "<") | (same_token & before)
+    found = structured.evaluate(
+        aggregate(select(selector_width(smaller), indices, "=="), tokens).node, values, counts=counts
+    )
+    assert found.tolist() == sorted(values.tolist())
+    assert dict(counts) == {"sort": 1, "gather": 1}
+
+
+TWO_ORDERS = select(tokens, tokens, "<") & select(folded, indices, "<")
+
+
+@pytest.mark.parametrize("finish", [selector_width, lambda s: aggregate(s, tokens), lambda s: s])
+def test_without_structure_pair_by_pair_or_not_at_all(finish: Any) -> None:
+    values = np.random.default_rng(7).permutation(200)
+    program = finish(best(TWO_ORDERS, indices % 3)).node
+    with pytest.raises(Unstructured, match=r"in different orders, in best\("):
+        structured.evaluate(program, values)
+    counts: Counter[str] = Counter()
+    outcome = agree(program, values.tolist(), values, allow_masks=True, counts=counts)
+    assert outcome == "agreed"
+    assert counts["mask"] >= 1
+
+
+def test_pair_by_pair_takes_bounded_memory() -> None:
+    n = 6_000
+    program = aggregate(TWO_ORDERS | ~(same_token | before), tokens).node
+    values = np.random.default_rng(8).normal(size=n)
+    tracemalloc.start()
+    found = structured.evaluate(program, values, allow_masks=True)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 8 * n * n / 2  # a pattern of numbers would be twice that
+    place = np.arange(n)
+    for q in (0, 17, n - 1):
+        chosen = (values < values[q]) & (place * 7 % 64 < q) | (values != values[q]) & (place >= q)
+        assert math.isclose(found[q], values[chosen].mean(), rel_tol=1e-12)
+
+
+# Numbers ----------------------------------------------------------------------------------------------
+
+
+def test_small_segments_beside_large_values() -> None:
+    """Differences of one long cumulative sum would be wrong in the fifth digit here."""
+    large, small = np.random.default_rng(9).uniform(1, 2, size=(2, 50_000))
+    values = np.concatenate([large * 1e8, small * 1e-8])
+    for selector in (in_block, window):
+        found = structured.evaluate(aggregate(selector, tokens).node, values)
+        rows = [90_000, 99_999]
+        wanted = [values[q // 8 * 8 : q // 8 * 8 + 8].mean() for q in rows]
+        if selector is window:
+            wanted = [values[q - 4 : q + 1].mean() for q in rows]
+        np.testing.assert_allclose(found[rows], wanted, rtol=1e-14)
+
+
+@pytest.mark.parametrize("bad", [math.inf, math.nan])
+def test_what_is_not_selected_does_not_leak(bad: float) -> None:
+    values = np.arange(64.0)
+    values[20] = bad
+    selectors = [in_block, window, before, select(indices, indices, ">"), here]
+    selectors += [select(indices, 20, "!="), select(indices % 7, indices % 7, "==")]
+    for selector in selectors:
+        program = aggregate(selector, tokens).node
+        assert agree(program, values.tolist(), values) == "agreed"
+        assert np.isfinite(structured.evaluate(program, values)).sum() >= 20
+
+
+REFUSED: list[tuple[SOp, list[Any]]] = [
+    (tokens + tokens, [2**61, 1]),
+    (tokens * tokens, [2**40, 1]),
+    (tokens**40, [3, 1]),
+    (tokens**tokens, [30, 2]),
+    ((indices % 2) ** (10**30), [1, 2]),
+    (tokens * 1.5, [2**55 + 1, 1]),
+    (aggregate(us.full, tokens), [2**60, 2**60, 5]),
+    (us.where(indices > 0, tokens, 0.5), [2**55 + 1, 2**55 + 1]),
+    (tokens**40 % 7, [3, 0.5]),
+    (tokens == 0.5, [2**55 + 1, 1]),
+    (selector_width(select(tokens, indices / 2, "==")), [2**55 + 1, 1]),
+    (tokens + "x" * 70, ["a", "b"]),
+    (us.where(indices > 0, "a\0", "b"), ["a", "b"]),
+    (us.lookup(tokens, {"a": 1}), ["a", "b"]),
+    (aggregate(us.full, tokens > 1), [1, 2]),
+    (selector_width(best(us.full, tokens)), [1.0, math.nan]),
+    (round(tokens), [math.inf, 1.0]),
+    (us.floor(tokens), [math.nan, 1.0]),
+    (tokens // 2, [math.inf, 1.0]),
+]
+
+
+@pytest.mark.parametrize(("program", "values"), REFUSED)
+def test_what_arrays_cannot_say_is_refused(program: SOp, values: list[Any]) -> None:
+    with pytest.raises(Unstructured):
+        structured.evaluate(program.node, structured.tokens_array(values))
+
+
+def test_bounds_are_looked_at_before_refusing() -> None:
+    """No fixed bound of ((x % 9)·…·(x % 9)) is small enough; the numbers are."""
+    program = tokens % 1000
+    for _ in range(3):
+        program = program * (tokens % 1000)
+    bounded = us.minimum(tokens, 3) * (2**60)
+    assert agree(bounded.node, [1, 0, 1], np.array([1, 0, 1])) == "agreed"
+    product = program * program
+    assert agree(product.node, [1, 2, 3], np.array([1, 2, 3])) == "agreed"
+
+
+@pytest.mark.parametrize(
+    "values", [["a", "b\0c"], ["x" * 65], [2**62], [2**53 + 1, 0.5], [True, 1], ["a", 1], []]
+)
+def test_tokens_that_no_array_holds(values: list[Any]) -> None:
+    with pytest.raises(Unstructured):
+        structured.tokens_array(values)
+
+
+@pytest.mark.parametrize("array", [np.zeros((2, 2)), np.zeros(0), np.array([None]), np.array([1j])])
+def test_arrays_that_are_no_tokens(array: Any) -> None:
+    with pytest.raises(Unstructured):
+        structured.evaluate(tokens.node, array)
+
+
+def test_every_elementwise_operation_has_a_meaning() -> None:
+    assert set(ELEMENTWISE) == {row.name for row in OPERATIONS.values() if row.elementwise}
+
+
+# Evaluation -------------------------------------------------------------------------------------------
+
+
+def test_deep_graphs() -> None:
+    chain = indices
+    for _ in range(100_000):
+        chain = chain + 1
+    assert structured.evaluate(chain.node, np.zeros(2)).tolist() == [100_000, 100_001]
+    selector, total, l = here, indices, us.family(2)
+    for _ in range(3_000):
+        selector = ~selector
+        total = us.sum_over(l, total * l)
+    assert structured.evaluate(selector_width(selector).node, np.zeros(3)).tolist() == [1, 1, 1]
+    assert structured.evaluate(total.node, np.zeros(2)).tolist() == [0, 1]
+
+
+def test_arrays_are_forgotten_after_their_last_use() -> None:
+    n = 50_000
+    chain = tokens
+    for step in range(60):
+        chain = aggregate(select(indices, indices - step, ">=") & up_to_here, chain) + indices
+    values = np.ones(n)
+    tracemalloc.start()
+    structured.evaluate(chain.node, values)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 40 * 8 * n
+
+
+def test_what_does_not_depend_on_a_family_is_computed_once() -> None:
+    counts: Counter[str] = Counter()
+    l, m = us.family(4), us.family(3)
+    inner = us.sum_over(m, m * aggregate(window, tokens + l))
+    program = us.sum_over(l, inner + aggregate(up_to_here, tokens) * l).node
+    values = [3, 1, 4, 1, 5, 9, 2, 6]
+    assert agree(program, values, np.array(values), counts=counts) == "agreed"
+    assert dict(counts) == {"scan": 1 + 4}
+    with pytest.raises(Unstructured, match="too many heads"):
+        structured.evaluate(program, np.array(values), max_heads=15)
+    assert structured.evaluate(program, np.array(values), max_heads=16) is not None
+
+
+def test_known_values_are_not_computed_again() -> None:
+    mean = aggregate(up_to_here, tokens)
+    program = (mean * 2 + selector_width(before)).node
+    values = np.array([1.0, 3.0, 5.0])
+    counts: Counter[str] = Counter()
+    known = {mean.node: np.array([10.0, 20.0, 30.0])}
+    found = structured.evaluate(program, values, known=known, counts=counts)
+    assert found.tolist() == [20.0, 41.0, 62.0]
+    assert dict(counts) == {}
+    assert structured.evaluate(mean.node, values, known=known).tolist() == [10.0, 20.0, 30.0]
+
+
+def test_several_programs_share_their_parts() -> None:
+    counts: Counter[str] = Counter()
+    mean = aggregate(up_to_here, tokens)
+    roots = [mean.node, (mean + 1).node, up_to_here.node]
+    first, second, selector = structured.evaluate_all(roots, np.array([1.0, 3.0]), counts=counts)
+    assert first.tolist() == [1.0, 2.0]
+    assert second.tolist() == [2.0, 3.0]
+    assert structured.pattern(selector).tolist() == [[True, False], [True, True]]
+    assert dict(counts) == {"scan": 1}
+
+
+def test_torch_is_not_loaded_without_a_tensor() -> None:
+    code = (
+        "import sys, numpy as np, understudy as us\n"
+        "from understudy.execution import structured\n"
+        "program = us.selector_width(us.select(us.tokens, us.tokens, '=='))\n"
+        "structured.evaluate(program.node, np.ones(4))\n"
+        "assert 'torch' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
