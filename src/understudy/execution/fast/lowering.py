@@ -26,6 +26,7 @@ from understudy.execution.fast import conditions, elementwise
 from understudy.execution.fast.affine import Affine, number
 from understudy.execution.fast.conditions import FALSE, TRUE, Condition
 from understudy.execution.fast.elementwise import Lowered, terms_of
+from understudy.execution.fast.rerolling import rerolled
 from understudy.execution.fast.scope import Scope
 from understudy.execution.fast.signals import NotNumeric, Opaque, Stuck
 from understudy.execution.fast.solving import solve
@@ -41,14 +42,15 @@ from understudy.execution.fast.terms import (
     is_multilinear,
     is_view,
     scaled,
+    tidy,
 )
 from understudy.graph import Node, size_of
 
 #: Values of the family parameters in scope.
 Heads: TypeAlias = Mapping[Node, Affine]
 
-#: What may turn out to be only a view of something else, so that no array of its own is needed.
-_VIEWS = ("tokens", "aggregate", "if_else")
+#: What may turn out to be a view of something else or a product of views, with no array of its own.
+_VIEWS = ("tokens", "aggregate", "if_else", "multiply", "negate", "divide")
 #: Frames of Python's stack are few; what is deeper than this is run by the structured tier.
 _DEEPEST = 150
 
@@ -144,6 +146,8 @@ class Lowering:
                 return self.sum_over(node, p, heads, way)
             case "if_else":
                 return self.if_else(node, p, heads, way)
+            case "add" if node.inputs[0].op == "add":
+                return self.addition(node, p, heads, way)
         inputs = [self.lower(i, p, heads, f"{way}.{n}") for n, i in enumerate(node.inputs)]
         return elementwise.lower(node, inputs, self.scope)
 
@@ -173,6 +177,24 @@ class Lowering:
                 return self.lower(node.inputs[place], p, heads, f"{way}.{place}")
         lowered = [self.lower(b, p, heads, f"{way}.{n}") for n, b in enumerate(branches, start=1)]
         return elementwise.if_else(holds, *map(terms_of, lowered))
+
+    def addition(self, node: Node, p: Affine, heads: Heads, way: str) -> Lowered:
+        """A chain of additions, as RASP text writes a family out: without recursion, and re-rolled."""
+        addends = []
+        while node.op == "add" and (node is self.target or not self.buffers.holds(node)):
+            node, last = node.inputs
+            addends.append(last)
+        addends.append(node)
+        lowered = [self.lower(x, p, heads, f"{way}+{n}") for n, x in enumerate(reversed(addends))]
+        if all(isinstance(x, Affine) for x in lowered):
+            return sum((x for x in lowered if isinstance(x, Affine)), number(0))
+        terms = tuple(t for x in lowered for t in terms_of(x))
+        names = (f"{way}r{n}" for n in itertools.count())
+        rolled = rerolled(terms, self.scope.box, lambda size: self.scope.ranges(next(names), size))
+        if rolled == terms:
+            return tidy(terms)
+        solved = (solve(t, self.scope.box, self.scope.fresh) for t in rolled)
+        return tidy(tuple(t for t in solved if t is not None))
 
     def sum_over(self, node: Node, p: Affine, heads: Heads, way: str) -> Lowered:
         """A family's sum: its parameters become summed variables, which guards may then determine."""
@@ -214,7 +236,8 @@ class Lowering:
             raise Stuck("a mean over keys chosen by data")
         if any(v in k.sums for k in keys for g in k.guards for v in g.e.variables):
             raise Stuck("the number of selected keys varies")
-        conditioned = self.settled(keys)
+        # One stretch of keys or none: its guards are left to those who sum over families.
+        conditioned = keys if len(keys) == 1 and not default else self.settled(keys)
         if not conditioned:
             return terms_of(number(default) if isinstance(default, int) else (Term(default),))
         if len(conditioned) == 1 and not conditioned[0].sums and not conditioned[0].guards:
@@ -284,16 +307,16 @@ class Lowering:
     def value(self, node: Node, p: Affine, heads: Heads, way: str) -> Lowered:
         """A value at other positions than it is asked for: loaded from a buffer unless it is a view.
 
-        A closed s-op that would be computed is computed once, for all who ask. One that depends on
-        families is pulled into their sum if it is a product of loads, and is a buffer with a further
-        axis for each family if it is more than that.
+        A product of loads is pulled into the sum that asks for it. Anything else that would be computed
+        is computed once, for all who ask; if it depends on families, for each of their heads, as a
+        further axis.
         """
-        if node in self.buffers.data and not node.free and node.op not in _VIEWS:
+        if node in self.buffers.data and not node.free and not _may_be_looked_up(node):
             self.buffers.designated.add(node)
         lowered = self.lower(node, p, heads, way)
         if isinstance(lowered, (Affine, Condition)) or self.buffers.holds(node):
             return lowered
-        if is_view(lowered) or (node.free and is_multilinear(lowered)):
+        if is_view(lowered) or (is_multilinear(lowered) and (node.free or len(lowered) == 1)):
             return lowered
         self.buffers.designated.add(node)
         return self.lower(node, p, heads, way)
@@ -354,6 +377,11 @@ class Lowering:
         a = terms_of(self.value(key, p, heads, f"{way}x"))
         b = terms_of(self.lower(query, p, heads, f"{way}y"))
         return (Term(1, factors=(Apply(name, (a, b)),)),)
+
+
+def _may_be_looked_up(node: Node) -> bool:
+    """Whether it is worth lowering a value to see if it is a view: not if it is plainly computed."""
+    return node.op in _VIEWS and not any(i.op == "sum_over" for i in node.inputs)
 
 
 def is_input(node: Node) -> bool:

@@ -18,6 +18,8 @@ from typing import Any
 import numpy as np
 
 from understudy.execution.fast.affine import Affine, Box, bounds
+from understudy.execution.fast.conditions import Condition
+from understudy.execution.fast.elementwise import decided
 from understudy.execution.fast.emission import Emission, Source
 from understudy.execution.fast.kinds import kinds_of
 from understudy.execution.fast.lowering import Buffers, Lowering, is_input, ordered
@@ -166,6 +168,8 @@ def _lower(node: Node, hull: Hull, buffers: Buffers) -> list[Piece]:
             for *members, p in itertools.product(*heads, places):
                 terms = lowering.terms(p, dict(zip(families, members, strict=True)))
                 solved = solve_all(terms, scope.box, scope.fresh)
+                for term in solved:
+                    decided(Condition((term.guards,)), scope)
                 pieces.append(Piece(scope.box, tuple(members), p, solved))
             return pieces
         except Refine as request:
