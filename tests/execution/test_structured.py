@@ -168,6 +168,9 @@ between = select(indices, first_of_block, ">=") & select(indices, first_of_block
 window = select(indices, indices - 5, ">") & up_to_here
 folded = (indices * 7) % 64
 some_keys, some_queries = select(tokens, 2, "<="), select(3, tokens, "<=")
+parts = select(indices, block * 8 + 1, ">=") & select(indices, block * 8 + 6, "<")
+many = select(tokens * 9, tokens * 9, "==")
+shifted = select(indices % 8 * 10, (indices + 3) % 8 * 10, "==")
 falling = select(-indices // 8, -indices // 8, "==")
 latest = best(best(same_token & before, tokens % 3), indices)
 
@@ -204,6 +207,8 @@ WAYS: list[tuple[str, Selector, dict[str, int]]] = [
     ("groups", same_token, {"sort": 1, "segment": 1}),
     ("groups of strings", select(us.tokens_str, us.tokens_str, "=="), {"sort": 2, "segment": 1}),
     ("two equalities", same_token & select(indices % 3, indices % 3, "=="), {"sort": 1, "segment": 1}),
+    ("two equalities of many values", many & shifted, {"sort": 2, "segment": 1}),
+    ("order in parts of blocks", parts & select(tokens, tokens, "<="), {"sort": 2, "scan": 1}),
     ("groups of chosen keys", some_keys & same_token, {"sort": 1, "segment": 1}),
     ("falling blocks of chosen keys", some_keys & falling, {"sort": 1, "segment": 1}),
     ("groups for chosen queries", some_queries & same_token, {"sort": 1, "segment": 1}),
