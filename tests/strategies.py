@@ -68,6 +68,8 @@ def _useful_parts() -> tuple[Node, ...]:
         select(at, last, "=="),
         select(block, block, "=="),
         build("selector_and", select(at, earlier, ">"), select(at, at, "<=")),
+        select(number("modulo", 3), build("constant", value=1), "=="),
+        select(build("constant", value=1), number("modulo", 3), "<="),
         build("selector_not", select(token, build("constant", value=2), "==")),
     )
 

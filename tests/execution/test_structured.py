@@ -167,6 +167,11 @@ first_of_block = block * 8
 between = select(indices, first_of_block, ">=") & select(indices, first_of_block + 8, "<")
 window = select(indices, indices - 5, ">") & up_to_here
 folded = (indices * 7) % 64
+some_keys, some_queries = select(tokens, 2, "<="), select(3, tokens, "<=")
+parts = select(indices, block * 8 + 1, ">=") & select(indices, block * 8 + 6, "<")
+many = select(tokens * 9, tokens * 9, "==")
+shifted = select(indices % 8 * 10, (indices + 3) % 8 * 10, "==")
+falling = select(-indices // 8, -indices // 8, "==")
 latest = best(best(same_token & before, tokens % 3), indices)
 
 WAYS: list[tuple[str, Selector, dict[str, int]]] = [
@@ -175,6 +180,14 @@ WAYS: list[tuple[str, Selector, dict[str, int]]] = [
     ("permutation", select(folded, indices, "=="), {"gather": 1}),
     ("one key, tested", select(folded, indices, "==") & (same_token | before), {"gather": 1}),
     ("one key among masked", select(tokens * 0 + indices, 63 - indices, "=="), {"gather": 1}),
+    ("one key for chosen queries", select(folded, indices, "==") & some_queries, {"gather": 1}),
+    ("one of chosen keys", select(folded, indices, "==") & some_keys, {"gather": 1}),
+    (
+        "a position for chosen queries",
+        select(indices, 63 - indices, "==") & some_queries,
+        {"gather": 1},
+    ),
+    ("a position of chosen keys", select(indices, 63 - indices, "==") & some_keys, {"gather": 1}),
     ("nothing", select(indices, 99, "=="), {}),
     ("never", select(tokens, "a", "=="), {}),
     ("everything", us.full, {"segment": 1}),
@@ -194,6 +207,12 @@ WAYS: list[tuple[str, Selector, dict[str, int]]] = [
     ("groups", same_token, {"sort": 1, "segment": 1}),
     ("groups of strings", select(us.tokens_str, us.tokens_str, "=="), {"sort": 2, "segment": 1}),
     ("two equalities", same_token & select(indices % 3, indices % 3, "=="), {"sort": 1, "segment": 1}),
+    ("two equalities of many values", many & shifted, {"sort": 2, "segment": 1}),
+    ("order in parts of blocks", parts & select(tokens, tokens, "<="), {"sort": 2, "scan": 1}),
+    ("groups of chosen keys", some_keys & same_token, {"sort": 1, "segment": 1}),
+    ("falling blocks of chosen keys", some_keys & falling, {"sort": 1, "segment": 1}),
+    ("groups for chosen queries", some_queries & same_token, {"sort": 1, "segment": 1}),
+    ("order among chosen keys", some_keys & select(tokens, tokens, "<"), {"sort": 1, "scan": 1}),
     ("order by value", select(tokens, tokens, "<"), {"sort": 1, "scan": 1}),
     ("order against another", select(tokens, indices % 5, ">"), {"sort": 1, "scan": 1}),
     ("earlier of a group", same_token & before, {"sort": 2, "scan": 1}),
@@ -213,6 +232,9 @@ WAYS: list[tuple[str, Selector, dict[str, int]]] = [
         ~(~same_token & select(tokens, 8 - tokens, "!=")),
         {"sort": 1, "segment": 4},
     ),
+    ("outside a rectangle", ~(some_keys & some_queries), {"segment": 2}),
+    ("two rectangles", (some_keys & some_queries) | (~some_keys & ~some_queries), {"segment": 2}),
+    ("not an earlier equal", ~(same_token & before), {"sort": 3, "scan": 3}),
     ("De Morgan", ~(~same_token | ~before), {"sort": 2, "scan": 1}),
     ("latest of the greatest", latest, {"sort": 4, "scan": 2, "gather": 1}),
     ("union of filters", select(tokens, 1, "==") | select(tokens, 2, "=="), {"segment": 1}),
@@ -396,6 +418,16 @@ def test_what_does_not_depend_on_a_family_is_computed_once() -> None:
     with pytest.raises(Unstructured, match="too many heads"):
         structured.evaluate(program, np.array(values), max_heads=15)
     assert structured.evaluate(program, np.array(values), max_heads=16) is not None
+
+
+def test_what_a_sum_in_a_sum_uses_stays_until_then() -> None:
+    l, m = us.family(2), us.family(3)
+    inner = us.sum_over(m, (m + 4) * l + aggregate(window, (m + 4) * indices))
+    program = (us.sum_over(l, l * inner) + (indices + 4)).node
+    assert agree(program, [1, 2, 3], np.array([1, 2, 3])) == "agreed"
+    first = us.maximum(indices + 4, 2)  # uses the 4 as well, before
+    program = (us.sum_over(l, (l + first) * inner)).node
+    assert agree(program, [1, 2, 3], np.array([1, 2, 3])) == "agreed"
 
 
 def test_known_values_are_not_computed_again() -> None:

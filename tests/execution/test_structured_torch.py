@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import understudy as us
@@ -40,6 +40,7 @@ ARITHMETIC = (
 def test_random_selectors_on_tensors(device: str) -> None:
     seen: Counter[str] = Counter()
 
+    @settings(max_examples=100)  # operations on short tensors are slow
     @given(
         programs(size=16, ops=ATTENTION, parts=USEFUL_PARTS, casts=("asis",), atoms=NUMBERS),
         DYADIC,
@@ -62,6 +63,7 @@ def test_random_arithmetic_on_tensors() -> None:
     """Where Python has a value; where it has an error, tensors may have IEEE's answer."""
     seen: Counter[str] = Counter()
 
+    @settings(max_examples=100)
     @given(programs(ops=ARITHMETIC, casts=("asis", "float", "int", "bool"), atoms=NUMBERS), DYADIC)
     def check(program: Node, values: list[float]) -> None:
         wanted = meaning(program, values)

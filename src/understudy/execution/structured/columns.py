@@ -93,6 +93,23 @@ class Column:
         return -1 if self.arrays.all(step <= 0) else 0
 
     @cached_property
+    def injective(self) -> bool:
+        """Whether no two keys are equal."""
+        if self.is_positions:
+            return True
+        return (
+            self.size >= len(self.codes)
+            and self.arrays.largest(self.starts[1:] - self.starts[:-1]) == 1
+        )
+
+    @cached_property
+    def position_of(self) -> Array:
+        """The position of the key with each code, if it is injective; −1 for codes of no key."""
+        if self.is_positions:
+            return self.codes
+        return self.arrays.table(self.size, self.codes, self.arrays.arange(len(self.codes)), missing=-1)
+
+    @cached_property
     def order(self) -> Array | None:
         """The positions in the order of their codes; None if they are."""
         return None if self.direction > 0 else self.arrays.order(self.codes)

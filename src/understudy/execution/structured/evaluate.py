@@ -144,9 +144,10 @@ def _needed(node: Node) -> Iterable[Node]:
     """What has to be there when a node is evaluated: for a sum, all that its body uses from outside."""
     if node.op != "sum_over":
         return node.inputs
-    body, *families = node.inputs
-    inside = set(postorder(body, into=depends_on(families)))
-    return [i for local in inside for i in local.inputs if i not in inside] if inside else [body]
+    body, outside = node.inputs[0], node.free
+    inside = postorder(body, into=lambda local: not local.free <= outside)
+    used = [i for local in inside for i in local.inputs if i.free <= outside]
+    return used or [body]
 
 
 class _Run:

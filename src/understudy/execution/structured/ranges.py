@@ -94,7 +94,7 @@ def solve(arrays: Arrays, cell: Cell) -> Solved:
         _, low, high = part
         (single if arrays.largest(high - low) <= 1 else wide).append(part)
     keys = cell.keys
-    fetched = [part for part in single if part[0].is_positions]
+    fetched = [part for part in single if part[0].injective]
     if fetched:
         return _fetch(arrays, fetched[0], cell)
     group = _group(arrays, single)
@@ -202,10 +202,11 @@ def _joined(
 
 
 def _fetch(arrays: Arrays, fetched: Part, cell: Cell) -> Gather:
-    """A query that names the position of its key has only that one: the other conditions test it."""
-    _, low, high = fetched
-    present = low < high
-    key = arrays.xp.where(present, low, 0)
+    """Where no two keys are equal a query can only have one: the other conditions test it."""
+    column, low, high = fetched
+    key = arrays.take(column.position_of, arrays.xp.where(low < high, low, 0))
+    present = (low < high) & (key >= 0)
+    key = arrays.xp.clip(key, 0, None)
     if cell.queries is not None:
         present = present & cell.queries
     if cell.keys is not None:
