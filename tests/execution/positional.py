@@ -20,7 +20,7 @@ from understudy.constructions import (
     softmax,
     transpose,
 )
-from understudy.constructions.sums import row_sums, total
+from understudy.constructions.sums import multiply, row_sums, total
 from understudy.graph import Node, build, family, postorder, sum_over
 from understudy.graph.families import substitute
 
@@ -51,8 +51,8 @@ def trial(seed: int) -> Trial:
     else:
         length = draw.randrange(1, 13)
         program = _Programs(draw).value(draw.randrange(1, 5))
-    whole = draw.random() < 0.3
-    given = [draw.randrange(-5, 6) if whole else round(draw.uniform(-2, 2), 2) for _ in range(length)]
+    # Quarters: sums and products of them are exact, so that equal means are equal however computed.
+    given = [draw.randrange(-8, 9) / draw.choice((1, 4)) for _ in range(length)]
     positions = range(length)
     if draw.random() < 0.3:
         start = draw.randrange(length)
@@ -94,7 +94,12 @@ class _Programs:
         return build(draw.choice(("minimum", "maximum")), self.index(depth - 1), self.index(depth - 1))
 
     def condition(self, depth: int = 1) -> Node:
-        match self.draw.randrange(6 if depth else 3):
+        match self.draw.randrange(7 if depth else 3):
+            case 6:
+                op = self.draw.choice(("equal", "not_equal"))
+                return build(
+                    op, self.condition(depth - 1), number(self.draw.choice((True, False, 1, 0, 2)))
+                )
             case 3:
                 return build("less", self.value(1), self.value(1))
             case 4:
@@ -105,7 +110,12 @@ class _Programs:
         return build(self.draw.choice(_COMPARISONS), self.index(1), self.index(1))
 
     def selector(self, depth: int = 1) -> Node:
-        match self.draw.randrange(9 if depth else 4):
+        match self.draw.randrange(10 if depth else 4):
+            case 9:
+                truth = number(self.draw.random() < 0.5)
+                return build(
+                    "select", self.condition(), truth, predicate=self.draw.choice(("==", "!="))
+                )
             case 4 | 5:
                 return build("selector_and", self.selector(depth - 1), self.selector(depth - 1))
             case 6:
@@ -116,19 +126,24 @@ class _Programs:
                 predicate = self.draw.choice(_PREDICATES)
                 return build("select", self.value(1), self.value(1), predicate=predicate)
         predicate = self.draw.choice(_PREDICATES)
+        if self.draw.random() < 0.3:  # the same keys for all: unions and negations stay lowerable
+            return build("select", INDICES, number(self.draw.randrange(8)), predicate=predicate)
         return build("select", self.index(), self.index(), predicate=predicate)
 
     def value(self, depth: int) -> Node:
         """An s-op."""
         draw = self.draw
-        match draw.randrange(14 if depth else 3):
+        match draw.randrange(15 if depth else 3):
+            case 14:
+                return self.three_factors()
             case 0 | 1:
                 return TOKENS
             case 2:
                 return self.index(1)
             case 3 | 4 | 5 | 6:
                 default = draw.choice((0, 0, 0, 1, 2.5))
-                return build("aggregate", self.selector(), self.value(depth - 1), default=default)
+                selector = self.selector(self.draw.choice((1, 1, 2)))
+                return build("aggregate", selector, self.value(depth - 1), default=default)
             case 7 | 8:
                 bound = [family(draw.randrange(1, 5)) for _ in range(draw.randrange(1, 3))]
                 self.families += bound
@@ -146,6 +161,17 @@ class _Programs:
             case 12:
                 return self.function(depth - 1)
         return build("multiply", number(draw.randrange(1, 5)), self.value(depth - 1))
+
+    def three_factors(self) -> Node:
+        """A mean over a stretch of keys of three products of loads."""
+        value = build("multiply", build("multiply", self.fetched(), self.fetched()), self.fetched())
+        size = number(self.draw.randrange(1, 5))
+        return build("aggregate", build("select", INDICES, size, predicate="<"), value, default=0)
+
+    def fetched(self) -> Node:
+        return build(
+            "aggregate", build("select", INDICES, self.index(), predicate="=="), TOKENS, default=0
+        )
 
     def greatest(self, value: Node) -> Node:
         score = self.draw.choice((value, value, build("negate", value), self.index(1)))
@@ -177,7 +203,13 @@ def _construction(draw: random.Random) -> tuple[Node, int]:
     """A matrix construction of a small random shape."""
     r, k, c = (draw.randrange(1, 5) for _ in range(3))
     a, b = concatenate(tokens, (r, k), (k, c))
-    match draw.randrange(8):
+    match draw.randrange(11):
+        case 8:
+            m = matmul(multiply(a, softmax(a)), b)
+        case 9:
+            m = matmul(transpose(softmax(a)), a)
+        case 10:
+            m = multihead(_tripled, 2, Matrix(tokens, r, k), Matrix(tokens, k, c, offset=2 * r * k))
         case 0:
             m = matmul(a, b, recipe=draw.choice(("paper", "fetch", "tiled")))
         case 1:
@@ -198,6 +230,11 @@ def _construction(draw: random.Random) -> tuple[Node, int]:
         case _:
             m = draw.choice((row_sums(a), total(a)))
     return m.sop.node, max(m.needs or 0, m.reads or 0) + draw.randrange(3)
+
+
+def _tripled(a: Matrix, b: Matrix) -> Matrix:
+    """A product with three factors under one sum."""
+    return matmul(multiply(a, a), b)
 
 
 def _disturbed(program: Node, draw: random.Random) -> Node:

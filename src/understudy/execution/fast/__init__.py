@@ -7,7 +7,13 @@ dense execution does. This is an optimised execution of the program, not a run o
 ``executor="heads"`` is that.
 """
 
-from understudy.execution.fast.execute import FallbackWarning, evaluate, evaluate_parts, plan
+from understudy.execution.fast.execute import (
+    FallbackWarning,
+    evaluate,
+    evaluate_parts,
+    forget_plans,
+    plan,
+)
 from understudy.execution.fast.plan import Plan
 
-__all__ = ["FallbackWarning", "Plan", "evaluate", "evaluate_parts", "plan"]
+__all__ = ["FallbackWarning", "Plan", "evaluate", "evaluate_parts", "forget_plans", "plan"]

@@ -32,8 +32,6 @@ def contract(emission: Emission, factors: Sequence[Value], sums: Sequence[str]) 
         others = [v for v in values if v is not a and v is not b]
         needed = {axis for other in others for axis in other.axes}
         now = [v for v in sums if v in a.axes and v in b.axes and v not in needed]
-        single = [v for v in sums if (v in a.axes) != (v in b.axes) and v not in needed]
-        a, b = (emission.summed(x, single) for x in (a, b))
         values = [_pair(emission, a, b, now), *others]
     return emission.summed(values[0], sums)
 

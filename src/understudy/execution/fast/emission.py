@@ -101,9 +101,12 @@ class Emission:
         sign = 1
         if coefficient < 0:
             sign, coefficient = -1, -coefficient
-        if coefficient != 1:
-            plain = float(coefficient) if isinstance(coefficient, Fraction) else coefficient
-            result = self.apply("multiply", (result, Value(self.steps.number(plain), ())))
+        # Divided by the count, as a mean is: times its reciprocal would round twice.
+        over = coefficient.denominator if isinstance(coefficient, Fraction) else 1
+        times = coefficient.numerator if isinstance(coefficient, Fraction) else coefficient
+        for op, by in (("multiply", times), ("divide", over)):
+            if by != 1:
+                result = self.apply(op, (result, Value(self.steps.number(by), ())))
         return sign, result
 
     def multiplied(self, factors: Sequence[Value]) -> Value:

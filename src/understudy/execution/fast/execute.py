@@ -97,6 +97,12 @@ def plan(
     return found
 
 
+def forget_plans() -> None:
+    """Make every plan anew from now on, and free what the old ones hold."""
+    with _lock:
+        _plans.clear()
+
+
 def _static(node: Node, length: int) -> Any:
     """An s-op that depends on no token, at all positions."""
     return structured.evaluate(node, np.zeros(length), allow_masks=True)

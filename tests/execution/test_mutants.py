@@ -1,0 +1,140 @@
+"""A mutation test of lowering: with any rule broken, random programs come out wrong."""
+
+from __future__ import annotations
+
+import warnings
+
+import pytest
+
+from tests.execution.mutants import Mutant, in_force
+from tests.execution.test_fast import differs
+from understudy.errors import UnderstudyError
+from understudy.execution import fast
+from understudy.execution.fast import FallbackWarning
+
+#: Programs that are tried before a mutant is said to have survived.
+TRIES = 6_000
+
+MUTANTS = [
+    # Positions.
+    Mutant(
+        "affine", "return quotient + wraps, rest - wraps * base", "return quotient, rest - wraps * base"
+    ),
+    Mutant("affine", "return quotient + wraps, rest - wraps * base", "return quotient + wraps, rest"),
+    Mutant("affine", "if wraps == greatest // base:", "if True:"),
+    # Guards.
+    Mutant(
+        "solving",
+        "if decided is False:\n            return None",
+        "if decided is False:\n            continue",
+    ),
+    Mutant("solving", 'Guard(quotient + first, "==")', 'Guard(quotient, "==")'),
+    Mutant("solving", 'return Guard(quotient + least // base, ">=")', 'return Guard(quotient, ">=")'),
+    Mutant("solving", "value = guard.e.without(v) * -k", "value = guard.e.without(v) * k"),
+    Mutant(
+        "solving",
+        "return replace(term, sums=sums, guards=rest).substitute(v, value).guarded(within)",
+        "return replace(term, sums=sums, guards=rest).substitute(v, value)",
+    ),
+    Mutant(
+        "solving",
+        "return replace(term, sums=sums, guards=rest).substitute(v, first + u).guarded(within)",
+        "return replace(term, sums=sums, guards=rest).substitute(v, first + u)",
+    ),
+    Mutant("solving", "for e in upper if e == first + (size - 1)", "for e in upper"),
+    Mutant("solving", "for e in lower if e == first)", "for e in lower)"),
+    # Conditions.
+    Mutant("conditions", 'Guard(e - 1, ">="),),))', 'Guard(e, ">="),),))'),
+    Mutant("conditions", "rest = both(negation(a), b)", "rest = b"),
+    Mutant("conditions", "(*case[:place], other)", "(other,)"),
+    Mutant("conditions", "if any(holds is False for _, holds in decided):", "if False:"),
+    # Heads.
+    Mutant(
+        "lowering",
+        "term.coefficient * Fraction(1, total) if total > 1",
+        "term.coefficient if total > 1",
+    ),
+    Mutant(
+        "lowering",
+        "return (*found, *self.default(default, conditioned[0].guards))",
+        "return tuple(found)",
+    ),
+    Mutant("lowering", "term.guards, term.factors).guarded(k.guards)", "term.guards, term.factors)"),
+    Mutant(
+        "lowering",
+        "    if values is score:\n        return 1",
+        "    if values is score:\n        return -1",
+    ),
+    Mutant("lowering", "if len(conditioned) > 1 and any(k.guards for k in conditioned):", "if False:"),
+    Mutant("lowering", "inner = tuple(g for g in k.guards if g not in outer)", "inner = ()"),
+    Mutant("lowering", "place = 1 if holds.value else 2", "place = 2 if holds.value else 1"),
+    Mutant(
+        "lowering",
+        "Term(term.coefficient, term.sums + variables, term.guards, term.factors)",
+        "Term(term.coefficient, term.sums, term.guards, term.factors)",
+    ),
+    # Products, pieces, buffers.
+    Mutant(
+        "terms",
+        "Term(coefficient, (), a.guards, a.factors + b.factors).guarded(b.guards)",
+        "Term(coefficient, (), a.guards, a.factors + b.factors)",
+    ),
+    Mutant("scope", "return below + [e + at for e in above]", "return below + above"),
+    Mutant("scope", "return first + [e + whole for e in rest]", "return first"),
+    Mutant(
+        "scope",
+        "return [h * low + l for h in highs for l in lows]",
+        "return [h * low for h in highs for l in lows]",
+    ),
+    Mutant(
+        "planning",
+        "self.start, self.stop = min(self.start, start), max(self.stop, stop)",
+        "self.start, self.stop = max(self.start, start), max(self.stop, stop)",
+    ),
+    Mutant("planning", "address = position - hull.start", "address = position"),
+    Mutant("planning", "address = address + head * step", "address = address + head"),
+    Mutant(
+        "rerolling",
+        "while stop < len(alike) and _difference(numbers[stop - 1], numbers[stop]) == step:",
+        "while stop < len(alike):",
+    ),
+    # Steps.
+    Mutant("emission", "coefficient = coefficient * self.box[v]", "coefficient = coefficient"),
+    Mutant("emission", "sign, coefficient = -1, -coefficient", "sign, coefficient = 1, -coefficient"),
+    Mutant(
+        "contraction",
+        "now = [v for v in sums if v in a.axes and v in b.axes and v not in needed]",
+        "now = [v for v in sums if v in a.axes and v in b.axes]",
+    ),
+    Mutant(
+        "elementwise",
+        "return divided(a, b.constant, scope.box)[0]",
+        "return divided(a, b.constant, scope.box)[1]",
+    ),
+    Mutant("elementwise", 'wanted = (value.constant == 1) == (predicate == "==")', "wanted = True"),
+    Mutant("elementwise", "opposite = conditions.negation(holds)", "opposite = holds"),
+    Mutant(
+        "fusion",
+        'return steps.make("softmax", (scores,), step.shape)',
+        'return steps.make("softmax", (shifted,), step.shape) if False else scores',
+    ),
+]
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda m: f"{m.module}: {m.there[:40]}")
+def test_every_broken_rule_is_noticed(mutant: Mutant) -> None:
+    with warnings.catch_warnings(), in_force(mutant):
+        warnings.simplefilter("ignore", FallbackWarning)
+        assert any(_is_noticed(seed) for seed in range(TRIES)), "the mutant survived"
+
+
+def _is_noticed(seed: int) -> bool:
+    fast.forget_plans()
+    try:
+        return differs(seed) not in (None, "no value")
+    except UnderstudyError:
+        return True
+    except Exception:  # a broken rule may break anything
+        return True
+    finally:
+        fast.forget_plans()
