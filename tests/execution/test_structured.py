@@ -215,6 +215,8 @@ WAYS: list[tuple[str, Selector, dict[str, int]]] = [
     ("order among chosen keys", some_keys & select(tokens, tokens, "<"), {"sort": 1, "scan": 1}),
     ("order by value", select(tokens, tokens, "<"), {"sort": 1, "scan": 1}),
     ("order against another", select(tokens, indices % 5, ">"), {"sort": 1, "scan": 1}),
+    ("order against halves", select(indices, indices / 2, "<"), {"scan": 1}),
+    ("equal to halves", select(indices, indices / 2, "=="), {"gather": 1}),
     ("earlier of a group", same_token & before, {"sort": 2, "scan": 1}),
     ("sort", select(tokens, tokens, "<") | (same_token & before), {"sort": 3, "scan": 2}),
     ("order within a block", in_block & select(tokens, tokens, "<"), {"sort": 2, "scan": 1}),
@@ -308,16 +310,31 @@ def test_small_segments_beside_large_values() -> None:
         np.testing.assert_allclose(found[rows], wanted, rtol=1e-14)
 
 
+@pytest.mark.parametrize("place", [0, 20])
 @pytest.mark.parametrize("bad", [math.inf, math.nan])
-def test_what_is_not_selected_does_not_leak(bad: float) -> None:
+def test_what_is_not_selected_does_not_leak(bad: float, place: int) -> None:
     values = np.arange(64.0)
-    values[20] = bad
-    selectors = [in_block, window, before, select(indices, indices, ">"), here]
-    selectors += [select(indices, 20, "!="), select(indices % 7, indices % 7, "==")]
-    for selector in selectors:
+    values[place] = bad
+    for selector in (before, select(indices, place, "!="), select(indices % 7, indices % 7, "==")):
+        assert agree(aggregate(selector, tokens).node, values.tolist(), values) == "agreed"
+    for selector in (in_block, window, here, select(indices, indices, ">")):
         program = aggregate(selector, tokens).node
         assert agree(program, values.tolist(), values) == "agreed"
-        assert np.isfinite(structured.evaluate(program, values)).sum() >= 20
+        assert np.isfinite(structured.evaluate(program, values)).sum() >= 43
+
+
+@given(
+    st.lists(st.text("ab", min_size=1, max_size=5), min_size=2, max_size=9),
+    st.text("ab", max_size=5),
+    st.sampled_from(["==", "!=", "<", "<=", ">", ">="]),
+)
+def test_random_strings_of_different_lengths(values: list[str], suffix: str, predicate: str) -> None:
+    tokens_of = structured.tokens_array(values)
+    for selector in (
+        select(tokens, tokens + suffix, predicate),
+        select(tokens + suffix, tokens, predicate),
+    ):
+        assert agree(selector.node, values, tokens_of) == "agreed"
 
 
 REFUSED: list[tuple[SOp, list[Any]]] = [
@@ -328,6 +345,8 @@ REFUSED: list[tuple[SOp, list[Any]]] = [
     ((indices % 2) ** (10**30), [1, 2]),
     (tokens * 1.5, [2**55 + 1, 1]),
     (aggregate(us.full, tokens), [2**60, 2**60, 5]),
+    (aggregate(up_to_here, tokens), [2**53] * 1100),
+    (aggregate(before, tokens) ** 40 % 7, [3, 3, 3]),
     (us.where(indices > 0, tokens, 0.5), [2**55 + 1, 2**55 + 1]),
     (tokens**40 % 7, [3, 0.5]),
     (tokens == 0.5, [2**55 + 1, 1]),
