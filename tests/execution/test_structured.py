@@ -351,6 +351,8 @@ REFUSED: list[tuple[SOp, list[Any]]] = [
     (tokens**40 % 7, [3, 0.5]),
     (tokens == 0.5, [2**55 + 1, 1]),
     (selector_width(select(tokens, indices / 2, "==")), [2**55 + 1, 1]),
+    ((tokens % -(2**40)) * (tokens % -(2**40)), [1, 2]),
+    (us.tokens_str, [1, 0.5]),
     (tokens + "x" * 70, ["a", "b"]),
     (us.where(indices > 0, "a\0", "b"), ["a", "b"]),
     (us.lookup(tokens, {"a": 1}), ["a", "b"]),
