@@ -294,6 +294,17 @@ def test_pair_by_pair_takes_bounded_memory() -> None:
         assert math.isclose(found[q], values[chosen].mean(), rel_tol=1e-12)
 
 
+def test_long_unions_pair_by_pair_keep_a_few_patterns() -> None:
+    n, union = 1_500, TWO_ORDERS
+    for step in range(30):
+        union = union | (select(tokens, tokens + step, ">") & select(folded, indices, ">"))
+    tracemalloc.start()
+    structured.evaluate(selector_width(union).node, np.arange(n) * 5 % n, allow_masks=True)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 30 * n * n  # widths are counted in 8-byte numbers: that is 8 of them
+
+
 # Numbers ----------------------------------------------------------------------------------------------
 
 
@@ -461,6 +472,14 @@ def test_known_values_are_not_computed_again() -> None:
     assert found.tolist() == [20.0, 41.0, 62.0]
     assert dict(counts) == {}
     assert structured.evaluate(mean.node, values, known=known).tolist() == [10.0, 20.0, 30.0]
+
+
+def test_runs_on_the_same_tokens_do_not_share_what_they_find() -> None:
+    given_tokens = structured.tokens_array([5, 10**12, 5, 7])
+    for _ in range(2):
+        counts: Counter[str] = Counter()
+        structured.evaluate(selector_width(same_token).node, given_tokens, counts=counts)
+        assert dict(counts) == {"sort": 1}
 
 
 def test_several_programs_share_their_parts() -> None:
