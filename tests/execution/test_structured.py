@@ -172,6 +172,7 @@ parts = select(indices, block * 8 + 1, ">=") & select(indices, block * 8 + 6, "<
 many = select(tokens * 9, tokens * 9, "==")
 shifted = select(indices % 8 * 10, (indices + 3) % 8 * 10, "==")
 falling = select(-indices // 8, -indices // 8, "==")
+rare = select(us.where(indices < 40, 0, indices), indices + 45, "==")
 latest = best(best(same_token & before, tokens % 3), indices)
 
 WAYS: list[tuple[str, Selector, dict[str, int]]] = [
@@ -188,6 +189,8 @@ WAYS: list[tuple[str, Selector, dict[str, int]]] = [
         {"gather": 1},
     ),
     ("a position of chosen keys", select(indices, 63 - indices, "==") & some_keys, {"gather": 1}),
+    ("a single key beside equal ones", rare, {"gather": 1}),
+    ("such a key for chosen queries", rare & some_queries, {"gather": 1}),
     ("nothing", select(indices, 99, "=="), {}),
     ("never", select(tokens, "a", "=="), {}),
     ("everything", us.full, {"segment": 1}),
