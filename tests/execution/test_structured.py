@@ -172,7 +172,7 @@ parts = select(indices, block * 8 + 1, ">=") & select(indices, block * 8 + 6, "<
 many = select(tokens * 9, tokens * 9, "==")
 shifted = select(indices % 8 * 10, (indices + 3) % 8 * 10, "==")
 falling = select(-indices // 8, -indices // 8, "==")
-rare = select(us.where(indices < 40, 0, indices), indices + 45, "==")
+rare = select(us.where(indices < 40, 60, indices), us.where(indices < 15, indices + 41, 200), "==")
 latest = best(best(same_token & before, tokens % 3), indices)
 
 WAYS: list[tuple[str, Selector, dict[str, int]]] = [
@@ -360,7 +360,7 @@ REFUSED: list[tuple[SOp, list[Any]]] = [
     (tokens * 1.5, [2**55 + 1, 1]),
     (aggregate(us.full, tokens), [2**60, 2**60, 5]),
     (aggregate(up_to_here, tokens), [2**53] * 1100),
-    (aggregate(before, tokens) ** 40 % 7, [3, 3, 3]),
+    (aggregate(up_to_here, tokens) ** 40 % 7, [3, 3, 3]),
     (us.where(indices > 0, tokens, 0.5), [2**55 + 1, 2**55 + 1]),
     (tokens**40 % 7, [3, 0.5]),
     (tokens == 0.5, [2**55 + 1, 1]),
