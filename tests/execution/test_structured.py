@@ -172,6 +172,7 @@ parts = select(indices, block * 8 + 1, ">=") & select(indices, block * 8 + 6, "<
 many = select(tokens * 9, tokens * 9, "==")
 shifted = select(indices % 8 * 10, (indices + 3) % 8 * 10, "==")
 falling = select(-indices // 8, -indices // 8, "==")
+rare = select(us.where(indices < 40, 60, indices), us.where(indices < 15, indices + 41, 200), "==")
 latest = best(best(same_token & before, tokens % 3), indices)
 
 WAYS: list[tuple[str, Selector, dict[str, int]]] = [
@@ -188,6 +189,8 @@ WAYS: list[tuple[str, Selector, dict[str, int]]] = [
         {"gather": 1},
     ),
     ("a position of chosen keys", select(indices, 63 - indices, "==") & some_keys, {"gather": 1}),
+    ("a single key beside equal ones", rare, {"gather": 1}),
+    ("such a key for chosen queries", rare & some_queries, {"gather": 1}),
     ("nothing", select(indices, 99, "=="), {}),
     ("never", select(tokens, "a", "=="), {}),
     ("everything", us.full, {"segment": 1}),
@@ -215,6 +218,8 @@ WAYS: list[tuple[str, Selector, dict[str, int]]] = [
     ("order among chosen keys", some_keys & select(tokens, tokens, "<"), {"sort": 1, "scan": 1}),
     ("order by value", select(tokens, tokens, "<"), {"sort": 1, "scan": 1}),
     ("order against another", select(tokens, indices % 5, ">"), {"sort": 1, "scan": 1}),
+    ("order against halves", select(indices, indices / 2, "<"), {"scan": 1}),
+    ("equal to halves", select(indices, indices / 2, "=="), {"gather": 1}),
     ("earlier of a group", same_token & before, {"sort": 2, "scan": 1}),
     ("sort", select(tokens, tokens, "<") | (same_token & before), {"sort": 3, "scan": 2}),
     ("order within a block", in_block & select(tokens, tokens, "<"), {"sort": 2, "scan": 1}),
@@ -292,6 +297,17 @@ def test_pair_by_pair_takes_bounded_memory() -> None:
         assert math.isclose(found[q], values[chosen].mean(), rel_tol=1e-12)
 
 
+def test_long_unions_pair_by_pair_keep_a_few_patterns() -> None:
+    n, union = 1_500, TWO_ORDERS
+    for step in range(30):
+        union = union | (select(tokens, tokens + step, ">") & select(folded, indices, ">"))
+    tracemalloc.start()
+    structured.evaluate(selector_width(union).node, np.arange(n) * 5 % n, allow_masks=True)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 30 * n * n  # widths are counted in 8-byte numbers: that is 8 of them
+
+
 # Numbers ----------------------------------------------------------------------------------------------
 
 
@@ -308,16 +324,31 @@ def test_small_segments_beside_large_values() -> None:
         np.testing.assert_allclose(found[rows], wanted, rtol=1e-14)
 
 
+@pytest.mark.parametrize("place", [0, 20])
 @pytest.mark.parametrize("bad", [math.inf, math.nan])
-def test_what_is_not_selected_does_not_leak(bad: float) -> None:
+def test_what_is_not_selected_does_not_leak(bad: float, place: int) -> None:
     values = np.arange(64.0)
-    values[20] = bad
-    selectors = [in_block, window, before, select(indices, indices, ">"), here]
-    selectors += [select(indices, 20, "!="), select(indices % 7, indices % 7, "==")]
-    for selector in selectors:
+    values[place] = bad
+    for selector in (before, select(indices, place, "!="), select(indices % 7, indices % 7, "==")):
+        assert agree(aggregate(selector, tokens).node, values.tolist(), values) == "agreed"
+    for selector in (in_block, window, here, select(indices, indices, ">")):
         program = aggregate(selector, tokens).node
         assert agree(program, values.tolist(), values) == "agreed"
-        assert np.isfinite(structured.evaluate(program, values)).sum() >= 20
+        assert np.isfinite(structured.evaluate(program, values)).sum() >= 43
+
+
+@given(
+    st.lists(st.text("ab", min_size=1, max_size=5), min_size=2, max_size=9),
+    st.text("ab", max_size=5),
+    st.sampled_from(["==", "!=", "<", "<=", ">", ">="]),
+)
+def test_random_strings_of_different_lengths(values: list[str], suffix: str, predicate: str) -> None:
+    tokens_of = structured.tokens_array(values)
+    for selector in (
+        select(tokens, tokens + suffix, predicate),
+        select(tokens + suffix, tokens, predicate),
+    ):
+        assert agree(selector.node, values, tokens_of) == "agreed"
 
 
 REFUSED: list[tuple[SOp, list[Any]]] = [
@@ -328,10 +359,14 @@ REFUSED: list[tuple[SOp, list[Any]]] = [
     ((indices % 2) ** (10**30), [1, 2]),
     (tokens * 1.5, [2**55 + 1, 1]),
     (aggregate(us.full, tokens), [2**60, 2**60, 5]),
+    (aggregate(up_to_here, tokens), [2**53] * 1100),
+    (aggregate(up_to_here, tokens) ** 40 % 7, [3, 3, 3]),
     (us.where(indices > 0, tokens, 0.5), [2**55 + 1, 2**55 + 1]),
     (tokens**40 % 7, [3, 0.5]),
     (tokens == 0.5, [2**55 + 1, 1]),
     (selector_width(select(tokens, indices / 2, "==")), [2**55 + 1, 1]),
+    ((tokens % -(2**40)) * (tokens % -(2**40)), [1, 2]),
+    (us.tokens_str, [1, 0.5]),
     (tokens + "x" * 70, ["a", "b"]),
     (us.where(indices > 0, "a\0", "b"), ["a", "b"]),
     (us.lookup(tokens, {"a": 1}), ["a", "b"]),
@@ -440,6 +475,14 @@ def test_known_values_are_not_computed_again() -> None:
     assert found.tolist() == [20.0, 41.0, 62.0]
     assert dict(counts) == {}
     assert structured.evaluate(mean.node, values, known=known).tolist() == [10.0, 20.0, 30.0]
+
+
+def test_runs_on_the_same_tokens_do_not_share_what_they_find() -> None:
+    given_tokens = structured.tokens_array([5, 10**12, 5, 7])
+    for _ in range(2):
+        counts: Counter[str] = Counter()
+        structured.evaluate(selector_width(same_token).node, given_tokens, counts=counts)
+        assert dict(counts) == {"sort": 1}
 
 
 def test_several_programs_share_their_parts() -> None:

@@ -155,6 +155,12 @@ def test_exact_positions_whatever_the_type() -> None:
         assert torch.equal(found, torch.arange(n - 1, -1, -1))
 
 
+def test_numbers_that_tensors_do_not_hold() -> None:
+    for program in (tokens == 10**30, tokens + 10**30, us.where(tokens > 1, "a", "b")):
+        with pytest.raises(Unstructured):
+            structured.evaluate(program.node, torch.tensor([1, 2]))
+
+
 def test_tensors_that_are_no_tokens() -> None:
     for tensor in (torch.zeros(2, 2), torch.zeros(0), torch.zeros(2, dtype=torch.complex64)):
         with pytest.raises(Unstructured):
