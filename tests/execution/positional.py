@@ -1,8 +1,8 @@
 """Random programs that compute with positions: what lowering has rules for, and what it must notice.
 
-Index arithmetic (+, −, ·, %, //), selectors of positions and of data, their unions and negations, families,
-maxima; the matrix constructions with their numbers disturbed; families written out head by head. Drawn from
-a seed: a failure names it. (``tests/strategies.py`` draws from the whole table instead.)
+Index arithmetic (+, −, ·, %, //), selectors of positions and of data, their unions and negations,
+families, maxima; the matrix constructions with their numbers disturbed; families written out head by
+head. Drawn from a seed: a failure names it. (``tests/strategies.py`` draws from the whole table.)
 """
 
 from __future__ import annotations

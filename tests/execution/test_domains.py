@@ -149,7 +149,7 @@ def test_matmul_equals_numpy() -> None:
 
 
 def test_roots_and_powers_stay_rational_or_say_so() -> None:
-    exact = {"domain": "exact"}
+    exact: dict[str, Any] = {"domain": "exact"}
     assert us.sqrt(us.tokens)([9, Fraction(1, 4)], **exact) == [3, Fraction(1, 2)]
     assert (us.length**0.5)("abcd", **exact) == [2, 2, 2, 2]
     assert (us.tokens**-2)([Fraction(2, 3)], **exact) == [Fraction(9, 4)]
@@ -194,7 +194,7 @@ def test_means_of_nasty_floats() -> None:
 
 
 def test_exact_powers_follow_python() -> None:
-    exact = {"domain": "exact"}
+    exact: dict[str, Any] = {"domain": "exact"}
     assert (us.constant(0) ** 2_000_000)("a", **exact) == [0]
     for program, tokens in [(us.tokens ** (us.constant(1) / 3), [-8]), (us.tokens_int, ["1.9"])]:
         with pytest.raises(us.ExecutionError):

@@ -5,16 +5,29 @@ from __future__ import annotations
 import threading
 import warnings
 from collections import Counter
+from importlib import import_module, resources
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import settings
 
 from tests.execution.positional import trial
-from understudy import ExecutionError, InputError, UnderstudyError, tokens
+from understudy import (
+    ExecutionError,
+    InputError,
+    UnderstudyError,
+    aggregate,
+    constant,
+    indices,
+    select,
+    tokens,
+)
+from understudy.constructions import Matrix, concatenate, matmul, multihead, softmax, transpose
 from understudy.execution import dense, fast, run
 from understudy.execution.fast import FallbackWarning
 from understudy.execution.floats import FloatDomain
+from understudy.language import Session
 
 FUZZING = settings.default is not None and settings.default.max_examples >= 20_000
 #: Programs per run: a few thousand among the tests, a hundred thousand in ``make fuzz``.
@@ -49,3 +62,281 @@ def test_random_programs_agree_with_dense(chunk: int) -> None:
             assert found in (None, "no value"), found
             outcomes["compared" if found is None else "skipped"] += 1
     assert outcomes["compared"] > 0.9 * len(seeds)
+
+
+# Plans ------------------------------------------------------------------------------------------------
+
+
+def attention(n: int, d: int, d_v: int, **options: Any) -> Matrix:
+    x, a, v = concatenate(tokens, (n, d), (d, d), (d, d_v))
+    scores = matmul(matmul(x, a), transpose(x))
+    return matmul(softmax(scores, **options), matmul(x, v))
+
+
+def direct(x: Any, a: Any, v: Any) -> Any:
+    scores = x @ a @ x.T
+    weights = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return weights / weights.sum(axis=1, keepdims=True) @ (x @ v)
+
+
+def parts(n: int, d: int, d_v: int, dtype: Any = float, scale: float = 1.0) -> list[Any]:
+    draw = np.random.default_rng(n * 100 + d * 10 + d_v)
+    return [(draw.normal(size=shape) * scale).astype(dtype) for shape in ((n, d), (d, d), (d, d_v))]
+
+
+@pytest.mark.parametrize("order", [(1, 1, 1), (2, 3, 4), (3, 3, 3), (5, 2, 7), (7, 2, 1), (64, 48, 32)])
+def test_the_plan_of_attention_is_four_products(order: tuple[int, int, int]) -> None:
+    u = attention(*order)
+    n, d, d_v = order
+    plan = u.plan(segments=[(n, d), (d, d), (d, d_v)])
+    assert not plan.opaque
+    if min(order) > 1:
+        assert plan.counts["matmul"] == 4
+    assert plan.counts["gather"] == plan.counts["mask"] == 0
+    x, a, v = parts(*order)
+    np.testing.assert_allclose(plan(x, a, v).reshape(n, d_v), direct(x, a, v), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("recipe", ["paper", "fetch", "tiled"])
+def test_every_recipe_of_the_product_is_one_product(recipe: str) -> None:
+    a, b = concatenate(tokens, (4, 3), (3, 6))  # where tiles fill the result
+    counts = matmul(a, b, recipe=recipe).plan().counts
+    assert (counts["matmul"], counts["gather"], counts["mask"]) == (1, 0, 0)
+
+
+@pytest.mark.parametrize("recipe", ["view", "paper"])
+def test_transposition_is_a_view(recipe: str) -> None:
+    plan = matmul(transpose(Matrix(tokens, 4, 3), recipe), Matrix(tokens, 4, 5, offset=12)).plan()
+    assert plan.counts["matmul"] == 1
+    assert plan.counts["gather"] == plan.counts["mask"] == plan.counts["apply"] == 0
+
+
+@pytest.mark.parametrize("heads", [2, 5])
+def test_heads_are_batched_products(heads: int) -> None:
+    n, d = 4, 3
+    x = Matrix(tokens, n, d)
+    a = Matrix(tokens, d, d, offset=n * d)
+    together = multihead(lambda one: matmul(matmul(x, one), transpose(x)), heads, a)
+    plan = together.plan(segments=[(n, d), (heads, d, d)])
+    sizes = [step.size for step in plan.steps if step.op == "matmul"]
+    assert sizes == [heads * n * d, heads * n * n]  # two products for all heads, not two for each
+    assert plan.counts["gather"] == plan.counts["mask"] == 0
+
+
+def test_the_listing_of_the_product_is_rolled_up() -> None:
+    text = resources.files("understudy.constructions").joinpath("listings/matmul.rasp").read_text()
+    for k in (2, 5):
+        given = np.arange(7.0 * k)
+        ((_, program),) = Session(given.tolist()).script(text)
+        plan = program.plan(7 * k)
+        assert (plan.counts["matmul"], plan.counts["gather"], plan.counts["mask"]) == (1, 0, 0)
+        assert plan(given).tolist() == program(given).tolist()
+
+
+def test_a_plan_explains_itself() -> None:
+    text = attention(3, 4, 5).plan(segments=[(3, 4), (4, 4), (4, 5)]).explain()
+    assert text.count(" @ ") == 4
+    assert "softmax" in text
+    assert "transposed" in text
+    data = aggregate(select(tokens, tokens, "<"), tokens)
+    assert "structured, since" in data.plan(4).explain()
+
+
+def test_plans_are_remembered() -> None:
+    program = tokens + 5
+    assert program.plan(7) is program.plan(7)
+    assert program.plan(7) is not program.plan(8)
+    assert program.plan(7) is not program.plan(7, like=np.zeros(1, dtype=np.float32))
+
+
+def test_only_what_is_asked_for_is_computed() -> None:
+    square = matmul(Matrix(tokens, 50, 60), Matrix(tokens, 60, 70, offset=3000))
+    plan = square.sop.plan(7200, positions=range(140))
+    (product,) = [step for step in plan.steps if step.op == "matmul"]
+    assert product.shape == (2, 70)
+
+
+# Numbers ----------------------------------------------------------------------------------------------
+
+
+def test_linear_parts_are_exact_on_whole_numbers() -> None:
+    draw = np.random.default_rng(0)
+    for r, k, c in [(3, 4, 5), (7, 2, 9), (16, 16, 16)]:
+        a, b = draw.integers(-99, 99, (r, k)), draw.integers(-99, 99, (k, c))
+        for recipe in ("paper", "fetch", "tiled"):
+            found = matmul(*concatenate(tokens, (r, k), (k, c)), recipe=recipe).run(
+                [a, b], executor="fast"
+            )
+            assert (found == a @ b).all()
+
+
+def test_large_scores_overflow_nothing() -> None:
+    n, d = 6, 5
+    x, a, v = parts(n, d, d, np.float32)
+    x *= 30 / np.abs(x).max()
+    scores = x @ a @ x.T
+    a *= np.float32(3000 / np.abs(scores).max())
+    found = attention(n, d, d).run([x, a, v], executor="fast", strict=True)
+    assert found.dtype == np.float32
+    assert np.abs(x @ a @ x.T).max() > 2900
+    np.testing.assert_allclose(
+        found, direct(*(p.astype(float) for p in (x, a, v))), rtol=1e-3, atol=1e-3
+    )
+
+
+@pytest.mark.parametrize("infinite", [np.inf, -np.inf, np.nan])
+def test_what_is_masked_does_not_leak(infinite: float) -> None:
+    scores = np.array([[1.0, 2.0, infinite], [0.5, infinite, infinite], [3.0, 1.0, 2.0]])
+    mask = Matrix(tokens, 3, 3, offset=9)
+    kept = np.isfinite(scores).astype(float)
+    found = softmax(Matrix(tokens, 3, 3), mask=mask).run([scores, kept], executor="fast", strict=True)
+    powers = np.where(kept, np.exp(np.where(kept, scores, 0)), 0)
+    np.testing.assert_allclose(found, powers / powers.sum(axis=1, keepdims=True), rtol=1e-12)
+    causal = np.where(np.tri(3), 1.0, infinite)
+    found = softmax(Matrix(tokens, 3, 3), mask="causal").run([causal], executor="fast", strict=True)
+    np.testing.assert_allclose(found, np.tri(3) / np.tri(3).sum(axis=1, keepdims=True))
+
+
+def test_kinds_of_results() -> None:
+    assert (tokens + 1)([1, 2], executor="fast") == [2, 3]
+    assert all(type(v) is int for v in (tokens + indices)([1, 2], executor="fast"))
+    assert all(type(v) is bool for v in (tokens > 1)([1, 2], executor="fast"))
+    assert (tokens == "a")("ab", executor="fast") == [True, False]
+    assert tokens("ab", executor="fast") == ["a", "b"]
+    assert tokens(np.arange(3), executor="fast").dtype == np.int64
+
+
+def test_errors_are_those_of_dense() -> None:
+    with pytest.warns(FallbackWarning, match="divide by zero"), pytest.raises(ExecutionError) as caught:
+        (1 / tokens)([1.0, 0.0], executor="fast")
+    assert "division by zero at position 1" in str(caught.value)
+    with pytest.raises(ExecutionError, match="cannot be run fast"):
+        (1 / tokens)([1.0, 0.0], executor="fast", strict=True)
+
+
+def test_falling_back_is_said_once() -> None:
+    program = aggregate(select(tokens, tokens, "=="), tokens + 2**60)
+    with pytest.warns(FallbackWarning):
+        first = program([1, 2, 1], executor="auto")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert program([1, 2, 1], executor="auto") == first
+    assert (1 / constant(3))([1], executor="auto", domain="exact")[0] * 3 == 1
+
+
+# Torch ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "within"), [("float64", 1e-12), ("float32", 1e-5), ("bfloat16", 5e-2)]
+)
+def test_tensors_in_tensors_out(kind: str, within: float) -> None:
+    torch = pytest.importorskip("torch")
+    given = parts(5, 4, 3, scale=0.5)
+    tensors = [torch.tensor(part, dtype=getattr(torch, kind)) for part in given]
+    found = attention(5, 4, 3).run(tensors, executor="fast", strict=True)
+    assert found.dtype is getattr(torch, kind)
+    np.testing.assert_allclose(found.double().numpy(), direct(*given), rtol=within, atol=within)
+
+
+def test_gradients_reach_every_matrix() -> None:
+    torch = pytest.importorskip("torch")
+    tensors = [torch.tensor(part, requires_grad=True) for part in parts(4, 3, 2, scale=0.5)]
+    for options in ({}, {"mask": "causal"}, {"stable": False}):
+        plan = attention(4, 3, 2, **options).plan(like=tensors[0], segments=[t.shape for t in tensors])
+        assert torch.autograd.gradcheck(lambda *t, plan=plan: plan(*t), tensors)
+
+
+def test_random_programs_agree_with_dense_on_torch() -> None:
+    torch = pytest.importorskip("torch")
+    compared = 0
+    for seed in range(PROGRAMS // 8):
+        program, given, positions = trial(seed)
+        try:
+            wanted = dense.evaluate(program, [float(x) for x in given], FloatDomain(), max_heads=3_000)
+            plan = fast.plan(program, len(given), positions=positions, like=torch.zeros(1).double())
+        except UnderstudyError:
+            continue
+        values = np.array(wanted, dtype=float)[positions.start : positions.stop]
+        if plan.opaque or not np.isfinite(values).all():
+            continue  # the structured tier has its own test on torch
+        found = plan(torch.tensor(given, dtype=torch.float64))
+        np.testing.assert_allclose(
+            found.numpy(), values, rtol=1e-10, atol=1e-10, err_msg=f"seed {seed}"
+        )
+        compared += 1
+    assert compared > PROGRAMS // 16
+
+
+# Bad input, interruptions, threads --------------------------------------------------------------------
+
+
+def test_wrong_shapes_kinds_and_devices() -> None:
+    torch = pytest.importorskip("torch")
+    plan = (tokens * 2).plan(3)
+    for wrong, words in [
+        ((np.zeros(4),), "shape"),
+        ((np.zeros(3, dtype=np.float32),), "float32"),
+        ((np.zeros(3), np.zeros(3)), "takes 1 arrays"),
+        ((torch.zeros(3),), "NumPy"),
+        (([1, 2, 3],), "NumPy"),
+    ]:
+        with pytest.raises(InputError, match=words):
+            plan(*wrong)
+    onto = (tokens * 2).plan(3, like=torch.zeros(1))
+    for tensor, words in [
+        (torch.zeros(3).double(), "float64"),
+        (torch.zeros(3, device="meta"), "meta"),
+    ]:
+        with pytest.raises(InputError, match=words):
+            onto(tensor)
+    with pytest.raises(InputError, match="do not fit"):
+        (tokens * 2).plan(3, segments=[2, 2])
+    with pytest.raises(InputError, match="stretch"):
+        (tokens * 2).plan(3, positions=range(2, 5))
+    with pytest.raises(InputError, match="floating point"):
+        (tokens * 2).plan(3, like=torch.zeros(1, dtype=torch.int64))
+
+
+def test_an_interrupted_plan_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tokens * 17 + 4
+    planning = import_module("understudy.execution.fast.planning")
+    whole = planning._lower
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(planning, "_lower", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        program.plan(5)
+    monkeypatch.setattr(planning, "_lower", whole)
+    assert program.plan(5)(np.ones(5)).tolist() == [21.0] * 5
+
+
+def test_plans_run_in_threads() -> None:
+    orders = [(3, 4, 5), (6, 2, 3), (5, 5, 5), (4, 7, 2)] * 4
+    found: dict[int, Any] = {}
+    fast.forget_plans()
+
+    def work(place: int) -> None:
+        order = orders[place]
+        for _ in range(5):
+            found[place] = attention(*order).run(parts(*order), executor="fast", strict=True)
+
+    threads = [threading.Thread(target=work, args=(place,)) for place in range(len(orders))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for place, order in enumerate(orders):
+        np.testing.assert_allclose(found[place], direct(*parts(*order)), rtol=1e-12)
+
+
+def test_deep_programs() -> None:
+    program = tokens
+    for _ in range(5_000):
+        program = program + 1
+    assert program([1.0, 2.0], executor="fast") == [5001.0, 5002.0]
+    for step in range(3_000):
+        program = program * 0.5 + step
+    assert program([1.0, 2.0], executor="fast") == program([1.0, 2.0])
