@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from understudy.errors import UnderstudyError
-from understudy.execution import dense, inputs
+from understudy.execution import dense, heads, inputs
 from understudy.execution.domains import Domain
 from understudy.execution.exact import ExactDomain
 from understudy.execution.floats import FloatDomain
@@ -17,7 +17,10 @@ from understudy.graph import Node, Sort, sort_of
 #: What ``domain=`` may say.
 DOMAINS: Mapping[str, Domain] = {domain.name: domain for domain in (FloatDomain(), ExactDomain())}
 #: What ``executor=`` may say.
-EXECUTORS: Mapping[str, Callable[..., dense.Result]] = {"dense": dense.evaluate}
+EXECUTORS: Mapping[str, Callable[..., dense.Result]] = {
+    "dense": dense.evaluate,
+    "heads": heads.execute,
+}
 
 
 def run(

@@ -60,8 +60,8 @@ def evaluate(
     """The value of ``root`` at ``positions`` (ascending; all by default), on an array of tokens.
 
     ``dtype`` ("float32", "float64") is the type of real numbers, by default that of the tokens;
-    ``memory`` bounds, in bytes, what a chunk of scores may take; ``progress`` is called with the name of
-    a head and how many pairs it has just scored; ``report`` collects what was run.
+    ``memory`` bounds, in bytes, what a chunk of scores may take; ``progress`` is called with the name
+    of a head and how many pairs it has just scored; ``report`` collects what was run.
     """
     if not (is_numpy_array(tokens) or is_torch_array(tokens)) or tokens.ndim != 1:
         raise InputError("heads.evaluate takes the tokens as one array or tensor with one axis")
@@ -74,11 +74,13 @@ def evaluate(
     given = backend.to_int(tokens) if whole else tokens
     given = given if backend.is_whole(given) else backend.to_real(given)
     if memory is not None and memory < 1:
-        raise InputError(f"the memory for a chunk of scores is a positive number of bytes, not {memory}")
+        raise InputError(
+            f"the memory for a chunk of scores is a positive number of bytes, not {memory}"
+        )
     wanted = _positions(positions, tokens.shape[0])
     return _run(
         root,
-        lambda cast: _cast(backend, given, cast),
+        lambda: given,
         tokens.shape[0],
         backend,
         wanted,
@@ -97,20 +99,24 @@ def execute(
         problem = f"heads compute with floats, not in the {domain.name} domain"
         raise ExecutionError(problem, abbreviate(root), kind="refused")
     backend = Backend(np.zeros(0))
-
-    def cast(cast: str) -> Array:
-        return _cast(backend, _array_of(tokens), cast)
-
-    positions = np.arange(len(tokens), dtype=np.int64)
     value = _run(
-        root, cast, len(tokens), backend, positions, backend.memory, None, Report(), names
+        root,
+        lambda: _array_of(tokens),  # only if they are read: a program may run on strings without
+        len(tokens),
+        backend,
+        np.arange(len(tokens), dtype=np.int64),
+        backend.memory,
+        None,
+        Report(),
+        names,
     )
-    return value if value.ndim == 2 else value.tolist()
+    listed: list[Value] | np.ndarray[Any, Any] = value if value.ndim == 2 else value.tolist()
+    return listed
 
 
 def _run(
     root: Node,
-    tokens: Callable[[str], Array],
+    tokens: Callable[[], Array],
     length: int,
     backend: Backend,
     positions: np.ndarray[Any, Any],
@@ -146,11 +152,8 @@ def _positions(positions: range | Sequence[int] | None, length: int) -> np.ndarr
 def _array_of(tokens: Sequence[Value]) -> Array:
     """Python's numbers as an array that holds them exactly."""
     types = set(map(type, tokens))
-    try:
-        for token in tokens:
-            elementwise.number(token)
-    except ElementError as error:
-        raise error from None
+    for token in tokens:
+        elementwise.number(token)
     if types == {bool}:
         return np.array(tokens, dtype=np.bool_)
     if float not in types:
@@ -158,19 +161,6 @@ def _array_of(tokens: Sequence[Value]) -> Array:
     if any(abs(token) > 2**53 for token in tokens if type(token) is not float):
         raise ElementError("it mixes floats with whole numbers that floats would round", "refused")
     return np.array(tokens, dtype=np.float64)
-
-
-def _cast(backend: Backend, tokens: Array, cast: str) -> Array:
-    """The tokens as the program sees them."""
-    if cast == "asis":
-        return tokens
-    if cast == "float":
-        return elementwise.real(backend, tokens)
-    if cast == "bool":
-        return elementwise.truth(tokens)
-    if cast == "int":
-        return elementwise.truncated(backend, tokens)
-    raise ElementError("heads run programs on numbers: strings of tokens have no codes", "refused")
 
 
 __all__ = ["Report", "evaluate", "execute"]

@@ -21,7 +21,7 @@ Array: TypeAlias = Any
 LARGEST_IN_BFLOAT16 = 256
 #: Memory for one chunk of scores and what is made of it, in bytes: on a GPU, and elsewhere.
 MEMORY_ON_GPU = 4 * 2**30
-MEMORY = 2**28
+MEMORY = 2**26
 
 
 class Backend:
@@ -98,14 +98,14 @@ class Backend:
     def row_maxima(self, scores: Array) -> tuple[Array, Array]:
         """The greatest score of each row, and where it is: one pass."""
         if self.torch:
-            greatest, where = self.xp.max(scores, dim=1)
+            greatest, where = scores.max(dim=1)
             return greatest, where
         where = np.argmax(scores, axis=1)
         return np.take_along_axis(scores, where[:, None], axis=1)[:, 0], where
 
     def counts(self, mask: Array) -> Array:
         """How many are true in each row."""
-        return self.xp.count_nonzero(mask, axis=1)
+        return mask.sum(dim=1) if self.torch else np.count_nonzero(mask, axis=1)
 
     def add_at(self, size: int, index: Array, values: Array) -> Array:
         """An array of zeros to which each value was added at its index."""

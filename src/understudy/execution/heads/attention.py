@@ -128,10 +128,7 @@ class Head:
         parts = self.formula.parts if isinstance(self.formula, All) else (self.formula,)
         if product is None or len(product.codes) < len(parts):
             return None
-        for code in product.codes:
-            if code.predicate == "==" and self.backend.xp.unique_values(code.keys).shape[0] == self.keys:
-                return product
-        return None
+        return product if any(code.separates for code in product.codes) else None
 
     def found(self, product: Product) -> Array:
         """For each row the one key of full score, or −1."""
@@ -214,7 +211,11 @@ class Block:
         """Which keys are selected [row, key], for one stretch of keys after another."""
         for start in range(0, self.head.keys, self.step):
             stop = min(start + self.step, self.head.keys)
-            yield start, stop, self._mask(self.head.formula if formula is None else formula, start, stop)
+            yield (
+                start,
+                stop,
+                self._mask(self.head.formula if formula is None else formula, start, stop),
+            )
 
     def _mask(self, formula: Formula, start: int, stop: int) -> Array:
         head, known = self.head, dict[int, Any]()

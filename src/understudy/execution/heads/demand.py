@@ -15,6 +15,7 @@ was too small.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -113,7 +114,7 @@ class Demand:
                 return None
             if literal.key.free or self.statics.is_position_free(literal.key):
                 return None
-            queries = _chosen(self.statics.at(literal.query, points), points, rows)
+            queries = _chosen(self.statics.at(literal.query, points), rows)
             if queries.size == 0:
                 return np.zeros(len(self.everywhere), dtype=np.bool_)
             keys = self.statics.at(literal.key, product((), self.everywhere))
@@ -146,11 +147,11 @@ def live_rows(formula: Formula, points: Points, statics: Statics) -> NDArray[np.
     return points.valid if known is None else known & points.valid
 
 
-def _chosen(queries: NDArray[Any], points: Points, rows: NDArray[np.bool_] | None) -> NDArray[Any]:
-    """The distinct queries of the live rows."""
-    if rows is None or not rows.any():
-        return np.unique(queries) if rows is None else queries[:0].reshape(-1)
+def _chosen(queries: NDArray[Any], rows: NDArray[np.bool_] | None) -> NDArray[Any]:
+    """The queries of the live rows (or more, if telling them apart would take too long)."""
+    if rows is None:
+        return queries.reshape(-1)
     together = np.broadcast_shapes(queries.shape, rows.shape)
-    if np.prod(together) > MAX_CELLS:
-        return np.unique(queries)
-    return np.unique(np.broadcast_to(queries, together)[np.broadcast_to(rows, together)])
+    if not rows.any() or math.prod(together) > MAX_CELLS:
+        return queries.reshape(-1)[: None if rows.any() else 0]
+    return np.broadcast_to(queries, together)[np.broadcast_to(rows, together)]

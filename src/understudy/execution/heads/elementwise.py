@@ -57,7 +57,9 @@ def compare(backend: Backend, predicate: str, a: Array, b: Array) -> Array:
 def number(value: Any) -> Any:
     """An atom that an array can hold, or an error: strings have no codes."""
     if isinstance(value, str):
-        raise ElementError(f"the string {value!r} is no number: heads run programs on numbers", "refused")
+        raise ElementError(
+            f"the string {value!r} is no number: heads run programs on numbers", "refused"
+        )
     if not isinstance(value, float) and abs(value) >= LARGEST_WHOLE:
         raise ElementError("it has a whole number of more than 62 bits", "refused")
     return value
@@ -126,7 +128,9 @@ def _power(backend: Backend, a: Array, b: Array) -> Array:
     _refuse(backend, (a == 0) & (b < 0), "zero to a negative power", "ZeroDivisionError")
     if backend.is_whole(a):
         if not bool(xp.any(b < 0)):
-            require_room(2 ** min(math.ceil(largest(backend, b) * math.log2(largest(backend, a) + 1)), 99))
+            require_room(
+                2 ** min(math.ceil(largest(backend, b) * math.log2(largest(backend, a) + 1)), 99)
+            )
             return xp.pow(a, b)
         a, b = real(backend, a), real(backend, b)
     # Infinity and nan have rules of their own in Python; only what is finite is vouched for.
@@ -164,9 +168,17 @@ def _rounding(name: str) -> Callable[[Backend, Array], Array]:
     return meaning
 
 
-def truncated(backend: Backend, a: Array) -> Array:
-    """Whole numbers, the fraction cut off."""
-    return _rounding("trunc")(backend, a)
+def cast(backend: Backend, tokens: Array, kind: str) -> Array:
+    """Tokens as the program sees them."""
+    if kind == "asis":
+        return tokens
+    if kind == "float":
+        return real(backend, tokens)
+    if kind == "bool":
+        return truth(tokens)
+    if kind == "int":
+        return _rounding("trunc")(backend, tokens)
+    raise ElementError("heads run programs on numbers, and these are strings", "refused")
 
 
 def _extreme(predicate: str) -> Callable[..., Array]:

@@ -35,7 +35,7 @@ class Evaluation:
 
     def __init__(
         self,
-        tokens: Callable[[str], Array],
+        tokens: Callable[[], Array],
         backend: Backend,
         demand: Demand,
         names: Callable[[], Mapping[Node, str]],
@@ -73,7 +73,8 @@ class Evaluation:
         """The values of a node at its points."""
         try:
             if node.op == "tokens":
-                return self.tokens(str(node.attributes["cast"]))[self.backend.put(points.together)]
+                given = self.tokens()[self.backend.put(points.together)]
+                return elementwise.cast(self.backend, given, str(node.attributes["cast"]))
             if node.op == "sum_over":
                 return self.sum_over(node, points)
             if node.op in ("aggregate", "selector_width"):

@@ -52,7 +52,7 @@ class Points:
         if self.is_product:
             return self.positions.reshape(-1)
         kept = self.positions if self.valid is None else self.positions[self.valid]
-        return np.unique(kept)
+        return ascending(kept)
 
     def same(self, other: Points) -> bool:
         """Whether values here are laid out as there."""
@@ -73,14 +73,14 @@ class Points:
         dropped = [axis for axis, family in enumerate(self.families) if family not in wanted]
         if any(self.positions.shape[axis] > 1 for axis in dropped):
             return product(wanted, self.together)
-        squeezed = [np.squeeze(a, tuple(dropped)) for a in (self.positions, self.valid) if a is not None]
-        return Points(wanted, *squeezed)
+        valid = None if self.valid is None else np.squeeze(self.valid, tuple(dropped))
+        return Points(wanted, np.squeeze(self.positions, tuple(dropped)), valid)
 
     def joined(self, other: Points) -> Points:
         """Points that cover both."""
         if self.same(other):
             return self
-        return product(self.families, np.union1d(self.together, other.together))
+        return product(self.families, ascending(self.together, other.together))
 
     def member_index(self, families: tuple[Node, ...]) -> NDArray[np.int64] | None:
         """For each row, which of the heads of ``families`` it belongs to; None if there are none."""
@@ -101,6 +101,14 @@ def product(families: Iterable[Node], positions: Positions) -> Points:
     """The same ascending positions for every head."""
     ordered = in_order(families)
     return Points(ordered, positions.reshape((1,) * len(ordered) + (-1,)))
+
+
+def ascending(*sets: Positions) -> Positions:
+    """All positions in any of the sets, once each, in their order: by marking, which beats sorting."""
+    marks = np.zeros(1 + max((int(s.max()) for s in sets if s.size), default=-1), dtype=np.bool_)
+    for positions in sets:
+        marks[positions] = True
+    return np.flatnonzero(marks)
 
 
 def axis_values(families: tuple[Node, ...], family: Node) -> NDArray[np.int64]:

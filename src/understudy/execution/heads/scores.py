@@ -25,6 +25,7 @@ kinds are below 256, and bfloat16 holds them, too.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from understudy.execution.heads import elementwise
 from understudy.execution.heads.arrays import Array, Backend
@@ -50,6 +51,12 @@ class Code:
     #: Whether the selected keys are the maxima, so that it can be joined to others.
     maximal: bool
 
+    @cached_property
+    def separates(self) -> bool:
+        """Whether at most one key satisfies it, whatever the query."""
+        backend = Backend(self.keys)
+        return self.predicate == "==" and different(backend, self.keys).shape[0] == self.keys.shape[0]
+
     @property
     def full(self) -> int:
         """The score from which on a key is selected."""
@@ -72,12 +79,10 @@ class Code:
         return 2 * self.bits if self.predicate in ("==", "!=") or self.maximal else 2**MAX_BITS
 
     def key_vectors(self, backend: Backend) -> Array:
-        """[coordinate, key], whole numbers."""
+        """[coordinate, key], small whole numbers (or truth values for 1 and 0)."""
         if self.distinct is not None:
-            compared = elementwise.compare(
-                backend, self.predicate, self.keys[None, :], self.distinct[:, None]
-            )
-            return backend.to_int(compared)
+            keys, distinct = self.keys[None, :], self.distinct[:, None]
+            return elementwise.compare(backend, self.predicate, keys, distinct)
         if self.predicate in ("==", "!="):
             bits = _signs(backend, self.keys, self.bits)
             return _with_ones(backend, bits, 1) if self.predicate == "!=" else bits
@@ -87,10 +92,10 @@ class Code:
         return _with_ones(backend, backend.xp.concat([ones, sign * digits], axis=0), 1)
 
     def query_vectors(self, backend: Backend, begin: int, end: int) -> Array:
-        """[coordinate, row] for some of the rows, whole numbers."""
+        """[coordinate, row] for some of the rows, likewise."""
         queries = self.queries[begin:end]
         if self.distinct is not None:
-            return backend.to_int(queries[None, :] == self.distinct[:, None])
+            return queries[None, :] == self.distinct[:, None]
         if self.predicate in ("==", "!="):
             bits = _signs(backend, queries, self.bits)
             return _with_ones(backend, -bits, self.bits) if self.predicate == "!=" else bits
@@ -108,12 +113,19 @@ def code_of(backend: Backend, keys: Array, queries: Array, predicate: str) -> Co
     bits = max(1, most.bit_length())
     if predicate in ("==", "!="):
         return Code(keys, queries, predicate, bits, None, maximal=predicate == "==")
-    distinct = backend.xp.unique_values(queries)
+    distinct = different(backend, queries)
     if distinct.shape[0] <= MAX_DISTINCT:
         return Code(keys, queries, predicate, bits, distinct, maximal=True)
     if bits > MAX_BITS:
         raise ElementError(f"more than 2^{MAX_BITS} different numbers are compared", "refused")
     return Code(keys, queries, predicate, bits, None, maximal=False)
+
+
+def different(backend: Backend, numbers: Array) -> Array:
+    """The different ones among numbers from 0, ascending: by marking them."""
+    marks = backend.full((elementwise.largest(backend, numbers) + 1,), False, backend.xp.bool)
+    marks[numbers] = True
+    return backend.xp.nonzero(marks)[0]
 
 
 def numbered(backend: Backend, keys: Array, queries: Array) -> tuple[Array, Array]:
@@ -130,7 +142,9 @@ def numbered(backend: Backend, keys: Array, queries: Array) -> tuple[Array, Arra
             together = together - least
             return together[: keys.shape[0]], together[keys.shape[0] :]
     elif bool(xp.any(xp.isnan(together))):
-        raise ElementError("a number that is not one (nan) is compared, and no score says how", "refused")
+        raise ElementError(
+            "a number that is not one (nan) is compared, and no score says how", "refused"
+        )
     ranks = backend.to_int(xp.unique_inverse(together).inverse_indices).reshape(together.shape)
     return ranks[: keys.shape[0]], ranks[keys.shape[0] :]
 

@@ -15,7 +15,16 @@ from understudy.execution.heads import elementwise
 from understudy.execution.heads.arrays import Array, Backend
 from understudy.execution.heads.attention import Head, Values
 from understudy.execution.heads.elementwise import ElementError
-from understudy.execution.heads.formulas import All, Best, Formula, Literal, bests, bound, conjuncts, literals
+from understudy.execution.heads.formulas import (
+    All,
+    Best,
+    Formula,
+    Literal,
+    bests,
+    bound,
+    conjuncts,
+    literals,
+)
 from understudy.execution.heads.points import Points, in_order, product
 from understudy.execution.heads.scores import code_of
 from understudy.execution.heads.statics import MAX_CELLS, Statics

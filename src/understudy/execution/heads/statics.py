@@ -59,9 +59,7 @@ class Statics:
                 values[part] = self._apply(part, [values[i] for i in part.inputs], axes, points)
         return values[node]
 
-    def _apply(
-        self, node: Node, inputs: list[NDArray[Any]], axes: int, points: Points
-    ) -> NDArray[Any]:
+    def _apply(self, node: Node, inputs: list[NDArray[Any]], axes: int, points: Points) -> NDArray[Any]:
         try:
             if node.op == "length":
                 return np.full((1,) * axes, self.length, dtype=np.int64)

@@ -120,9 +120,10 @@ def _solved(found: list[Condition], points: Points, statics: Statics) -> Points 
             mirrored = _MIRRORED.get(condition.predicate, "")
             sides.append((condition.right, mirrored, condition.left))
         for member, predicate, position in sides:
-            if position is not None and predicate in _MIRRORED and not position.free:
-                if statics.is_position_free(member):
-                    groups[position].append((predicate, member))
+            if position is None or position.free or predicate not in _MIRRORED:
+                continue
+            if statics.is_position_free(member):
+                groups[position].append((predicate, member))
     best: tuple[NDArray[Any], NDArray[Any], NDArray[Any]] | None = None
     for position, comparisons in groups.items():
         candidate = _ranges(position, comparisons, points, statics)
