@@ -252,6 +252,65 @@ def test_random_programs_at_some_positions(program: Node, tokens: list[Any], dat
     assert agree(found.tolist(), wanted[chosen].tolist())
 
 
+@st.composite
+def sums_of_heads(draw: st.DrawFn) -> us.SOp:
+    """Sums over families as the constructions have them, perturbed in every place.
+
+    Heads are live at positions that a comparison or a condition names, fetch what other heads have
+    fetched, and may stand inside another sum.
+    """
+    outer, l, m = us.family(2), us.family(draw(st.integers(1, 4))), us.family(draw(st.integers(1, 3)))
+    small = st.integers(-1, 4)
+    predicate = st.sampled_from(PREDICATES)
+
+    def number(*leaves: us.SOp) -> us.SOp:
+        value = draw(small) * draw(st.sampled_from(leaves)) + draw(small)
+        if draw(st.booleans()):
+            value = value + draw(st.sampled_from(leaves))
+        divided = draw(st.sampled_from(["no", "no", "%", "//"]))
+        return value if divided == "no" else value % 3 if divided == "%" else value // 2
+
+    def about_rows() -> us.Selector:
+        sides = [number(l, m, outer), draw(st.sampled_from([us.indices, number(us.indices)]))]
+        return us.select(*(sides), draw(predicate))
+
+    def fetched(*leaves: us.SOp) -> us.SOp:
+        return us.aggregate(
+            us.select(us.indices, number(us.indices, *leaves), draw(predicate)), us.tokens
+        )
+
+    selector = us.select(us.indices, number(us.indices, l, m), draw(predicate))
+    for _ in range(draw(st.integers(0, 3))):
+        selector = selector & about_rows()
+    if draw(st.integers(0, 4)) == 0:
+        selector = selector | about_rows()
+    if draw(st.integers(0, 4)) == 0:
+        selector = us.best(selector, number(us.indices, us.tokens))
+    value = draw(
+        st.sampled_from([us.tokens, fetched(l) * fetched(m), fetched(l, outer), l + us.tokens])
+    )
+    default = draw(st.sampled_from([0, 0, 0, 1]))
+    body: us.SOp = us.aggregate(selector, value, default)
+    body = number(l, m, outer) * body if draw(st.booleans()) else body
+    if draw(st.booleans()):
+        sides = number(us.indices), number(l, m)
+        condition = sides[0] == sides[1] if draw(st.booleans()) else sides[0] < sides[1]
+        condition = (
+            condition & (us.indices < draw(st.integers(0, 6))) if draw(st.booleans()) else condition
+        )
+        body = us.where(condition, body, draw(st.sampled_from([0, 0, 2])))
+    inner = us.sum_over(l, m, body)
+    return us.sum_over(outer, inner * (outer + 1))
+
+
+@given(sums_of_heads(), st.lists(st.integers(-3, 5), min_size=1, max_size=9), st.integers(1, 400))
+def test_random_sums_of_heads_mean_the_same(program: us.SOp, tokens: list[int], memory: int) -> None:
+    wanted = dense.evaluate(program.node, tokens, FLOATS)
+    assert agree(heads.execute(program.node, tokens, FLOATS), wanted)
+    assert agree(heads.evaluate(program.node, np.array(tokens), memory=memory).tolist(), wanted)
+    assert agree(heads.evaluate(program.node, torch.tensor(tokens)).tolist(), wanted)
+
+
 # Scores ----------------------------------------------------------------------------------------------
 
 score_numbers = st.one_of(

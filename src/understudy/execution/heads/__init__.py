@@ -70,6 +70,9 @@ def evaluate(
     if is_numpy_array(tokens) and tokens.dtype.kind not in "bifu":
         raise InputError(f"heads.evaluate takes an array of numbers, not of {tokens.dtype}")
     backend = Backend(tokens, dtype)
+    if backend.real_name not in elementwise.EXACT_WHOLE:
+        known = " or ".join(elementwise.EXACT_WHOLE)
+        raise InputError(f"heads compute in {known}, not in {backend.real_name}: say dtype=…")
     whole = backend.is_whole(tokens) and not backend.is_bool(tokens)
     given = backend.to_int(tokens) if whole else tokens
     given = given if backend.is_whole(given) else backend.to_real(given)

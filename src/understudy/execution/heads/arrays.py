@@ -34,7 +34,7 @@ class Backend:
         self.on_gpu = self.torch and like.device.type != "cpu"
         given = str(like.dtype).removeprefix("torch.")
         self.real_name = dtype or (given if given.startswith(("float", "bfloat")) else "float64")
-        self.real = getattr(self.xp, self.real_name)
+        self.real = getattr(self.xp, self.real_name, None)
         self.int64 = self.xp.int64
         self.memory = MEMORY_ON_GPU if self.on_gpu else MEMORY
 

@@ -204,7 +204,7 @@ class Block:
         greatest = backend.full((self.end - self.begin,), lowest, score.dtype)
         for start, stop, mask in self.masks(best.selected):
             scores = backend.xp.where(mask, score[None, start:stop], greatest[:, None])
-            greatest = backend.xp.max(scores, axis=1)
+            greatest = backend.xp.maximum(greatest, backend.xp.max(scores, axis=1))
         return greatest
 
     def masks(self, formula: Formula | None = None) -> Iterator[tuple[int, int, Array]]:

@@ -18,7 +18,7 @@ from understudy.graph import Attribute
 
 #: Whole numbers are kept below this, so that int64 cannot overflow unseen.
 LARGEST_WHOLE = 2**62
-#: float64 holds every whole number up to here, float32 up to 2²⁴.
+#: The types of real numbers, and how far they hold every whole number.
 EXACT_WHOLE = {"float64": 2**53, "float32": 2**24}
 
 
@@ -82,7 +82,7 @@ def _alike(backend: Backend, a: Array, b: Array) -> tuple[Array, Array]:
 
 def real(backend: Backend, a: Array) -> Array:
     """As real numbers, unless a whole number would be rounded."""
-    limit = EXACT_WHOLE.get(backend.real_name, LARGEST_WHOLE)
+    limit = EXACT_WHOLE[backend.real_name]
     if backend.is_whole(a) and not backend.is_bool(a) and largest(backend, a) > limit:
         problem = f"a whole number above {limit} meets real numbers, which would round it"
         raise ElementError(problem, "refused")

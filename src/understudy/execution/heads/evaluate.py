@@ -94,7 +94,7 @@ class Evaluation:
             return self.backend.full((1,) * (len(points.families) + 1), 0, self.backend.real)
         stored, value = self.demand.points[node], self.values[node]
         value = spread(value, stored.families, points.families)
-        if stored.same(points.onto(stored.families)):
+        if np.array_equal(spread(stored.positions, stored.families, points.families), points.positions):
             return value
         places = np.zeros(self.statics.length, dtype=np.int64)  # of what is not stored, nobody looks
         places[stored.together] = np.arange(len(stored.together))

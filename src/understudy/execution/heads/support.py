@@ -162,6 +162,7 @@ def _ranges(
             high = np.minimum(high, last)
         if predicate == ">":
             high = np.minimum(high, first)
+    low, high = np.broadcast_arrays(low, high)
     return order, low, high
 
 
@@ -175,4 +176,4 @@ def _compressed(points: Points, holds: NDArray[np.bool_]) -> Points:
     ascending = np.sort(np.where(holds, points.positions, beyond), axis=-1)[..., : valid.shape[-1]]
     if valid.all():
         return Points(points.families, ascending)
-    return Points(points.families, np.where(valid, ascending, points.together[0]), valid)
+    return Points(points.families, np.where(valid, ascending, points.positions.flat[0]), valid)
