@@ -24,9 +24,10 @@ from understudy.constructions.transpose import transpose
 from understudy.errors import ExecutionError, InputError
 from understudy.execution import DOMAINS, dense, heads
 from understudy.execution.heads.arrays import Backend
-from understudy.execution.heads.attention import Head, Product, Values
+from understudy.execution.heads.attention import Head, Product
 from understudy.execution.heads.formulas import formula_of
 from understudy.execution.heads.scores import code_of
+from understudy.execution.heads.values import Values
 from understudy.graph import PREDICATES, Node, postorder
 
 FLOATS = DOMAINS["float"]
@@ -271,8 +272,8 @@ def sums_of_heads(draw: st.DrawFn) -> us.SOp:
         return value if divided == "no" else value % 3 if divided == "%" else value // 2
 
     def about_rows() -> us.Selector:
-        sides = [number(l, m, outer), draw(st.sampled_from([us.indices, number(us.indices)]))]
-        return us.select(*(sides), draw(predicate))
+        position = draw(st.sampled_from([us.indices, number(us.indices)]))
+        return us.select(number(l, m, outer), position, draw(predicate))
 
     def fetched(*leaves: us.SOp) -> us.SOp:
         return us.aggregate(

@@ -17,12 +17,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from understudy.execution.heads.arrays import Array, Backend
 from understudy.execution.heads.formulas import All, Best, Formula, Literal, bests, parts_of, walk
 from understudy.execution.heads.scores import Code
+from understudy.execution.heads.values import Values
 
 #: Bytes that one pair of a chunk takes: scores alone, or with truth values and what is made of them.
 _BYTES_OF_SCORES = 4
@@ -77,27 +75,25 @@ class Head:
     keys: int
     memory: int
     progress: Callable[[int], None] = lambda pairs: None
-    products: dict[int, Product] = field(init=False)
+    #: By formula: what is scored for it, and which of its parts that settles.
+    products: dict[int, Product] = field(init=False, default_factory=dict)
+    settled: dict[int, set[Formula]] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.products = {}
-        joined: set[Literal] = set()
         for part in walk(self.formula):
+            self.settled[id(part)] = set()
             if isinstance(part, All):
-                together = [p for p in part.parts if isinstance(p, Literal) and self._is_maximal(p)]
-                if together:
-                    codes = [self.codes[p] for p in together]
-                    self.products[id(part)] = Product(self.backend, codes)
-        for part in walk(self.formula):
-            inner = parts_of(part) or ((part,) if part is self.formula else ())
-            for p in inner:
-                alone = not (isinstance(part, All) and isinstance(p, Literal) and self._is_maximal(p))
-                if isinstance(p, Literal) and p in self.codes and alone and p not in joined:
-                    joined.add(p)
-                    self.products[id(p)] = Product(self.backend, [self.codes[p]])
+                together = [p for p in part.parts if isinstance(p, Literal) and p in self.codes]
+                self.score(part, [p for p in together if self.codes[p].maximal])
+            for p in (self.formula, *parts_of(part)):
+                if isinstance(p, Literal) and p in self.codes and p not in self.settled[id(part)]:
+                    self.score(p, [p])
 
-    def _is_maximal(self, literal: Literal) -> bool:
-        return literal in self.codes and self.codes[literal].maximal
+    def score(self, formula: Formula, together: list[Literal]) -> None:
+        """Comparisons to be scored by one product."""
+        if together and id(formula) not in self.products:
+            self.products[id(formula)] = Product(self.backend, [self.codes[p] for p in together])
+            self.settled[id(formula)] = set(together)
 
     @property
     def width(self) -> int:
@@ -175,11 +171,11 @@ class Head:
             total = backend.full((block.end - block.begin,), 0, values.type(backend))
             for start, stop, mask in block.masks():
                 count = count + backend.counts(mask)
-                first, last = values.between(start, stop)
-                if first < last:
-                    chosen = values.columns(mask, start, first, last, backend)
+                keys = values.between(start, stop)
+                if keys[0] < keys[1]:
+                    chosen = values.columns(backend, mask, start, keys)
                     inside = inside + backend.counts(chosen)
-                    total = total + values.total(backend, chosen, block, first, last)
+                    total = total + values.total(backend, chosen, (block.begin, block.end), keys)
             if bool(xp.any(inside != count)):
                 raise AssertionError("a key was selected whose value had been found unreachable")
             counts.append(count)
@@ -235,74 +231,15 @@ class Block:
                 known[id(part)] = ~mask if part.negated else mask
                 continue
             for p in part.parts:
-                if isinstance(part, All) and isinstance(p, Literal) and head._is_maximal(p):
+                if p in head.settled[id(part)]:
                     continue
-                other = known[id(p)]
                 if mask is None:
-                    mask = other
+                    mask = known[id(p)]
                 else:
-                    mask = mask & other if isinstance(part, All) else mask | other
+                    mask = mask & known[id(p)] if isinstance(part, All) else mask | known[id(p)]
             known[id(part)] = mask
         result = known[id(formula)]
         shape = (self.end - self.begin, stop - start)
         if result is None:
             return head.backend.full(shape, True, head.backend.xp.bool)
         return result if tuple(result.shape) == shape else head.backend.xp.broadcast_to(result, shape)
-
-
-@dataclass
-class Values:
-    """The values of a head at the keys it may select, the same for all rows or one row per member."""
-
-    #: [member or 1, key]
-    array: Array
-    #: Ascending positions of the keys.
-    positions: NDArray[np.int64]
-    #: For each row of the head, its member; None: all rows share the values.
-    member: Array | None
-    finite: bool
-
-    def type(self, backend: Backend) -> Any:
-        """The type of sums."""
-        return backend.int64 if backend.is_whole(self.array) else self.array.dtype
-
-    def between(self, start: int, stop: int) -> tuple[int, int]:
-        """Which of the keys lie in a stretch."""
-        first, last = np.searchsorted(self.positions, [start, stop])
-        return int(first), int(last)
-
-    def columns(self, mask: Array, start: int, first: int, last: int, backend: Backend) -> Array:
-        """The columns of a chunk that belong to these keys."""
-        places = self.positions[first:last] - start
-        if len(places) == mask.shape[1]:
-            return mask
-        if int(places[-1]) - int(places[0]) + 1 == len(places):
-            return mask[:, int(places[0]) : int(places[-1]) + 1]
-        return backend.xp.take(mask, backend.put(places), axis=1)
-
-    def total(self, backend: Backend, chosen: Array, block: Block, first: int, last: int) -> Array:
-        """The sum over the chosen keys, row by row."""
-        if self.member is None:
-            values = self.array[0, first:last]
-            if self.finite and not backend.is_whole(values):
-                return backend.xp.astype(chosen, values.dtype) @ values
-            values = values[None, :]
-        else:
-            values = self.array[self.member[block.begin : block.end], first:last]
-        if backend.is_bool(values):
-            values = backend.to_int(values)
-        zero = backend.xp.zeros_like(values[:1, :1])
-        return backend.xp.sum(backend.xp.where(chosen, values, zero), axis=1)
-
-    def at(self, backend: Backend, keys: Array) -> tuple[Array, Array]:
-        """Counts and sums where each row has found one key, or none (−1)."""
-        hit = keys >= 0
-        places = np.full(int(self.positions[-1]) + 2, -1, dtype=np.int64)
-        places[self.positions] = np.arange(len(self.positions))
-        beyond = len(places) - 1
-        column = backend.put(places)[backend.xp.where(hit & (keys < beyond), keys, beyond)]
-        if bool(backend.xp.any(hit & (column < 0))):
-            raise AssertionError("a key was selected whose value had been found unreachable")
-        column = backend.xp.where(hit, column, 0)
-        member = 0 if self.member is None else self.member
-        return backend.to_int(hit), self.array[member, column]

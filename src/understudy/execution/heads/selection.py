@@ -13,7 +13,7 @@ import numpy as np
 
 from understudy.execution.heads import elementwise
 from understudy.execution.heads.arrays import Array, Backend
-from understudy.execution.heads.attention import Head, Values
+from understudy.execution.heads.attention import Head
 from understudy.execution.heads.elementwise import ElementError
 from understudy.execution.heads.formulas import (
     All,
@@ -28,6 +28,7 @@ from understudy.execution.heads.formulas import (
 from understudy.execution.heads.points import Points, in_order, product
 from understudy.execution.heads.scores import code_of
 from understudy.execution.heads.statics import MAX_CELLS, Statics
+from understudy.execution.heads.values import Values
 from understudy.graph import Node, size_of
 
 #: The values of a node, laid out for points.
