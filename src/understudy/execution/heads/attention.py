@@ -3,9 +3,8 @@
 A :class:`Head` is a selector ready to be run: vectors for its products of scores, for some rows (of one
 head, or of all heads of a family that share their keys) and all keys. For each chunk of rows and keys
 the scores are *computed*, compared with the full score, and what is selected is counted and its values
-are added up; the chunks of a row are combined exactly, by adding. Values are chosen with ``where``, or
-multiplied by the 0s and 1s only where all are finite: an infinity at a key that is not selected must
-not leak.
+are added up (``values.py``); counts and sums of a row's chunks are added, and ``best`` keeps the
+greatest score so far.
 
 Where keys are pairwise different numbers and one comparison is ``==``, at most one key can reach the
 full score; then the maximum and its place are all there is to know, found in one pass.
