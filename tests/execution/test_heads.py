@@ -381,6 +381,16 @@ def test_infinities_at_unselected_keys_do_not_leak(memory: int | None) -> None:
     assert heads.evaluate(programs[0].node, tokens, memory=memory).tolist() == [2.0] * 4
 
 
+def test_an_infinite_factor_makes_a_head_matter_everywhere() -> None:
+    """0 · ∞ is not 0: such a head cannot be left out where it is empty."""
+    l = us.family(2)
+    place = us.select(l, us.indices, "==") & us.select(us.indices, 1, "<=")
+    for factor in (math.inf, 2.0):
+        program = us.sum_over(l, us.constant(factor) * us.aggregate(place, us.tokens))
+        wanted = dense.evaluate(program.node, [1, 2, 3], FLOATS)
+        assert agree(heads.execute(program.node, [1, 2, 3], FLOATS), wanted)
+
+
 def test_a_bound_that_is_too_small_is_noticed() -> None:
     """The kernel counts over all keys: values that demand left out cannot go missing silently."""
     backend, index = Backend(np.zeros(1)), np.arange(4)
