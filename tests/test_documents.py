@@ -49,6 +49,12 @@ def test_the_formula_of_the_constructions_page() -> None:
     subprocess.run([sys.executable, "-c", runnable], check=True)
 
 
+def test_the_counts_of_the_heads_page() -> None:
+    (_, code), (_, printed) = blocks("docs/heads.md")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == printed
+
+
 def test_commands_in_the_readme_exist() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     used = set(re.findall(r"`understudy (\w+)", text))

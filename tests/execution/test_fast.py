@@ -163,10 +163,9 @@ def test_linear_parts_are_exact_on_whole_numbers() -> None:
     draw = np.random.default_rng(0)
     for r, k, c in [(3, 4, 5), (7, 2, 9), (16, 16, 16)]:
         a, b = draw.integers(-99, 99, (r, k)), draw.integers(-99, 99, (k, c))
+        left, right = concatenate(tokens, (r, k), (k, c))
         for recipe in ("paper", "fetch", "tiled"):
-            found = matmul(*concatenate(tokens, (r, k), (k, c)), recipe=recipe).run(
-                [a, b], executor="fast"
-            )
+            found = matmul(left, right, recipe=recipe).run([a, b], executor="fast")
             assert (found == a @ b).all()
 
 

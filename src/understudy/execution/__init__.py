@@ -2,7 +2,8 @@
 
 - ``dense`` is the meaning: literal patterns, literal means, in any domain;
 - ``fast`` computes the same by views and matrix products, and long sequences without N² pairs;
-- ``auto`` is ``fast`` where that is possible, else ``dense``.
+- ``auto`` is ``fast`` where that is possible, else ``dense``;
+- ``heads`` runs every demanded row of every head as real attention: the evidence beside ``fast``.
 """
 
 from __future__ import annotations
@@ -52,8 +53,27 @@ def _auto(
     return (_fast if fits else _dense)(program, tokens, domain, names, **options)
 
 
+def _heads(
+    program: Node,
+    tokens: Any,
+    domain: Domain,
+    names: dense.Names | None = None,
+    *,
+    positions: range,
+    strict: bool,
+) -> Any:
+    from understudy.execution import heads
+
+    return heads.execute(program, tokens, domain, names, positions=positions)
+
+
 #: What ``executor=`` may say.
-EXECUTORS: Mapping[str, Callable[..., Any]] = {"dense": _dense, "fast": _fast, "auto": _auto}
+EXECUTORS: Mapping[str, Callable[..., Any]] = {
+    "dense": _dense,
+    "fast": _fast,
+    "auto": _auto,
+    "heads": _heads,
+}
 
 
 def run(
@@ -119,11 +139,9 @@ def run_parts(
         if found is not None:
             return found
         executor = "dense"
-    given = [value for part in parts for value in part.reshape(-1).tolist()]
-    given += [0] * (length - len(given))
-    options: dict[str, Any] = {"domain": domain, "names": names, "positions": wanted}
-    value = run(program, given, executor=executor, strict=strict, **options)
-    return inputs.Inputs([given], batch=False, array=parts[0]).answer([value])
+    options: dict[str, Any] = {"domain": domain, "names": names, "positions": wanted, "strict": strict}
+    given = inputs.joined(parts, length)
+    return run(program, given, executor=executor, **options)
 
 
 def _choice(table: Mapping[str, Any], name: str, what: str) -> Any:

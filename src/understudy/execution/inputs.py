@@ -52,6 +52,17 @@ class Inputs:
         return torch.stack(tensors) if self.batch else tensors[0]
 
 
+def joined(parts: Sequence[Any], length: int) -> Any:
+    """Arrays (or tensors) of any shape as one sequence, with blanks (0) behind, up to ``length``."""
+    flat = [part.reshape(-1) for part in parts]
+    blanks = length - sum(len(part) for part in flat)
+    if is_tensor(flat[0]):
+        import torch
+
+        return torch.cat([*flat, flat[0].new_zeros(blanks)])
+    return np.concatenate([*flat, np.zeros(blanks, dtype=flat[0].dtype)])
+
+
 def is_tensor(value: object) -> bool:
     """Whether a value is a torch tensor, found out without importing torch."""
     return type(value).__module__.partition(".")[0] == "torch" and hasattr(value, "numel")

@@ -1,0 +1,460 @@
+"""The honest network: heads run row by row against all keys agree with their meaning."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+import understudy as us
+from tests.cases import CASES, FAILURES, Case, Failure
+from tests.strategies import programs
+from understudy.constructions.layout import concatenate, matrix
+from understudy.constructions.matmul import matmul
+from understudy.constructions.matrix import Matrix
+from understudy.constructions.normalisation import layer_norm
+from understudy.constructions.softmax import softmax
+from understudy.constructions.sums import row_sums
+from understudy.constructions.transpose import transpose
+from understudy.errors import ExecutionError, InputError
+from understudy.execution import DOMAINS, dense, heads
+from understudy.execution.heads.arrays import Backend
+from understudy.execution.heads.attention import Head, Product
+from understudy.execution.heads.formulas import formula_of
+from understudy.execution.heads.scores import code_of
+from understudy.execution.heads.values import Values
+from understudy.graph import PREDICATES, Node, postorder
+
+FLOATS = DOMAINS["float"]
+random = np.random.default_rng(6)
+
+
+def agree(found: Any, wanted: Any) -> bool:
+    """Whether two results are the same numbers."""
+    if isinstance(wanted, np.ndarray):
+        return bool((found == wanted).all())
+    pairs = list(zip(found, wanted, strict=True))
+    return all(
+        f == w or (math.isnan(f) and math.isnan(w)) or math.isclose(f, w, rel_tol=1e-9, abs_tol=1e-12)
+        for f, w in pairs
+    )
+
+
+def values_of(case: Case | Failure) -> list[Any]:
+    """All atoms of a program and its input."""
+    atoms: list[Any] = list(case.given)
+    for node in postorder(case.program.node):
+        for value in node.attributes.values():
+            atoms += np.ravel(np.array(value, dtype=object)).tolist()
+        if node.attributes.get("predicate") or node.op == "family":
+            atoms = [a for a in atoms if a not in (*PREDICATES, node.attributes.get("name"))]
+        if node.op == "tokens":
+            atoms.remove(node.attributes["cast"])
+            atoms += ["a string"] if node.attributes["cast"] == "str" else []
+    return atoms
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_case(case: Case) -> None:
+    """Every program on numbers of the table; the others are refused, if not run."""
+    try:
+        value = case.program(case.given, executor="heads")
+    except ExecutionError as error:
+        assert error.kind == "refused", error
+        beyond = [a for a in values_of(case) if isinstance(a, str) or abs(a) >= 2**53]
+        assert beyond, error
+        return
+    assert agree(value, np.array(case.expected) if isinstance(value, np.ndarray) else case.expected)
+
+
+@pytest.mark.parametrize("failure", FAILURES, ids=lambda failure: failure.name)
+def test_failure(failure: Failure) -> None:
+    with pytest.raises(ExecutionError):
+        failure.program(failure.given, executor="heads")
+
+
+def test_what_nobody_reads_is_not_computed() -> None:
+    program = us.where(us.indices > 0, 1 / us.tokens, 0)
+    assert program([0, 2], executor="heads") == [0, 0.5]
+
+
+# Constructions ------------------------------------------------------------------------------------
+
+A, B = concatenate(us.tokens, (3, 4), (4, 2))
+CONSTRUCTIONS = {
+    "matmul": matmul(A, B),
+    "matmul, fetch": matmul(A, B, recipe="fetch"),
+    "matmul, tiled": matmul(A, B, recipe="tiled"),
+    "matmul of views": matmul(B.view_transposed(), A.view_transposed()),
+    "transpose": transpose(A, recipe="paper"),
+    "softmax": softmax(A),
+    "softmax, frugal": softmax(A, recipe="frugal"),
+    "softmax, plain": softmax(A, stable=False),
+    "softmax, causal": softmax(A, mask="causal"),
+    "softmax, base below 1": softmax(A, base=0.5),
+    "layer_norm": layer_norm(A),
+    "row sums": row_sums(B),
+    "column-major": matmul(matrix(us.tokens, 3, 4, order="column"), B),
+    "sizes found from the length": transpose(Matrix(us.tokens, 5, us.length // 5), recipe="paper"),
+}
+
+
+@pytest.mark.parametrize("name", CONSTRUCTIONS)
+def test_construction(name: str) -> None:
+    m = CONSTRUCTIONS[name]
+    given = random.normal(size=max(20, m.needs or 0)).tolist()
+    wanted = dense.evaluate(m.sop.node, given, FLOATS)
+    assert agree(heads.execute(m.sop.node, given, FLOATS), wanted)
+
+
+def attention(n: int, d: int, dv: int, recipe: str = "paper") -> Matrix:
+    """U as its formula."""
+    x, a, v = concatenate(us.tokens, (n, d), (d, d), (d, dv))
+    scores = matmul(matmul(x, a, recipe), transpose(x), recipe)
+    return matmul(softmax(scores), matmul(x, v, recipe), recipe)
+
+
+def instance(n: int, d: int, dv: int, room: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Random X, A, V in one sequence, and softmax(X A Xᵀ) X V."""
+    x, a, v = random.normal(size=(n, d)), random.normal(size=(d, d)) / d, random.normal(size=(d, dv))
+    tokens = np.concatenate([x.ravel(), a.ravel(), v.ravel()])
+    weights = np.exp(x @ a @ x.T - (x @ a @ x.T).max(axis=1, keepdims=True))
+    result = weights / weights.sum(axis=1, keepdims=True) @ (x @ v)
+    return np.pad(tokens, (0, max(0, room - len(tokens)))), result
+
+
+@pytest.mark.parametrize("order", [(1, 1, 1), (2, 3, 4), (3, 2, 2), (4, 4, 4), (2, 2, 9), (6, 3, 3)])
+@pytest.mark.parametrize("recipe", ["paper", "fetch", "tiled"])
+def test_attention(order: tuple[int, int, int], recipe: str) -> None:
+    u, (n, _, dv) = attention(*order, recipe=recipe), order
+    tokens, wanted = instance(*order, room=u.needs or 0)
+    found = heads.evaluate(u.sop.node, tokens)
+    np.testing.assert_allclose(found[: n * dv].reshape(n, dv), wanted, rtol=1e-12, atol=1e-14)
+    if order != (6, 3, 3):  # dense execution of that one takes seconds
+        assert agree(found.tolist(), dense.evaluate(u.sop.node, tokens.tolist(), FLOATS))
+
+
+def test_a_product_of_64_by_64() -> None:
+    """At this size one head's pattern has 67 million cells, and there are 4,224 heads."""
+    a, b = random.normal(size=(2, 64, 64))
+    first, second = concatenate(us.tokens, (64, 64), (64, 64))
+    program = matmul(first, second)
+    report = heads.Report()
+    found = heads.evaluate(program.sop.node, np.concatenate([a.ravel(), b.ravel()]), report=report)
+    np.testing.assert_allclose(found[:4096].reshape(64, 64), a @ b, rtol=0, atol=1e-12)
+    assert not found[4096:].any()
+    assert report.pairs == 3 * 64 * 64 * 8192
+
+
+@pytest.mark.parametrize(("r", "k", "c"), [(2, 2, 2), (3, 4, 5), (4, 7, 1)])
+def test_the_report_counts_what_the_lemma_has(r: int, k: int, c: int) -> None:
+    """r + c heads that fetch have k live rows each; r·c heads that sum have one."""
+    first, second = concatenate(us.tokens, (r, k), (k, c))
+    program, report = matmul(first, second), heads.Report()
+    size = r * k + k * c
+    pairs: list[int] = []
+    heads.evaluate(
+        program.sop.node,
+        random.normal(size=size),
+        report=report,
+        progress=lambda name, scored: pairs.append(scored),
+    )
+    assert report.heads == r + c + r * c
+    assert report.rows == (r + c) * k + r * c
+    assert report.pairs == report.rows * size == sum(pairs)
+    assert report.width == (size - 1).bit_length()
+    assert report.seconds > 0
+
+
+# Any program ----------------------------------------------------------------------------------------
+
+numbers = st.one_of(
+    st.integers(-3, 5), st.sampled_from([0.5, -1.5, 2.0, 0.1, 1e300, math.inf, 0.0]), st.booleans()
+)
+sequences = st.one_of(
+    st.lists(st.integers(-3, 5), min_size=1, max_size=6), st.lists(numbers, min_size=1, max_size=6)
+)
+numeric_programs = programs(size=16, atoms=numbers, casts=("asis", "int", "float", "bool"))
+
+
+@given(numeric_programs, sequences)
+def test_random_programs_mean_the_same(program: Node, tokens: list[Any]) -> None:
+    try:
+        wanted = dense.evaluate(program, tokens, FLOATS)
+    except ExecutionError:
+        return
+    try:
+        found = heads.execute(program, tokens, FLOATS)
+    except ExecutionError as error:
+        # Heads are stricter only where int64 and infinities differ from Python's numbers.
+        assert error.kind in ("refused", "OverflowError", "not real"), error
+        return
+    assert agree(found, wanted)
+
+
+@given(numeric_programs, sequences, st.integers(1, 200))
+def test_random_programs_in_chunks_of_any_size(program: Node, tokens: list[Any], memory: int) -> None:
+    given = np.array(tokens, dtype=np.float64)
+    try:
+        wanted = heads.evaluate(program, given)
+    except ExecutionError:
+        return
+    assert agree(heads.evaluate(program, given, memory=memory).tolist(), wanted.tolist())
+
+
+@given(numeric_programs, sequences)
+def test_random_programs_on_torch(program: Node, tokens: list[Any]) -> None:
+    given = np.array(tokens, dtype=np.float64)
+    try:
+        wanted = heads.evaluate(program, given)
+        found = heads.evaluate(program, torch.from_numpy(given))
+    except ExecutionError:
+        return
+    assert isinstance(found, torch.Tensor)
+    assert agree(found.tolist(), wanted.tolist())
+
+
+def test_most_random_programs_are_run() -> None:
+    """Never wrong would be easy for an executor that refuses everything."""
+    ran = total = 0
+
+    @given(numeric_programs, sequences)
+    def count(program: Node, tokens: list[Any]) -> None:
+        nonlocal ran, total
+        try:
+            dense.evaluate(program, tokens, FLOATS)
+        except ExecutionError:
+            return
+        total += 1
+        try:
+            heads.execute(program, tokens, FLOATS)
+        except ExecutionError:
+            return
+        ran += 1
+
+    count()
+    assert ran >= 0.95 * total > 0
+
+
+@given(numeric_programs, sequences, st.data())
+def test_random_programs_at_some_positions(program: Node, tokens: list[Any], data: Any) -> None:
+    given = np.array(tokens, dtype=np.float64)
+    chosen = sorted(data.draw(st.sets(st.integers(0, len(tokens) - 1), min_size=1)))
+    try:
+        wanted = heads.evaluate(program, given)
+        found = heads.evaluate(program, given, positions=chosen)
+    except ExecutionError:
+        return
+    assert agree(found.tolist(), wanted[chosen].tolist())
+
+
+@st.composite
+def sums_of_heads(draw: st.DrawFn) -> us.SOp:
+    """Sums over families as the constructions have them, perturbed in every place.
+
+    Heads are live at positions that a comparison or a condition names, fetch what other heads have
+    fetched, and may stand inside another sum.
+    """
+    outer, l, m = us.family(2), us.family(draw(st.integers(1, 4))), us.family(draw(st.integers(1, 3)))
+    small = st.integers(-1, 4)
+    predicate = st.sampled_from(PREDICATES)
+
+    def number(*leaves: us.SOp) -> us.SOp:
+        value = draw(small) * draw(st.sampled_from(leaves)) + draw(small)
+        if draw(st.booleans()):
+            value = value + draw(st.sampled_from(leaves))
+        divided = draw(st.sampled_from(["no", "no", "%", "//"]))
+        return value if divided == "no" else value % 3 if divided == "%" else value // 2
+
+    def about_rows() -> us.Selector:
+        position = draw(st.sampled_from([us.indices, number(us.indices)]))
+        return us.select(number(l, m, outer), position, draw(predicate))
+
+    def fetched(*leaves: us.SOp) -> us.SOp:
+        return us.aggregate(
+            us.select(us.indices, number(us.indices, *leaves), draw(predicate)), us.tokens
+        )
+
+    selector = us.select(us.indices, number(us.indices, l, m), draw(predicate))
+    for _ in range(draw(st.integers(0, 3))):
+        selector = selector & about_rows()
+    if draw(st.integers(0, 4)) == 0:
+        selector = selector | about_rows()
+    if draw(st.integers(0, 4)) == 0:
+        selector = us.best(selector, number(us.indices, us.tokens))
+    value = draw(
+        st.sampled_from([us.tokens, fetched(l) * fetched(m), fetched(l, outer), l + us.tokens])
+    )
+    default = draw(st.sampled_from([0, 0, 0, 1]))
+    body: us.SOp = us.aggregate(selector, value, default)
+    body = number(l, m, outer) * body if draw(st.booleans()) else body
+    if draw(st.booleans()):
+        sides = number(us.indices), number(l, m)
+        condition = sides[0] == sides[1] if draw(st.booleans()) else sides[0] < sides[1]
+        condition = (
+            condition & (us.indices < draw(st.integers(0, 6))) if draw(st.booleans()) else condition
+        )
+        body = us.where(condition, body, draw(st.sampled_from([0, 0, 2])))
+    inner = us.sum_over(l, m, body)
+    return us.sum_over(outer, inner * (outer + 1))
+
+
+@given(sums_of_heads(), st.lists(st.integers(-3, 5), min_size=1, max_size=9), st.integers(1, 400))
+def test_random_sums_of_heads_mean_the_same(program: us.SOp, tokens: list[int], memory: int) -> None:
+    wanted = dense.evaluate(program.node, tokens, FLOATS)
+    assert agree(heads.execute(program.node, tokens, FLOATS), wanted)
+    assert agree(heads.evaluate(program.node, np.array(tokens), memory=memory).tolist(), wanted)
+    assert agree(heads.evaluate(program.node, torch.tensor(tokens)).tolist(), wanted)
+
+
+# Scores ----------------------------------------------------------------------------------------------
+
+score_numbers = st.one_of(
+    st.lists(st.integers(-5, 5), min_size=1, max_size=8),
+    st.lists(st.integers(-(2**40), 2**40), min_size=1, max_size=8),
+    st.lists(st.floats(allow_nan=False, width=64), min_size=1, max_size=8),
+    st.lists(st.integers(0, 2**24 - 1), min_size=300, max_size=300, unique=True),
+)
+
+
+@given(score_numbers, score_numbers, st.sampled_from(PREDICATES))
+def test_scores_say_what_predicates_do(keys: list[Any], queries: list[Any], predicate: str) -> None:
+    """In float32, and in bfloat16 if that is how a GPU would score them."""
+    if any(isinstance(n, float) for n in keys + queries):
+        keys, queries = list(map(float, keys)), list(map(float, queries))
+    wanted = DOMAINS["float"].select(keys, queries, predicate)
+    numpy, torch_ = Backend(np.zeros(1)), Backend(torch.zeros(1, dtype=torch.float64))
+    product = Product(numpy, [code_of(numpy, np.array(keys), np.array(queries), predicate)])
+    scores = product.scores(product.queries(0, len(queries)), 0, len(keys))
+    assert ((scores >= product.full) == wanted).all()
+    torch_.on_gpu = True
+    given_keys, given_queries = (torch.from_numpy(np.array(part)) for part in (keys, queries))
+    product = Product(torch_, [code_of(torch_, given_keys, given_queries, predicate)])
+    scores = product.scores(product.queries(0, len(queries)), 0, len(keys))
+    assert ((scores >= product.full).numpy() == wanted).all()
+
+
+def test_conjunctions_are_one_product() -> None:
+    """A key reaches the sum of the full scores just if it reaches each."""
+    backend, index = Backend(np.zeros(1)), np.arange(40)
+    codes = [
+        code_of(backend, index % 7, index % 5, "=="),
+        code_of(backend, index, np.full(40, 9), "<"),
+        code_of(backend, index % 3, index % 2, ">="),
+    ]
+    product = Product(backend, codes)
+    found = product.scores(product.queries(0, 40), 0, 40) >= product.full
+    q, k = index[:, None], index[None, :]
+    assert (found == ((k % 7 == q % 5) & (k < 9) & (k % 3 >= q % 2))).all()
+
+
+def test_many_distinct_queries_of_an_order_are_compared_by_digits() -> None:
+    tokens = random.permutation(700).astype(np.float64)
+    rank = us.selector_width(us.select(us.tokens, us.tokens, "<"))
+    report = heads.Report()
+    assert (heads.evaluate(rank.node, tokens, report=report) == tokens).all()
+    assert report.width == 7
+
+
+# Infinities, bounds, types -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("memory", [None, 16])
+def test_infinities_at_unselected_keys_do_not_leak(memory: int | None) -> None:
+    l = us.family(2)
+    before = us.select(us.indices, us.indices, "<")
+    programs = [
+        us.aggregate(us.select(us.indices, 1, ">"), us.tokens),
+        us.aggregate(before, us.tokens),
+        us.sum_over(l, us.aggregate(before, us.tokens * (l + 1))),
+        us.aggregate(us.best(us.select(us.indices, 1, ">"), us.tokens), us.tokens),
+    ]
+    tokens = np.array([math.inf, -math.inf, 1.0, 3.0])
+    for program in programs:
+        found = heads.evaluate(program.node, tokens, memory=memory)
+        assert agree(found.tolist(), dense.evaluate(program.node, tokens.tolist(), FLOATS))
+    assert heads.evaluate(programs[0].node, tokens, memory=memory).tolist() == [2.0] * 4
+
+
+def test_an_infinite_factor_makes_a_head_matter_everywhere() -> None:
+    """0 · ∞ is not 0: such a head cannot be left out where it is empty."""
+    l = us.family(2)
+    place = us.select(l, us.indices, "==") & us.select(us.indices, 1, "<=")
+    for factor in (math.inf, 2.0):
+        program = us.sum_over(l, us.constant(factor) * us.aggregate(place, us.tokens))
+        wanted = dense.evaluate(program.node, [1, 2, 3], FLOATS)
+        assert agree(heads.execute(program.node, [1, 2, 3], FLOATS), wanted)
+
+
+def test_a_bound_that_is_too_small_is_noticed() -> None:
+    """The kernel counts over all keys: values that demand left out cannot go missing silently."""
+    backend, index = Backend(np.zeros(1)), np.arange(4)
+    short = Values(np.ones((1, 2)), np.array([0, 1]), None, finite=True)
+    for predicate in ("==", "<="):
+        literal = formula_of(us.select(us.indices, us.indices, predicate).node)
+        codes: Any = {literal: code_of(backend, index, index, predicate)}
+        head = Head(backend, literal, codes, {}, {}, 4, 4, memory=1 << 20)
+        with pytest.raises(AssertionError, match="unreachable"):
+            head.sums(short)
+
+
+def test_only_live_rows_are_run() -> None:
+    """Rows of a head that a condition rules out are not scored."""
+    inside = us.where(us.indices < 3, us.aggregate(us.select(us.indices, 1, ">="), us.tokens), 0)
+    empty = us.aggregate(us.select(7, us.indices, "==") & us.select(us.indices, 1, ">="), us.tokens)
+    for program, rows in ((inside, 3), (empty, 1)):
+        report = heads.Report()
+        found = heads.evaluate(program.node, np.arange(10.0), report=report)
+        assert agree(found.tolist(), program(np.arange(10.0).tolist()))
+        assert report.rows == rows
+
+
+def test_types_of_arrays() -> None:
+    mean = us.aggregate(us.select(us.indices, us.indices, "<="), us.tokens)
+    assert heads.evaluate(mean.node, np.array([1, 2], dtype=np.float32)).dtype == np.float32
+    assert heads.evaluate(mean.node, np.array([1, 2])).dtype == np.float64
+    assert heads.evaluate(mean.node, np.array([1, 2]), dtype="float32").dtype == np.float32
+    assert heads.evaluate(us.indices.node, np.array([1.5, 2])).dtype == np.int64
+    found = heads.evaluate(mean.node, torch.tensor([1.0, 2.0]))
+    assert found.dtype == torch.float32
+    assert found.tolist() == [1.0, 1.5]
+
+
+def test_float32_agrees_with_direct_computation() -> None:
+    u = attention(8, 8, 8)
+    tokens, wanted = instance(8, 8, 8, room=0)
+    found = heads.evaluate(u.sop.node, torch.from_numpy(tokens.astype(np.float32)))
+    assert np.abs(found[:64].reshape(8, 8).numpy() - wanted).max() < 1e-5 * np.abs(wanted).max()
+
+
+def test_keys_that_differ_between_heads() -> None:
+    l, m = us.family(3), us.family(2)
+    program = us.sum_over(
+        l, m, us.aggregate(us.select(us.indices * (l + 1), us.indices + m, "=="), us.tokens)
+    )
+    tokens = random.normal(size=7).tolist()
+    assert agree(heads.execute(program.node, tokens, FLOATS), program(tokens))
+
+
+def test_what_cannot_be_run_is_refused() -> None:
+    with pytest.raises(ExecutionError, match="numbers"):
+        us.tokens("ab", executor="heads")
+    with pytest.raises(ExecutionError, match="exact domain"):
+        us.indices("ab", executor="heads", domain="exact")
+    with pytest.raises(ExecutionError, match=r"division by zero at position 1, in 1 / \(indices - 1\)"):
+        (1 / (us.indices - 1))("abc", executor="heads")
+    with pytest.raises(ExecutionError, match="62 bits"):
+        (us.tokens * us.tokens)([2**40], executor="heads")
+    with pytest.raises(InputError, match="one axis"):
+        heads.evaluate(us.tokens.node, np.zeros((2, 2)))
+    with pytest.raises(InputError, match="ascending"):
+        heads.evaluate(us.tokens.node, np.zeros(2), positions=[1, 0])
+    with pytest.raises(InputError, match="positive"):
+        heads.evaluate(us.tokens.node, np.zeros(2), memory=0)
+    with pytest.raises(InputError, match="numbers"):
+        heads.evaluate(us.tokens.node, np.array(["a"]))
