@@ -354,4 +354,8 @@ class TorchBackend(Backend):
 
     def attention(self, q: Any, k: Any, v: Any) -> Any:
         attend = self.torch.nn.functional.scaled_dot_product_attention
-        return attend(q, k, v, scale=1.0)
+        if q.ndim == 4:
+            return attend(q, k, v, scale=1.0)
+        # The fast kernels want [batch, head, position, feature], with nothing missing.
+        batched = (x.reshape(1, -1, *x.shape[-2:]) for x in (q, k, v))
+        return attend(*batched, scale=1.0).reshape(*q.shape[:-1], v.shape[-1])

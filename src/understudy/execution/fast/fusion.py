@@ -1,7 +1,7 @@
 """Fusions: groups of steps for which array libraries have one faster operation.
 
 - x − max, exp, over its sum, all along the last axis, is a *softmax*;
-- two batched products with a softmax between them are *attention*, where the backend has that.
+- two batched products with a large softmax between them are *attention*, where the backend has that.
 
 They are recognised by what the steps do, not by what the program called them, and only where nothing
 else needs the results in between.
@@ -9,10 +9,15 @@ else needs the results in between.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable
 
 from understudy.execution.fast.steps import Step, Steps
+
+
+#: Scores of one head from which on fused attention pays (measured: about even at 128², half at 512²).
+_WORTHWHILE = 256 * 256
 
 
 def fused(result: Step, steps: Steps, attention: bool) -> Step:
@@ -43,15 +48,19 @@ def _rewritten(result: Step, steps: Steps, rule: Rule) -> Step:
     order = in_order(result)
     uses = Counter(i for step in order for i in set(step.inputs))
     new: dict[Step, Step] = {}
+
+    def renewed(step: Step) -> Step:
+        """A step on new inputs; a rule may have made some that are not in the order."""
+        if step not in new:
+            inputs = [renewed(i) for i in step.inputs]
+            same = all(a is b for a, b in zip(inputs, step.inputs, strict=True))
+            made = step if same else steps.make(step.op, inputs, step.shape, step.settings, step.boolean)
+            new[step] = made
+        return new[step]
+
     for step in order:
         found = rule(step, uses, steps)
-        inputs = (found or step).inputs
-        if found is None and all(new[i] is i for i in inputs):
-            new[step] = step
-        else:
-            one = found or step
-            made = [new[i] for i in inputs]
-            new[step] = steps.make(one.op, made, one.shape, one.settings, one.boolean)
+        new[step] = renewed(step if found is None else found)
     return new[result]
 
 
@@ -72,11 +81,11 @@ def _softmax(step: Step, uses: Counter[Step], steps: Steps) -> Step | None:
 
 
 def _attention(step: Step, uses: Counter[Step], steps: Steps) -> Step | None:
-    """matmul(softmax(matmul(q, kᵀ)), v), with a batch: without one it gains nothing."""
+    """matmul(softmax(matmul(q, kᵀ)), v), batched and large enough: else three steps are faster."""
     if step.op != "matmul" or len(step.shape) < 3:
         return None
     weights, v = step.inputs
-    if weights.op != "softmax" or uses[weights] != 1:
+    if weights.op != "softmax" or uses[weights] != 1 or math.prod(weights.shape[-2:]) < _WORTHWHILE:
         return None
     (scores,) = weights.inputs
     if scores.op != "matmul" or uses[scores] != 1:

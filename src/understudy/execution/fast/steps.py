@@ -106,6 +106,10 @@ class Steps:
         """Axes in another order."""
         if order == tuple(range(len(order))):
             return x
+        if x.op == "permute":
+            (first,) = x.settings
+            assert isinstance(first, tuple)
+            return self.permute(x.inputs[0], tuple(first[n] for n in order))
         if x.op == "view":
             strides, offset = x.settings
             assert isinstance(strides, tuple)

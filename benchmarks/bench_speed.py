@@ -1,0 +1,238 @@
+"""U's plan against the same algebra written directly in torch: time, planning, overhead, memory.
+
+Paired and interleaved in one process: each round times the direct expression, the plan, and the direct
+expression once more. The ratio is the median over rounds of plan over direct, with its quartiles; the
+third timing over the first is the control (A/A), which shows what noise there is.
+
+    python benchmarks/bench_speed.py                          # torch on the CPU, float32, one thread
+    python benchmarks/bench_speed.py --device cuda --orders 512,768,768 4096,1024,1024
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import platform
+import resource
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from understudy import tokens
+from understudy.constructions import Matrix, concatenate, matmul, multihead, softmax, transpose
+from understudy.execution import fast
+
+#: (n, d, d_v) of single heads, and (heads, n, d) of several.
+ORDERS = ["16,16,16", "64,64,64", "128,384,384", "128,768,768", "512,768,768"]
+HEADS = ["12,128,64", "12,512,64"]
+Work = Callable[[], Any]
+
+
+def attention(x: Matrix, a: Matrix, v: Matrix) -> Matrix:
+    """softmax(X A Xᵀ) X V: the formula of Theorem 1."""
+    return matmul(softmax(matmul(matmul(x, a), transpose(x))), matmul(x, v))
+
+
+def universal(heads: int, n: int, d: int, d_v: int) -> Matrix:
+    """The program for one head, or for several by the multi-head lemma."""
+    if heads == 1:
+        x, a, v = concatenate(tokens, (n, d), (d, d), (d, d_v))
+        return attention(x, a, v)
+    sizes = (n * d, d * d)
+    firsts = [Matrix(tokens, n, d), Matrix(tokens, d, d, offset=heads * sizes[0])]
+    firsts.append(Matrix(tokens, d, d_v, offset=heads * sum(sizes)))
+    return multihead(attention, heads, *firsts)
+
+
+def matrices(
+    heads: int, n: int, d: int, d_v: int, device: str, dtype: torch.dtype
+) -> list[torch.Tensor]:
+    """Random X, A, V, scaled so that scores stay moderate."""
+    torch.manual_seed(0)
+    batch = () if heads == 1 else (heads,)
+    shapes = [(n, d), (d, d), (d, d_v)]
+    scales = (1.0, d**-1.0, d**-0.5)
+    return [
+        (torch.randn(*batch, *shape) * scale).to(device, dtype)
+        for shape, scale in zip(shapes, scales, strict=True)
+    ]
+
+
+def direct(x: torch.Tensor, a: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    """The same algebra."""
+    return torch.softmax(x @ a @ x.mT, -1) @ (x @ v)
+
+
+def with_sdpa(x: torch.Tensor, a: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    """The same, by the library's fused attention, in the layout it is fast in."""
+    attend = torch.nn.functional.scaled_dot_product_attention
+    q, k, w = ((y if y.ndim == 3 else y[None])[None] for y in (x @ a, x, x @ v))
+    return attend(q, k, w, scale=1.0)
+
+
+def measure(
+    case: str, several: bool, device: str, dtype: torch.dtype, seconds: float
+) -> dict[str, Any]:
+    """One row: ratios, planning, overhead, error."""
+    numbers = [int(part) for part in case.split(",")]
+    heads, n, d, d_v = (*numbers, numbers[-1]) if several else (1, *numbers)
+    x, a, v = matrices(heads, n, d, d_v, device, dtype)
+    program = universal(heads, n, d, d_v)
+    fast.forget_plans()
+    started = time.perf_counter()
+    plan = program.plan(like=x, segments=[tuple(part.shape) for part in (x, a, v)])
+    planning = time.perf_counter() - started
+    found, wanted = plan(x, a, v), direct(x, a, v)
+    error = (found.reshape(wanted.shape) - wanted).abs().max() / wanted.abs().max()
+    work: dict[str, Work] = {
+        "direct": lambda: direct(x, a, v),
+        "plan": lambda: plan(x, a, v),
+        "control": lambda: direct(x, a, v),
+        "sdpa": lambda: with_sdpa(x, a, v),
+    }
+    times = interleaved(work, device, seconds)
+    row: dict[str, Any] = {
+        "heads": heads,
+        "order": [n, d, d_v],
+        "matmul": plan.counts["matmul"],
+        "gather": plan.counts["gather"],
+        "mask": plan.counts["mask"],
+        "planning_ms": planning * 1e3,
+        "direct_ms": statistics.median(times["direct"]) * 1e3,
+        "relative_error": float(error),
+    }
+    for name, (over, under) in {
+        "ratio": ("plan", "direct"),
+        "control": ("control", "direct"),
+        "ratio_to_sdpa": ("plan", "sdpa"),
+    }.items():
+        ratios = sorted(p / q for p, q in zip(times[over], times[under], strict=True))
+        row[name] = statistics.median(ratios)
+        row[f"{name}_quartiles"] = [ratios[len(ratios) // 4], ratios[3 * len(ratios) // 4]]
+    return row
+
+
+def interleaved(work: dict[str, Work], device: str, seconds: float) -> dict[str, list[float]]:
+    """Times of each kind of work, one after the other in every round."""
+    for one in work.values():
+        for _ in range(3):
+            one()
+    times: dict[str, list[float]] = {name: [] for name in work}
+    started = time.perf_counter()
+    while time.perf_counter() - started < seconds or len(times["plan"]) < 9:
+        for name, one in work.items():
+            if device == "cuda":
+                torch.cuda.synchronize()
+            begin = time.perf_counter()
+            one()
+            if device == "cuda":
+                torch.cuda.synchronize()
+            times[name].append(time.perf_counter() - begin)
+    return times
+
+
+def overhead() -> float:
+    """What a call of a plan costs beyond its operations, in seconds: on 1×1 matrices."""
+    x, a, v = matrices(1, 2, 2, 2, "cpu", torch.float32)
+    plan = universal(1, 2, 2, 2).plan(like=x, segments=[(2, 2)] * 3)
+    times = interleaved({"plan": lambda: plan(x, a, v), "direct": lambda: direct(x, a, v)}, "cpu", 1.0)
+    return statistics.median(times["plan"]) - statistics.median(times["direct"])
+
+
+# Memory -----------------------------------------------------------------------------------------------
+
+
+def peak(case: str, several: bool, device: str, planned: bool) -> float:
+    """The memory that a run takes beyond its matrices, in MB, in a process of its own."""
+    context = multiprocessing.get_context("spawn")
+    with context.Pool(1) as pool:
+        return float(pool.apply(_peak, (case, several, device, planned)))
+
+
+def _peak(case: str, several: bool, device: str, planned: bool) -> float:
+    torch.set_num_threads(1)
+    numbers = [int(part) for part in case.split(",")]
+    heads, n, d, d_v = (*numbers, numbers[-1]) if several else (1, *numbers)
+    x, a, v = matrices(heads, n, d, d_v, device, torch.float32)
+    small = matrices(heads, 4, d, d_v, device, torch.float32)
+    plan = universal(heads, n, d, d_v).plan(like=x, segments=[tuple(p.shape) for p in (x, a, v)])
+    direct(*small)  # libraries are loaded and warmed up by now
+    if device == "cuda":
+        torch.cuda.reset_peak_memory_stats()
+        before = torch.cuda.memory_allocated()
+        plan(x, a, v) if planned else direct(x, a, v)
+        return (torch.cuda.max_memory_allocated() - before) / 1e6
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for _ in range(3):
+        plan(x, a, v) if planned else direct(x, a, v)
+    return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1e3
+
+
+def main() -> None:
+    """Measure and print, or (``--json``) one JSON object."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--orders", nargs="*", default=ORDERS, help="n,d,d_v of single heads")
+    parser.add_argument("--heads", nargs="*", default=HEADS, help="heads,n,d of several")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--dtype", choices=("float32", "float64", "bfloat16"), default="float32")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--seconds", type=float, default=4.0, help="how long each row is measured")
+    parser.add_argument("--no-memory", action="store_true", help="leave the memory unmeasured")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+    torch.set_grad_enabled(False)
+    dtype = getattr(torch, arguments.dtype)
+    device: str = arguments.device
+    universal(1, 2, 2, 2).plan(segments=[(2, 2)] * 3)  # imports are not planning
+    rows = []
+    cases = [(case, False) for case in arguments.orders] + [(case, True) for case in arguments.heads]
+    for case, several in cases:
+        row = measure(case, several, device, dtype, arguments.seconds)
+        if not arguments.no_memory:
+            row["memory_direct_mb"] = peak(case, several, device, planned=False)
+            row["memory_plan_mb"] = peak(case, several, device, planned=True)
+        rows.append(row)
+        if not arguments.json:
+            show(row, first=len(rows) == 1)
+    call = overhead()
+    name = torch.cuda.get_device_name() if device == "cuda" else platform.machine()
+    machine = (
+        f"torch {torch.__version__}, {arguments.dtype}, {device} ({name}), {arguments.threads} thread(s), "
+        f"Python {platform.python_version()}"
+    )
+    if arguments.json:
+        found = {"benchmark": "speed", "machine": machine, "overhead_us": call * 1e6, "rows": rows}
+        print(json.dumps(found))
+        return
+    print(f"\na call of a plan costs {call * 1e6:.1f} µs beyond its operations\n({machine})")
+
+
+def show(row: dict[str, Any], first: bool) -> None:
+    """A row of the table."""
+    if first:
+        print(
+            "U's plan over the same algebra written directly (median, quartiles; A/A is the control)\n"
+        )
+        print(
+            f"{'heads':>5} {'(n, d, d_v)':>18} {'direct ms':>10} {'ratio':>7} {'quartiles':>13} {'A/A':>6} "
+            f"{'to sdpa':>8} {'plan ms':>8} {'memory MB':>12} {'error':>8}"
+        )
+    quartiles: Sequence[float] = row["ratio_quartiles"]
+    memory = "–"
+    if "memory_plan_mb" in row:
+        memory = f"{row['memory_plan_mb']:.1f}/{row['memory_direct_mb']:.1f}"
+    print(
+        f"{row['heads']:>5} {tuple(row['order'])!s:>18} {row['direct_ms']:>10.3f} {row['ratio']:>7.3f} "
+        f"{quartiles[0]:>6.3f}–{quartiles[1]:<6.3f} {row['control']:>6.3f} {row['ratio_to_sdpa']:>8.3f} "
+        f"{row['planning_ms']:>8.1f} {memory:>12} {row['relative_error']:>8.1e}",
+        flush=True,
+    )
+
+
+if __name__ == "__main__":
+    main()
