@@ -52,7 +52,12 @@ if TYPE_CHECKING:
         Attention,
         DecoderLayer,
         Encoder,
+        LinearAttention,
+        Linformer,
         MultiHeadAttention,
+        Performer,
+        Stack,
+        Sumformer,
         UniversalSimulator,
         from_torch,
     )
@@ -60,14 +65,22 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 #: Names that are imported when they are first used: U needs NumPy, and ``import understudy`` does not.
-_LATER = {
-    "Attention": "understudy.simulators",
-    "DecoderLayer": "understudy.simulators",
-    "Encoder": "understudy.simulators",
-    "MultiHeadAttention": "understudy.simulators",
-    "UniversalSimulator": "understudy.simulators",
-    "from_torch": "understudy.simulators",
-}
+_LATER = dict.fromkeys(
+    (
+        "Attention",
+        "DecoderLayer",
+        "Encoder",
+        "LinearAttention",
+        "Linformer",
+        "MultiHeadAttention",
+        "Performer",
+        "Stack",
+        "Sumformer",
+        "UniversalSimulator",
+        "from_torch",
+    ),
+    "understudy.simulators",
+)
 
 
 def __getattr__(name: str) -> Any:
@@ -90,9 +103,14 @@ __all__ = [
     "ExecutionError",
     "GraphError",
     "InputError",
+    "LinearAttention",
+    "Linformer",
     "MultiHeadAttention",
+    "Performer",
     "SOp",
     "Selector",
+    "Stack",
+    "Sumformer",
     "UnderstudyError",
     "UniversalSimulator",
     "aggregate",

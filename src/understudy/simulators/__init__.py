@@ -16,9 +16,11 @@ from understudy.simulators.attention import Attention, MultiHeadAttention
 from understudy.simulators.decoder import DecoderLayer
 from understudy.simulators.encoder import Encoder
 from understudy.simulators.explain import Explanation, Step
+from understudy.simulators.kinds import LinearAttention, Linformer, Performer, Sumformer
 from understudy.simulators.layout import Block, Layout
 from understudy.simulators.module import Module
 from understudy.simulators.order import AttentionOrder, Order
+from understudy.simulators.stack import Stack
 from understudy.simulators.torch_modules import from_torch
 from understudy.simulators.universal import UniversalSimulator
 
@@ -30,10 +32,15 @@ __all__ = [
     "Encoder",
     "Explanation",
     "Layout",
+    "LinearAttention",
+    "Linformer",
     "Module",
     "MultiHeadAttention",
     "Order",
+    "Performer",
+    "Stack",
     "Step",
+    "Sumformer",
     "UniversalSimulator",
     "from_torch",
 ]

@@ -71,7 +71,7 @@ def explain(
 ) -> Explanation:
     """Each step by itself, from the same tokens; ``finished`` hears the name of each."""
     tokens = U.encode(T, X, memory)
-    direct = T.steps(X, memory)
+    direct = U.direct_steps(T, X, memory)
     found = []
     for name, value in U.each_step():
         matrix = numpy_of(read(value, U.run_tokens(value, tokens, executor)))

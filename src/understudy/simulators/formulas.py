@@ -15,31 +15,17 @@ from understudy.constructions import (
     add,
     append_ones,
     broadcast_row,
-    gelu,
     layer_norm,
-    leaky_relu,
-    relu,
-    sigmoid,
-    silu,
-    tanh,
 )
 from understudy.constructions.matrix import coordinates
 from understudy.language.handles import SOp
 from understudy.language.python import family, indices, sum_over, where
-from understudy.simulators.heads import HEADS, Style
+from understudy.simulators.heads import ACTIVATIONS, HEADS, Style
+from understudy.simulators.inverse_form import inverse_head
 from understudy.simulators.order import AttentionOrder, Order
 
 #: The view of a matrix of T: by its name, and by the head (a family, or 0).
 Views = Callable[[str, SOp | int], Matrix]
-
-ACTIVATIONS: dict[str, Callable[[Matrix], Matrix]] = {
-    "relu": relu,
-    "gelu": gelu,
-    "silu": silu,
-    "tanh": tanh,
-    "sigmoid": sigmoid,
-    "leaky_relu": leaky_relu,
-}
 
 
 @dataclass(frozen=True)
@@ -96,7 +82,8 @@ class Formula:
         if order.bias:
             X, Y = (append_ones(X), append_ones(Y)) if Y is not X else (append_ones(X),) * 2
         h: SOp | int = family(order.heads) if order.heads > 1 else 0
-        head = HEADS[order.kind](order, X, Y, lambda name: self.views(prefix + name, h), self.style)
+        formula = inverse_head if self.style.recipe == "inverse" else HEADS[order.kind]
+        head = formula(order, X, Y, lambda name: self.views(prefix + name, h), self.style)
         for name, value in head.items():
             if isinstance(h, SOp):
                 called = f"{prefix}{'head' if name == 'output' else name}"

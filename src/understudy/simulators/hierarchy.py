@@ -38,7 +38,7 @@ def embed(U: UniversalSimulator, T: Module, X: Array, *, executor: str | None = 
     given = matrix(X, "X")
     small = T.order(len(given))
     matrix(X, "X", (None, small.attention.d))
-    _require_smaller(small, order)
+    require_smaller(small, order)
     simulator = U
     matrices = T.matrices() | {"X": [given]}
     if order.attention.kind == "softmax" and order.attention.mask != "causal" and small.n < order.n:
@@ -55,7 +55,7 @@ def paper_padding(
     """What the paper's padding gives on U, zeros and identity block as in its proof: not T(X)."""
     given = matrix(X, "X")
     small = T.order(len(given))
-    _require_smaller(small, U.order)
+    require_smaller(small, U.order)
     large = U.layout.enlarged(T.matrices() | {"X": [given]})
     e, d = small.attention.d, U.order.attention.d
     large["A"][0][range(e, d), range(e, d)] = 1.0
@@ -71,7 +71,7 @@ def padding_formula(T: Attention, X: Array, n: int) -> Numbers:
     return np.asarray(steps["output"] * weights / (weights + n - len(steps["scores"])))
 
 
-def _require_smaller(small: Order, large: Order) -> None:
+def require_smaller(small: Order, large: Order) -> None:
     """Refuse a T that does not fit, with the reason."""
     for name in ("n", "d", "d_v", "heads", "projection", "width"):
         owner = small if name == "n" else small.attention

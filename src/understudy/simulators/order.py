@@ -138,6 +138,10 @@ class Order:
         d, columns = self.attention.d, self.attention.columns
         if self.attention.mask == "causal" and self.memory and self.cross is None:
             raise GraphError("an attention to a memory is not causal: its rows have no common order")
+        if self.attention.d_keys not in (0, d) and (not self.memory or self.cross is not None):
+            raise GraphError(
+                f"A must be square where X attends to itself, but it is {d}×{self.attention.d_keys}"
+            )
         if self.norm != "none" and not self.residual:
             raise GraphError("norms belong to encoders, which have residual sums")
         if self.residual and columns != d:

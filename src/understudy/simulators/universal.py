@@ -23,11 +23,14 @@ from typing import TYPE_CHECKING, Any, Self
 
 from understudy.errors import InputError
 from understudy.language.python import tokens
-from understudy.simulators.arrays import Array, matrix
+from understudy.simulators.arrays import Array, matrix, numpy_of
+from understudy.simulators.attention import Attention
 from understudy.simulators.formulas import Formula
 from understudy.simulators.heads import Style
+from understudy.simulators.inverse_form import inverse_steps
+from understudy.simulators.layer import Layer
 from understudy.simulators.layout import Layout
-from understudy.simulators.module import Module
+from understudy.simulators.module import Module, Numbers
 from understudy.simulators.order import KINDS, AttentionOrder, Order, choose, whole
 from understudy.simulators.simulator import Simulator
 
@@ -71,7 +74,8 @@ class UniversalSimulator(Simulator):
     ) -> None:
         """For T of order (n, d, d_v), or (n, d, d_v, d1, d2) with ``feed_forward=(d1, d2)``.
 
-        - ``recipe``: fetch (default), paper (the paper's heads and layers) or tiled.
+        - ``recipe``: fetch (default), paper (the paper's heads and layers), tiled, or inverse (the
+          alternative construction, for non-singular A and V: ``inverse_form.py``).
         - ``stable``: whether the greatest score of a row is taken off before the exponential. It is,
           except in the paper's recipe, where scores above 709 overflow. ``base``: if not e.
         - ``residual``: an encoder, X + attention(X); so where there is a feed-forward or a norm.
@@ -178,14 +182,29 @@ class UniversalSimulator(Simulator):
         if memory is not None:
             block = self.layout.block("M")
             memory = matrix(memory, "the memory", (block.rows, block.columns))
-        found = require_module(T).order(order.n, order.memory)
+        self.check_module(require_module(T))
+        return X, memory
+
+    def check_module(self, T: Module) -> None:
+        """Refuse a T of another order, and say in what it differs."""
+        order = self.order
+        found = T.order(order.n, order.memory)
         if found != order:
             raise InputError(
                 f"T is of order {found}, but this simulator is for {order}: T has "
                 f"{'; '.join(order.differences(found))}. UniversalSimulator.of(T, n) makes the one "
                 "that fits; a smaller T runs on this one by embed(T, X)"
             )
-        return X, memory
+
+    def direct_steps(self, T: Module, X: Array, memory: Array | None = None) -> dict[str, Numbers]:
+        """The steps of the simulation, computed directly."""
+        found = T.steps(X, memory)
+        if self.style.recipe == "inverse":
+            attention = T.attention if isinstance(T, Layer) else T
+            assert isinstance(attention, Attention)
+            attended = found["norm1"] if self.order.norm == "pre" else numpy_of(X)
+            found |= inverse_steps(attention, attended)
+        return found
 
     def embed(self, T: Module, X: Array, *, executor: str | None = None) -> Array:
         """A smaller T on this U, exactly (Corollary hierarchy, corrected: see ``hierarchy.py``)."""
