@@ -16,6 +16,7 @@ from understudy.simulators.attention import Attention, MultiHeadAttention
 from understudy.simulators.decoder import DecoderLayer
 from understudy.simulators.encoder import Encoder
 from understudy.simulators.explain import Explanation, Step
+from understudy.simulators.generation import LanguageModel
 from understudy.simulators.kinds import LinearAttention, Linformer, Performer, Sumformer
 from understudy.simulators.layout import Block, Layout
 from understudy.simulators.module import Module
@@ -31,6 +32,7 @@ __all__ = [
     "DecoderLayer",
     "Encoder",
     "Explanation",
+    "LanguageModel",
     "Layout",
     "LinearAttention",
     "Linformer",

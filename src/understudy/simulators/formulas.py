@@ -19,13 +19,19 @@ from understudy.constructions import (
 )
 from understudy.constructions.matrix import coordinates
 from understudy.language.handles import SOp
-from understudy.language.python import family, indices, sum_over, where
+from understudy.language.python import family, indices, sum_over, tokens, where
 from understudy.simulators.heads import ACTIVATIONS, HEADS, Style
 from understudy.simulators.inverse_form import inverse_head
+from understudy.simulators.layout import Layout
 from understudy.simulators.order import AttentionOrder, Order
 
 #: The view of a matrix of T: by its name, and by the head (a family, or 0).
 Views = Callable[[str, SOp | int], Matrix]
+
+
+def views_of(layout: Layout, prefix: str = "") -> Views:
+    """The views of the matrices whose names begin so."""
+    return lambda name, head: layout.view(tokens, prefix + name, head)
 
 
 @dataclass(frozen=True)

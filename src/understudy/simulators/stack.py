@@ -19,7 +19,7 @@ from dataclasses import replace
 from understudy.errors import GraphError, InputError
 from understudy.language.python import tokens
 from understudy.simulators.arrays import Array, matrix
-from understudy.simulators.formulas import Formula, NamedStep, Views
+from understudy.simulators.formulas import Formula, NamedStep, views_of
 from understudy.simulators.layout import Block, Layout
 from understudy.simulators.module import Module
 from understudy.simulators.simulator import Simulator
@@ -46,7 +46,7 @@ class Stack(Simulator):
         value = layout.view(tokens, "X")
         steps: list[NamedStep] = []
         for number, simulator in enumerate(self.simulators, start=1):
-            formula = Formula(_views(layout, _prefix(number)), simulator.style)
+            formula = Formula(views_of(layout, _prefix(number)), simulator.style)
             value = formula.layer(simulator.order, value, None)
             steps += [replace(step, name=_prefix(number) + step.name) for step in formula.steps]
         super().__init__(layout, value, steps)
@@ -79,11 +79,6 @@ class Stack(Simulator):
     def __repr__(self) -> str:
         orders = " → ".join(str(simulator.order) for simulator in self.simulators)
         return f"<stack of U's for T's of orders {orders}: {self.length} tokens, {self.architecture}>"
-
-
-def _views(layout: Layout, prefix: str) -> Views:
-    """The views of one simulator's matrices among those of all."""
-    return lambda name, head: layout.view(tokens, prefix + name, head)
 
 
 def _prefix(number: int) -> str:

@@ -25,7 +25,7 @@ from understudy.errors import InputError
 from understudy.language.python import tokens
 from understudy.simulators.arrays import Array, matrix, numpy_of
 from understudy.simulators.attention import Attention
-from understudy.simulators.formulas import Formula
+from understudy.simulators.formulas import Formula, views_of
 from understudy.simulators.heads import Style
 from understudy.simulators.inverse_form import inverse_steps
 from understudy.simulators.layer import Layer
@@ -152,7 +152,7 @@ class UniversalSimulator(Simulator):
         self.order = order
         self.style = Style(recipe, stable, base)
         layout = Layout(order.blocks())
-        formula = Formula(lambda name, head: layout.view(tokens, name, head), self.style)
+        formula = Formula(views_of(layout), self.style)
         memory = layout.view(tokens, "M") if order.memory else None
         output = formula.layer(order, layout.view(tokens, "X"), memory)
         super().__init__(layout, output, formula.steps)
