@@ -9,7 +9,8 @@ import pytest
 
 from tests.simulators.random_modules import Chance, distance
 from understudy.errors import InputError
-from understudy.simulators import UniversalSimulator, from_torch
+from understudy.execution import EXECUTORS
+from understudy.simulators import Attention, UniversalSimulator, from_torch
 
 torch: Any = pytest.importorskip("torch")
 
@@ -130,3 +131,13 @@ def test_what_is_not_simulated_is_said() -> None:
         from_torch(torch.nn.Linear(2, 2))
     with pytest.raises(InputError, match="add_zero_attn"):
         from_torch(torch.nn.MultiheadAttention(2, 1, add_zero_attn=True))
+
+
+@pytest.mark.skipif("fast" not in EXECUTORS, reason="needs the executor fast")
+def test_gradients_pass_through_u() -> None:
+    A, V, X = (tensor(*shape, seed=3).requires_grad_() for shape in ((3, 3), (3, 2), (4, 3)))
+    found = UniversalSimulator(4, 3, 2)(Attention(A, V), X, executor="fast")
+    wanted = torch.softmax(X @ A @ X.T, dim=1) @ X @ V
+    ours = torch.autograd.grad(found.sin().sum(), [A, V, X])
+    theirs = torch.autograd.grad(wanted.sin().sum(), [A, V, X])
+    assert all(distance(a, b) <= 1e-12 for a, b in zip(ours, theirs, strict=True))

@@ -53,31 +53,29 @@ def numpy_of(array: Array) -> NDArray[np.float64]:
     return np.asarray(array, dtype=np.float64)
 
 
-def flat_like(parts: Sequence[Array], model: Array) -> Array:
-    """All entries of all parts, row by row, in one array of the kind of ``model``.
+def like(array: Array, model: Array) -> Array:
+    """The same numbers in the kind of array that ``model`` is.
 
     A tensor's dtype and device are the model's; NumPy arrays are of double precision.
     """
     if not is_tensor(model):
-        return np.concatenate([numpy_of(part).ravel() for part in parts])
+        return numpy_of(array)
     torch: Any = sys.modules["torch"]
-    tensors = (part if is_tensor(part) else torch.from_numpy(numpy_of(part)) for part in parts)
-    return torch.cat(
-        [tensor.detach().to(dtype=model.dtype, device=model.device).reshape(-1) for tensor in tensors]
-    )
+    tensor = array if is_tensor(array) else torch.from_numpy(np.ascontiguousarray(numpy_of(array)))
+    return tensor.to(dtype=model.dtype, device=model.device)
 
 
-def like(found: NDArray[Any], model: Array) -> Array:
-    """A result in the kind of array that ``model`` is."""
-    if not is_tensor(model):
-        return found
+def flat(parts: Sequence[Array]) -> Array:
+    """All entries of all parts, which are of one kind, row by row in one array."""
+    if not is_tensor(parts[0]):
+        return np.concatenate([part.ravel() for part in parts])
     torch: Any = sys.modules["torch"]
-    return torch.from_numpy(np.ascontiguousarray(found)).to(dtype=model.dtype, device=model.device)
+    return torch.cat([part.reshape(-1) for part in parts])
 
 
 def _floats(value: Any, name: str) -> Array:
     if is_tensor(value):
-        tensor = value.detach()
+        tensor = value
         if not tensor.is_floating_point():
             tensor = tensor.double()
         finite = bool(tensor.isfinite().all())

@@ -10,7 +10,6 @@ import numpy as np
 
 from understudy.simulators.arrays import Array, numpy_of
 from understudy.simulators.module import Module, Numbers
-from understudy.simulators.simulator import read
 
 if TYPE_CHECKING:
     from understudy.simulators.universal import UniversalSimulator
@@ -70,11 +69,11 @@ def explain(
     finished: Callable[[str], None] = lambda name: None,
 ) -> Explanation:
     """Each step by itself, from the same tokens; ``finished`` hears the name of each."""
-    tokens = U.encode(T, X, memory)
+    parts = U.parts_of(T, X, memory)
     direct = U.direct_steps(T, X, memory)
     found = []
     for name, value in U.each_step():
-        matrix = numpy_of(read(value, U.run_tokens(value, tokens, executor)))
+        matrix = numpy_of(U.run_parts(value, parts, executor))
         found.append(Step(name, matrix, direct[name]))
         finished(name)
     return Explanation(tuple(found))

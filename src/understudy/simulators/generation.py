@@ -28,7 +28,7 @@ from understudy.simulators.heads import Style
 from understudy.simulators.layout import Block, Layout
 from understudy.simulators.module import Numbers
 from understudy.simulators.order import Order
-from understudy.simulators.simulator import Simulator, read
+from understudy.simulators.simulator import Simulator
 from understudy.simulators.sublayers import normalised, read_affine
 
 
@@ -195,15 +195,15 @@ class GenerationSimulator(Simulator):
         self, model: LanguageModel, ids: Sequence[int], *, executor: str | None = None
     ) -> int:
         """The token of greatest logit after these; of several, the first."""
-        encoded = self.tokens(model.matrices(model.checked(ids)), np.zeros(1))
-        return int(numpy_of(self.decode(self.run_tokens(self.output, encoded, executor)))[0, 0])
+        parts = self.parts(model.matrices(model.checked(ids)), model.embedding)
+        return int(self.run_parts(self.output, parts, executor)[0, 0])
 
     def run_logits(
         self, model: LanguageModel, ids: Sequence[int], *, executor: str | None = None
     ) -> Numbers:
         """A row of logits for each of these tokens."""
-        encoded = self.tokens(model.matrices(model.checked(ids)), np.zeros(1))
-        return numpy_of(read(self.logits, self.run_tokens(self.logits, encoded, executor)))[: len(ids)]
+        parts = self.parts(model.matrices(model.checked(ids)), model.embedding)
+        return numpy_of(self.run_parts(self.logits, parts, executor))[: len(ids)]
 
 
 def _looked_up(ids: Matrix, embedding: Matrix, size: int) -> Matrix:

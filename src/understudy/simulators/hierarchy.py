@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from understudy.errors import InputError
-from understudy.simulators.arrays import Array, like, matrix, numpy_of
+from understudy.simulators.arrays import Array, matrix
 from understudy.simulators.attention import Attention
 from understudy.simulators.module import Module, Numbers
 from understudy.simulators.order import AttentionOrder, Order
@@ -44,9 +44,9 @@ def embed(U: UniversalSimulator, T: Module, X: Array, *, executor: str | None = 
     if order.attention.kind == "softmax" and order.attention.mask != "causal" and small.n < order.n:
         simulator = U.masked
         matrices["rows"] = [np.full((1, 1), float(small.n))]
-    tokens = simulator.tokens(simulator.layout.enlarged(matrices), given)
-    found = numpy_of(simulator.decode(simulator.run_tokens(simulator.output, tokens, executor)))
-    return like(found[: small.n, _columns(small, order)], given)
+    parts = simulator.parts(simulator.layout.enlarged(matrices), given)
+    found = simulator.run_parts(simulator.output, parts, executor)
+    return found[: small.n, _columns(small, order)]
 
 
 def paper_padding(
@@ -59,9 +59,8 @@ def paper_padding(
     large = U.layout.enlarged(T.matrices() | {"X": [given]})
     e, d = small.attention.d, U.order.attention.d
     large["A"][0][range(e, d), range(e, d)] = 1.0
-    tokens = U.tokens(large, given)
-    found = numpy_of(U.decode(U.run_tokens(U.output, tokens, executor)))
-    return like(found[: small.n, : small.columns], given)
+    found = U.run_parts(U.output, U.parts(large, given), executor)
+    return found[: small.n, : small.columns]
 
 
 def padding_formula(T: Attention, X: Array, n: int) -> Numbers:

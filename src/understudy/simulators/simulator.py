@@ -1,7 +1,7 @@
 """What all simulators share: one program over one sequence of tokens, run in one place.
 
 A simulator is built from an order alone. ``encode`` flattens ⟨T, X⟩ into tokens, which is all that the
-host ever computes of T; ``run_tokens`` runs the program on them; ``decode`` reads the matrix off the
+host ever computes of T; ``run_parts`` runs the program on them; ``decode`` reads the matrix off the
 result.
 """
 
@@ -11,14 +11,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from understudy.analysis import Architecture
 from understudy.constructions import Matrix
+from understudy.constructions.matrix import number_of
 from understudy.errors import InputError
 from understudy.graph import build
 from understudy.graph.traversal import replace_families
 from understudy.language.handles import SOp
 from understudy.language.python import stable_hash
-from understudy.simulators.arrays import Array, flat_like, is_tensor, like, numpy_of
+from understudy.simulators.arrays import Array, flat, is_tensor, like, numpy_of
 from understudy.simulators.formulas import NamedStep
 from understudy.simulators.layout import Layout
 
@@ -54,32 +57,37 @@ class Simulator:
         """The program's stable hash: it does not depend on any T or X."""
         return stable_hash(self.program)
 
-    def tokens(self, matrices: Mapping[str, Sequence[Array]], model: Array) -> Array:
-        """The sequence of these matrices with its blanks, in the kind of array that ``model`` is."""
-        parts = self.layout.parts(matrices)
-        blanks = [0.0] * (self.length - self.layout.size)
-        return flat_like([*parts, blanks], model)
+    def parts(self, matrices: Mapping[str, Sequence[Array]], model: Array) -> list[Array]:
+        """The matrices in the order of the sequence, in the kind of array that ``model`` is."""
+        return [like(part, model) for part in self.layout.parts(matrices)]
+
+    def flattened(self, parts: Sequence[Array]) -> Array:
+        """The sequence that the parts are, with its blanks."""
+        blanks = np.zeros(self.length - self.layout.size)
+        return flat([*parts, like(blanks, parts[0])])
 
     def decode(self, result: Any) -> Array:
         """The matrix in the result of the program."""
         return read(self.output, result)
 
-    def run_tokens(self, value: Matrix, tokens: Array, executor: str | None = None) -> Array:
-        """Run the program of ``value`` on one flat array of tokens: the only place where U is run.
+    def run_parts(self, value: Matrix, parts: Sequence[Array], executor: str | None = None) -> Array:
+        """Run the program of ``value`` on the sequence of these parts: the only place where U is run.
 
-        The result is an array of the same kind, one number per token.
+        Gives the matrix, an array of the kind of the parts.
         """
-        from understudy.execution import run
+        from understudy.execution import run_parts
 
-        if tuple(tokens.shape) != (self.length,):
-            raise InputError(
-                f"this simulator takes one sequence of {self.length} tokens, but the array has the "
-                f"shape {tuple(tokens.shape)}"
-            )
-        found = run(
-            value.sop.node, numpy_of(tokens), executor=executor or DEFAULT_EXECUTOR, names=value.names
+        places = entries(value)
+        wanted = range(min(places), max(places) + 1)
+        found = run_parts(
+            value.sop.node,
+            parts,
+            self.length,
+            executor=executor or DEFAULT_EXECUTOR,
+            names=value.names,
+            positions=wanted,
         )
-        return like(numpy_of(found), tokens)
+        return read(value, like(found, parts[0]), wanted.start)
 
     def each_step(self) -> list[tuple[str, Matrix]]:
         """Intermediate results under their full names: those of a family, head by head."""
@@ -96,28 +104,23 @@ class Simulator:
         return found
 
 
-def read(matrix: Matrix, values: Any) -> Array:
-    """The entries of a view of fixed sizes, read off the values of its s-op."""
-    rows, columns, offset, down, across = (
-        matrix.rows,
-        matrix.columns,
-        matrix.offset,
-        matrix.row_stride,
-        matrix.column_stride,
-    )
-    assert isinstance(rows, int)
-    assert isinstance(columns, int)
-    assert isinstance(offset, int)
-    assert isinstance(down, int)
-    assert isinstance(across, int)
+def entries(matrix: Matrix) -> list[int]:
+    """The positions of the entries of a view of fixed sizes, row by row."""
+    rows, columns = number_of(matrix.rows, "rows"), number_of(matrix.columns, "columns")
+    places = (matrix.position(i, j) for i in range(rows) for j in range(columns))
+    return [number_of(place, "a position") for place in places]
+
+
+def read(matrix: Matrix, values: Any, begin: int = 0) -> Array:
+    """The entries of a view, read off the values that its s-op has from position ``begin`` on."""
+    places = [place - begin for place in entries(matrix)]
     sequence = values if is_tensor(values) else numpy_of(values)
-    last = offset + (rows - 1) * down + (columns - 1) * across
+    last = max(places)
     if sequence.ndim != 1 or len(sequence) <= last:
         raise InputError(
             f"a result has more than {last} values in one sequence, but got {len(sequence)}"
         )
-    places = [offset + i * down + j * across for i in range(rows) for j in range(columns)]
-    return sequence[places].reshape(rows, columns)
+    return sequence[places].reshape(-1, number_of(matrix.columns, "columns"))
 
 
 def _by_heads(steps: Sequence[NamedStep]) -> list[tuple[str, Matrix]]:

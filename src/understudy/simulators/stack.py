@@ -58,6 +58,10 @@ class Stack(Simulator):
 
     def encode(self, modules: Sequence[Module], X: Array) -> Array:
         """⟨T₁, T₂, …, X⟩ as tokens."""
+        return self.flattened(self.parts_of(modules, X))
+
+    def parts_of(self, modules: Sequence[Module], X: Array) -> list[Array]:
+        """The same, matrix by matrix: what is run."""
         if len(modules) != len(self.simulators):
             raise InputError(
                 f"this stack takes {len(self.simulators)} T's, but {len(modules)} are given"
@@ -69,12 +73,11 @@ class Stack(Simulator):
             simulator.check_module(require_module(T))
             prefix = _prefix(number)
             matrices |= {prefix + name: copies for name, copies in T.matrices().items()}
-        return self.tokens(matrices, X)
+        return self.parts(matrices, X)
 
     def __call__(self, modules: Sequence[Module], X: Array, *, executor: str | None = None) -> Array:
         """… T₂(T₁(X)), computed by the one program."""
-        encoded = self.encode(modules, X)
-        return self.decode(self.run_tokens(self.output, encoded, executor))
+        return self.run_parts(self.output, self.parts_of(modules, X), executor)
 
     def __repr__(self) -> str:
         orders = " → ".join(str(simulator.order) for simulator in self.simulators)

@@ -159,18 +159,21 @@ class UniversalSimulator(Simulator):
 
     def encode(self, T: Module, X: Array, memory: Array | None = None) -> Array:
         """⟨T, X⟩ as tokens: X, then the matrices of T, then blanks. An array of the kind of X."""
+        return self.flattened(self.parts_of(T, X, memory))
+
+    def parts_of(self, T: Module, X: Array, memory: Array | None = None) -> list[Array]:
+        """The same, matrix by matrix: what is run."""
         X, memory = self.check(T, X, memory)
         matrices = require_module(T).matrices() | {"X": [X]}
         if memory is not None:
             matrices["M"] = [memory]
-        return self.tokens(matrices, X)
+        return self.parts(matrices, X)
 
     def __call__(
         self, T: Module, X: Array, memory: Array | None = None, *, executor: str | None = None
     ) -> Array:
         """T(X), computed by U: tokens in, matrix out. NumPy gives NumPy, torch gives torch."""
-        encoded = self.encode(T, X, memory)
-        return self.decode(self.run_tokens(self.output, encoded, executor))
+        return self.run_parts(self.output, self.parts_of(T, X, memory), executor)
 
     def check(self, T: Module, X: Array, memory: Array | None = None) -> tuple[Array, Array | None]:
         """X and the memory as arrays, if they and T are of this simulator's order."""
