@@ -232,6 +232,8 @@ BAD = [
     (("--order", "2,3,2", "--ffn", "2,2"), "erratum E19"),
     (("--order", "2,2,2", "--heads", "0"), "heads must be a positive whole number"),
     (("--heads", "2"), "--heads need --order"),
+    (("--order", "2,2,2", "--mask", "some"), "there is no mask 'some'"),
+    (("--order", "40000,2,2"), "too long for the executor"),
     (("--base", "minus"), "--base is a positive number, or e"),
     (("--order", "2,2,2", "--save", "no/such/folder/out.npz"), "there is no folder"),
 ]

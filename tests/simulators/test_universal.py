@@ -278,6 +278,20 @@ def test_orders_that_are_none() -> None:
         UniversalSimulator(1, 1, 1, recipe="best")
     with pytest.raises(GraphError, match="E19"):
         UniversalSimulator(2, 3, 2, feed_forward=(2, 2))
+    with pytest.raises(GraphError, match="two whole numbers"):
+        UniversalSimulator(2, 2, 2, feed_forward=(2,))  # type: ignore[arg-type]
+    with pytest.raises(GraphError, match="there is no mask"):
+        UniversalSimulator(2, 2, 2, mask=np.eye(2))  # type: ignore[arg-type]
+    with pytest.raises(GraphError, match="decoder layer"):
+        UniversalSimulator(2, 2, 2, memory=3, feed_forward=(2, 2))
+
+
+def test_sizes_may_be_of_numpys_kind() -> None:
+    n, d, heads = np.array([3, 2, 2])
+    chance = Chance(11)
+    T, X = MultiHeadAttention([chance.attention(2, 2) for _ in range(2)]), chance(3, 2)
+    assert distance(UniversalSimulator(n, d, d, heads=heads)(T, X), T(X)) <= 1e-13
+    assert distance(UniversalSimulator.of(T, n)(T, X), T(X)) <= 1e-13
 
 
 def test_the_top_level_has_it() -> None:

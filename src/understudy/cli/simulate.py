@@ -68,7 +68,7 @@ def _base(context: click.Context, option: click.Parameter, text: str | None) -> 
 @click.option("--ffn", callback=_numbers((2,)), metavar="d1,d2", help="With a feed-forward.")
 @click.option("--norm", default="none", show_default=True, help="none, post or pre.")
 @click.option("--mask", help="causal: no row sees those after it.")
-@click.option("--seed", default=0, show_default=True, help="Of the random numbers.")
+@click.option("--seed", type=click.IntRange(0), default=0, help="Of the random numbers.  [default: 0]")
 @click.option("--x", type=FILE, help="X, from a .npy file (or X, A and V from one .npz).")
 @click.option("--a", type=FILE, help="A: d×d, or heads×d×d.")
 @click.option("--v", type=FILE, help="V: d×d_v, or heads×d×d_v.")

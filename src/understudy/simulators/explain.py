@@ -70,10 +70,9 @@ def explain(
 ) -> Explanation:
     """Each step by itself, from the same tokens; ``finished`` hears the name of each."""
     parts = U.parts_of(T, X, memory)
-    direct = U.direct_steps(T, X, memory)
-    found = []
+    found = {}
     for name, value in U.each_step():
-        matrix = numpy_of(U.run_parts(value, parts, executor))
-        found.append(Step(name, matrix, direct[name]))
+        found[name] = numpy_of(U.run_parts(value, parts, executor))
         finished(name)
-    return Explanation(tuple(found))
+    direct = U.direct_steps(T, X, memory)
+    return Explanation(tuple(Step(name, matrix, direct[name]) for name, matrix in found.items()))

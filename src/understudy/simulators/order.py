@@ -149,6 +149,11 @@ class Order:
                 f"X + attention(X) needs as many columns on both sides (erratum E19), but X has {d} "
                 f"and the attention gives {columns}: let d_v be {d}, or project by W_O to {d} columns"
             )
+        if self.residual and self.memory and self.cross is None:
+            raise GraphError(
+                "a layer that attends to a memory is a decoder layer, with two attentions: "
+                "UniversalSimulator.of(DecoderLayer(…), n, memory)"
+            )
         if self.feed_forward is not None:
             if not self.residual:
                 raise GraphError("a feed-forward belongs to an encoder, which has a residual sum")
@@ -218,8 +223,8 @@ class Order:
 
 
 def choose(value: object, choices: Sequence[object], what: str) -> None:
-    """Refuse what is not one of the choices."""
-    if value not in choices:
+    """Refuse what is not one of the choices, which are words (or None)."""
+    if not (value is None or isinstance(value, str)) or value not in choices:
         offered = ", ".join(str(choice) for choice in choices)
         raise GraphError(f"there is no {what} {value!r}: choose one of {offered}")
 

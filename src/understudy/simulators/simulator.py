@@ -7,6 +7,7 @@ result.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -27,6 +28,8 @@ from understudy.simulators.layout import Layout
 
 #: The executor that runs U unless another is named.
 DEFAULT_EXECUTOR = "dense"
+#: Longer sequences are not run: they would fill the memory.
+MAX_TOKENS = 2**28
 
 
 class Simulator:
@@ -76,14 +79,22 @@ class Simulator:
         Gives the matrix, an array of the kind of the parts.
         """
         from understudy.execution import run_parts
+        from understudy.execution.dense import MAX_CELLS
 
+        executor = executor or DEFAULT_EXECUTOR
+        limit = math.isqrt(MAX_CELLS) if executor == "dense" else MAX_TOKENS
+        if self.length > limit:
+            raise InputError(
+                f"this U takes a sequence of {self.length:,} tokens, too long for the executor "
+                f"{executor}: it runs up to {limit:,}"
+            )
         places = entries(value)
         wanted = range(min(places), max(places) + 1)
         found = run_parts(
             value.sop.node,
             parts,
             self.length,
-            executor=executor or DEFAULT_EXECUTOR,
+            executor=executor,
             names=value.names,
             positions=wanted,
         )

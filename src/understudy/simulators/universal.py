@@ -21,7 +21,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
-from understudy.errors import InputError
+from understudy.errors import GraphError, InputError
 from understudy.language.python import tokens
 from understudy.simulators.arrays import Array, matrix, numpy_of
 from understudy.simulators.attention import Attention
@@ -90,9 +90,10 @@ class UniversalSimulator(Simulator):
         """
         n, d, d_v = whole(n, "n"), whole(d, "d"), whole(d if d_v is None else d_v, "d_v")
         choose(kind, KINDS, "kind")
+        heads, feed_forward = whole(heads, "heads"), _pair(feed_forward)
         residual = (feed_forward is not None or norm != "none") if residual is None else residual
         if projection is None:
-            projection = d if residual and whole(heads, "heads") > 1 and combine == "concatenate" else 0
+            projection = d if residual and heads > 1 and combine == "concatenate" else 0
         defaults = {
             "linear": {"width": d},
             "linformer": {"width": d, "rank": max(1, n // 2)},
@@ -111,7 +112,7 @@ class UniversalSimulator(Simulator):
             attention,
             memory,
             residual=residual,
-            feed_forward=feed_forward if feed_forward is None else (feed_forward[0], feed_forward[1]),
+            feed_forward=feed_forward,
             feed_forward_bias=feed_forward_bias,
             feed_forward_residual=(
                 feed_forward is not None and norm != "none"
@@ -248,6 +249,15 @@ class UniversalSimulator(Simulator):
 
     def __repr__(self) -> str:
         return f"<U for T of order {self.order}: {self.length} tokens, {self.architecture}>"
+
+
+def _pair(feed_forward: Any) -> tuple[int, int] | None:
+    """d1 and d2, if there is a feed-forward."""
+    if feed_forward is None:
+        return None
+    if not isinstance(feed_forward, (tuple, list)) or len(feed_forward) != 2:
+        raise GraphError(f"feed_forward is (d1, d2), two whole numbers, but got {feed_forward!r}")
+    return whole(feed_forward[0], "d1"), whole(feed_forward[1], "d2")
 
 
 def require_module(T: Any) -> Module:
