@@ -10,7 +10,8 @@ import pytest
 
 from understudy.errors import InputError
 from understudy.execution import EXECUTORS
-from understudy.simulators.languages import First, KParity, Match2, Parity, Recogniser
+from understudy.simulators.languages import First, KParity, Match2, Parity
+from understudy.simulators.recogniser import Recogniser
 
 #: Long words need sequences of 10⁴ tokens: too many for literal execution.
 needs_fast = pytest.mark.skipif("fast" not in EXECUTORS, reason="needs the executor fast")

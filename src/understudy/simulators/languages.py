@@ -1,8 +1,6 @@
 """Languages and tasks that softmax encoders are known to recognise, run on U.
 
-A :class:`Recogniser` turns a word into X, runs one or two encoders on it, and reads one entry of the
-result. ``accepts`` runs them on U, as one program; ``accepts_directly`` runs the encoders themselves.
-The encoders depend on the length of the word alone, and so does U.
+``accepts(word)`` runs the encoders on U, ``accepts_directly(word)`` the encoders themselves.
 
 >>> Parity().accepts("11"), Parity().accepts("1")
 (True, False)
@@ -17,9 +15,7 @@ The encoders depend on the length of the word alone, and so does U.
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from functools import lru_cache
 
 import numpy as np
 
@@ -27,67 +23,7 @@ from understudy.errors import InputError
 from understudy.simulators.attention import Attention, MultiHeadAttention
 from understudy.simulators.encoder import Encoder
 from understudy.simulators.module import Module, Numbers
-from understudy.simulators.order import Order
-from understudy.simulators.stack import Stack
-from understudy.simulators.universal import UniversalSimulator
-
-#: A word: a string of 0 and 1, or a sequence of whole numbers.
-Word = str | Sequence[int]
-
-
-class Recogniser(ABC):
-    """A language as encoders recognise it."""
-
-    @abstractmethod
-    def modules(self, length: int) -> list[Module]:
-        """The encoders for words of this length."""
-
-    @abstractmethod
-    def embed(self, word: Sequence[int]) -> Numbers:
-        """X for a word."""
-
-    @abstractmethod
-    def read(self, result: Numbers) -> float:
-        """The number that decides: accept, unless it is negative."""
-
-    def simulator(self, length: int) -> Stack:
-        """The U's for words of this length, in series."""
-        rows = len(self.embed([0] * length))
-        return _stack(tuple(module.order(rows) for module in self.modules(length)))
-
-    def accepts(self, word: Word, *, executor: str | None = None) -> bool:
-        """Whether the word is in the language, as U says."""
-        return self.margin(word, executor=executor) >= 0
-
-    def margin(self, word: Word, *, executor: str | None = None) -> float:
-        """The number that decides, as U computes it."""
-        read = self.read_word(word)
-        simulator = self.simulator(len(read))
-        found = simulator(self.modules(len(read)), self.embed(read), executor=executor)
-        return self.read(np.asarray(found))
-
-    def accepts_directly(self, word: Word) -> bool:
-        """Whether the word is in the language, as the encoders themselves say."""
-        read = self.read_word(word)
-        value = self.embed(read)
-        for module in self.modules(len(read)):
-            value = module(value)
-        return self.read(value) >= 0
-
-    def read_word(self, word: Word) -> list[int]:
-        """The bits of a word."""
-        bits: Sequence[int] = [] if isinstance(word, str) else word
-        if isinstance(word, str):
-            bits = [int(bit) if bit in ("0", "1") else -1 for bit in word]
-        if any(bit not in (0, 1) for bit in bits):
-            raise InputError(f"a word consists of 0 and 1, but got {word!r}")
-        return [int(bit) for bit in bits]
-
-
-@lru_cache(maxsize=64)
-def _stack(orders: tuple[Order, ...]) -> Stack:
-    """Built once for these orders: the program depends on nothing else."""
-    return Stack([UniversalSimulator.from_order(order) for order in orders])
+from understudy.simulators.recogniser import Recogniser, Word, sparse
 
 
 class Parity(Recogniser):
@@ -130,7 +66,7 @@ class Parity(Recogniser):
 
     def _plain(self) -> list[Module]:
         d = 9
-        count = _matrix(d, d, {(1, 5): 1, (2, 6): 1})
+        count = sparse(d, d, {(1, 5): 1, (2, 6): 1})
         W1, W2 = self._mark(d)
         if self.absorbed:
             identity = np.eye(d)
@@ -141,7 +77,7 @@ class Parity(Recogniser):
 
     def _normed(self) -> list[Module]:
         d = 20
-        count = _matrix(d, d, {(1, 5): 1, (2, 6): 1, (1, 15): -1, (2, 16): -1})
+        count = sparse(d, d, {(1, 5): 1, (2, 6): 1, (1, 15): -1, (2, 16): -1})
         W1, W2 = self._mark(d)
         W2[:, 17] = -W2[:, 7]
         # The last feed-forward takes away all but the result, which the norm then makes large.
@@ -153,16 +89,16 @@ class Parity(Recogniser):
 
     def _mark(self, d: int) -> tuple[Numbers, Numbers]:
         """relu(#1/N − i/N − 1/N) − 2 relu(#1/N − i/N) + relu(#1/N − i/N + 1/N): 1/N where i = #1."""
-        W1 = _matrix(d, 3, {(row, unit): sign for row, sign in ((3, -1), (5, 1)) for unit in range(3)})
+        W1 = sparse(d, 3, {(row, unit): sign for row, sign in ((3, -1), (5, 1)) for unit in range(3)})
         W1[6] = [-1, 0, 1]
-        return W1, _matrix(3, d, {(0, 7): 1, (1, 7): -2, (2, 7): 1})
+        return W1, sparse(3, d, {(0, 7): 1, (1, 7): -2, (2, 7): 1})
 
     def _compare(self, d: int, moves: Sequence[tuple[int, int, int]]) -> MultiHeadAttention:
         """Two heads, for even and for odd positions; their results are taken from each other."""
         heads = []
         for sign in (1, -1):
-            A = _matrix(d, d, {(2, 4): sign * self.STRENGTH})
-            V = _matrix(d, d, {(start, end): -sign * factor for start, end, factor in moves})
+            A = sparse(d, d, {(2, 4): sign * self.STRENGTH})
+            V = sparse(d, d, {(start, end): -sign * factor for start, end, factor in moves})
             heads.append(Attention(A, V))
         return MultiHeadAttention(heads, combine="sum")
 
@@ -188,10 +124,10 @@ class First(Recogniser):
         """The first layer finds the first 1 by its feed-forward alone; the second looks at it."""
         d, size = 6, length + 1
         nothing = Attention(np.zeros((d, d)), np.zeros((d, d)))
-        W1 = _matrix(d, 1, {(0, 0): -1, (2, 0): -1, (3, 0): 1})
-        first = Encoder(nothing, W1, _matrix(1, d, {(0, 4): 1}), feed_forward_residual=True)
+        W1 = sparse(d, 1, {(0, 0): -1, (2, 0): -1, (3, 0): 1})
+        first = Encoder(nothing, W1, sparse(1, d, {(0, 4): 1}), feed_forward_residual=True)
         strength = 2 * math.log(size) if self.scaled else 1.0
-        look = Attention(_matrix(d, d, {(2, 3): strength}), _matrix(d, d, {(3, 5): -0.5, (4, 5): 1}))
+        look = Attention(sparse(d, d, {(2, 3): strength}), sparse(d, d, {(3, 5): -0.5, (4, 5): 1}))
         return [first, Encoder(look)]
 
     def read(self, result: Numbers) -> float:
@@ -236,10 +172,10 @@ class KParity(Recogniser):
         """One encoder with k heads."""
         n, k = self.n, len(self.chosen)
         d = n + 3
-        V = _matrix(d, d, {(n, n + 2): 1})
-        heads = [Attention(_matrix(d, d, {(n + 1, s): self.strength}), V) for s in self.chosen]
-        W1 = _matrix(d, k, {(n + 2, unit): 1 for unit in range(k)})
-        W2 = _matrix(k, 1, {(unit, 0): 1 if unit == 0 else 2 * (-1) ** unit for unit in range(k)})
+        V = sparse(d, d, {(n, n + 2): 1})
+        heads = [Attention(sparse(d, d, {(n + 1, s): self.strength}), V) for s in self.chosen]
+        W1 = sparse(d, k, {(n + 2, unit): 1 for unit in range(k)})
+        W2 = sparse(k, 1, {(unit, 0): 1 if unit == 0 else 2 * (-1) ** unit for unit in range(k)})
         b1 = -np.arange(float(k))
         return [Encoder(MultiHeadAttention(heads, combine="sum"), W1, W2, b1)]
 
@@ -282,7 +218,7 @@ class Match2(Recogniser):
         nearest = math.cos(2 * math.pi / self.p) if self.p > 1 else -1.0
         threshold, gap = (1 + nearest) / 2, (1 - nearest) / 2
         c = math.log(4 * max(length, 1)) / gap
-        A = _matrix(4, 4, {(0, 0): c, (1, 1): -c, (2, 3): c * threshold})
+        A = sparse(4, 4, {(0, 0): c, (1, 1): -c, (2, 3): c * threshold})
         return [Attention(A, [[0.0], [0.0], [1.0], [-1.0]])]
 
     def read(self, result: Numbers) -> float:
@@ -306,11 +242,3 @@ class Match2(Recogniser):
         if isinstance(word, str) or not len(word) or any(int(s) != s for s in word):
             raise InputError(f"Match₂ takes a sequence of whole numbers, but got {word!r}")
         return [int(s) for s in word]
-
-
-def _matrix(rows: int, columns: int, entries: dict[tuple[int, int], float]) -> Numbers:
-    """A matrix that is 0 but for these entries."""
-    found = np.zeros((rows, columns))
-    for place, value in entries.items():
-        found[place] = value
-    return found
