@@ -30,8 +30,10 @@ $(VENV)/.everything: $(VENV)/.dev
 
 setup: $(VENV)/.everything ## a .venv with every extra
 
-demo: $(VENV)/.core ## the tour: programs, their heads, exact arithmetic (light core only)
+demo: $(VENV)/.core ## the tour: programs, their heads, and U on the paper's figure (light core only)
 	@$(BIN)/python examples/tour.py
+	@printf '\n\033[1m6. U, the universal simulator, on the Figure 2 of the paper\033[0m\n'
+	@$(BIN)/understudy simulate
 
 test: $(VENV)/.dev ## the tests
 	$(BIN)/python -m pytest -q -n auto

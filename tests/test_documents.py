@@ -12,6 +12,7 @@ import numpy as np
 from understudy.cli.main import COMMANDS
 from understudy.constructions.catalogue import ITEMS
 from understudy.language import Session
+from understudy.simulators.catalogue import ITEMS as ABOUT_U
 
 ROOT = Path(__file__).parents[1]
 
@@ -22,16 +23,30 @@ def blocks(document: str) -> list[tuple[str, str]]:
     return re.findall(r"```(\w*)\n(.*?)```", text, flags=re.DOTALL)
 
 
-def test_the_ten_lines_of_the_readme() -> None:
-    (code, printed) = next(
-        (code, printed)
-        for (kind, code), (_, printed) in zip(
-            blocks("README.md"), blocks("README.md")[1:], strict=False
-        )
-        if kind == "python"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == printed
+def test_the_programs_of_the_readme() -> None:
+    pairs = zip(blocks("README.md"), blocks("README.md")[1:], strict=False)
+    shown = [(code, printed) for (kind, code), (_, printed) in pairs if kind == "python"]
+    assert len(shown) == 2
+    for code, printed in shown:
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        assert done.stdout == printed
+
+
+def test_the_programs_of_the_page_on_simulators() -> None:
+    code = "\n".join(text for kind, text in blocks("docs/simulators.md") if kind == "python")
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_commands_in_the_documents_run() -> None:
+    """Each ``understudy simulate …`` that a document shows without a file of the reader's own."""
+    pages = [ROOT / "README.md", ROOT / "docs" / "simulators.md"]
+    text = "\n".join(page.read_text(encoding="utf-8") for page in pages)
+    commands = set(re.findall(r"`understudy (simulate(?: --[a-z]+ [\w.,]+)*)`", text))
+    assert len(commands) >= 8
+    for command in commands:
+        if ".np" not in command:
+            arguments = [sys.executable, "-m", "understudy", *command.split()]
+            subprocess.run(arguments, check=True, capture_output=True)
 
 
 def test_the_product_of_the_language_page() -> None:
@@ -67,7 +82,7 @@ def test_every_erratum_has_a_row_and_a_test() -> None:
     for number in range(1, 22):
         assert re.search(rf"^\| E{number} [ABC] \|", page, flags=re.MULTILINE), number
         assert f"def test_e{number}_" in tests
-    named = {erratum for item in ITEMS for erratum in item.erratum.split(", ") if erratum}
+    named = {erratum for item in [*ITEMS, *ABOUT_U] for erratum in item.erratum.split(", ") if erratum}
     assert all(f"| {erratum} " in page for erratum in named)
 
 
@@ -75,8 +90,8 @@ def test_files_named_in_the_readme_exist() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     for link in re.findall(r"\]\(([\w./-]+)\)", text):
         assert (ROOT / link).exists(), link
-    constructions = ROOT / "src" / "understudy" / "constructions"
+    package = ROOT / "src" / "understudy"
+    folders = [package / part for part in ("constructions", "constructions/listings", "simulators")]
     table = text[text.index("## The paper, item by item") : text.index("## Trust")]
     for name in re.findall(r"`((?:listings/)?\w+\.(?:py|rasp))`", table):
-        found = (constructions / name).exists() or (constructions / "listings" / name).exists()
-        assert found, name
+        assert any((folder / name).exists() for folder in folders), name

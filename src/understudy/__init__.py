@@ -5,6 +5,9 @@
 [1, 1, 2, 2, 1]
 """
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from understudy.analysis import Architecture, architecture
 from understudy.errors import ExecutionError, GraphError, InputError, UnderstudyError
 from understudy.language.handles import Selector, SOp
@@ -44,16 +47,75 @@ from understudy.language.python import (
     where,
 )
 
+if TYPE_CHECKING:
+    from understudy.simulators import (
+        Attention,
+        DecoderLayer,
+        Encoder,
+        LanguageModel,
+        LinearAttention,
+        Linformer,
+        MultiHeadAttention,
+        Performer,
+        Stack,
+        Sumformer,
+        UniversalSimulator,
+        from_torch,
+    )
+
 __version__ = "0.1.0"
+
+#: Names that are imported when they are first used: U needs NumPy, and ``import understudy`` does not.
+_LATER = dict.fromkeys(
+    (
+        "Attention",
+        "DecoderLayer",
+        "Encoder",
+        "LanguageModel",
+        "LinearAttention",
+        "Linformer",
+        "MultiHeadAttention",
+        "Performer",
+        "Stack",
+        "Sumformer",
+        "UniversalSimulator",
+        "from_torch",
+    ),
+    "understudy.simulators",
+)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module 'understudy' has no attribute {name!r}")
+    value = getattr(importlib.import_module(_LATER[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATER})
+
 
 __all__ = [
     "Architecture",
+    "Attention",
+    "DecoderLayer",
+    "Encoder",
     "ExecutionError",
     "GraphError",
     "InputError",
+    "LanguageModel",
+    "LinearAttention",
+    "Linformer",
+    "MultiHeadAttention",
+    "Performer",
     "SOp",
     "Selector",
+    "Stack",
+    "Sumformer",
     "UnderstudyError",
+    "UniversalSimulator",
     "aggregate",
     "architecture",
     "best",
@@ -63,6 +125,7 @@ __all__ = [
     "exp",
     "family",
     "floor",
+    "from_torch",
     "full",
     "indicator",
     "indices",

@@ -10,13 +10,14 @@ from understudy.cli.programs import json_option, print_json
 @click.command("catalogue")
 @json_option
 def command(as_json: bool) -> None:
-    """Each construction of the paper: function, claim, heads counted, verdict, erratum.
+    """Each item of the paper: function, claim, heads counted, verdict, erratum.
 
     Everything is counted and checked anew; exit code 1 if a claim does not hold.
     """
-    from understudy.constructions.catalogue import findings
+    from understudy.constructions.catalogue import ITEMS, findings
+    from understudy.simulators.catalogue import ITEMS as ABOUT_U
 
-    found = findings()
+    found = findings([*ITEMS, *ABOUT_U])
     if as_json:
         print_json({"items": [finding.to_dict() for finding in found]})
     else:

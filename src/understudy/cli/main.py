@@ -22,6 +22,7 @@ COMMANDS = {
     "operations": "The closed table of operations: the whole language on one page.",
     "repl": "RASP, statement by statement, on a running example.",
     "run": "Run a program on an input.",
+    "simulate": "U, the universal simulator: T and X in, T(X) out.",
 }
 
 

@@ -21,6 +21,7 @@ from understudy.constructions.activations import (
     tanh,
 )
 from understudy.constructions.groupsort import groupsort, maxmin, maxout
+from understudy.constructions.hardmax import hardmax
 from understudy.constructions.inverse import cofactor, determinant, inverse
 from understudy.constructions.layout import concatenate, matrix, prop, unprop
 from understudy.constructions.lipschitz import MaxMinNetwork, lipschitz_network
@@ -34,6 +35,7 @@ from understudy.constructions.sequences import identify, shift
 from understudy.constructions.softmax import softmax
 from understudy.constructions.sums import (
     add,
+    append_ones,
     broadcast_column,
     broadcast_row,
     multiply,
@@ -50,6 +52,7 @@ __all__ = [
     "MaxMinNetwork",
     "absolute",
     "add",
+    "append_ones",
     "broadcast_column",
     "broadcast_row",
     "cofactor",
@@ -59,6 +62,7 @@ __all__ = [
     "elu_plus_one",
     "gelu",
     "groupsort",
+    "hardmax",
     "identify",
     "inverse",
     "k_parity",

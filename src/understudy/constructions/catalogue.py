@@ -1,5 +1,6 @@
 """The catalogue: each item of the paper, the function that is it, its claim, and what we find.
 
+(The theorems about U are in ``simulators/catalogue.py``.)
 Nothing here is written down that can be computed: heads are counted by ``analysis.architecture`` on
 programs of the shapes the paper names, and every row has a check on an instance, against NumPy or the
 plain definition (the tests check many more).
@@ -10,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,9 +70,9 @@ class Finding:
         }
 
 
-def findings() -> list[Finding]:
-    """Every item counted and checked."""
-    return [_find(item) for item in ITEMS]
+def findings(items: Sequence[Item] | None = None) -> list[Finding]:
+    """Every item counted and checked; those below, if no others are given."""
+    return [_find(item) for item in (ITEMS if items is None else items)]
 
 
 def _find(item: Item) -> Finding:

@@ -54,7 +54,7 @@ def softmax(
     m = as_matrix(m, "softmax").compact()
     if base is not None and not base > 0:
         raise GraphError(f"the base of a softmax is a positive number, but got {base!r}")
-    kept, reads = _kept(m, mask)
+    kept, reads = kept_entries(m, mask)
     everything = m.derive(m.sop, m.rows, m.columns, *reads)
     safe = where(kept, m.sop, 0)
     if stable:
@@ -88,8 +88,8 @@ def _in_row(m: Matrix, row: SOp, keys: bool) -> Selector:
     return select(begin, indices, "<=") & select(end, indices, ">")
 
 
-def _kept(m: Matrix, mask: str | Size | Matrix | None) -> tuple[SOp, list[Matrix]]:
-    """Which positions count, and what else had to be read to know it."""
+def kept_entries(m: Matrix, mask: str | Size | Matrix | None) -> tuple[SOp, list[Matrix]]:
+    """Which positions of a compact matrix count, and what else had to be read to know it."""
     i, j = coordinates(m.columns)
     if mask is None:
         return m.inside, []

@@ -13,9 +13,11 @@ from understudy.constructions.matrix import (
     Size,
     as_matrix,
     coordinates,
+    plus,
     require_same,
     same_row,
     same_size,
+    times,
 )
 from understudy.errors import GraphError
 from understudy.language.handles import Selector, SOp
@@ -64,6 +66,19 @@ def broadcast_column(m: Matrix, columns: Size) -> Matrix:
     require_same(m.columns, 1, f"only a matrix of one column can be repeated in columns, not {m.shape}")
     i, _ = coordinates(columns)
     return m.derive(m.at(i, 0), m.rows, columns)
+
+
+def append_ones(m: Matrix) -> Matrix:
+    """``m`` with a column of ones behind it, by which a product reaches biases: one head.
+
+    >>> from understudy import tokens
+    >>> append_ones(Matrix(tokens, 2, 1)).run([5, 6]).tolist()
+    [[5.0, 1.0], [6.0, 1.0]]
+    """
+    wider = plus(m.columns, 1)
+    i, j = coordinates(wider)
+    entry = where(j < m.columns, m.at(i, j), 1)
+    return m.derive(where(indices < times(m.rows, wider), entry, 0), m.rows, wider)
 
 
 def add(a: Matrix, b: Matrix) -> Matrix:

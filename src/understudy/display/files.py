@@ -9,18 +9,18 @@ from pathlib import Path
 from understudy.errors import UnderstudyError
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Write ``text`` beside its place and move it there: an interruption leaves no half file."""
+def write_whole(path: Path, content: str | bytes) -> None:
+    """Write ``content`` beside its place and move it there: an interruption leaves no half file."""
     path = path.resolve()  # a link stays a link
     if path.exists() and not path.is_file():
         raise UnderstudyError(f"cannot write {path}: it is there and not an ordinary file")
     try:
         with tempfile.NamedTemporaryFile(
-            "w", encoding="utf-8", dir=path.parent, prefix=f".{path.name}.", delete=False
+            dir=path.parent, prefix=f".{path.name}.", delete=False
         ) as file:
             temporary = Path(file.name)
             try:
-                file.write(text)
+                file.write(content.encode() if isinstance(content, str) else content)
             except BaseException:
                 temporary.unlink(missing_ok=True)
                 raise

@@ -1,0 +1,38 @@
+"""Your own attention on U: matrices in, T(X) out, and one U for all of them.
+
+With torch installed, a real ``nn.MultiheadAttention`` follows.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+
+import numpy as np
+
+import understudy as us
+
+chance = np.random.default_rng(0)
+n, d, d_v = 4, 3, 2
+U = us.UniversalSimulator(n, d, d_v)
+print(U.describe())
+
+for number in range(3):
+    T = us.Attention(A=chance.normal(size=(d, d)), V=chance.normal(size=(d, d_v)))
+    X = chance.normal(size=(n, d))
+    error = np.abs(U(T, X) - T(X)).max()
+    print(f"T number {number}: U(⟨T, X⟩) differs from T(X) by {error:.1e}; program {U.hash[:12]}")
+    assert error < 1e-13
+
+print("\nThe steps of the last one:")
+print(U.explain(T, X))
+
+if importlib.util.find_spec("torch"):
+    import torch
+
+    module = torch.nn.MultiheadAttention(4, 2, dtype=torch.float64)
+    tensor = torch.randn(3, 4, dtype=torch.float64)
+    read = us.from_torch(module)
+    found = us.UniversalSimulator.of(read, n=3)(read, tensor)
+    wanted = module(tensor, tensor, tensor, need_weights=False)[0]
+    print("\nnn.MultiheadAttention by U, error", f"{(found - wanted).abs().max().item():.1e}")
+    assert torch.allclose(found, wanted, rtol=0, atol=1e-12)

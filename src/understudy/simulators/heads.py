@@ -1,0 +1,207 @@
+"""One attention head of each kind, as the formula it is: what U computes, on views of one sequence.
+
+Each function takes the input of the queries, X, that of the keys, Y (X itself, or a memory), and
+``of``, which gives the view of a matrix of T by its name; and gives the steps by their names, the last
+of them the head's output. In a family of heads the views move with the head, and nothing else changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from understudy.constructions import (
+    Matrix,
+    add,
+    broadcast_row,
+    constant_matrix,
+    elu_plus_one,
+    gelu,
+    hardmax,
+    leaky_relu,
+    matmul,
+    multiply,
+    relu,
+    row_sums,
+    scale,
+    sigmoid,
+    silu,
+    softmax,
+    tanh,
+    transpose,
+)
+from understudy.constructions.matrix import Size, coordinates, number_of
+from understudy.errors import GraphError
+from understudy.language.python import exp, where
+from understudy.simulators.order import AttentionOrder
+
+#: The view of a matrix of T, by name.
+Of = Callable[[str], Matrix]
+#: Intermediate results by name, in order.
+Steps = dict[str, Matrix]
+
+#: How U computes products; and "inverse", its alternative construction (``inverse_form.py``).
+RECIPES = ("paper", "fetch", "tiled", "inverse")
+
+ACTIVATIONS: dict[str, Callable[[Matrix], Matrix]] = {
+    "relu": relu,
+    "gelu": gelu,
+    "silu": silu,
+    "tanh": tanh,
+    "sigmoid": sigmoid,
+    "leaky_relu": leaky_relu,
+}
+
+
+@dataclass(frozen=True)
+class Style:
+    """How U computes what it computes: recipes of the constructions, and how exponentials are taken."""
+
+    recipe: str
+    stable: bool
+    base: float | None
+
+    def __post_init__(self) -> None:
+        if self.recipe not in RECIPES:
+            raise GraphError(f"there is no recipe {self.recipe!r}: choose one of {', '.join(RECIPES)}")
+
+    def matmul(self, a: Matrix, b: Matrix) -> Matrix:
+        """The product, in this recipe."""
+        return matmul(a, b, "fetch" if self.recipe == "inverse" else self.recipe)
+
+    def transpose(self, m: Matrix) -> Matrix:
+        """The transpose: the paper's head, or a view."""
+        return transpose(m, "paper" if self.recipe == "paper" else "view")
+
+    def softmax(self, m: Matrix, mask: str | Size | Matrix | None) -> Matrix:
+        """Softmax of the rows: a head per row in the paper's recipe, else one for all."""
+        recipe = "paper" if self.recipe == "paper" else "frugal"
+        return softmax(m, self.base, self.stable, mask, recipe)
+
+
+def softmax_head(order: AttentionOrder, X: Matrix, Y: Matrix, of: Of, style: Style) -> Steps:
+    """σ(X A Yᵀ) Y V (Theorem 1)."""
+    mm = style.matmul
+    projected = mm(X, of("A"))
+    keys = style.transpose(Y)
+    scores = mm(projected, keys)
+    mask = _mask(order, of)
+    if order.pooling == "softmax":
+        weights = style.softmax(scores, mask)
+    else:
+        weights = hardmax(scores, unique=order.pooling == "unique", mask=mask)
+    values = mm(Y, of("V"))
+    return {
+        "XA": projected,
+        "Xᵀ": keys,
+        "scores": scores,
+        "softmax": weights,
+        "XV": values,
+        "output": mm(weights, values),
+    }
+
+
+def _mask(order: AttentionOrder, of: Of) -> str | Size | Matrix | None:
+    match order.mask:
+        case "matrix":
+            return of("mask")
+        case "rows":
+            return of("rows").at(0, 0)
+    return order.mask
+
+
+def linear_head(order: AttentionOrder, X: Matrix, Y: Matrix, of: Of, style: Style) -> Steps:
+    """(X W_Q)(Y W_K)ᵀ Y V, in this order of products; with a feature map, rows are made to sum to 1."""
+    mm = style.matmul
+    queries, keys = mm(X, of("W_Q")), mm(Y, of("W_K"))
+    if order.feature_map == "elu+1":
+        queries, keys = elu_plus_one(queries), elu_plus_one(keys)
+    scores = mm(queries, style.transpose(keys))
+    weights = _causal(scores) if order.mask == "causal" else scores
+    if order.feature_map != "identity":
+        weights = _divided_by_row_sums(weights)
+    return _weighted(queries, keys, scores, weights, mm(Y, of("V")), style)
+
+
+def linformer_head(order: AttentionOrder, X: Matrix, Y: Matrix, of: Of, style: Style) -> Steps:
+    """σ((X W_Q)(E Y W_K)ᵀ) F Y V."""
+    mm = style.matmul
+    queries, keys = mm(X, of("W_Q")), mm(mm(of("E"), Y), of("W_K"))
+    scores = mm(queries, style.transpose(keys))
+    weights = style.softmax(scores, None)
+    values = mm(mm(of("F"), Y), of("V"))
+    return {
+        "queries": queries,
+        "keys": keys,
+        "scores": scores,
+        "softmax": weights,
+        "XV": values,
+        "output": mm(weights, values),
+    }
+
+
+def performer_head(order: AttentionOrder, X: Matrix, Y: Matrix, of: Of, style: Style) -> Steps:
+    """φ(X W_Q) φ(Y W_K)ᵀ Y V with rows that sum to 1, φ(z) = exp(Ωz − |z|²/2)/√m."""
+    mm = style.matmul
+
+    def features(z: Matrix) -> Matrix:
+        z = scale(z, order.width**-0.25)
+        projected = mm(z, transpose(of("omega")))
+        i, _ = coordinates(order.rank)
+        squares = row_sums(multiply(z, z)).at(i, 0)
+        exponent = where(projected.inside, projected.sop - 0.5 * squares, 0)
+        return projected.map(order.rank**-0.5 * exp(exponent))
+
+    queries, keys = features(mm(X, of("W_Q"))), features(mm(Y, of("W_K")))
+    scores = mm(queries, style.transpose(keys))
+    weights = _divided_by_row_sums(scores)
+    return _weighted(queries, keys, scores, weights, mm(Y, of("V")), style)
+
+
+def sumformer_head(order: AttentionOrder, X: Matrix, Y: Matrix, of: Of, style: Style) -> Steps:
+    """ψ(xᵢ, Σⱼ φ(yⱼ)): the sum is a row of ones times φ(Y)."""
+    import numpy as np
+
+    mm, activate = style.matmul, ACTIVATIONS[order.nonlinearity]
+    features = activate(mm(Y, of("W_phi")))
+    ones = constant_matrix(np.ones((1, number_of(Y.rows, "the number of rows"))))
+    total = mm(ones, features)
+    seen = broadcast_row(mm(total, of("W_sum")), X.rows)
+    units = activate(add(mm(X, of("W_x")), seen))
+    return {"features": features, "sum": total, "units": units, "output": mm(units, of("V"))}
+
+
+def _weighted(
+    queries: Matrix, keys: Matrix, scores: Matrix, weights: Matrix, values: Matrix, style: Style
+) -> Steps:
+    """The steps of an attention whose weights are known."""
+    return {
+        "queries": queries,
+        "keys": keys,
+        "scores": scores,
+        "weights": weights,
+        "XV": values,
+        "output": style.matmul(weights, values),
+    }
+
+
+def _causal(scores: Matrix) -> Matrix:
+    """0 where the key comes after the query."""
+    i, j = coordinates(scores.columns)
+    return scores.map(where(j <= i, scores.sop, 0))
+
+
+def _divided_by_row_sums(m: Matrix) -> Matrix:
+    """Each row over its sum; outside the matrix nothing is divided, as RASP divides everywhere."""
+    sums = row_sums(m)
+    return m.map(m.sop / where(m.inside, sums.sop, 1))
+
+
+#: A head of each kind.
+HEADS: dict[str, Callable[[AttentionOrder, Matrix, Matrix, Of, Style], Steps]] = {
+    "softmax": softmax_head,
+    "linear": linear_head,
+    "linformer": linformer_head,
+    "performer": performer_head,
+    "sumformer": sumformer_head,
+}

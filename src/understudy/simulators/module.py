@@ -1,0 +1,87 @@
+"""What a T is: matrices of known shapes, to be flattened into tokens, and a way to evaluate itself.
+
+A module gives its *order* (from which U is built), its *matrices* by the names that the layout of that
+order has, and its *steps*: every intermediate result, computed directly with NumPy under the names
+that U's own steps have. The simulation so always has something to be compared with.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from understudy.errors import InputError
+from understudy.simulators.arrays import Array, matrix, numpy_of
+from understudy.simulators.order import AttentionOrder, Order
+
+Numbers = NDArray[np.float64]
+#: A mask as users say it: "causal", or a matrix that is 0 where a key is not seen.
+Mask = Any
+
+
+class Module(ABC):
+    """A T: an attention, an encoder, a decoder layer."""
+
+    @abstractmethod
+    def order(self, n: int, memory: int = 0) -> Order:
+        """The order it has on n rows (and a memory of so many)."""
+
+    @abstractmethod
+    def matrices(self) -> dict[str, list[Array]]:
+        """What characterises it, by the names of the layout's blocks: one matrix, or one per head."""
+
+    @abstractmethod
+    def steps(self, X: Array, memory: Array | None = None) -> dict[str, Numbers]:
+        """Every intermediate result, computed directly; the last is T(X)."""
+
+    def __call__(self, X: Array, memory: Array | None = None) -> Numbers:
+        """T(X), computed directly with NumPy."""
+        return list(self.steps(X, memory).values())[-1]
+
+
+class AttentionModule(Module):
+    """A T that is an attention, of one head or several."""
+
+    @abstractmethod
+    def attention_order(self) -> AttentionOrder:
+        """Its order but for the number of rows."""
+
+    def order(self, n: int, memory: int = 0) -> Order:
+        """The order it has on n rows (and a memory of so many)."""
+        return Order(n, self.attention_order(), memory)
+
+    def checked(self, X: Array, memory: Array | None) -> tuple[Numbers, Numbers]:
+        """Queries' and keys' input, of the shapes this attention takes."""
+        order = self.attention_order()
+        queries = numpy_of(matrix(X, "X", (None, order.d)))
+        if memory is None:
+            if order.d_keys not in (0, order.d):
+                raise InputError(f"this attention reads a memory of {order.d_keys} columns: give one")
+            return queries, queries
+        return queries, numpy_of(matrix(memory, "the memory", (None, order.d_keys or order.d)))
+
+
+def read_mask(mask: Mask) -> str | Array | None:
+    """A mask as a T keeps it: a word of its order, or a matrix."""
+    if mask is None or isinstance(mask, str):
+        if mask not in (None, "causal"):
+            raise InputError(f"there is no mask {mask!r}: choose causal, or give a matrix")
+        return mask
+    return matrix(mask, "the mask")
+
+
+def seen(mask: str | Array | None, shape: tuple[int, int]) -> NDArray[np.bool_]:
+    """Which keys each query sees: [query, key]."""
+    if mask is None:
+        return np.ones(shape, dtype=np.bool_)
+    if isinstance(mask, str):
+        return np.tri(*shape, dtype=np.bool_)
+    return np.asarray(numpy_of(matrix(mask, "the mask", shape)) != 0, dtype=np.bool_)
+
+
+def with_ones(X: Numbers) -> Numbers:
+    """X with a column of ones behind it, by which biases are reached."""
+    return np.hstack([X, np.ones((len(X), 1))])

@@ -1,0 +1,156 @@
+"""What all simulators share: one program over one sequence of tokens, run in one place.
+
+A simulator is built from an order alone. ``encode`` flattens ⟨T, X⟩ into tokens, which is all that the
+host ever computes of T; ``run_parts`` runs the program on them; ``decode`` reads the matrix off the
+result.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from understudy.analysis import Architecture
+from understudy.constructions import Matrix
+from understudy.constructions.matrix import number_of
+from understudy.errors import InputError
+from understudy.graph import build
+from understudy.graph.traversal import replace_families
+from understudy.language.handles import SOp
+from understudy.language.python import stable_hash
+from understudy.simulators.arrays import Array, flat, is_tensor, like, numpy_of
+from understudy.simulators.formulas import NamedStep
+from understudy.simulators.layout import Layout
+
+#: The executor that runs U unless another is named.
+DEFAULT_EXECUTOR = "dense"
+#: Longer sequences are not run: they would fill the memory.
+MAX_TOKENS = 2**28
+
+
+class Simulator:
+    """A program over a layout of tokens, whose result is a matrix."""
+
+    def __init__(self, layout: Layout, output: Matrix, steps: Sequence[NamedStep]) -> None:
+        #: Which token is which entry.
+        self.layout = layout
+        #: The result, as a view of the program's sequence.
+        self.output = output
+        #: Intermediate results, by name.
+        self.named_steps = tuple(steps)
+        #: How many tokens the sequence has: those of the layout, and blanks where results need room.
+        self.length = max(layout.size, *(step.value.needs or 0 for step in steps), output.needs or 0)
+
+    @property
+    def program(self) -> SOp:
+        """The one program."""
+        return self.output.sop
+
+    @property
+    def architecture(self) -> Architecture:
+        """Layers and heads of the transformer that the program describes."""
+        return self.program.architecture
+
+    @property
+    def hash(self) -> str:
+        """The program's stable hash: it does not depend on any T or X."""
+        return stable_hash(self.program)
+
+    def parts(self, matrices: Mapping[str, Sequence[Array]], model: Array) -> list[Array]:
+        """The matrices in the order of the sequence, in the kind of array that ``model`` is."""
+        return [like(part, model) for part in self.layout.parts(matrices)]
+
+    def flattened(self, parts: Sequence[Array]) -> Array:
+        """The sequence that the parts are, with its blanks."""
+        blanks = np.zeros(self.length - self.layout.size)
+        return flat([*parts, like(blanks, parts[0])])
+
+    def decode(self, result: Any) -> Array:
+        """The matrix in the result of the program."""
+        return read(self.output, result)
+
+    def run_parts(self, value: Matrix, parts: Sequence[Array], executor: str | None = None) -> Array:
+        """Run the program of ``value`` on the sequence of these parts: the only place where U is run.
+
+        Gives the matrix, an array of the kind of the parts.
+        """
+        from understudy.execution import run_parts
+        from understudy.execution.dense import MAX_CELLS
+
+        executor = executor or DEFAULT_EXECUTOR
+        limit = math.isqrt(MAX_CELLS) if executor == "dense" else MAX_TOKENS
+        if self.length > limit:
+            raise InputError(
+                f"this U takes a sequence of {self.length:,} tokens, too long for the executor "
+                f"{executor}: it runs up to {limit:,}"
+            )
+        places = entries(value)
+        wanted = range(min(places), max(places) + 1)
+        found = run_parts(
+            value.sop.node,
+            parts,
+            self.length,
+            executor=executor,
+            names=value.names,
+            positions=wanted,
+        )
+        return read(value, like(found, parts[0]), wanted.start)
+
+    def each_step(self) -> list[tuple[str, Matrix]]:
+        """Intermediate results under their full names: those of a family, head by head."""
+        found: list[tuple[str, Matrix]] = []
+        waiting: list[NamedStep] = []
+        for step in [*self.named_steps, None]:
+            if step is not None and step.head is not None:
+                waiting.append(step)
+                continue
+            found += _by_heads(waiting)
+            waiting = []
+            if step is not None:
+                found.append((step.name, step.value))
+        return found
+
+
+def entries(matrix: Matrix) -> list[int]:
+    """The positions of the entries of a view of fixed sizes, row by row."""
+    rows, columns = number_of(matrix.rows, "rows"), number_of(matrix.columns, "columns")
+    places = (matrix.position(i, j) for i in range(rows) for j in range(columns))
+    return [number_of(place, "a position") for place in places]
+
+
+def read(matrix: Matrix, values: Any, begin: int = 0) -> Array:
+    """The entries of a view, read off the values that its s-op has from position ``begin`` on."""
+    places = [place - begin for place in entries(matrix)]
+    sequence = values if is_tensor(values) else numpy_of(values)
+    last = max(places)
+    if sequence.ndim != 1 or len(sequence) <= last:
+        raise InputError(
+            f"a result has more than {last} values in one sequence, but got {len(sequence)}"
+        )
+    return sequence[places].reshape(-1, number_of(matrix.columns, "columns"))
+
+
+def _by_heads(steps: Sequence[NamedStep]) -> list[tuple[str, Matrix]]:
+    """Steps of one family, in the order in which heads are numbered."""
+    if not steps:
+        return []
+    return [
+        (_numbered(step.name, number), _at_head(step, number))
+        for number in range(steps[0].heads)
+        for step in steps
+    ]
+
+
+def _numbered(name: str, head: int) -> str:
+    return f"{name}[{head}]"
+
+
+def _at_head(step: NamedStep, number: int) -> Matrix:
+    """The step of one head: its family replaced by a number."""
+    assert step.head is not None
+    node = replace_families(step.value.sop.node, {step.head.node: build("constant", value=number)})
+    return replace(step.value, sop=SOp(node), names={})

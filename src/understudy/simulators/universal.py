@@ -1,0 +1,270 @@
+"""U, the universal simulator: ⟨T, X⟩ in, T(X) out (Theorem 1, its corollaries, Theorem on H heads).
+
+The program is built from the order alone; one U serves every T of that order. The paper asks for
+n ≤ min(d, d_v); any order works here, since the sequence is padded where a product needs room
+(erratum E17).
+
+>>> import numpy as np
+>>> from understudy.simulators.attention import Attention
+>>> U = UniversalSimulator(2, 2, 1)
+>>> T = Attention(A=[[1.0, 0.0], [0.0, 1.0]], V=[[1.0], [2.0]])
+>>> X = np.array([[1.0, 0.0], [0.0, 1.0]])
+>>> bool(np.allclose(U(T, X), T(X), rtol=0, atol=1e-14))
+True
+>>> print(U.architecture)
+5 layers, heads [10, 4, 1, 1, 2], width 10
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Self
+
+from understudy.errors import GraphError, InputError
+from understudy.language.python import tokens
+from understudy.simulators.arrays import Array, matrix, numpy_of
+from understudy.simulators.attention import Attention
+from understudy.simulators.formulas import Formula, views_of
+from understudy.simulators.heads import Style
+from understudy.simulators.inverse_form import inverse_steps
+from understudy.simulators.layer import Layer
+from understudy.simulators.layout import Layout
+from understudy.simulators.module import Module, Numbers
+from understudy.simulators.order import KINDS, AttentionOrder, Order, choose, whole
+from understudy.simulators.simulator import Simulator
+
+if TYPE_CHECKING:
+    from understudy.simulators.explain import Explanation
+
+
+class UniversalSimulator(Simulator):
+    """One network for all T of one order."""
+
+    def __init__(
+        self,
+        n: int,
+        d: int,
+        d_v: int | None = None,
+        heads: int = 1,
+        feed_forward: tuple[int, int] | None = None,
+        kind: str = "softmax",
+        norm: str = "none",
+        mask: str | None = None,
+        recipe: str = "fetch",
+        *,
+        residual: bool | None = None,
+        activation: str = "relu",
+        feed_forward_bias: bool = False,
+        feed_forward_residual: bool | None = None,
+        affine: bool = False,
+        epsilon: float = 1e-5,
+        bias: bool = False,
+        combine: str = "concatenate",
+        projection: int | None = None,
+        output_bias: bool = False,
+        pooling: str = "softmax",
+        memory: int = 0,
+        width: int | None = None,
+        rank: int | None = None,
+        hidden: int | None = None,
+        feature_map: str = "identity",
+        stable: bool | None = None,
+        base: float | None = None,
+    ) -> None:
+        """For T of order (n, d, d_v), or (n, d, d_v, d1, d2) with ``feed_forward=(d1, d2)``.
+
+        - ``recipe``: fetch (default), paper (the paper's heads and layers), tiled, or inverse (the
+          alternative construction, for non-singular A and V: ``inverse_form.py``).
+        - ``stable``: whether the greatest score of a row is taken off before the exponential. It is,
+          except in the paper's recipe, where scores above 709 overflow. ``base``: if not e.
+        - ``residual``: an encoder, X + attention(X); so where there is a feed-forward or a norm.
+        - ``projection``: the columns of W_O (0: none); d in an encoder of several heads.
+        - ``bias``, ``output_bias``, ``feed_forward_bias``, ``affine``: whether T has biases in its
+          projections, behind W_O, in its feed-forward; gains and biases in its norms.
+        - ``memory``: so many rows that X attends to instead of itself.
+        - ``width`` (columns of W_Q and W_K), ``rank`` (rows of E and F; features), ``hidden``
+          (Sumformer) and ``feature_map`` (linear) belong to the other kinds.
+
+        ``UniversalSimulator.of(T, n)`` finds all of these from a T.
+        """
+        n, d, d_v = whole(n, "n"), whole(d, "d"), whole(d if d_v is None else d_v, "d_v")
+        choose(kind, KINDS, "kind")
+        heads, feed_forward = whole(heads, "heads"), _pair(feed_forward)
+        residual = (feed_forward is not None or norm != "none") if residual is None else residual
+        if projection is None:
+            projection = d if residual and heads > 1 and combine == "concatenate" else 0
+        defaults = {
+            "linear": {"width": d},
+            "linformer": {"width": d, "rank": max(1, n // 2)},
+            "performer": {"width": d, "rank": d},
+            "sumformer": {"rank": d, "hidden": d},
+        }.get(kind, {})
+        given = {"width": width, "rank": rank, "hidden": hidden}
+        sizes = {name: whole(given[name] or value, name) for name, value in defaults.items()}
+        attention = AttentionOrder(
+            kind, d, d_v, heads, combine, projection, output_bias, bias, mask, pooling,
+            width=sizes.get("width", 0), rank=sizes.get("rank", 0), hidden=sizes.get("hidden", 0),
+            feature_map=feature_map,
+        )  # fmt: skip
+        order = Order(
+            n,
+            attention,
+            memory,
+            residual=residual,
+            feed_forward=feed_forward,
+            feed_forward_bias=feed_forward_bias,
+            feed_forward_residual=(
+                feed_forward is not None and norm != "none"
+                if feed_forward_residual is None
+                else feed_forward_residual
+            ),
+            activation=activation,
+            norm=norm,
+            affine=affine,
+            epsilon=epsilon,
+        )
+        self._build(order, recipe, stable, base)
+
+    @classmethod
+    def from_order(
+        cls, order: Order, recipe: str = "fetch", stable: bool | None = None, base: float | None = None
+    ) -> Self:
+        """The simulator of an order."""
+        made = cls.__new__(cls)
+        made._build(order, recipe, stable, base)
+        return made
+
+    @classmethod
+    def of(
+        cls,
+        T: Module,
+        n: int,
+        memory: int = 0,
+        recipe: str = "fetch",
+        stable: bool | None = None,
+        base: float | None = None,
+    ) -> Self:
+        """The simulator of the order that T has on n rows: for this T, and every other like it."""
+        return cls.from_order(require_module(T).order(n, memory), recipe, stable, base)
+
+    def _build(self, order: Order, recipe: str, stable: bool | None, base: float | None) -> None:
+        stable = recipe != "paper" if stable is None else stable
+        self.order = order
+        self.style = Style(recipe, stable, base)
+        layout = Layout(order.blocks())
+        formula = Formula(views_of(layout), self.style)
+        memory = layout.view(tokens, "M") if order.memory else None
+        output = formula.layer(order, layout.view(tokens, "X"), memory)
+        super().__init__(layout, output, formula.steps)
+
+    def encode(self, T: Module, X: Array, memory: Array | None = None) -> Array:
+        """⟨T, X⟩ as tokens: X, then the matrices of T, then blanks. An array of the kind of X."""
+        return self.flattened(self.parts_of(T, X, memory))
+
+    def parts_of(self, T: Module, X: Array, memory: Array | None = None) -> list[Array]:
+        """The same, matrix by matrix: what is run."""
+        X, memory = self.check(T, X, memory)
+        matrices = require_module(T).matrices() | {"X": [X]}
+        if memory is not None:
+            matrices["M"] = [memory]
+        return self.parts(matrices, X)
+
+    def __call__(
+        self, T: Module, X: Array, memory: Array | None = None, *, executor: str | None = None
+    ) -> Array:
+        """T(X), computed by U: tokens in, matrix out. NumPy gives NumPy, torch gives torch."""
+        return self.run_parts(self.output, self.parts_of(T, X, memory), executor)
+
+    def check(self, T: Module, X: Array, memory: Array | None = None) -> tuple[Array, Array | None]:
+        """X and the memory as arrays, if they and T are of this simulator's order."""
+        order = self.order
+        X = matrix(X, "X", (order.n, order.attention.d))
+        if (memory is None) != (order.memory == 0):
+            wanted = f"a memory of {order.memory} rows" if order.memory else "no memory"
+            raise InputError(f"this simulator takes {wanted}")
+        if memory is not None:
+            block = self.layout.block("M")
+            memory = matrix(memory, "the memory", (block.rows, block.columns))
+        self.check_module(require_module(T))
+        return X, memory
+
+    def check_module(self, T: Module) -> None:
+        """Refuse a T of another order, and say in what it differs."""
+        order = self.order
+        found = T.order(order.n, order.memory)
+        if found != order:
+            raise InputError(
+                f"T is of order {found}, but this simulator is for {order}: T has "
+                f"{'; '.join(order.differences(found))}. UniversalSimulator.of(T, n) makes the one "
+                "that fits; a smaller T runs on this one by embed(T, X)"
+            )
+
+    def direct_steps(self, T: Module, X: Array, memory: Array | None = None) -> dict[str, Numbers]:
+        """The steps of the simulation, computed directly."""
+        found = T.steps(X, memory)
+        if self.style.recipe == "inverse":
+            attention = T.attention if isinstance(T, Layer) else T
+            assert isinstance(attention, Attention)
+            attended = found["norm1"] if self.order.norm == "pre" else numpy_of(X)
+            found |= inverse_steps(attention, attended)
+        return found
+
+    def embed(self, T: Module, X: Array, *, executor: str | None = None) -> Array:
+        """A smaller T on this U, exactly (Corollary hierarchy, corrected: see ``hierarchy.py``)."""
+        from understudy.simulators.hierarchy import embed
+
+        return embed(self, T, X, executor=executor)
+
+    def explain(
+        self, T: Module, X: Array, memory: Array | None = None, *, executor: str | None = None
+    ) -> Explanation:
+        """Every step of the simulation, its matrix, and its error against direct computation."""
+        from understudy.simulators.explain import explain
+
+        return explain(self, T, X, memory, executor=executor)
+
+    @cached_property
+    def masked(self) -> UniversalSimulator:
+        """The same simulator with one more token: how many rows of X count."""
+        attention = replace(self.order.attention, mask="rows")
+        style = self.style
+        order = replace(self.order, attention=attention)
+        return type(self).from_order(order, style.recipe, style.stable, style.base)
+
+    def describe(self) -> str:
+        """What it is, in words: order, tokens, layers and heads."""
+        style = self.style
+        base = "e" if style.base is None else f"{style.base:g}"
+        blanks = self.length - self.layout.size
+        return "\n".join(
+            [
+                f"U for T of order {self.order}",
+                f"recipe {style.recipe}, {'stable' if style.stable else 'plain'} softmax, base {base}",
+                f"{self.length} tokens" + (f", {blanks} of them blank" if blanks else ""),
+                str(self.layout),
+                f"{self.architecture}; program {self.hash[:12]}",
+            ]
+        )
+
+    def __repr__(self) -> str:
+        return f"<U for T of order {self.order}: {self.length} tokens, {self.architecture}>"
+
+
+def _pair(feed_forward: Any) -> tuple[int, int] | None:
+    """d1 and d2, if there is a feed-forward."""
+    if feed_forward is None:
+        return None
+    if not isinstance(feed_forward, (tuple, list)) or len(feed_forward) != 2:
+        raise GraphError(f"feed_forward is (d1, d2), two whole numbers, but got {feed_forward!r}")
+    return whole(feed_forward[0], "d1"), whole(feed_forward[1], "d2")
+
+
+def require_module(T: Any) -> Module:
+    """T, if it is one."""
+    if not isinstance(T, Module):
+        raise InputError(
+            f"T must be an Attention, a MultiHeadAttention, an Encoder or another module of "
+            f"understudy.simulators, not {type(T).__name__}"
+        )
+    return T

@@ -1,0 +1,253 @@
+"""``understudy simulate``: the figure, random T's, the user's files, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.simulators.random_modules import Chance, distance
+from understudy.cli.main import main
+from understudy.simulators import Attention, Encoder, MultiHeadAttention
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def simulate(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Runs the command as a user would: exit code, output, errors."""
+
+    def run(*arguments: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["understudy", "simulate", *map(str, arguments)])
+        with pytest.raises(SystemExit) as leaving:
+            main()
+        out, err = capsys.readouterr()
+        return int(leaving.value.code or 0), out, err
+
+    return run
+
+
+def json_of(run: Run, *arguments: object) -> Any:
+    code, out, err = run(*arguments, "--json")
+    assert code == 0, err
+    assert out.count("\n") == 1
+    return json.loads(out)
+
+
+#: Every number that the paper's Figure 2 prints.
+FIGURE = {
+    "XT": "0.8, 0.1, 0.6, 0.2, 0.9, 0.3, 0.5, 0.4, 0.7",
+    "Y1": "0.51, 0.66, 0.81, 0.65, 0.79, 0.93, 0.67, 0.83, 0.99",
+    "Y2": "0.945, 0.969, 1.071, 1.143, 1.148, 1.278, 1.197, 1.21, 1.344",
+    "Y3": "0.317, 0.324, 0.359, 0.318, 0.319, 0.363, 0.315, 0.319, 0.365",
+    "Y4": "0.53, 0.72, 0.8, 1.11, 0.42, 1.09, 0.71, 0.65, 0.93",
+    "Y": "0.783, 0.598, 0.941, 0.780, 0.599, 0.940, 0.781, 0.599, 0.940",
+}
+
+
+def test_figure_2_has_every_printed_digit(simulate: Run) -> None:
+    found = json_of(simulate)
+    steps = {step["paper"]: step for step in found["steps"]}
+    for name, printed in FIGURE.items():
+        wanted = [float(number) for number in printed.split(", ")]
+        assert np.round(steps[name]["matrix"], 3).ravel().tolist() == wanted
+        assert steps[name]["digits_agree"]
+    assert steps["Y3"]["error"] < 1e-15
+    assert steps["Y"]["error"] < 1e-15
+    assert found["layers"] == 7
+    assert found["figure"] == {"reproduced": True}
+
+
+def test_figure_2_by_the_base_of_its_exponential(simulate: Run) -> None:
+    steps = {step["paper"]: step for step in json_of(simulate, "--base", "2.718")["steps"]}
+    for name, printed in (("Y3", "3.376358e-06"), ("Y", "3.040329e-07")):
+        assert f"{steps[name]['error']:.6e}" == printed == f"{steps[name]['figure_error']:.6e}"
+    listing = json_of(simulate, "--base", "2.73")
+    steps = {step["paper"]: step for step in listing["steps"]}
+    assert f"{steps['Y3']['error']:.6e}" == "1.400885e-04"
+    assert listing["figure"] == {"reproduced": False}
+    assert not steps["Y3"]["digits_agree"]
+
+
+def test_figure_2_as_text(simulate: Run) -> None:
+    code, out, _ = simulate("--base", "2.718")
+    assert code == 0
+    assert out.count("all equal") == 6
+    assert out.count("3.376358e-06") == out.count("3.040329e-07") - 1 == 2
+    assert "7 layers, heads [10, 12, 6, 9, 3, 3, 9]" in out
+    assert "0.945 0.969 1.071" in out
+    code, out, _ = simulate("--base", "e", "--recipe", "fetch")
+    assert "5 layers" in out
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--order", "4,3,2"),
+        ("--order", "5,2,2", "--recipe", "tiled"),
+        ("--order", "3,3,3", "--heads", "2", "--ffn", "4,3", "--norm", "post"),
+        ("--order", "3,3,3", "--mask", "causal", "--seed", "5"),
+        ("--order", "3,3,3", "--recipe", "inverse"),
+        ("--order", "2,2,1", "--on", "4,3,3"),
+        *(
+            ("--order", "4,3,2", "--kind", kind)
+            for kind in ("linear", "linformer", "performer", "sumformer")
+        ),
+    ],
+)
+def test_random_modules(simulate: Run, options: tuple[str, ...]) -> None:
+    found = json_of(simulate, *options)
+    assert found["error"] <= 1e-12
+    assert found["steps"][-1]["name"] == "output"
+    assert found["result"] == found["steps"][-1]["matrix"]
+    assert found == json_of(simulate, *options)
+
+
+def test_matrices_of_ones_own(simulate: Run, tmp_path: Path) -> None:
+    chance = Chance(0)
+    X, A, V = chance(4, 3), chance(3, 3), chance(3, 2)
+    files = []
+    for name, array in (("x", X), ("a", A), ("v", V)):
+        np.save(tmp_path / f"{name}.npy", array)
+        files += [f"--{name}", tmp_path / f"{name}.npy"]
+    wanted = Attention(A, V)(X)
+    assert distance(json_of(simulate, *files)["result"], wanted) <= 1e-13
+    np.savez(tmp_path / "all.npz", X=X, A=A, V=V)
+    assert distance(json_of(simulate, tmp_path / "all.npz")["result"], wanted) <= 1e-13
+    assert distance(json_of(simulate, "--x", tmp_path / "all.npz")["result"], wanted) <= 1e-13
+    from safetensors.numpy import save_file
+
+    save_file({"x": X, "a": A, "v": V}, tmp_path / "all.safetensors")
+    assert distance(json_of(simulate, tmp_path / "all.safetensors")["result"], wanted) <= 1e-13
+    larger = json_of(simulate, tmp_path / "all.npz", "--on", "5,4,3")
+    assert larger["order"] == [5, 4, 3]
+    assert distance(larger["result"], wanted) <= 1e-13
+
+
+def test_heads_and_feed_forward_from_a_file(simulate: Run, tmp_path: Path) -> None:
+    chance = Chance(1)
+    A, V = chance(2, 3, 3), chance(2, 3, 2)
+    parts = {
+        "W_O": chance(4, 3),
+        "b_O": chance(3),
+        "W1": chance(3, 4),
+        "W2": chance(4, 3),
+        "b1": chance(4),
+    }
+    X = chance(2, 3)
+    everything: dict[str, Any] = {"X": X, "A": A, "V": V, **parts}
+    np.savez(tmp_path / "layer.npz", **everything)
+    heads = [Attention(a, v) for a, v in zip(A, V, strict=True)]
+    attention = MultiHeadAttention(heads, parts["W_O"], parts["b_O"])
+    T = Encoder(attention, parts["W1"], parts["W2"], parts["b1"], norm="pre")
+    found = json_of(simulate, tmp_path / "layer.npz", "--norm", "pre")
+    assert distance(found["result"], T(X)) <= 1e-12
+
+
+def test_saving(simulate: Run, tmp_path: Path) -> None:
+    path = tmp_path / "out.npz"
+    code, out, _ = simulate("--order", "3,2,2", "--heads", "2", "--save", path)
+    assert code == 0
+    assert f"Saved in {path}" in out
+    with np.load(path) as saved:
+        heads = [Attention(a, v) for a, v in zip(saved["A"], saved["V"], strict=True)]
+        assert distance(saved["result"], MultiHeadAttention(heads)(saved["X"])) <= 1e-13
+        assert distance(saved["result"], saved["direct"]) <= 1e-13
+        assert saved["step softmax[1]"].shape == (3, 3)
+    assert [file.name for file in tmp_path.iterdir()] == ["out.npz"]
+    # What was saved can be simulated again.
+    assert json_of(simulate, path)["error"] <= 1e-13
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    """A folder of matrices, good and bad."""
+    folder = tmp_path / "files"
+    folder.mkdir()
+    good, nan, infinite = (
+        np.eye(2),
+        np.array([[1.0, np.nan], [0, 1]]),
+        np.array([[1.0, 0], [np.inf, 1]]),
+    )
+    arrays = {
+        "good": good,
+        "nan": nan,
+        "infinite": infinite,
+        "tall": np.ones((3, 2)),
+        "flat": np.ones(2),
+        "text": np.array([["a", "b"], ["c", "d"]]),
+        "complex": good * 1j,
+    }
+    for name, array in arrays.items():
+        np.save(folder / f"{name}.npy", array)
+    np.savez(folder / "few.npz", X=good, A=good)
+    np.savez(folder / "singular.npz", X=good, A=np.ones((2, 2)), V=good)
+    np.save(folder / "objects.npy", np.array([[{}]], dtype=object), allow_pickle=True)
+    (folder / "pickled.npy").write_bytes(pickle.dumps([1, 2]))
+    (folder / "words.npy").write_text("not an array")
+    (folder / "words.npz").write_text("not an archive")
+    (folder / "words.safetensors").write_text("not tensors")
+    (folder / "words.csv").write_text("1,2")
+    return folder
+
+
+BAD = [
+    (
+        ("--x", "good.npy", "--a", "tall.npy", "--v", "good.npy"),
+        "A must be square where X attends to itself",
+    ),
+    (("--x", "tall.npy", "--a", "good.npy", "--v", "tall.npy"), "V must be 2×·, but it is 3×2"),
+    (("--x", "good.npy", "--a", "flat.npy", "--v", "good.npy"), "A must be a matrix"),
+    (("--x", "flat.npy", "--a", "good.npy", "--v", "good.npy"), "X must be a matrix"),
+    (("--x", "good.npy", "--a", "nan.npy", "--v", "good.npy"), "A has nan at [0, 1]"),
+    (("--x", "infinite.npy", "--a", "good.npy", "--v", "good.npy"), "X has inf at [1, 0]"),
+    (("--x", "good.npy", "--a", "good.npy", "--v", "text.npy"), "V must consist of real numbers"),
+    (("--x", "good.npy", "--a", "good.npy", "--v", "complex.npy"), "V must consist of real numbers"),
+    (("--x", "good.npy", "--a", "good.npy", "--v", "missing.npy"), "there is no file"),
+    (("--x", "good.npy", "--a", "good.npy", "--v", "words.npy"), "is no .npy file of plain numbers"),
+    (("--x", "good.npy", "--a", "good.npy", "--v", "objects.npy"), "is no .npy file of plain numbers"),
+    (("--x", "good.npy", "--a", "good.npy", "--v", "pickled.npy"), "is no .npy file of plain numbers"),
+    (("--x", "good.npy", "--a", "good.npy"), "there is no V"),
+    (("few.npz",), "there is no V in"),
+    (("words.npz",), "is no .npz file"),
+    (("words.safetensors",), "is no .safetensors file"),
+    (("words.csv",), "are read from .npy, .npz and .safetensors"),
+    (("singular.npz", "--recipe", "inverse"), "A or V is singular"),
+    (("singular.npz", "--on", "1,2,2"), "T is larger than U: its n is 2"),
+    (("singular.npz", "--order", "2,2,2"), "but not both"),
+    (("--recipe", "inverse"), "A or V is singular"),
+    (("--order", "2,2,1", "--recipe", "inverse"), "with d = d_v"),
+    (("--order", "2,2"), "--order takes 3 positive whole numbers"),
+    (("--order", "2,2,zero"), "--order takes 3 positive whole numbers"),
+    (("--order", "2,2,2", "--ffn", "3"), "--ffn takes 2 positive whole numbers"),
+    (("--order", "2,2,2", "--kind", "cubic"), "there is no kind 'cubic'"),
+    (("--order", "2,2,2", "--recipe", "secret"), "there is no recipe 'secret'"),
+    (("--order", "2,2,2", "--executor", "magic"), "there is no executor 'magic'"),
+    (("--order", "2,3,2", "--ffn", "2,2"), "erratum E19"),
+    (("--order", "2,2,2", "--heads", "0"), "heads must be a positive whole number"),
+    (("--heads", "2"), "--heads need --order"),
+    (("--order", "2,2,2", "--mask", "some"), "there is no mask 'some'"),
+    (("--order", "40000,2,2"), "too long for the executor"),
+    (("--base", "minus"), "--base is a positive number, or e"),
+    (("--order", "2,2,2", "--save", "no/such/folder/out.npz"), "there is no folder"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "words"), BAD, ids=[" ".join(arguments) for arguments, _ in BAD])
+def test_bad_input(
+    simulate: Run, files: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], words: str
+) -> None:
+    monkeypatch.chdir(files)
+    before = sorted(path.name for path in files.iterdir())
+    saved = () if "--save" in arguments else ("--save", "out.npz")
+    code, out, err = simulate(*arguments, *saved)
+    assert (code, out) == (2, "")
+    assert words in err
+    assert err.count("\n") == 1
+    assert sorted(path.name for path in files.iterdir()) == before

@@ -1,0 +1,47 @@
+"""Random T's for the tests of simulators."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from understudy.simulators import Attention, MultiHeadAttention
+
+Numbers = NDArray[np.float64]
+
+
+class Chance:
+    """Normal matrices from one seed."""
+
+    def __init__(self, seed: int) -> None:
+        self.generator = np.random.default_rng(seed)
+
+    def __call__(self, *shape: int) -> Numbers:
+        return self.generator.normal(size=shape)
+
+    def attention(self, d: int, d_v: int, **options: Any) -> Attention:
+        return Attention(self(d, d), self(d, d_v), **options)
+
+    def projected(self, d: int, d_v: int, biases: bool = True, **options: Any) -> Attention:
+        given = [self(d_v), self(d_v), self(d_v)] if biases else None
+        weights = (self(d, d_v), self(d, d_v), self(d, d_v))
+        return Attention.from_projections(*weights, scale=d_v**-0.5, biases=given, **options)
+
+    def heads(
+        self, d: int, d_v: int, heads: int, biases: bool = True, **options: Any
+    ) -> MultiHeadAttention:
+        """As real models have it: W_O behind the heads, back to d columns."""
+        each = [self.projected(d, d_v, biases, **options) for _ in range(heads)]
+        return MultiHeadAttention(each, self(heads * d_v, d), self(d) if biases else None)
+
+    def norm(self, d: int) -> tuple[Numbers, Numbers]:
+        return self(d), self(d)
+
+
+def distance(a: Any, b: Any) -> float:
+    """The greatest difference of two arrays of one shape."""
+    a, b = np.asarray(a), np.asarray(b)
+    assert a.shape == b.shape, (a.shape, b.shape)
+    return float(np.abs(a - b).max())

@@ -1,0 +1,49 @@
+"""Every executor gives T(X), and the fast one does so at sizes that literal execution cannot reach."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.simulators.random_modules import Chance, distance
+from understudy.execution import EXECUTORS
+from understudy.simulators import DecoderLayer, UniversalSimulator
+from understudy.simulators.sampling import random_module
+
+ORDERS: list[tuple[tuple[int, int, int], dict[str, Any]]] = [
+    ((4, 3, 2), {}),
+    ((4, 3, 2), {"recipe": "paper"}),
+    ((3, 3, 3), {"heads": 2, "feed_forward": (4, 3), "norm": "post", "activation": "gelu"}),
+    ((3, 3, 3), {"heads": 2, "feed_forward": (4, 3), "norm": "pre", "mask": "causal"}),
+    *(((4, 3, 2), {"kind": kind}) for kind in ("linear", "linformer", "performer", "sumformer")),
+]
+
+
+@pytest.mark.parametrize("executor", sorted(EXECUTORS))
+@pytest.mark.parametrize(("order", "options"), ORDERS)
+def test_small_orders(order: tuple[int, int, int], options: dict[str, Any], executor: str) -> None:
+    generator = np.random.default_rng(0)
+    U = UniversalSimulator(*order, **options)
+    for _ in range(2):
+        T, X = random_module(U.order, generator), generator.normal(size=order[:2])
+        assert distance(U(T, X, executor=executor), T(X)) <= 1e-12
+
+
+@pytest.mark.skipif("fast" not in EXECUTORS, reason="needs the executor fast")
+def test_a_layer_of_real_size() -> None:
+    generator = np.random.default_rng(1)
+    U = UniversalSimulator(128, 64, 16, heads=4, feed_forward=(256, 64), norm="post")
+    T, X = random_module(U.order, generator), generator.normal(size=(128, 64))
+    assert distance(U(T, X, executor="fast"), T(X)) <= 1e-11
+
+
+@pytest.mark.skipif("fast" not in EXECUTORS, reason="needs the executor fast")
+def test_a_decoder_and_an_embedding() -> None:
+    chance = Chance(2)
+    T = DecoderLayer(chance.heads(8, 4, 2, mask="causal"), chance.heads(8, 4, 2), norm="pre")
+    X, M = chance(6, 8), chance(5, 8)
+    assert distance(UniversalSimulator.of(T, 6, memory=5)(T, X, M, executor="fast"), T(X, M)) <= 1e-12
+    small, x = chance.attention(3, 2), chance(4, 3)
+    assert distance(UniversalSimulator(9, 5, 4).embed(small, x, executor="fast"), small(x)) <= 1e-13

@@ -1,0 +1,87 @@
+"""A smaller T on a larger U: exact with a masked softmax, and not with the paper's padding."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.simulators.random_modules import Chance, distance
+from understudy.errors import InputError
+from understudy.simulators import Attention, Encoder, MultiHeadAttention, UniversalSimulator
+from understudy.simulators.hierarchy import padding_formula, paper_padding
+
+#: (m, e, e_v) → (n, d, d_v)
+PAIRS = [
+    ((1, 1, 1), (2, 1, 1)),
+    ((2, 2, 2), (3, 2, 2)),
+    ((2, 2, 2), (2, 4, 2)),
+    ((2, 2, 1), (4, 3, 3)),
+    ((3, 2, 2), (5, 4, 4)),
+    ((1, 3, 2), (4, 3, 2)),
+    ((3, 3, 3), (4, 4, 4)),
+    ((4, 2, 1), (5, 5, 1)),
+    ((2, 1, 3), (5, 2, 4)),
+    ((4, 3, 2), (4, 3, 5)),
+]
+
+
+@pytest.mark.parametrize(("small", "large"), PAIRS)
+def test_embedding_is_exact(small: tuple[int, int, int], large: tuple[int, int, int]) -> None:
+    m, e, e_v = small
+    chance, U = Chance(sum(small) + sum(large)), UniversalSimulator(*large)
+    for _ in range(2):
+        T, X = chance.attention(e, e_v), chance(m, e)
+        assert distance(U.embed(T, X), T(X)) <= 1e-13
+        literal = paper_padding(U, T, X)
+        assert distance(literal, padding_formula(T, X, large[0])) <= 1e-13
+        assert (distance(literal, T(X)) <= 1e-13) == (m == large[0])
+
+
+def test_one_program_for_every_smaller_t() -> None:
+    chance, U = Chance(1), UniversalSimulator(4, 3, 2)
+    before = U.masked.hash
+    for m, e, e_v in ((1, 1, 1), (2, 3, 2), (3, 2, 1)):
+        T, X = chance.attention(e, e_v), chance(m, e)
+        assert distance(U.embed(T, X), T(X)) <= 1e-13
+    assert U.masked.hash == before
+
+
+def test_encoders_with_fewer_heads_and_biases() -> None:
+    chance = Chance(2)
+    T = Encoder(
+        chance.heads(3, 2, 2), chance(3, 4), chance(4, 2), chance(4), chance(2), activation="sigmoid"
+    )
+    U = UniversalSimulator(
+        5, 4, 3, heads=3, feed_forward=(5, 3), bias=True, output_bias=True, feed_forward_bias=True,
+        activation="sigmoid",
+    )  # fmt: skip
+    X = chance(3, 3)
+    assert distance(U.embed(T, X), T(X)) <= 1e-12
+
+
+def test_heads_side_by_side() -> None:
+    chance = Chance(3)
+    T = MultiHeadAttention([chance.attention(2, 1) for _ in range(2)])
+    X, U = chance(2, 2), UniversalSimulator(3, 3, 2, heads=3)
+    assert distance(U.embed(T, X), T(X)) <= 1e-13
+
+
+def test_a_causal_u_needs_no_other_program() -> None:
+    chance = Chance(4)
+    T, X = chance.attention(2, 2, mask="causal"), chance(2, 2)
+    U = UniversalSimulator(4, 3, 2, mask="causal")
+    assert distance(U.embed(T, X), T(X)) <= 1e-13
+    assert "masked" not in vars(U)
+
+
+def test_what_does_not_fit() -> None:
+    U = UniversalSimulator(2, 2, 2)
+    with pytest.raises(InputError, match="larger than U: its n is 3"):
+        U.embed(Attention(np.eye(2), np.eye(2)), np.ones((3, 2)))
+    with pytest.raises(InputError, match="larger than U: its d is 3"):
+        U.embed(Attention(np.eye(3), np.ones((3, 1))), np.ones((1, 3)))
+    with pytest.raises(InputError, match="mask is causal in T"):
+        U.embed(Attention([[1.0]], [[1.0]], mask="causal"), [[1.0]])
+    normed = UniversalSimulator(2, 2, 2, norm="post")
+    with pytest.raises(InputError, match="layer norm"):
+        normed.embed(Encoder(Attention([[1.0]], [[1.0]]), norm="post"), [[1.0]])

@@ -1,0 +1,143 @@
+"""U against torch's own modules, in double precision; tensors in, tensors out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.simulators.random_modules import Chance, distance
+from understudy.errors import InputError
+from understudy.execution import EXECUTORS
+from understudy.simulators import Attention, UniversalSimulator, from_torch
+
+torch: Any = pytest.importorskip("torch")
+
+
+def randomised(module: Any, seed: int = 0) -> Any:
+    generator = torch.Generator().manual_seed(seed)
+    for parameter in module.parameters():
+        with torch.no_grad():
+            parameter.copy_(
+                0.4 * torch.randn(parameter.shape, generator=generator, dtype=torch.float64)
+            )
+    return module
+
+
+def tensor(*shape: int, seed: int = 1) -> Any:
+    return torch.from_numpy(Chance(seed)(*shape))
+
+
+def hidden_after(n: int) -> Any:
+    """torch's causal mask: True where a key is *not* seen."""
+    return torch.triu(torch.ones(n, n, dtype=torch.bool), 1)
+
+
+@pytest.mark.parametrize("heads", [1, 2, 3, 4])
+@pytest.mark.parametrize("bias", [True, False])
+def test_multihead_attention(heads: int, bias: bool) -> None:
+    size = heads * 2 if heads < 4 else 4
+    module = randomised(torch.nn.MultiheadAttention(size, heads, bias=bias, dtype=torch.float64))
+    T, X = from_torch(module), tensor(3, size)
+    wanted = module(X, X, X, need_weights=False)[0].detach()
+    assert distance(T(X), wanted) <= 1e-12
+    assert distance(UniversalSimulator.of(T, 3)(T, X), wanted) <= 1e-12
+
+
+def test_multihead_attention_masked_and_to_a_memory() -> None:
+    module = randomised(torch.nn.MultiheadAttention(4, 2, dtype=torch.float64))
+    X, M = tensor(3, 4), tensor(4, 4, seed=2)
+    wanted = module(X, X, X, attn_mask=hidden_after(3), need_weights=False)[0].detach()
+    causal = from_torch(module, mask="causal")
+    assert distance(UniversalSimulator.of(causal, 3)(causal, X), wanted) <= 1e-12
+    # Padding, said the way torch says it.
+    padded = torch.tensor([False, False, True])
+    wanted = module(X, X, X, key_padding_mask=padded, need_weights=False)[0].detach()
+    T = from_torch(module, mask=np.tile([1, 1, 0], (3, 1)))
+    assert distance(UniversalSimulator.of(T, 3)(T, X), wanted) <= 1e-12
+    wanted = module(X, M, M, need_weights=False)[0].detach()
+    T = from_torch(module)
+    assert distance(UniversalSimulator.of(T, 3, memory=4)(T, X, M), wanted) <= 1e-12
+
+
+def test_keys_of_another_width() -> None:
+    module = randomised(torch.nn.MultiheadAttention(4, 2, kdim=3, vdim=3, dtype=torch.float64))
+    X, M, T = tensor(2, 4), tensor(3, 3, seed=2), from_torch(module)
+    wanted = module(X, M, M, need_weights=False)[0].detach()
+    assert distance(UniversalSimulator.of(T, 2, memory=3)(T, X, M), wanted) <= 1e-12
+
+
+@pytest.mark.parametrize("norm_first", [True, False])
+@pytest.mark.parametrize("activation", ["relu", "gelu"])
+@pytest.mark.parametrize("heads", [1, 2])
+def test_encoder_layer(norm_first: bool, activation: str, heads: int) -> None:
+    module = torch.nn.TransformerEncoderLayer(
+        4, heads, 5, dropout=0.0, activation=activation, norm_first=norm_first, dtype=torch.float64
+    )
+    T, X = from_torch(randomised(module)), tensor(3, 4)
+    wanted = module(X).detach()
+    assert distance(T(X), wanted) <= 1e-12
+    assert distance(UniversalSimulator.of(T, 3)(T, X), wanted) <= 1e-12
+
+
+def test_encoder_layer_causal_and_without_biases() -> None:
+    module = torch.nn.TransformerEncoderLayer(4, 2, 3, dropout=0.0, bias=False, dtype=torch.float64)
+    T, X = from_torch(randomised(module), mask="causal"), tensor(3, 4)
+    wanted = module(X, src_mask=hidden_after(3)).detach()
+    assert distance(UniversalSimulator.of(T, 3)(T, X), wanted) <= 1e-12
+
+
+@pytest.mark.parametrize("norm_first", [True, False])
+def test_decoder_layer(norm_first: bool) -> None:
+    module = torch.nn.TransformerDecoderLayer(
+        4, 2, 5, dropout=0.0, activation="gelu", norm_first=norm_first, dtype=torch.float64
+    )
+    T = from_torch(randomised(module), mask="causal")
+    X, M = tensor(3, 4), tensor(2, 4, seed=2)
+    wanted = module(X, M, tgt_mask=hidden_after(3)).detach()
+    assert distance(T(X, M), wanted) <= 1e-12
+    U = UniversalSimulator.of(T, 3, memory=2)
+    assert distance(U(T, X, M), wanted) <= 1e-12
+    explanation = U.explain(T, X, M)
+    assert all(step.error <= 1e-12 for step in explanation)
+    assert "cross softmax[1]" in [step.name for step in explanation]
+
+
+def test_tensors_in_tensors_out() -> None:
+    module = randomised(torch.nn.MultiheadAttention(4, 2, dtype=torch.float64))
+    T = from_torch(module)
+    U = UniversalSimulator.of(T, 3)
+    for dtype, tolerance in ((torch.float64, 1e-12), (torch.float32, 1e-5)):
+        X = tensor(3, 4).to(dtype)
+        found = U(T, X)
+        assert isinstance(found, torch.Tensor)
+        assert found.dtype == dtype
+        assert found.device == X.device
+        assert U.encode(T, X).dtype == dtype
+        assert distance(found, T(X)) <= tolerance
+    assert isinstance(U(T, tensor(3, 4).numpy()), np.ndarray)
+
+
+def test_tensors_that_are_no_numbers() -> None:
+    module = torch.nn.MultiheadAttention(2, 1, dtype=torch.float64)
+    T = from_torch(module)
+    with pytest.raises(InputError, match=r"X has nan at \[0, 1\]"):
+        UniversalSimulator.of(T, 1)(T, torch.tensor([[0.0, float("nan")]]))
+
+
+def test_what_is_not_simulated_is_said() -> None:
+    with pytest.raises(InputError, match="Linear"):
+        from_torch(torch.nn.Linear(2, 2))
+    with pytest.raises(InputError, match="add_zero_attn"):
+        from_torch(torch.nn.MultiheadAttention(2, 1, add_zero_attn=True))
+
+
+@pytest.mark.skipif("fast" not in EXECUTORS, reason="needs the executor fast")
+def test_gradients_pass_through_u() -> None:
+    A, V, X = (tensor(*shape, seed=3).requires_grad_() for shape in ((3, 3), (3, 2), (4, 3)))
+    found = UniversalSimulator(4, 3, 2)(Attention(A, V), X, executor="fast")
+    wanted = torch.softmax(X @ A @ X.T, dim=1) @ X @ V
+    ours = torch.autograd.grad(found.sin().sum(), [A, V, X])
+    theirs = torch.autograd.grad(wanted.sin().sum(), [A, V, X])
+    assert all(distance(a, b) <= 1e-12 for a, b in zip(ours, theirs, strict=True))
