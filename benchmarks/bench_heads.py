@@ -85,6 +85,8 @@ def measure(name: str, order: tuple[int, int, int], arguments: argparse.Namespac
             memory=arguments.memory,
             report=report,
         )
+        if on_gpu:
+            torch.cuda.synchronize()
         seconds.append(time.perf_counter() - started)
     result = np.asarray(found.cpu() if hasattr(found, "cpu") else found, dtype=np.float64)
     error = np.abs(result.reshape(wanted.shape) - wanted).max() / np.abs(wanted).max()

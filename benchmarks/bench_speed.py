@@ -14,10 +14,10 @@ import argparse
 import json
 import multiprocessing
 import platform
-import resource
 import statistics
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -146,30 +146,41 @@ def overhead() -> float:
 # Memory -----------------------------------------------------------------------------------------------
 
 
-def peak(case: str, several: bool, device: str, planned: bool) -> float:
+def peak(case: str, several: bool, device: str, planned: bool) -> float | None:
     """The memory that a run takes beyond its matrices, in MB, in a process of its own."""
     context = multiprocessing.get_context("spawn")
     with context.Pool(1) as pool:
-        return float(pool.apply(_peak, (case, several, device, planned)))
+        return pool.apply(_peak, (case, several, device, planned))
 
 
-def _peak(case: str, several: bool, device: str, planned: bool) -> float:
+def _peak(case: str, several: bool, device: str, planned: bool) -> float | None:
     torch.set_num_threads(1)
     numbers = [int(part) for part in case.split(",")]
     heads, n, d, d_v = (*numbers, numbers[-1]) if several else (1, *numbers)
     x, a, v = matrices(heads, n, d, d_v, device, torch.float32)
-    small = matrices(heads, 4, d, d_v, device, torch.float32)
     plan = universal(heads, n, d, d_v).plan(like=x, segments=[tuple(p.shape) for p in (x, a, v)])
-    direct(*small)  # libraries are loaded and warmed up by now
+    work: Work = (lambda: plan(x, a, v)) if planned else (lambda: direct(x, a, v))
     if device == "cuda":
-        torch.cuda.reset_peak_memory_stats()
+        work()
+        torch.cuda.synchronize()
         before = torch.cuda.memory_allocated()
-        plan(x, a, v) if planned else direct(x, a, v)
+        torch.cuda.reset_peak_memory_stats()
+        work()
         return (torch.cuda.max_memory_allocated() - before) / 1e6
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    for _ in range(3):
-        plan(x, a, v) if planned else direct(x, a, v)
-    return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1e3
+    try:
+        clear = Path("/proc/self/clear_refs")
+        clear.write_text("5", encoding="ascii")  # Linux: the high-water mark begins anew
+    except OSError:
+        return None
+    before = _status("VmRSS")
+    work()
+    return (_status("VmHWM") - before) / 1e3
+
+
+def _status(name: str) -> int:
+    """A figure of this process, in kB."""
+    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    return int(next(line for line in lines if line.startswith(name)).split()[1])
 
 
 def main() -> None:
@@ -202,8 +213,8 @@ def main() -> None:
     call = overhead()
     name = torch.cuda.get_device_name() if device == "cuda" else platform.machine()
     machine = (
-        f"torch {torch.__version__}, {arguments.dtype}, {device} ({name}), {arguments.threads} thread(s), "
-        f"Python {platform.python_version()}"
+        f"torch {torch.__version__}, {arguments.dtype}, {device} ({name}), "
+        f"{arguments.threads} thread(s), Python {platform.python_version()}"
     )
     if arguments.json:
         found = {"benchmark": "speed", "machine": machine, "overhead_us": call * 1e6, "rows": rows}
@@ -219,17 +230,18 @@ def show(row: dict[str, Any], first: bool) -> None:
             "U's plan over the same algebra written directly (median, quartiles; A/A is the control)\n"
         )
         print(
-            f"{'heads':>5} {'(n, d, d_v)':>18} {'direct ms':>10} {'ratio':>7} {'quartiles':>13} {'A/A':>6} "
-            f"{'to sdpa':>8} {'plan ms':>8} {'memory MB':>12} {'error':>8}"
+            f"{'heads':>5} {'(n, d, d_v)':>18} {'direct ms':>10} {'ratio':>7} {'quartiles':>13} "
+            f"{'A/A':>6} {'to sdpa':>8} {'plan ms':>8} {'memory MB':>12} {'error':>8}"
         )
     quartiles: Sequence[float] = row["ratio_quartiles"]
     memory = "–"
-    if "memory_plan_mb" in row:
+    if row.get("memory_plan_mb") is not None:
         memory = f"{row['memory_plan_mb']:.1f}/{row['memory_direct_mb']:.1f}"
     print(
         f"{row['heads']:>5} {tuple(row['order'])!s:>18} {row['direct_ms']:>10.3f} {row['ratio']:>7.3f} "
-        f"{quartiles[0]:>6.3f}–{quartiles[1]:<6.3f} {row['control']:>6.3f} {row['ratio_to_sdpa']:>8.3f} "
-        f"{row['planning_ms']:>8.1f} {memory:>12} {row['relative_error']:>8.1e}",
+        f"{quartiles[0]:>6.3f}–{quartiles[1]:<6.3f} {row['control']:>6.3f} "
+        f"{row['ratio_to_sdpa']:>8.3f} {row['planning_ms']:>8.1f} {memory:>12} "
+        f"{row['relative_error']:>8.1e}",
         flush=True,
     )
 

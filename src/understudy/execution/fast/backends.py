@@ -357,5 +357,5 @@ class TorchBackend(Backend):
         if q.ndim == 4:
             return attend(q, k, v, scale=1.0)
         # The fast kernels want [batch, head, position, feature], with nothing missing.
-        batched = (x.reshape(1, -1, *x.shape[-2:]) for x in (q, k, v))
-        return attend(*batched, scale=1.0).reshape(*q.shape[:-1], v.shape[-1])
+        one, two, three = (x.reshape(1, -1, *x.shape[-2:]) for x in (q, k, v))
+        return attend(one, two, three, scale=1.0).reshape(*q.shape[:-1], v.shape[-1])

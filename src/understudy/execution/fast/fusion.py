@@ -15,7 +15,6 @@ from collections.abc import Callable
 
 from understudy.execution.fast.steps import Step, Steps
 
-
 #: Scores of one head from which on fused attention pays (measured: about even at 128², half at 512²).
 _WORTHWHILE = 256 * 256
 
@@ -54,7 +53,9 @@ def _rewritten(result: Step, steps: Steps, rule: Rule) -> Step:
         if step not in new:
             inputs = [renewed(i) for i in step.inputs]
             same = all(a is b for a, b in zip(inputs, step.inputs, strict=True))
-            made = step if same else steps.make(step.op, inputs, step.shape, step.settings, step.boolean)
+            made = (
+                step if same else steps.make(step.op, inputs, step.shape, step.settings, step.boolean)
+            )
             new[step] = made
         return new[step]
 
