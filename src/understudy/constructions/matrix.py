@@ -229,12 +229,12 @@ class Matrix:
         length = self._length(sum(math.prod(part.shape) for part in parts))
         options: dict[str, Any] = {"executor": executor, "domain": domain, "strict": strict}
         view = self._numbers(parts, length, options)
-        if view.end > length:
+        wanted = view.stretch
+        if wanted.stop > length:
             raise InputError(
-                f"a {view.rows}×{view.columns} matrix ends at position {view.end - 1}, but there are "
-                f"only {length} tokens"
+                f"a {view.rows}×{view.columns} matrix ends at position {wanted.stop - 1}, but there "
+                f"are only {length} tokens"
             )
-        wanted = range(view.offset, view.end)
         values = run_parts(self.sop.node, parts, length, positions=wanted, names=self.names, **options)
         entries = view.take(values)
         if domain != "exact" and isinstance(entries, np.ndarray) and entries.dtype.kind != "f":
@@ -260,6 +260,12 @@ class Matrix:
             names=self.names,
         )
 
+    @property
+    def places(self) -> Places:
+        """Where the entries are, if its sizes are numbers."""
+        names = ("rows", "columns", "offset", "row_stride", "column_stride")
+        return Places(*(number_of(getattr(self, name), name.replace("_", " ")) for name in names))
+
     def _length(self, given: int) -> int:
         """How many positions it takes, with so many tokens given."""
         if given < (self.reads or 0):
@@ -275,7 +281,7 @@ class Matrix:
             )
         return max(given, needs)
 
-    def _numbers(self, parts: list[Any], length: int, options: Mapping[str, Any]) -> _View:
+    def _numbers(self, parts: list[Any], length: int, options: Mapping[str, Any]) -> Places:
         """The sizes and places as numbers, on this input."""
         from understudy.execution import run_parts
 
@@ -289,7 +295,7 @@ class Matrix:
                 )
             return int(value)
 
-        return _View(
+        return Places(
             number(self.rows, 1),
             number(self.columns, 1),
             number(self.offset, 0),
@@ -298,7 +304,7 @@ class Matrix:
         )
 
 
-class _View(NamedTuple):
+class Places(NamedTuple):
     """Where the entries of a matrix are, in numbers."""
 
     rows: int
@@ -308,17 +314,18 @@ class _View(NamedTuple):
     column_stride: int
 
     @property
-    def end(self) -> int:
+    def stretch(self) -> range:
+        """The positions from the first entry to the last."""
         last = (self.rows - 1) * self.row_stride + (self.columns - 1) * self.column_stride
-        return self.offset + last + 1
+        return range(self.offset, self.offset + last + 1)
 
     def take(self, values: Any) -> Any:
-        """The entries, out of the values from the offset on."""
+        """The entries, out of an array that has the values of the stretch."""
         if (self.row_stride, self.column_stride) == (self.columns, 1):
             return values.reshape(self.rows, self.columns)
         rows = [i * self.row_stride for i in range(self.rows)]
         columns = [j * self.column_stride for j in range(self.columns)]
-        return values[[[r + c for c in columns] for r in rows]]
+        return values[[r + c for r in rows for c in columns]].reshape(self.rows, self.columns)
 
 
 def _token_arrays(tokens: Any) -> list[Any]:

@@ -135,10 +135,11 @@ def run_parts(
     if executor in ("fast", "auto") and domain == "float":
         from understudy.execution import fast
 
-        found = fast.evaluate_parts(program, parts, length, wanted, strict=strict)
-        if found is not None:
-            return found
-        executor = "dense"
+        numbers = DOMAINS["float"]
+        value = fast.evaluate_parts(
+            program, parts, length, numbers, names, positions=wanted, strict=strict
+        )
+        return inputs.Inputs(list(parts), batch=False, array=parts[0]).answer([value])
     options: dict[str, Any] = {"domain": domain, "names": names, "positions": wanted, "strict": strict}
     given = inputs.joined(parts, length)
     return run(program, given, executor=executor, **options)

@@ -16,7 +16,6 @@ import numpy as np
 
 from understudy.analysis import Architecture
 from understudy.constructions import Matrix
-from understudy.constructions.matrix import number_of
 from understudy.errors import InputError
 from understudy.graph import build
 from understudy.graph.traversal import replace_families
@@ -27,7 +26,7 @@ from understudy.simulators.formulas import NamedStep
 from understudy.simulators.layout import Layout
 
 #: The executor that runs U unless another is named.
-DEFAULT_EXECUTOR = "dense"
+DEFAULT_EXECUTOR = "auto"
 #: Longer sequences are not run: they would fill the memory.
 MAX_TOKENS = 2**28
 
@@ -88,8 +87,7 @@ class Simulator:
                 f"this U takes a sequence of {self.length:,} tokens, too long for the executor "
                 f"{executor}: it runs up to {limit:,}"
             )
-        places = entries(value)
-        wanted = range(min(places), max(places) + 1)
+        wanted = value.places.stretch
         found = run_parts(
             value.sop.node,
             parts,
@@ -115,23 +113,14 @@ class Simulator:
         return found
 
 
-def entries(matrix: Matrix) -> list[int]:
-    """The positions of the entries of a view of fixed sizes, row by row."""
-    rows, columns = number_of(matrix.rows, "rows"), number_of(matrix.columns, "columns")
-    places = (matrix.position(i, j) for i in range(rows) for j in range(columns))
-    return [number_of(place, "a position") for place in places]
-
-
 def read(matrix: Matrix, values: Any, begin: int = 0) -> Array:
     """The entries of a view, read off the values that its s-op has from position ``begin`` on."""
-    places = [place - begin for place in entries(matrix)]
+    places = matrix.places
     sequence = values if is_tensor(values) else numpy_of(values)
-    last = max(places)
-    if sequence.ndim != 1 or len(sequence) <= last:
-        raise InputError(
-            f"a result has more than {last} values in one sequence, but got {len(sequence)}"
-        )
-    return sequence[places].reshape(-1, number_of(matrix.columns, "columns"))
+    first, last = places.stretch.start - begin, places.stretch.stop - begin
+    if sequence.ndim != 1 or len(sequence) < last:
+        raise InputError(f"a result has {last} values or more in one sequence, but got {len(sequence)}")
+    return places.take(sequence[first:last])
 
 
 def _by_heads(steps: Sequence[NamedStep]) -> list[tuple[str, Matrix]]:

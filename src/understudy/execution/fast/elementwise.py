@@ -130,6 +130,8 @@ def _arithmetic(node: Node, inputs: list[Sum]) -> Lowered:
         case "divide", [a, (Term(sums=(), guards=(), factors=()) as by,)] if isinstance(
             by.coefficient, (int, Fraction)
         ):
+            if all(not (t.sums or t.guards or t.factors) for t in a):  # numbers are rounded, as ever
+                return tidy(tuple(Term(float(t.coefficient) / float(by.coefficient)) for t in a))
             return scaled(a, Fraction(1) / by.coefficient)
     return (_applied(node, inputs),)
 

@@ -26,7 +26,7 @@ from understudy.execution.fast.plan import Plan
 from understudy.execution.fast.planning import blueprint
 from understudy.execution.fast.signals import NotNumeric, Stuck
 from understudy.execution.fast.steps import Shape, Steps
-from understudy.execution.inputs import is_tensor
+from understudy.execution.inputs import is_tensor, joined
 from understudy.execution.structured import Unstructured
 from understudy.graph import Node, Sort, abbreviate, sort_of
 from understudy.graph.wellformed import require_program
@@ -132,21 +132,25 @@ def evaluate(
         value = _planned(root, parts, len(tokens), wanted, strict)
         return value if is_tensor(value) else _as_kind(value, kinds_of(root, _kind(tokens))[root])
     except _Unfit as reason:
-        _fall_back(root, str(reason), strict)
-    plain = tokens.tolist() if hasattr(tokens, "tolist") else list(tokens)
-    value = dense.evaluate(root, plain, domain, names)
-    return value[wanted.start : wanted.stop] if isinstance(value, list) else value
+        return _fall_back(root, str(reason), tokens, wanted, domain, names, strict)
 
 
 def evaluate_parts(
-    root: Node, parts: Sequence[Any], length: int, positions: range, *, strict: bool = False
+    root: Node,
+    parts: Sequence[Any],
+    length: int,
+    domain: Domain,
+    names: dense.Names | None = None,
+    *,
+    positions: range,
+    strict: bool = False,
 ) -> Any:
-    """The value at ``positions``, on tokens in several arrays and blanks behind; None if not fast."""
+    """The value at ``positions``, on tokens in several arrays and blanks behind."""
     try:
         return _planned(root, [_floating(part) for part in parts], length, positions, strict)
     except _Unfit as reason:
-        _fall_back(root, str(reason), strict)
-    return None
+        tokens = joined(parts, length)
+        return _fall_back(root, str(reason), tokens, positions, domain, names, strict)
 
 
 def _planned(root: Node, parts: Sequence[Any], length: int, positions: range, strict: bool) -> Any:
@@ -224,12 +228,28 @@ def _as_kind(value: Any, kind: str) -> Any:
     return np.rint(value).astype(np.int64) if kind == "int" and _is_exact(value) else value
 
 
-def _fall_back(root: Node, reason: str, strict: bool) -> None:
-    """Say once that a program is run by dense execution, and why; refuse it if so asked."""
+def _fall_back(
+    root: Node,
+    reason: str,
+    tokens: Any,
+    positions: range,
+    domain: Domain,
+    names: dense.Names | None,
+    strict: bool,
+) -> Any:
+    """Run by dense execution, and say once why; refused if strict. Its errors are the right ones."""
     if strict:
         raise ExecutionError(f"it cannot be run fast: {reason}", abbreviate(root), kind="not fast")
+    plain = tokens.tolist() if hasattr(tokens, "tolist") else list(tokens)
+    try:
+        value = dense.evaluate(root, plain, domain, names)
+    except ExecutionError as error:
+        if error.kind != "too large":
+            raise
+        raise ExecutionError(f"{reason}; and {error.problem}", error.where, kind=error.kind) from None
     with _lock:
-        if (root, reason) in _told:
-            return
+        news = (root, reason) not in _told
         _told.add((root, reason))
-    warnings.warn(f"run by dense execution: {reason}", FallbackWarning, stacklevel=5)
+    if news:
+        warnings.warn(f"run by dense execution: {reason}", FallbackWarning, stacklevel=5)
+    return value[positions.start : positions.stop] if isinstance(value, list) else value
