@@ -19,6 +19,7 @@ COMMANDS = {
     "analyse": "Layers and heads of the transformer that a program describes.",
     "catalogue": "The paper's constructions: what it claims, what we count.",
     "draw": "A program on an input as a picture.",
+    "plan": "How the fast executor would run a program.",
     "operations": "The closed table of operations: the whole language on one page.",
     "repl": "RASP, statement by statement, on a running example.",
     "run": "Run a program on an input.",

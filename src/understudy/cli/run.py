@@ -26,9 +26,17 @@ from understudy.language.handles import Selector, SOp
 @input_option
 @click.option("--show", multiple=True, metavar="NAME", help="Show this name (may be repeated).")
 @click.option("--domain", default="float", show_default=True, help="Kind of number: float or exact.")
+@click.option(
+    "--executor", default="dense", show_default=True, help="What runs it: dense, fast, heads or auto."
+)
 @json_option
 def command(
-    program: Path, given: str | None, show: tuple[str, ...], domain: str, as_json: bool
+    program: Path,
+    given: str | None,
+    show: tuple[str, ...],
+    domain: str,
+    executor: str,
+    as_json: bool,
 ) -> None:
     """Run PROGRAM (RASP text, or a graph as JSON) on an input and show what it computes.
 
@@ -36,7 +44,8 @@ def command(
     """
     loaded = Program(program, read_input(given))
     values = [loaded.value(name) for name in show] or loaded.shown or [loaded.value(None)]
-    results = [_result(name, value, loaded, domain) for name, value in values]
+    chosen: dict[str, Any] = {"domain": domain, "executor": executor}
+    results = [_result(name, value, loaded, chosen) for name, value in values]
     if as_json:
         print_json({"input": loaded.tokens, "results": results})
         return
@@ -44,13 +53,13 @@ def command(
         click.echo(_text(result, loaded.tokens))
 
 
-def _result(name: str, value: Any, loaded: Program, domain: str) -> dict[str, Any]:
+def _result(name: str, value: Any, loaded: Program, chosen: dict[str, Any]) -> dict[str, Any]:
     """A value as a JSON object, run on the input if it is a program."""
     if isinstance(value, (SOp, Selector)):
         from understudy.execution import run
 
         try:
-            found = run(value.node, loaded.tokens, domain=domain, names=loaded.names())
+            found = run(value.node, loaded.tokens, names=loaded.names(), **chosen)
         except UnderstudyError as error:
             raise UnderstudyError(f"{name} has no value here: {error}") from None
         if isinstance(value, Selector):

@@ -74,7 +74,9 @@ def _base(context: click.Context, option: click.Parameter, text: str | None) -> 
 @click.option("--v", type=FILE, help="V: d×d_v, or heads×d×d_v.")
 @click.option("--kind", default="softmax", show_default=True, help="The kind of attention.")
 @click.option("--recipe", help="paper, fetch, tiled or inverse.  [default: fetch; the figure: paper]")
-@click.option("--executor", help="What runs the program.")
+@click.option(
+    "--executor", help="dense, fast, heads or auto.  [default: dense while that is quick, else auto]"
+)
 @click.option("--save", type=FILE, help="Write X, T, every step and the result to this .npz file.")
 @json_option
 def command(**options: Any) -> None:

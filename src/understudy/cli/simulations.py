@@ -18,6 +18,14 @@ from understudy.simulators.sampling import random_module
 
 #: Matrices of more rows or columns are shown in part.
 SHOWN = 6
+#: Up to so many pairs of positions, over all heads and steps, U is run literally unless one asks.
+LITERAL = 5_000_000
+#: How U was run, in words.
+RUN_BY = {
+    "dense": "Run by dense execution: every head, literally.",
+    "heads": "Run by its heads: every row that is read, as attention over all keys.",
+    "fast": "Run by the fast executor: the same program by products of matrices, not head by head.",
+}
 #: What a file may contain beside X, A and V.
 FURTHER = ("W_O", "b_O", "W1", "W2", "b1", "b2")
 
@@ -42,15 +50,25 @@ class Simulation:
         #: Whether T is smaller than U, and set into it.
         self.embedded = embedded
         self.explanation: Explanation | None = None
+        #: What ran it.
+        self.executor = ""
 
     @property
     def count(self) -> int:
         """How many steps there are to run."""
         return 1 if self.embedded else len(self.simulator.each_step())
 
-    def run(self, executor: str | None, finished: Callable[[str], None]) -> None:
+    def executor_for(self, asked: str | None) -> str:
+        """The executor that was asked for; else dense, which is the meaning, while that is quick."""
+        if asked is not None:
+            return asked
+        pairs = self.count * sum(self.simulator.architecture.heads) * self.simulator.length**2
+        return "dense" if pairs <= LITERAL else "auto"
+
+    def run(self, asked: str | None, finished: Callable[[str], None]) -> None:
         """All steps, one after another; of an embedded T, the result alone."""
         U, T, X = self.simulator, self.T, self.X
+        executor = self.executor = self.executor_for(asked)
         if self.embedded:
             step = Step("output", numpy_of(U.embed(T, X, executor=executor)), T(X))
             self.explanation = Explanation((step,))
@@ -96,7 +114,8 @@ class Simulation:
         base = "e" if style.base is None else f"{style.base:g}"
         return (
             f"U of order {U.order}: {U.length} tokens, {U.architecture}; recipe {style.recipe}, base "
-            f"{base}.\nU(⟨T, X⟩) differs from T(X) by at most {self.steps.error:.6e}."
+            f"{base}.\n{RUN_BY.get(self.executor, RUN_BY['fast'])}\n"
+            f"U(⟨T, X⟩) differs from T(X) by at most {self.steps.error:.6e}."
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -119,6 +138,7 @@ class Simulation:
             "feed_forward": order.feed_forward,
             "kind": order.attention.kind,
             "recipe": U.style.recipe,
+            "executor": self.executor,
             "base": np.e if U.style.base is None else U.style.base,
             "figure": None if self.figure is None else {"reproduced": self.figure.reproduced},
             "steps": steps,

@@ -94,7 +94,7 @@ def read(given: object, domain: Domain) -> Inputs:
 
 
 def _is_numeric(array: Any) -> bool:
-    return is_tensor(array) or array.dtype.kind in "biuf"
+    return is_tensor(array) or array.dtype.kind in "biufU"
 
 
 def _arrays(array: Any) -> Inputs:

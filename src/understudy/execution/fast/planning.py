@@ -27,7 +27,7 @@ from understudy.execution.fast.scope import Refinements, Scope, refined
 from understudy.execution.fast.signals import Opaque, Refine, Stuck
 from understudy.execution.fast.solving import solve_all
 from understudy.execution.fast.steps import Shape, Step, Steps, row_major
-from understudy.execution.fast.terms import Load, Sum, loads
+from understudy.execution.fast.terms import Load, Sum, everywhere, loads
 from understudy.graph import Node, Sort, postorder, size_of, sort_of
 
 _PASSES = 60
@@ -168,7 +168,7 @@ def _lower(node: Node, hull: Hull, buffers: Buffers) -> list[Piece]:
             for *members, p in itertools.product(*heads, places):
                 terms = lowering.terms(p, dict(zip(families, members, strict=True)))
                 solved = solve_all(terms, scope.box, scope.fresh)
-                for term in solved:
+                for term in everywhere(solved):
                     decided(Condition((term.guards,)), scope)
                 pieces.append(Piece(scope.box, tuple(members), p, solved))
             return pieces

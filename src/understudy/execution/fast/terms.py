@@ -190,18 +190,22 @@ def constant_term(value: Coefficient) -> Sum:
     return (Term(value),) if value != 0 else ()
 
 
-def loads(terms: Sum) -> Iterator[Load]:
-    """All loads, also those inside functions and maxima."""
+def everywhere(terms: Sum) -> Iterator[Term]:
+    """All terms, also those inside functions and maxima."""
     for term in terms:
+        yield term
         for factor in term.factors:
-            if isinstance(factor, Load):
-                yield factor
-            elif isinstance(factor, Apply):
+            if isinstance(factor, Apply):
                 for argument in factor.arguments:
-                    yield from loads(argument)
+                    yield from everywhere(argument)
             elif isinstance(factor, Greatest):
                 for argument in (factor.values, *factor.filters):
-                    yield from loads(argument)
+                    yield from everywhere(argument)
+
+
+def loads(terms: Sum) -> Iterator[Load]:
+    """All loads, wherever they are."""
+    return (f for term in everywhere(terms) for f in term.factors if isinstance(f, Load))
 
 
 def is_view(terms: Sum) -> bool:
