@@ -48,6 +48,34 @@ def rasp(tmp_path: Path) -> str:
     return str(path)
 
 
+def test_run_with_each_executor(tmp_path: Path) -> None:
+    path = tmp_path / "mean.rasp"
+    path.write_text("aggregate(select(indices, indices, <=), tokens_float);\n")
+    for executor in ("dense", "fast", "auto", "heads"):
+        found = json_of("run", str(path), "--input", "[1, 2, 6]", "--executor", executor)
+        assert found["results"][0]["values"] == [1.0, 1.5, 3.0]
+    done = understudy("run", str(path), "--executor", "magic")
+    assert done.returncode == 2
+    assert "there is no executor 'magic': choose one of dense, fast, auto, heads" in done.stderr
+
+
+def test_plan(rasp: str) -> None:
+    listing = "src/understudy/constructions/listings/matmul.rasp"
+    assert " @ " in understudy("plan", listing).stdout
+    found = json_of("plan", listing, "--length", "21")
+    assert (found["length"], found["counts"]["matmul"], found["structured"]) == (21, 1, {})
+    assert json_of("plan", rasp)["structured"]
+    for wrong, words in [
+        (("plan", rasp, "--name", "same"), "same is a selector"),
+        (("plan", rasp, "--length", "0"), "0 is not in the range"),
+        (("plan", "nowhere.rasp"), "cannot read the program nowhere.rasp"),
+    ]:
+        done = understudy(*wrong)
+        assert done.returncode == 2
+        assert words in done.stderr
+        assert "Traceback" not in done.stderr
+
+
 def test_run_rasp(rasp: str) -> None:
     assert understudy("run", rasp).stdout == "hist = [1, 1, 2, 2, 1] (ints)\n"
     assert understudy("run", rasp, "--input", '"aab"', "--show", "total", "--show", "same").stdout == (
