@@ -15,6 +15,7 @@ import numpy as np
 
 from understudy.execution.fast.affine import Affine, Box, bounds
 from understudy.execution.fast.contraction import contract
+from understudy.execution.fast.kinds import BOOLEAN
 from understudy.execution.fast.signals import Stuck
 from understudy.execution.fast.steps import Step, Steps
 from understudy.execution.fast.terms import (
@@ -29,21 +30,6 @@ from understudy.execution.fast.terms import (
     Term,
 )
 
-#: Elementwise operations whose results are truth values.
-BOOLEAN = frozenset(
-    (
-        "equal",
-        "not_equal",
-        "less",
-        "less_equal",
-        "greater",
-        "greater_equal",
-        "and",
-        "or",
-        "not",
-        "member",
-    )
-)
 _LARGEST_TEMPORARY = 2**28
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from understudy.graph import Node, postorder
 
-_BOOLEAN = frozenset(
+#: Elementwise operations whose results are truth values.
+BOOLEAN = frozenset(
     (
         "equal",
         "not_equal",
@@ -37,7 +38,7 @@ def kinds_of(root: Node, tokens: str) -> dict[Node, str]:
 
 def _kind(node: Node, below: list[str], tokens: str) -> str:
     op = node.op
-    if op in _BOOLEAN:
+    if op in BOOLEAN:
         return "bool"
     if op in _WHOLE:
         return "int"
