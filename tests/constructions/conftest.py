@@ -13,6 +13,7 @@ from understudy.constructions import Matrix
 def default_executor(request: pytest.FixtureRequest) -> Iterator[str]:
     """What ``Matrix.run`` uses unless told otherwise."""
     defaults = Matrix.run.__kwdefaults__
+    assert defaults is not None
     before = defaults["executor"]
     defaults["executor"] = request.param
     yield request.param
