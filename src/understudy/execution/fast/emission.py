@@ -78,12 +78,17 @@ class Emission:
                 coefficient = coefficient * self.box[v]
         sums = [v for v in term.sums if v in used]
         factors = [self.numeric(f) for f in factors] if len(factors) > 1 or sums else factors
-        if masks:
-            result = self.summed(self.masked(self.multiplied(factors), masks), sums)
+        # What is masked along a summed axis is masked before the sum, all else after it.
+        inner = [mask for mask in masks if not set(sums).isdisjoint(mask.axes)]
+        outer = [mask for mask in masks if mask not in inner]
+        if inner:
+            result = self.summed(self.masked(self.multiplied(factors), inner), sums)
         elif sums:
             result = contract(self, factors, sums)
         else:
             result = self.multiplied(factors)
+        if outer:
+            result = self.masked(result, outer)
         sign = 1
         if coefficient < 0:
             sign, coefficient = -1, -coefficient

@@ -37,6 +37,8 @@ _plans: OrderedDict[Hashable, Plan] = OrderedDict()
 _told: set[tuple[Node, str]] = set()
 _lock = threading.Lock()
 
+#: Longer sequences are not handed to dense execution: it would take minutes, and all memory.
+_DENSE = 4_096
 #: Whole numbers beyond this are not held exactly in floating point.
 _EXACT = 2**53
 
@@ -241,12 +243,10 @@ def _fall_back(
     if strict:
         raise ExecutionError(f"it cannot be run fast: {reason}", abbreviate(root), kind="not fast")
     plain = tokens.tolist() if hasattr(tokens, "tolist") else list(tokens)
-    try:
-        value = dense.evaluate(root, plain, domain, names)
-    except ExecutionError as error:
-        if error.kind != "too large":
-            raise
-        raise ExecutionError(f"{reason}; and {error.problem}", error.where, kind=error.kind) from None
+    if len(plain) > _DENSE:
+        problem = f"{reason}; and {len(plain):,} tokens are too many to try dense execution instead"
+        raise ExecutionError(problem, abbreviate(root), kind="too large")
+    value = dense.evaluate(root, plain, domain, names)
     with _lock:
         news = (root, reason) not in _told
         _told.add((root, reason))

@@ -104,6 +104,11 @@ class Lowering:
         """The target itself, as a sum of terms."""
         return terms_of(self.lower(self.target, position, heads, "r"))
 
+    @property
+    def inlined(self) -> frozenset[Node]:
+        """The nodes that were lowered on the way, other than the target itself."""
+        return frozenset(node for node, _, _ in self.memory if node is not self.target)
+
     def lower(self, node: Node, p: Affine, heads: Heads, way: str) -> Lowered:
         """A node at a position. ``way`` is how it was reached: it names variables."""
         members = tuple(heads[f] for f in ordered(node))

@@ -30,7 +30,7 @@ from understudy.execution.fast.steps import Shape, Step, Steps, row_major
 from understudy.execution.fast.terms import Load, Sum, everywhere, loads
 from understudy.graph import Node, Sort, postorder, size_of, sort_of
 
-_PASSES = 60
+_PASSES = 2_000
 _LARGEST_BUFFER = 2**29
 
 
@@ -94,10 +94,11 @@ def blueprint(
         boolean=frozenset(n for n, kind in kinds_of(root, "float").items() if kind == "bool"),
     )
     buffers.designated.add(root)
+    kept: dict[Node, Lowered] = {}
     for _ in range(_PASSES):
         known = (len(buffers.designated), len(buffers.opaque))
         try:
-            lowered, hulls, loaded_by = _lower_all(root, buffers, positions)
+            lowered, hulls, loaded_by = _lower_all(root, buffers, positions, kept)
             if (len(buffers.designated), len(buffers.opaque)) == known:
                 emitter = _Emitter(buffers, hulls, segments, steps, run_static)
                 return emitter.emit(root, positions, lowered, loaded_by)
@@ -121,8 +122,24 @@ def _above(root: Node, *ops: str) -> frozenset[Node]:
 # Lowering all buffers ---------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class Lowered:
+    """A buffer lowered in an earlier pass: good while its hull and what it inlines stay the same."""
+
+    start: int
+    stop: int
+    inlined: frozenset[Node]
+    pieces: list[Piece]
+
+    def still_holds(self, hull: Hull, buffers: Buffers) -> bool:
+        """Whether nothing that it depends on has changed."""
+        same = (self.start, self.stop) == (hull.start, hull.stop)
+        taken = self.inlined.isdisjoint(buffers.designated) and self.inlined.isdisjoint(buffers.opaque)
+        return same and taken
+
+
 def _lower_all(
-    root: Node, buffers: Buffers, positions: range
+    root: Node, buffers: Buffers, positions: range, kept: dict[Node, Lowered]
 ) -> tuple[dict[Node, list[Piece]], dict[Node, Hull], dict[Node, Node]]:
     hulls = {root: Hull(positions.start, positions.stop)}
     lowered: dict[Node, list[Piece]] = {}
@@ -138,10 +155,14 @@ def _lower_all(
             lowered[node] = []
             asked = {dependency: Hull(0, buffers.length) for dependency in dependencies(node, buffers)}
         else:
-            try:
-                lowered[node] = _lower(node, hulls[node], buffers)
-            except Stuck as reason:
-                raise Opaque(_closed(node, loaded_by), str(reason)) from None
+            hull = hulls[node]
+            if node not in kept or not kept[node].still_holds(hull, buffers):
+                try:
+                    pieces, inlined = _lower(node, hull, buffers)
+                except Stuck as reason:
+                    raise Opaque(_closed(node, loaded_by), str(reason)) from None
+                kept[node] = Lowered(hull.start, hull.stop, inlined, pieces)
+            lowered[node] = kept[node].pieces
             asked = {}
             for piece in lowered[node]:
                 for load in loads(piece.terms):
@@ -154,8 +175,8 @@ def _lower_all(
             loaded_by.setdefault(other, node)
 
 
-def _lower(node: Node, hull: Hull, buffers: Buffers) -> list[Piece]:
-    """The pieces of one buffer, after as many refinements of its box as it takes."""
+def _lower(node: Node, hull: Hull, buffers: Buffers) -> tuple[list[Piece], frozenset[Node]]:
+    """The pieces of one buffer, after as many refinements of its box as it takes; what it inlines."""
     refinements: Refinements = {}
     while True:
         scope = Scope(refinements)
@@ -171,7 +192,7 @@ def _lower(node: Node, hull: Hull, buffers: Buffers) -> list[Piece]:
                 for term in everywhere(solved):
                     decided(Condition((term.guards,)), scope)
                 pieces.append(Piece(scope.box, tuple(members), p, solved))
-            return pieces
+            return pieces, lowering.inlined
         except Refine as request:
             refinements = refined(refinements, request)
 
