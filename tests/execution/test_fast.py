@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 import warnings
 from collections import Counter
@@ -24,9 +25,10 @@ from understudy import (
     tokens,
 )
 from understudy.constructions import Matrix, concatenate, matmul, multihead, softmax, transpose
-from understudy.execution import dense, fast, run
+from understudy.execution import dense, fast, run, run_parts
 from understudy.execution.fast import FallbackWarning
 from understudy.execution.floats import FloatDomain
+from understudy.graph import Node, build
 from understudy.language import Session
 
 FUZZING = settings.default is not None and settings.default.max_examples >= 20_000
@@ -339,3 +341,129 @@ def test_deep_programs() -> None:
     for step in range(3_000):
         program = program * 0.5 + step
     assert program([1.0, 2.0], executor="fast") == program([1.0, 2.0])
+
+
+# Programs that once came out wrong --------------------------------------------------------------------
+
+
+def op(name: str, *inputs: Node | float, **attributes: Any) -> Node:
+    nodes = [x if isinstance(x, Node) else build("constant", value=x) for x in inputs]
+    return build(name, *nodes, **attributes)
+
+
+I, T = build("indices"), build("tokens", cast="asis")
+
+
+def chosen(key: Node | float, query: Node | float, predicate: str = "==") -> Node:
+    return op("select", key, query, predicate=predicate)
+
+
+def mean(selector: Node, value: Node) -> Node:
+    return build("aggregate", selector, value, default=0)
+
+
+def fetched(position: int) -> Node:
+    return mean(chosen(I, position), T)
+
+
+def rolled_differently_in_each_piece() -> Node:
+    """A run of six addends where p < 4, of three elsewhere."""
+    total = fetched(0)
+    for t in range(1, 6):
+        here = fetched(t)
+        total = op("add", total, here if t < 3 else op("if_else", op("less", I, 4), here, 0))
+    return total
+
+
+def nearly_softmax(transposed: str) -> Node:
+    """The sum, or the maximum, belongs to the column's row instead of the row."""
+    row, column = op("floor_divide", I, 3), op("modulo", I, 3)
+    own, other = chosen(row, row), chosen(row, column)
+    peak = mean(build("best", other if transposed == "maximum" else own, T), T)
+    power = op("exp", op("subtract", T, peak))
+    return op("divide", power, op("multiply", mean(other if transposed == "sum" else own, power), 3))
+
+
+def iterated(times: int) -> Node:
+    value = T
+    for _ in range(times):
+        value = op("multiply", op("tanh", value), value)
+    return value
+
+
+WIDTH = op("selector_width", chosen(I, I, "<="))
+ONCE_WRONG: dict[str, tuple[Node, list[float]]] = {
+    "rolled up": (rolled_differently_in_each_piece(), [2.0**k for k in range(8)]),
+    "sum of another row": (nearly_softmax("sum"), [0.1 * k for k in range(9)]),
+    "maximum of another row": (nearly_softmax("maximum"), [0.1 * k for k in range(9)]),
+    "whole constants": (op("if_else", op("equal", op("modulo", I, 2), 0), WIDTH, T), [0.5, 0.25, 0.75]),
+    "large products": (op("modulo", op("multiply", T, T), 10), [10**9 + 7, 10**9 + 9]),
+    "large constants": (op("modulo", op("power", 3, I), 10), [1] * 50),
+    "absorbed": (op("add", T, op("subtract", op("add", 1e16, 1), 1e16)), [1.0, 2.0]),
+    "absorbed position": (op("add", T, op("subtract", op("add", 1e17, I), 1e17)), [1.0, 2.0]),
+    "rounded by a large number": (
+        op("floor", op("add", op("add", op("add", T, 0.5), 1e16), -1e16)),
+        [1.0],
+    ),
+    "out of order": (op("subtract", op("add", op("add", T, 1e17), 1), 1e17), [1.0]),
+    "overflow": (op("multiply", op("multiply", T, 1e300), 1e-300), [1e10]),
+    "infinite constant": (op("add", T, op("multiply", 1e300, 1e300)), [1.0]),
+    "large quotient": (op("add", T, op("divide", 10**400, 3 * 10**399)), [1.0]),
+    "shared": (iterated(24), [0.5, 1.0]),
+    "divided": (functools.reduce(lambda x, _: op("divide", x, 10**6), range(120), T), [1.0]),
+}
+
+
+@pytest.mark.filterwarnings("ignore::understudy.execution.fast.FallbackWarning")
+@pytest.mark.parametrize("name", ONCE_WRONG)
+def test_programs_that_once_came_out_wrong(name: str) -> None:
+    program, given = ONCE_WRONG[name]
+    np.testing.assert_allclose(
+        run(program, given, executor="fast"), run(program, given), rtol=1e-12, atol=1e-300
+    )
+
+
+def test_results_are_nobody_elses() -> None:
+    program = indices * 0.5
+    program(np.zeros(4), executor="fast")[0] = 99
+    assert program(np.zeros(4), executor="fast")[0] == 0
+    given = np.zeros(4)
+    tokens(given, executor="fast")[0] = 99
+    assert given[0] == 0
+
+
+def test_counts_and_names_belong_to_the_plan_that_was_asked_for() -> None:
+    program = op(
+        "multiply", op("selector_width", chosen(T, T)), op("selector_width", chosen(T, T, "<"))
+    )
+    plan = fast.plan(program, 4, names={program: "both"})
+    plan(np.arange(4.0))
+    assert plan.counts["structured"] == 2
+    assert plan.counts["sort"] == 2
+    assert "# both" in plan.explain()
+    assert "# both" not in fast.plan(program, 4).explain()
+
+
+def test_many_parts_that_cannot_be_lowered() -> None:
+    widths = [op("selector_width", chosen(T, op("add", T, k))) for k in range(70)]
+    program = functools.reduce(lambda x, y: op("add", x, y), widths)
+    assert run(program, [1.0, 2.0, 3.0], executor="fast", strict=True) == [3, 2, 1]
+
+
+def test_parts_that_are_no_numbers() -> None:
+    for parts_given, words in [([], "none was given"), ([np.array(["a"])], "arrays of numbers")]:
+        with pytest.raises(InputError, match=words):
+            run_parts(T, parts_given, 4)
+    with pytest.raises(InputError, match="more than the 2"):
+        run_parts(T, [np.zeros(3)], 2)
+    with pytest.raises(InputError, match="not all numbers"):
+        Matrix(tokens, 1, 2).run(["a", "b"])
+    for wrong in ({"length": 2.5}, {"positions": (0, 2)}, {"segments": 4}, {"segments": [-1]}):
+        with pytest.raises(InputError):
+            fast.plan(T, **{"length": 4, **wrong})  # type: ignore[arg-type]
+
+
+def test_causal_attention_stays_a_product() -> None:
+    plan = attention(6, 4, 5, mask="causal").plan(segments=[(6, 4), (4, 4), (4, 5)])
+    assert plan.counts["matmul"] == 4
+    assert max(step.size for step in plan.steps) == 36

@@ -237,9 +237,12 @@ class Matrix:
             )
         values = run_parts(self.sop.node, parts, length, positions=wanted, names=self.names, **options)
         entries = view.take(values)
-        if domain != "exact" and isinstance(entries, np.ndarray) and entries.dtype.kind != "f":
+        if domain == "exact" or not isinstance(entries, np.ndarray) or entries.dtype.kind == "f":
+            return entries
+        try:
             return entries.astype(np.float64)
-        return entries
+        except (TypeError, ValueError):
+            raise InputError(f"the entries of this {self.shape} matrix are not all numbers") from None
 
     def plan(
         self, *, like: Any = None, segments: Sequence[int | tuple[int, ...]] | None = None

@@ -132,6 +132,7 @@ def run_parts(
     array([1., 0., 0., 1., 1., 0.])
     """
     wanted = range(length) if positions is None else positions
+    parts = inputs.arrays(parts, length)
     if executor in ("fast", "auto") and domain == "float":
         from understudy.execution import fast
 

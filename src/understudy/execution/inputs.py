@@ -8,6 +8,7 @@ executor needs to.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,9 @@ import numpy as np
 
 from understudy.errors import InputError
 from understudy.execution.domains import Domain, Value
+
+#: Types that every domain accepts.
+_ATOMS = {bool, int, float, str}
 
 
 @dataclass(frozen=True)
@@ -52,6 +56,21 @@ class Inputs:
         return torch.stack(tensors) if self.batch else tensors[0]
 
 
+def arrays(parts: Sequence[Any], length: int) -> list[Any]:
+    """Parts of a sequence as arrays or tensors of numbers, or an :class:`InputError`."""
+    found = [part if is_tensor(part) else np.asarray(part) for part in parts]
+    if not found:
+        raise InputError("the tokens come in one array or more, but none was given")
+    if len({is_tensor(part) for part in found}) > 1:
+        raise InputError("the tokens come in arrays of one kind: all of NumPy, or all of torch")
+    for part in found:
+        if not is_tensor(part) and part.dtype.kind not in "biufO":
+            raise InputError(f"the tokens come in arrays of numbers, not of {part.dtype}")
+    if sum(math.prod(part.shape) for part in found) > length:
+        raise InputError(f"the tokens are more than the {length} that the sequence is long")
+    return found
+
+
 def joined(parts: Sequence[Any], length: int) -> Any:
     """Arrays (or tensors) of any shape as one sequence, with blanks (0) behind, up to ``length``."""
     flat = [part.reshape(-1) for part in parts]
@@ -76,10 +95,10 @@ def read(given: object, domain: Domain) -> Inputs:
     items = _listed(given)
     if not items:
         raise InputError("the input is empty: a program needs at least one token")
-    nested = [isinstance(item, (list, tuple, np.ndarray)) for item in items]
-    if not any(nested):
+    nested = {issubclass(kind, (list, tuple, np.ndarray)) for kind in set(map(type, items))}
+    if nested == {False}:
         return Inputs([_sequence(items, domain)], batch=False, array=array)
-    if not all(nested):
+    if False in nested:
         raise InputError("the input mixes tokens and sequences: give one sequence, or a batch of them")
     sequences = [_sequence(_listed(item), domain) for item in items]
     lengths = [len(sequence) for sequence in sequences]
@@ -129,6 +148,8 @@ def _listed(given: object) -> list[Any]:
 
 
 def _sequence(items: Sequence[Any], domain: Domain) -> list[Value]:
+    if set(map(type, items)) <= _ATOMS:  # at once, for long sequences
+        return list(items)
     values = [item.item() if isinstance(item, np.generic) else item for item in items]
     for position, value in enumerate(values):
         if not domain.accepts(value):

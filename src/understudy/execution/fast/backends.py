@@ -75,6 +75,10 @@ class Backend(ABC):
         """A constant of the plan in this kind of array."""
 
     @abstractmethod
+    def copied(self, value: Any) -> Any:
+        """The same numbers in memory of their own."""
+
+    @abstractmethod
     def permute(self, order: tuple[int, ...]) -> Function:
         """Axes in another order."""
 
@@ -192,6 +196,9 @@ class NumPyBackend(Backend):
                 f"but got {part.shape} and {part.dtype}"
             )
 
+    def copied(self, value: Any) -> Any:
+        return np.array(value)
+
     def constant(self, value: Any) -> Any:
         return value.astype(self.dtype) if value.dtype.kind == "f" else value
 
@@ -272,7 +279,7 @@ class TorchBackend(Backend):
             "multiply": torch.mul,
             "divide": torch.true_divide,
             "modulo": torch.remainder,
-            "floor_divide": torch.floor_divide,
+            "floor_divide": lambda a, b: torch.div(a, b, rounding_mode="floor"),
             "power": torch.pow,
             "negate": torch.neg,
             "absolute": torch.abs,
@@ -305,6 +312,9 @@ class TorchBackend(Backend):
                 f"the plan takes tokens of shape {shape} and {self.dtype} on {self.device} here, "
                 f"but got {tuple(part.shape)} and {part.dtype} on {part.device}"
             )
+
+    def copied(self, value: Any) -> Any:
+        return value.contiguous().clone()
 
     def constant(self, value: Any) -> Any:
         tensor = self.torch.from_numpy(np.ascontiguousarray(value)).reshape(value.shape)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from understudy.execution.domains import COMPARISONS
 from understudy.execution.fast import conditions
@@ -29,6 +30,10 @@ from understudy.graph import Node
 Lowered: TypeAlias = Affine | Condition | Sum
 
 _PREDICATES = {name: predicate for predicate, name in COMPARISONS.items()}
+#: Whole floats below this stay exact in sums and products with positions.
+_EXACT_FLOATS = 2**31
+#: Constants beyond these are not moved out of the order in which they are added and multiplied.
+_LARGE, _EXTREME = 2.0**40, 1e100
 #: How many values a ``member`` may list to be a condition on positions.
 _FEW = 8
 
@@ -76,8 +81,15 @@ def _whole(lowered: Lowered) -> Affine | None:
         return number(0)
     if len(lowered) == 1 and not (lowered[0].sums or lowered[0].guards or lowered[0].factors):
         c = lowered[0].coefficient
-        return number(int(c)) if c == int(c) else None
+        return number(int(c)) if _is_whole(c) else None
     return None
+
+
+def _is_whole(c: object) -> bool:
+    """Whether a number can be computed with as a position: floats only where they are exact."""
+    if isinstance(c, float):
+        return math.isfinite(c) and c == int(c) and abs(c) < _EXACT_FLOATS
+    return isinstance(c, (int, Fraction)) and c == int(c)
 
 
 def _index(op: str, e: list[Affine], scope: Scope) -> Lowered | None:
@@ -97,7 +109,8 @@ def _index(op: str, e: list[Affine], scope: Scope) -> Lowered | None:
             return divided(a, b.constant, scope.box)[1]
         case "divide", [a, b] if b.is_constant and b.constant:
             by = b.constant
-            if all(k % by == 0 for _, k in a.parts) and a.constant % by == 0:
+            numbers = (a.constant, *(k for _, k in a.parts))
+            if all(k % by == 0 and abs(k) < 2**53 for k in numbers):
                 return Affine(((v, k // by) for v, k in a.parts), a.constant // by)
         case (("floor" | "round"), [a]):
             return a
@@ -118,9 +131,11 @@ def _chosen(condition: Condition, a: Affine, b: Affine, scope: Scope) -> Lowered
 
 
 def _arithmetic(node: Node, inputs: list[Sum]) -> Lowered:
+    if not all(map(is_moderate, inputs)):
+        return (_applied(node, inputs),)
     match node.op, inputs:
         case "add", [a, b]:
-            return tidy(a + b)
+            return added(a, b)
         case "subtract", [a, b]:
             return tidy(a + scaled(b, -1))
         case "negate", [a]:
@@ -134,6 +149,28 @@ def _arithmetic(node: Node, inputs: list[Sum]) -> Lowered:
                 return tidy(tuple(Term(float(t.coefficient) / float(by.coefficient)) for t in a))
             return scaled(a, Fraction(1) / by.coefficient)
     return (_applied(node, inputs),)
+
+
+def is_moderate(terms: Sum) -> bool:
+    """Whether its numbers may change places: (x + 1e17) − 1e17 and x · 1e300 · 1e−300 are not x."""
+    for t in terms:
+        size: Any = abs(t.coefficient)
+        if not t.factors and not size < _LARGE:
+            return False
+        if t.factors and not 1 / _EXTREME < size < _EXTREME:
+            return False
+    return True
+
+
+def added(a: Lowered, b: Lowered) -> Lowered:
+    """a + b, in the order in which it is written."""
+    left, right = _whole(a), _whole(b)
+    if left is not None and right is not None:
+        return left + right
+    terms = terms_of(a), terms_of(b)
+    if all(map(is_moderate, terms)):
+        return tidy(terms[0] + terms[1])
+    return (Term(1, factors=(Apply("add", terms),)),)
 
 
 def _applied(node: Node, inputs: Sequence[Lowered]) -> Term:
@@ -195,7 +232,7 @@ def _table(node: Node, key: Lowered, scope: Scope) -> Lowered:
     if node.op == "member":
         values = node.attributes["values"]
         assert isinstance(values, tuple)
-        whole = [v for v in values if isinstance(v, (int, float)) and v == int(v)]
+        whole = [v for v in values if isinstance(v, (int, float)) and math.isfinite(v) and v == int(v)]
         if len(whole) > _FEW:
             raise Stuck("a member of many")
         listed = FALSE

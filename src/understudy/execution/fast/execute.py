@@ -13,6 +13,7 @@ import threading
 import warnings
 from collections import OrderedDict
 from collections.abc import Hashable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -51,6 +52,10 @@ class _Unfit(Exception):  # noqa: N818 - decides which executor runs the program
     """Why a program cannot be run fast on this input."""
 
 
+class _TooLarge(_Unfit):
+    """Whole numbers for which floating point is too small."""
+
+
 def plan(
     program: Node,
     length: int,
@@ -72,9 +77,12 @@ def plan(
     require_program(program)
     if sort_of(program) is not Sort.SOP:
         raise GraphError("a plan is made for an s-op, not for a selector")
+    if type(length) is not int or length < 1:
+        raise InputError(f"a plan is made for a positive number of tokens, not for {length!r}")
     wanted = range(length) if positions is None else positions
-    given = (length,) if segments is None else segments
-    shapes = tuple(shape if isinstance(shape, tuple) else (shape,) for shape in given)
+    shapes = _shapes((length,) if segments is None else segments)
+    if not isinstance(wanted, range):
+        raise InputError(f"positions are a range, such as range(0, 12), not {wanted!r}")
     if not 0 <= wanted.start < wanted.stop <= length or wanted.step != 1:
         raise InputError(f"positions {wanted} are not a stretch of 0 to {length - 1}")
     if sum(map(math.prod, shapes)) > length:
@@ -84,30 +92,42 @@ def plan(
     with _lock:
         if key in _plans:
             _plans.move_to_end(key)
-            return _plans[key]
+            return _plans[key].named(names) if names else _plans[key]
     steps = Steps(NumPyBackend().function)
     try:
-        made = blueprint(program, length, wanted, shapes, steps, _static)
-    except (Stuck, Unstructured, NotNumeric) as reason:
+        made = blueprint(program, length, wanted, shapes, steps, partial(_static, strict=strict))
+    except (Stuck, Unstructured, NotNumeric, OverflowError) as reason:
         problem = f"no plan can be made: {str(reason) or 'the program has strings'}"
         raise ExecutionError(problem, abbreviate(program, names), kind="no plan") from None
-    found = Plan(made, steps, backend, names or {}, strict)
+    found = Plan(made, steps, backend, {}, strict)
     with _lock:  # planned outside of it: two threads may both plan, but never see half a plan
         _plans[key] = found
         while len(_plans) > _KEPT:
             _plans.popitem(last=False)
-    return found
+    return found.named(names) if names else found
 
 
 def forget_plans() -> None:
     """Make every plan anew from now on, and free what the old ones hold."""
     with _lock:
         _plans.clear()
+        _told.clear()
 
 
-def _static(node: Node, length: int) -> Any:
+def _shapes(segments: Any) -> tuple[Shape, ...]:
+    """Sizes or shapes as shapes."""
+    try:
+        shapes = tuple(tuple(part) if isinstance(part, (tuple, list)) else (part,) for part in segments)
+        if all(type(size) is int and size >= 0 for shape in shapes for size in shape):
+            return shapes
+    except TypeError:
+        pass
+    raise InputError(f"segments are sizes or shapes of arrays, such as [12, (4, 4)], not {segments!r}")
+
+
+def _static(node: Node, length: int, strict: bool) -> Any:
     """An s-op that depends on no token, at all positions."""
-    return structured.evaluate(node, np.zeros(length), allow_masks=True)
+    return structured.evaluate(node, np.zeros(length), allow_masks=not strict)
 
 
 def evaluate(
@@ -125,14 +145,20 @@ def evaluate(
     with ``strict`` that is an error instead.
     """
     wanted = range(len(tokens)) if positions is None else positions
-    parts = _parts(tokens)
     try:
         if domain.name != "float":
             raise _Unfit(f"plans compute in floating point, not in the {domain.name} domain")
-        if parts is None:
+        if sort_of(root) is not Sort.SOP:
+            raise _Unfit("a selector's value is the whole pattern")
+        array = _numbers(tokens)
+        if array is None:
             return _structured(root, tokens, wanted, strict)
-        value = _planned(root, parts, len(tokens), wanted, strict)
-        return value if is_tensor(value) else _as_kind(value, kinds_of(root, _kind(tokens))[root])
+        kind = _kind(tokens)
+        try:
+            value = _planned(root, [array], len(tokens), wanted, strict, whole=kind == "int")
+        except _TooLarge:
+            return _structured(root, tokens, wanted, strict)
+        return _as_kind(value, kinds_of(root, kind)[root])
     except _Unfit as reason:
         return _fall_back(root, str(reason), tokens, wanted, domain, names, strict)
 
@@ -149,25 +175,30 @@ def evaluate_parts(
 ) -> Any:
     """The value at ``positions``, on tokens in several arrays and blanks behind."""
     try:
-        return _planned(root, [_floating(part) for part in parts], length, positions, strict)
+        whole = not any(_is_floating(part) for part in parts)
+        if whole and not all(map(_is_exact, parts)):
+            raise _Unfit("whole numbers beyond 2⁵³")
+        given = [_floating(part) for part in parts]
+        return _planned(root, given, length, positions, strict, whole)
     except _Unfit as reason:
         tokens = joined(parts, length)
         return _fall_back(root, str(reason), tokens, positions, domain, names, strict)
 
 
-def _planned(root: Node, parts: Sequence[Any], length: int, positions: range, strict: bool) -> Any:
+def _planned(
+    root: Node, parts: Sequence[Any], length: int, positions: range, strict: bool, whole: bool
+) -> Any:
+    """The value by a plan; ``whole`` says that all tokens are whole numbers."""
     if sort_of(root) is not Sort.SOP:
         raise _Unfit("a selector's value is the whole pattern")
     shapes = [tuple(part.shape) for part in parts]
     try:
         made = plan(root, length, positions=positions, segments=shapes, like=parts[0], strict=strict)
+        if whole and made.whole_bound(max(_largest(part) for part in parts)) > _EXACT:
+            raise _TooLarge("whole numbers that may exceed 2⁵³")
         value = made(*parts)
-    except Unstructured as reason:
-        raise _Unfit(str(reason)) from None
     except ExecutionError as error:
         raise _Unfit(error.problem) from None
-    except FloatingPointError as error:
-        raise _Unfit(f"floating-point error: {error}") from None
     if not is_tensor(value) and not _is_finite(value) and all(map(_is_finite, parts)):
         raise _Unfit("the result is not finite")
     return value
@@ -175,38 +206,40 @@ def _planned(root: Node, parts: Sequence[Any], length: int, positions: range, st
 
 def _structured(root: Node, tokens: Any, positions: range, strict: bool) -> Any:
     """Programs on strings, truth values and large whole numbers: the structured tier alone."""
-    if sort_of(root) is not Sort.SOP:
-        raise _Unfit("a selector's value is the whole pattern")
     try:
-        given = tokens if isinstance(tokens, np.ndarray) else structured.tokens_array(list(tokens))
+        given = tokens if hasattr(tokens, "dtype") else structured.tokens_array(list(tokens))
         found = structured.evaluate(root, given, allow_masks=not strict)
     except Unstructured as reason:
         raise _Unfit(str(reason)) from None
-    return found[positions.start : positions.stop]
+    part = found[positions.start : positions.stop]
+    return part.copy() if isinstance(part, np.ndarray) else part.clone()
 
 
-def _parts(tokens: Any) -> list[Any] | None:
-    """The tokens as arrays of floating-point numbers; None if they are not all such numbers."""
-    if is_tensor(tokens):
-        return [_floating(tokens)]
-    if isinstance(tokens, np.ndarray):
-        if tokens.dtype.kind == "f" or (tokens.dtype.kind in "iu" and _is_exact(tokens)):
-            return [_floating(tokens)]
+def _numbers(tokens: Any) -> Any:
+    """The tokens as an array of floating-point numbers; None if they are not all such numbers."""
+    if hasattr(tokens, "dtype"):
+        if is_tensor(tokens) or tokens.dtype.kind in "fiu":
+            return _floating(tokens) if _is_floating(tokens) or _is_exact(tokens) else None
         return None
-    if not all(isinstance(value, (int, float)) for value in tokens):
+    types = set(map(type, tokens))
+    if not types <= {bool, int, float} or types == {bool}:  # truth values have no mean
         return None
-    if all(isinstance(value, bool) for value in tokens):
-        return None  # truth values have no mean
-    if any(type(value) is int and abs(value) > _EXACT for value in tokens):
+    try:
+        array = np.array(tokens, dtype=np.float64)
+    except OverflowError:
         return None
-    return [np.array(tokens, dtype=np.float64)]
+    return array if int not in types or _is_exact(array) else None
+
+
+def _is_floating(array: Any) -> bool:
+    return bool(array.dtype.is_floating_point if is_tensor(array) else array.dtype.kind == "f")
 
 
 def _floating(array: Any) -> Any:
     """An array or tensor of numbers, in floating point."""
-    if is_tensor(array):
-        return array if array.dtype.is_floating_point else array.double()
-    return array if array.dtype.kind == "f" else array.astype(np.float64)
+    if _is_floating(array):
+        return array
+    return array.double() if is_tensor(array) else array.astype(np.float64)
 
 
 def _is_finite(array: Any) -> bool:
@@ -214,20 +247,39 @@ def _is_finite(array: Any) -> bool:
 
 
 def _is_exact(array: Any) -> bool:
-    return bool(np.abs(array).max(initial=0) <= _EXACT)
+    """Whether floating point holds all of these whole numbers."""
+    return _largest(array) <= _EXACT
+
+
+def _largest(array: Any) -> float:
+    """The greatest absolute value (of int64's least number, too)."""
+    if not math.prod(array.shape):
+        return 0.0
+    least, greatest = (int(array.min()), int(array.max())) if _holds_whole(array) else (0, math.inf)
+    return float(max(-least, greatest))
+
+
+def _holds_whole(array: Any) -> bool:
+    if is_tensor(array):
+        return bool(array.isfinite().all())
+    return array.dtype.kind in "biu" or bool(np.isfinite(array.astype(np.float64)).all())
 
 
 def _kind(tokens: Any) -> str:
+    if is_tensor(tokens):
+        return "float" if tokens.dtype.is_floating_point else "int"
     if isinstance(tokens, np.ndarray):
         return {"b": "bool", "i": "int", "u": "int"}.get(tokens.dtype.kind, "float")
-    kinds = {type(value).__name__ for value in tokens}
+    kinds = {kind.__name__ for kind in set(map(type, tokens))}
     return kinds.pop() if len(kinds) == 1 else "float"
 
 
 def _as_kind(value: Any, kind: str) -> Any:
     if kind == "bool":
         return value != 0
-    return np.rint(value).astype(np.int64) if kind == "int" and _is_exact(value) else value
+    if kind != "int" or not _is_exact(value):
+        return value
+    return value.round().long() if is_tensor(value) else np.rint(value).astype(np.int64)
 
 
 def _fall_back(

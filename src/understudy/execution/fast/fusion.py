@@ -69,14 +69,13 @@ def _softmax(step: Step, uses: Counter[Step], steps: Steps) -> Step | None:
     if not _is(step, "divide"):
         return None
     powers, sums = step.inputs
-    total = _kept_axis(sums)
-    if not _is(powers, "exp") or uses[powers] != 2 or not _along_last(total, "sum", powers):
+    if not _is(powers, "exp") or uses[powers] != 2 or not _along_last(sums, "sum", powers):
         return None
     (shifted,) = powers.inputs
     if not _is(shifted, "subtract") or uses[shifted] != 1:
         return None
     scores, peak = shifted.inputs
-    if scores.shape != step.shape or not _along_last(_kept_axis(peak), "maximum", scores):
+    if scores.shape != step.shape or not _along_last(peak, "maximum", scores):
         return None
     return steps.make("softmax", (scores,), step.shape)
 
@@ -104,11 +103,13 @@ def _is(step: Step, op: str) -> bool:
     return step.op == "apply" and step.settings == (op,)
 
 
-def _kept_axis(step: Step) -> Step:
-    """What was reduced, if this is a reduction with its axis put back."""
-    put_back = step.op == "reshape" and step.shape == (*step.inputs[0].shape, 1)
-    return step.inputs[0] if put_back else step
-
-
 def _along_last(step: Step, op: str, of: Step) -> bool:
+    """Whether this is ``of`` reduced along its last axis, and lined up with its other axes again.
+
+    Without the axis put back, the result would be broadcast along another one.
+    """
+    if step.op == "reshape" and step.shape == (*step.inputs[0].shape, 1):
+        step = step.inputs[0]
+    elif step.shape:
+        return False
     return step.op == op and step.inputs[0] is of and step.settings == ((len(of.shape) - 1,),)

@@ -14,6 +14,7 @@ matrix product, summed over their family, collapse into one contraction.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Mapping
@@ -194,8 +195,13 @@ class Lowering:
         if all(isinstance(x, Affine) for x in lowered):
             return sum((x for x in lowered if isinstance(x, Affine)), number(0))
         terms = tuple(t for x in lowered for t in terms_of(x))
+        if not elementwise.is_moderate(terms):
+            return functools.reduce(elementwise.added, lowered)
         names = (f"{way}r{n}" for n in itertools.count())
-        rolled = rerolled(terms, self.scope.box, lambda size: self.scope.ranges(next(names), size))
+        # The size belongs to the name: other pieces of the box may roll up runs of other lengths here.
+        rolled = rerolled(
+            terms, self.scope.box, lambda size: self.scope.ranges(f"{next(names)}:{size}", size)
+        )
         if rolled == terms:
             return tidy(terms)
         solved = (solve(t, self.scope.box, self.scope.fresh) for t in rolled)

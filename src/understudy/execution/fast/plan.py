@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import copy
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from understudy.errors import InputError
+from understudy.errors import ExecutionError, InputError
 from understudy.execution import structured
 from understudy.execution.fast.backends import Backend, Function
 from understudy.execution.fast.explaining import explained
 from understudy.execution.fast.fusion import fused, in_order
+from understudy.execution.fast.magnitude import greatest_whole
 from understudy.execution.fast.planning import Blueprint
 from understudy.execution.fast.steps import Step, Steps
-from understudy.graph import Node
+from understudy.graph import Node, abbreviate
 
 
 class Instruction(NamedTuple):
@@ -58,7 +60,9 @@ class Plan:
                 done = tuple(r for r in dict.fromkeys(reads) if last[r] == n)
                 self._program.append(Instruction(self._function(step), reads, n, done))
         self._result = place[result]
-        self._structured: Counter[str] = Counter()
+        self._copies = _is_seen_elsewhere(result)
+        #: What each structured step counted in its last run.
+        self._structured: dict[Step, Counter[str]] = {}
 
     def _function(self, step: Step) -> Function:
         if step.op != "structured":
@@ -70,7 +74,7 @@ class Plan:
             known = dict(zip(below, values, strict=True))
             masks = not self.strict
             found = structured.evaluate(node, tokens, known=known, counts=counts, allow_masks=masks)
-            self._structured = counts
+            self._structured[step] = counts
             return found
 
         return evaluate
@@ -79,18 +83,28 @@ class Plan:
         """The result on tokens that come in these arrays, of the shapes that were planned for."""
         registers = self._start.copy()
         self._read(parts, registers)
-        if self.backend.name == "numpy":
+        if self.backend.name != "numpy":
+            return self._run(registers)
+        try:
             # Errors that dense execution would report must not pass as infinities.
             with np.errstate(divide="raise", over="raise", invalid="raise", under="ignore"):
                 return self._run(registers)
-        return self._run(registers)
+        except FloatingPointError as error:
+            raise self._error(f"floating-point error: {error}", "FloatingPointError") from None
+
+    def _error(self, problem: str, kind: str) -> ExecutionError:
+        return ExecutionError(problem, abbreviate(self.blueprint.root, self.names), kind=kind)
 
     def _run(self, registers: list[Any]) -> Any:
-        for function, reads, writes, done in self._program:
-            registers[writes] = function(*[registers[r] for r in reads])
-            for r in done:
-                registers[r] = None
-        return registers[self._result]
+        try:
+            for function, reads, writes, done in self._program:
+                registers[writes] = function(*[registers[r] for r in reads])
+                for r in done:
+                    registers[r] = None
+        except structured.Unstructured as reason:
+            raise self._error(str(reason), "not fast") from None
+        result = registers[self._result]
+        return self.backend.copied(result) if self._copies else result
 
     def _read(self, parts: Sequence[Any], registers: list[Any]) -> None:
         if len(parts) != len(self._inputs):
@@ -110,7 +124,7 @@ class Plan:
         found["matmul"] += 2 * found["attention"]
         found["softmax"] += found["attention"]
         found["mask"] = sum(_is_mask(step) for step in self.steps)
-        return found + self._structured
+        return sum(self._structured.values(), found)
 
     @property
     def opaque(self) -> Mapping[Node, str]:
@@ -121,8 +135,27 @@ class Plan:
         """The plan as readable steps, with the program's names where it has them."""
         return explained(self.steps, self.blueprint, self.names)
 
+    def named(self, names: Mapping[Node, str]) -> Plan:
+        """The same plan, which calls nodes by these names when it explains itself."""
+        plan = copy.copy(self)
+        plan.names = names
+        return plan
+
+    def whole_bound(self, largest: float) -> float:
+        """No whole number in a run on whole tokens up to ``largest`` exceeds this."""
+        return greatest_whole(self.steps, largest)
+
     def __repr__(self) -> str:
         return f"<plan of {len(self._program)} steps, {self.backend.name}>"
+
+
+def _is_seen_elsewhere(step: Step) -> bool:
+    """Whether a result is memory of the input or of the plan, or repeats itself: then it is copied."""
+    while step.op in ("view", "reshape", "permute", "expand"):
+        if step.op == "expand":
+            return True
+        (step,) = step.inputs
+    return step.op == "input" or step.value is not None
 
 
 def _is_mask(step: Step) -> bool:

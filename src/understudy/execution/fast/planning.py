@@ -23,15 +23,18 @@ from understudy.execution.fast.elementwise import decided
 from understudy.execution.fast.emission import Emission, Source
 from understudy.execution.fast.kinds import kinds_of
 from understudy.execution.fast.lowering import Buffers, Lowering, is_input, ordered
-from understudy.execution.fast.scope import Refinements, Scope, refined
+from understudy.execution.fast.scope import MOST_PIECES, Refinements, Scope, refined
 from understudy.execution.fast.signals import Opaque, Refine, Stuck
 from understudy.execution.fast.solving import solve_all
 from understudy.execution.fast.steps import Shape, Step, Steps, row_major
 from understudy.execution.fast.terms import Load, Sum, everywhere, loads
-from understudy.graph import Node, Sort, postorder, size_of, sort_of
+from understudy.graph import OPERATIONS, Node, Sort, postorder, size_of, sort_of
+from understudy.graph.traversal import count_uses
 
 _PASSES = 2_000
 _LARGEST_BUFFER = 2**29
+#: Elementwise operations in one value from which on it is computed once for all who use it.
+_LONG = 40
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,7 @@ class Hull:
 class Blueprint:
     """The steps of a plan, before a backend gives them their meaning."""
 
+    root: Node
     result: Step
     inputs: tuple[Step, ...]
     #: What each buffer's step computes, for people.
@@ -93,7 +97,7 @@ def blueprint(
         attentive=_above(root, "aggregate", "selector_width"),
         boolean=frozenset(n for n, kind in kinds_of(root, "float").items() if kind == "bool"),
     )
-    buffers.designated.add(root)
+    buffers.designated.update((root, *_heavy(root, buffers.data)))
     kept: dict[Node, Lowered] = {}
     for _ in range(_PASSES):
         known = (len(buffers.designated), len(buffers.opaque))
@@ -117,6 +121,23 @@ def _above(root: Node, *ops: str) -> frozenset[Node]:
         if node.op in ops or any(i in found for i in node.inputs):
             found.add(node)
     return frozenset(found)
+
+
+def _heavy(root: Node, data: frozenset[Node]) -> list[Node]:
+    """Elementwise s-ops that are used more than once and would be long to write out each time.
+
+    Terms are trees: y · tanh(y), twenty times over, would have a million leaves.
+    """
+    uses = count_uses(root)
+    sizes: dict[Node, int] = {}
+    heavy = []
+    for node in uses:
+        inner = sum(sizes[i] for i in node.inputs) if OPERATIONS[node.op].elementwise else 0
+        sizes[node] = 1 + inner
+        if inner > _LONG and uses[node] > 1 and node in data:
+            heavy.append(node)
+            sizes[node] = 1
+    return heavy
 
 
 # Lowering all buffers ---------------------------------------------------------------------------------
@@ -159,7 +180,7 @@ def _lower_all(
             if node not in kept or not kept[node].still_holds(hull, buffers):
                 try:
                     pieces, inlined = _lower(node, hull, buffers)
-                except Stuck as reason:
+                except (Stuck, OverflowError) as reason:
                     raise Opaque(_closed(node, loaded_by), str(reason)) from None
                 kept[node] = Lowered(hull.start, hull.stop, inlined, pieces)
             lowered[node] = kept[node].pieces
@@ -186,6 +207,8 @@ def _lower(node: Node, hull: Hull, buffers: Buffers) -> tuple[list[Piece], froze
             heads = [scope.ranges(f"h{n}", size_of(f), root=True) for n, f in enumerate(families)]
             places = [p + hull.start for p in scope.ranges("p", hull.size, root=True)]
             pieces = []
+            if math.prod(map(len, (*heads, places))) > MOST_PIECES:
+                raise Stuck("a box in too many pieces")
             for *members, p in itertools.product(*heads, places):
                 terms = lowering.terms(p, dict(zip(families, members, strict=True)))
                 solved = solve_all(terms, scope.box, scope.fresh)
@@ -256,14 +279,14 @@ class _Emitter:
                     self.made[node] = self.opaque(node)
                 else:
                     self.made[node] = self.buffer(node, lowered[node])
-            except Stuck as reason:
+            except (Stuck, OverflowError) as reason:
                 raise Opaque(_closed(node, loaded_by), str(reason)) from None
         whole = self.tokens() if is_input(root) else self.made[root]
         result = self.steps.reshape(whole, (whole.size,))
         if root in self.buffers.opaque or is_input(root):  # they are there for all positions
             result = self.steps.view(result, (len(positions),), (1,), positions.start)
         computes = {step: node for node, step in self.made.items()}
-        return Blueprint(result, self.inputs, computes, dict(self.buffers.opaque))
+        return Blueprint(root, result, self.inputs, computes, dict(self.buffers.opaque))
 
     def buffer(self, node: Node, pieces: list[Piece]) -> Step:
         """One array for a buffer: row-major over its families and its hull."""
@@ -338,7 +361,8 @@ class _Emitter:
         """An s-op run by the structured tier, on the tokens and on buffers below it."""
         if node not in self.buffers.data:
             values = np.asarray(self.run_static(node, self.buffers.length))
-            return self.steps.constant(("static", id(node)), values)
+            kept = values if values.dtype == np.bool_ else values.astype(np.float64)
+            return self.steps.constant(("static", id(node)), kept)
         below = dependencies(node, self.buffers)
         flat = [self.steps.reshape(self.made[n], (self.buffers.length,)) for n in below]
         inputs = [self.tokens(), *flat]

@@ -2,8 +2,8 @@
 
 Lowering a value may find that it needs a variable in digits (p = 4·p₁ + p₀) or its range in two
 pieces. It then raises :class:`~understudy.execution.fast.affine.Refine`; the refinement is noted under
-the variable's name, and lowering begins again. Names come from the way to the node, so they are the
-same in the next attempt.
+the variable's name, and lowering begins again. Names come from the way to the node (and the size,
+where that may differ), so they are the same in the next attempt.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from understudy.execution.fast.signals import Refine, Stuck
 Refinements = dict[str, tuple[str, int]]
 
 _MOST_REFINEMENTS = 80
+#: Boxes in more pieces than this are not worth lowering.
+MOST_PIECES = 64
 
 
 class Scope:
@@ -44,6 +46,7 @@ class Scope:
             below = self.ranges(name + "<", at, root)
             above = self.ranges(name + ">", size - at, root)
             return below + [e + at for e in above]
+        assert self.box.get(name, size) == size, f"two variables are called {name}"
         self.box[name] = size
         if root:
             self.roots.add(name)
@@ -52,6 +55,8 @@ class Scope:
     def _digits(self, name: str, high: int, low: int, root: bool) -> list[Affine]:
         highs = self.ranges(name + "/", high, root)
         lows = self.ranges(name + "%", low, root)
+        if len(highs) * len(lows) > MOST_PIECES:
+            raise Stuck(f"the range of {name} in too many pieces")
         return [h * low + l for h in highs for l in lows]
 
     def fresh(self, name: str, mark: str, size: int) -> Affine:

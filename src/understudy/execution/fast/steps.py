@@ -62,7 +62,7 @@ class Steps:
         key = (op, tuple(map(id, inputs)), tuple(shape), settings, boolean)
         if key not in self._made:
             step = Step(op, tuple(inputs), tuple(shape), settings, boolean)
-            if inputs and all(i.value is not None for i in inputs):
+            if inputs and op != "structured" and all(i.value is not None for i in inputs):
                 step = self._folded(step)
             self._made[key] = step
         return self._made[key]
@@ -75,6 +75,8 @@ class Steps:
                 value = self._compute(step)(*(i.value for i in step.inputs))
         except (ArithmeticError, ValueError, TypeError) as error:
             raise Stuck(f"a constant that cannot be computed: {error}") from None
+        if not step.boolean and _exceeds(value) and all(_is_whole(i.value) for i in step.inputs):
+            raise Stuck("whole constants beyond 2⁵³")
         return Step("constant", (), step.shape, ("folded",), step.boolean, np.asarray(value))
 
     def constant(self, key: tuple[Hashable, ...], value: NDArray[Any]) -> Step:
@@ -136,6 +138,14 @@ class Steps:
             if order is not None:
                 return self.permute(x, order)
         return self.make("view", (x,), shape, (strides, offset), x.boolean)
+
+
+def _exceeds(value: Any) -> bool:
+    return bool(np.size(value)) and float(np.abs(value).max()) > 2**53
+
+
+def _is_whole(value: Any) -> bool:
+    return value.dtype.kind in "biu" or bool((value == np.floor(value)).all())
 
 
 def row_major(shape: Sequence[int]) -> Shape:
