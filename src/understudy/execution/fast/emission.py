@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -58,6 +59,12 @@ class Emission:
 
     def total(self, terms: Sum) -> Value:
         """The sum of terms, over the axes that occur in any of them."""
+        over = {t.coefficient.denominator if isinstance(t.coefficient, Fraction) else 1 for t in terms}
+        if len(terms) > 1 and len(over) == 1 and over != {1}:
+            # The mean of several stretches of keys: added up first, then divided, as any mean is.
+            (count,) = over
+            whole = self.total(tuple(replace(t, coefficient=t.coefficient * count) for t in terms))
+            return self.apply("divide", (whole, Value(self.steps.number(count), ())))
         found: Value | None = None
         for term in terms:
             sign, value = self.term(term)
