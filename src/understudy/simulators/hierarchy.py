@@ -44,6 +44,7 @@ def embed(U: UniversalSimulator, T: Module, X: Array, *, executor: str | None = 
     if order.attention.kind == "softmax" and order.attention.mask != "causal" and small.n < order.n:
         simulator = U.masked
         matrices["rows"] = [np.full((1, 1), float(small.n))]
+    simulator.require_length(executor)  # before anything of that size is made
     parts = simulator.parts(simulator.layout.enlarged(matrices), given)
     found = simulator.run_parts(simulator.output, parts, executor)
     return found[: small.n, _columns(small, order)]

@@ -75,6 +75,11 @@ class AttentionOrder:
             return self.projection
         return self.d_v * (self.heads if self.combine == "concatenate" else 1)
 
+    @property
+    def exponential(self) -> bool:
+        """Whether its weights are a softmax, whose exponential may have another base than e."""
+        return self.kind in ("softmax", "linformer") and self.pooling == "softmax"
+
     def blocks(self, n: int, m: int, prefix: str = "") -> list[Block]:
         """The matrices that characterise it, for n rows that attend to m rows."""
         query, key = self.d + self.bias, (self.d_keys or self.d) + self.bias

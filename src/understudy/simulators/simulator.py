@@ -78,15 +78,9 @@ class Simulator:
         Gives the matrix, an array of the kind of the parts.
         """
         from understudy.execution import run_parts
-        from understudy.execution.dense import MAX_CELLS
 
         executor = executor or DEFAULT_EXECUTOR
-        limit = math.isqrt(MAX_CELLS) if executor == "dense" else MAX_TOKENS
-        if self.length > limit:
-            raise InputError(
-                f"this U takes a sequence of {self.length:,} tokens, too long for the executor "
-                f"{executor}: it runs up to {limit:,}"
-            )
+        self.require_length(executor)
         wanted = value.places.stretch
         found = run_parts(
             value.sop.node,
@@ -97,6 +91,18 @@ class Simulator:
             positions=wanted,
         )
         return read(value, like(found, parts[0]), wanted.start)
+
+    def require_length(self, executor: str | None = None) -> None:
+        """Refuse to run a sequence that is too long for the executor."""
+        from understudy.execution.dense import MAX_CELLS
+
+        executor = executor or DEFAULT_EXECUTOR
+        limit = math.isqrt(MAX_CELLS) if executor == "dense" else MAX_TOKENS
+        if self.length > limit:
+            raise InputError(
+                f"this U takes a sequence of {self.length:,} tokens, too long for the executor "
+                f"{executor}: it runs up to {limit:,}"
+            )
 
     def each_step(self) -> list[tuple[str, Matrix]]:
         """Intermediate results under their full names: those of a family, head by head."""

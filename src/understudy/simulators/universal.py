@@ -150,6 +150,10 @@ class UniversalSimulator(Simulator):
 
     def _build(self, order: Order, recipe: str, stable: bool | None, base: float | None) -> None:
         stable = recipe != "paper" if stable is None else stable
+        if base is not None and not order.attention.exponential:
+            attention = order.attention
+            which = attention.kind if attention.pooling == "softmax" else f"{attention.pooling} pooling"
+            raise GraphError(f"base is that of the softmax, and {which} has none: leave it out")
         self.order = order
         self.style = Style(recipe, stable, base)
         layout = Layout(order.blocks())
