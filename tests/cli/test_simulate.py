@@ -274,6 +274,7 @@ def files(tmp_path: Path) -> Path:
     for name, array in arrays.items():
         np.save(folder / f"{name}.npy", array)
     np.savez(folder / "good.npz", X=good, A=good, V=good)
+    np.savez(folder / "none.npz", X=np.ones((0, 2)), A=good, V=good)
     np.savez(folder / "few.npz", X=good, A=good)
     np.savez(folder / "more.npz", X=good, A=good, V=good, bias=good)
     np.savez(folder / "gain.npz", X=good, A=good, V=good, gain1=np.ones(2))
@@ -295,7 +296,7 @@ BAD = [
         ("--x", "good.npy", "--a", "tall.npy", "--v", "good.npy"),
         "A must be square where X attends to itself",
     ),
-    (("--x", "tall.npy", "--a", "good.npy", "--v", "tall.npy"), "V must be 2×·, but it is 3×2"),
+    (("--x", "tall.npy", "--a", "good.npy", "--v", "tall.npy"), "V must have 2 rows, but it is 3×2"),
     (("--x", "good.npy", "--a", "flat.npy", "--v", "good.npy"), "A must be a matrix"),
     (("--x", "flat.npy", "--a", "good.npy", "--v", "good.npy"), "X must be a matrix"),
     (("--x", "good.npy", "--a", "nan.npy", "--v", "good.npy"), "A has nan at [0, 1]"),
@@ -319,7 +320,9 @@ BAD = [
         ("good.npz", "--ffn", "5,3", "--heads", "7", "--seed", "4"),
         "--heads, --ffn, --seed: only a random T",
     ),
-    (("good.npz", "--mask", "some"), "there is no mask 'some'"),
+    (("good.npz", "--mask", "some"), "there is no mask 'some': --mask takes causal"),
+    (("--order", "2,2,2", "--mask", "matrix"), "there is no mask 'matrix': --mask takes causal"),
+    (("none.npz",), "X has no entries: its shape is 0×2"),
     (("words.npz",), "is no .npz file"),
     (("words.safetensors",), "is no .safetensors file"),
     (("words.csv",), "are read from .npy, .npz and .safetensors"),

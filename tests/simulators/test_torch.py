@@ -195,6 +195,27 @@ def test_layers_whose_parts_differ() -> None:
     assert distance(UniversalSimulator.of(T, 3)(T, X), module(X).detach()) <= 1e-12
 
 
+def test_complex_tensors_are_refused() -> None:
+    with pytest.raises(InputError, match="A must consist of real numbers, but its type is"):
+        Attention(1j * torch.eye(2, dtype=torch.complex64), torch.eye(2))
+
+
+@pytest.mark.parametrize("biased", [True, False])
+def test_gradients_reach_the_projections(biased: bool) -> None:
+    weights = [tensor(3, 2, seed=seed).requires_grad_() for seed in (1, 2, 3)]
+    biases = [tensor(2, seed=seed).requires_grad_() for seed in (4, 5, 6)] if biased else None
+    X = tensor(4, 3, seed=7)
+    T = Attention.from_projections(*weights, scale=0.5, biases=biases)
+    found = UniversalSimulator.of(T, 4)(T, X)
+    q, k, v = (X @ weight + (biases[i] if biases else 0) for i, weight in enumerate(weights))
+    wanted = torch.softmax(0.5 * q @ k.T, dim=1) @ v
+    assert distance(found.detach(), wanted.detach()) <= 1e-12
+    leaves = [*weights, *(biases or [])]
+    ours = torch.autograd.grad(found.sin().sum(), leaves)
+    theirs = torch.autograd.grad(wanted.sin().sum(), leaves)
+    assert all(distance(a, b) <= 1e-12 for a, b in zip(ours, theirs, strict=True))
+
+
 @pytest.mark.skipif("fast" not in EXECUTORS, reason="needs the executor fast")
 def test_gradients_pass_through_u() -> None:
     A, V, X = (tensor(*shape, seed=3).requires_grad_() for shape in ((3, 3), (3, 2), (4, 3)))

@@ -13,7 +13,7 @@ from understudy.cli.matrices import Numbers, read_array, read_arrays
 from understudy.errors import InputError
 from understudy.simulators import Module, UniversalSimulator
 from understudy.simulators import figure2 as figure
-from understudy.simulators.arrays import numpy_of
+from understudy.simulators.arrays import matrix, numpy_of
 from understudy.simulators.explain import Explanation, Step, explain
 from understudy.simulators.hierarchy import require_smaller
 from understudy.simulators.order import Order
@@ -165,6 +165,10 @@ class Simulation:
 
 def chosen(options: Mapping[str, Any]) -> Simulation:
     """The simulation that the options of the command ask for."""
+    if options["mask"] not in (None, "causal"):
+        raise InputError(
+            f"there is no mask {options['mask']!r}: --mask takes causal (a matrix is given in FILE)"
+        )
     from_files = [options[name] is not None for name in ("file", "x", "a", "v")]
     if options["order"] is not None and any(from_files):
         raise InputError("--order draws T and X at random: give it, or files, but not both")
@@ -181,8 +185,11 @@ def chosen(options: Mapping[str, Any]) -> Simulation:
 
 
 def _random(options: Mapping[str, Any]) -> Simulation:
+    n, d, d_v = options["order"]
     U = UniversalSimulator(
-        *options["order"],
+        n,
+        d,
+        d_v,
         1 if options["heads"] is None else options["heads"],
         options["ffn"],
         options["kind"] or "softmax",
@@ -226,9 +233,7 @@ def _given(options: Mapping[str, Any]) -> Simulation:
     if wrong:
         raise InputError(f"{', '.join(wrong)}: only a random T (--order) takes this; files say it all")
     arrays = _arrays(options)
-    X = arrays["X"]
-    if X.ndim != 2:
-        raise InputError(f"X must be a matrix, but its shape is {X.shape}")
+    X = matrix(arrays["X"], "X")
     T = module_of(arrays)
     U = UniversalSimulator.of(T, len(X), recipe=options["recipe"] or "fetch", base=options["base"])
     U.check(T, X)
@@ -267,10 +272,10 @@ def _arrays(options: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _shown(matrix: Numbers) -> str:
+def _shown(entries: Numbers) -> str:
     """A matrix with three digits, in part if it is large."""
-    rows, columns = matrix.shape
-    part = matrix[:SHOWN, :SHOWN]
+    rows, columns = entries.shape
+    part = entries[:SHOWN, :SHOWN]
     width = max(len(f"{value:.3f}") for value in part.ravel())
     text = "\n".join(
         " ".join(f"{value:{width}.3f}" for value in row) + (" …" if columns > SHOWN else "")

@@ -29,7 +29,9 @@ def is_tensor(value: object) -> bool:
 def matrix(value: Any, name: str, shape: tuple[int | None, int | None] = (None, None)) -> Array:
     """``value`` as a matrix of finite numbers of this shape (None: any), or an error that names it."""
     array = _floats(value, name)
-    if array.ndim != 2 or 0 in array.shape:
+    if 0 in array.shape:
+        raise InputError(f"{name} has no entries: its shape is {_shape(array.shape)}")
+    if array.ndim != 2:
         raise InputError(f"{name} must be a matrix, but its shape is {_shape(array.shape)}")
     _require_shape(array, name, shape)
     return array
@@ -73,9 +75,19 @@ def flat(parts: Sequence[Array]) -> Array:
     return torch.cat([part.reshape(-1) for part in parts])
 
 
+def below(upper: Array, lower: Array) -> Array:
+    """Two matrices of one kind and width, one below the other."""
+    if not is_tensor(upper):
+        return np.vstack([upper, lower])
+    torch: Any = sys.modules["torch"]
+    return torch.vstack([upper, lower])
+
+
 def _floats(value: Any, name: str) -> Array:
     if is_tensor(value):
         tensor = value
+        if tensor.is_complex():
+            raise InputError(f"{name} must consist of real numbers, but its type is {tensor.dtype}")
         if not tensor.is_floating_point():
             tensor = tensor.double()
         finite = bool(tensor.isfinite().all())
@@ -103,8 +115,11 @@ def _floats(value: Any, name: str) -> Array:
 def _require_shape(array: Array, name: str, shape: tuple[int | None, int | None]) -> None:
     found = tuple(array.shape)
     if any(want is not None and want != size for want, size in zip(shape, found, strict=True)):
-        wanted = "×".join("·" if size is None else str(size) for size in shape)
-        raise InputError(f"{name} must be {wanted}, but it is {_shape(found)}")
+        rows, columns = shape
+        wanted = f"be {rows}×{columns}"
+        if rows is None or columns is None:
+            wanted = f"have {columns} columns" if rows is None else f"have {rows} rows"
+        raise InputError(f"{name} must {wanted}, but it is {_shape(found)}")
 
 
 def _shape(shape: Sequence[int]) -> str:

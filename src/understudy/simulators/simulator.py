@@ -70,6 +70,11 @@ class Simulator:
 
     def decode(self, result: Any) -> Array:
         """The matrix in the result of the program."""
+        if not is_tensor(result):
+            try:
+                result = np.asarray(result, dtype=np.float64)
+            except (TypeError, ValueError):
+                raise InputError(f"a result is a sequence of numbers, but got {result!r}") from None
         return read(self.output, result)
 
     def run_parts(self, value: Matrix, parts: Sequence[Array], executor: str | None = None) -> Array:
@@ -125,7 +130,9 @@ def read(matrix: Matrix, values: Any, begin: int = 0) -> Array:
     sequence = values if is_tensor(values) else numpy_of(values)
     first, last = places.stretch.start - begin, places.stretch.stop - begin
     if sequence.ndim != 1 or len(sequence) < last:
-        raise InputError(f"a result has {last} values or more in one sequence, but got {len(sequence)}")
+        raise InputError(
+            f"a result has {last} values or more in one sequence, but got {tuple(sequence.shape)}"
+        )
     return places.take(sequence[first:last])
 
 
