@@ -126,6 +126,11 @@ def test_tensors_that_are_no_numbers() -> None:
         UniversalSimulator.of(T, 1)(T, torch.tensor([[0.0, float("nan")]]))
 
 
+def test_numbers_whose_sum_is_too_large_are_numbers() -> None:
+    huge = torch.full((2, 2), 3e38)
+    assert Attention(huge, huge).A is huge
+
+
 def test_what_is_not_simulated_is_said() -> None:
     with pytest.raises(InputError, match="Linear"):
         from_torch(torch.nn.Linear(2, 2))

@@ -350,6 +350,22 @@ def test_what_is_not_what_it_should_be_is_said() -> None:
             attempt()
 
 
+def test_a_module_that_is_changed_has_another_order() -> None:
+    U, T, X = UniversalSimulator(3, 2, 2), Chance(0).attention(2, 2), Chance(1)(3, 2)
+    assert distance(U(T, X), T(X)) <= 1e-13
+    T.mask = "causal"
+    with pytest.raises(InputError, match="mask causal instead of None"):
+        U(T, X)
+
+
+def test_a_module_does_not_change_with_the_arrays_it_was_made_of() -> None:
+    A, X = np.eye(2), Chance(1)(3, 2)
+    T = Attention(A, A)
+    before = T(X)
+    A[:] = 7
+    assert distance(T(X), before) == 0
+
+
 def test_modules_as_text() -> None:
     chance = Chance(3)
     assert repr(chance.attention(3, 2, mask="causal")) == "Attention(d=3, d_v=2, mask='causal')"

@@ -7,6 +7,7 @@ is asked for anything.
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Sequence
 from typing import Any, TypeAlias
@@ -26,9 +27,18 @@ def is_tensor(value: object) -> bool:
     return torch is not None and isinstance(value, torch.Tensor)
 
 
-def matrix(value: Any, name: str, shape: tuple[int | None, int | None] = (None, None)) -> Array:
-    """``value`` as a matrix of finite numbers of this shape (None: any), or an error that names it."""
-    array = _floats(value, name)
+def matrix(
+    value: Any,
+    name: str,
+    shape: tuple[int | None, int | None] = (None, None),
+    *,
+    copy: bool = True,
+) -> Array:
+    """``value`` as a matrix of finite numbers of this shape (None: any), or an error that names it.
+
+    What is kept must be a copy, or it changes with the user's array; what is only read need not be.
+    """
+    array = _floats(value, name, copy)
     if 0 in array.shape:
         raise InputError(f"{name} has no entries: its shape is {_shape(array.shape)}")
     if array.ndim != 2:
@@ -83,14 +93,15 @@ def below(upper: Array, lower: Array) -> Array:
     return torch.vstack([upper, lower])
 
 
-def _floats(value: Any, name: str) -> Array:
+def _floats(value: Any, name: str, copy: bool = True) -> Array:
     if is_tensor(value):
         tensor = value
         if tensor.is_complex():
             raise InputError(f"{name} must consist of real numbers, but its type is {tensor.dtype}")
         if not tensor.is_floating_point():
             tensor = tensor.double()
-        finite = bool(tensor.isfinite().all())
+        # A finite sum has finite terms only, and is quicker than a look at each of them.
+        finite = math.isfinite(tensor.detach().sum().item()) or bool(tensor.isfinite().all())
         array: Array = tensor
     else:
         try:
@@ -99,7 +110,7 @@ def _floats(value: Any, name: str) -> Array:
             raise InputError(f"{name} is ragged: its rows have different lengths") from None
         if array.dtype.kind not in "biuf":
             raise InputError(f"{name} must consist of real numbers, but its type is {array.dtype}")
-        array = array.astype(np.float64)
+        array = array.astype(np.float64, copy=copy)
         finite = bool(np.isfinite(array).all())
     if not finite:
         bad = numpy_of(array).ravel()

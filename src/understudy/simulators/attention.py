@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -90,6 +91,11 @@ class Attention(AttentionModule):
 
     def attention_order(self) -> AttentionOrder:
         """Its order but for the number of rows."""
+        return self.remembered_order
+
+    @cached_property
+    def remembered_order(self) -> AttentionOrder:
+        """The same, found once: every simulation asks for it. Forgotten when an attribute is set."""
         d, d_keys = (size - self.biased for size in self.A.shape)
         mask = self.mask if self.mask is None or isinstance(self.mask, str) else "matrix"
         return AttentionOrder(

@@ -54,6 +54,10 @@ class AttentionModule(Module):
     def attention_order(self) -> AttentionOrder:
         """Its order but for the number of rows."""
 
+    def __setattr__(self, name: str, value: object) -> None:
+        super().__setattr__(name, value)
+        self.__dict__.pop("remembered_order", None)
+
     def order(self, n: int, memory: int = 0) -> Order:
         """The order it has on n rows (and a memory of so many)."""
         return Order(n, self.attention_order(), memory)

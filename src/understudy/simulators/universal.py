@@ -210,7 +210,7 @@ class UniversalSimulator(Simulator):
         """X and the memory as arrays, if they and T are of this simulator's order."""
         order = self.order
         require_module(T, X)
-        X = matrix(X, "X", (order.n, order.attention.d))
+        X = matrix(X, "X", (order.n, order.attention.d), copy=False)
         if (memory is None) != (order.memory == 0):
             wanted = f"a memory of {order.memory} rows" if order.memory else "no memory"
             raise InputError(f"this simulator takes {wanted}")
