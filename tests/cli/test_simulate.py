@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 import sys
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ import pytest
 
 from tests.simulators.random_modules import Chance, distance
 from understudy.cli.main import main
-from understudy.simulators import Attention, Encoder, MultiHeadAttention
+from understudy.simulators import Attention, Encoder, LinearAttention, MultiHeadAttention
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -165,6 +166,92 @@ def test_saving(simulate: Run, tmp_path: Path) -> None:
     assert json_of(simulate, path)["error"] <= 1e-13
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--order", "4,3,3", "--heads", "2", "--ffn", "5,3"),
+        ("--order", "4,3,3", "--heads", "2", "--ffn", "5,3", "--norm", "post", "--mask", "causal"),
+        ("--order", "4,3,3", "--norm", "pre", "--ffn", "2,3"),
+        ("--order", "4,3,2", "--mask", "causal"),
+        ("--order", "3,2,2", "--on", "4,3,3", "--heads", "2"),
+        ("--order", "4,3,2", "--heads", "2", "--kind", "linear"),
+        *(("--order", "4,3,2", "--kind", kind) for kind in ("linformer", "performer", "sumformer")),
+    ],
+)
+def test_what_is_saved_is_read_as_the_same_t(
+    simulate: Run, tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    first, second = tmp_path / "first.npz", tmp_path / "second.npz"
+    assert simulate(*options, "--save", first)[0] == 0
+    found = json_of(simulate, first, "--save", second)
+    with np.load(first) as saved, np.load(second) as again:
+        assert distance(found["result"], saved["direct"]) <= 1e-12
+        parts = {name for name in saved.files if not name.startswith("step ")}
+        for name in parts - {"result"}:
+            assert np.array_equal(saved[name], again[name]), name
+        assert parts == {name for name in again.files if not name.startswith("step ")}
+
+
+def test_nothing_of_a_file_is_left_out(simulate: Run, tmp_path: Path) -> None:
+    chance = Chance(2)
+    X, A, V = chance(3, 2), chance(2, 2), chance(2, 2)
+    gain, shift, bias = chance(2), chance(2), chance(2)
+    path = tmp_path / "file.npz"
+
+    def result(*options: object, **arrays: Any) -> Any:
+        np.savez(path, X=X, A=A, V=V, **arrays)
+        return json_of(simulate, path, *options)["result"]
+
+    attention = Attention(A, V)
+    biased = MultiHeadAttention([attention], None, bias)
+    assert distance(result(b_O=bias), attention(X) + bias) <= 1e-12
+    normed = Encoder(attention, norm="post", norm1=(gain, shift))
+    assert distance(result("--norm", "post", gain1=gain, bias1=shift), normed(X)) <= 1e-12
+    both = Encoder(biased, norm="post", norm1=(gain, np.zeros(2)), epsilon=0.5)
+    assert distance(result(norm="post", gain1=gain, b_O=bias, epsilon=0.5), both(X)) <= 1e-12
+    mask = np.array([[1, 0, 0], [1, 1, 0], [0, 1, 1]])
+    masked = Attention(A, V, mask=mask, pooling="average")
+    assert distance(result(mask=mask, pooling="average"), masked(X)) <= 1e-12
+    linear = LinearAttention(A, A, V)
+    np.savez(path, X=X, W_Q=A, W_K=A, V=V)
+    assert distance(json_of(simulate, path, "--kind", "linear")["result"], linear(X)) <= 1e-12
+
+
+def test_a_larger_u_for_heads_and_a_feed_forward(simulate: Run) -> None:
+    found = json_of(simulate, "--order", "2,2,1", "--heads", "2", "--ffn", "3,2", "--on", "4,3,2")
+    assert found["number_of_heads"] == 2
+    assert found["error"] <= 1e-12
+
+
+def test_warnings_are_lines(simulate: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    from understudy.cli import simulations
+
+    run = simulations.Simulation.run
+
+    def warned(*arguments: Any) -> None:
+        warnings.warn("run by dense execution: so it is", UserWarning, stacklevel=2)
+        run(*arguments)
+
+    monkeypatch.setattr(simulations.Simulation, "run", warned)
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        code, out, err = simulate("--order", "2,2,2", "--json")
+    assert (code, err) == (0, "understudy: run by dense execution: so it is\n")
+    assert json.loads(out)["error"] <= 1e-12
+
+
+def test_memory_that_does_not_suffice(simulate: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    from understudy.cli import simulations
+
+    def full(*arguments: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(simulations.Simulation, "run", full)
+    code, out, err = simulate("--order", "2,2,2")
+    assert (code, out) == (2, "")
+    assert "does not fit into the memory" in err
+
+
 @pytest.fixture
 def files(tmp_path: Path) -> Path:
     """A folder of matrices, good and bad."""
@@ -186,7 +273,14 @@ def files(tmp_path: Path) -> Path:
     }
     for name, array in arrays.items():
         np.save(folder / f"{name}.npy", array)
+    np.savez(folder / "good.npz", X=good, A=good, V=good)
+    np.savez(folder / "none.npz", X=np.ones((0, 2)), A=good, V=good)
     np.savez(folder / "few.npz", X=good, A=good)
+    np.savez(folder / "more.npz", X=good, A=good, V=good, bias=good)
+    np.savez(folder / "gain.npz", X=good, A=good, V=good, gain1=np.ones(2))
+    np.savez(folder / "omega.npz", X=good, A=good, V=good, omega=good)
+    np.savez(folder / "causal.npz", X=good, A=good, V=good, mask="causal", norm="pre")
+    np.savez(folder / "norms.npz", X=good, A=good, V=good, norm=good)
     np.savez(folder / "singular.npz", X=good, A=np.ones((2, 2)), V=good)
     np.save(folder / "objects.npy", np.array([[{}]], dtype=object), allow_pickle=True)
     (folder / "pickled.npy").write_bytes(pickle.dumps([1, 2]))
@@ -202,7 +296,7 @@ BAD = [
         ("--x", "good.npy", "--a", "tall.npy", "--v", "good.npy"),
         "A must be square where X attends to itself",
     ),
-    (("--x", "tall.npy", "--a", "good.npy", "--v", "tall.npy"), "V must be 2×·, but it is 3×2"),
+    (("--x", "tall.npy", "--a", "good.npy", "--v", "tall.npy"), "V must have 2 rows, but it is 3×2"),
     (("--x", "good.npy", "--a", "flat.npy", "--v", "good.npy"), "A must be a matrix"),
     (("--x", "flat.npy", "--a", "good.npy", "--v", "good.npy"), "X must be a matrix"),
     (("--x", "good.npy", "--a", "nan.npy", "--v", "good.npy"), "A has nan at [0, 1]"),
@@ -215,6 +309,20 @@ BAD = [
     (("--x", "good.npy", "--a", "good.npy", "--v", "pickled.npy"), "is no .npy file of plain numbers"),
     (("--x", "good.npy", "--a", "good.npy"), "there is no V"),
     (("few.npz",), "there is no V in"),
+    (("more.npz",), "has an array 'bias', which is no part of T: the names are X, A, V"),
+    (("gain.npz",), "this layer has 0 norms, but 1 are given"),
+    (("omega.npz",), "omega would be left out: a T of kind softmax has no such thing"),
+    (("norms.npz",), "norm must be one word"),
+    (("causal.npz", "--norm", "post"), "--norm post is not what the file has as its norm"),
+    (("good.npz", "--kind", "linear"), "there is no W_Q and no W_K"),
+    (("good.npz", "--kind", "cubic"), "there is no kind 'cubic'"),
+    (
+        ("good.npz", "--ffn", "5,3", "--heads", "7", "--seed", "4"),
+        "--heads, --ffn, --seed: only a random T",
+    ),
+    (("good.npz", "--mask", "some"), "there is no mask 'some': --mask takes causal"),
+    (("--order", "2,2,2", "--mask", "matrix"), "there is no mask 'matrix': --mask takes causal"),
+    (("none.npz",), "X has no entries: its shape is 0×2"),
     (("words.npz",), "is no .npz file"),
     (("words.safetensors",), "is no .safetensors file"),
     (("words.csv",), "are read from .npy, .npz and .safetensors"),
@@ -234,6 +342,12 @@ BAD = [
     (("--heads", "2"), "--heads need --order"),
     (("--order", "2,2,2", "--mask", "some"), "there is no mask 'some'"),
     (("--order", "40000,2,2"), "too long for the executor"),
+    (("--order", "9999999,9999,999"), "too long for the executor"),
+    (("--order", "2,2,2", "--on", "9999999,9999,999"), "too long for the executor"),
+    *(
+        (("--order", "3,3,3", "--kind", kind, "--base", "3"), f"and {kind} has none")
+        for kind in ("linear", "performer", "sumformer")
+    ),
     (("--base", "minus"), "--base is a positive number, or e"),
     (("--order", "2,2,2", "--save", "no/such/folder/out.npz"), "there is no folder"),
 ]

@@ -9,6 +9,7 @@ import pytest
 
 from tests.simulators.random_modules import Chance, distance
 from understudy.execution import EXECUTORS
+from understudy.execution.fast import plan
 from understudy.simulators import DecoderLayer, UniversalSimulator
 from understudy.simulators.sampling import random_module
 
@@ -37,6 +38,19 @@ def test_a_layer_of_real_size() -> None:
     U = UniversalSimulator(128, 64, 16, heads=4, feed_forward=(256, 64), norm="post")
     T, X = random_module(U.order, generator), generator.normal(size=(128, 64))
     assert distance(U(T, X, executor="fast"), T(X)) <= 1e-11
+
+
+@pytest.mark.parametrize("kind", ["softmax", "linear", "linformer", "performer", "sumformer"])
+def test_plans_of_all_kinds_are_products(kind: str) -> None:
+    """No step falls back to a program's structure: that takes hundreds of times as long."""
+    U = UniversalSimulator(16, 8, 4, kind=kind)
+    T, X = random_module(U.order, np.random.default_rng(3)), np.ones((16, 8))
+    parts = U.parts_of(T, X)
+    shapes = [part.shape for part in parts]
+    found = plan(U.program.node, U.length, positions=U.output.places.stretch, segments=shapes)
+    operations = {step.op for step in found.steps}
+    assert "matmul" in operations
+    assert "structured" not in operations
 
 
 @pytest.mark.skipif("fast" not in EXECUTORS, reason="needs the executor fast")

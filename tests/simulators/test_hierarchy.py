@@ -37,6 +37,11 @@ def test_embedding_is_exact(small: tuple[int, int, int], large: tuple[int, int, 
         assert (distance(literal, T(X)) <= 1e-13) == (m == large[0])
 
 
+def test_the_formula_of_the_padding_does_not_cancel() -> None:
+    T, X = Attention([[-50.0]], [[1.0]]), [[1.0]]
+    assert distance(padding_formula(T, X, 1), T(X)) <= 1e-15
+
+
 def test_one_program_for_every_smaller_t() -> None:
     chance, U = Chance(1), UniversalSimulator(4, 3, 2)
     before = U.masked.hash

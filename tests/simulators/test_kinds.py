@@ -168,7 +168,7 @@ def test_wrong_shapes_of_the_kinds() -> None:
     with pytest.raises(InputError, match="F must be 2×4"):
         Linformer(np.eye(2), np.eye(2), np.eye(2), np.ones((2, 4)), np.ones((2, 3)))
     T = Linformer(np.eye(2), np.eye(2), np.eye(2), np.ones((1, 4)), np.ones((1, 4)))
-    with pytest.raises(InputError, match="E must be ·×3"):
+    with pytest.raises(InputError, match="E must have 3 columns"):
         T(np.ones((3, 2)))
     with pytest.raises(InputError, match="E must be 1×3"):
         UniversalSimulator.of(T, 3)(T, np.ones((3, 2)))

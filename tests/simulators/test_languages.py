@@ -161,5 +161,8 @@ def test_words_that_are_none() -> None:
         KParity(3, (1, 1))
     with pytest.raises(InputError, match="whole numbers"):
         Match2(5).accepts("12")
+    for word in (["a"], [1.5], [float("inf")], [None], []):
+        with pytest.raises(InputError, match="whole numbers"):
+            Match2(5).accepts(word)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="modulus"):
         Match2(0)

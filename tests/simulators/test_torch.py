@@ -126,11 +126,99 @@ def test_tensors_that_are_no_numbers() -> None:
         UniversalSimulator.of(T, 1)(T, torch.tensor([[0.0, float("nan")]]))
 
 
+def test_numbers_whose_sum_is_too_large_are_numbers() -> None:
+    huge = torch.full((2, 2), 3e38)
+    assert Attention(huge, huge).A is huge
+
+
 def test_what_is_not_simulated_is_said() -> None:
     with pytest.raises(InputError, match="Linear"):
         from_torch(torch.nn.Linear(2, 2))
     with pytest.raises(InputError, match="add_zero_attn"):
         from_torch(torch.nn.MultiheadAttention(2, 1, add_zero_attn=True))
+
+
+def encoder_layer(**options: Any) -> Any:
+    return torch.nn.TransformerEncoderLayer(4, 2, 5, dropout=0.0, dtype=torch.float64, **options)
+
+
+class Doubled(torch.nn.TransformerEncoderLayer):  # type: ignore[misc]
+    def forward(self, *arguments: Any, **options: Any) -> Any:
+        return 2 * super().forward(*arguments, **options)
+
+
+class OtherBlock(torch.nn.TransformerEncoderLayer):  # type: ignore[misc]
+    def _ff_block(self, x: Any) -> Any:
+        return -super()._ff_block(x)
+
+
+class Renamed(torch.nn.TransformerEncoderLayer):  # type: ignore[misc]
+    """Computes what its base does."""
+
+
+def test_layers_that_compute_something_else_are_refused() -> None:
+    module = encoder_layer()
+    module.norm2.eps = 0.5
+    with pytest.raises(InputError, match=r"same eps, but it is 1e-05 in norm1, 0\.5 in norm2"):
+        from_torch(module)
+    for norm in (torch.nn.Identity(), torch.nn.RMSNorm(4)):
+        module = encoder_layer()
+        module.norm2 = norm
+        with pytest.raises(
+            InputError, match=f"norm2 must be an nn.LayerNorm, but it is {type(norm).__name__}"
+        ):
+            from_torch(module)
+    module.norm2 = torch.nn.LayerNorm((3, 4), elementwise_affine=False)
+    with pytest.raises(InputError, match="norm2 must be over 4 columns"):
+        from_torch(module)
+    for kind, method in ((Doubled, "forward"), (OtherBlock, "_ff_block")):
+        with pytest.raises(
+            InputError, match=f"{kind.__name__}, which has a method {method} of its own"
+        ):
+            from_torch(kind(4, 2, 5))
+    module = encoder_layer()
+    module.forward = lambda x: x
+    with pytest.raises(InputError, match="a method forward of its own"):
+        from_torch(module)
+    with pytest.raises(InputError, match="the activation relu is not simulated"):
+        from_torch(encoder_layer(activation=_relu_of_ones_own()))
+
+
+def _relu_of_ones_own() -> Any:
+    def relu(x: Any) -> Any:
+        return x.clamp(min=0, max=6)
+
+    return relu
+
+
+def test_layers_whose_parts_differ() -> None:
+    """One bias of two, gains in one norm of two, an eps of its own: read off part by part."""
+    module = Renamed(4, 2, 5, dropout=0.0, layer_norm_eps=0.3, dtype=torch.float64)
+    module.linear1 = torch.nn.Linear(4, 5, bias=False, dtype=torch.float64)
+    module.norm1 = torch.nn.LayerNorm(4, eps=0.3, elementwise_affine=False)
+    T, X = from_torch(randomised(module)), tensor(3, 4)
+    assert distance(UniversalSimulator.of(T, 3)(T, X), module(X).detach()) <= 1e-12
+
+
+def test_complex_tensors_are_refused() -> None:
+    with pytest.raises(InputError, match="A must consist of real numbers, but its type is"):
+        Attention(1j * torch.eye(2, dtype=torch.complex64), torch.eye(2))
+
+
+@pytest.mark.parametrize("biased", [True, False])
+def test_gradients_reach_the_projections(biased: bool) -> None:
+    weights = [tensor(3, 2, seed=seed).requires_grad_() for seed in (1, 2, 3)]
+    biases = [tensor(2, seed=seed).requires_grad_() for seed in (4, 5, 6)] if biased else None
+    X = tensor(4, 3, seed=7)
+    T = Attention.from_projections(*weights, scale=0.5, biases=biases)
+    found = UniversalSimulator.of(T, 4)(T, X)
+    q, k, v = (X @ weight + (biases[i] if biases else 0) for i, weight in enumerate(weights))
+    wanted = torch.softmax(0.5 * q @ k.T, dim=1) @ v
+    assert distance(found.detach(), wanted.detach()) <= 1e-12
+    leaves = [*weights, *(biases or [])]
+    ours = torch.autograd.grad(found.sin().sum(), leaves)
+    theirs = torch.autograd.grad(wanted.sin().sum(), leaves)
+    assert all(distance(a, b) <= 1e-12 for a, b in zip(ours, theirs, strict=True))
 
 
 @pytest.mark.skipif("fast" not in EXECUTORS, reason="needs the executor fast")

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any
+from collections.abc import Callable
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
 import understudy as us
 from tests.simulators.random_modules import Chance, distance
-from understudy.errors import ExecutionError, GraphError, InputError
-from understudy.simulators import Attention, Encoder, MultiHeadAttention, UniversalSimulator
+from understudy.errors import ExecutionError, GraphError, InputError, UnderstudyError
+from understudy.simulators import Attention, Encoder, MultiHeadAttention, Stack, UniversalSimulator
 from understudy.simulators.explain import Explanation
 
 #: 50 orders: square, tall, wide, and n larger than d and d_v.
@@ -73,7 +74,9 @@ def test_the_program_depends_on_the_order_alone() -> None:
 def test_large_scores_are_safe_and_the_paper_form_is_not() -> None:
     T, X = Attention(1e4 * np.eye(2), np.eye(2)), np.array([[1.0, 0.0], [0.0, -1.0]])
     assert distance(UniversalSimulator(2, 2, 2)(T, X), T(X)) == 0
-    with pytest.raises(ExecutionError, match="too large"):
+    with pytest.raises(
+        ExecutionError, match=r"too large.*stable=True.*recipe=.fetch.*, in the softmax"
+    ):
         UniversalSimulator(2, 2, 2, recipe="paper")(T, X)
 
 
@@ -223,7 +226,7 @@ def test_explain_counts_heads() -> None:
 
 
 def test_wrong_shapes() -> None:
-    with pytest.raises(InputError, match="V must be 3×·, but it is 2×2"):
+    with pytest.raises(InputError, match="V must have 3 rows, but it is 2×2"):
         Attention(np.eye(3), np.eye(2))
     with pytest.raises(InputError, match="A must be a matrix"):
         Attention(np.ones(3), np.eye(3))
@@ -234,9 +237,9 @@ def test_wrong_shapes() -> None:
     T, U = Attention(np.eye(3), np.eye(3)), UniversalSimulator(2, 3, 3)
     with pytest.raises(InputError, match="X must be 2×3, but it is 3×3"):
         U(T, np.eye(3))
-    with pytest.raises(InputError, match="X must be ·×3"):
+    with pytest.raises(InputError, match="X must have 3 columns"):
         T(np.eye(2))
-    with pytest.raises(InputError, match="W1 must be 3×·"):
+    with pytest.raises(InputError, match="W1 must have 3 rows"):
         Encoder(T, np.eye(2), np.eye(2))
     with pytest.raises(InputError, match="both or neither"):
         Encoder(T, W1=np.eye(3))
@@ -280,10 +283,102 @@ def test_orders_that_are_none() -> None:
         UniversalSimulator(2, 3, 2, feed_forward=(2, 2))
     with pytest.raises(GraphError, match="two whole numbers"):
         UniversalSimulator(2, 2, 2, feed_forward=(2,))  # type: ignore[arg-type]
-    with pytest.raises(GraphError, match="there is no mask"):
+    with pytest.raises(GraphError, match='mask="matrix" here'):
         UniversalSimulator(2, 2, 2, mask=np.eye(2))  # type: ignore[arg-type]
     with pytest.raises(GraphError, match="decoder layer"):
         UniversalSimulator(2, 2, 2, memory=3, feed_forward=(2, 2))
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"base": "e"}, "base must be a positive finite number"),
+        ({"base": np.inf}, "base must be a positive finite number"),
+        ({"base": 2.0, "kind": "linear"}, "linear has none"),
+        ({"base": 2.0, "pooling": "unique"}, "unique pooling has none"),
+        ({"epsilon": "x", "norm": "post"}, "epsilon must be a positive finite number"),
+        ({"epsilon": np.inf, "norm": "post"}, "epsilon must be a positive finite number"),
+        ({"width": 0, "kind": "linear"}, "width must be a positive whole number, but got 0"),
+        ({"width": 7}, "width is 7, but kind softmax has no such size"),
+        ({"feature_map": "elu+1"}, "a feature map belongs to kind linear"),
+        ({"affine": True}, "there are no norms"),
+        ({"feed_forward_bias": True}, "belongs to a feed-forward"),
+        ({"mask": "rows"}, "there is no mask 'rows': choose one of None, causal, matrix$"),
+        ({"memory": -1}, "memory, the number of its rows, must be"),
+        ({"memory": 2.5}, "memory, the number of its rows, must be"),
+    ],
+)
+def test_options_that_no_t_has(options: dict[str, Any], words: str) -> None:
+    with pytest.raises(GraphError, match=words):
+        UniversalSimulator(3, 2, 2, **options)
+
+
+def test_what_is_not_what_it_should_be_is_said() -> None:
+    U, T, X = UniversalSimulator(3, 2, 2), Chance(0).attention(2, 2), Chance(1)(3, 2)
+    anything: Any = T
+    eye: Any = np.eye(2)
+    cases: list[tuple[Callable[[], object], str]] = [
+        (lambda: U.embed(eye, X), "must be an Attention"),
+        (lambda: U(anything, anything), "X must consist of real numbers"),
+        (lambda: U(X, anything), "T comes first"),  # type: ignore[arg-type]
+        (lambda: U.embed(X, anything), "T comes first"),  # type: ignore[arg-type]
+        (lambda: U(T, np.ones((0, 2))), "X has no entries: its shape is 0×2"),
+        (lambda: Stack([anything]), "made of UniversalSimulators, not Attention"),
+        (lambda: Stack(anything), "made of a list of simulators"),
+        (lambda: Stack([U])(anything, X), "takes a list of T's"),
+        (lambda: MultiHeadAttention([eye, eye]), "heads are attentions"),
+        (lambda: MultiHeadAttention(anything), "heads are a list of attentions"),
+        (lambda: U.explain(T, X)["nope"], "no step 'nope': the steps are XA, Xᵀ"),
+        (lambda: Attention.from_projections(eye, eye, eye, scale=cast(Any, "x")), "the scale must be"),
+        (
+            lambda: Attention.from_projections(eye, eye, eye, biases=cast(Any, 3)),
+            "three vectors, but got 3",
+        ),
+        (lambda: U.decode("abc"), "a sequence of numbers"),
+        (
+            lambda: Attention(eye, eye, mask=np.triu(np.full((3, 3), -np.inf), 1)),
+            "not added to the scores",
+        ),
+        (
+            lambda: Attention(eye, eye, mask=np.triu(np.full((3, 3), -1e9), 1)),
+            "not added to the scores",
+        ),
+        (lambda: UniversalSimulator(3, 2, 2, recipe="inverse").embed(T, X[:2]), "inverse construction"),
+    ]
+    for attempt, words in cases:
+        with pytest.raises(UnderstudyError, match=words):
+            attempt()
+
+
+def test_a_module_that_is_changed_has_another_order() -> None:
+    U, T, X = UniversalSimulator(3, 2, 2), Chance(0).attention(2, 2), Chance(1)(3, 2)
+    assert distance(U(T, X), T(X)) <= 1e-13
+    T.mask = "causal"
+    with pytest.raises(InputError, match="mask causal instead of None"):
+        U(T, X)
+
+
+def test_a_module_does_not_change_with_the_arrays_it_was_made_of() -> None:
+    A, X = np.eye(2), Chance(1)(3, 2)
+    T = Attention(A, A)
+    before = T(X)
+    A[:] = 7
+    assert distance(T(X), before) == 0
+
+
+def test_modules_as_text() -> None:
+    chance = Chance(3)
+    assert repr(chance.attention(3, 2, mask="causal")) == "Attention(d=3, d_v=2, mask='causal')"
+    heads = chance.heads(4, 2, 2)
+    assert repr(heads).startswith("MultiHeadAttention(d=4, d_v=2, heads=2, projection=4")
+    T = Encoder(chance.attention(2, 2), chance(2, 5), chance(5, 2), norm="pre")
+    assert repr(T) == "Encoder(d=2, d_v=2, feed_forward=(5, 2), norm='pre')"
+
+
+def test_one_head_on_a_u_that_adds_heads_up() -> None:
+    T, X = Chance(4).attention(2, 2), Chance(5)(2, 2)
+    U = UniversalSimulator(3, 3, 3, heads=2, combine="sum")
+    assert distance(U.embed(T, X), T(X)) <= 1e-13
 
 
 def test_sizes_may_be_of_numpys_kind() -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import io
 import math
 import threading
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -64,15 +65,15 @@ def _base(context: click.Context, option: click.Parameter, text: str | None) -> 
 @click.option(
     "--on", callback=_numbers((3,)), metavar="n,d,d_v", help="Run T on a larger U of this order."
 )
-@click.option("--heads", default=1, show_default=True, help="So many heads (with --order).")
+@click.option("--heads", type=int, help="So many heads (with --order).  [default: 1]")
 @click.option("--ffn", callback=_numbers((2,)), metavar="d1,d2", help="With a feed-forward.")
-@click.option("--norm", default="none", show_default=True, help="none, post or pre.")
+@click.option("--norm", help="none, post or pre.  [default: none, or what FILE says]")
 @click.option("--mask", help="causal: no row sees those after it.")
-@click.option("--seed", type=click.IntRange(0), default=0, help="Of the random numbers.  [default: 0]")
+@click.option("--seed", type=click.IntRange(0), help="Of the random numbers.  [default: 0]")
 @click.option("--x", type=FILE, help="X, from a .npy file (or X, A and V from one .npz).")
 @click.option("--a", type=FILE, help="A: d×d, or heads×d×d.")
 @click.option("--v", type=FILE, help="V: d×d_v, or heads×d×d_v.")
-@click.option("--kind", default="softmax", show_default=True, help="The kind of attention.")
+@click.option("--kind", help="The kind of attention.  [default: softmax, or what FILE says]")
 @click.option("--recipe", help="paper, fetch, tiled or inverse.  [default: fetch; the figure: paper]")
 @click.option(
     "--executor", help="dense, fast, heads or auto.  [default: dense while that is quick, else auto]"
@@ -83,17 +84,24 @@ def command(**options: Any) -> None:
     """U, the universal simulator, as one program: T and X in, T(X) out.
 
     Without arguments it runs the paper's Figure 2. With --order it draws T and X at random; with
-    FILE (.npz or .safetensors with arrays X, A, V and, if you like, W_O, b_O, W1, W2, b1, b2), or with
-    --x, --a and --v, it takes yours. Each step is compared with direct computation.
+    FILE (.npz or .safetensors with arrays X, A, V and, if you like, W_O, b_O, W1, W2, b1, b2, gain1,
+    bias1, …; or what --save wrote), or with --x, --a and --v, it takes yours. Each step is compared
+    with direct computation.
     """
     from understudy.cli import simulations
 
     save, as_json = options["save"], options["as_json"]
     if save is not None and not save.resolve().parent.is_dir():
         raise InputError(f"cannot write {save}: there is no folder {save.resolve().parent}")
-    simulation = simulations.chosen(options)
-    with nullcontext(None) if as_json else _progress(simulation.count) as advance:
-        simulation.run(options["executor"], advance or (lambda name: None))
+    try:
+        simulation = simulations.chosen(options)
+        bar = nullcontext(None) if as_json else _progress(simulation.count)
+        with _warnings_in_a_line(), bar as advance:
+            simulation.run(options["executor"], advance or (lambda name: None))
+    except MemoryError:
+        raise InputError(
+            "this T, or the U for it, does not fit into the memory: take a smaller order"
+        ) from None
     if save is not None:
         from understudy.display.files import write_whole
 
@@ -108,6 +116,18 @@ def command(**options: Any) -> None:
             click.echo(f"Saved in {save}.")
     if not simulation.holds(TOLERANCE):
         raise click.exceptions.Exit(1)
+
+
+@contextmanager
+def _warnings_in_a_line() -> Iterator[None]:
+    """Warnings as the errors of the command look, without lines of source code."""
+
+    def show(message: Warning | str, *rest: object, **named: object) -> None:
+        click.echo(f"understudy: {message}", err=True)
+
+    with warnings.catch_warnings():
+        warnings.showwarning = show
+        yield
 
 
 def _progress(steps: int) -> AbstractContextManager[Any]:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import IO, Any
 
 import numpy as np
 
+from understudy.cli.archives import KINDS, arrays_of, known_arrays, module_of
 from understudy.cli.matrices import Numbers, read_array, read_arrays
 from understudy.errors import InputError
-from understudy.simulators import Attention, Encoder, Module, MultiHeadAttention, UniversalSimulator
+from understudy.simulators import Module, UniversalSimulator
 from understudy.simulators import figure2 as figure
-from understudy.simulators.arrays import numpy_of
+from understudy.simulators.arrays import matrix, numpy_of
 from understudy.simulators.explain import Explanation, Step, explain
 from understudy.simulators.hierarchy import require_smaller
+from understudy.simulators.order import Order
 from understudy.simulators.sampling import random_module
 
 #: Matrices of more rows or columns are shown in part.
@@ -26,8 +29,9 @@ RUN_BY = {
     "heads": "Run by its heads: every row that is read, as attention over all keys.",
     "fast": "Run by the fast executor: the same program by products of matrices, not head by head.",
 }
-#: What a file may contain beside X, A and V.
-FURTHER = ("W_O", "b_O", "W1", "W2", "b1", "b2")
+#: Options that draw a T at random; of files, --kind, --mask and --norm may say what they leave open.
+DRAWING = ("heads", "ffn", "seed")
+SAYING = ("kind", "mask", "norm")
 
 
 class Simulation:
@@ -151,11 +155,8 @@ class Simulation:
         }
 
     def save(self, file: IO[bytes]) -> None:
-        """X, the matrices of T, the result, the direct one, and every step, as a .npz file."""
-        arrays = {"X": numpy_of(self.X)}
-        for name, copies in self.T.matrices().items():
-            stacked = np.stack([numpy_of(copy) for copy in copies])
-            arrays[name] = stacked if len(copies) > 1 else stacked[0]
+        """X, T, the result, the direct one, and every step, as a .npz file that can be read again."""
+        arrays = {"X": numpy_of(self.X), **arrays_of(self.T)}
         last = self.steps.steps[-1]
         arrays |= {"result": last.matrix, "direct": last.direct}
         arrays |= {f"step {step.name}": step.matrix for step in self.steps}
@@ -164,6 +165,10 @@ class Simulation:
 
 def chosen(options: Mapping[str, Any]) -> Simulation:
     """The simulation that the options of the command ask for."""
+    if options["mask"] not in (None, "causal"):
+        raise InputError(
+            f"there is no mask {options['mask']!r}: --mask takes causal (a matrix is given in FILE)"
+        )
     from_files = [options[name] is not None for name in ("file", "x", "a", "v")]
     if options["order"] is not None and any(from_files):
         raise InputError("--order draws T and X at random: give it, or files, but not both")
@@ -171,16 +176,7 @@ def chosen(options: Mapping[str, Any]) -> Simulation:
         return _random(options)
     if any(from_files):
         return _given(options)
-    others = {
-        "on": None,
-        "heads": 1,
-        "ffn": None,
-        "norm": "none",
-        "mask": None,
-        "kind": "softmax",
-        "seed": 0,
-    }
-    wrong = [f"--{name}" for name, default in others.items() if options[name] != default]
+    wrong = [f"--{name}" for name in ("on", *DRAWING, *SAYING) if options[name] is not None]
     if wrong:
         raise InputError(f"{', '.join(wrong)} need --order n,d,d_v: without it, Figure 2 is run")
     recipe = options["recipe"] or "paper"
@@ -189,97 +185,97 @@ def chosen(options: Mapping[str, Any]) -> Simulation:
 
 
 def _random(options: Mapping[str, Any]) -> Simulation:
-    U = _simulator(options["order"], options)
-    generator = np.random.default_rng(options["seed"])
+    n, d, d_v = options["order"]
+    U = UniversalSimulator(
+        n,
+        d,
+        d_v,
+        1 if options["heads"] is None else options["heads"],
+        options["ffn"],
+        options["kind"] or "softmax",
+        options["norm"] or "none",
+        options["mask"],
+        options["recipe"] or "fetch",
+        base=options["base"],
+    )
+    U.require_length(options["executor"])  # before anything of that size is drawn
+    seed = options["seed"] or 0
+    generator = np.random.default_rng(seed)
     T = random_module(U.order, generator)
     X = generator.normal(size=(U.order.n, U.order.attention.d))
-    title = f"A random T of order {U.order}, seed {options['seed']}"
-    return _placed(Simulation(title, T, X, U), options)
+    return _placed(Simulation(f"A random T of order {U.order}, seed {seed}", T, X, U), options)
 
 
 def _placed(simulation: Simulation, options: Mapping[str, Any]) -> Simulation:
     """The simulation as it is, or on the larger U that --on names."""
     if options["on"] is None:
         return simulation
-    U = _simulator(options["on"], options)
-    require_smaller(simulation.simulator.order, U.order)
-    title = f"{simulation.title}, on a U of order {U.order}"
+    small, style = simulation.simulator, simulation.simulator.style
+    order = _larger(small.order, *options["on"])
+    U = UniversalSimulator.from_order(order, style.recipe, style.stable, style.base)
+    require_smaller(small.order, order)
+    title = f"{simulation.title}, on a U of order {order}"
     return Simulation(title, simulation.T, simulation.X, U, embedded=True)
 
 
-def _simulator(order: tuple[int, int, int], options: Mapping[str, Any]) -> UniversalSimulator:
-    """The U of an order and of the other options."""
-    return UniversalSimulator(
-        *order,
-        options["heads"],
-        options["ffn"],
-        options["kind"],
-        options["norm"],
-        options["mask"],
-        options["recipe"] or "fetch",
-        base=options["base"],
-    )
+def _larger(small: Order, n: int, d: int, d_v: int) -> Order:
+    """The order with other sizes of X and V; what must be as wide as X grows with it."""
+    attention, feed_forward = small.attention, small.feed_forward
+    projection = d if attention.projection and small.residual else attention.projection
+    if feed_forward is not None and small.feed_forward_residual:
+        feed_forward = (feed_forward[0], d)
+    attention = replace(attention, d=d, d_v=d_v, projection=projection)
+    return replace(small, n=n, attention=attention, feed_forward=feed_forward)
 
 
 def _given(options: Mapping[str, Any]) -> Simulation:
+    wrong = [f"--{name}" for name in DRAWING if options[name] is not None]
+    if wrong:
+        raise InputError(f"{', '.join(wrong)}: only a random T (--order) takes this; files say it all")
     arrays = _arrays(options)
-    attention = _attention(arrays, options["mask"])
-    T: Module = attention
-    layer: dict[str, Any] = {name: arrays[name] for name in ("W1", "W2", "b1", "b2") if name in arrays}
-    if layer or options["norm"] != "none":
-        T = Encoder(attention, **layer, norm=options["norm"])
-    if options["kind"] != "softmax":
-        raise InputError("files describe softmax attention: other kinds are drawn at random, --order")
-    X = arrays["X"]
-    if X.ndim != 2:
-        raise InputError(f"X must be a matrix, but its shape is {X.shape}")
+    X = matrix(arrays["X"], "X")
+    T = module_of(arrays)
     U = UniversalSimulator.of(T, len(X), recipe=options["recipe"] or "fetch", base=options["base"])
     U.check(T, X)
     return _placed(Simulation(f"Your T of order {U.order}", T, X, U), options)
 
 
-def _arrays(options: Mapping[str, Any]) -> dict[str, Numbers]:
-    """X, A, V and the rest, from one file or from several."""
+def _arrays(options: Mapping[str, Any]) -> dict[str, Any]:
+    """X, the matrices of T and what else it is, from one file or from several, and from options."""
     file, single = options["file"], [options[name] for name in ("x", "a", "v")]
     if file is None and single[0] is not None and single[1:] == [None, None]:
         file, single = single[0], [None] * 3  # --x all.npz
-    found: dict[str, Numbers] = {}
-    if file is not None:
-        known = {name.lower(): name for name in ("X", "A", "V", *FURTHER)}
-        for name, array in read_arrays(file).items():
-            if name.lower() in known:
-                found[known[name.lower()]] = array
+    found: dict[str, Any] = {} if file is None else known_arrays(read_arrays(file), str(file))
     for name, path in zip(("X", "A", "V"), single, strict=True):
         if path is not None:
             found[name] = read_array(path)
-    missing = [name for name in ("X", "A", "V") if name not in found]
+    for name in SAYING:
+        said = options[name]
+        if said is None:
+            continue
+        if name in found and (not isinstance(found[name], str) or found[name] != said):
+            raise InputError(
+                f"--{name} {said} is not what the file has as its {name}: leave one of them out"
+            )
+        found[name] = said
+    kind = found.get("kind", "softmax")
+    _, matrices, _ = KINDS.get(kind, KINDS["softmax"])
+    wanted = ("X", *matrices)
+    missing = [name for name in wanted if name not in found]
     if missing:
         where = f" in {file}" if file is not None else ""
         raise InputError(
-            f"there is no {' and no '.join(missing)}{where}: a simulation needs X, A and V "
-            "(--x, --a, --v, or one file with arrays of these names)"
+            f"there is no {' and no '.join(missing)}{where}: a simulation of kind {kind} needs "
+            f"{', '.join(wanted[:-1])} and {wanted[-1]} (--x, --a, --v, or one "
+            "file with arrays of these names)"
         )
     return found
 
 
-def _attention(arrays: Mapping[str, Numbers], mask: str | None) -> Attention | MultiHeadAttention:
-    """One head, or as many as A and V have on their first axis."""
-    A, V = arrays["A"], arrays["V"]
-    if A.ndim != 3 and V.ndim != 3 and "W_O" not in arrays:
-        return Attention(A, V, mask=mask)
-    A, V = (array[None] if array.ndim == 2 else array for array in (A, V))
-    if A.ndim != 3 or V.ndim != 3 or len(A) != len(V):
-        raise InputError(
-            f"A and V of several heads are heads×d×d and heads×d×d_v, not {A.shape}, {V.shape}"
-        )
-    heads = [Attention(a, v, mask=mask) for a, v in zip(A, V, strict=True)]
-    return MultiHeadAttention(heads, arrays.get("W_O"), arrays.get("b_O"))
-
-
-def _shown(matrix: Numbers) -> str:
+def _shown(entries: Numbers) -> str:
     """A matrix with three digits, in part if it is large."""
-    rows, columns = matrix.shape
-    part = matrix[:SHOWN, :SHOWN]
+    rows, columns = entries.shape
+    part = entries[:SHOWN, :SHOWN]
     width = max(len(f"{value:.3f}") for value in part.ravel())
     text = "\n".join(
         " ".join(f"{value:{width}.3f}" for value in row) + (" …" if columns > SHOWN else "")

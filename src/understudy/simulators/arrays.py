@@ -7,6 +7,7 @@ is asked for anything.
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Sequence
 from typing import Any, TypeAlias
@@ -26,10 +27,21 @@ def is_tensor(value: object) -> bool:
     return torch is not None and isinstance(value, torch.Tensor)
 
 
-def matrix(value: Any, name: str, shape: tuple[int | None, int | None] = (None, None)) -> Array:
-    """``value`` as a matrix of finite numbers of this shape (None: any), or an error that names it."""
-    array = _floats(value, name)
-    if array.ndim != 2 or 0 in array.shape:
+def matrix(
+    value: Any,
+    name: str,
+    shape: tuple[int | None, int | None] = (None, None),
+    *,
+    copy: bool = True,
+) -> Array:
+    """``value`` as a matrix of finite numbers of this shape (None: any), or an error that names it.
+
+    What is kept must be a copy, or it changes with the user's array; what is only read need not be.
+    """
+    array = _floats(value, name, copy)
+    if 0 in array.shape:
+        raise InputError(f"{name} has no entries: its shape is {_shape(array.shape)}")
+    if array.ndim != 2:
         raise InputError(f"{name} must be a matrix, but its shape is {_shape(array.shape)}")
     _require_shape(array, name, shape)
     return array
@@ -73,12 +85,23 @@ def flat(parts: Sequence[Array]) -> Array:
     return torch.cat([part.reshape(-1) for part in parts])
 
 
-def _floats(value: Any, name: str) -> Array:
+def below(upper: Array, lower: Array) -> Array:
+    """Two matrices of one kind and width, one below the other."""
+    if not is_tensor(upper):
+        return np.vstack([upper, lower])
+    torch: Any = sys.modules["torch"]
+    return torch.vstack([upper, lower])
+
+
+def _floats(value: Any, name: str, copy: bool = True) -> Array:
     if is_tensor(value):
         tensor = value
+        if tensor.is_complex():
+            raise InputError(f"{name} must consist of real numbers, but its type is {tensor.dtype}")
         if not tensor.is_floating_point():
             tensor = tensor.double()
-        finite = bool(tensor.isfinite().all())
+        # A finite sum has finite terms only, and is quicker than a look at each of them.
+        finite = math.isfinite(tensor.detach().sum().item()) or bool(tensor.isfinite().all())
         array: Array = tensor
     else:
         try:
@@ -87,7 +110,7 @@ def _floats(value: Any, name: str) -> Array:
             raise InputError(f"{name} is ragged: its rows have different lengths") from None
         if array.dtype.kind not in "biuf":
             raise InputError(f"{name} must consist of real numbers, but its type is {array.dtype}")
-        array = array.astype(np.float64)
+        array = array.astype(np.float64, copy=copy)
         finite = bool(np.isfinite(array).all())
     if not finite:
         bad = numpy_of(array).ravel()
@@ -103,8 +126,11 @@ def _floats(value: Any, name: str) -> Array:
 def _require_shape(array: Array, name: str, shape: tuple[int | None, int | None]) -> None:
     found = tuple(array.shape)
     if any(want is not None and want != size for want, size in zip(shape, found, strict=True)):
-        wanted = "×".join("·" if size is None else str(size) for size in shape)
-        raise InputError(f"{name} must be {wanted}, but it is {_shape(found)}")
+        rows, columns = shape
+        wanted = f"be {rows}×{columns}"
+        if rows is None or columns is None:
+            wanted = f"have {columns} columns" if rows is None else f"have {rows} rows"
+        raise InputError(f"{name} must {wanted}, but it is {_shape(found)}")
 
 
 def _shape(shape: Sequence[int]) -> str:

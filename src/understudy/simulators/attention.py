@@ -13,15 +13,15 @@ hard attention (AHAT) the mean over all of them.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 
 from understudy.errors import InputError
-from understudy.simulators.arrays import Array, matrix, numpy_of, row
+from understudy.simulators.arrays import Array, below, is_tensor, like, matrix, numpy_of, row
 from understudy.simulators.module import (
     AttentionModule,
     Mask,
@@ -30,7 +30,7 @@ from understudy.simulators.module import (
     seen,
     with_ones,
 )
-from understudy.simulators.order import COMBINATIONS, POOLINGS, AttentionOrder, choose
+from understudy.simulators.order import COMBINATIONS, POOLINGS, AttentionOrder, choose, require_real
 
 
 class Attention(AttentionModule):
@@ -71,24 +71,31 @@ class Attention(AttentionModule):
 
         The paper has no scale; torch and most models have 1/√(columns of W_Q).
         """
-        if not math.isfinite(scale):
-            raise InputError(f"the scale must be a finite number, but got {scale!r}")
+        require_real(scale, "the scale")
         queries = matrix(W_Q, "W_Q")
         keys = matrix(W_K, "W_K", (None, queries.shape[1]))
         values = matrix(W_V, "W_V", (keys.shape[0], None))
-        projections = [numpy_of(queries), numpy_of(keys), numpy_of(values)]
+        # Tensors stay tensors, so that gradients reach them.
+        model = next((part for part in (queries, keys, values) if is_tensor(part)), queries)
+        projections = [like(part, model) for part in (queries, keys, values)]
         if biases is not None:
-            if len(biases) != 3:
-                raise InputError(f"biases are b_Q, b_K and b_V, three vectors, but got {len(biases)}")
+            given = len(biases) if hasattr(biases, "__len__") else repr(biases)
+            if given != 3:
+                raise InputError(f"biases are b_Q, b_K and b_V, three vectors, but got {given}")
             for place, (bias, name) in enumerate(zip(biases, ("b_Q", "b_K", "b_V"), strict=True)):
                 weights = projections[place]
-                vector = numpy_of(row(bias, name, weights.shape[1]))
-                projections[place] = np.vstack([weights, vector])
+                vector = like(row(bias, name, weights.shape[1]), model)
+                projections[place] = below(weights, vector)
         q, k, v = projections
         return cls(scale * q @ k.T, v, mask=mask, pooling=pooling, biased=biases is not None)
 
     def attention_order(self) -> AttentionOrder:
         """Its order but for the number of rows."""
+        return self.remembered_order
+
+    @cached_property
+    def remembered_order(self) -> AttentionOrder:
+        """The same, found once: every simulation asks for it. Forgotten when an attribute is set."""
         d, d_keys = (size - self.biased for size in self.A.shape)
         mask = self.mask if self.mask is None or isinstance(self.mask, str) else "matrix"
         return AttentionOrder(
@@ -134,7 +141,14 @@ class MultiHeadAttention(AttentionModule):
     ) -> None:
         """``combine="sum"``: V of each head contains its part of W_O, and the results are added."""
         choose(combine, COMBINATIONS, "combine")
+        if not isinstance(heads, Sequence):
+            raise InputError(f"heads are a list of attentions, not {type(heads).__name__}")
         self.heads = tuple(heads)
+        for head in self.heads:
+            if not isinstance(head, AttentionModule):
+                raise InputError(
+                    f"heads are attentions, such as Attention(A, V), not {type(head).__name__}"
+                )
         if not self.heads:
             raise InputError("an attention has one head or more, but the list is empty")
         first = self.heads[0].attention_order()
@@ -151,8 +165,9 @@ class MultiHeadAttention(AttentionModule):
         self.W_O = None if W_O is None else matrix(W_O, "W_O", (total, None))
         if W_O is not None and combine == "sum":
             raise InputError("W_O projects heads that lie side by side: combine must be concatenate")
-        columns = self.attention_order().columns
-        self.b_O = None if b_O is None else row(b_O, "b_O", columns)
+        self.b_O: Array | None = None
+        if b_O is not None:
+            self.b_O = row(b_O, "b_O", self.attention_order().columns)
 
     def attention_order(self) -> AttentionOrder:
         """Its order but for the number of rows."""
@@ -161,7 +176,7 @@ class MultiHeadAttention(AttentionModule):
             heads=len(self.heads),
             combine=self.combine,
             projection=0 if self.W_O is None else self.W_O.shape[1],
-            output_bias=getattr(self, "b_O", None) is not None,
+            output_bias=self.b_O is not None,
         )
 
     def matrices(self) -> dict[str, list[Array]]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from understudy.errors import InputError
 from understudy.simulators.arrays import Array, numpy_of
 from understudy.simulators.module import Module, Numbers
 
@@ -40,7 +41,11 @@ class Explanation:
     steps: tuple[Step, ...]
 
     def __getitem__(self, name: str) -> Step:
-        return next(step for step in self.steps if step.name == name)
+        for step in self.steps:
+            if step.name == name:
+                return step
+        names = ", ".join(step.name for step in self.steps)
+        raise InputError(f"there is no step {name!r}: the steps are {names}")
 
     def __iter__(self) -> Iterator[Step]:
         return iter(self.steps)

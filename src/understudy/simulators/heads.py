@@ -14,7 +14,6 @@ from understudy.constructions import (
     Matrix,
     add,
     broadcast_row,
-    constant_matrix,
     elu_plus_one,
     gelu,
     hardmax,
@@ -30,10 +29,10 @@ from understudy.constructions import (
     tanh,
     transpose,
 )
-from understudy.constructions.matrix import Size, coordinates, number_of
+from understudy.constructions.matrix import Size, coordinates
 from understudy.errors import GraphError
-from understudy.language.python import exp, where
-from understudy.simulators.order import AttentionOrder
+from understudy.language.python import constant, exp, where
+from understudy.simulators.order import AttentionOrder, require_real
 
 #: The view of a matrix of T, by name.
 Of = Callable[[str], Matrix]
@@ -64,6 +63,8 @@ class Style:
     def __post_init__(self) -> None:
         if self.recipe not in RECIPES:
             raise GraphError(f"there is no recipe {self.recipe!r}: choose one of {', '.join(RECIPES)}")
+        if self.base is not None:
+            require_real(self.base, "base", positive=True)
 
     def matmul(self, a: Matrix, b: Matrix) -> Matrix:
         """The product, in this recipe."""
@@ -160,11 +161,10 @@ def performer_head(order: AttentionOrder, X: Matrix, Y: Matrix, of: Of, style: S
 
 def sumformer_head(order: AttentionOrder, X: Matrix, Y: Matrix, of: Of, style: Style) -> Steps:
     """ψ(xᵢ, Σⱼ φ(yⱼ)): the sum is a row of ones times φ(Y)."""
-    import numpy as np
-
     mm, activate = style.matmul, ACTIVATIONS[order.nonlinearity]
     features = activate(mm(Y, of("W_phi")))
-    ones = constant_matrix(np.ones((1, number_of(Y.rows, "the number of rows"))))
+    # Not a table of ones: what is 1 everywhere needs no looking up, and so stays a product.
+    ones = Matrix(constant(1), 1, Y.rows, reads=0)
     total = mm(ones, features)
     seen = broadcast_row(mm(total, of("W_sum")), X.rows)
     units = activate(add(mm(X, of("W_x")), seen))

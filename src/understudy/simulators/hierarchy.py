@@ -39,11 +39,17 @@ def embed(U: UniversalSimulator, T: Module, X: Array, *, executor: str | None = 
     small = T.order(len(given))
     matrix(X, "X", (None, small.attention.d))
     require_smaller(small, order)
+    if U.style.recipe == "inverse" and small != order:
+        raise InputError(
+            "a smaller T has no place on a U of the inverse construction: A and V padded with zeros "
+            'are singular. Use one of another recipe, such as "fetch"'
+        )
     simulator = U
     matrices = T.matrices() | {"X": [given]}
     if order.attention.kind == "softmax" and order.attention.mask != "causal" and small.n < order.n:
         simulator = U.masked
         matrices["rows"] = [np.full((1, 1), float(small.n))]
+    simulator.require_length(executor)  # before anything of that size is made
     parts = simulator.parts(simulator.layout.enlarged(matrices), given)
     found = simulator.run_parts(simulator.output, parts, executor)
     return found[: small.n, _columns(small, order)]
@@ -67,7 +73,7 @@ def padding_formula(T: Attention, X: Array, n: int) -> Numbers:
     """T(X)·Z/(Z + n − m), Z being the denominators of T's softmax: what the paper's padding gives."""
     steps = T.steps(X)
     weights = np.exp(steps["scores"]).sum(axis=1, keepdims=True)
-    return np.asarray(steps["output"] * weights / (weights + n - len(steps["scores"])))
+    return np.asarray(steps["output"] * weights / (weights + (n - len(steps["scores"]))))
 
 
 def require_smaller(small: Order, large: Order) -> None:
@@ -80,11 +86,15 @@ def require_smaller(small: Order, large: Order) -> None:
     for d1, d2 in zip(small.feed_forward or (), large.feed_forward or (), strict=False):
         if d1 > d2:
             raise InputError(f"T is larger than U: its feed-forward is {small.feed_forward}")
+    # One head alone is the same side by side as added up.
+    one_alone = small.attention.heads == 1 and not small.attention.projection
     for a, b in ((small, large), (small.attention, large.attention)):
         for field in fields(a):
             if field.name in _SIZES | {"attention"}:
                 continue
             mine, its = getattr(a, field.name), getattr(b, field.name)
+            if field.name == "combine" and one_alone:
+                continue
             if mine != its:
                 raise InputError(f"T and U differ in kind: {field.name} is {mine} in T, {its} in U")
     if (small.feed_forward is None) != (large.feed_forward is None):

@@ -11,6 +11,7 @@ Each is a handful of products and elementwise functions, so U simulates it as it
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -66,6 +67,20 @@ class _Projected(AttentionModule):
         queries, keys = self.checked(X, memory)
         return (with_ones(queries), with_ones(keys)) if self.biased else (queries, keys)
 
+    def weighted(
+        self, queries: Numbers, keys: Numbers, scores: Numbers, weights: Numbers, y: Numbers
+    ) -> dict[str, Numbers]:
+        """The steps of an attention whose weights of the rows of y are known."""
+        values = y @ numpy_of(self.V)
+        return {
+            "queries": queries,
+            "keys": keys,
+            "scores": scores,
+            "weights": weights,
+            "XV": values,
+            "output": weights @ values,
+        }
+
 
 class LinearAttention(_Projected):
     """(X W_Q)(X W_K)ᵀ X V, without any pooling; or φ(X W_Q) φ(X W_K)ᵀ X V with rows that sum to 1.
@@ -94,16 +109,8 @@ class LinearAttention(_Projected):
 
     def attention_order(self) -> AttentionOrder:
         """Its order but for the number of rows."""
-        rows, width = self.W_Q.shape
-        return AttentionOrder(
-            self.kind,
-            rows - self.biased,
-            self.V.shape[1],
-            bias=self.biased,
-            mask=None if self.mask is None else str(self.mask),
-            width=width,
-            feature_map=self.feature_map,
-        )
+        mask = None if self.mask is None else str(self.mask)
+        return replace(super().attention_order(), mask=mask, feature_map=self.feature_map)
 
     def steps(self, X: Array, memory: Array | None = None) -> dict[str, Numbers]:
         """Queries, keys, scores, values, output."""
@@ -115,15 +122,7 @@ class LinearAttention(_Projected):
         weights = np.where(seen(self.mask, scores.shape), scores, 0)
         if self.feature_map != "identity":
             weights = weights / weights.sum(axis=1, keepdims=True)
-        values = y @ numpy_of(self.V)
-        return {
-            "queries": queries,
-            "keys": keys,
-            "scores": scores,
-            "weights": weights,
-            "XV": values,
-            "output": weights @ values,
-        }
+        return self.weighted(queries, keys, scores, weights, y)
 
 
 class Linformer(_Projected):
@@ -186,15 +185,7 @@ class Performer(_Projected):
         queries, keys = (self._features(z) for z in (x @ numpy_of(self.W_Q), y @ numpy_of(self.W_K)))
         scores = queries @ keys.T
         weights = scores / scores.sum(axis=1, keepdims=True)
-        values = y @ numpy_of(self.V)
-        return {
-            "queries": queries,
-            "keys": keys,
-            "scores": scores,
-            "weights": weights,
-            "XV": values,
-            "output": weights @ values,
-        }
+        return self.weighted(queries, keys, scores, weights, y)
 
     def _features(self, z: Numbers) -> Numbers:
         omega = numpy_of(self.omega)

@@ -239,6 +239,10 @@ class Match2(Recogniser):
 
     def read_word(self, word: Word) -> list[int]:
         """The tokens, whole numbers, one at least."""
-        if isinstance(word, str) or not len(word) or any(int(s) != s for s in word):
+        try:
+            whole = not isinstance(word, str) and len(word) and all(int(s) == s for s in word)
+        except (TypeError, ValueError, OverflowError):
+            whole = False
+        if not whole:
             raise InputError(f"Match₂ takes a sequence of whole numbers, but got {word!r}")
         return [int(s) for s in word]

@@ -11,7 +11,7 @@ from typing import Any
 
 from understudy.errors import InputError
 from understudy.simulators.arrays import Array, matrix, numpy_of
-from understudy.simulators.module import AttentionModule, Module, Numbers
+from understudy.simulators.module import AttentionModule, Module, Numbers, sizes
 from understudy.simulators.order import NORMS, Order, choose
 from understudy.simulators.sublayers import (
     Affine,
@@ -37,9 +37,6 @@ class Layer(Module):
     ) -> None:
         """``norms``: (gain, bias) of each, or None. The other parts are as in ``Encoder``."""
         choose(norm, NORMS, "norm")
-        for part in (attention, cross):
-            if part is not None and not isinstance(part, AttentionModule):
-                raise InputError(f"a layer is built around an attention, not {type(part).__name__}")
         self.attention = attention
         self.cross = cross
         self.feed_forward = feed_forward
@@ -85,6 +82,12 @@ class Layer(Module):
             affine=any(norm is not None for norm in self.norms),
             epsilon=self.epsilon,
         )
+
+    def __repr__(self) -> str:
+        parts = sizes(self.attention.attention_order())
+        if self.feed_forward is not None:
+            parts.append(f"feed_forward={self.feed_forward.order}")
+        return f"{type(self).__name__}({', '.join([*parts, f'norm={self.norm!r}'])})"
 
     def matrices(self) -> dict[str, list[Array]]:
         """Those of the attentions, the feed-forward and the norms."""

@@ -8,6 +8,7 @@ that U's own steps have. The simulation so always has something to be compared w
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,10 @@ from understudy.simulators.order import AttentionOrder, Order
 Numbers = NDArray[np.float64]
 #: A mask as users say it: "causal", or a matrix that is 0 where a key is not seen.
 Mask = Any
+
+
+#: A mask that is added to the scores says the opposite by its zeros.
+NOT_ADDITIVE = "; a mask is 0 where a key is not seen and 1 where it is, not added to the scores"
 
 
 class Module(ABC):
@@ -49,9 +54,17 @@ class AttentionModule(Module):
     def attention_order(self) -> AttentionOrder:
         """Its order but for the number of rows."""
 
+    def __setattr__(self, name: str, value: object) -> None:
+        super().__setattr__(name, value)
+        self.__dict__.pop("remembered_order", None)
+
     def order(self, n: int, memory: int = 0) -> Order:
         """The order it has on n rows (and a memory of so many)."""
         return Order(n, self.attention_order(), memory)
+
+    def __repr__(self) -> str:
+        order = self.attention_order()
+        return f"{type(self).__name__}({', '.join(sizes(order))})"
 
     def checked(self, X: Array, memory: Array | None) -> tuple[Numbers, Numbers]:
         """Queries' and keys' input, of the shapes this attention takes."""
@@ -64,13 +77,29 @@ class AttentionModule(Module):
         return queries, numpy_of(matrix(memory, "the memory", (None, order.d_keys or order.d)))
 
 
+def sizes(order: AttentionOrder) -> list[str]:
+    """An order in short: d and d_v, and whatever else is not the default."""
+    found = [f"d={order.d}", f"d_v={order.d_v}"]
+    for field in fields(order):
+        value = getattr(order, field.name)
+        if field.name not in ("kind", "d", "d_v") and value != field.default:
+            found.append(f"{field.name}={value!r}")
+    return found
+
+
 def read_mask(mask: Mask) -> str | Array | None:
     """A mask as a T keeps it: a word of its order, or a matrix."""
     if mask is None or isinstance(mask, str):
         if mask not in (None, "causal"):
             raise InputError(f"there is no mask {mask!r}: choose causal, or give a matrix")
         return mask
-    return matrix(mask, "the mask")
+    try:
+        found = matrix(mask, "the mask")
+    except InputError as error:
+        raise InputError(f"{error}{NOT_ADDITIVE if 'finite' in str(error) else ''}") from None
+    if bool((found < 0).any()):
+        raise InputError(f"the mask has negative numbers{NOT_ADDITIVE}")
+    return found
 
 
 def seen(mask: str | Array | None, shape: tuple[int, int]) -> NDArray[np.bool_]:

@@ -6,6 +6,7 @@ have: heads, biases, masks, norms, the kind of attention. Two T's of equal order
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -65,6 +66,8 @@ class AttentionOrder:
             raise GraphError(f"a {self.kind} attention takes no mask: every row looks at all of X")
         if self.kind != "softmax" and self.pooling != "softmax":
             raise GraphError(f"hard pooling belongs to kind softmax, not to {self.kind}")
+        if self.kind != "linear" and self.feature_map != "identity":
+            raise GraphError(f"a feature map belongs to kind linear, not to {self.kind}")
         if self.kind == "linear" and self.mask not in (None, "causal"):
             raise GraphError("linear attention is masked causally or not at all")
 
@@ -74,6 +77,11 @@ class AttentionOrder:
         if self.projection:
             return self.projection
         return self.d_v * (self.heads if self.combine == "concatenate" else 1)
+
+    @property
+    def exponential(self) -> bool:
+        """Whether its weights are a softmax, whose exponential may have another base than e."""
+        return self.kind in ("softmax", "linformer") and self.pooling == "softmax"
 
     def blocks(self, n: int, m: int, prefix: str = "") -> list[Block]:
         """The matrices that characterise it, for n rows that attend to m rows."""
@@ -133,6 +141,8 @@ class Order:
 
     def __post_init__(self) -> None:
         whole(self.n, "n")
+        if self.memory != 0:
+            whole(self.memory, "memory, the number of its rows,")
         choose(self.norm, NORMS, "norm")
         choose(self.activation, ACTIVATIONS, "activation")
         d, columns = self.attention.d, self.attention.columns
@@ -162,8 +172,11 @@ class Order:
             whole(d2, "d2")
             if self.feed_forward_residual and d2 != d:
                 raise GraphError(f"a residual around the feed-forward needs d2 = {d}, but it is {d2}")
-        if not (self.epsilon > 0):
-            raise GraphError(f"epsilon must be positive, but got {self.epsilon!r}")
+        if self.feed_forward_bias and self.feed_forward is None:
+            raise GraphError("feed_forward_bias belongs to a feed-forward, and there is none")
+        if self.affine and self.norm == "none":
+            raise GraphError("affine says that norms have gains and biases, but there are no norms")
+        require_real(self.epsilon, "epsilon", positive=True)
 
     @property
     def columns(self) -> int:
@@ -238,6 +251,18 @@ def whole(value: object, what: str) -> int:
     if isinstance(value, bool) or number < 1:
         raise GraphError(f"{what} must be a positive whole number, but got {value!r}")
     return number
+
+
+def require_real(value: object, what: str, positive: bool = False) -> None:
+    """Refuse what is not a finite (and positive) number."""
+    wanted = "a positive finite number" if positive else "a finite number"
+    try:
+        fits = not isinstance(value, (bool, str)) and math.isfinite(value)  # type: ignore[arg-type]
+        fits = fits and (not positive or value > 0)  # type: ignore[operator]
+    except (TypeError, ValueError):
+        fits = False
+    if not fits:
+        raise GraphError(f"{what} must be {wanted}, but got {value!r}")
 
 
 def _fields(order: Order) -> dict[str, Any]:

@@ -10,12 +10,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from understudy.analysis import Architecture
 from understudy.constructions import Matrix
+from understudy.constructions.matrix import Places
 from understudy.errors import InputError
 from understudy.graph import build
 from understudy.graph.traversal import replace_families
@@ -59,6 +61,11 @@ class Simulator:
         """The program's stable hash: it does not depend on any T or X."""
         return stable_hash(self.program)
 
+    @cached_property
+    def _places(self) -> Places:
+        """Where the entries of the result are: asked for on every run."""
+        return self.output.places
+
     def parts(self, matrices: Mapping[str, Sequence[Array]], model: Array) -> list[Array]:
         """The matrices in the order of the sequence, in the kind of array that ``model`` is."""
         return [like(part, model) for part in self.layout.parts(matrices)]
@@ -70,7 +77,12 @@ class Simulator:
 
     def decode(self, result: Any) -> Array:
         """The matrix in the result of the program."""
-        return read(self.output, result)
+        if not is_tensor(result):
+            try:
+                result = np.asarray(result, dtype=np.float64)
+            except (TypeError, ValueError):
+                raise InputError(f"a result is a sequence of numbers, but got {result!r}") from None
+        return read(self._places, result)
 
     def run_parts(self, value: Matrix, parts: Sequence[Array], executor: str | None = None) -> Array:
         """Run the program of ``value`` on the sequence of these parts: the only place where U is run.
@@ -78,16 +90,11 @@ class Simulator:
         Gives the matrix, an array of the kind of the parts.
         """
         from understudy.execution import run_parts
-        from understudy.execution.dense import MAX_CELLS
 
         executor = executor or DEFAULT_EXECUTOR
-        limit = math.isqrt(MAX_CELLS) if executor == "dense" else MAX_TOKENS
-        if self.length > limit:
-            raise InputError(
-                f"this U takes a sequence of {self.length:,} tokens, too long for the executor "
-                f"{executor}: it runs up to {limit:,}"
-            )
-        wanted = value.places.stretch
+        self.require_length(executor)
+        places = self._places if value is self.output else value.places
+        wanted = places.stretch
         found = run_parts(
             value.sop.node,
             parts,
@@ -96,7 +103,20 @@ class Simulator:
             names=value.names,
             positions=wanted,
         )
-        return read(value, like(found, parts[0]), wanted.start)
+        return read(places, like(found, parts[0]), wanted.start)
+
+    def require_length(self, executor: str | None = None) -> None:
+        """Refuse to run a sequence that is too long for the executor."""
+        limit = MAX_TOKENS
+        if executor == "dense":
+            from understudy.execution.dense import MAX_CELLS
+
+            limit = math.isqrt(MAX_CELLS)
+        if self.length > limit:
+            raise InputError(
+                f"this U takes a sequence of {self.length:,} tokens, too long for the executor "
+                f"{executor or DEFAULT_EXECUTOR}: it runs up to {limit:,}"
+            )
 
     def each_step(self) -> list[tuple[str, Matrix]]:
         """Intermediate results under their full names: those of a family, head by head."""
@@ -113,13 +133,14 @@ class Simulator:
         return found
 
 
-def read(matrix: Matrix, values: Any, begin: int = 0) -> Array:
-    """The entries of a view, read off the values that its s-op has from position ``begin`` on."""
-    places = matrix.places
+def read(places: Places, values: Any, begin: int = 0) -> Array:
+    """The entries at these places, read off the values of a sequence from position ``begin`` on."""
     sequence = values if is_tensor(values) else numpy_of(values)
     first, last = places.stretch.start - begin, places.stretch.stop - begin
     if sequence.ndim != 1 or len(sequence) < last:
-        raise InputError(f"a result has {last} values or more in one sequence, but got {len(sequence)}")
+        raise InputError(
+            f"a result has {last} values or more in one sequence, but got {tuple(sequence.shape)}"
+        )
     return places.take(sequence[first:last])
 
 

@@ -31,9 +31,19 @@ class Stack(Simulator):
 
     def __init__(self, simulators: Sequence[UniversalSimulator]) -> None:
         """Each takes n×d, and gives what the next one takes."""
+        if not isinstance(simulators, Sequence):
+            raise GraphError(
+                f"a stack is made of a list of simulators, not {type(simulators).__name__}"
+            )
         self.simulators = tuple(simulators)
         if not self.simulators:
             raise GraphError("a stack has one simulator or more, but the list is empty")
+        for simulator in self.simulators:
+            if not isinstance(simulator, UniversalSimulator):
+                raise GraphError(
+                    f"a stack is made of UniversalSimulators, not {type(simulator).__name__}: "
+                    "Stack.of([T₁, T₂, …], n) makes them of T's"
+                )
         for below, above in zip(self.simulators, self.simulators[1:], strict=False):
             given = (below.order.n, below.order.columns)
             taken = (above.order.n, above.order.attention.d)
@@ -62,6 +72,8 @@ class Stack(Simulator):
 
     def parts_of(self, modules: Sequence[Module], X: Array) -> list[Array]:
         """The same, matrix by matrix: what is run."""
+        if not isinstance(modules, Sequence):
+            raise InputError(f"a stack takes a list of T's, but got {type(modules).__name__}")
         if len(modules) != len(self.simulators):
             raise InputError(
                 f"this stack takes {len(self.simulators)} T's, but {len(modules)} are given"

@@ -85,10 +85,15 @@ def _sigmoid(z: Numbers) -> Numbers:
     return np.asarray(np.where(z >= 0, 1, small) / (1 + small))
 
 
+def _erf(z: Numbers) -> Numbers:
+    """The error function, which NumPy does not have."""
+    return np.fromiter(map(math.erf, z.ravel()), np.float64, z.size).reshape(z.shape)
+
+
 #: The activations, directly.
 ACTIVATE: dict[str, Callable[[Numbers], Numbers]] = {
     "relu": lambda z: np.maximum(z, 0),
-    "gelu": lambda z: 0.5 * z * (1 + np.vectorize(math.erf)(z / math.sqrt(2))),
+    "gelu": lambda z: 0.5 * z * (1 + _erf(z / math.sqrt(2))),
     "silu": lambda z: z * _sigmoid(z),
     "tanh": np.tanh,
     "sigmoid": _sigmoid,

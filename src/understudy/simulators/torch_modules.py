@@ -1,13 +1,20 @@
 """torch's own layers as T's: ``from_torch(module)`` reads the matrices off and computes nothing else.
 
 nn.MultiheadAttention, nn.TransformerEncoderLayer and nn.TransformerDecoderLayer, in any dtype.
-Dropout is left out, as in ``eval()``. torch is not imported here: a module brings its own.
+Dropout is left out, as in ``eval()``. A module that computes something else than these classes do (a
+subclass with a forward of its own, another norm, norms that differ in eps) is refused. What is read off
+is a copy in double precision: gradients do not reach the module. torch is not imported here: a module
+brings its own.
 """
 
 from __future__ import annotations
 
 import math
+import sys
+from types import FunctionType
 from typing import Any
+
+import numpy as np
 
 from understudy.errors import InputError
 from understudy.simulators.arrays import numpy_of
@@ -23,12 +30,14 @@ def from_torch(module: Any, *, mask: Mask = None, memory_mask: Mask = None) -> M
     ``mask`` is that of its (self-)attention: "causal", or a matrix that is 0 where a key is not seen
     (torch's boolean masks say the opposite); ``memory_mask`` that of a decoder's cross-attention.
     """
-    kinds = [kind.__name__ for kind in type(module).__mro__]
-    if "MultiheadAttention" in kinds:
+    nn: Any = getattr(sys.modules.get("torch"), "nn", None)
+    if nn is not None and isinstance(module, nn.MultiheadAttention):
         return _attention(module, mask)
-    if "TransformerEncoderLayer" in kinds:
+    if nn is not None and isinstance(module, nn.TransformerEncoderLayer):
+        _require_plain(module, nn.TransformerEncoderLayer)
         return Encoder(_attention(module.self_attn, mask), **_around(module, 2))
-    if "TransformerDecoderLayer" in kinds:
+    if nn is not None and isinstance(module, nn.TransformerDecoderLayer):
+        _require_plain(module, nn.TransformerDecoderLayer)
         cross = _attention(module.multihead_attn, memory_mask)
         return DecoderLayer(_attention(module.self_attn, mask), cross, **_around(module, 3))
     raise InputError(
@@ -37,8 +46,25 @@ def from_torch(module: Any, *, mask: Mask = None, memory_mask: Mask = None) -> M
     )
 
 
+def _require_plain(module: Any, base: type, what: str = "the module") -> None:
+    """Refuse what is no ``base``, or has methods of its own: it may compute something else."""
+    if not isinstance(module, base):
+        raise InputError(f"{what} must be an nn.{base.__name__}, but it is {type(module).__name__}")
+    for name, method in vars(base).items():
+        if name == "__init__" or not isinstance(method, FunctionType):
+            continue
+        if getattr(type(module), name) is not method or name in vars(module):
+            raise InputError(
+                f"{what} is {type(module).__name__}, which has a method {name} of its own: only what "
+                f"nn.{base.__name__} itself computes can be read off"
+            )
+
+
 def _attention(module: Any, mask: Mask) -> MultiHeadAttention:
     """Heads with their scale and biases folded in, W_O and b_O behind them."""
+    nn: Any = sys.modules["torch"].nn
+    _require_plain(module, nn.MultiheadAttention, "the attention")
+    _require_plain(module.out_proj, nn.Linear, "out_proj")
     if module.bias_k is not None or module.add_zero_attn:
         raise InputError("attention with add_bias_kv or add_zero_attn is not simulated")
     size, heads = module.embed_dim, module.num_heads
@@ -70,29 +96,63 @@ def _attention(module: Any, mask: Mask) -> MultiHeadAttention:
 
 def _around(module: Any, norms: int) -> dict[str, Any]:
     """Feed-forward and norms of an encoder or decoder layer, as keywords."""
-    first = module.norm1
+    nn: Any = sys.modules["torch"].nn
+    for name in ("linear1", "linear2"):
+        _require_plain(getattr(module, name), nn.Linear, name)
     found: dict[str, Any] = {
         "W1": numpy_of(module.linear1.weight).T,
         "W2": numpy_of(module.linear2.weight).T,
         "activation": _activation(module.activation),
         "norm": "pre" if module.norm_first else "post",
-        "epsilon": first.eps,
     }
-    if module.linear1.bias is not None:
-        found |= {"b1": numpy_of(module.linear1.bias), "b2": numpy_of(module.linear2.bias)}
-    for number in range(1, norms + 1):
-        norm = getattr(module, f"norm{number}")
-        if norm.weight is not None:
-            gain = numpy_of(norm.weight)
-            found[f"norm{number}"] = (gain, 0 * gain if norm.bias is None else numpy_of(norm.bias))
+    for bias, linear in (("b1", module.linear1), ("b2", module.linear2)):
+        if linear.bias is not None:
+            found[bias] = numpy_of(linear.bias)
+    return found | _norms(
+        {f"norm{number}": getattr(module, f"norm{number}") for number in range(1, norms + 1)},
+        module.self_attn.embed_dim,
+    )
+
+
+def _norms(norms: dict[str, Any], columns: int) -> dict[str, Any]:
+    """Gains and biases of all norms, and the epsilon that they share, as keywords."""
+    nn: Any = sys.modules["torch"].nn
+    for name, norm in norms.items():
+        _require_plain(norm, nn.LayerNorm, name)
+        if tuple(norm.normalized_shape) != (columns,):
+            raise InputError(
+                f"{name} must be over {columns} columns, but it is over {norm.normalized_shape}"
+            )
+    epsilons = {norm.eps for norm in norms.values()}
+    if len(epsilons) > 1:
+        listed = ", ".join(f"{norm.eps} in {name}" for name, norm in norms.items())
+        raise InputError(f"all norms of a layer must have the same eps, but it is {listed}")
+    found: dict[str, Any] = {"epsilon": epsilons.pop()}
+    if any(norm.weight is not None for norm in norms.values()):
+        for name, norm in norms.items():
+            gain = np.ones(columns) if norm.weight is None else numpy_of(norm.weight)
+            found[name] = (gain, np.zeros(columns) if norm.bias is None else numpy_of(norm.bias))
     return found
 
 
 def _activation(function: Any) -> str:
     """The name of torch's activation: a function, or a module."""
-    name = getattr(function, "__name__", type(function).__name__).lower()
-    if name == "gelu" and getattr(function, "approximate", "none") != "none":
+    torch: Any = sys.modules["torch"]
+    nn = torch.nn
+    if type(function) is nn.GELU and function.approximate != "none":
         raise InputError("GELU approximated by tanh is not simulated: the exact one is")
-    if name not in ("relu", "gelu", "silu", "tanh", "sigmoid"):
-        raise InputError(f"the activation {name} is not simulated")
-    return name
+    known: dict[str, tuple[Any, ...]] = {
+        "relu": (nn.functional.relu, torch.relu, nn.ReLU),
+        "gelu": (nn.functional.gelu, nn.GELU),
+        "silu": (nn.functional.silu, nn.SiLU),
+        "tanh": (nn.functional.tanh, torch.tanh, nn.Tanh),
+        "sigmoid": (nn.functional.sigmoid, torch.sigmoid, nn.Sigmoid),
+    }
+    for name, forms in known.items():
+        if function in forms or type(function) in forms:
+            return name
+    given = getattr(function, "__name__", type(function).__name__)
+    raise InputError(
+        f"the activation {given} is not simulated: torch's own {', '.join(known)} are, as functions or "
+        "as modules"
+    )

@@ -17,11 +17,13 @@ True
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
-from understudy.errors import GraphError, InputError
+from understudy.constructions import Matrix
+from understudy.errors import ExecutionError, GraphError, InputError
 from understudy.language.python import tokens
 from understudy.simulators.arrays import Array, matrix, numpy_of
 from understudy.simulators.attention import Attention
@@ -88,6 +90,9 @@ class UniversalSimulator(Simulator):
 
         ``UniversalSimulator.of(T, n)`` finds all of these from a T.
         """
+        if mask is not None and not isinstance(mask, str):
+            raise GraphError('the mask itself belongs to T: say mask="matrix" here, and give it to T')
+        choose(mask, (None, "causal", "matrix"), "mask")
         n, d, d_v = whole(n, "n"), whole(d, "d"), whole(d if d_v is None else d_v, "d_v")
         choose(kind, KINDS, "kind")
         heads, feed_forward = whole(heads, "heads"), _pair(feed_forward)
@@ -101,7 +106,13 @@ class UniversalSimulator(Simulator):
             "sumformer": {"rank": d, "hidden": d},
         }.get(kind, {})
         given = {"width": width, "rank": rank, "hidden": hidden}
-        sizes = {name: whole(given[name] or value, name) for name, value in defaults.items()}
+        for name, value in given.items():
+            if value is not None and name not in defaults:
+                raise GraphError(f"{name} is {value!r}, but kind {kind} has no such size")
+        sizes = {
+            name: whole(value if given[name] is None else given[name], name)
+            for name, value in defaults.items()
+        }
         attention = AttentionOrder(
             kind, d, d_v, heads, combine, projection, output_bias, bias, mask, pooling,
             width=sizes.get("width", 0), rank=sizes.get("rank", 0), hidden=sizes.get("hidden", 0),
@@ -150,6 +161,10 @@ class UniversalSimulator(Simulator):
 
     def _build(self, order: Order, recipe: str, stable: bool | None, base: float | None) -> None:
         stable = recipe != "paper" if stable is None else stable
+        if base is not None and not order.attention.exponential:
+            attention = order.attention
+            which = attention.kind if attention.pooling == "softmax" else f"{attention.pooling} pooling"
+            raise GraphError(f"base is that of the softmax, and {which} has none: leave it out")
         self.order = order
         self.style = Style(recipe, stable, base)
         layout = Layout(order.blocks())
@@ -165,7 +180,7 @@ class UniversalSimulator(Simulator):
     def parts_of(self, T: Module, X: Array, memory: Array | None = None) -> list[Array]:
         """The same, matrix by matrix: what is run."""
         X, memory = self.check(T, X, memory)
-        matrices = require_module(T).matrices() | {"X": [X]}
+        matrices = T.matrices() | {"X": [X]}
         if memory is not None:
             matrices["M"] = [memory]
         return self.parts(matrices, X)
@@ -176,17 +191,33 @@ class UniversalSimulator(Simulator):
         """T(X), computed by U: tokens in, matrix out. NumPy gives NumPy, torch gives torch."""
         return self.run_parts(self.output, self.parts_of(T, X, memory), executor)
 
+    def run_parts(self, value: Matrix, parts: Sequence[Array], executor: str | None = None) -> Array:
+        """As all simulators do; an exponential that overflows says what helps."""
+        try:
+            return super().run_parts(value, parts, executor)
+        except ExecutionError as error:
+            if self.style.stable or error.kind != "OverflowError":
+                raise
+            raise ExecutionError(
+                f"{error.problem}; here exponentials are taken of the scores as they are, and above "
+                "709 (for base e) they overflow: stable=True takes the greatest score off before, and "
+                'so do all recipes but the paper\'s, such as recipe="fetch"',
+                "the softmax of the scores",
+                kind=error.kind,
+            ) from None
+
     def check(self, T: Module, X: Array, memory: Array | None = None) -> tuple[Array, Array | None]:
         """X and the memory as arrays, if they and T are of this simulator's order."""
         order = self.order
-        X = matrix(X, "X", (order.n, order.attention.d))
+        require_module(T, X)
+        X = matrix(X, "X", (order.n, order.attention.d), copy=False)
         if (memory is None) != (order.memory == 0):
             wanted = f"a memory of {order.memory} rows" if order.memory else "no memory"
             raise InputError(f"this simulator takes {wanted}")
         if memory is not None:
             block = self.layout.block("M")
             memory = matrix(memory, "the memory", (block.rows, block.columns))
-        self.check_module(require_module(T))
+        self.check_module(T)
         return X, memory
 
     def check_module(self, T: Module) -> None:
@@ -214,7 +245,7 @@ class UniversalSimulator(Simulator):
         """A smaller T on this U, exactly (Corollary hierarchy, corrected: see ``hierarchy.py``)."""
         from understudy.simulators.hierarchy import embed
 
-        return embed(self, T, X, executor=executor)
+        return embed(self, require_module(T, X), X, executor=executor)
 
     def explain(
         self, T: Module, X: Array, memory: Array | None = None, *, executor: str | None = None
@@ -260,8 +291,10 @@ def _pair(feed_forward: Any) -> tuple[int, int] | None:
     return whole(feed_forward[0], "d1"), whole(feed_forward[1], "d2")
 
 
-def require_module(T: Any) -> Module:
-    """T, if it is one."""
+def require_module(T: Any, X: Any = None) -> Module:
+    """T, if it is one, and not in the place of X."""
+    if isinstance(X, Module) and not isinstance(T, Module):
+        raise InputError("T and X are in each other's place: T comes first, as in U(T, X)")
     if not isinstance(T, Module):
         raise InputError(
             f"T must be an Attention, a MultiHeadAttention, an Encoder or another module of "
