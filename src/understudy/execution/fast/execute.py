@@ -9,6 +9,7 @@ array([10., 21., 32.])
 from __future__ import annotations
 
 import math
+import operator
 import threading
 import warnings
 from collections import OrderedDict
@@ -77,8 +78,12 @@ def plan(
     require_program(program)
     if sort_of(program) is not Sort.SOP:
         raise GraphError("a plan is made for an s-op, not for a selector")
-    if type(length) is not int or length < 1:
-        raise InputError(f"a plan is made for a positive number of tokens, not for {length!r}")
+    try:
+        length = operator.index(length)  # NumPy's whole numbers are welcome
+    except TypeError:
+        length = 0
+    if length < 1:
+        raise InputError("a plan is made for a positive whole number of tokens")
     wanted = range(length) if positions is None else positions
     shapes = _shapes((length,) if segments is None else segments)
     if not isinstance(wanted, range):
@@ -117,8 +122,9 @@ def forget_plans() -> None:
 def _shapes(segments: Any) -> tuple[Shape, ...]:
     """Sizes or shapes as shapes."""
     try:
-        shapes = tuple(tuple(part) if isinstance(part, (tuple, list)) else (part,) for part in segments)
-        if all(type(size) is int and size >= 0 for shape in shapes for size in shape):
+        given = [part if isinstance(part, (tuple, list)) else (part,) for part in segments]
+        shapes = tuple(tuple(operator.index(size) for size in part) for part in given)
+        if all(size >= 0 for shape in shapes for size in shape):
             return shapes
     except TypeError:
         pass
