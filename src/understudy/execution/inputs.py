@@ -9,6 +9,7 @@ executor needs to.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -83,8 +84,9 @@ def joined(parts: Sequence[Any], length: int) -> Any:
 
 
 def is_tensor(value: object) -> bool:
-    """Whether a value is a torch tensor, found out without importing torch."""
-    return type(value).__module__.partition(".")[0] == "torch" and hasattr(value, "numel")
+    """Whether a value is a torch tensor; torch is not imported to find out."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, torch.Tensor)
 
 
 def read(given: object, domain: Domain) -> Inputs:

@@ -16,15 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.errors import InputError
+from understudy.execution.inputs import is_tensor
 
 #: A NumPy array of floats, or a torch tensor of floats.
 Array: TypeAlias = Any
-
-
-def is_tensor(value: object) -> bool:
-    """Whether this is a torch tensor."""
-    torch = sys.modules.get("torch")
-    return torch is not None and isinstance(value, torch.Tensor)
 
 
 def matrix(

@@ -21,7 +21,8 @@ from typing import Any, Self
 import numpy as np
 
 from understudy.errors import InputError
-from understudy.simulators.arrays import Array, below, is_tensor, like, matrix, numpy_of, row
+from understudy.execution.inputs import is_tensor
+from understudy.simulators.arrays import Array, below, like, matrix, numpy_of, row
 from understudy.simulators.module import (
     AttentionModule,
     Mask,

@@ -19,11 +19,12 @@ from understudy.analysis import Architecture
 from understudy.constructions import Matrix
 from understudy.constructions.matrix import Places
 from understudy.errors import InputError
+from understudy.execution.inputs import is_tensor
 from understudy.graph import build
 from understudy.graph.traversal import replace_families
 from understudy.language.handles import SOp
 from understudy.language.python import stable_hash
-from understudy.simulators.arrays import Array, flat, is_tensor, like, numpy_of
+from understudy.simulators.arrays import Array, flat, like, numpy_of
 from understudy.simulators.formulas import NamedStep
 from understudy.simulators.layout import Layout
 

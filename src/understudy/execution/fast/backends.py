@@ -7,6 +7,7 @@ comes in, never before. Steps are the same for both; where an array library has 
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 from abc import ABC, abstractmethod
@@ -22,12 +23,17 @@ from understudy.execution.inputs import is_tensor
 Function = Callable[..., Any]
 
 
+@functools.cache
+def _torch_backend(dtype: Any, device: Any) -> Backend:
+    return TorchBackend(dtype, device)
+
+
 def backend_for(like: Any) -> Backend:
     """The backend for arrays of this kind: NumPy in float64, if nothing is said."""
     if is_tensor(like):
         if not like.dtype.is_floating_point:
             raise InputError(f"a plan computes in floating point, but the tensor is of {like.dtype}")
-        return TorchBackend(like.dtype, like.device)
+        return _torch_backend(like.dtype, like.device)
     dtype = like.dtype if isinstance(like, np.ndarray) and like.dtype.kind == "f" else np.float64
     return NumPyBackend(dtype)
 
