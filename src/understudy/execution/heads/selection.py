@@ -147,7 +147,7 @@ class Selection:
     def sides(
         self, literal: Literal, queries: Array, rows: Array | None, here: dict[Node, int]
     ) -> tuple[Array, Array]:
-        """Keys and queries of some rows. Static ones are numbered in float64 whatever the tokens are."""
+        """Keys and queries of some rows; static ones numbered in float64, whatever the tokens are."""
         if not self.is_static(literal):
             chosen = queries if rows is None else queries[rows]
             return self.keys(self.read, literal.key, here, self.everywhere), chosen
