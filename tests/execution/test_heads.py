@@ -25,10 +25,11 @@ from understudy.errors import ExecutionError, InputError
 from understudy.execution import DOMAINS, dense, heads
 from understudy.execution.heads.arrays import Backend
 from understudy.execution.heads.attention import Head, Product
+from understudy.execution.heads.elementwise import ElementError
 from understudy.execution.heads.formulas import formula_of
 from understudy.execution.heads.scores import code_of
 from understudy.execution.heads.values import Values
-from understudy.graph import PREDICATES, Node, postorder
+from understudy.graph import PREDICATES, Node, build, postorder
 
 FLOATS = DOMAINS["float"]
 random = np.random.default_rng(6)
@@ -399,7 +400,7 @@ def test_a_bound_that_is_too_small_is_noticed() -> None:
         literal = formula_of(us.select(us.indices, us.indices, predicate).node)
         codes: Any = {literal: code_of(backend, index, index, predicate)}
         head = Head(backend, literal, codes, {}, {}, 4, 4, memory=1 << 20)
-        with pytest.raises(AssertionError, match="unreachable"):
+        with pytest.raises(ElementError, match="unreachable"):
             head.sums(short)
 
 
@@ -458,3 +459,56 @@ def test_what_cannot_be_run_is_refused() -> None:
         heads.evaluate(us.tokens.node, np.zeros(2), memory=0)
     with pytest.raises(InputError, match="numbers"):
         heads.evaluate(us.tokens.node, np.array(["a"]))
+
+
+# What once went wrong -----------------------------------------------------------------------------
+
+nearly_one = us.indices * 1e-9 + 1.0
+up_to_here = us.select(us.indices, us.indices, "<=")
+f = us.family(4)
+seldom = us.where(
+    us.indices == us.SOp(build("lookup", f.node, table=((0, 7), (1, 1), (2, 2), (3, 9)))),
+    1 / (us.tokens - (us.indices + f * 0)),
+    0,
+)
+
+
+@pytest.mark.parametrize(
+    ("program", "tokens"),
+    [
+        (us.selector_width(us.best(up_to_here, us.tokens) & us.select(us.indices, 0, "==")), [1, 5, 3]),
+        (us.selector_width(~us.select(0, us.tokens, "<")), [1, math.nan, -1]),
+        (us.aggregate(us.select(nearly_one, 1.0, "=="), us.tokens), [1, 2, 3, 4]),
+        (us.aggregate(us.select(nearly_one, nearly_one, "=="), us.tokens), [1, 2, 3, 4]),
+        (us.selector_width(us.select(1.0, nearly_one, "==")), [1, 2, 3, 4]),
+        (us.aggregate(us.best(up_to_here, nearly_one), us.tokens), [1, 2, 3, 4]),
+        (us.sum_over(f, seldom), [5, 3, 9, 7]),
+    ],
+)
+def test_float32_means_what_dense_execution_means(program: us.SOp, tokens: list[float]) -> None:
+    """Maxima beside comparisons, nan under not, static numbers with many digits, padding."""
+    wanted = dense.evaluate(program.node, list(map(float, tokens)), FLOATS)
+    found = heads.evaluate(program.node, np.array(tokens, dtype=np.float32)).tolist()
+    assert found == pytest.approx(wanted, rel=1e-6)
+
+
+def test_arrays_that_heads_cannot_hold_are_refused() -> None:
+    for tokens in (np.array([2**63 + 5], np.uint64), np.array([-(2**63)]), torch.tensor([1 + 2j])):
+        with pytest.raises(InputError):
+            heads.evaluate(us.tokens.node, tokens)
+    for positions in ([0.5, 1.5], range(0)):
+        with pytest.raises(InputError, match="ascending"):
+            heads.evaluate(us.tokens.node, np.zeros(3), positions=positions)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="empty"):
+        heads.execute(us.tokens.node, [], FLOATS)
+
+
+def test_the_report_counts_pairs_that_are_scored_and_heads_that_are_run() -> None:
+    report = heads.Report()
+    heads.evaluate(us.selector_width(us.select(1, 1, "==")).node, np.zeros(3), report=report)
+    assert (report.rows, report.pairs) == (3, 0)
+    l, report = us.family(50), heads.Report()
+    one_row = us.select(l, us.indices, "==") & us.select(us.indices, 1, ">=")
+    program = us.sum_over(l, us.aggregate(one_row, us.tokens))
+    heads.evaluate(program.node, np.zeros(3), report=report)
+    assert (report.heads, report.rows, report.pairs) == (3, 3, 9)

@@ -505,3 +505,13 @@ def test_torch_is_not_loaded_without_a_tensor() -> None:
         "assert 'torch' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_column_without_any_interval_has_no_blocks() -> None:
+    low = indices % 3
+    selector = select(indices, indices, ">") & (
+        select(abs(indices), low, "!=") & select(low, us.minimum(indices, 3), "<=")
+    )
+    program = aggregate(selector, tokens).node
+    values = [0.0, 1.0, 2.0, 3.0, 4.0]
+    assert agree(program, values, np.array(values), allow_masks=True) == "agreed"

@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,7 @@ from array_api_compat import is_numpy_array, is_torch_array
 from understudy.errors import ExecutionError, InputError
 from understudy.execution.domains import Domain, Value
 from understudy.execution.heads import elementwise
-from understudy.execution.heads.arrays import Array, Backend
+from understudy.execution.heads.arrays import Array, Backend, host
 from understudy.execution.heads.demand import Demand
 from understudy.execution.heads.elementwise import ElementError
 from understudy.execution.heads.evaluate import Evaluation, Progress
@@ -61,37 +62,24 @@ def evaluate(
 
     ``dtype`` ("float32", "float64") is the type of real numbers, by default that of the tokens;
     ``memory`` bounds, in bytes, what a chunk of scores may take; ``progress`` is called with the name
-    of a head and how many pairs it has just scored; ``report`` collects what was run.
+    of a head and how many pairs it has just scored; ``report`` collects what was run. Static numbers
+    (of positions and heads alone) are computed and compared with each other in float64 even if
+    ``dtype`` has fewer digits; where they meet tokens they are rounded to it.
     """
     if not (is_numpy_array(tokens) or is_torch_array(tokens)) or tokens.ndim != 1:
         raise InputError("heads.evaluate takes the tokens as one array or tensor with one axis")
-    if tokens.shape[0] == 0:
-        raise InputError("the input is empty: a program needs at least one token")
-    if is_numpy_array(tokens) and tokens.dtype.kind not in "bifu":
-        raise InputError(f"heads.evaluate takes an array of numbers, not of {tokens.dtype}")
+    wanted = _positions(positions, tokens.shape[0])
     backend = Backend(tokens, dtype)
     if backend.real_name not in elementwise.EXACT_WHOLE:
         known = " or ".join(elementwise.EXACT_WHOLE)
         raise InputError(f"heads compute in {known}, not in {backend.real_name}: say dtype=…")
-    whole = backend.is_whole(tokens) and not backend.is_bool(tokens)
-    given = backend.to_int(tokens) if whole else tokens
-    given = given if backend.is_whole(given) else backend.to_real(given)
+    given = _numbers(tokens, backend)
     if memory is not None and memory < 1:
         raise InputError(
             f"the memory for a chunk of scores is a positive number of bytes, not {memory}"
         )
-    wanted = _positions(positions, tokens.shape[0])
-    return _run(
-        root,
-        lambda: given,
-        tokens.shape[0],
-        backend,
-        wanted,
-        memory or backend.memory,
-        progress,
-        report or Report(),
-        names,
-    )
+    run = _Run(root, lambda: given, tokens.shape[0], backend, wanted, names)
+    return run.value(memory, progress, report)
 
 
 def execute(
@@ -108,54 +96,78 @@ def execute(
         raise ExecutionError(problem, abbreviate(root), kind="refused")
     if is_numpy_array(tokens) or is_torch_array(tokens):
         return evaluate(root, tokens, positions=positions, names=names)
-    backend = Backend(np.zeros(0))
-    value = _run(
-        root,
-        lambda: _array_of(tokens),  # only if they are read: a program may run on strings without
-        len(tokens),
-        backend,
-        np.asarray(positions or range(len(tokens)), dtype=np.int64),
-        backend.memory,
-        None,
-        Report(),
-        names,
-    )
+    wanted = _positions(positions, len(tokens))
+    # Tokens become an array only if they are read: a program may run on strings without reading them.
+    value = _Run(root, lambda: _array_of(tokens), len(tokens), host(), wanted, names).value()
     return value if value.ndim == 2 else value.tolist()
 
 
-def _run(
-    root: Node,
-    tokens: Callable[[], Array],
-    length: int,
-    backend: Backend,
-    positions: np.ndarray[Any, Any],
-    memory: int,
-    progress: Progress | None,
-    report: Report,
-    names: Names | None,
-) -> Array:
-    require_program(root)
-    started = time.perf_counter()
+@dataclass(frozen=True)
+class _Run:
+    """A program and what it is to be run on."""
 
-    def called() -> Mapping[Node, str]:
-        return names() if callable(names) else names or {}
+    root: Node
+    tokens: Callable[[], Array]
+    length: int
+    backend: Backend
+    positions: np.ndarray[Any, Any]
+    names: Names | None
 
-    demand = Demand(root, positions, Statics(root, length, called))
-    run = Evaluation(tokens, backend, demand, called, memory, report, progress)
-    with np.errstate(all="ignore"):
-        value = run.run(root, positions)
-    backend.wait()
-    report.seconds += time.perf_counter() - started
-    return value
+    def value(
+        self,
+        memory: int | None = None,
+        progress: Progress | None = None,
+        report: Report | None = None,
+    ) -> Array:
+        """The root at the positions; what was run is added to the report."""
+        require_program(self.root)
+        report = Report() if report is None else report
+        started = time.perf_counter()
+        demand = Demand(self.root, self.positions, Statics(self.root, self.length, self.called))
+        memory = memory or self.backend.memory
+        run = Evaluation(self.tokens, self.backend, demand, self.called, memory, report, progress)
+        with np.errstate(all="ignore"):
+            value = run.run(self.root, self.positions)
+        self.backend.wait()
+        report.seconds += time.perf_counter() - started
+        return value
+
+    def called(self) -> Mapping[Node, str]:
+        """What users call nodes, found out only if somebody asks."""
+        return self.names() if callable(self.names) else self.names or {}
 
 
 def _positions(positions: range | Sequence[int] | None, length: int) -> np.ndarray[Any, Any]:
+    if length == 0:
+        raise InputError("the input is empty: a program needs at least one token")
     if positions is None:
         return np.arange(length, dtype=np.int64)
-    found = np.asarray(positions, dtype=np.int64).reshape(-1)
-    if found.size == 0 or found[0] < 0 or found[-1] >= length or bool((np.diff(found) <= 0).any()):
+    found = np.asarray(positions).reshape(-1)
+    whole = found.size > 0 and found.dtype.kind in "iu"
+    if not whole or found[0] < 0 or found[-1] >= length or bool((np.diff(found) <= 0).any()):
         raise InputError(f"positions are ascending whole numbers from 0 to {length - 1}, at least one")
-    return found
+    return found.astype(np.int64)
+
+
+def _numbers(tokens: Array, backend: Backend) -> Array:
+    """An array of tokens as truth values, int64, or real numbers of the backend."""
+    kinds = ("bool", "integral", "real floating")
+    if backend.torch or tokens.dtype.kind in "bifu":
+        known = bool(backend.xp.isdtype(tokens.dtype, kinds))
+    else:
+        known = False
+    if not known:
+        raise InputError(f"heads.evaluate takes an array of numbers, not of {tokens.dtype}")
+    if backend.is_bool(tokens):
+        return tokens
+    if not backend.is_whole(tokens):
+        return backend.to_real(tokens)
+    whole = backend.to_int(tokens)
+    unsigned = bool(backend.xp.isdtype(tokens.dtype, "unsigned integer"))
+    wrapped = unsigned and bool(backend.xp.any(whole < 0))
+    if wrapped or elementwise.largest(backend, whole) >= elementwise.LARGEST_WHOLE:
+        raise InputError("the tokens have a whole number of more than 62 bits, too many for heads")
+    return whole
 
 
 def _array_of(tokens: Sequence[Value]) -> Array:

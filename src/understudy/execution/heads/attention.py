@@ -12,14 +12,15 @@ full score; then the maximum and its place are all there is to know, found in on
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from understudy.execution.heads.arrays import Array, Backend
-from understudy.execution.heads.formulas import All, Best, Formula, Literal, bests, parts_of, walk
+from understudy.execution.heads.formulas import AllOf, Best, Formula, Literal, bests, parts_of, walk
 from understudy.execution.heads.scores import Code
-from understudy.execution.heads.values import Values
+from understudy.execution.heads.values import Values, unreachable
 
 #: Bytes that one pair of a chunk takes: scores alone, or with truth values and what is made of them.
 _BYTES_OF_SCORES = 4
@@ -68,12 +69,14 @@ class Head:
     #: By literal: how it is scored, or (if it does not depend on the key) whether it holds, per row.
     codes: Mapping[Literal, Code]
     row_truths: Mapping[Literal, Array]
-    #: By ``best``: its score at every key.
+    #: By ``best``: its score at every key, and :func:`unranked` at those it cannot select.
     ranking: Mapping[Best, Array]
     rows: int
     keys: int
     memory: int
     progress: Callable[[int], None] = lambda pairs: None
+    #: How many pairs were scored so far: once by each product, and again for each maximum of ``best``.
+    pairs: int = field(init=False, default=0)
     #: By formula: what is scored for it, and which of its parts that settles.
     products: dict[int, Product] = field(init=False, default_factory=dict)
     settled: dict[int, set[Formula]] = field(init=False, default_factory=dict)
@@ -81,12 +84,14 @@ class Head:
     def __post_init__(self) -> None:
         for part in walk(self.formula):
             self.settled[id(part)] = set()
-            if isinstance(part, All):
+            if isinstance(part, AllOf):
                 together = [p for p in part.parts if isinstance(p, Literal) and p in self.codes]
                 self.score(part, [p for p in together if self.codes[p].maximal])
-            for p in (self.formula, *parts_of(part)):
+            for p in parts_of(part):
                 if isinstance(p, Literal) and p in self.codes and p not in self.settled[id(part)]:
                     self.score(p, [p])
+        if isinstance(self.formula, Literal) and self.formula in self.codes:
+            self.score(self.formula, [self.formula])
 
     def score(self, formula: Formula, together: list[Literal]) -> None:
         """Comparisons to be scored by one product."""
@@ -98,6 +103,11 @@ class Head:
     def width(self) -> int:
         """Coordinates of the widest vector that is scored."""
         return max((product.width for product in self.products.values()), default=0)
+
+    def scores(self, product: Product, queries: Array, start: int, stop: int) -> Array:
+        """The scores of some rows at a stretch of keys, counted."""
+        self.pairs += int(queries.shape[0]) * (stop - start)
+        return product.scores(queries, start, stop)
 
     # Chunks -------------------------------------------------------------------------------------
 
@@ -111,16 +121,16 @@ class Head:
         """All rows, some at a time."""
         rows, keys = self.steps(bytes_of_a_pair)
         for begin in range(0, self.rows, rows):
-            block = Block(self, begin, min(begin + rows, self.rows), keys)
-            yield block
-            self.progress((block.end - block.begin) * self.keys)
+            before = self.pairs
+            yield Block(self, begin, min(begin + rows, self.rows), keys)
+            self.progress(self.pairs - before)
 
     # What is asked of a head --------------------------------------------------------------------
 
     def single(self) -> Product | None:
         """The one product that decides, if no two keys can both reach its full score."""
         product = self.products.get(id(self.formula))
-        parts = self.formula.parts if isinstance(self.formula, All) else (self.formula,)
+        parts = self.formula.parts if isinstance(self.formula, AllOf) else (self.formula,)
         if product is None or len(product.codes) < len(parts):
             return None
         return product if any(code.separates for code in product.codes) else None
@@ -133,12 +143,13 @@ class Head:
             end = min(begin + rows, self.rows)
             queries = product.queries(begin, end)
             answer = self.backend.full((end - begin,), -1, self.backend.int64)
+            before = self.pairs
             for start in range(0, self.keys, keys):
-                scores = product.scores(queries, start, min(start + keys, self.keys))
+                scores = self.scores(product, queries, start, min(start + keys, self.keys))
                 greatest, where = self.backend.row_maxima(scores)
                 answer = xp.where(greatest >= product.full, where + start, answer)
             answers.append(answer)
-            self.progress((end - begin) * self.keys)
+            self.progress(self.pairs - before)
         return xp.concat(answers)
 
     def counts(self) -> Array:
@@ -176,10 +187,15 @@ class Head:
                     inside = inside + backend.counts(chosen)
                     total = total + values.total(backend, chosen, (block.begin, block.end), keys)
             if bool(xp.any(inside != count)):
-                raise AssertionError("a key was selected whose value had been found unreachable")
+                raise unreachable()
             counts.append(count)
             totals.append(total)
         return xp.concat(counts), xp.concat(totals)
+
+
+def unranked(backend: Backend, score: Array) -> float:
+    """What stands for the score of a key that cannot be selected: any maximum over it shows it."""
+    return 2**63 - 1 if backend.is_whole(score) else math.nan
 
 
 class Block:
@@ -200,6 +216,9 @@ class Block:
         for start, stop, mask in self.masks(best.selected):
             scores = backend.xp.where(mask, score[None, start:stop], greatest[:, None])
             greatest = backend.xp.maximum(greatest, backend.xp.max(scores, axis=1))
+        unknown = unranked(backend, score)
+        if bool(backend.xp.any((greatest == unknown) | (greatest != greatest))):
+            raise unreachable()
         return greatest
 
     def masks(self, formula: Formula | None = None) -> Iterator[tuple[int, int, Array]]:
@@ -218,7 +237,7 @@ class Block:
             mask = None
             product = head.products.get(id(part))
             if product is not None:
-                mask = product.scores(self.queries[id(part)], start, stop) >= product.full
+                mask = head.scores(product, self.queries[id(part)], start, stop) >= product.full
             if isinstance(part, Literal):
                 if part in head.row_truths:
                     mask = head.row_truths[part][self.begin : self.end, None]
@@ -235,7 +254,7 @@ class Block:
                 if mask is None:
                     mask = known[id(p)]
                 else:
-                    mask = mask & known[id(p)] if isinstance(part, All) else mask | known[id(p)]
+                    mask = mask & known[id(p)] if isinstance(part, AllOf) else mask | known[id(p)]
             known[id(part)] = mask
         result = known[id(formula)]
         shape = (self.end - self.begin, stop - start)

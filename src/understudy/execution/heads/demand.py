@@ -9,8 +9,8 @@ is not run there; a head is read wherever it can matter:
 - the values of ``aggregate`` only at keys that some live row may select: keys that no comparison
   rules out for all of them. Keys are compared at *all* positions, whatever is read of them later.
 
-The bounds err on the side of too much; the kernel counts over all keys and so notices a bound that
-was too small.
+The bounds err on the side of too much. One that was too small is noticed: the kernel counts over all
+keys, ``best`` finds no rank where none was computed, and no value is read where none is stored.
 """
 
 from __future__ import annotations
@@ -22,7 +22,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.execution.heads import elementwise
-from understudy.execution.heads.formulas import Formula, Literal, bests, bound, formula_of, literals
+from understudy.execution.heads.formulas import (
+    Best,
+    Formula,
+    Literal,
+    bests,
+    bound,
+    formula_of,
+    literals,
+)
 from understudy.execution.heads.points import Points, product
 from understudy.execution.heads.statics import MAX_CELLS, Statics
 from understudy.execution.heads.support import conditions, is_about_rows, narrowed
@@ -41,6 +49,8 @@ class Demand:
         #: The selector of each head, and the keys that it may select.
         self.formulas: dict[Node, Formula] = {}
         self.reachable: dict[Node, NDArray[np.int64]] = {}
+        #: The keys among which each ``best`` may look for its maximum.
+        self.ranked: dict[Best, NDArray[np.int64]] = {}
         if sort_of(root) is Sort.SELECTOR:
             self.attention(root, root, product((), positions), None)
         else:
@@ -92,8 +102,11 @@ class Demand:
             self.require(literal.key, product(literal.key.free, self.everywhere))
             self.require(literal.query, points)
         reachable = self.reachable[node] = self.reachable_keys(formula, points, rows)
-        for read in [part.score for part in bests(formula)] + ([] if values is None else [values]):
-            self.require(read, product(read.free, reachable))
+        if values is not None:
+            self.require(values, product(values.free, reachable))
+        for part in bests(formula):  # its maximum is over what *it* selects, not over what all select
+            self.ranked[part] = self.reachable_keys(part.selected, points, rows)
+            self.require(part.score, product(part.score.free, self.ranked[part]))
 
     def reads(self, node: Node) -> list[Node]:
         """The s-ops that a node reads, those of its selector included."""
@@ -118,13 +131,15 @@ class Demand:
             if queries.size == 0:
                 return np.zeros(len(self.everywhere), dtype=np.bool_)
             keys = self.statics.at(literal.key, product((), self.everywhere))
-            if literal.predicate == "==":
+            if np.isnan(keys).any() or np.isnan(queries).any():
+                return None
+            predicate = literal.ordered
+            if predicate == "==":
                 return np.isin(keys, queries)
-            if literal.predicate == "!=":
+            if predicate == "!=":
                 return keys != queries[0] if (queries == queries[0]).all() else None
-            loosest = queries.max() if literal.predicate.startswith("<") else queries.min()
-            compared = elementwise.compare(self.statics.backend, literal.predicate, keys, loosest)
-            return np.asarray(compared)
+            loosest = queries.max() if predicate.startswith("<") else queries.min()
+            return np.asarray(elementwise.compare(self.statics.backend, predicate, keys, loosest))
 
         known = bound(formula, admitted, np.logical_and, np.logical_or)
         return self.everywhere if known is None else self.everywhere[known]
@@ -139,7 +154,8 @@ def live_rows(formula: Formula, points: Points, statics: Statics) -> NDArray[np.
         keys, queries = (statics.at(node, points) for node in (literal.key, literal.query))
         if np.broadcast(keys, queries).size > MAX_CELLS:
             return None
-        return np.asarray(elementwise.compare(statics.backend, literal.predicate, keys, queries))
+        sides = statics.backend, literal.predicate, keys, queries
+        return np.asarray(elementwise.compare(*sides, negated=literal.negated))
 
     known = bound(formula, admitted, np.logical_and, np.logical_or)
     if points.valid is None:

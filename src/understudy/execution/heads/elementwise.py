@@ -39,8 +39,8 @@ def apply(
         return _MEANINGS[op](backend, *inputs, **attributes)
 
 
-def compare(backend: Backend, predicate: str, a: Array, b: Array) -> Array:
-    """``a ? b`` with one of select's predicates, exactly."""
+def compare(backend: Backend, predicate: str, a: Array, b: Array, *, negated: bool = False) -> Array:
+    """``a ? b`` with one of select's predicates (or, negated, that this is not so), exactly."""
     a, b = _alike(backend, a, b)
     xp = backend.xp
     functions = {
@@ -51,7 +51,8 @@ def compare(backend: Backend, predicate: str, a: Array, b: Array) -> Array:
         ">": xp.greater,
         ">=": xp.greater_equal,
     }
-    return functions[predicate](a, b)
+    holds = functions[predicate](a, b)
+    return ~holds if negated else holds
 
 
 def number(value: Any) -> Any:

@@ -86,19 +86,29 @@ class Evaluation:
         except ElementError as error:
             raise self.statics.described(error, node, points) from None
 
-    def read(self, node: Node, points: Points) -> Array:
-        """The values of a node as another reads them: laid out for ``points``."""
+    def read(self, node: Node, points: Points, needed: NDArray[np.bool_] | None = None) -> Array:
+        """The values of a node as another reads them: laid out for ``points``.
+
+        Where only some of the points are ``needed``, there may be anything at the others.
+        """
         if node in self.statics:
             return self.backend.put(self.statics.at(node, points))
-        if node not in self.values:  # no key can be reached, no point is live: nobody looks
+        if node not in self.values:
+            if points.positions.size and (needed is None or bool(needed.any())):
+                raise _missing(node)
             return self.backend.full((1,) * (len(points.families) + 1), 0, self.backend.real)
         stored, value = self.demand.points[node], self.values[node]
         value = spread(value, stored.families, points.families)
         if np.array_equal(spread(stored.positions, stored.families, points.families), points.positions):
             return value
-        places = np.zeros(self.statics.length, dtype=np.int64)  # of what is not stored, nobody looks
+        if not stored.is_product:
+            raise _missing(node)
+        places = np.full(self.statics.length, -1, dtype=np.int64)
         places[stored.together] = np.arange(len(stored.together))
-        index = self.backend.put(places[points.positions])
+        found = places[points.positions]
+        if bool(((found < 0) if needed is None else (found < 0) & needed).any()):
+            raise _missing(node)
+        index = self.backend.put(np.maximum(found, 0))
         if points.positions.size == points.positions.shape[-1]:
             return self.backend.xp.take(value, index.reshape(-1), axis=-1)
         if math.prod(value.shape) == value.shape[-1]:
@@ -114,11 +124,20 @@ class Evaluation:
         chosen = self.read(condition, points)
         present = [branch for branch in branches if branch in self.statics or branch in self.values]
         if len(present) < len(branches):
-            value = self.read(present[0], points)
+            value = self.read(present[0], points)  # chosen at all of them
             shape = np.broadcast_shapes(tuple(value.shape), tuple(chosen.shape))
             return self.backend.xp.broadcast_to(value, shape)
-        then, otherwise = (self.read(branch, points) for branch in branches)
+        then, otherwise = (
+            self.read(branch, points, self.is_chosen(condition, points, wanted))
+            for branch, wanted in zip(branches, (True, False), strict=True)
+        )
         return elementwise.choose(self.backend, chosen, then, otherwise)
+
+    def is_chosen(self, condition: Node, points: Points, wanted: bool) -> NDArray[np.bool_]:
+        """At which points a branch is read; it need not have been computed at the others."""
+        kept = np.zeros(self.statics.length, dtype=np.bool_)
+        kept[self.demand.branch_points(condition, points, wanted).together] = True
+        return kept[points.positions]
 
     # Sums over families ---------------------------------------------------------------------------
 
@@ -171,11 +190,12 @@ class Evaluation:
         adds = node.op == "aggregate" and len(reachable) > 0
         values = selection.values(node.inputs[1], reachable) if adds else None
         counts = backend.full((points.rows,), 0, backend.int64)
-        totals, width = counts, 0
+        totals, pairs, width = counts, 0, 0
         for rows, head in selection.heads(self.memory):
             head.progress = self.watch(node)
             width = max(width, head.width)
             count, total = (head.counts(), counts) if values is None else head.sums(values(rows))
+            pairs += head.pairs
             if rows is None:
                 counts, totals = count, total
                 continue
@@ -183,9 +203,8 @@ class Evaluation:
             if values is not None:
                 totals = totals if totals is not counts else backend.full(counts.shape, 0, total.dtype)
                 totals[rows] = total
-        heads = math.prod(map(size_of, points.families))
         name = abbreviate(node, self.names())
-        self.report.add(name, heads, selection.rows, self.statics.length, width)
+        self.report.add(name, selection.live_heads, selection.rows, pairs, width)
         if node.op == "selector_width":
             return counts.reshape(points.shape)
         bools = values is not None and backend.is_bool(values(None).array)
@@ -208,7 +227,7 @@ class Evaluation:
         if points.rows > MAX_ROWS:
             problem = f"its heads have {points.rows:,} rows in all; the limit here is {MAX_ROWS:,}"
             raise ElementError(problem, "too large")
-        return Selection(self.backend, self.statics, self.read, self.demand.formulas[node], points)
+        return Selection(self.backend, self.demand, self.read, self.demand.formulas[node], points)
 
     def watch(self, node: Node) -> Callable[[int], None]:
         """Tells whoever watches which head scored how many pairs."""
@@ -216,3 +235,8 @@ class Evaluation:
             return lambda pairs: None
         name, progress = abbreviate(node, self.names()), self.progress
         return lambda pairs: progress(name, pairs)
+
+
+def _missing(node: Node) -> ElementError:
+    """A bound on where the node is read was too small: a mistake here, not in the program."""
+    return ElementError(f"{abbreviate(node)} is read where it had been found unread", "internal")

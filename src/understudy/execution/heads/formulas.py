@@ -1,7 +1,8 @@
 """Selectors in negation normal form: comparisons of keys with queries, joined by *and* and *or*.
 
-A negated comparison is another comparison, so that *not* remains only before ``best``. Formulas are as
-shared as the selectors they come from, and nothing recurses.
+*Not* remains before comparisons and before ``best`` only. A negated comparison is another comparison of
+numbers that have an order; of nan it is not (no order holds of it, so every negated one does), and so
+it is kept as it was. Formulas are as shared as the selectors they come from, and nothing recurses.
 """
 
 from __future__ import annotations
@@ -12,18 +13,25 @@ from typing import TypeAlias, TypeVar
 
 from understudy.graph import Node, postorder
 
-_NEGATED = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
+#: What each predicate is when it does not hold, of numbers that have an order.
+NEGATED = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 #: Nested conjunctions are flattened up to so many parts (no more: a long chain would cost its square).
 _FLAT = 64
 
 
 @dataclass(frozen=True, eq=False)
 class Literal:
-    """key[k] ? query[q]"""
+    """key[k] ? query[q]; or, negated, that this is not so."""
 
     key: Node
     query: Node
     predicate: str
+    negated: bool
+
+    @property
+    def ordered(self) -> str:
+        """The predicate that says the same of all numbers but nan."""
+        return NEGATED[self.predicate] if self.negated else self.predicate
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,20 +44,20 @@ class Best:
 
 
 @dataclass(frozen=True, eq=False)
-class All:
+class AllOf:
     """Every part holds."""
 
     parts: tuple[Formula, ...]
 
 
 @dataclass(frozen=True, eq=False)
-class Any:
+class AnyOf:
     """Some part holds."""
 
     parts: tuple[Formula, ...]
 
 
-Formula: TypeAlias = "Literal | Best | All | Any"
+Formula: TypeAlias = "Literal | Best | AllOf | AnyOf"
 _T = TypeVar("_T")
 
 
@@ -68,18 +76,17 @@ _SELECTORS = ("select", "selector_and", "selector_or", "selector_not", "best")
 def _one(node: Node, holds: bool, found: dict[tuple[Node, bool], Formula]) -> Formula:
     if node.op == "select":
         key, query = node.inputs
-        predicate = str(node.attributes["predicate"])
-        return Literal(key, query, predicate if holds else _NEGATED[predicate])
+        return Literal(key, query, str(node.attributes["predicate"]), negated=not holds)
     if node.op == "selector_not":
         return found[node.inputs[0], not holds]
     if node.op == "best":
         selected, score = node.inputs
         return Best(found[selected, True], score, negated=not holds)
-    kind = All if (node.op == "selector_and") == holds else Any
+    kind = AllOf if (node.op == "selector_and") == holds else AnyOf
     return kind(tuple(p for i in node.inputs for p in _flattened(found[i, holds], kind)))
 
 
-def _flattened(part: Formula, kind: type[All] | type[Any]) -> tuple[Formula, ...]:
+def _flattened(part: Formula, kind: type[AllOf] | type[AnyOf]) -> tuple[Formula, ...]:
     if isinstance(part, kind) and len(part.parts) <= _FLAT:
         return part.parts
     return (part,)
@@ -118,7 +125,7 @@ def bests(formula: Formula) -> list[Best]:
 
 def conjuncts(formula: Formula) -> tuple[Formula, ...]:
     """Formulas that all hold where this one does."""
-    return formula.parts if isinstance(formula, All) else (formula,)
+    return formula.parts if isinstance(formula, AllOf) else (formula,)
 
 
 def bound(
@@ -141,8 +148,8 @@ def bound(
         else:
             inner = [known[id(p)] for p in part.parts]
             values = [v for v in inner if v is not None]
-            if values and (isinstance(part, All) or len(values) == len(inner)):
-                join = both if isinstance(part, All) else either
+            if values and (isinstance(part, AllOf) or len(values) == len(inner)):
+                join = both if isinstance(part, AllOf) else either
                 value = values[0]
                 for other in values[1:]:
                     value = join(value, other)

@@ -59,6 +59,13 @@ class Statics:
                 values[part] = self._apply(part, [values[i] for i in part.inputs], axes, points)
         return values[node]
 
+    def compare(
+        self, left: Node, predicate: str, right: Node, points: Points, *, negated: bool = False
+    ) -> NDArray[np.bool_]:
+        """``left ? right`` (or, negated, that this is not so) at points, in float64."""
+        sides = self.at(left, points), self.at(right, points)
+        return np.asarray(elementwise.compare(self.backend, predicate, *sides, negated=negated))
+
     def _apply(self, node: Node, inputs: list[NDArray[Any]], axes: int, points: Points) -> NDArray[Any]:
         try:
             if node.op == "length":

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from understudy.execution.domains import COMPARISONS
 from understudy.execution.heads import elementwise
-from understudy.execution.heads.formulas import Literal, conjuncts, formula_of
+from understudy.execution.heads.formulas import NEGATED, Literal, conjuncts, formula_of
 from understudy.execution.heads.points import Points, product
 from understudy.execution.heads.statics import MAX_CELLS, Statics
 from understudy.graph import Node
@@ -28,11 +28,12 @@ _MIRRORED = {"==": "==", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 @dataclass(frozen=True)
 class Condition:
-    """left ? right, or (without a right side) that left is true."""
+    """left ? right (or, negated, that this is not so); without a right side, that left is true."""
 
     left: Node
     predicate: str = "!="
     right: Node | None = None
+    negated: bool = False
 
 
 def conditions(body: Node, statics: Statics) -> list[Condition]:
@@ -42,7 +43,7 @@ def conditions(body: Node, statics: Statics) -> list[Condition]:
         if body.op == "aggregate" and _is_zero(body.attributes["default"]):
             for part in conjuncts(formula_of(body.inputs[0])):
                 if isinstance(part, Literal) and is_about_rows(part, statics):
-                    found.append(Condition(part.key, part.predicate, part.query))
+                    found.append(Condition(part.key, part.predicate, part.query, part.negated))
             return found
         if body.op == "if_else" and body.inputs[0] in statics and _is_zero_constant(body.inputs[2]):
             found += _split(body.inputs[0])
@@ -104,25 +105,28 @@ def _split(condition: Node) -> list[Condition]:
 
 
 def _holds(condition: Condition, points: Points, statics: Statics) -> NDArray[np.bool_]:
-    left = statics.at(condition.left, points)
     if condition.right is None:
-        return np.asarray(elementwise.truth(left))
-    right = statics.at(condition.right, points)
-    return np.asarray(elementwise.compare(statics.backend, condition.predicate, left, right))
+        return np.asarray(elementwise.truth(statics.at(condition.left, points)))
+    sides = condition.left, condition.predicate, condition.right
+    return statics.compare(*sides, points, negated=condition.negated)
 
 
 def _solved(found: list[Condition], points: Points, statics: Statics) -> Points | None:
     """Points that include all at which the conditions hold; None if there would be too many."""
     groups: dict[Node, list[tuple[str, Node]]] = defaultdict(list)
     for condition in found:
-        sides = [(condition.left, condition.predicate, condition.right)]
+        ordered = NEGATED[condition.predicate] if condition.negated else condition.predicate
+        sides = [(condition.left, ordered, condition.right)]
         if condition.right is not None:
-            mirrored = _MIRRORED.get(condition.predicate, "")
+            mirrored = _MIRRORED.get(ordered, "")
             sides.append((condition.right, mirrored, condition.left))
         for member, predicate, position in sides:
             if position is None or position.free or predicate not in _MIRRORED:
                 continue
-            if statics.is_position_free(member):
+            if not statics.is_position_free(member):
+                continue
+            compared = statics.at(member, points), statics.at(position, product((), points.together))
+            if not (condition.negated and any(np.isnan(side).any() for side in compared)):
                 groups[position].append((predicate, member))
     best: tuple[NDArray[Any], NDArray[Any], NDArray[Any]] | None = None
     for position, comparisons in groups.items():
@@ -167,7 +171,11 @@ def _ranges(
 
 
 def _compressed(points: Points, holds: NDArray[np.bool_]) -> Points:
-    """Only the points that hold, each head's in ascending order; the padding is any of the points."""
+    """Only the points that hold, each head's in ascending order.
+
+    Padding is computed like the rest, so it must be where values are: a head's own first point, or (if
+    it has none) the first of all.
+    """
     shape = np.broadcast_shapes(holds.shape, points.positions.shape)
     holds = np.broadcast_to(holds, shape)
     counts = holds.sum(axis=-1, keepdims=True)
@@ -176,4 +184,5 @@ def _compressed(points: Points, holds: NDArray[np.bool_]) -> Points:
     ascending = np.sort(np.where(holds, points.positions, beyond), axis=-1)[..., : valid.shape[-1]]
     if valid.all():
         return Points(points.families, ascending)
-    return Points(points.families, np.where(valid, ascending, points.positions.flat[0]), valid)
+    padding = np.where(counts > 0, ascending[..., :1], ascending.min())
+    return Points(points.families, np.where(valid, ascending, padding), valid)

@@ -13,6 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.execution.heads.arrays import Array, Backend
+from understudy.execution.heads.elementwise import ElementError
+
+
+def unreachable() -> ElementError:
+    """A bound on the keys that may be selected was too small: a mistake here, not in the program."""
+    return ElementError("a key was selected that had been found unreachable", "internal")
 
 
 @dataclass
@@ -70,7 +76,7 @@ class Values:
         beyond = len(places) - 1
         column = backend.put(places)[backend.xp.where(hit & (keys < beyond), keys, beyond)]
         if bool(backend.xp.any(hit & (column < 0))):
-            raise AssertionError("a key was selected whose value had been found unreachable")
+            raise unreachable()
         column = backend.xp.where(hit, column, 0)
         member = 0 if self.member is None else self.member
         return backend.to_int(hit), self.array[member, column]

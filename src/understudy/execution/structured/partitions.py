@@ -63,6 +63,8 @@ def as_blocks(arrays: Arrays, wide: list[Part]) -> tuple[list[Part], list[Part]]
         if cut is None:
             continue
         starts, stops, number = cut
+        if int(starts.shape[0]) == 0:  # no query has an interval: nothing to number
+            continue
         # Block of each code: the last start not above it, if the code lies before that block's stop.
         place = arrays.search(starts, column.codes, "right") - 1
         first = arrays.xp.clip(place, 0, None)
