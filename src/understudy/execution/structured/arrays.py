@@ -6,6 +6,8 @@ lacks: sums and maxima over contiguous segments, running maxima, tables. Torch i
 tensor came in, and everything that touches values is differentiable there.
 
 >>> import numpy as np
+
+from understudy.errors import InputError
 >>> arrays = Arrays(np.zeros(3))
 >>> arrays.segment_sums(np.array([1.0, 2.0, 4.0, np.inf]), np.array([0, 2]), np.array([2, 3]))
 array([3., 4.])
@@ -27,6 +29,8 @@ class Arrays:
     """The namespace, device and counters of one run on ``size`` positions."""
 
     def __init__(self, like: Array, counts: MutableMapping[str, int] | None = None) -> None:
+        if not array_api_compat.is_array_api_obj(like):
+            raise InputError(f"the tokens come as an array or a tensor, not as {type(like).__name__}")
         self.xp: Any = array_api_compat.array_namespace(like)
         self.device = array_api_compat.device(like)
         self.on_torch = array_api_compat.is_torch_array(like)

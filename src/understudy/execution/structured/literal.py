@@ -15,10 +15,12 @@ from typing import TypeAlias
 from understudy.execution.structured.arrays import Array, Arrays
 from understudy.execution.structured.logic import comparable, holds
 from understudy.execution.structured.selectors import Structure
-from understudy.execution.structured.series import Series
+from understudy.execution.structured.series import Series, Unstructured
 
 #: Cells of the pattern that are held at a time.
 CELLS = 2**22
+#: Longer sequences are not compared pair by pair: it would take many minutes.
+LONGEST = 2**16
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +49,13 @@ class Literal:
     op: str
     operands: tuple[Selection | Comparison, ...]
     uniform = False
+
+    def __post_init__(self) -> None:
+        if self.arrays.size > LONGEST:
+            raise Unstructured(
+                f"a selector without structure: all pairs of {self.arrays.size:,} positions would have "
+                f"to be compared (the limit is {LONGEST:,} positions)"
+            )
 
     def rows(self, start: int, stop: int) -> Array:
         """The pattern of some of the queries; operands first, each kept as long as it is needed."""

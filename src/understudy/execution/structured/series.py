@@ -118,6 +118,8 @@ def tokens_array(values: Sequence[Any]) -> Series:
     'string'
     """
     types = set(map(type, values))
+    if not types:
+        raise Unstructured("an empty sequence")
     if types == {str}:
         longest = max(map(len, values))
         if longest > MAX_CHARACTERS or any("\0" in value for value in values):
