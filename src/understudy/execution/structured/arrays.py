@@ -6,8 +6,6 @@ lacks: sums and maxima over contiguous segments, running maxima, tables. Torch i
 tensor came in, and everything that touches values is differentiable there.
 
 >>> import numpy as np
-
-from understudy.errors import InputError
 >>> arrays = Arrays(np.zeros(3))
 >>> arrays.segment_sums(np.array([1.0, 2.0, 4.0, np.inf]), np.array([0, 2]), np.array([2, 3]))
 array([3., 4.])
@@ -20,6 +18,8 @@ from typing import Any, TypeAlias
 
 import array_api_compat
 import numpy as np
+
+from understudy.errors import InputError
 
 #: A NumPy array or a torch tensor.
 Array: TypeAlias = Any
