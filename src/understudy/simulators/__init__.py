@@ -12,17 +12,19 @@ Read ``heads.py`` and ``formulas.py`` first: they are U, as its formula. ``atten
 True
 """
 
+from understudy.simulators.adapters.forms import from_arrays
+from understudy.simulators.adapters.torch_layers import from_torch
 from understudy.simulators.attention import Attention, MultiHeadAttention
 from understudy.simulators.decoder import DecoderLayer
 from understudy.simulators.encoder import Encoder
 from understudy.simulators.explain import Explanation, Step
+from understudy.simulators.factored import FactoredAttention
 from understudy.simulators.generation import LanguageModel
 from understudy.simulators.kinds import LinearAttention, Linformer, Performer, Sumformer
 from understudy.simulators.layout import Block, Layout
 from understudy.simulators.module import Module
 from understudy.simulators.order import AttentionOrder, Order
 from understudy.simulators.stack import Stack
-from understudy.simulators.torch_modules import from_torch
 from understudy.simulators.universal import UniversalSimulator
 
 __all__ = [
@@ -32,6 +34,7 @@ __all__ = [
     "DecoderLayer",
     "Encoder",
     "Explanation",
+    "FactoredAttention",
     "LanguageModel",
     "Layout",
     "LinearAttention",
@@ -44,5 +47,6 @@ __all__ = [
     "Step",
     "Sumformer",
     "UniversalSimulator",
+    "from_arrays",
     "from_torch",
 ]

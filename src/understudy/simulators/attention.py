@@ -24,8 +24,11 @@ from understudy.errors import InputError
 from understudy.simulators.arrays import Array, matrix, numpy_of, row
 from understudy.simulators.module import (
     AttentionModule,
+    MASK_BLOCKS,
     Mask,
     Numbers,
+    mask_kind,
+    mask_matrices,
     read_mask,
     seen,
     with_ones,
@@ -90,23 +93,19 @@ class Attention(AttentionModule):
     def attention_order(self) -> AttentionOrder:
         """Its order but for the number of rows."""
         d, d_keys = (size - self.biased for size in self.A.shape)
-        mask = self.mask if self.mask is None or isinstance(self.mask, str) else "matrix"
         return AttentionOrder(
             "softmax",
             d,
             self.V.shape[1],
             bias=self.biased,
-            mask=mask,
+            mask=mask_kind(self.mask),
             pooling=self.pooling,
             d_keys=0 if d == d_keys else d_keys,
         )
 
     def matrices(self) -> dict[str, list[Array]]:
-        """A and V, and the mask if it is a matrix."""
-        found = {"A": [self.A], "V": [self.V]}
-        if self.mask is not None and not isinstance(self.mask, str):
-            found["mask"] = [self.mask]
-        return found
+        """A and V, and the mask if it is an array."""
+        return {"A": [self.A], "V": [self.V]} | mask_matrices(self.mask)
 
     def steps(self, X: Array, memory: Array | None = None) -> dict[str, Numbers]:
         """XA, Xᵀ, scores, softmax, XV, output."""
@@ -143,7 +142,12 @@ class MultiHeadAttention(AttentionModule):
                 raise InputError(
                     f"heads must be single heads of one order, but head {number} is another"
                 )
-        masks = [numpy_of(mask) for head in self.heads for mask in head.matrices().get("mask", [])]
+        masks = [
+            numpy_of(mask)
+            for head in self.heads
+            for name in MASK_BLOCKS
+            for mask in head.matrices().get(name, [])
+        ]
         if any(not np.array_equal(mask, masks[0]) for mask in masks):
             raise InputError("all heads must have the same mask")
         self.combine = combine
@@ -170,8 +174,9 @@ class MultiHeadAttention(AttentionModule):
         for head in self.heads:
             for name, copies in head.matrices().items():
                 found.setdefault(name, []).extend(copies)
-        if "mask" in found:
-            found["mask"] = found["mask"][:1]
+        for name in MASK_BLOCKS:
+            if name in found:
+                found[name] = found[name][:1]
         if self.W_O is not None:
             d_v = self.heads[0].attention_order().d_v
             found["W_O"] = [self.W_O[h * d_v : (h + 1) * d_v] for h in range(len(self.heads))]

@@ -14,12 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.errors import InputError
-from understudy.simulators.arrays import Array, matrix, numpy_of
+from understudy.simulators.arrays import Array, matrix, numpy_of, row
 from understudy.simulators.order import AttentionOrder, Order
 
 Numbers = NDArray[np.float64]
-#: A mask as users say it: "causal", or a matrix that is 0 where a key is not seen.
+#: A mask as users say it: "causal", a matrix that is 0 where a key is not seen, or a vector that is 0 at
+#: keys that no query sees (padding).
 Mask = Any
+#: The names that masks have among the matrices of a T: all heads share them.
+MASK_BLOCKS = ("mask", "seen")
 
 
 class Module(ABC):
@@ -65,12 +68,38 @@ class AttentionModule(Module):
 
 
 def read_mask(mask: Mask) -> str | Array | None:
-    """A mask as a T keeps it: a word of its order, or a matrix."""
+    """A mask as a T keeps it: a word of its order, a matrix, or a vector."""
     if mask is None or isinstance(mask, str):
         if mask not in (None, "causal"):
-            raise InputError(f"there is no mask {mask!r}: choose causal, or give a matrix")
+            raise InputError(f"there is no mask {mask!r}: choose causal, or give a matrix or a vector")
         return mask
+    if np.ndim(mask) == 1:
+        return row(mask, "the mask", len(mask)).reshape(-1)
     return matrix(mask, "the mask")
+
+
+def mask_kind(mask: str | Array | None) -> str | None:
+    """What the order of a T says of its mask."""
+    if mask is None or isinstance(mask, str):
+        return mask
+    return "keys" if mask.ndim == 1 else "matrix"
+
+
+def mask_matrices(mask: str | Array | None) -> dict[str, list[Array]]:
+    """The mask among the matrices of a T, if it is an array."""
+    if mask is None or isinstance(mask, str):
+        return {}
+    return {"seen": [mask.reshape(1, -1)]} if mask.ndim == 1 else {"mask": [mask]}
+
+
+def require_some_key(mask: str | Array | None) -> None:
+    """Refuse a mask of which some row sees nothing: there is no softmax of nothing."""
+    if mask is None or isinstance(mask, str):
+        return
+    empty = np.flatnonzero((np.atleast_2d(numpy_of(mask)) == 0).all(axis=1))
+    if len(empty):
+        which = f"row {empty[0]} of the mask" if mask.ndim == 2 else "the mask"
+        raise InputError(f"{which} leaves no key to be seen: every query must see one or more")
 
 
 def seen(mask: str | Array | None, shape: tuple[int, int]) -> NDArray[np.bool_]:
@@ -79,6 +108,9 @@ def seen(mask: str | Array | None, shape: tuple[int, int]) -> NDArray[np.bool_]:
         return np.ones(shape, dtype=np.bool_)
     if isinstance(mask, str):
         return np.tri(*shape, dtype=np.bool_)
+    if mask.ndim == 1:
+        keys = numpy_of(row(mask, "the mask", shape[1])) != 0
+        return np.broadcast_to(keys, shape)
     return np.asarray(numpy_of(matrix(mask, "the mask", shape)) != 0, dtype=np.bool_)
 
 
