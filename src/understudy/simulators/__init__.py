@@ -2,7 +2,8 @@
 
 Read ``heads.py`` and ``formulas.py`` first: they are U, as its formula. ``attention.py``,
 ``encoder.py``, ``decoder.py`` and ``kinds.py`` have the T's, each with its direct computation;
-``layout.py`` says which token is which entry; ``universal.py`` puts them together.
+``factored.py`` and ``adapters/`` have those of trained models; ``layout.py`` says which token is which
+entry; ``universal.py`` puts them together.
 
 >>> import numpy as np
 >>> T = Attention(A=np.eye(2), V=[[1.0], [2.0]])
@@ -12,8 +13,13 @@ Read ``heads.py`` and ``formulas.py`` first: they are U, as its formula. ``atten
 True
 """
 
-from understudy.simulators.adapters.forms import from_arrays
-from understudy.simulators.adapters.torch_layers import from_torch
+from understudy.simulators.adapters import (
+    EncoderModel,
+    ModelRun,
+    from_arrays,
+    from_torch,
+    simulate,
+)
 from understudy.simulators.attention import Attention, MultiHeadAttention
 from understudy.simulators.decoder import DecoderLayer
 from understudy.simulators.encoder import Encoder
@@ -33,12 +39,14 @@ __all__ = [
     "Block",
     "DecoderLayer",
     "Encoder",
+    "EncoderModel",
     "Explanation",
     "FactoredAttention",
     "LanguageModel",
     "Layout",
     "LinearAttention",
     "Linformer",
+    "ModelRun",
     "Module",
     "MultiHeadAttention",
     "Order",
@@ -49,4 +57,5 @@ __all__ = [
     "UniversalSimulator",
     "from_arrays",
     "from_torch",
+    "simulate",
 ]

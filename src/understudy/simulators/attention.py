@@ -13,6 +13,7 @@ hard attention (AHAT) the mean over all of them.
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Sequence
 from dataclasses import replace
@@ -107,6 +108,12 @@ class Attention(AttentionModule):
         """A and V, and the mask if it is an array."""
         return {"A": [self.A], "V": [self.V]} | mask_matrices(self.mask)
 
+    def with_masks(self, mask: Mask, memory_mask: Mask = None) -> Self:
+        """The same attention with another mask."""
+        made = copy.copy(self)
+        made.mask = read_mask(mask)
+        return made
+
     def steps(self, X: Array, memory: Array | None = None) -> dict[str, Numbers]:
         """XA, Xᵀ, scores, softmax, XV, output."""
         queries, keys = self.checked(X, memory)
@@ -183,6 +190,12 @@ class MultiHeadAttention(AttentionModule):
         if self.b_O is not None:
             found["b_O"] = [self.b_O]
         return found
+
+    def with_masks(self, mask: Mask, memory_mask: Mask = None) -> Self:
+        """The same heads with another mask."""
+        made = copy.copy(self)
+        made.heads = tuple(head.with_masks(mask) for head in self.heads)
+        return made
 
     def steps(self, X: Array, memory: Array | None = None) -> dict[str, Numbers]:
         """The steps of each head, with its number, then all together."""

@@ -24,9 +24,9 @@ class NormedSum(Simulator):
 
     >>> import numpy as np
     >>> from understudy.simulators.prepared import Prepared
-    >>> U = NormedSum(1, 2, ["positions"], 1e-12)
-    >>> T = {"positions": [np.array([[0.0, 1.0]])], "gain": [np.ones((1, 2))], "bias": [np.zeros((1, 2))]}
-    >>> Prepared(U, T, np.eye(2))(np.array([[0.0, 1.0]])).tolist()
+    >>> U, one = NormedSum(1, 2, ["positions"]), np.array([[0.0, 1.0]])
+    >>> T = {"positions": [one], "gain": [np.ones((1, 2))], "bias": [np.zeros((1, 2))]}
+    >>> Prepared(U, T, one)(one).round(3).tolist()
     [[-1.0, 1.0]]
     """
 

@@ -13,7 +13,9 @@ A has 385², the factors 2·384·32 numbers, so this is the cheaper form of the 
 
 from __future__ import annotations
 
+import copy
 import math
+from typing import Self
 
 import numpy as np
 
@@ -134,6 +136,13 @@ class FactoredAttention(AttentionModule):
         if self.b_O is not None:
             together = together + numpy_of(self.b_O)
         return found | {"output": np.asarray(together)}
+
+    def with_masks(self, mask: Mask, memory_mask: Mask = None) -> Self:
+        """The same attention with another mask."""
+        made = copy.copy(self)
+        made.mask = read_mask(mask)
+        require_some_key(made.mask)
+        return made
 
     def head(self, number: int) -> FactoredAttention:
         """One head by itself, without W_O."""

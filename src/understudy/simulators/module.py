@@ -8,7 +8,7 @@ that U's own steps have. The simulation so always has something to be compared w
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +39,10 @@ class Module(ABC):
     @abstractmethod
     def steps(self, X: Array, memory: Array | None = None) -> dict[str, Numbers]:
         """Every intermediate result, computed directly; the last is T(X)."""
+
+    def with_masks(self, mask: Mask, memory_mask: Mask = None) -> Self:
+        """The same T with other masks: of its attention, and of a decoder's second one."""
+        raise InputError(f"a {type(self).__name__} takes no mask")
 
     def __call__(self, X: Array, memory: Array | None = None) -> Numbers:
         """T(X), computed directly with NumPy."""

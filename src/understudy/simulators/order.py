@@ -67,6 +67,8 @@ class AttentionOrder:
             raise GraphError(f"a {self.kind} attention takes no mask: every row looks at all of X")
         if self.kind != "softmax" and self.pooling != "softmax":
             raise GraphError(f"hard pooling belongs to kind softmax, not to {self.kind}")
+        if self.kind == "factored" and self.combine == "sum":
+            raise GraphError("factored heads lie side by side: combine must be concatenate")
         if self.kind == "factored" and self.mask == "rows":
             raise GraphError("a factored attention says which keys count by a mask of keys, not of rows")
         if self.kind == "linear" and self.mask not in (None, "causal"):
