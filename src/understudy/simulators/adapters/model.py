@@ -225,7 +225,7 @@ def kind_of_array(dtype: str | None, backend: str | None) -> Array:
         else:
             return torch.zeros(0, dtype=getattr(torch, dtype or "float32"))
     if dtype == "float32":
-        raise InputError("float32 is run by torch, which is not installed; NumPy runs float64")
+        raise InputError("float32 is run by torch (pip install 'understudy[torch]'); NumPy runs float64")
     return np.zeros(0)
 
 
