@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from understudy.constructions import Matrix
 from understudy.errors import InputError
 from understudy.simulators.adapters.checkpoint import Checkpoint, read_checkpoint
 from understudy.simulators.adapters.direct import DirectForward
@@ -153,6 +154,11 @@ class Batch:
         Y = self.layers[0](X, {"seen": self.masks[0]}, executor=self.executor)
         self.pool(Y, {"seen": self.masks[0]}, executor=self.executor)
 
+    @cached_property
+    def steps(self) -> dict[str, Matrix]:
+        """The intermediate results of a layer, by name."""
+        return dict(self.U.each_step())
+
     def words(self, text: int) -> Array:
         """The rows of the table of words for one text: the look-up."""
         return self.model.embeddings["words"][self.numbers[text]]
@@ -184,10 +190,9 @@ class Batch:
 
     def attention(self, text: int, layer: int, head: int, states: Sequence[Sequence[Array]]) -> Array:
         """The weights of one head of one layer on one text, out of U's own steps."""
-        steps = dict(self.U.each_step())
         name = "softmax" if self.model.checkpoint.heads == 1 else f"softmax[{head}]"
-        others = {"seen": self.masks[text]}
-        found = self.layers[layer](states[layer][text], others, executor=self.executor, step=steps[name])
+        others, step = {"seen": self.masks[text]}, self.steps[name]
+        found = self.layers[layer](states[layer][text], others, executor=self.executor, step=step)
         size = self.lengths[text]
         return numpy_of(found)[:size, :size]
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from understudy.simulators.adapters.checkpoint import MINILM, MINILM_PACKAGE
 from understudy.simulators.arrays import Array, is_tensor, numpy_of
 from understudy.simulators.module import Numbers
 
@@ -69,7 +70,8 @@ class ModelRun:
     @property
     def cosines(self) -> list[float]:
         """The cosine between U's embedding of each text and the model's own."""
-        return [float(a @ b) for a, b in zip(self.embeddings, self._compared().embeddings, strict=True)]
+        pairs = zip(self.embeddings, self._compared().embeddings, strict=True)
+        return [float(a @ b / np.linalg.norm(a) / np.linalg.norm(b)) for a, b in pairs]
 
     @property
     def similarities(self) -> Numbers:
@@ -93,6 +95,12 @@ class ModelRun:
         return ours, theirs[:size, :size]
 
     @property
+    def name(self) -> str:
+        """What the model is called: the name of its folder, or of its package."""
+        folder = self.model.checkpoint.folder
+        return MINILM if folder.parent.name == MINILM_PACKAGE else folder.name
+
+    @property
     def dtype(self) -> str:
         """In what kind of number it was run."""
         kind = self.model.kind
@@ -100,26 +108,30 @@ class ModelRun:
 
     @property
     def where(self) -> list[tuple[str, str]]:
-        """What ran where."""
-        form = {
-            "factored": "W_Q, W_K, W_V and W_O of T as they are (factored)",
-            "paper": "A = W_Q W_Kᵀ per head, biases by a column of ones (the paper's form)",
+        """Where it ran, and what."""
+        once, attention = {
+            "factored": (
+                "once, the scale of the scores into W_Q",
+                "W_Q, W_K, W_V and W_O as they are (the factored form)",
+            ),
+            "paper": (
+                "once, A = W_Q W_Kᵀ of each head, with scale and biases",
+                "A and V of each head, biases by a column of ones (the paper's form)",
+            ),
         }[self.model.form]
-        folded = "host, before any text: 1/√(columns of a head) into W_Q"
         return [
-            ("tokenisation, rows of the table of words", "host"),
-            ("scale of the scores", folded if self.model.form == "factored" else "host, into A"),
-            ("sum of words, positions and types; its norm", "U"),
-            (f"attention, {form}; padding as a row of tokens", "U"),
-            ("residual sums, norms, feed-forward", "U"),
-            (f"pooling ({self.model.checkpoint.pooling}) and scaling to length 1", "U"),
+            ("host", f"tokenisation; rows of the table of words; {once}"),
+            ("U", "sum of words, positions and types, and its norm"),
+            ("U", f"attention by {attention}, padding as a row of tokens"),
+            ("U", "residual sums, norms, feed-forward"),
+            ("U", f"pooling ({self.model.checkpoint.pooling}) and scaling to length 1"),
         ]
 
     def to_dict(self) -> dict[str, Any]:
         """For scripts."""
-        U, checkpoint = self.batch.U, self.model.checkpoint
+        U = self.batch.U
         found: dict[str, Any] = {
-            "model": checkpoint.folder.name if checkpoint.folder.name != "model" else "minilm",
+            "model": self.name,
             "form": self.model.form,
             "dtype": self.dtype,
             "layers": self.model.count,
@@ -135,7 +147,8 @@ class ModelRun:
                 "heads": U.architecture.heads,
                 "program": U.hash,
             },
-            "where": dict(self.where),
+            "executor": self.batch.executor or "fast",
+            "where": [list(part) for part in self.where],
             "embeddings": self.embeddings.tolist(),
             "similarities": self.similarities.tolist(),
             "seconds": {"planning": self.planning, "simulated": self.simulated.seconds},
