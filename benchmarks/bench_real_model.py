@@ -1,11 +1,11 @@
 """all-MiniLM-L6-v2 on U over its direct forward pass: time at several lengths, memory at the longest.
 
-Everything from the numbers of the tokens to the embedding of the text, on both sides, in torch. Paired and
-interleaved in one process: each round times the direct forward, U in the factored form, the direct forward
-once more (the control, A/A), and U in the paper's form, so that nobody finds its own weights in the cache;
-further rounds, U and the direct forward with torch's fused attention. Ratios are medians over rounds, with
-quartiles. Memory is the high-water mark of a process of its own, beyond
-what it held before the run, weights and plans included before.
+Everything from the numbers of the tokens to the embedding of the text, on both sides, in torch. Paired
+and interleaved in one process: each round times the direct forward, U in the factored form, the direct
+forward once more (the control, A/A), and U in the paper's form, so that nobody finds its own weights in
+the cache; further rounds, U and the direct forward with torch's fused attention. Ratios are medians
+over rounds, with quartiles. Memory is the high-water mark of a process of its own, beyond what it held
+before the run, weights and plans included before.
 
     python benchmarks/bench_real_model.py
     python benchmarks/bench_real_model.py --lengths 8 32 128 --seconds 10 --json
@@ -59,7 +59,8 @@ class Direct:
         for number in range(self.layers):
             x = self.layer(f"encoder.layer.{number}.", x, kept)
         mean = (x * seen[:, :, None]).sum(1) / seen.sum(1, keepdim=True)
-        return mean / mean.norm(dim=1, keepdim=True)
+        unit: torch.Tensor = mean / mean.norm(dim=1, keepdim=True)
+        return unit
 
     def layer(self, at: str, x: torch.Tensor, kept: torch.Tensor) -> torch.Tensor:
         q, k, v = (self.split(x, f"{at}attention.self.{name}") for name in ("query", "key", "value"))
@@ -258,9 +259,9 @@ def show(name: str, machine: str, rows: list[dict[str, Any]], memory: dict[str, 
         low, high = row["factored_quartiles"]
         claimed = "–" if row["claimed"] is None else f"≤ {row['claimed']}"
         print(
-            f"{row['tokens']:>6} {row['direct_ms']:>10.2f} {row['factored']:>9.3f}  {low:.3f}–{high:.3f} "
-            f"{claimed:>11} {row['paper']:>8.3f} {row['control']:>6.3f} {row['factored_to_fused']:>12.3f} "
-            f"{row['factored_cosine']:>13.7f}"
+            f"{row['tokens']:>6} {row['direct_ms']:>10.2f} {row['factored']:>9.3f}  "
+            f"{low:.3f}–{high:.3f} {claimed:>11} {row['paper']:>8.3f} {row['control']:>6.3f} "
+            f"{row['factored_to_fused']:>12.3f} {row['factored_cosine']:>13.7f}"
         )
     for kind, found in memory.items():
         if found is not None:

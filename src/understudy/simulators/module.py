@@ -18,8 +18,8 @@ from understudy.simulators.arrays import Array, matrix, numpy_of, row
 from understudy.simulators.order import AttentionOrder, Order
 
 Numbers = NDArray[np.float64]
-#: A mask as users say it: "causal", a matrix that is 0 where a key is not seen, or a vector that is 0 at
-#: keys that no query sees (padding).
+#: A mask as users say it: "causal", a matrix that is 0 where a key is not seen, or a vector that is 0
+#: at keys that no query sees (padding).
 Mask = Any
 #: The names that masks have among the matrices of a T: all heads share them.
 MASK_BLOCKS = ("mask", "seen")

@@ -70,7 +70,9 @@ class AttentionOrder:
         if self.kind == "factored" and self.combine == "sum":
             raise GraphError("factored heads lie side by side: combine must be concatenate")
         if self.kind == "factored" and self.mask == "rows":
-            raise GraphError("a factored attention says which keys count by a mask of keys, not of rows")
+            raise GraphError(
+                "a factored attention says which keys count by a mask of keys, not of rows"
+            )
         if self.kind == "linear" and self.mask not in (None, "causal"):
             raise GraphError("linear attention is masked causally or not at all")
 
@@ -98,7 +100,11 @@ class AttentionOrder:
         """W_Q, W_K, V and W_O whole, as models keep them: a head has its columns (of W_O, its rows)."""
         heads, key = self.heads, self.d_keys or self.d
         shapes = []
-        for name, rows, columns in (("Q", self.d, self.width), ("K", key, self.width), ("V", key, self.d_v)):
+        for name, rows, columns in (
+            ("Q", self.d, self.width),
+            ("K", key, self.width),
+            ("V", key, self.d_v),
+        ):
             weights = "V" if name == "V" else f"W_{name}"
             shapes.append(Block(weights, rows, heads * columns, split="columns", heads=heads))
             if self.bias:

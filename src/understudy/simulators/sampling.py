@@ -42,10 +42,10 @@ def _attention(order: Order, draw: Callable[[int, int], Numbers]) -> AttentionMo
     """All heads, and W_O behind them."""
     size = order.attention
     if size.kind == "factored":
-        columns = [size.heads * width for width in (size.width, size.width, size.d_v)]
-        weights = [draw(size.d, count) for count in columns]
-        W_O = draw(columns[2], size.projection) if size.projection else None
-        return FactoredAttention(*weights, W_O, size.heads, mask=size.mask)
+        widths = (size.width, size.width, size.d_v)
+        W_Q, W_K, W_V = (draw(size.d, size.heads * width) for width in widths)
+        W_O = draw(size.heads * size.d_v, size.projection) if size.projection else None
+        return FactoredAttention(W_Q, W_K, W_V, W_O, size.heads, mask=size.mask)
     heads = [_head(order, draw) for _ in range(size.heads)]
     if size.heads == 1 and not size.projection:
         return heads[0]

@@ -1,8 +1,8 @@
 """Trained layers and models as T's.
 
 ``torch_layers.py`` reads torch's own layers, ``checkpoint.py`` folders of the BERT family, ``forms.py``
-plain arrays; ``model.py`` is a whole encoder made of such layers, ``direct.py`` its own forward pass, to
-compare with; ``running.py`` is ``understudy.simulate``.
+plain arrays; ``model.py`` is a whole encoder made of such layers, ``direct.py`` its own forward pass,
+to compare with; ``running.py`` is ``understudy.simulate``.
 """
 
 from understudy.simulators.adapters.checkpoint import Checkpoint, read_checkpoint

@@ -1,8 +1,8 @@
 """Checkpoints of the BERT family: a folder with config.json and model.safetensors, read and checked.
 
-BERT and MiniLM (``encoder.layer.0.attention.self.query``) and DistilBERT (``transformer.layer.0.attention.q_lin``)
-name the same parts differently; :class:`Checkpoint` gives them under one name each. Only safetensors are
-read: nothing is unpickled.
+BERT and MiniLM (``encoder.layer.0.attention.self.query``) and DistilBERT
+(``transformer.layer.0.attention.q_lin``) name the same parts differently; :class:`Checkpoint` gives
+them under one name each. Only safetensors are read: nothing is unpickled.
 """
 
 from __future__ import annotations
@@ -138,7 +138,9 @@ def read_checkpoint(path: str | Path) -> Checkpoint:
         raise InputError(f"{folder}: {sizes['heads']} heads cannot share {sizes['d']} columns equally")
     word = config.get("hidden_act", config.get("activation", "gelu"))
     if word not in _ACTIVATIONS:
-        raise InputError(f"{folder}: the activation {word} is not simulated: {', '.join(_ACTIVATIONS)} are")
+        raise InputError(
+            f"{folder}: the activation {word} is not simulated: {', '.join(_ACTIVATIONS)} are"
+        )
     return Checkpoint(
         folder,
         family,
@@ -163,7 +165,9 @@ def _folder(path: str | Path) -> Path:
     if not folder.exists():
         raise InputError(f"there is no folder {folder}")
     if not folder.is_dir():
-        raise InputError(f"{folder} is not a folder: a model is one, with config.json and model.safetensors")
+        raise InputError(
+            f"{folder} is not a folder: a model is one, with config.json and model.safetensors"
+        )
     return folder
 
 
@@ -184,7 +188,8 @@ def _family(config: dict[str, Any], folder: Path) -> str:
     family = config.get("model_type")
     if family not in _FAMILIES:
         raise InputError(
-            f"{folder}: the architecture {family!r} (model_type) is not simulated: {', '.join(_FAMILIES)} are"
+            f"{folder}: the architecture {family!r} (model_type) is not simulated: "
+            f"{', '.join(_FAMILIES)} are"
         )
     kind = config.get("position_embedding_type", "absolute")
     if kind != "absolute":
@@ -234,7 +239,9 @@ def _tensors(folder: Path) -> Tensors:
         except (SafetensorError, OSError, ValueError) as error:
             raise InputError(f"{file} cannot be read, it may be truncated: {error}") from None
         except (KeyError, TypeError) as error:
-            raise InputError(f"{file} holds numbers of a type that NumPy does not know: {error}") from None
+            raise InputError(
+                f"{file} holds numbers of a type that NumPy does not know: {error}"
+            ) from None
     for prefix in ("bert.", "distilbert."):
         if f"{prefix}embeddings.word_embeddings.weight" in found:
             return {name.removeprefix(prefix): tensor for name, tensor in found.items()}

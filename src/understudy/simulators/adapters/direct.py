@@ -1,7 +1,7 @@
 """A model's own forward pass, directly from its checkpoint: what U is compared with.
 
-The plain formula, in NumPy (double precision) or torch (any), of a whole padded batch at once. Nothing of
-U or its T's is used.
+The plain formula, in NumPy (double precision) or torch (any), of a whole padded batch at once. Nothing
+of U or its T's is used.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class DirectForward:
 
     def heads(self, x: Array, weights: Array, bias: Array) -> Array:
         """[text, head, position, feature] of a projection."""
-        batch, n, d = x.shape
+        batch, n, _ = x.shape
         return (x @ weights + bias).reshape(batch, n, self.checkpoint.heads, -1).swapaxes(1, 2)
 
     def pooled(self, x: Array, seen: Array) -> Array:

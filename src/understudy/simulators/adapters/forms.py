@@ -1,7 +1,7 @@
 """One attention of a trained model, in either of two parametrisations.
 
-``paper``: each head has A = scale · W_Q W_Kᵀ and V = W_V, biases in a further row and column (Theorem 1).
-``factored``: W_Q, W_K and W_V stay as they are; the same network otherwise, and cheaper to run.
+``paper``: each head has A = scale · W_Q W_Kᵀ and V = W_V, biases in a further row and column (Theorem
+1). ``factored``: W_Q, W_K and W_V stay as they are; the same network otherwise, and cheaper to run.
 """
 
 from __future__ import annotations
@@ -39,9 +39,10 @@ def attention_of(
     """The attention of W_Q, W_K, W_V (inputs×outputs, all heads side by side) and b_Q, b_K, b_V."""
     choose(form, FORMS, "form")
     if form == "factored":
+        W_Q, W_K, W_V = weights
         b_Q, b_K, b_V = biases or (None, None, None)
         return FactoredAttention(
-            *weights, W_O, heads, b_Q=b_Q, b_K=b_K, b_V=b_V, b_O=b_O, scale=scale, mask=mask
+            W_Q, W_K, W_V, W_O, heads, b_Q=b_Q, b_K=b_K, b_V=b_V, b_O=b_O, scale=scale, mask=mask
         )
     parts = [_split(numpy_of(part), heads) for part in weights]
     biased = None if biases is None else [_split(numpy_of(part), heads) for part in biases]
@@ -70,8 +71,9 @@ def from_arrays(
 ) -> Module:
     """The T of plain arrays: W_Q, W_K, W_V and, if there, W_O, b_Q, …, W1, b1, W2, b2, gain1, bias1, ….
 
-    Weights are inputs×outputs, all heads side by side. ``scale`` is 1/√(columns of one head's W_Q) unless
-    given. With W1 and W2 it is an encoder layer; with gains, one with norms (post, unless ``norm`` says).
+    Weights are inputs×outputs, all heads side by side. ``scale`` is 1/√(columns of one head's W_Q)
+    unless given. With W1 and W2 it is an encoder layer; with gains, one with norms (post, unless
+    ``norm`` says).
 
     >>> T = from_arrays({name: [[1.0]] for name in ("W_Q", "W_K", "W_V")})
     >>> T([[2.0]]).tolist()

@@ -1,8 +1,8 @@
 """A whole trained encoder on U: embeddings, every layer and the pooling are programs, one per shape.
 
 All layers of a model have one order, so one U (and one plan) serves them all; a text shorter than the
-longest is padded, and which keys count is a row among the tokens. The host tokenises and looks rows up in
-the table of words; all else of T is computed by U.
+longest is padded, and which keys count is a row among the tokens. The host tokenises and looks rows up
+in the table of words; all else of T is computed by U.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ class EncoderModel:
     ) -> None:
         """``path``: a folder, or "minilm". ``form``: factored or paper, the parametrisation of heads.
 
-        ``backend`` is torch (where that is installed, unless said) or numpy; ``dtype`` float32 or float64
-        (NumPy: float64 only). ``layers``: only so many of the first.
+        ``backend`` is torch (where that is installed, unless said) or numpy; ``dtype`` float32 or
+        float64 (NumPy: float64 only). ``layers``: only so many of the first.
         """
         self.checkpoint = path if isinstance(path, Checkpoint) else read_checkpoint(path)
         self.form = form
@@ -90,7 +90,8 @@ class EncoderModel:
         numbers, known = [int(number) for number in given], len(self.embeddings["words"])
         if not 1 <= len(numbers) <= self.checkpoint.positions:
             raise InputError(
-                f"a text has 1 to {self.checkpoint.positions} tokens in this model, but got {len(numbers)}"
+                f"a text has 1 to {self.checkpoint.positions} tokens in this model, but got "
+                f"{len(numbers)}"
             )
         wrong = [number for number in numbers if not 0 <= number < known]
         if wrong:
@@ -230,7 +231,9 @@ def kind_of_array(dtype: str | None, backend: str | None) -> Array:
         else:
             return torch.zeros(0, dtype=getattr(torch, dtype or "float32"))
     if dtype == "float32":
-        raise InputError("float32 is run by torch (pip install 'understudy[torch]'); NumPy runs float64")
+        raise InputError(
+            "float32 is run by torch (pip install 'understudy[torch]'); NumPy runs float64"
+        )
     return np.zeros(0)
 
 

@@ -1,4 +1,4 @@
-"""What came of running a model on U: states after every layer, embeddings, errors, times, what ran where."""
+"""What came of running a model on U: states after every layer, embeddings, errors, times."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """``understudy.simulate``: a torch module, a T or a checkpoint, and what to run it on; U does the rest.
 
-Layers of torch are run on X of n×d, or on a batch of such (in the module's own order of axes), with masks
-and padding; checkpoints on texts. What comes back are results: nothing of the module itself is called.
+Layers of torch are run on X of n×d, or on a batch of such (in the module's own order of axes), with
+masks and padding; checkpoints on texts. What comes back are results: nothing of the module itself is
+called.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ import numpy as np
 
 from understudy.errors import InputError
 from understudy.simulators.adapters.model import EncoderModel, simulator_of
-from understudy.simulators.adapters.results import ModelRun
 from understudy.simulators.adapters.torch_layers import (
     encoder_layers,
     from_torch,
@@ -23,7 +23,8 @@ from understudy.simulators.adapters.torch_layers import (
 from understudy.simulators.arrays import Array, is_tensor, like, matrix, numpy_of
 from understudy.simulators.ends import NormedSum
 from understudy.simulators.layer import Layer
-from understudy.simulators.module import Mask, Module, Numbers, read_mask, seen as seen_by
+from understudy.simulators.module import Mask, Module, Numbers, read_mask
+from understudy.simulators.module import seen as seen_by
 from understudy.simulators.prepared import Prepared
 
 
@@ -39,18 +40,18 @@ def simulate(
     form: str = "factored",
     executor: str | None = None,
     **options: Any,
-) -> Array | ModelRun:
+) -> Any:
     """T on its inputs, computed by U.
 
-    - A folder of the BERT family, or "minilm", on a list of texts: gives a :class:`ModelRun` (``options``
-      are those of ``EncoderModel`` and its ``run``: dtype, backend, layers, compare).
-    - nn.MultiheadAttention (to itself, or to ``memory``), nn.TransformerEncoderLayer, nn.TransformerEncoder,
-      nn.TransformerDecoderLayer, or a T of ``understudy.simulators``, on an array of n×d or on a batch of
-      them: gives an array of that shape.
+    - A folder of the BERT family, or "minilm", on a list of texts: gives a :class:`ModelRun`
+    (``options`` are those of ``EncoderModel`` and its ``run``: dtype, backend, layers, compare).
+    - nn.MultiheadAttention (to itself, or to ``memory``), nn.TransformerEncoderLayer,
+    nn.TransformerEncoder, nn.TransformerDecoderLayer, or a T of ``understudy.simulators``, on an array
+    of n×d or on a batch of them: gives an array of that shape.
 
-    ``mask`` is "causal" or a matrix, 0 where a key is not seen; ``seen`` is 0 at padded positions, n numbers
-    or one row for each of the batch; ``memory_mask`` and ``memory_seen`` are those of the memory. ``form``:
-    factored, or the paper's.
+    ``mask`` is "causal" or a matrix, 0 where a key is not seen; ``seen`` is 0 at padded positions, n
+    numbers or one row for each of the batch; ``memory_mask`` and ``memory_seen`` are those of the
+    memory. ``form``: factored, or the paper's.
 
     >>> from understudy.simulators import Attention
     >>> simulate(Attention([[0.0]], [[1.0]]), [[1.0], [3.0], [8.0]], seen=[1, 1, 0]).tolist()
@@ -93,7 +94,9 @@ class _Batch:
         self.memories: list[Array | None] = [None] * len(self.rows)
         self.m = 0
         if memory is not None:
-            split = self._split(memory if is_tensor(memory) else np.asarray(memory, dtype=float), "memory")
+            split = self._split(
+                memory if is_tensor(memory) else np.asarray(memory, dtype=float), "memory"
+            )
             if len(split) != len(self.rows):
                 raise InputError(f"there are {len(self.rows)} inputs, but {len(split)} memories")
             self.memories, self.m = list(split), len(split[0])
@@ -204,7 +207,8 @@ def _normed(
     values: Sequence[Array], gain: Any, bias: Any, epsilon: float, *, executor: str | None
 ) -> list[Array]:
     """The last norm of an encoder of several layers."""
-    U = NormedSum(*values[0].shape, epsilon=epsilon)
+    n, d = values[0].shape
+    U = NormedSum(n, d, epsilon=epsilon)
     rows = {"gain": [np.reshape(gain, (1, -1))], "bias": [np.reshape(bias, (1, -1))]}
     ready = Prepared(U, rows, values[0])
     return [ready(X, executor=executor) for X in values]

@@ -32,8 +32,8 @@ def tokenised(folder: Path, texts: Sequence[str], positions: int) -> list[Text]:
         if len(text.numbers) > positions:
             beginning = text.text if len(text.text) < 40 else text.text[:37] + "…"
             raise InputError(
-                f"the text {beginning!r} has {len(text.numbers)} tokens, but the model has only {positions} "
-                "positions: shorten it, or split it"
+                f"the text {beginning!r} has {len(text.numbers)} tokens, but the model has only "
+                f"{positions} positions: shorten it, or split it"
             )
     return found
 
