@@ -182,6 +182,18 @@ def test_all_layers_share_one_program() -> None:
     assert U.architecture.layers == 12
 
 
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="memory is measured on Linux")
+def test_memory_at_512_tokens() -> None:
+    """Beyond the weights, and in all, at most twice what the direct forward takes."""
+    from benchmarks.bench_real_model import peak
+
+    direct, simulated = peak("direct", 512, False), peak("factored", 512, False)
+    if direct is None or simulated is None:
+        pytest.skip("this system does not say how much memory a process had")
+    assert simulated["beyond"] <= 2 * direct["beyond"]
+    assert simulated["in_all"] <= 2 * direct["in_all"]
+
+
 def test_one_head_on_the_network_itself(formula: Formula) -> None:
     """Head 3 of layer 2 at 16 tokens: every live row of every head, as attention over all keys."""
     text = EncoderModel("minilm", layers=1).texts(

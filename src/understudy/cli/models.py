@@ -203,7 +203,8 @@ def _show_head(console: Console, alone: HeadRun) -> None:
     console.print(
         f"Head {alone.head + 1} of layer {alone.layer + 1} on the first text, by the heads of U "
         f"themselves: {U.length:,} tokens, {report.heads:,} heads, {report.rows:,} rows, "
-        f"{report.pairs:,} pairs scored in {alone.seconds:.1f} s; it differs from direct computation by at most {alone.error:.2e}.",
+        f"{report.pairs:,} pairs scored in {alone.seconds:.1f} s; it differs from direct computation "
+        f"by at most {alone.error:.2e}.",
         highlight=False,
         markup=False,
         soft_wrap=True,

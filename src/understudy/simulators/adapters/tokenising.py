@@ -23,18 +23,18 @@ def tokenised(folder: Path, texts: Sequence[str], positions: int) -> list[Text]:
     tokenizer.no_truncation()
     tokenizer.no_padding()
     found = []
-    for text in texts:
-        encoded = tokenizer.encode(text)
-        found.append(Text(text, list(encoded.tokens), list(encoded.ids)))
-    for text in found:
+    for given in texts:
+        encoded = tokenizer.encode(given)
+        text = Text(given, list(encoded.tokens), list(encoded.ids))
         if not text.numbers:
-            raise InputError(f"the text {text.text!r} has no tokens")
+            raise InputError(f"the text {given!r} has no tokens")
         if len(text.numbers) > positions:
-            beginning = text.text if len(text.text) < 40 else text.text[:37] + "…"
+            beginning = given if len(given) < 40 else given[:37] + "…"
             raise InputError(
                 f"the text {beginning!r} has {len(text.numbers)} tokens, but the model has only "
                 f"{positions} positions: shorten it, or split it"
             )
+        found.append(text)
     return found
 
 
