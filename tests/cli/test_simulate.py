@@ -98,7 +98,7 @@ def test_figure_2_as_text(simulate: Run) -> None:
         ("--order", "2,2,1", "--on", "4,3,3"),
         *(
             ("--order", "4,3,2", "--kind", kind)
-            for kind in ("linear", "linformer", "performer", "sumformer")
+            for kind in ("factored", "linear", "linformer", "performer", "sumformer")
         ),
     ],
 )

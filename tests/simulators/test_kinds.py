@@ -105,7 +105,7 @@ def test_against_their_definitions(case: Case, recipe: str) -> None:
         assert all(step.error <= 1e-12 for step in U.explain(T, X))
 
 
-@pytest.mark.parametrize("kind", ["linear", "linformer", "performer", "sumformer"])
+@pytest.mark.parametrize("kind", ["factored", "linear", "linformer", "performer", "sumformer"])
 def test_heads_and_encoders_of_every_kind(kind: str) -> None:
     generator = np.random.default_rng(1)
     U = UniversalSimulator(3, 3, 3, heads=2, feed_forward=(4, 2), kind=kind)

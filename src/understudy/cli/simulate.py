@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import io
 import math
-import threading
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from understudy.cli.programs import json_option, print_json
+from understudy.cli.progress import progress
 from understudy.errors import InputError
 
 if TYPE_CHECKING:
@@ -78,6 +78,18 @@ def _base(context: click.Context, option: click.Parameter, text: str | None) -> 
 @click.option(
     "--executor", help="dense, fast, heads or auto.  [default: dense while that is quick, else auto]"
 )
+@click.option(
+    "--model", help="A trained encoder: a folder of the BERT family, or minilm (with --text)."
+)
+@click.option("--text", "texts", multiple=True, help="A text for the model; may be repeated.")
+@click.option("--layers", type=int, help="Only so many of the model's first layers.")
+@click.option("--form", help="How heads are parametrised: factored or paper.  [default: factored]")
+@click.option("--dtype", help="float32 or float64.  [default: float32 with torch, else float64]")
+@click.option(
+    "--head", callback=_numbers((2,)), metavar="LAYER,HEAD", help="The head to look at, from 1."
+)
+@click.option("--compare/--no-compare", default=True, help="With the model's own forward pass, or not.")
+@click.option("--html", type=FILE, help="Write a page: attention maps, errors, similarities.")
 @click.option("--save", type=FILE, help="Write X, T, every step and the result to this .npz file.")
 @json_option
 def command(**options: Any) -> None:
@@ -87,15 +99,22 @@ def command(**options: Any) -> None:
     FILE (.npz or .safetensors with arrays X, A, V and, if you like, W_O, b_O, W1, W2, b1, b2, gain1,
     bias1, …; or what --save wrote), or with --x, --a and --v, it takes yours. Each step is compared
     with direct computation.
+
+    With --model and --text it runs every layer of a trained encoder, and compares its embeddings.
     """
-    from understudy.cli import simulations
+    from understudy.cli import models, simulations
 
     save, as_json = options["save"], options["as_json"]
-    if save is not None and not save.resolve().parent.is_dir():
-        raise InputError(f"cannot write {save}: there is no folder {save.resolve().parent}")
+    for path in (save, options["html"]):
+        if path is not None and not path.resolve().parent.is_dir():
+            raise InputError(f"cannot write {path}: there is no folder {path.resolve().parent}")
+    if options["model"] is not None:
+        models.run(options)
+        return
+    models.refuse_without_model(options)
     try:
         simulation = simulations.chosen(options)
-        bar = nullcontext(None) if as_json else _progress(simulation.count)
+        bar = nullcontext(None) if as_json else progress(simulation.count, "steps")
         with _warnings_in_a_line(), bar as advance:
             simulation.run(options["executor"], advance or (lambda name: None))
     except MemoryError:
@@ -128,48 +147,6 @@ def _warnings_in_a_line() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.showwarning = show
         yield
-
-
-def _progress(steps: int) -> AbstractContextManager[Any]:
-    """A bar of the steps on the terminal, once they have taken a second."""
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-    class Late:
-        """Starts to show when a second has passed."""
-
-        def __enter__(self) -> Callable[[str], None]:
-            self.console = Console(stderr=True)
-            self.bar = Progress(
-                TextColumn("{task.description}"),
-                BarColumn(),
-                TextColumn("{task.completed}/{task.total} steps"),
-                TimeElapsedColumn(),
-                console=self.console,
-                transient=True,
-            )
-            self.task = self.bar.add_task("running U", total=steps)
-            self.timer = threading.Timer(1.0, self.show)
-            self.shown = False
-            if self.console.is_terminal:
-                self.timer.start()
-            return self.advance
-
-        def show(self) -> None:
-            self.shown = True
-            self.bar.start()
-
-        def advance(self, name: str) -> None:
-            self.bar.update(self.task, advance=1, description=f"running U, {name} done")
-
-        def __exit__(self, *problem: object) -> None:
-            self.timer.cancel()
-            if self.timer.is_alive():
-                self.timer.join()  # it may be starting the bar at this very moment
-            if self.shown:
-                self.bar.stop()
-
-    return Late()
 
 
 def _show(simulation: Simulation) -> None:

@@ -2,7 +2,8 @@
 
 Read ``heads.py`` and ``formulas.py`` first: they are U, as its formula. ``attention.py``,
 ``encoder.py``, ``decoder.py`` and ``kinds.py`` have the T's, each with its direct computation;
-``layout.py`` says which token is which entry; ``universal.py`` puts them together.
+``factored.py`` and ``adapters/`` have those of trained models; ``layout.py`` says which token is which
+entry; ``universal.py`` puts them together.
 
 >>> import numpy as np
 >>> T = Attention(A=np.eye(2), V=[[1.0], [2.0]])
@@ -12,17 +13,24 @@ Read ``heads.py`` and ``formulas.py`` first: they are U, as its formula. ``atten
 True
 """
 
+from understudy.simulators.adapters import (
+    EncoderModel,
+    ModelRun,
+    from_arrays,
+    from_torch,
+    simulate,
+)
 from understudy.simulators.attention import Attention, MultiHeadAttention
 from understudy.simulators.decoder import DecoderLayer
 from understudy.simulators.encoder import Encoder
 from understudy.simulators.explain import Explanation, Step
+from understudy.simulators.factored import FactoredAttention
 from understudy.simulators.generation import LanguageModel
 from understudy.simulators.kinds import LinearAttention, Linformer, Performer, Sumformer
 from understudy.simulators.layout import Block, Layout
 from understudy.simulators.module import Module
 from understudy.simulators.order import AttentionOrder, Order
 from understudy.simulators.stack import Stack
-from understudy.simulators.torch_modules import from_torch
 from understudy.simulators.universal import UniversalSimulator
 
 __all__ = [
@@ -31,11 +39,14 @@ __all__ = [
     "Block",
     "DecoderLayer",
     "Encoder",
+    "EncoderModel",
     "Explanation",
+    "FactoredAttention",
     "LanguageModel",
     "Layout",
     "LinearAttention",
     "Linformer",
+    "ModelRun",
     "Module",
     "MultiHeadAttention",
     "Order",
@@ -44,5 +55,7 @@ __all__ = [
     "Step",
     "Sumformer",
     "UniversalSimulator",
+    "from_arrays",
     "from_torch",
+    "simulate",
 ]

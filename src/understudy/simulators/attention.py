@@ -13,6 +13,7 @@ hard attention (AHAT) the mean over all of them.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -24,9 +25,12 @@ from understudy.errors import InputError
 from understudy.execution.inputs import is_tensor
 from understudy.simulators.arrays import Array, below, like, matrix, numpy_of, row
 from understudy.simulators.module import (
+    MASK_BLOCKS,
     AttentionModule,
     Mask,
     Numbers,
+    mask_kind,
+    mask_matrices,
     read_mask,
     seen,
     with_ones,
@@ -98,23 +102,25 @@ class Attention(AttentionModule):
     def remembered_order(self) -> AttentionOrder:
         """The same, found once: every simulation asks for it. Forgotten when an attribute is set."""
         d, d_keys = (size - self.biased for size in self.A.shape)
-        mask = self.mask if self.mask is None or isinstance(self.mask, str) else "matrix"
         return AttentionOrder(
             "softmax",
             d,
             self.V.shape[1],
             bias=self.biased,
-            mask=mask,
+            mask=mask_kind(self.mask),
             pooling=self.pooling,
             d_keys=0 if d == d_keys else d_keys,
         )
 
     def matrices(self) -> dict[str, list[Array]]:
-        """A and V, and the mask if it is a matrix."""
-        found = {"A": [self.A], "V": [self.V]}
-        if self.mask is not None and not isinstance(self.mask, str):
-            found["mask"] = [self.mask]
-        return found
+        """A and V, and the mask if it is an array."""
+        return {"A": [self.A], "V": [self.V]} | mask_matrices(self.mask)
+
+    def with_masks(self, mask: Mask, memory_mask: Mask = None) -> Self:
+        """The same attention with another mask."""
+        made = copy.copy(self)
+        made.mask = read_mask(mask)
+        return made
 
     def steps(self, X: Array, memory: Array | None = None) -> dict[str, Numbers]:
         """XA, Xᵀ, scores, softmax, XV, output."""
@@ -158,7 +164,12 @@ class MultiHeadAttention(AttentionModule):
                 raise InputError(
                     f"heads must be single heads of one order, but head {number} is another"
                 )
-        masks = [numpy_of(mask) for head in self.heads for mask in head.matrices().get("mask", [])]
+        masks = [
+            numpy_of(mask)
+            for head in self.heads
+            for name in MASK_BLOCKS
+            for mask in head.matrices().get(name, [])
+        ]
         if any(not np.array_equal(mask, masks[0]) for mask in masks):
             raise InputError("all heads must have the same mask")
         self.combine = combine
@@ -186,14 +197,21 @@ class MultiHeadAttention(AttentionModule):
         for head in self.heads:
             for name, copies in head.matrices().items():
                 found.setdefault(name, []).extend(copies)
-        if "mask" in found:
-            found["mask"] = found["mask"][:1]
+        for name in MASK_BLOCKS:
+            if name in found:
+                found[name] = found[name][:1]
         if self.W_O is not None:
             d_v = self.heads[0].attention_order().d_v
             found["W_O"] = [self.W_O[h * d_v : (h + 1) * d_v] for h in range(len(self.heads))]
         if self.b_O is not None:
             found["b_O"] = [self.b_O]
         return found
+
+    def with_masks(self, mask: Mask, memory_mask: Mask = None) -> Self:
+        """The same heads with another mask."""
+        made = copy.copy(self)
+        made.heads = tuple(head.with_masks(mask) for head in self.heads)
+        return made
 
     def steps(self, X: Array, memory: Array | None = None) -> dict[str, Numbers]:
         """The steps of each head, with its number, then all together."""

@@ -85,7 +85,7 @@ class Formula:
         layer: bool = False,
     ) -> Matrix:
         """All heads of an attention from X to Y, brought together."""
-        if order.bias:
+        if order.bias and order.kind != "factored":
             X, Y = (append_ones(X), append_ones(Y)) if Y is not X else (append_ones(X),) * 2
         h: SOp | int = family(order.heads) if order.heads > 1 else 0
         formula = inverse_head if self.style.recipe == "inverse" else HEADS[order.kind]

@@ -42,6 +42,9 @@ Steps = dict[str, Matrix]
 #: How U computes products; and "inverse", its alternative construction (``inverse_form.py``).
 RECIPES = ("paper", "fetch", "tiled", "inverse")
 
+#: The score of a key that is not seen: e to the power of it is 0 in every kind of number.
+UNSEEN = -1e30
+
 ACTIVATIONS: dict[str, Callable[[Matrix], Matrix]] = {
     "relu": relu,
     "gelu": gelu,
@@ -86,9 +89,12 @@ def softmax_head(order: AttentionOrder, X: Matrix, Y: Matrix, of: Of, style: Sty
     projected = mm(X, of("A"))
     keys = style.transpose(Y)
     scores = mm(projected, keys)
-    mask = _mask(order, of)
+    mask = _mask(order, X, of)
     if order.pooling == "softmax":
-        weights = style.softmax(scores, mask)
+        padded = order.mask == "keys"
+        weights = style.softmax(
+            _only_seen(order, scores, of) if padded else scores, None if padded else mask
+        )
     else:
         weights = hardmax(scores, unique=order.pooling == "unique", mask=mask)
     values = mm(Y, of("V"))
@@ -102,12 +108,57 @@ def softmax_head(order: AttentionOrder, X: Matrix, Y: Matrix, of: Of, style: Sty
     }
 
 
-def _mask(order: AttentionOrder, of: Of) -> str | Size | Matrix | None:
+def factored_head(order: AttentionOrder, X: Matrix, Y: Matrix, of: Of, style: Style) -> Steps:
+    """σ((X W_Q + b_Q)(Y W_K + b_K)ᵀ)(Y V + b_V): the same head, A = W_Q W_Kᵀ left as two factors."""
+
+    def projected(m: Matrix, weights: str, bias: str) -> Matrix:
+        product = style.matmul(m, of(weights))
+        return add(product, broadcast_row(of(bias), product.rows)) if order.bias else product
+
+    queries, keys = projected(X, "W_Q", "b_Q"), projected(Y, "W_K", "b_K")
+    scores = style.matmul(queries, style.transpose(keys))
+    weights = style.softmax(_only_seen(order, scores, of), None)
+    values = projected(Y, "V", "b_V")
+    return {
+        "queries": queries,
+        "keys": keys,
+        "scores": scores,
+        "softmax": weights,
+        "XV": values,
+        "output": style.matmul(weights, values),
+    }
+
+
+def _only_seen(order: AttentionOrder, scores: Matrix, of: Of) -> Matrix:
+    """The scores, those of keys that are not seen so low that their weight is 0.
+
+    Leaving them out is one pass over the scores, where a masked softmax is several; the row must see
+    some key (the modules make sure of it).
+    """
+    i, j = coordinates(scores.columns)
+    match order.mask:
+        case None:
+            return scores
+        case "causal":
+            kept, others = j <= i, []
+        case "keys":
+            others = [of("seen")]
+            kept = others[0].at(0, j) != 0
+        case _:
+            others = [of("mask").compact()]
+            kept = others[0].sop != 0
+    lowered = where(scores.inside, where(kept, scores.sop, UNSEEN), 0)
+    return scores.derive(lowered, scores.rows, scores.columns, *others)
+
+
+def _mask(order: AttentionOrder, X: Matrix, of: Of) -> str | Size | Matrix | None:
     match order.mask:
         case "matrix":
             return of("mask")
         case "rows":
             return of("rows").at(0, 0)
+        case "keys":
+            return broadcast_row(of("seen"), X.rows)
     return order.mask
 
 
@@ -200,6 +251,7 @@ def _divided_by_row_sums(m: Matrix) -> Matrix:
 #: A head of each kind.
 HEADS: dict[str, Callable[[AttentionOrder, Matrix, Matrix, Of, Style], Steps]] = {
     "softmax": softmax_head,
+    "factored": factored_head,
     "linear": linear_head,
     "linformer": linformer_head,
     "performer": performer_head,

@@ -6,12 +6,13 @@ y + f(y), with a norm before f (``norm="pre"``), after the sum (``"post"``) or n
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 from understudy.errors import InputError
 from understudy.simulators.arrays import Array, matrix, numpy_of
-from understudy.simulators.module import AttentionModule, Module, Numbers, sizes
+from understudy.simulators.module import AttentionModule, Mask, Module, Numbers, sizes
 from understudy.simulators.order import NORMS, Order, choose
 from understudy.simulators.sublayers import (
     Affine,
@@ -95,6 +96,17 @@ class Layer(Module):
         if self.cross is not None:
             found |= {f"cross {name}": copies for name, copies in self.cross.matrices().items()}
         return found | ({} if self.feed_forward is None else self.feed_forward.matrices())
+
+    def with_masks(self, mask: Mask, memory_mask: Mask = None) -> Self:
+        """The same layer with other masks; None leaves one as it is."""
+        made = copy.copy(self)
+        if mask is not None:
+            made.attention = self.attention.with_masks(mask)
+        if memory_mask is not None:
+            if self.cross is None:
+                raise InputError("an encoder has no memory: a decoder layer has")
+            made.cross = self.cross.with_masks(memory_mask)
+        return made
 
     def steps(self, X: Array, memory: Array | None = None) -> dict[str, Numbers]:
         """The attention's steps, then residual, norms and feed-forward."""

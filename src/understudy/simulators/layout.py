@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from understudy.constructions import Matrix
+from understudy.constructions.matrix import plus, times
 from understudy.errors import GraphError, InputError
 from understudy.language.handles import SOp
 from understudy.simulators.arrays import Array, numpy_of
@@ -34,6 +35,9 @@ class Block:
     #: Whether the last row, or the last column, stands for the constant 1 that carries biases.
     ones_row: bool = False
     ones_column: bool = False
+    #: One matrix that belongs to so many heads, "columns" or "rows" of it to each, in their order.
+    split: str = ""
+    heads: int = 1
     offset: int = 0
 
     @property
@@ -67,10 +71,17 @@ class Layout:
     def view(self, sop: SOp, name: str, head: SOp | int = 0) -> Matrix:
         """One matrix of a block as a view of the sequence; ``head`` may be a family."""
         block = self.block(name)
-        offset: SOp | int = block.offset
-        if block.copies > 1:
-            offset = block.offset + head * (block.rows * block.columns)
-        return Matrix(sop, block.rows, block.columns, offset)
+        rows, columns = block.rows, block.columns
+        step = rows * columns if block.copies > 1 else 0
+        if block.split == "columns":
+            columns = step = columns // block.heads
+        elif block.split == "rows":
+            rows //= block.heads
+            step = rows * columns
+        offset = (
+            plus(block.offset, times(head, step)) if block.copies * block.heads > 1 else block.offset
+        )
+        return Matrix(sop, rows, columns, offset, row_stride=block.columns)
 
     def position(self, name: str, i: int, j: int, head: int = 0) -> int:
         """Where entry (i, j) of a matrix lies."""

@@ -15,11 +15,12 @@ from typing import Any
 from understudy.errors import GraphError
 from understudy.simulators.layout import Block
 
-KINDS = ("softmax", "linear", "linformer", "performer", "sumformer")
+KINDS = ("softmax", "factored", "linear", "linformer", "performer", "sumformer")
 NORMS = ("none", "post", "pre")
 #: None: every key is seen. causal: those not after the query. matrix: a 0/1 matrix among the tokens.
-#: rows: the first m keys, m being a token (for a smaller T on a larger U).
-MASKS = (None, "causal", "matrix", "rows")
+#: rows: the first m keys, m being a token (for a smaller T on a larger U). keys: a row of 0 and 1 among
+#: the tokens, one for each key (for sequences that are padded to a common length).
+MASKS = (None, "causal", "matrix", "rows", "keys")
 #: What becomes of the scores: softmax, or the mean over the maxima (GAHAT), or the leftmost (GUHAT).
 POOLINGS = ("softmax", "average", "unique")
 COMBINATIONS = ("concatenate", "sum")
@@ -39,7 +40,8 @@ class AttentionOrder:
     combine: str = "concatenate"
     projection: int = 0
     output_bias: bool = False
-    #: Whether projections have biases: then A and V have one row (A one column) more, for a 1.
+    #: Whether projections have biases: then A and V have one row (A one column) more, for a 1; in the
+    #: factored kind they are rows of their own.
     bias: bool = False
     mask: str | None = None
     pooling: str = "softmax"
@@ -62,12 +64,18 @@ class AttentionOrder:
             whole(getattr(self, name), name)
         if self.projection and self.combine == "sum":
             raise GraphError("W_O projects heads that lie side by side: combine must be concatenate")
-        if self.kind not in ("softmax", "linear") and self.mask is not None:
+        if self.kind not in ("softmax", "factored", "linear") and self.mask is not None:
             raise GraphError(f"a {self.kind} attention takes no mask: every row looks at all of X")
         if self.kind != "softmax" and self.pooling != "softmax":
             raise GraphError(f"hard pooling belongs to kind softmax, not to {self.kind}")
         if self.kind != "linear" and self.feature_map != "identity":
             raise GraphError(f"a feature map belongs to kind linear, not to {self.kind}")
+        if self.kind == "factored" and self.combine == "sum":
+            raise GraphError("factored heads lie side by side: combine must be concatenate")
+        if self.kind == "factored" and self.mask == "rows":
+            raise GraphError(
+                "a factored attention says which keys count by a mask of keys, not of rows"
+            )
         if self.kind == "linear" and self.mask not in (None, "causal"):
             raise GraphError("linear attention is masked causally or not at all")
 
@@ -85,6 +93,36 @@ class AttentionOrder:
 
     def blocks(self, n: int, m: int, prefix: str = "") -> list[Block]:
         """The matrices that characterise it, for n rows that attend to m rows."""
+        shapes = self._factors() if self.kind == "factored" else self._projections(m)
+        if self.output_bias:
+            shapes.append(Block("b_O", 1, self.columns))
+        if self.mask == "matrix":
+            shapes.append(Block("mask", n, m))
+        if self.mask == "rows":
+            shapes.append(Block("rows", 1, 1))
+        if self.mask == "keys":
+            shapes.append(Block("seen", 1, m))
+        return [_renamed(block, prefix) for block in shapes]
+
+    def _factors(self) -> list[Block]:
+        """W_Q, W_K, V and W_O whole, as models keep them: a head has its columns (of W_O, its rows)."""
+        heads, key = self.heads, self.d_keys or self.d
+        shapes = []
+        for name, rows, columns in (
+            ("Q", self.d, self.width),
+            ("K", key, self.width),
+            ("V", key, self.d_v),
+        ):
+            weights = "V" if name == "V" else f"W_{name}"
+            shapes.append(Block(weights, rows, heads * columns, split="columns", heads=heads))
+            if self.bias:
+                shapes.append(Block(f"b_{name}", 1, heads * columns, split="columns", heads=heads))
+        if self.projection:
+            shapes.append(Block("W_O", heads * self.d_v, self.projection, split="rows", heads=heads))
+        return shapes
+
+    def _projections(self, m: int) -> list[Block]:
+        """The matrices of each head, one head after another."""
         query, key = self.d + self.bias, (self.d_keys or self.d) + self.bias
         ones = self.bias
         shapes: list[Block]
@@ -110,13 +148,7 @@ class AttentionOrder:
             shapes.append(Block("omega", self.rank, self.width, self.heads))
         if self.projection:
             shapes.append(Block("W_O", self.d_v, self.projection, self.heads))
-        if self.output_bias:
-            shapes.append(Block("b_O", 1, self.columns))
-        if self.mask == "matrix":
-            shapes.append(Block("mask", n, m))
-        if self.mask == "rows":
-            shapes.append(Block("rows", 1, 1))
-        return [_renamed(block, prefix) for block in shapes]
+        return shapes
 
 
 @dataclass(frozen=True)

