@@ -113,7 +113,7 @@ class ExactDomain(Domain):
     """Rational numbers, bools and strings."""
 
     name = "exact"
-    meanings: ClassVar[Mapping[str, Callable[..., Value]]] = {
+    meanings: Mapping[str, Callable[..., Value]] = {
         **SHARED,
         "divide": _divide,
         "modulo": _modulo,
@@ -125,7 +125,7 @@ class ExactDomain(Domain):
         "member": _member,
         "lookup": _lookup,
     }
-    refusals: ClassVar[Mapping[str, str]] = dict.fromkeys(
+    refusals: Mapping[str, str] = dict.fromkeys(
         ("exp", "log", "erf", "tanh"), _TRANSCENDENTAL
     )
 

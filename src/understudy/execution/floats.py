@@ -110,7 +110,7 @@ class FloatDomain(Domain):
     """Python's numbers, and strings."""
 
     name = "float"
-    meanings: ClassVar[Mapping[str, Callable[..., Value]]] = {
+    meanings: Mapping[str, Callable[..., Value]] = {
         **SHARED,
         "modulo": _modulo,
         "floor_divide": operator.floordiv,
