@@ -62,6 +62,7 @@ if TYPE_CHECKING:
         UniversalSimulator,
         from_torch,
     )
+    from understudy.verification import certify, prove
 
 __version__ = "0.1.0"
 
@@ -82,7 +83,7 @@ _LATER = dict.fromkeys(
         "from_torch",
     ),
     "understudy.simulators",
-)
+) | dict.fromkeys(("certify", "prove"), "understudy.verification")
 
 
 def __getattr__(name: str) -> Any:
@@ -119,6 +120,7 @@ __all__ = [
     "aggregate",
     "architecture",
     "best",
+    "certify",
     "constant",
     "dumps",
     "erf",
@@ -137,6 +139,7 @@ __all__ = [
     "maximum",
     "member",
     "minimum",
+    "prove",
     "query",
     "select",
     "selector_width",

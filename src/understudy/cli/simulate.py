@@ -23,7 +23,7 @@ TOLERANCE = 1e-9
 FILE = click.Path(path_type=Path)
 
 
-def _numbers(count: tuple[int, ...]) -> Callable[..., tuple[int, ...] | None]:
+def numbers(count: tuple[int, ...]) -> Callable[..., tuple[int, ...] | None]:
     """A callback that reads whole numbers separated by commas."""
 
     def read(context: click.Context, option: click.Parameter, text: str | None) -> Any:
@@ -60,12 +60,12 @@ def _base(context: click.Context, option: click.Parameter, text: str | None) -> 
 @click.command("simulate")
 @click.argument("file", type=FILE, required=False)
 @click.option("--base", callback=_base, metavar="NUMBER", help="Base of the exponential.  [default: e]")
-@click.option("--order", callback=_numbers((3,)), metavar="n,d,d_v", help="A random T of this order.")
+@click.option("--order", callback=numbers((3,)), metavar="n,d,d_v", help="A random T of this order.")
 @click.option(
-    "--on", callback=_numbers((3,)), metavar="n,d,d_v", help="Run T on a larger U of this order."
+    "--on", callback=numbers((3,)), metavar="n,d,d_v", help="Run T on a larger U of this order."
 )
 @click.option("--heads", default=1, show_default=True, help="So many heads (with --order).")
-@click.option("--ffn", callback=_numbers((2,)), metavar="d1,d2", help="With a feed-forward.")
+@click.option("--ffn", callback=numbers((2,)), metavar="d1,d2", help="With a feed-forward.")
 @click.option("--norm", default="none", show_default=True, help="none, post or pre.")
 @click.option("--mask", help="causal: no row sees those after it.")
 @click.option("--seed", type=click.IntRange(0), default=0, help="Of the random numbers.  [default: 0]")

@@ -65,7 +65,8 @@ class BallDomain(Domain):
         self.rounding = rounding
         own: dict[str, Callable[..., Value]] = {
             "add": self._add,
-            "subtract": lambda a, b: self._rounded(_ball(a) - _ball(b)),
+            # A number minus itself is 0, rounded or not: the greatest score of a row, say.
+            "subtract": lambda a, b: 0 if a is b else self._rounded(_ball(a) - _ball(b)),
             "multiply": self._multiply,
             "divide": self._divide,
             "power": self._power,

@@ -52,11 +52,18 @@ class Certified:
     errors: NDArray[np.float64] = field(repr=False)
     format: str = "float64"
 
-    def encloses(self, values: Any) -> bool:
-        """Whether values of this format are within the certified error of the true result."""
-        found = np.asarray(values, dtype=np.float64)
-        margin = 2 * self.errors
-        return bool(((found >= self.lower - margin) & (found <= self.upper + margin)).all())
+    #: The true result, as balls, row by row.
+    balls: tuple[arb, ...] = field(default=(), repr=False)
+
+    def seen(self, values: Any) -> float:
+        """The error that some execution had: how far its entries are from the true ones, at least."""
+        found = np.asarray(values, dtype=np.float64).ravel().tolist()
+        with precise(PRECISION):
+            distances = [
+                abs(arb(fmpq(*x.as_integer_ratio())) - ball).lower()
+                for x, ball in zip(found, self.balls, strict=True)
+            ]
+            return max(float(distance) for distance in distances)
 
     def __str__(self) -> str:
         return f"enclosed within {self.width:.1e}; {self.format} error ≤ {self.error:.1e}, certified"
@@ -97,7 +104,7 @@ def certify_matrix(program: Matrix, tokens: Sequence[float], *, format: str = "f
     shape = (view.rows, view.columns)
     return Certified(
         np.reshape(lower, shape), np.reshape(upper, shape), max(widths), max(errors),
-        np.reshape(errors, shape), format,
+        np.reshape(errors, shape), format, tuple(true),
     )  # fmt: skip
 
 
