@@ -62,7 +62,8 @@ if TYPE_CHECKING:
         UniversalSimulator,
         from_torch,
     )
-    from understudy.verification import certify, prove
+    from understudy.verification.certify import certify
+    from understudy.verification.prove import prove
 
 __version__ = "0.1.0"
 

@@ -20,7 +20,7 @@ def command(file: Path, as_json: bool) -> None:
     The program is built anew and run in every case on the checker's own numbers. Exit code 1 if the
     certificate is rejected.
     """
-    from understudy.verification import Rejected, check
+    from understudy.verification import RejectedError, check
 
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
@@ -30,7 +30,7 @@ def command(file: Path, as_json: bool) -> None:
         raise InputError(f"{file} is not a certificate: it is not JSON") from None
     try:
         checked = check(content)
-    except Rejected as problem:
+    except RejectedError as problem:
         if as_json:
             print_json({"accepted": False, "problem": str(problem)})
         else:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
-from understudy.cli.progress import counted
 from understudy.cli.programs import json_option, print_json
+from understudy.cli.progress import counted
 from understudy.errors import InputError
 
 

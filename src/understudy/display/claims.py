@@ -22,8 +22,13 @@ ul { margin: .3rem 0; padding-left: 1.2rem; } .small { color: #57606a; font-size
 math { font-size: 1.05em; }
 """
 
-_TOKEN = re.compile(r"\^\{([^}]*)\}|\^(\w+)|([A-Za-zσ]_?[A-Z]?\d?)|(\d+)|(ᵀ|⁻¹|⁰|…)|(\s+)|(.)")
+_TOKEN = re.compile(
+    r"\^\{([^}]*)\}|\^(\w+)|(max|det|[A-Za-zσ](?:_[A-Za-z])?\d?)|(\d+)|(ᵀ|⁻¹|⁰|…)|(\s+)|(.)"
+)
 _RAISED = {"ᵀ": "<mi>T</mi>", "⁻¹": "<mn>−1</mn>", "⁰": "<mn>0</mn>"}
+
+
+_WORDS = re.compile(r"(?!max|det)\b[a-z]{3,}")
 
 
 def mathml(formula: str) -> str:
@@ -56,8 +61,9 @@ def _atom(name: str, number: str, other: str) -> str:
         return f"<msub><mi>{letter}</mi><mi>{index}</mi></msub>" if index else _identifier(name)
     if number:
         return f"<mn>{number}</mn>"
-    tag = "mi" if other in "ℝℤ" else "mo"
-    return f"<{tag}>{html.escape(other)}</{tag}>"
+    if other in "ℝℤ":
+        return f"<mi>{other}</mi>"
+    return f'<mo stretchy="false">{html.escape(other)}</mo>'
 
 
 def _identifier(name: str) -> str:
@@ -71,8 +77,14 @@ def sentence(statement: str) -> str:
     words = before.removeprefix("for all ")
     inputs, condition, what = words.partition(" with ")
     quantified = ", ".join(mathml(part) for part in inputs.split(", ")) + html.escape(condition + what)
-    is_formula = re.search(r"[a-z]{3,}", formula) is None
-    shown = mathml(formula) if is_formula else html.escape(formula)
+    # What stands before the first words is a formula: "T(X) = σ(X), row by row".
+    first, comma, rest = formula.partition(", ")
+    if not _WORDS.search(formula):
+        shown = mathml(formula)
+    elif not _WORDS.search(first) and _WORDS.search(rest):
+        shown = mathml(first) + html.escape(comma + rest)
+    else:
+        shown = html.escape(formula)
     return f"for all {quantified}{colon}{shown}" if words != before else html.escape(statement)
 
 
@@ -100,7 +112,8 @@ def _table_row(row: Row) -> str:
     lines = []
     for verdict in row.proofs:
         mark = "" if verdict.holds else "<b>not proven:</b> "
-        lines.append(f"<li>{mark}{sentence(verdict.statement)}</li>")
+        recipe = f' <span class="small">({verdict.claim.recipe})</span>' if verdict.claim.recipe else ""
+        lines.append(f"<li>{mark}{sentence(verdict.statement)}{recipe}</li>")
     for number, verdict in row.refutations.items():
         problem = html.escape(str(verdict).splitlines()[-1])
         lines.append(f"<li><b>{number}</b> is not true: {sentence(verdict.statement)}. {problem}</li>")

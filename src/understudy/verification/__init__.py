@@ -13,7 +13,7 @@ from understudy.verification.check import Checked, check
 from understudy.verification.claim import Claim, about
 from understudy.verification.claims import FAMILIES, claim
 from understudy.verification.prove import Proof, Refutation, Unproven, prove
-from understudy.verification.quotients import Rejected
+from understudy.verification.quotients import RejectedError
 
 __all__ = [
     "FAMILIES",
@@ -23,7 +23,7 @@ __all__ = [
     "Claim",
     "Proof",
     "Refutation",
-    "Rejected",
+    "RejectedError",
     "Unproven",
     "about",
     "certify",

@@ -1,7 +1,7 @@
 """``make prove``: everything that is claimed to be proven, on two processes, with its time.
 
-Each claim of ``catalogue.PROVEN`` is proven, and its certificate checked; each erratum is refuted and its
-correction proven; and a thousand executions of U are compared with their certified errors.
+Each claim of ``catalogue.PROVEN`` is proven, and its certificate checked; each erratum is refuted
+and its correction proven; and a thousand executions of U are compared with their certified errors.
 """
 
 from __future__ import annotations
@@ -37,7 +37,13 @@ def prove_and_check(named: Named) -> Line:
         return stated.title, False, proven - started, 0.0, str(verdict)
     checked = check(verdict.certificate())
     spent = time.process_time() - proven
-    return stated.title, checked.cases == verdict.cases, proven - started, spent, f"{verdict.cases} cases"
+    return (
+        stated.title,
+        checked.cases == verdict.cases,
+        proven - started,
+        spent,
+        f"{verdict.cases} cases",
+    )
 
 
 def refute(number: str) -> Line:
@@ -48,7 +54,13 @@ def refute(number: str) -> Line:
     started = time.process_time()
     verdict = prove(ERRATA[number].claim())
     remark = str(verdict).splitlines()[-1]
-    return f"refuted: {number}", isinstance(verdict, Refutation), time.process_time() - started, 0.0, remark
+    return (
+        f"refuted: {number}",
+        isinstance(verdict, Refutation),
+        time.process_time() - started,
+        0.0,
+        remark,
+    )
 
 
 def measure(seeds: range) -> tuple[float, float, bool]:
@@ -77,9 +89,7 @@ def main() -> int:
         partial(prove_and_check, named) for claims in PROVEN.values() for named in claims
     ]
     jobs += [partial(refute, number) for number in ERRATA]
-    jobs += [
-        partial(prove_and_check, (*erratum.corrected, None)) for erratum in ERRATA.values()
-    ]
+    jobs += [partial(prove_and_check, (*erratum.corrected, None)) for erratum in ERRATA.values()]
     size = INPUTS // PARTS
     parts = [range(k * size, (k + 1) * size) for k in range(PARTS)]
     started, good = time.perf_counter(), True

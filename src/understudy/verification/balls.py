@@ -1,9 +1,10 @@
 """Ball arithmetic: enclosures of real numbers, and of what rounded arithmetic makes of them.
 
-Values that depend on the input are flint's ``arb``, a midpoint and a radius; whole numbers and rationals
-of the program stay exact. :class:`BallDomain` encloses the true result. With a ``Rounding`` every
-operation's result is widened by what one rounding can change, so that the enclosure also holds whatever
-floating-point execution of this program, operation by operation, can give.
+Values that depend on the input are flint's ``arb``, a midpoint and a radius; whole numbers and
+rationals of the program stay exact. :class:`BallDomain` encloses the true result. With a
+``Rounding`` every operation's result is widened by what one rounding can change, so that the
+enclosure also holds whatever floating-point execution of this program, operation by operation, can
+give.
 
 A comparison that the enclosures do not decide is an error, never a guess.
 
@@ -32,7 +33,7 @@ _EXACT, _FLOAT = ExactDomain(), FloatDomain()
 PRECISION = 128
 
 
-class TooClose(ValueError):
+class TooCloseError(ValueError):
     """Two enclosures overlap, so that nobody can say which number is greater."""
 
 
@@ -53,7 +54,7 @@ class Rounding:
 
 FLOAT64 = Rounding("float64", 2.0**-53, 2.0**-1074, 2.0**1023)
 FLOAT32 = Rounding("float32", 2.0**-24, 2.0**-149, 2.0**127)
-FORMATS = {format.name: format for format in (FLOAT64, FLOAT32)}
+FORMATS = {rounding.name: rounding for rounding in (FLOAT64, FLOAT32)}
 
 
 class BallDomain(Domain):
@@ -140,9 +141,9 @@ class BallDomain(Domain):
     def _add(self, a: Value, b: Value) -> arb:
         # Adding 0 is exact in every format; sums over families begin with it.
         if isinstance(a, int) and a == 0:
-            return b
+            return _ball(b)
         if isinstance(b, int) and b == 0:
-            return a
+            return _ball(a)
         return self._rounded(_ball(a) + _ball(b))
 
     def _multiply(self, a: Value, b: Value) -> arb:
@@ -156,7 +157,7 @@ class BallDomain(Domain):
         if divisor.contains(0):
             if divisor == 0:
                 raise ZeroDivisionError("division by zero")
-            raise TooClose("a denominator may be 0: its enclosure holds 0")
+            raise TooCloseError("a denominator may be 0: its enclosure holds 0")
         return self._rounded(_ball(a) / divisor)
 
     def _power(self, a: Value, b: Value) -> arb:
@@ -164,17 +165,17 @@ class BallDomain(Domain):
             return self._rounded(_ball(a) ** b, library=True)
         base = _ball(a)
         if not base > 0:
-            raise TooClose("a power needs a positive base")
+            raise TooCloseError("a power needs a positive base")
         return self._rounded(base ** _ball(b), library=True)
 
     def _log(self, a: Value) -> arb:
         if not _ball(a) > 0:
-            raise TooClose("a logarithm needs a positive number")
+            raise TooCloseError("a logarithm needs a positive number")
         return self._rounded(_ball(a).log(), library=True)
 
     def _sqrt(self, a: Value) -> arb:
         if not _ball(a) >= 0:
-            raise TooClose("a square root needs a number that is not negative")
+            raise TooCloseError("a square root needs a number that is not negative")
         return self._rounded(_ball(a).sqrt())
 
     # Comparisons ----------------------------------------------------------------------------------
@@ -185,7 +186,7 @@ class BallDomain(Domain):
             return True
         if left >= right:
             return False
-        raise TooClose("two numbers are too close to be told apart")
+        raise TooCloseError("two numbers are too close to be told apart")
 
     def _equal(self, a: Value, b: Value) -> bool:
         left, right = _ball(a), _ball(b)
@@ -193,7 +194,7 @@ class BallDomain(Domain):
             return False
         if left.is_exact() and right.is_exact():
             return bool(left == right)
-        raise TooClose("two numbers are too close to be told apart")
+        raise TooCloseError("two numbers are too close to be told apart")
 
     # What a domain has to say ---------------------------------------------------------------------
 
@@ -273,7 +274,7 @@ def _point(value: Value, what: str) -> Value:
     if not isinstance(value, arb):
         return value
     if not value.is_exact():
-        raise TooClose(f"{what} needs an exact number")
+        raise TooCloseError(f"{what} needs an exact number")
     mantissa, exponent = value.man_exp()
     power = int(exponent)
     scale = fmpq(2**power) if power >= 0 else fmpq(1, 2**-power)

@@ -1,13 +1,14 @@
 """Cases: what is assumed of the signs of polynomials while a program is run on symbols.
 
-A program asks whether a value is positive, or zero. A :class:`Case` answers from what is assumed so far;
-where that is not enough the answer is :class:`Undecided`, with the :class:`Question` to be settled
-first. Questions are about irreducible polynomials: the sign of a product is the product of signs. Some
-signs need no assumption: exponentials are positive, and so are sums of products of them.
+A program asks whether a value is positive, or zero. A :class:`Case` answers from what is assumed so
+far; where that is not enough the answer is :class:`Undecided`, with the :class:`Question` to be
+settled first. Questions are about irreducible polynomials: the sign of a product is the product of
+signs. Some signs need no assumption: exponentials are positive, and so are sums of products of
+them.
 
-A case whose assumptions add up to a contradiction (p > 0, q ≥ 0, but p + q = 0) is impossible; only such
-sums are looked for, so that a case not found impossible may still be. That can cost a proof, but never
-makes one: it only adds to what has to be shown.
+A case whose assumptions add up to a contradiction (p > 0, q ≥ 0, but p + q = 0) is impossible; only
+such sums are looked for, so that a case not found impossible may still be. That can cost a proof,
+but never makes one: it only adds to what has to be shown.
 """
 
 from __future__ import annotations
@@ -113,7 +114,9 @@ class Questions:
         return frozenset((POSITIVE,)) if strict else frozenset((ZERO, POSITIVE))
 
     def _always_positive(self, variable: int) -> bool:
-        slot = self.ring.slot(variable) if variable < len(self.ring.names) + len(self.ring.slots) else None
+        slot = (
+            self.ring.slot(variable) if variable < len(self.ring.names) + len(self.ring.slots) else None
+        )
         return slot is not None and slot.function == "exp"
 
 

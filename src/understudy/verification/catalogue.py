@@ -1,8 +1,8 @@
 """Every claim of the paper, and what has become of it: proven, refuted, measured or counted.
 
-The rows are those of ``understudy catalogue``. *Proven*: for all inputs, at the shapes named. *Refuted*: by
-numbers, with the corrected claim proven. *Measured*: compared with direct computation on numbers, which is
-no proof. *Counted*: heads and layers, by ``analysis.architecture``.
+The rows are those of ``understudy catalogue``. *Proven*: for all inputs, at the shapes named.
+*Refuted*: by numbers, with the corrected claim proven. *Measured*: compared with direct computation
+on numbers, which is no proof. *Counted*: heads and layers, by ``analysis.architecture``.
 """
 
 from __future__ import annotations
@@ -129,7 +129,9 @@ class Row:
         }
 
 
-def rows(everything: bool = False, progress: Callable[[int, int, str], None] | None = None) -> list[Row]:
+def rows(
+    everything: bool = False, progress: Callable[[int, int, str], None] | None = None
+) -> list[Row]:
     """All items, proven and refuted anew: at representative shapes, or at all."""
     chosen = PROVEN if everything else QUICK
     total = sum(map(len, chosen.values())) + len(ERRATA)

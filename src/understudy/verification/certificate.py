@@ -1,9 +1,10 @@
 """A proof as JSON: everything that ``understudy check`` needs to go through it again.
 
-A certificate holds the claim (by name, shape and recipe), the program's graph and hash, the functions that
-stand as indeterminates, all polynomials that questions are about, and the trees of cases: for each the
-entries shown in it, and at every branch the question; leaves are shown, or impossible by assumptions that
-contradict one another. ``check.py`` verifies it without any of the prover's code.
+A certificate holds the claim (by name, shape and recipe), the program's graph and hash, the
+functions that stand as indeterminates, all polynomials that questions are about, and the trees of
+cases: for each the entries shown in it, and at every branch the question; leaves are shown, or
+impossible by assumptions that contradict one another. ``check.py`` verifies it without any of the
+prover's code.
 
 A polynomial is a list of terms ``[coefficient, [[variable, power], …]]``; variables are numbered, the
 entries of the input first, then the functions.
@@ -28,9 +29,12 @@ def certificate(claim: Claim, evidence: Evidence) -> dict[str, Any]:
     """The certificate of a proof."""
     writer = _Writer(evidence)
     trees = [
-        {"entries": sorted(t for t in tree.targets if t < evidence.entries), "cases": writer.branch(tree.root)}
+        {
+            "entries": sorted(target for target in tree.targets if target < evidence.entries),
+            "cases": writer.branch(tree.root),
+        }
         for tree in evidence.trees
-    ]  # fmt: skip
+    ]
     slots = [
         {
             "function": slot.function,

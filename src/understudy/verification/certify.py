@@ -1,9 +1,9 @@
 """Certified results: an enclosure of the true value, and a bound on what floating point loses.
 
-:func:`certify` runs U (or any program) twice by dense execution on given numbers: in balls, which enclose
-the true real-number result; and in balls that are widened by one rounding after every operation, which
-enclose whatever a floating-point execution of the same program, operation by operation, can give. The
-greatest distance between the two is the certified error.
+:func:`certify` runs U (or any program) twice by dense execution on given numbers: in balls, which
+enclose the true real-number result; and in balls that are widened by one rounding after every
+operation, which enclose whatever a floating-point execution of the same program, operation by
+operation, can give. The greatest distance between the two is the certified error.
 
 The bound is for dense execution in IEEE arithmetic (round to nearest), with library functions good to 4
 units in the last place; other executors add up in other orders.
@@ -31,7 +31,7 @@ from understudy.execution import dense
 from understudy.simulators import UniversalSimulator
 from understudy.simulators.arrays import Array, numpy_of
 from understudy.simulators.module import Module
-from understudy.verification.balls import FORMATS, PRECISION, BallDomain, TooClose, precise
+from understudy.verification.balls import FORMATS, PRECISION, BallDomain, TooCloseError, precise
 
 #: Where comparisons are not decided (ties), this many bits make products of floats exact.
 _EXACT_BITS = 2048
@@ -50,7 +50,7 @@ class Certified:
     error: float
     #: The same, entry by entry.
     errors: NDArray[np.float64] = field(repr=False)
-    format: str = "float64"
+    dtype: str = "float64"
 
     #: The true result, as balls, row by row.
     balls: tuple[arb, ...] = field(default=(), repr=False)
@@ -66,35 +66,35 @@ class Certified:
             return max(float(distance) for distance in distances)
 
     def __str__(self) -> str:
-        return f"enclosed within {self.width:.1e}; {self.format} error ≤ {self.error:.1e}, certified"
+        return f"enclosed within {self.width:.1e}; {self.dtype} error ≤ {self.error:.1e}, certified"
 
     def to_dict(self) -> dict[str, Any]:
         """For scripts."""
         return {
             "lower": self.lower.tolist(), "upper": self.upper.tolist(), "width": self.width,
-            "format": self.format, "certified_error": self.error,
+            "dtype": self.dtype, "certified_error": self.error,
         }  # fmt: skip
 
 
 def certify(
-    U: UniversalSimulator, T: Module, X: Array, memory: Array | None = None, *, format: str = "float64"
+    U: UniversalSimulator, T: Module, X: Array, memory: Array | None = None, *, dtype: str = "float64"
 ) -> Certified:
     """The result of U on ⟨T, X⟩, enclosed, and what execution in a format can lose."""
     numbers = np.concatenate([numpy_of(part).ravel() for part in U.parts_of(T, X, memory)])
     blanks = [0.0] * (U.length - len(numbers))
-    return certify_matrix(U.output, [*numbers.tolist(), *blanks], format=format)
+    return certify_matrix(U.output, [*numbers.tolist(), *blanks], dtype=dtype)
 
 
-def certify_matrix(program: Matrix, tokens: Sequence[float], *, format: str = "float64") -> Certified:
+def certify_matrix(program: Matrix, tokens: Sequence[float], *, dtype: str = "float64") -> Certified:
     """The same for any matrix and its whole sequence of tokens."""
-    if format not in FORMATS:
-        raise InputError(f"there is no format {format!r}: choose one of {', '.join(FORMATS)}")
-    if format == "float32" and any(float(np.float32(x)) != x for x in tokens):
+    if dtype not in FORMATS:
+        raise InputError(f"there is no format {dtype!r}: choose one of {', '.join(FORMATS)}")
+    if dtype == "float32" and any(float(np.float32(x)) != x for x in tokens):
         raise InputError("the numbers are not all float32 numbers: round them first")
     if not all(np.isfinite(x) for x in tokens):
         raise InputError("the numbers must be finite")
     true = _entries(program, tokens, BallDomain())
-    rounded = _entries(program, tokens, BallDomain(FORMATS[format]))
+    rounded = _entries(program, tokens, BallDomain(FORMATS[dtype]))
     with precise(PRECISION):
         errors = [_distance(a, b) for a, b in zip(rounded, true, strict=True)]
         widths = [_above(2 * ball.rad()) for ball in true]
@@ -104,7 +104,7 @@ def certify_matrix(program: Matrix, tokens: Sequence[float], *, format: str = "f
     shape = (view.rows, view.columns)
     return Certified(
         np.reshape(lower, shape), np.reshape(upper, shape), max(widths), max(errors),
-        np.reshape(errors, shape), format, tuple(true),
+        np.reshape(errors, shape), dtype, tuple(true),
     )  # fmt: skip
 
 
@@ -116,7 +116,7 @@ def _entries(program: Matrix, tokens: Sequence[float], domain: BallDomain) -> li
             try:
                 values = dense.evaluate(program.sop.node, balls, domain, program.names)
             except ExecutionError as error:
-                if error.kind != TooClose.__name__ or bits == _EXACT_BITS:
+                if error.kind != TooCloseError.__name__ or bits == _EXACT_BITS:
                     raise
                 continue
             view = program.places

@@ -1,14 +1,15 @@
 """Checking a certificate without trusting the prover.
 
-The claim is built anew from its name, so that program and reference are ours, not the certificate's. Every
-tree is walked: a branch must have a child for each answer, so the cases cover everything; at a leaf
-that is *shown* the program is run by dense execution on the checker's own numbers (``quotients.py``) under
-the assumptions on the way there, and the entries must equal the reference's; a leaf that is *impossible*
-must have assumptions that add up to a contradiction. In the end every entry, and every operation that
-may have no value, must have been settled by some tree.
+The claim is built anew from its name, so that program and reference are ours, not the
+certificate's. Every tree is walked: a branch must have a child for each answer, so the cases cover
+everything; at a leaf that is *shown* the program is run by dense execution on the checker's own
+numbers (``quotients.py``) under the assumptions on the way there, and the entries must equal the
+reference's; a leaf that is *impossible* must have assumptions that add up to a contradiction. In
+the end every entry, and every operation that may have no value, must have been settled by some
+tree.
 
-What is trusted: dense execution (the meaning of programs), the references, flint's polynomials, and these
-two modules; nothing of the search for proofs.
+What is trusted: dense execution (the meaning of programs), the references, flint's polynomials, and
+these two modules; nothing of the search for proofs.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from understudy.graph import Atom, Node, postorder
 from understudy.graph import dumps as graph_json
 from understudy.verification.certificate import FORMAT, digest
 from understudy.verification.claim import Claim
-from understudy.verification.quotients import Known, Missing, Open, Quotient, Rejected, Variables
+from understudy.verification.quotients import Known, Missing, Open, Quotient, RejectedError, Variables
 from understudy.verification.truth import FALSE, TRUE, Truth, known, pattern_of
 
 _EXACT = ExactDomain()
@@ -46,27 +47,27 @@ class Checked:
 
 
 def check(certificate: Any, claim: Claim | None = None) -> Checked:
-    """Go through a certificate; :class:`Rejected` if anything is amiss.
+    """Go through a certificate; :class:`RejectedError` if anything is amiss.
 
     ``claim`` is needed for certificates of claims of your own, which have no name here.
     """
     try:
         return _Checker(certificate, claim).check()
-    except Rejected:
+    except RejectedError:
         raise
     except (InputError, ExecutionError) as error:
-        raise Rejected(f"the certificate is rejected: {error}") from None
+        raise RejectedError(f"the certificate is rejected: {error}") from None
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
         problem = f"{type(error).__name__}: {error}"
-        raise Rejected(f"this is not a certificate, or a damaged one ({problem})") from None
+        raise RejectedError(f"this is not a certificate, or a damaged one ({problem})") from None
 
 
 class _Checker:
     def __init__(self, certificate: Any, claim: Claim | None) -> None:
         if not isinstance(certificate, dict) or certificate.get("format") != FORMAT:
-            raise Rejected(f"this is not a certificate: its format must be {FORMAT!r}")
+            raise RejectedError(f"this is not a certificate: its format must be {FORMAT!r}")
         if certificate.get("digest") != digest(certificate):
-            raise Rejected("the certificate was changed: its digest does not fit its content")
+            raise RejectedError("the certificate was changed: its digest does not fit its content")
         if claim is None:
             from understudy.verification.claims import claim as build
 
@@ -84,15 +85,15 @@ class _Checker:
         claim, content = self.claim, self.content
         program = content["program"]
         if program["graph"] != json.loads(graph_json(claim.program)) or program["hash"] != claim.hash:
-            raise Rejected(f"the program is not that of {claim.title}")
+            raise RejectedError(f"the program is not that of {claim.title}")
         if (content["claim"], tuple(content["shape"]), content["statement"]) != (
             claim.name, claim.shape, claim.statement,
         ):  # fmt: skip
-            raise Rejected(f"the statement is not that of {claim.title}")
+            raise RejectedError(f"the statement is not that of {claim.title}")
         start = Known(self.variables)
         for words, value in claim.assumed(self.symbols, CheckDomain(start, claim.whole)):
             if not isinstance(value, Quotient):
-                raise Rejected(f"the condition {words} is about no variable")
+                raise RejectedError(f"the condition {words} is about no variable")
             start = start.with_sign(value.top, frozenset((-1, 1)))
         self.settle(start)
         entries, sites = set(range(sum(map(len, claim.places)))), None
@@ -103,11 +104,11 @@ class _Checker:
             sites = fine if sites is None else (sites[0] | fine[0], fine[1])
             left -= shown
         if left or sites is None:
-            raise Rejected(f"the certificate does not show entries {sorted(left)}")
+            raise RejectedError(f"the certificate does not show entries {sorted(left)}")
         if len(sites[0]) != sites[1]:
-            raise Rejected("the certificate does not show that all divisions have values")
+            raise RejectedError("the certificate does not show that all divisions have values")
         if self.cases != content["cases"]:
-            raise Rejected(f"the certificate has {self.cases} cases, not {content['cases']}")
+            raise RejectedError(f"the certificate has {self.cases} cases, not {content['cases']}")
         return Checked(claim.statement, self.cases, len(entries))
 
     def settle(self, start: Known) -> None:
@@ -126,24 +127,24 @@ class _Checker:
         return self.claim.tokens(self.symbols)
 
     def walk(self, node: Any, case: Known, entries: set[int]) -> tuple[set[int], int]:
-        """Go through a tree; gives the sites that are fine at all its leaves, and how many there are."""
+        """Go through a tree; gives the sites that are fine at all its leaves, and their number."""
         if node == "shown":
             return self.leaf(case, entries)
         if "impossible" in node:
             bounds = [(self.polynomials[number], side) for number, side in node["impossible"]]
             if not case.refuted_by(bounds):
-                raise Rejected("a case is called impossible, but its assumptions do not show it")
+                raise RejectedError("a case is called impossible, but its assumptions do not show it")
             return set(), -1
         answers = node["answers"]
         if "remainder" in node:
             modulus, entry = node["modulus"], node["remainder"]
             if not self.claim.whole or len(answers) != modulus or not 0 <= entry < len(self.symbols):
-                raise Rejected("a branch on a remainder does not have all remainders")
+                raise RejectedError("a branch on a remainder does not have all remainders")
             cases = [case.with_remainder(entry, modulus, rest) for rest in range(modulus)]
         else:
             sign = {">": 1, "=": 0}[node["sign"]]
             if len(answers) != 2:
-                raise Rejected("a branch on a sign must have two answers, yes and no")
+                raise RejectedError("a branch on a sign must have two answers, yes and no")
             polynomial, others = self.polynomials[node["of"]], frozenset((-1, 0, 1)) - {sign}
             cases = [case.with_sign(polynomial, frozenset((sign,))), case.with_sign(polynomial, others)]
         found: tuple[set[int], int] | None = None
@@ -161,21 +162,21 @@ class _Checker:
         sites = list(domain.sites)
         found, wanted = self.claim.found(values), self.claim.wanted(self.symbols, domain)
         if len(found) != len(wanted):
-            raise Rejected("program and reference differ in their numbers of entries")
+            raise RejectedError("program and reference differ in their numbers of entries")
         for number in entries:
             self.require_equal(number, found[number], wanted[number], domain)
         broken = [site for site in sites if isinstance(site, Missing)]
         if broken:
-            raise Rejected(f"in some case the program has no value: {broken[0].reason}")
+            raise RejectedError(f"in some case the program has no value: {broken[0].reason}")
         return {number for number, site in enumerate(sites) if site is None}, len(sites)
 
     def require_equal(self, number: int, found: Value, wanted: Value, domain: CheckDomain) -> None:
         for value in (found, wanted):
             if isinstance(value, _UNKNOWN):
-                raise Rejected(f"entry {number} has no definite value in some case")
+                raise RejectedError(f"entry {number} has no definite value in some case")
         difference = domain.quotient(found).minus(domain.quotient(wanted))
         if not domain.case.vanishes(difference.top):
-            raise Rejected(f"entry {number} is not what the reference gives")
+            raise RejectedError(f"entry {number} is not what the reference gives")
 
 
 class CheckDomain(Domain):
@@ -214,9 +215,7 @@ class CheckDomain(Domain):
             "and": lambda a, b: self._settle([self._truth(a), self._truth(b)], False),
             "or": lambda a, b: self._settle([self._truth(a), self._truth(b)], True),
         }
-        self.refusals = dict.fromkeys(
-            ("log", "sqrt", "tanh", "erf"), "certificates do not speak of it"
-        )
+        self.refusals = dict.fromkeys(("log", "sqrt", "tanh", "erf"), "certificates do not speak of it")
         names = {*_EXACT.meanings, *own} - set(logic) - set(self.refusals)
         self.meanings = {**{name: self._meaning(name, own.get(name)) for name in names}, **logic}
 
@@ -235,7 +234,7 @@ class CheckDomain(Domain):
                 name in _EXACT.meanings and not any(isinstance(value, Quotient) for value in values)
             ):
                 if any(isinstance(value, Quotient) for value in values):
-                    raise Rejected(f"the checker has no rule for {name}")
+                    raise RejectedError(f"the checker has no rule for {name}")
                 try:
                     result = _EXACT.meanings[name](*values, **attributes)
                 except ArithmeticError as error:
@@ -288,21 +287,21 @@ class CheckDomain(Domain):
     def _power(self, a: Value, b: Value) -> Value:
         if isinstance(b, Quotient):
             if isinstance(a, Quotient) or not a > 0:
-                raise Rejected("the checker has no rule for such a power")
+                raise RejectedError("the checker has no rule for such a power")
             return self.case.variables.exponential(b, fmpq(a))
         if fmpq(b).q != 1 or b < 0:
-            raise Rejected("the checker has no rule for such a power")
+            raise RejectedError("the checker has no rule for such a power")
         return Quotient(a.top ** int(b), a.bottom ** int(b))
 
     def _modulo(self, a: Value, b: Value) -> Value:
         if not self.whole or isinstance(b, Quotient) or type(b) is not int or b < 1:
-            raise Rejected("remainders are of whole numbers, by a number")
+            raise RejectedError("remainders are of whole numbers, by a number")
         if not a.bottom.is_one():
-            raise Rejected("remainders are of polynomials")
+            raise RejectedError("remainders are of polynomials")
         total = 0
         for powers, coefficient in a.top.to_dict().items():
             if coefficient.q != 1:
-                raise Rejected("remainders are of polynomials with whole coefficients")
+                raise RejectedError("remainders are of polynomials with whole coefficients")
             product = int(coefficient.p)
             for variable, power in enumerate(powers):
                 if power:
@@ -320,7 +319,7 @@ class CheckDomain(Domain):
             return _EXACT.token(value, cast)
         if cast in ("asis", "float") or (cast == "int" and self.whole):
             return value
-        raise Rejected(f"a variable cannot be cast to {cast}")
+        raise RejectedError(f"a variable cannot be cast to {cast}")
 
     def constant(self, atom: Atom) -> Value:
         return _EXACT.constant(atom)

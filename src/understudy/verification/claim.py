@@ -93,7 +93,7 @@ class Claim:
             return []
         return self.conditions(Algebra(domain), *self.matrices(entries))
 
-    def found(self, values: Sequence[Any]) -> list[Any]:
+    def found(self, values: Any) -> list[Any]:
         """The result, row by row, out of the values that the program has at all positions."""
         return [values[place] for row in self.places for place in row]
 
@@ -125,7 +125,9 @@ def about(
         uses_length = any(one.op == "length" for one in postorder(node))
         length = max(length, len(layout), 0 if uses_length else program.needs or 0)
         places = tuple(
-            tuple(view.offset + i * view.row_stride + j * view.column_stride for j in range(view.columns))
+            tuple(
+                view.offset + i * view.row_stride + j * view.column_stride for j in range(view.columns)
+            )
             for i in range(view.rows)
         )
         options["names"] = program.names
@@ -133,4 +135,6 @@ def about(
         node, length = program.node, max(length, len(layout))
         places = (tuple(range(length)),)
     padded = (*layout, *[0] * (length - len(layout)))
-    return Claim(name, tuple(shape), statement, node, tuple(inputs), padded, places, reference, **options)
+    return Claim(
+        name, tuple(shape), statement, node, tuple(inputs), padded, places, reference, **options
+    )

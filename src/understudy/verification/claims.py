@@ -261,11 +261,15 @@ def _encoder(n: int, d: int, d_v: int, d1: int, d2: int) -> Claim:
 def _heads(heads: int, n: int, d: int, d_v: int) -> Claim:
     def reference(g: Algebra, x: Rows, *m: Rows) -> Rows:
         parts = [g.attention(x, m[h], m[heads + h]) for h in range(heads)]
-        return [sum(rows, []) for rows in zip(*parts, strict=True)]
+        return [[x for row in rows for x in row] for rows in zip(*parts, strict=True)]
 
     simulator = UniversalSimulator(n, d, d_v, heads=heads)
     return _about_u(
-        "multihead_attention", (heads, n, d, d_v), "[σ(XA⁰Xᵀ)XV⁰, …], side by side", simulator, reference
+        "multihead_attention",
+        (heads, n, d, d_v),
+        "[σ(XA⁰Xᵀ)XV⁰, …], side by side",
+        simulator,
+        reference,
     )
 
 
@@ -326,7 +330,9 @@ FAMILIES = {
         Family("maxmin", ("n",), _maxmin, "Lemma MaxMin", ("partner", "paper")),
         Family("groupsort", ("n", "group"), _groupsort, "GroupSort"),
         Family("cofactor", ("r",), _cofactor, "Lemma inversion: cofactors"),
-        Family("determinant", ("r",), _determinant, "Lemma inversion: determinant", ("frugal", "paper")),
+        Family(
+            "determinant", ("r",), _determinant, "Lemma inversion: determinant", ("frugal", "paper")
+        ),
         Family("inverse", ("r",), _inverse, "Lemma inversion", ("cofactor", "paper", "gauss-jordan")),
         Family("identify", ("n", "i", "k"), _identify, "identify"),
         Family("shift", ("n", "t"), _shift, "shift"),
@@ -338,8 +344,6 @@ FAMILIES = {
         Family("multihead_attention", ("H", *_ORDER), _heads, "Theorem H heads"),
         Family("linformer", _ORDER, _linformer, "Remark Linformer"),
         Family("linear", _ORDER, _linear, "Remark linear attention"),
-        Family(
-            "hierarchy", ("m", "e", "e_v", *_ORDER), _hierarchy, "Corollary hierarchy, corrected"
-        ),
+        Family("hierarchy", ("m", "e", "e_v", *_ORDER), _hierarchy, "Corollary hierarchy, corrected"),
     )
 }

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial, wraps
+from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -25,12 +25,12 @@ from understudy.execution.exact import ExactDomain
 from understudy.execution.floats import FloatDomain
 from understudy.graph import OPERATIONS, Atom
 from understudy.verification.cases import Case, Undecided
-from understudy.verification.symbols import Ratio, Ring, Unsupported
+from understudy.verification.symbols import Ratio, Ring, UnsupportedError
 from understudy.verification.truth import FALSE, TRUE, Truth, known, pattern_of
 
 _EXACT, _FLOAT = ExactDomain(), FloatDomain()
 #: Functions that are known by their argument only, and where they are defined.
-_OPAQUE = {"tanh": None, "erf": None, "log": "positive", "sqrt": "not negative"}
+_OPAQUE: dict[str, str | None] = {"tanh": None, "erf": None, "log": "positive", "sqrt": "not negative"}
 
 
 @dataclass(frozen=True)
@@ -83,8 +83,8 @@ class SymbolicDomain(Domain):
             "member": self._member,
             "not": lambda a: _negated(self._truth(a)),
             "indicator": lambda a: self._choose(self._truth(a), 1, 0),
-            **{name: partial(self._opaque, name) for name in _OPAQUE},
         }
+        own |= {name: self._function(name) for name in _OPAQUE}
         self.refusals = {
             name: "no rule for symbols is known"
             for name, row in OPERATIONS.items()
@@ -92,12 +92,10 @@ class SymbolicDomain(Domain):
         }
         meanings = {name: self._strict(name, own[name]) for name in own}
         logic = {"and": self._and, "or": self._or, "if_else": self._if_else}
-        rest = {
-            name: self._concrete(name) for name in _EXACT.meanings if name not in own | logic
-        }
+        rest = {name: self._concrete(name) for name in _EXACT.meanings if name not in own | logic}
         self.meanings = {**rest, **meanings, **logic}
 
-    # How operations treat what is open, and what is concrete -----------------------------------------
+    # How operations treat what is open, and what is concrete --------------------------------------
 
     def _strict(self, name: str, function: Callable[..., Value]) -> Callable[..., Value]:
         """Nothing comes of what is open; concrete values are computed exactly."""
@@ -134,7 +132,7 @@ class SymbolicDomain(Domain):
             if found is not None:
                 return found
             if any(isinstance(value, Ratio) for value in values):
-                raise Unsupported(f"{name} of a symbol is not decided by cases")
+                raise UnsupportedError(f"{name} of a symbol is not decided by cases")
             return _EXACT.meanings[name](*values, **attributes)
 
         return meaning
@@ -146,7 +144,7 @@ class SymbolicDomain(Domain):
         constant = value.constant
         return value if constant is None else _whole(constant)
 
-    # Comparisons and logic -----------------------------------------------------------------------------
+    # Comparisons and logic ------------------------------------------------------------------------
 
     def _less(self, a: Value, b: Value) -> bool | Undecided:
         difference = self._plain(_numeric(b) - _numeric(a))
@@ -160,11 +158,13 @@ class SymbolicDomain(Domain):
             return bool(difference == 0)
         return self.case.is_zero(difference)
 
-    def _truth(self, a: Value) -> bool | Undecided | Broken:
+    def _truth(self, a: Value) -> Value:
         """Truth as Python sees it: not 0."""
         if isinstance(a, Ratio):
             return _negated(self.case.is_zero(a))
-        return a if isinstance(a, OPEN) else bool(a)
+        if isinstance(a, (Undecided, Broken)):
+            return a
+        return bool(a)
 
     def _and(self, a: Value, b: Value) -> Value:
         sides = self._truth(a), self._truth(b)
@@ -186,7 +186,7 @@ class SymbolicDomain(Domain):
         answers = [self._equal(a, _EXACT.constant(value)) for value in values]
         return True if True in answers else first_open(answers) or False
 
-    # Arithmetic ------------------------------------------------------------------------------------------
+    # Arithmetic -----------------------------------------------------------------------------------
 
     def _divide(self, a: Value, b: Value) -> Value:
         zero = self.case.is_zero(b) if isinstance(b, Ratio) else b == 0
@@ -199,13 +199,13 @@ class SymbolicDomain(Domain):
     def _modulo(self, a: Value, b: Value) -> Value:
         """Of whole numbers only: the remainder of a polynomial, by those of its entries."""
         if not self.ring.whole or not isinstance(a, Ratio) or isinstance(b, Ratio) or b != int(b):
-            raise Unsupported("remainders are for whole numbers, by a number")
+            raise UnsupportedError("remainders are for whole numbers, by a number")
         if not a.bottom.is_one() or b < 1:
-            raise Unsupported("remainders are of polynomials, by a positive number")
+            raise UnsupportedError("remainders are of polynomials, by a positive number")
         modulus, total = int(b), 0
         for powers, coefficient in a.top.to_dict().items():
             if coefficient.q != 1 or any(powers[len(self.ring.names) :]):
-                raise Unsupported("remainders are of polynomials with whole coefficients")
+                raise UnsupportedError("remainders are of polynomials with whole coefficients")
             product = int(coefficient.p)
             for variable, power in enumerate(powers):
                 if power:
@@ -223,13 +223,16 @@ class SymbolicDomain(Domain):
     def _power(self, a: Value, b: Value) -> Value:
         if isinstance(b, Ratio):
             if isinstance(a, Ratio) or not a > 0:
-                raise Unsupported("a power with a symbol above needs a positive number below")
+                raise UnsupportedError("a power with a symbol above needs a positive number below")
             return self.ring.exp(b, base=fmpq(a)) if a != 1 else 1
         if fmpq(b).q != 1:
-            raise Unsupported("powers of symbols are whole")
+            raise UnsupportedError("powers of symbols are whole")
         if b < 0:
             return self._divide(1, a ** -int(b))
         return self._plain(a ** int(b))
+
+    def _function(self, name: str) -> Callable[..., Value]:
+        return lambda a: self._opaque(name, a)
 
     def _opaque(self, name: str, a: Value) -> Value:
         argument = _lift(self.ring, a)
@@ -242,13 +245,13 @@ class SymbolicDomain(Domain):
             return outside
         return Broken(f"{name} is not defined there") if outside else self.ring.opaque(name, argument)
 
-    # What a domain has to say ------------------------------------------------------------------------------
+    # What a domain has to say ---------------------------------------------------------------------
 
     def token(self, value: Value, cast: str) -> Value:
         if isinstance(value, Ratio):
             if cast in ("asis", "float") or (cast == "int" and self.ring.whole):
                 return value
-            raise Unsupported(f"a symbol cannot be cast to {cast}")
+            raise UnsupportedError(f"a symbol cannot be cast to {cast}")
         return _EXACT.token(value, cast)
 
     def constant(self, atom: Atom) -> Value:
@@ -269,7 +272,7 @@ class SymbolicDomain(Domain):
             total = _numeric(value) + total
         return self._plain(total / len(values))
 
-    # Attention -----------------------------------------------------------------------------------------------
+    # Attention ------------------------------------------------------------------------------------
 
     def select(self, keys: Sequence[Value], queries: Sequence[Value], predicate: str) -> Pattern:
         if all(type(value) in (int, bool) for value in (*keys, *queries)):
@@ -330,7 +333,10 @@ class SymbolicDomain(Domain):
         result: list[Value] = []
         for row in selected.tolist():
             truths = [known(one) for one in row]
-            count, open_ones = sum(one is TRUE for one in truths), [one.open for one in truths if one.open]
+            count, open_ones = (
+                sum(one is TRUE for one in truths),
+                [one.open for one in truths if one.open],
+            )
             found = first_open(open_ones)
             if isinstance(found, Undecided):
                 found = Undecided(found.question, (count, count + len(open_ones)))
@@ -342,10 +348,10 @@ def _within_bounds(name: str, values: Sequence[Value], found: Undecided | Broken
     """What an operation gives on an open value, as far as bounds tell; else the open value itself."""
     if len(values) != 2 or not isinstance(found, Undecided):
         return found
-    ranges = [_range(value) for value in values]
-    if ranges[0] is None or ranges[1] is None:
+    one, other = _range(values[0]), _range(values[1])
+    if one is None or other is None:
         return Undecided(found.question)
-    (low, high), (least, most) = ranges
+    (low, high), (least, most) = one, other
     if name == "add":
         return Undecided(found.question, (low + least, high + most))
     if name in ("equal", "not_equal") and (high < least or most < low):
@@ -364,7 +370,7 @@ def _numeric(value: Value) -> Value:
     if isinstance(value, bool):
         return int(value)
     if isinstance(value, str):
-        raise Unsupported("strings are no numbers")
+        raise UnsupportedError("strings are no numbers")
     return value
 
 

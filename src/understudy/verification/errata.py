@@ -105,8 +105,8 @@ def _shift_matrix() -> Claim:
     n, t = 5, 2
     program = aggregate(select(indices, (length - t + indices) % length, "=="), tokens)
     return about(
-        "E11", (n, t), f"for all s ∈ ℝ^{n}: the matrix of the shift gives s[(i + {t}) mod {n}]", program,
-        [("s", 1, n)], lambda g, s: [[s[0][(i + t) % n] for i in range(n)]],
+        "E11", (n, t), f"for all s ∈ ℝ^{n}: the matrix of the shift gives s[(i + {t}) mod {n}]",
+        program,        [("s", 1, n)], lambda g, s: [[s[0][(i + t) % n] for i in range(n)]],
     )  # fmt: skip
 
 

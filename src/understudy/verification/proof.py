@@ -1,11 +1,11 @@
 """Proofs for all inputs: a program run on indeterminates, case by case, against its reference.
 
-What has to be shown are *targets*: every entry of the result equals the reference's, and every site (a
-division, a logarithm) has a value. A run in a case decides some of them and leaves others open, each
-with the question that stands in its way; the question is answered both ways (or, for a remainder, in all
-ways), which makes a tree whose leaves decide the target. Coverage is by construction: a tree branches on
-complete sets of answers, from the empty case on. Targets are settled tree by tree, so that cases of
-independent rows add up instead of multiplying.
+What has to be shown are *targets*: every entry of the result equals the reference's, and every site
+(a division, a logarithm) has a value. A run in a case decides some of them and leaves others open,
+each with the question that stands in its way; the question is answered both ways (or, for a
+remainder, in all ways), which makes a tree whose leaves decide the target. Coverage is by
+construction: a tree branches on complete sets of answers, from the empty case on. Targets are
+settled tree by tree, so that cases of independent rows add up instead of multiplying.
 
 A leaf where a target fails is no proof, unless its assumptions contradict one another. Then numbers are
 tried: a counterexample refutes the claim, and if none is found the claim is *not proven*, no more.
@@ -26,7 +26,7 @@ from understudy.graph import Node, postorder
 from understudy.verification.cases import Assumption, Case, Question, Questions, Undecided
 from understudy.verification.claim import Claim
 from understudy.verification.domain import OPEN, Broken, SymbolicDomain, first_open
-from understudy.verification.symbols import LimitReached, Limits, Ratio, Ring, Unsupported
+from understudy.verification.symbols import LimitError, Limits, Ratio, Ring, UnsupportedError
 
 #: Told how many targets are settled, of how many, in how many cases.
 Progress: TypeAlias = Callable[[int, int, int], None]
@@ -86,7 +86,7 @@ class Evidence:
         return sum(tree.root.leaves for tree in self.trees)
 
 
-class NotProven(UnderstudyError):
+class NotProvenError(UnderstudyError):
     """A case that could neither be shown nor be refuted, or a limit that was reached."""
 
     def __init__(self, problem: str, assumptions: str = "") -> None:
@@ -114,14 +114,14 @@ class Prover:
         self.terms = 0
 
     def prove(self) -> Evidence:
-        """The evidence that all targets are shown, or :class:`NotProven`."""
+        """The evidence that all targets are shown, or :class:`NotProvenError`."""
         self.limits.start()
         try:
             return self._prove()
-        except LimitReached as limit:
-            raise NotProven(f"{self.claim.title} is not proven within {limit}") from None
-        except (Unsupported, ExecutionError) as problem:
-            raise NotProven(f"{self.claim.title} is not proven: {problem}") from None
+        except LimitError as limit:
+            raise NotProvenError(f"{self.claim.title} is not proven within {limit}") from None
+        except (UnsupportedError, ExecutionError) as problem:
+            raise NotProvenError(f"{self.claim.title} is not proven: {problem}") from None
 
     def _prove(self) -> Evidence:
         # The reference comes first: its exponentials are the simplest, and others are made of them.
@@ -150,7 +150,7 @@ class Prover:
         domain = SymbolicDomain(self.ring, Case(self.questions))
         for words, value in self.claim.assumed(self.symbols, domain):
             if not isinstance(value, Ratio):
-                raise NotProven(f"{self.claim.title}: the condition {words} is about no symbol")
+                raise NotProvenError(f"{self.claim.title}: the condition {words} is about no symbol")
             _, factors = self.questions.factors(value.top)
             found += [Assumption(Question(name, "="), 0) for name, _ in factors]
         return found
@@ -173,12 +173,12 @@ class Prover:
             self.claim.program, self.tokens, domain, self.claim.names, known=self.settled
         )
         if not isinstance(values, list):
-            raise NotProven("a claim is about an s-op, not about a selector")
+            raise NotProvenError("a claim is about an s-op, not about a selector")
         found = self.claim.found(values)
         sites = [self._site(site) for site in domain.sites]
         wanted = self.claim.wanted(self.symbols, domain)
         if len(wanted) != len(found):
-            raise NotProven(f"the program gives {len(found)} entries, the reference {len(wanted)}")
+            raise NotProvenError(f"the program gives {len(found)} entries, the reference {len(wanted)}")
         pairs = zip(found, wanted, strict=True)
         return [self._compare(a, b, case) for a, b in pairs] + sites
 
@@ -203,11 +203,11 @@ class Prover:
         """A tree whose leaves all decide the target; and all targets shown at every leaf."""
         status = self.run(start)
         if len(status) != self.targets:
-            raise NotProven("runs of one program differ in the operations that they meet")
+            raise NotProvenError("runs of one program differ in the operations that they meet")
         here = status[target]
         if not isinstance(here, Undecided):
             if isinstance(here, Failed):
-                raise NotProven(
+                raise NotProvenError(
                     f"{self.claim.title} is not proven: {here.reason}", self.describe(start)
                 )
             self.cases += 1
@@ -234,7 +234,9 @@ class Prover:
         question, answer = assumption.question, assumption.answer
         if question.relation == "%":
             return f"{question.polynomial} mod {question.modulus} = {answer}"
-        relation = {(">", 1): ">", (">", 0): "≤", ("=", 1): "=", ("=", 0): "≠"}[question.relation, answer]
+        relation = {(">", 1): ">", (">", 0): "≤", ("=", 1): "=", ("=", 0): "≠"}[
+            question.relation, answer
+        ]
         return f"{self.ring.show(self.questions.polynomials[question.polynomial])} {relation} 0"
 
 
@@ -244,5 +246,5 @@ def _number(value: Value) -> Value:
 
 def _has_open(value: Any) -> bool:
     if isinstance(value, np.ndarray):
-        return value.dtype == object
+        return bool(value.dtype == object)
     return any(isinstance(one, OPEN) for one in value)

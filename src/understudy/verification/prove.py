@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 from understudy.errors import InputError
 from understudy.verification.claim import Claim
 from understudy.verification.claims import claim as named_claim
-from understudy.verification.proof import Evidence, NotProven, Progress, Prover
+from understudy.verification.proof import Evidence, NotProvenError, Progress, Prover
 from understudy.verification.refute import Counterexample, counterexample
 from understudy.verification.symbols import Limits
 
@@ -100,7 +100,10 @@ class Refutation:
 
     def __str__(self) -> str:
         numbers = ", ".join(f"{name} = {rows}" for name, rows in self.inputs.items())
-        return f"Refuted: it is not true that {self.statement}\nFor {numbers}: {self.counterexample.problem}"
+        return (
+            f"Refuted: it is not true that {self.statement}\n"
+            f"For {numbers}: {self.counterexample.problem}"
+        )
 
 
 @dataclass(frozen=True)
@@ -156,7 +159,7 @@ def prove(
     started = time.perf_counter()
     try:
         evidence = Prover(claim, Limits(terms, seconds), progress).prove()
-    except NotProven as problem:
+    except NotProvenError as problem:
         found = counterexample(claim)
         spent = time.perf_counter() - started
         if found is not None:

@@ -19,7 +19,7 @@ from understudy.errors import InputError
 ANY = frozenset((-1, 0, 1))
 
 
-class Rejected(InputError):
+class RejectedError(InputError):
     """A certificate that does not prove what it says."""
 
 
@@ -99,7 +99,7 @@ class Variables:
             base = None if row["base"] is None else fmpq(*map(int, _parts(row["base"])))
             variable = generators[entries + number]
             if bottom.is_zero() or (base is not None and base <= 0):
-                raise Rejected(f"function {number} of the certificate has no value")
+                raise RejectedError(f"function {number} of the certificate has no value")
             self.functions.append(Function(row["function"], base, top, bottom, variable))
 
     def number(self, value: Any) -> Quotient:
@@ -114,7 +114,7 @@ class Variables:
             powers = [0] * self.context.nvars()
             for variable, power in factors:
                 if not 0 <= variable < known or power < 1:
-                    raise Rejected("a polynomial of the certificate has an unknown variable")
+                    raise RejectedError("a polynomial of the certificate has an unknown variable")
                 powers[variable] = power
             table[tuple(powers)] = fmpq(*map(int, _parts(coefficient)))
         return self.context.from_dict(table)
@@ -133,10 +133,13 @@ class Variables:
         value, values = self._at_point(argument), [self._at_point(power) for power, _ in listed]
         for (plus, above), first in zip(listed, values, strict=True):
             for (minus, below), second in zip(listed, values, strict=True):
-                fits = None in (value, first, second) or value == first - second
+                if value is not None and first is not None and second is not None:
+                    fits = value == first - second
+                else:
+                    fits = True
                 if fits and argument.plus(minus).equals(plus):
                     return Quotient(above, below)
-        raise Rejected("the program meets an exponential that the certificate does not list")
+        raise RejectedError("the program meets an exponential that the certificate does not list")
 
     def _at_point(self, value: Quotient) -> fmpq | None:
         """The value at an arbitrary point; None if it has none there."""
@@ -148,7 +151,7 @@ class Variables:
         for one in self.functions:
             if one.name == name and argument.equals(Quotient(one.top, one.bottom)):
                 return Quotient(one.variable, self.one)
-        raise Rejected(f"the program meets a function ({name}) that the certificate does not list")
+        raise RejectedError(f"the program meets a function ({name}) that the certificate does not list")
 
 
 @dataclass

@@ -1,8 +1,8 @@
 """Counterexamples: numbers for which a program does not give what its claim says.
 
-Small whole numbers are tried first, then random ones. What looks wrong in floats is settled in balls: the
-enclosures of the program's result and of the reference's must be apart (or the program must have no
-value where the reference has one), so that a refutation is as certain as a proof.
+Small whole numbers are tried first, then random ones. What looks wrong in floats is settled in
+balls: the enclosures of the program's result and of the reference's must be apart (or the program
+must have no value where the reference has one), so that a refutation is as certain as a proof.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
 from flint import arb, fmpq
@@ -18,7 +17,7 @@ from flint import arb, fmpq
 from understudy.errors import ExecutionError
 from understudy.execution import dense
 from understudy.execution.floats import FloatDomain
-from understudy.verification.balls import PRECISION, BallDomain, TooClose, precise
+from understudy.verification.balls import PRECISION, BallDomain, TooCloseError, precise
 from understudy.verification.claim import Claim
 
 _FLOAT = FloatDomain()
@@ -97,7 +96,7 @@ def settled(claim: Claim, entries: Sequence[int | float]) -> Counterexample | No
         try:
             values = dense.evaluate(claim.program, claim.tokens(exact), domain, claim.names)
         except ExecutionError as error:
-            if error.kind == TooClose.__name__:
+            if error.kind == TooCloseError.__name__:
                 return None
             return Counterexample(tuple(entries), None, numbers, f"the program has no value: {error}")
         balls = [_ball(value) for value in claim.found(values)]
@@ -110,4 +109,4 @@ def settled(claim: Claim, entries: Sequence[int | float]) -> Counterexample | No
 
 
 def _ball(value: Any) -> arb:
-    return arb(fmpq(value.numerator, value.denominator)) if isinstance(value, (int, Fraction)) else arb(value)
+    return arb(int(value) if isinstance(value, bool) else value)

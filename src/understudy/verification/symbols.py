@@ -29,11 +29,11 @@ from flint import Ordering, fmpq, fmpq_mpoly, fmpq_mpoly_ctx
 SLOTS = 48
 
 
-class LimitReached(Exception):
+class LimitError(Exception):
     """A proof grew beyond what was allowed; the message says which limit."""
 
 
-class Unsupported(ArithmeticError):
+class UnsupportedError(ArithmeticError):
     """Something that these symbols have no normal form for."""
 
 
@@ -52,13 +52,13 @@ class Limits:
     def check(self, polynomial: fmpq_mpoly) -> None:
         """Stop if this is too much."""
         if len(polynomial) > self.terms:
-            raise LimitReached(f"{self.terms:,} terms in one polynomial")
+            raise LimitError(f"{self.terms:,} terms in one polynomial")
         self.check_time()
 
     def check_time(self) -> None:
         """Stop if it took too long."""
         if self.started and time.perf_counter() - self.started > self.seconds:
-            raise LimitReached(f"{self.seconds:g} seconds")
+            raise LimitError(f"{self.seconds:g} seconds")
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,9 @@ class Ring:
         top = bottom = self.one
         for slot, power in combination.items():
             if power.q != 1:
-                raise Unsupported(f"exponents that are not whole multiples of one another: {argument}")
+                raise UnsupportedError(
+                    f"exponents that are not whole multiples of one another: {argument}"
+                )
             times = int(power.p)
             top = top * self.generators[slot] ** max(times, 0)
             bottom = bottom * self.generators[slot] ** max(-times, 0)
@@ -159,7 +161,7 @@ class Ring:
 
     def _slot(self, function: str, argument: Ratio, base: fmpq | None) -> int:
         if len(self.slots) == SLOTS:
-            raise LimitReached(f"{SLOTS} different exponentials and other functions")
+            raise LimitError(f"{SLOTS} different exponentials and other functions")
         variable = len(self.names) + len(self.slots)
         self.slots.append(Slot(function, argument, base, variable))
         return variable

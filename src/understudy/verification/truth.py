@@ -18,9 +18,9 @@ class Truth:
 
     __slots__ = ("open", "value")
 
-    def __init__(self, value: bool | None, open: Any = None) -> None:
+    def __init__(self, value: bool | None, question: Any = None) -> None:
         self.value = value
-        self.open = open
+        self.open = question
 
     def __and__(self, other: Truth | bool) -> Truth:
         other = known(other)
@@ -59,8 +59,9 @@ def pattern_of(rows: Sequence[Sequence[Truth]]) -> Pattern:
     """A plain boolean array if nothing is open, else an array of truth values."""
     if all(one.value is not None for row in rows for one in row):
         return np.array([[bool(one.value) for one in row] for row in rows], dtype=np.bool_)
-    pattern: Any = np.empty((len(rows), len(rows[0])), dtype=object)
+    array: Any = np.empty((len(rows), len(rows[0])), dtype=object)
     for q, row in enumerate(rows):
         for k, one in enumerate(row):
-            pattern[q, k] = one
+            array[q, k] = one
+    pattern: Pattern = array
     return pattern
