@@ -70,7 +70,7 @@ PROVEN: dict[str, list[Named]] = {
 
 #: One or two of each, for those who do not want to wait.
 QUICK: dict[str, list[Named]] = {
-    paper: ([n for n in named if sum(n[1]) <= 9][-2:] or named[:1]) for paper, named in PROVEN.items()
+    paper: ([n for n in named if sum(n[1]) <= 7][-2:] or named[:1]) for paper, named in PROVEN.items()
 }
 
 #: The errata of severity A under each item.
