@@ -17,7 +17,7 @@ from understudy.graph import OPERATIONS
 from understudy.verification.balls import BallDomain, precise
 from understudy.verification.cases import Case, Questions
 from understudy.verification.certify import certify, certify_matrix
-from understudy.verification.check import CheckDomain
+from understudy.verification.checked import CheckDomain
 from understudy.verification.domain import SymbolicDomain
 from understudy.verification.quotients import Known, Variables
 from understudy.verification.symbols import Ring

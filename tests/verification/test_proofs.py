@@ -127,7 +127,7 @@ def test_a_construction_with_one_index_off_is_refuted(
 
 def test_limits_are_honest() -> None:
     for limits in ({"seconds": 0.05}, {"terms": 3}):
-        verdict = prove("attention", 4, 4, 4, **limits)  # type: ignore[arg-type]
+        verdict = prove("attention", 4, 4, 4, **limits)
         assert isinstance(verdict, Unproven)
         assert verdict.holds is None
         assert "is not proven within" in str(verdict)

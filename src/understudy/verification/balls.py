@@ -11,7 +11,7 @@ A comparison that the enclosures do not decide is an error, never a guess.
 >>> import understudy as us
 >>> from understudy.execution.dense import evaluate
 >>> evaluate(us.exp(us.tokens).node, [fmpq(0)], BallDomain())
-[[1.00000000000000 +/- 1e-38]]
+[1.00000000000000]
 """
 
 from __future__ import annotations

@@ -152,6 +152,8 @@ def rows(
             tell(stated.title)
         for number in REFUTED.get(finding.item.paper, ()):
             row.refutations[number] = prove(ERRATA[number].claim())
+            name, shape = ERRATA[number].corrected
+            row.proofs.append(prove(name, *shape))
             tell(number)
         result.append(row)
     return result

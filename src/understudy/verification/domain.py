@@ -91,7 +91,11 @@ class SymbolicDomain(Domain):
             if row.elementwise and name not in own and name not in _EXACT.meanings
         }
         meanings = {name: self._strict(name, own[name]) for name in own}
-        logic = {"and": self._and, "or": self._or, "if_else": self._if_else}
+        logic: dict[str, Callable[..., Value]] = {
+            "and": self._and,
+            "or": self._or,
+            "if_else": self._if_else,
+        }
         rest = {name: self._concrete(name) for name in _EXACT.meanings if name not in own | logic}
         self.meanings = {**rest, **meanings, **logic}
 
