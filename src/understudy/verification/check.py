@@ -9,7 +9,8 @@ the end every entry, and every operation that may have no value, must have been 
 tree.
 
 What is trusted: dense execution (the meaning of programs), the references, flint's polynomials, and
-these two modules; nothing of the search for proofs.
+these modules (this one, ``checked.py``, ``quotients.py``, ``truth.py``); nothing of the search for
+proofs.
 """
 
 from __future__ import annotations
