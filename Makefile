@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints/cpu.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint fuzz bench clean
+.PHONY: help setup demo test lint prove fuzz bench clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-6s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -49,6 +49,9 @@ lint: $(VENV)/.dev ## style and strict type checking
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+prove: $(VENV)/.core ## every claim proven for all inputs, every erratum refuted, all certificates checked
+	$(BIN)/python -m understudy.verification
 
 fuzz: $(VENV)/.dev ## the property tests with twenty thousand examples each
 	$(BIN)/python -m pytest -q -n auto --hypothesis-profile fuzz -k "random or round_trip or mutated or rules or literal"

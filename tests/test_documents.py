@@ -107,6 +107,12 @@ def test_the_plan_of_the_execution_page() -> None:
     assert done.stdout == printed
 
 
+def test_the_proofs_of_the_verification_page() -> None:
+    (_, code), (_, printed) = blocks("docs/verification.md")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == printed
+
+
 def test_commands_in_the_readme_exist() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     used = set(re.findall(r"`understudy (\w+)", text))

@@ -64,6 +64,8 @@ if TYPE_CHECKING:
         from_torch,
         simulate,
     )
+    from understudy.verification.certify import certify
+    from understudy.verification.prove import prove
 
 __version__ = "0.1.0"
 
@@ -86,7 +88,7 @@ _LATER = dict.fromkeys(
         "simulate",
     ),
     "understudy.simulators",
-)
+) | dict.fromkeys(("certify", "prove"), "understudy.verification")
 
 
 def __getattr__(name: str) -> Any:
@@ -124,6 +126,7 @@ __all__ = [
     "aggregate",
     "architecture",
     "best",
+    "certify",
     "constant",
     "dumps",
     "erf",
@@ -142,6 +145,7 @@ __all__ = [
     "maximum",
     "member",
     "minimum",
+    "prove",
     "query",
     "select",
     "selector_width",

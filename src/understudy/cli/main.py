@@ -18,9 +18,13 @@ from understudy.errors import UnderstudyError
 COMMANDS = {
     "analyse": "Layers and heads of the transformer that a program describes.",
     "catalogue": "The paper's constructions: what it claims, what we count.",
+    "certify": "U's result enclosed, and what floating point can lose, certified.",
+    "check": "Verify the certificate of a proof.",
+    "claims": "The paper's claims: proven, refuted, measured, counted.",
     "draw": "A program on an input as a picture.",
     "plan": "How the fast executor would run a program.",
     "operations": "The closed table of operations: the whole language on one page.",
+    "prove": "Prove a claim for all inputs, or find a counterexample.",
     "repl": "RASP, statement by statement, on a running example.",
     "run": "Run a program on an input.",
     "simulate": "U, the universal simulator: T and X in, T(X) out.",

@@ -24,7 +24,7 @@ TOLERANCE = 1e-9
 FILE = click.Path(path_type=Path)
 
 
-def _numbers(count: tuple[int, ...]) -> Callable[..., tuple[int, ...] | None]:
+def numbers(count: tuple[int, ...]) -> Callable[..., tuple[int, ...] | None]:
     """A callback that reads whole numbers separated by commas."""
 
     def read(context: click.Context, option: click.Parameter, text: str | None) -> Any:
@@ -61,12 +61,12 @@ def _base(context: click.Context, option: click.Parameter, text: str | None) -> 
 @click.command("simulate")
 @click.argument("file", type=FILE, required=False)
 @click.option("--base", callback=_base, metavar="NUMBER", help="Base of the exponential.  [default: e]")
-@click.option("--order", callback=_numbers((3,)), metavar="n,d,d_v", help="A random T of this order.")
+@click.option("--order", callback=numbers((3,)), metavar="n,d,d_v", help="A random T of this order.")
 @click.option(
-    "--on", callback=_numbers((3,)), metavar="n,d,d_v", help="Run T on a larger U of this order."
+    "--on", callback=numbers((3,)), metavar="n,d,d_v", help="Run T on a larger U of this order."
 )
 @click.option("--heads", type=int, help="So many heads (with --order).  [default: 1]")
-@click.option("--ffn", callback=_numbers((2,)), metavar="d1,d2", help="With a feed-forward.")
+@click.option("--ffn", callback=numbers((2,)), metavar="d1,d2", help="With a feed-forward.")
 @click.option("--norm", help="none, post or pre.  [default: none, or what FILE says]")
 @click.option("--mask", help="causal: no row sees those after it.")
 @click.option("--seed", type=click.IntRange(0), help="Of the random numbers.  [default: 0]")
@@ -86,7 +86,7 @@ def _base(context: click.Context, option: click.Parameter, text: str | None) -> 
 @click.option("--form", help="How heads are parametrised: factored or paper.  [default: factored]")
 @click.option("--dtype", help="float32 or float64.  [default: float32 with torch, else float64]")
 @click.option(
-    "--head", callback=_numbers((2,)), metavar="LAYER,HEAD", help="The head to look at, from 1."
+    "--head", callback=numbers((2,)), metavar="LAYER,HEAD", help="The head to look at, from 1."
 )
 @click.option("--compare/--no-compare", default=True, help="With the model's own forward pass, or not.")
 @click.option("--html", type=FILE, help="Write a page: attention maps, errors, similarities.")

@@ -179,7 +179,7 @@ class _Run:
             case "best", [np.ndarray() as selected, list(scores)]:
                 return self.whole(node, lambda: domain.best(selected, scores), heads)
             case "selector_width", [np.ndarray() as selected]:
-                value = [domain.constant(int(count)) for count in selected.sum(axis=1)]
+                value = domain.widths(selected)
             case "aggregate", [np.ndarray() as selected, list(values)]:
                 atom = _atom(node, "default")
                 value = self.whole(

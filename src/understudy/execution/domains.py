@@ -66,9 +66,9 @@ class Domain(ABC):
 
     name: ClassVar[str]
     #: Elementwise operation → function of scalars (attributes come as keywords).
-    meanings: ClassVar[Mapping[str, Callable[..., Value]]]
+    meanings: Mapping[str, Callable[..., Value]]
     #: Elementwise operation → why it has no meaning here.
-    refusals: ClassVar[Mapping[str, str]] = {}
+    refusals: Mapping[str, str] = {}
 
     @abstractmethod
     def token(self, value: Value, cast: str) -> Value:
@@ -135,6 +135,10 @@ class Domain(ABC):
             else:
                 result.append(self.mean(chosen))
         return result
+
+    def widths(self, selected: Pattern) -> list[Value]:
+        """How many keys each query selects."""
+        return [self.constant(int(count)) for count in selected.sum(axis=1)]
 
     def require_numbers(self, selected: Pattern, values: Sequence[Value]) -> None:
         """As RASP: if any mean is taken, *all* values must be numbers, the selected and the others."""

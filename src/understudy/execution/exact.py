@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any
 
 from flint import fmpq, fmpz
 
@@ -113,7 +113,7 @@ class ExactDomain(Domain):
     """Rational numbers, bools and strings."""
 
     name = "exact"
-    meanings: ClassVar[Mapping[str, Callable[..., Value]]] = {
+    meanings: Mapping[str, Callable[..., Value]] = {
         **SHARED,
         "divide": _divide,
         "modulo": _modulo,
@@ -125,9 +125,7 @@ class ExactDomain(Domain):
         "member": _member,
         "lookup": _lookup,
     }
-    refusals: ClassVar[Mapping[str, str]] = dict.fromkeys(
-        ("exp", "log", "erf", "tanh"), _TRANSCENDENTAL
-    )
+    refusals: Mapping[str, str] = dict.fromkeys(("exp", "log", "erf", "tanh"), _TRANSCENDENTAL)
 
     def accepts(self, value: object) -> bool:
         return is_atom(value) or isinstance(value, (Fraction, fmpq))

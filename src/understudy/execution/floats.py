@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -110,7 +110,7 @@ class FloatDomain(Domain):
     """Python's numbers, and strings."""
 
     name = "float"
-    meanings: ClassVar[Mapping[str, Callable[..., Value]]] = {
+    meanings: Mapping[str, Callable[..., Value]] = {
         **SHARED,
         "modulo": _modulo,
         "floor_divide": operator.floordiv,

@@ -1,0 +1,105 @@
+"""Enclosures hold the true result; no float execution is further off than certified."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from flint import arb
+
+import understudy as us
+from understudy.constructions import Matrix, matmul, softmax
+from understudy.execution import dense
+from understudy.graph import OPERATIONS
+from understudy.verification.balls import BallDomain, precise
+from understudy.verification.cases import Case, Questions
+from understudy.verification.certify import certify, certify_matrix
+from understudy.verification.checked import CheckDomain
+from understudy.verification.domain import SymbolicDomain
+from understudy.verification.quotients import Known, Variables
+from understudy.verification.symbols import Ring
+
+
+def draw(seed: int, n: int, d: int, d_v: int) -> tuple[us.Attention, Any]:
+    chance = np.random.default_rng(seed)
+    A, V, X = chance.normal(size=(d, d)), chance.normal(size=(d, d_v)), chance.normal(size=(n, d))
+    return us.Attention(A, V), X
+
+
+def test_the_observed_error_stays_below_the_certificate() -> None:
+    """Here on a few inputs; ``make prove`` does it on a thousand of order (8, 8, 8)."""
+    U = us.UniversalSimulator(4, 4, 4)
+    certified, observed = 0.0, 0.0
+    for seed in range(40):
+        T, X = draw(seed, 4, 4, 4)
+        result = certify(U, T, X)
+        seen = result.seen(U(T, X, executor="dense"))
+        assert seen <= result.error
+        assert result.width < 1e-30
+        assert (result.lower <= result.upper).all()
+        certified, observed = max(certified, result.error), max(observed, seen)
+    assert certified <= 100 * observed
+
+
+def test_the_enclosure_holds_the_exact_result() -> None:
+    view = Matrix(us.tokens, 2, 2)
+    product = matmul(view, view)
+    tokens = [0.1, 0.2, 0.3, 0.7]
+    exact = product.run([Fraction(x) for x in tokens], domain="exact")
+    result = certify_matrix(product, tokens)
+    for low, high, true in zip(result.lower.ravel(), result.upper.ravel(), exact.ravel(), strict=True):
+        assert Fraction(float(low)) <= true <= Fraction(float(high))
+    found = product.run(tokens)
+    for x, true, error in zip(found.ravel(), exact.ravel(), result.errors.ravel(), strict=True):
+        assert abs(Fraction(float(x)) - true) <= Fraction(float(error))
+
+
+def test_float32_loses_more() -> None:
+    U, (T, X) = us.UniversalSimulator(2, 2, 2), draw(0, 2, 2, 2)
+    with pytest.raises(us.InputError, match="not all float32"):
+        certify(U, T, X, dtype="float32")
+    A, V, X = (np.asarray(m, dtype=np.float32).astype(float) for m in (T.A, T.V, X))
+    T = us.Attention(A, V)
+    assert certify(U, T, X, dtype="float32").error > 1e6 * certify(U, T, X).error
+    with pytest.raises(us.InputError, match="no format 'float8'"):
+        certify(U, T, X, dtype="float8")
+
+
+def test_ties_are_decided_by_more_bits() -> None:
+    """Two equal scores: with enough bits they are equal exactly, and the leftmost is taken."""
+    result = certify_matrix(softmax(Matrix(us.tokens, 1, 2)), [0.1, 0.1])
+    assert result.lower.max() <= 0.5 <= result.upper.min()
+
+
+def test_what_enclosures_cannot_tell_is_an_error() -> None:
+    """Two exponentials that are the same number: no number of bits shows it."""
+    x = us.exp(us.tokens) - us.exp(us.tokens + 0)
+    program = Matrix(us.where(x > 0, 1, 0), 1, 1)
+    with pytest.raises(us.ExecutionError, match="too close"):
+        certify_matrix(program, [1.0])
+
+
+def test_new_domains_have_a_meaning_or_a_refusal_for_every_operation() -> None:
+    ring = Ring(["x"])
+    variables = Variables(1, [])
+    domains = [
+        BallDomain(),
+        SymbolicDomain(ring, Case(Questions(ring))),
+        CheckDomain(Known(variables), whole=False),
+    ]
+    for domain in domains:
+        meanings, refusals = set(domain.meanings), set(domain.refusals)
+        assert meanings | refusals == set(OPERATIONS) - dense.STRUCTURAL, domain.name
+
+
+@pytest.mark.parametrize("x", [0.5, -3.25, 20.0])
+def test_functions_in_balls(x: float) -> None:
+    for name in ("exp", "tanh", "erf", "absolute"):
+        function = BallDomain().meanings[name]
+        with precise(128):
+            value = float(function(arb(x)))
+        wanted = {"absolute": abs}.get(name) or getattr(math, name)
+        assert value == pytest.approx(wanted(x), rel=1e-15)

@@ -1,0 +1,190 @@
+"""Claims proven for all inputs; limits are honest; broken constructions are refuted."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import understudy as us
+from understudy.graph import dumps, loads
+from understudy.verification import Claim, Proof, Refutation, Unproven, about, claim, prove
+from understudy.verification.catalogue import PROVEN, QUICK, REFUTED
+from understudy.verification.errata import ERRATA
+from understudy.verification.refute import looks_wrong
+
+SMALL = [named for claims in QUICK.values() for named in claims]
+
+
+@pytest.mark.parametrize("named", SMALL, ids=str)
+def test_representative_claims_are_proven(named: tuple[str, tuple[int, ...], str | None]) -> None:
+    name, shape, recipe = named
+    verdict = prove(name, *shape, recipe=recipe)
+    assert isinstance(verdict, Proof), str(verdict)
+    assert verdict.claim.statement.startswith("for all ")
+
+
+def test_make_prove_covers_what_is_asked_for() -> None:
+    claims = {(name, shape) for named in PROVEN.values() for name, shape, _ in named}
+    assert {("transpose", (r, c)) for r in range(1, 6) for c in range(1, 6)} <= claims
+    sizes = range(1, 5)
+    assert {("matmul", (r, k, c)) for r in sizes for k in sizes for c in sizes} <= claims
+    for recipe in ("plain", "stable"):
+        proven = PROVEN["Lemma softmax, Algorithm 2, Listing 2"]
+        assert {("softmax", (r, c), recipe) for r in sizes for c in sizes} <= set(proven)
+    assert {("attention", o) for o in ((2, 2, 2), (3, 2, 2), (2, 3, 3), (3, 3, 3))} <= claims
+    assert {number for numbers in REFUTED.values() for number in numbers} == set(ERRATA)
+    assert len(ERRATA) == 8
+
+
+def test_attention_of_order_3_is_quick() -> None:
+    verdict = prove("attention", 3, 3, 3)
+    assert isinstance(verdict, Proof)
+    assert verdict.seconds < 60
+    assert verdict.cases == 27  # three rows, nine ways each to find the greatest score
+
+
+@pytest.mark.parametrize("number", ERRATA)
+def test_errata_are_refuted_by_numbers_that_fail_under_dense(number: str) -> None:
+    stated = ERRATA[number].claim()
+    verdict = prove(stated)
+    assert isinstance(verdict, Refutation)
+    entries = verdict.counterexample.entries
+    wanted = np.array(verdict.counterexample.wanted)
+    if verdict.counterexample.found is None:
+        with pytest.raises(us.ExecutionError, match="division by zero"):
+            us.SOp(stated.program)(stated.tokens(entries))
+    else:
+        found = stated.found(us.SOp(stated.program)(stated.tokens(entries)))
+        assert np.abs(np.array(found) - wanted).max() > 1e-4
+        assert not np.allclose(found, wanted, rtol=0, atol=1e-6)
+    name, shape = ERRATA[number].corrected
+    assert prove(name, *shape).holds
+
+
+def mutants(original: Claim) -> list[Claim]:
+    """The claim about programs in which one whole number is one more."""
+    text = json.loads(dumps(original.program))
+    found = []
+    for row in range(len(text["nodes"])):
+        node = text["nodes"][row]
+        if node[0] == "constant" and type(node[2]["value"]) is int:
+            changed = json.loads(json.dumps(text))
+            changed["nodes"][row][2]["value"] += 1
+            found.append(replace(original, program=loads(json.dumps(changed)), names={}))
+    return found
+
+
+BROKEN = [
+    ("transpose", (2, 3), "paper"),
+    ("softmax", (2, 2), "plain"),
+    ("softmax", (2, 2), "stable"),
+    ("matmul", (2, 2, 2), "paper"),
+    ("matmul", (2, 2, 2), "fetch"),
+    ("matmul", (2, 2, 2), "tiled"),
+    ("relu", (3,), "feed-forward"),
+    ("relu", (2,), "maxmin"),
+    ("maxmin", (4,), "partner"),
+    ("maxmin", (4,), "paper"),
+    ("groupsort", (4, 2), None),
+    ("cofactor", (3,), None),
+    ("determinant", (3,), "frugal"),
+    ("determinant", (3,), "paper"),
+    ("inverse", (2,), "cofactor"),
+    ("identify", (5, 2, 2), None),
+    ("shift", (5, 2), None),
+    ("multihead_transpose", (2, 2, 2), None),
+    ("multihead_matmul", (2, 2, 2, 2), None),
+    ("match2", (2, 3), None),
+    ("attention", (2, 2, 1), "fetch"),
+    ("encoder", (2, 1, 1, 1, 1), None),
+    ("multihead_attention", (2, 2, 1, 1), None),
+    ("linformer", (2, 1, 1), None),
+    ("linear", (2, 2, 1), None),
+    ("hierarchy", (1, 1, 1, 2, 1, 1), None),
+]
+
+
+@pytest.mark.parametrize(("name", "shape", "recipe"), BROKEN)
+def test_a_construction_with_one_index_off_is_refuted(
+    name: str, shape: tuple[int, ...], recipe: str | None
+) -> None:
+    """And a changed program that is still proven gives the same numbers as before."""
+    original = claim(name, *shape, recipe=recipe)
+    refuted = 0
+    chance = np.random.default_rng(0)
+    for mutant in mutants(original)[:6]:
+        verdict = prove(mutant, seconds=20)
+        refuted += isinstance(verdict, Refutation)
+        if isinstance(verdict, Proof):
+            for _ in range(5):
+                entries = chance.integers(-3, 4, size=len(mutant.entries)).tolist()
+                assert not looks_wrong(mutant, entries)
+    assert refuted
+
+
+def test_limits_are_honest() -> None:
+    for limits in ({"seconds": 0.05}, {"terms": 3}):
+        verdict = prove("attention", 4, 4, 4, **limits)
+        assert isinstance(verdict, Unproven)
+        assert verdict.holds is None
+        assert "is not proven within" in str(verdict)
+
+
+def test_progress_is_told() -> None:
+    told: list[tuple[int, int, int]] = []
+    prove("softmax", 2, 2, progress=lambda *numbers: told.append(numbers))
+    assert [done for done, _, _ in told] == sorted(done for done, _, _ in told)
+    assert told[-1][0] == told[-1][1]
+
+
+def test_a_claim_of_ones_own() -> None:
+    square = us.tokens * us.tokens
+    right = about("square", (2,), "for all s ∈ ℝ^2: s²", square, [("s", 1, 2)], lambda g, s: g.each(
+        "multiply", s, s
+    ))  # fmt: skip
+    wrong = replace(right, reference=lambda g, s: g.each("add", s, s))
+    assert prove(right).holds is True
+    refuted = prove(wrong)
+    assert isinstance(refuted, Refutation)
+    assert refuted.counterexample.found != refuted.counterexample.wanted
+
+
+def test_division_by_what_may_be_zero_is_no_proof() -> None:
+    """x / x is 1, but for x = 0 the program has no value; a branch not taken does not help."""
+    quotient = us.tokens / us.tokens
+    stated = about("one", (1,), "for all s ∈ ℝ: 1", quotient, [("s", 1, 1)], lambda g, s: [[1]])
+    refuted = prove(stated)
+    assert isinstance(refuted, Refutation)
+    assert refuted.counterexample.entries == (0.0,)
+    guarded = us.where(us.tokens == 0, 1, quotient)
+    assert isinstance(prove(replace(stated, program=guarded.node)), Refutation)
+    safe = us.where(us.tokens == 0, 1, us.tokens / us.where(us.tokens == 0, 1, us.tokens))
+    assert prove(replace(stated, program=safe.node)).holds
+
+
+def test_ties_are_cases_of_their_own() -> None:
+    """At x = y the two branches differ as formulas, not as numbers."""
+    x = us.tokens
+    first = us.aggregate(us.select(us.indices, 0, "=="), x)
+    second = us.aggregate(us.select(us.indices, 1, "=="), x)
+    program = us.where(first == second, second, first)
+    stated = about("first", (2,), "for all s ∈ ℝ^2: s[0]", program, [("s", 1, 2)], lambda g, s: [
+        [s[0][0]] * 2
+    ])  # fmt: skip
+    assert prove(stated).holds
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("nope", 2), "there is no claim 'nope'"),
+        (("matmul", 2), "matmul takes r k c"),
+        (("matmul", 2, 2, 0), "positive whole numbers"),
+    ],
+)
+def test_bad_claims(arguments: tuple[str, int], message: str) -> None:
+    with pytest.raises(us.InputError, match=message):
+        prove(*arguments)
