@@ -17,7 +17,7 @@ import numpy as np
 
 from understudy.analysis import Architecture
 from understudy.constructions import Matrix
-from understudy.constructions.matrix import Places
+from understudy.constructions.places import Places
 from understudy.errors import InputError
 from understudy.execution.inputs import is_tensor
 from understudy.graph import build

@@ -18,13 +18,14 @@ import functools
 import itertools
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeAlias
 
 from understudy.execution.domains import COMPARISONS
 from understudy.execution.fast import conditions, elementwise
 from understudy.execution.fast.affine import Affine, number
+from understudy.execution.fast.buffers import Buffers, ordered
 from understudy.execution.fast.conditions import FALSE, TRUE, Condition
 from understudy.execution.fast.elementwise import Lowered, terms_of
 from understudy.execution.fast.rerolling import rerolled
@@ -54,27 +55,6 @@ Heads: TypeAlias = Mapping[Node, Affine]
 _VIEWS = ("tokens", "aggregate", "if_else", "multiply", "negate", "divide")
 #: Frames of Python's stack are few; what is deeper than this is run by the structured tier.
 _DEEPEST = 150
-
-
-@dataclass
-class Buffers:
-    """Which nodes have arrays of their own: found out while lowering, kept from pass to pass."""
-
-    length: int
-    #: Nodes made of tokens, of positions, of attention.
-    data: frozenset[Node]
-    positional: frozenset[Node]
-    attentive: frozenset[Node]
-    #: Nodes that are truth values, of which RASP takes no mean.
-    boolean: frozenset[Node]
-    #: Computed once, loaded wherever they are used.
-    designated: set[Node] = field(default_factory=set)
-    #: Those of them that lowering cannot express, and why.
-    opaque: dict[Node, str] = field(default_factory=dict)
-
-    def holds(self, node: Node) -> bool:
-        """Whether a node has an array of its own, or is the input as it is."""
-        return is_input(node) or node in self.designated or node in self.opaque
 
 
 @dataclass(frozen=True, slots=True)
@@ -395,16 +375,6 @@ class Lowering:
 def _may_be_looked_up(node: Node) -> bool:
     """Whether it is worth lowering a value to see if it is a view: not if it is plainly computed."""
     return node.op in _VIEWS and not any(i.op == "sum_over" for i in node.inputs)
-
-
-def is_input(node: Node) -> bool:
-    """Whether a node is the tokens themselves (numbers: ``float`` changes nothing)."""
-    return node.op == "tokens" and node.attributes["cast"] in ("asis", "float")
-
-
-def ordered(node: Node) -> list[Node]:
-    """The free families of a node, in a fixed order."""
-    return sorted(node.free, key=lambda f: str(f.attributes["name"]))
 
 
 def _direction(values: Node, score: Node) -> int | None:

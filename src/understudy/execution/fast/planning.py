@@ -18,11 +18,12 @@ from typing import Any
 import numpy as np
 
 from understudy.execution.fast.affine import Affine, Box, bounds
+from understudy.execution.fast.buffers import Buffers, is_input, ordered
 from understudy.execution.fast.conditions import Condition
 from understudy.execution.fast.elementwise import decided
 from understudy.execution.fast.emission import Emission, Source
 from understudy.execution.fast.kinds import kinds_of
-from understudy.execution.fast.lowering import Buffers, Lowering, is_input, ordered
+from understudy.execution.fast.lowering import Lowering
 from understudy.execution.fast.scope import MOST_PIECES, Refinements, Scope, refined
 from understudy.execution.fast.signals import Opaque, Refine, Stuck
 from understudy.execution.fast.solving import solve_all
