@@ -43,3 +43,12 @@ class ExecutionError(UnderstudyError):
         self.position = position
         place = "" if position is None else f" at position {position}"
         super().__init__(f"{problem}{place}, in {where}")
+
+
+class CompileError(UnderstudyError):
+    """A program that cannot become weights as asked: the reason, and the s-op or selector it lies in."""
+
+    def __init__(self, problem: str, where: str = "") -> None:
+        self.problem = problem
+        self.where = where
+        super().__init__(f"{problem}, in {where}" if where else problem)
