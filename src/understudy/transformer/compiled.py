@@ -47,7 +47,9 @@ class CompiledTransformer:
             stream[:, config.sink :] += numbers.astype(stream.dtype)[..., None] * weights.W_E[0]
         else:
             ids = {token: i for i, token in enumerate(config.vocabulary)}
-            stream[:, config.sink :] += weights.W_E[[[self._id(token, ids) for token in row] for row in batch]]
+            stream[:, config.sink :] += weights.W_E[
+                [[self._id(token, ids) for token in row] for row in batch]
+            ]
         return stream
 
     def read_off(self, stream: Array) -> list[list[Any]]:
@@ -77,7 +79,9 @@ class CompiledTransformer:
         shortest, longest = self.config.lengths
         if not shortest <= size <= longest:
             wanted = (
-                f"exactly {longest} tokens" if shortest == longest else f"{shortest} to {longest} tokens"
+                f"exactly {longest} tokens"
+                if shortest == longest
+                else f"{shortest} to {longest} tokens"
             )
             raise InputError(f"this transformer takes {wanted}, but the input has {size}")
 

@@ -65,9 +65,7 @@ def attend(weights: AttentionWeights, stream: Array, prefix: str, show: Tap) -> 
     return out
 
 
-def feed(
-    weights: FeedForwardWeights, stream: Array, prefix: str, show: Tap, *, sink: bool
-) -> Array:
+def feed(weights: FeedForwardWeights, stream: Array, prefix: str, show: Tap, *, sink: bool) -> Array:
     """What the feed-forward of one layer adds to the stream."""
     before = stream @ weights.W_in + weights.b_in
     show(f"{prefix}.mlp.hook_pre", before)

@@ -73,9 +73,7 @@ class Functions:
         }
 
 
-def _apply(
-    xp: Any, instruction: Instruction, inputs: Sequence[Any], arguments: Sequence[Any]
-) -> Any:
+def _apply(xp: Any, instruction: Instruction, inputs: Sequence[Any], arguments: Sequence[Any]) -> Any:
     match instruction.op:
         case "constant":
             return xp.full_like(arguments[0], float(instruction.attributes["value"]))

@@ -1,0 +1,137 @@
+"""Sixth stage, exact: the feed-forward of a layer as a straight-line program on what it reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from understudy.compiler.codes import Codes
+from understudy.compiler.lowering import Lowering
+from understudy.compiler.network import Form, Unit
+from understudy.compiler.schedule import COUNT, TABLE, in_order
+from understudy.errors import CompileError
+from understudy.graph import Node, abbreviate
+from understudy.transformer.functions import INSTRUCTIONS, Functions, Instruction
+
+
+class ExactFeedForward:
+    """One layer's functions: forms in, one output for each unit."""
+
+    def __init__(self, lowering: Lowering, units: list[Unit]) -> None:
+        self.lowering = lowering
+        self.units = units
+        self.codes: Codes = lowering.codes
+        #: What is read, each form once.
+        self.forms: list[Form] = []
+        self._places: dict[object, int] = {}
+        self._instructions: list[Instruction] = []
+        self._of: dict[Node, int] = {}
+        for unit in units:
+            for form in unit.reads.values():
+                self._argument(form)
+
+    def _argument(self, form: Form) -> int:
+        if form.key not in self._places:
+            self._places[form.key] = len(self.forms)
+            self.forms.append(form)
+        return self._places[form.key]
+
+    def functions(self, erasures: int) -> Functions:
+        """The program; behind the forms stand as many more arguments as there are slots to erase."""
+        arguments = len(self.forms) + erasures
+        if arguments == 0:  # functions of nothing: constants need something to be as long as
+            arguments = 1
+        self._arguments = arguments
+        outputs = [self._value(unit.node, unit.reads) for unit in self.units]
+        outputs += range(len(self.forms), len(self.forms) + erasures)
+        return Functions(arguments, tuple(self._instructions), tuple(outputs))
+
+    def _add(self, op: str, inputs: tuple[int, ...], label: str, **attributes: Any) -> int:
+        self._instructions.append(Instruction(op, inputs, attributes, label))
+        return self._arguments + len(self._instructions) - 1
+
+    def _value(self, root: Node, reads: Mapping[Node, Form]) -> int:
+        """The place of an s-op among arguments and results."""
+        roles = self.lowering.roles
+
+        def below(node: Node) -> list[Node]:
+            if node in self._of or roles.of(node) == COUNT or (node in reads and node is not root):
+                return []
+            return roles.reads(node)
+
+        for node in in_order(root, below):
+            if node in self._of:
+                continue
+            self._of[node] = self._instruction(node, reads, inner=node is root)
+        return self._of[root]
+
+    def _instruction(self, node: Node, reads: Mapping[Node, Form], *, inner: bool) -> int:
+        lowering, label = self.lowering, abbreviate(node)
+        role = lowering.roles.of(node)
+        if role == COUNT and lowering.schedule.ready[node] == self.units[0].time:
+            return self._count(node, self._argument(reads[node]), label)
+        if node in reads and not inner:
+            return self._argument(reads[node])
+        constant = lowering.values.constant(node)
+        if constant is not None:
+            return self._add("constant", (), label, value=self.codes.number(constant, label))
+        if role == TABLE:
+            return self._table(node, label)
+        inputs = tuple(self._of[i] for i in node.inputs)
+        if node.op == "lookup":
+            return self._lookup(node, inputs, label)
+        if node.op not in INSTRUCTIONS:
+            raise CompileError(f"an exact feed-forward has no {node.op}", label)
+        if node.op == "member":
+            values = node.attributes["values"]
+            assert isinstance(values, tuple)
+            numbers = [self.codes.number(v, label) for v in values if not isinstance(v, (str, tuple))]
+            return self._add("member", inputs, label, values=numbers)
+        return self._add(node.op, inputs, label)
+
+    def _count(self, node: Node, share: int, label: str) -> int:
+        """Keys from the share of attention that one of them gets: round(1/share), less the sink."""
+        one = self._add("constant", (), "1", value=1.0)
+        keys = self._add("round", (self._add("divide", (one, share), f"1 / share of {label}"),), label)
+        return self._add("subtract", (keys, one), label) if self.lowering.sink else keys
+
+    def _table(self, node: Node, label: str) -> int:
+        values, codes = self.lowering.values, self.codes
+        column = values.column(node)
+        assert column is not None
+        keys, order = [], []
+        for source, by in zip(column.sources, self.lowering.roles.sources(node), strict=True):
+            numbers = [codes.number(v, abbreviate(by)) for v in values.domain(source)]
+            place = sorted(range(len(numbers)), key=numbers.__getitem__)
+            keys.append([numbers[i] for i in place])
+            order.append(place)
+        found = _reordered(column.values, order)
+        inputs = tuple(self._of[by] for by in self.lowering.roles.sources(node))
+        entries = [None if v is None else codes.number(v, label) for v in found]
+        return self._add("table", inputs, label, keys=keys, values=entries)
+
+    def _lookup(self, node: Node, inputs: tuple[int, ...], label: str) -> int:
+        table = node.attributes["table"]
+        assert isinstance(table, tuple)
+        pairs = sorted(
+            (self.codes.number(pair[0], label), self.codes.number(pair[1], label))
+            for pair in table
+            if isinstance(pair, tuple)
+            and not isinstance(pair[0], tuple)
+            and not isinstance(pair[1], tuple)
+        )
+        keys = [k for k, _ in pairs]
+        found = self._add("table", inputs, label, keys=[keys], values=[v for _, v in pairs])
+        # A table gives the nearest; what it does not have must have no value: divided by 0.
+        known = self._add("member", inputs, f"{label} is in the table", values=keys)
+        return self._add("divide", (found, known), label)
+
+
+def _reordered(values: tuple[Any, ...], order: list[list[int]]) -> list[Any]:
+    """Values in row-major order, with each axis in its new order."""
+    import numpy as np
+
+    grid = np.empty(len(values), dtype=object)
+    grid[:] = values
+    shaped = grid.reshape([len(place) for place in order])
+    return list(shaped[np.ix_(*order)].ravel())

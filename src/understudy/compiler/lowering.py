@@ -1,0 +1,302 @@
+"""Fourth stage: from s-ops to heads, units and forms over the signals of a residual stream."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Sequence
+from itertools import count
+
+import numpy as np
+from numpy.typing import NDArray
+
+from understudy.compiler.codes import Codes
+from understudy.compiler.linear import Linear
+from understudy.compiler.network import (
+    LOSING_SINK,
+    NO_SINK,
+    TIED_SINK,
+    Form,
+    Head,
+    Network,
+    Signal,
+    Unit,
+    Value,
+    total,
+)
+from understudy.compiler.schedule import (
+    AGGREGATE,
+    COUNT,
+    FUNCTION,
+    LINEAR,
+    TABLE,
+    Roles,
+    Schedule,
+)
+from understudy.compiler.scores import Scores, Selectors
+from understudy.compiler.values import Values
+from understudy.errors import CompileError
+from understudy.graph import Node, abbreviate
+
+
+class Lowering:
+    """The network of a scheduled program."""
+
+    def __init__(
+        self,
+        schedule: Schedule,
+        roles: Roles,
+        codes: Codes,
+        *,
+        fused: bool,
+    ) -> None:
+        self.schedule = schedule
+        self.roles = roles
+        self.values: Values = roles.values
+        self.selectors: Selectors = roles.selectors
+        self.codes = codes
+        self.fused = fused
+        self.heads: list[Head] = []
+        self.units: list[Unit] = []
+        #: Tokens for which an s-op has no value.
+        self.undefined: dict[object, str] = {}
+        self._forms: dict[Node, Form] = {}
+        self._signals: dict[Node, Signal] = {}
+        self._columns: dict[tuple[str, bytes], Signal] = {}
+        self._by_scores: dict[object, Head] = {}
+        # Counting needs a sink; so does whatever may select nothing.
+        self.sink = any(self._needs_sink(node) for node in schedule.order)
+
+    def network(self, root: Node) -> Network:
+        """All of it, with ``root`` as the output."""
+        for node in self.schedule.order:
+            if self.roles.of(node) in (AGGREGATE, COUNT):
+                self._attend(node)
+        output = self.form(root)
+        return Network(self.heads, self.units, output, self.sink)
+
+    def _needs_sink(self, node: Node) -> bool:
+        match self.roles.of(node):
+            case "count":
+                return node.op == "selector_width"
+            case "aggregate":
+                return self.selectors.may_be_empty(node.inputs[0])
+            case _:
+                return False
+
+    # Forms --------------------------------------------------------------------------------------
+
+    def form(self, node: Node) -> Form:
+        """The s-op as a combination of signals; sums are taken apart, however long."""
+        if node not in self._forms:
+            parts: list[tuple[Form, float]] = []
+            constant = 0.0
+            ticket = count()
+            coefficients = {node: 1.0}
+            queue = [(-node.depth, next(ticket), node)]
+            while queue:
+                _, _, here = heapq.heappop(queue)
+                coefficient = coefficients.pop(here)
+                if self.roles.of(here) != LINEAR:
+                    parts.append((self._leaf(here), coefficient))
+                    continue
+                for below, factor in self._taken_apart(here):
+                    if below in coefficients:
+                        coefficients[below] += coefficient * factor
+                    else:
+                        coefficients[below] = coefficient * factor
+                        heapq.heappush(queue, (-below.depth, next(ticket), below))
+            self._forms[node] = total(parts, constant)
+        return self._forms[node]
+
+    def linear(self, linear: Linear) -> Form:
+        """A combination of s-ops as one of signals."""
+        return total(((self.form(node), c) for node, c in linear.terms), linear.constant)
+
+    def _taken_apart(self, node: Node) -> list[tuple[Node, float]]:
+        where = abbreviate(node)
+        match node.op:
+            case "add":
+                return [(node.inputs[0], 1.0), (node.inputs[1], 1.0)]
+            case "subtract":
+                return [(node.inputs[0], 1.0), (node.inputs[1], -1.0)]
+            case "negate":
+                return [(node.inputs[0], -1.0)]
+            case _:
+                a, b = node.inputs
+                factor = self.values.constant(b)
+                if factor is None or (node.op == "multiply" and self.values.constant(a) is not None):
+                    a, b = b, a
+                    factor = self.values.constant(b)
+                assert factor is not None
+                number = self.codes.number(factor, where)
+                return [(a, 1 / number if node.op == "divide" else number)]
+
+    def _leaf(self, node: Node) -> Form:
+        match self.roles.of(node):
+            case "position":
+                numbers = [
+                    self.codes.number(v, abbreviate(node)) for v in self.values.at_positions(node)
+                ]
+                return self._column(numbers, "positions", abbreviate(node))
+            case "token":
+                return self._column(self._of_tokens(node), "tokens", abbreviate(node))
+            case "number":
+                if node not in self._signals:
+                    self._signals[node] = Signal("tokens", 0, tokens=np.ones(1))
+                return Form({self._signals[node]: 1.0})
+            case "aggregate":
+                return Form({self._signals[node]: 1.0})
+            case _:
+                return Form({self._computed(node): 1.0})
+
+    def _of_tokens(self, node: Node) -> list[float]:
+        column = self.values.column(node)
+        assert column is not None and self.values.target.vocabulary is not None
+        numbers = []
+        for token, value in zip(self.values.target.vocabulary, column.values, strict=True):
+            if value is None:
+                self.undefined.setdefault(token, f"{abbreviate(node)} has no value for it")
+            numbers.append(0.0 if value is None else self.codes.number(value, abbreviate(node)))
+        return numbers
+
+    def _column(self, numbers: Sequence[float], kind: str, label: str) -> Form:
+        """A column of W_pos or W_E; what is the same up to a factor and a constant is there once."""
+        vector = np.array(numbers)
+        if (vector == vector[0]).all():
+            return Form({}, float(vector[0]))
+        vector, factor, constant = _standard(vector)
+        key = kind, vector.tobytes()
+        if key not in self._columns:
+            exact = factor == 1 and constant == 0
+            name = label if exact else _named(vector, label)
+            at = {"positions": vector} if kind == "positions" else {"tokens": vector}
+            self._columns[key] = Signal(name, 0, **at)
+        return Form({self._columns[key]: factor}, constant)
+
+    # Units --------------------------------------------------------------------------------------
+
+    def _computed(self, node: Node) -> Signal:
+        """The signal of a function, which some feed-forward computes."""
+        if node not in self._signals:
+            time = self.schedule.ready[node]
+            signal = Signal(abbreviate(node), time)
+            self._signals[node] = signal
+            unit = Unit(node, signal, time)
+            self.units.append(unit)
+            unit.reads = self._reads(node, time)
+        return self._signals[node]
+
+    def _reads(self, root: Node, time: int) -> dict[Node, Form]:
+        """What a unit finds in the stream: all parts of its expression that are there before."""
+        reads: dict[Node, Form] = {}
+        stack, seen = [root], {root}
+        while stack:
+            node = stack.pop()
+            if self.roles.of(node) == COUNT:
+                reads[node] = Form({self._share(node): 1.0})
+                continue
+            for below in self.roles.reads(node):
+                if below in seen:
+                    continue
+                seen.add(below)
+                if self.inlined(below, time):
+                    stack.append(below)
+                elif self.values.constant(below) is None:
+                    reads[below] = self.form(below)
+        return reads
+
+    def inlined(self, node: Node, time: int) -> bool:
+        """Whether a unit at that time computes it itself."""
+        return self.fused and (
+            self.roles.of(node) in (COUNT, FUNCTION, TABLE, LINEAR)
+            and self.schedule.ready[node] == time
+        )
+
+    # Heads --------------------------------------------------------------------------------------
+
+    def _share(self, node: Node) -> Signal:
+        """The share of attention that a counting head gives to the sink (or to position 0)."""
+        return self._shares[node]
+
+    @property
+    def _shares(self) -> dict[Node, Signal]:
+        return self.__dict__.setdefault("_share_signals", {})
+
+    def _attend(self, node: Node) -> None:
+        """The head of an aggregate, a width or the length; heads with equal scores are one."""
+        time = self.schedule.heads[node]
+        counting = self.roles.of(node) == COUNT
+        selector = None if node.op == "length" else node.inputs[0]
+        scores = Scores(()) if selector is None else self.selectors.scores(selector)
+        if counting:
+            sink = TIED_SINK if self.sink else NO_SINK
+        else:
+            assert selector is not None
+            sink = LOSING_SINK if self.sink else NO_SINK
+        head = self._head(scores, sink, time, selector, node)
+        if counting:
+            signal = Signal(f"1/(1+n) of {abbreviate(node)}" if self.sink else "1/length", time)
+            self._shares[node] = signal
+            first = np.zeros(self.values.target.longest)
+            first[0] = 1.0
+            form = Form() if self.sink else self._column(first.tolist(), "positions", "indices == 0")
+            head.values.append(Value(form, signal, at_sink=1.0, share=self.sink))
+            return
+        default = node.attributes["default"]
+        assert not isinstance(default, tuple)
+        signal = Signal(abbreviate(node), time)
+        self._signals[node] = signal
+        at_sink = self.codes.number(default, abbreviate(node))
+        head.values.append(Value(self.form(node.inputs[1]), signal, at_sink=at_sink))
+
+    def _head(self, scores: Scores, sink: str, time: int, selector: Node | None, node: Node) -> Head:
+        pairs = []
+        offset = self.linear(scores.offset)
+        for query, key in scores.pairs:
+            q, k = self.linear(query), self.linear(key)
+            if not q.terms and q.constant == 0:
+                continue
+            if not k.terms:  # the same for all keys: it only shifts a row
+                offset = total([(offset, 1.0), (q, k.constant)])
+            else:
+                pairs.append((q, k))
+        key = (time, sink, offset.key if sink != NO_SINK else None, *((q.key, k.key) for q, k in pairs))
+        if key not in self._by_scores:
+            gap = scores.gap if sink == NO_SINK else scores.gap / 2
+            label = "everywhere" if selector is None else abbreviate(selector)
+            head = Head(
+                label,
+                time,
+                tuple(q for q, _ in pairs),
+                tuple(k for _, k in pairs),
+                offset,
+                sink,
+                gap if sink != TIED_SINK else scores.gap,
+                selector=selector,
+                how=scores.how,
+            )
+            if any(form.time >= time for form in (*head.queries, *head.keys)):
+                raise CompileError("a head would read what is not there yet", abbreviate(node))
+            self._by_scores[key] = head
+            self.heads.append(head)
+        return self._by_scores[key]
+
+
+def _standard(vector: NDArray[np.float64]) -> tuple[NDArray[np.float64], float, float]:
+    """The vector as constant + factor · (whole numbers from 0 on without a common divisor)."""
+    whole = bool((vector == np.round(vector)).all()) and float(np.abs(vector).max()) < 2**40
+    if not whole:
+        return vector, 1.0, 0.0
+    constant = float(vector[0])
+    rest = (vector - constant).astype(np.int64)
+    divisor = math.gcd(*(abs(int(v)) for v in rest))
+    sign = 1 if rest[np.flatnonzero(rest)[0]] > 0 else -1
+    factor = sign * divisor
+    return (rest // factor).astype(np.float64), float(factor), constant
+
+
+def _named(vector: NDArray[np.float64], label: str) -> str:
+    if bool((vector == np.arange(len(vector))).all()):
+        return "indices"
+    return label

@@ -1,0 +1,119 @@
+"""The network before it has weights: signals in a residual stream, heads and units that write them.
+
+A :class:`Signal` is one number at each position. A :class:`Form` is an affine combination of signals; since
+every matrix of a transformer is linear, whatever reads the stream reads forms, and sums and constant factors
+cost nothing. Time runs in sublayers: 0 is the embedding, 2l−1 the attention of layer l, 2l its feed-forward.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from understudy.graph import Node
+
+
+@dataclass(frozen=True, eq=False)
+class Signal:
+    """One number at each position, from ``time`` on."""
+
+    label: str
+    time: int
+    #: What the positions (0 … longest−1) and the tokens put into it at the start.
+    positions: NDArray[np.float64] | None = None
+    tokens: NDArray[np.float64] | None = None
+
+
+@dataclass(frozen=True)
+class Form:
+    """Σ coefficient · signal + constant."""
+
+    terms: Mapping[Signal, float] = field(default_factory=dict)
+    constant: float = 0.0
+
+    @property
+    def key(self) -> tuple[frozenset[tuple[int, float]], float]:
+        """Equal for equal forms."""
+        return frozenset((id(s), c) for s, c in self.terms.items()), self.constant
+
+    @property
+    def time(self) -> int:
+        """When all of it is there."""
+        return max((signal.time for signal in self.terms), default=0)
+
+
+def total(parts: Iterable[tuple[Form, float]], constant: float = 0.0) -> Form:
+    """Σ coefficient · form + constant."""
+    terms: dict[Signal, float] = {}
+    for form, coefficient in parts:
+        constant += coefficient * form.constant
+        for signal, c in form.terms.items():
+            terms[signal] = terms.get(signal, 0.0) + coefficient * c
+    return Form({signal: c for signal, c in terms.items() if c}, constant)
+
+
+#: What a head does where its selector holds nowhere: cannot happen, take the sink, or count it in.
+NO_SINK, LOSING_SINK, TIED_SINK = "none", "losing", "tied"
+
+
+@dataclass(eq=False)
+class Head:
+    """One head: what it attends by, and what it moves."""
+
+    label: str
+    time: int
+    queries: tuple[Form, ...]
+    keys: tuple[Form, ...]
+    #: Of the query alone: the sum of query·key over a selected key is minus this.
+    offset: Form
+    sink: str
+    #: By how much a selected key beats any other, the sink included.
+    gap: float
+    #: "hard", or "softmax" for a head that is meant to weigh by its scores.
+    kind: str = "hard"
+    values: list[Value] = field(default_factory=list)
+    #: The selector it stands for, and how it was realised.
+    selector: Node | None = None
+    how: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Value:
+    """What a head moves: a form into a signal; at the sink it reads ``at_sink`` instead."""
+
+    form: Form
+    into: Signal
+    at_sink: float
+    #: Reads the mark of the sink itself: the share of attention that the sink gets.
+    share: bool = False
+
+
+@dataclass(eq=False)
+class Unit:
+    """An s-op that the feed-forward at ``time`` computes into a signal."""
+
+    node: Node
+    into: Signal
+    time: int
+    #: What it reads: the parts of ``node`` that are there already.
+    reads: dict[Node, Form] = field(default_factory=dict)
+
+
+@dataclass
+class Network:
+    """Everything but the slots."""
+
+    heads: list[Head]
+    units: list[Unit]
+    output: Form
+    #: Whether a sink stands before the input.
+    sink: bool
+
+    @property
+    def layers(self) -> int:
+        """How many: the last one that anything is done in."""
+        times = [h.time for h in self.heads] + [u.time for u in self.units]
+        return (max(times, default=0) + 1) // 2

@@ -1,0 +1,245 @@
+"""Third stage: when everything happens. The fewest layers, and then as even a number of heads as may be.
+
+Every s-op has a *role* in the network: known from the position or from the token, a linear combination
+(free), the output of a head, or a function that a feed-forward computes. Exact feed-forwards compute
+whole expressions at once, so a function of functions takes no longer than one.
+
+Heads go into the earliest layer they can be in, which gives the least depth; those that have time to spare
+then move to where the fewest heads are, or to a head that they can be one with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+from understudy.compiler.scores import Selectors
+from understudy.compiler.values import Values
+from understudy.errors import CompileError
+from understudy.graph import Node, abbreviate, build
+
+#: Roles.
+POSITION, TOKEN, NUMBER, LINEAR, AGGREGATE, COUNT, FUNCTION, TABLE = (
+    "position",
+    "token",
+    "number",
+    "linear",
+    "aggregate",
+    "count",
+    "function",
+    "table",
+)
+_ATTENTION = (AGGREGATE, COUNT)
+_COMPUTED = (COUNT, FUNCTION, TABLE)
+
+INDICES, LENGTH, TOKENS = build("indices"), build("length"), build("tokens", cast="asis")
+
+
+@dataclass
+class Roles:
+    """What each s-op is to the network."""
+
+    values: Values
+    selectors: Selectors
+    _roles: dict[Node, str] = field(default_factory=dict)
+
+    def of(self, node: Node) -> str:
+        """Its role."""
+        if node not in self._roles:
+            self._roles[node] = self._found(node)
+        return self._roles[node]
+
+    def _found(self, node: Node) -> str:
+        if self.values.depends_on(node, "indices"):
+            return POSITION
+        if self.values.target.vocabulary is not None and self.values.depends_on(node, "tokens"):
+            return TOKEN
+        match node.op:
+            case "tokens":
+                return NUMBER
+            case "aggregate":
+                return AGGREGATE
+            case "selector_width" | "length":
+                return COUNT
+        if self._needs_table(node):
+            column = self.values.column(node)
+            if column is None or column.sources == (node,):
+                raise CompileError(
+                    "strings (or whole numbers beyond 2^53) meet too many other values here to be told "
+                    "apart",
+                    abbreviate(node),
+                )
+            return TABLE
+        return LINEAR if self._linear(node) else FUNCTION
+
+    def _needs_table(self, node: Node) -> bool:
+        """Whether floats cannot do what the operation does to its inputs."""
+        if node.op == "lookup":
+            column = self.values.column(node)
+            return column is not None and column.sources != (node,)
+        columns = [self.values.column(n) for n in (node, *node.inputs)]
+        return any(
+            isinstance(value, str) or (isinstance(value, int) and abs(value) > 2**53)
+            for column in columns
+            if column is not None
+            for value in column.values
+        )
+
+    def _linear(self, node: Node) -> bool:
+        match node.op:
+            case "add" | "subtract" | "negate":
+                return True
+            case "multiply":
+                return any(self.values.constant(i) is not None for i in node.inputs)
+            case "divide":
+                # Only by powers of two: x/3 is not x·(1/3) to the last bit.
+                divisor = self.values.constant(node.inputs[1])
+                return (
+                    isinstance(divisor, (int, float))
+                    and divisor != 0
+                    and abs(float(divisor)).hex().split("p")[0] in ("0x1.0", "0x1.0000000000000")
+                )
+            case _:
+                return False
+
+    def sources(self, node: Node) -> list[Node]:
+        """What a table is looked up by."""
+        column = self.values.column(node)
+        assert column is not None
+        named = {"indices": INDICES, "length": LENGTH, "tokens": TOKENS}
+        return [named[s] if isinstance(s, str) else s for s in column.sources]
+
+    def reads(self, node: Node) -> list[Node]:
+        """The s-ops that have to be there before it."""
+        match self.of(node):
+            case "position" | "token" | "number":
+                return []
+            case "aggregate":
+                return [*self.selectors.scores(node.inputs[0]).nodes, node.inputs[1]]
+            case "count":
+                if node.op == "length":
+                    return []
+                return list(self.selectors.scores(node.inputs[0]).nodes)
+            case "table":
+                return self.sources(node)
+            case _:
+                return list(node.inputs)
+
+
+def in_order(root: Node, reads: Callable[[Node], Iterable[Node]]) -> Iterator[Node]:
+    """Every s-op after what it reads; without recursion."""
+    seen: set[Node] = set()
+    stack: list[tuple[Node, bool]] = [(root, False)]
+    while stack:
+        node, done = stack.pop()
+        if done:
+            yield node
+        elif node not in seen:
+            seen.add(node)
+            stack.append((node, True))
+            stack.extend((below, False) for below in reads(node) if below not in seen)
+
+
+@dataclass
+class Schedule:
+    """When each s-op can be read, and in which sublayer each head runs."""
+
+    order: list[Node]
+    #: When it is in the residual stream.
+    ready: dict[Node, int]
+    #: The attention sublayer of each aggregate, width and length.
+    heads: dict[Node, int]
+    depth: int
+
+
+def schedule(root: Node, roles: Roles, *, fused: bool) -> Schedule:
+    """The times of a program; ``fused`` feed-forwards compute whole expressions in one sublayer."""
+    order = list(in_order(root, roles.reads))
+    earliest = _Times(roles, fused)
+    for node in order:
+        earliest.place(node, earliest.attention(node))
+    depth = earliest.ready[root] + earliest.ready[root] % 2
+    latest = _deadlines(order, roles, root, depth, fused)
+    final = _Times(roles, fused)
+    crowd: dict[int, set[Node]] = {}
+    for node in order:
+        time = final.attention(node)
+        if roles.of(node) in _ATTENTION:
+            selector = node.inputs[0] if node.inputs else node
+            time = _levelled(selector, time, latest[node], crowd)
+            crowd.setdefault(time, set()).add(selector)
+        final.place(node, time)
+    return Schedule(order, final.ready, final.heads, depth)
+
+
+def _levelled(selector: Node, first: int, last: int, crowd: dict[int, set[Node]]) -> int:
+    """The sublayer with the fewest heads, or one in which this head is already."""
+    choices = range(first, max(first, last) + 1, 2)
+    for time in choices:
+        if selector in crowd.get(time, ()):
+            return time
+    return min(choices, key=lambda time: (len(crowd.get(time, ())), time))
+
+
+class _Times:
+    """Times, given those of all that is read."""
+
+    def __init__(self, roles: Roles, fused: bool) -> None:
+        self.roles = roles
+        self.fused = fused
+        #: When everything is there that it is computed from, functions in between left out.
+        self.base: dict[Node, int] = {}
+        self.ready: dict[Node, int] = {}
+        self.heads: dict[Node, int] = {}
+
+    def attention(self, node: Node) -> int:
+        """The first attention sublayer that a head could run in."""
+        below = max((self.ready[n] for n in self.roles.reads(node)), default=0)
+        return below + 1 if below % 2 == 0 else below + 2
+
+    def place(self, node: Node, attention: int) -> None:
+        reads = self.roles.reads(node)
+        match self.roles.of(node):
+            case "position" | "token" | "number":
+                self.base[node] = self.ready[node] = 0
+            case "linear":
+                self.base[node] = max(self.base[n] for n in reads)
+                self.ready[node] = max(self.ready[n] for n in reads)
+            case "aggregate":
+                self.base[node] = self.ready[node] = self.heads[node] = attention
+            case "count":
+                self.base[node] = self.heads[node] = attention
+                self.ready[node] = attention + 1
+            case _:
+                times = self.base if self.fused else self.ready
+                base = max((times[n] for n in reads), default=0)
+                self.base[node] = base if self.fused else _feed_forward_after(base)
+                self.ready[node] = _feed_forward_after(base)
+
+
+def _feed_forward_after(time: int) -> int:
+    return time + 1 if time % 2 else time + 2
+
+
+def _deadlines(order: list[Node], roles: Roles, root: Node, depth: int, fused: bool) -> dict[Node, int]:
+    """For each head the last sublayer that does not make the network deeper."""
+    by: dict[Node, int] = {root: depth}
+    heads: dict[Node, int] = {}
+    for node in reversed(order):
+        deadline = by.get(node, depth)
+        role = roles.of(node)
+        if role in _ATTENTION:
+            late = deadline - 1 if role == COUNT else deadline
+            heads[node] = late if late % 2 else late - 1
+            allowed = heads[node] - 1
+        elif role == LINEAR:
+            allowed = deadline
+        else:
+            deadline -= deadline % 2
+            allowed = deadline - 1
+        for below in roles.reads(node):
+            limit = allowed
+            if fused and role in (FUNCTION, TABLE) and roles.of(below) in (*_COMPUTED, LINEAR):
+                limit = deadline  # computed in the same feed-forward
+            by[below] = min(by.get(below, depth), limit)
+    return heads
