@@ -124,7 +124,7 @@ class Assembly:
         column, bias = self.read(head.offset, at_sink=0.0)
         w_q[:, place] = -column
         b_q[place] = -bias - less
-        w_q[self.sink_slot, place] += 1.0 + bias + less  # the sink attends to itself
+        w_q[self.sink_slot, place] += 1.0 + less  # the sink attends to itself
 
     def read(self, form: Form, at_sink: float | None = None) -> tuple[Matrix, float]:
         """A form as a column and a bias; at the sink it is to read ``at_sink``."""

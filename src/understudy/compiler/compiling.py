@@ -71,7 +71,7 @@ def compile(  # noqa: A001  (the name users know it by: understudy.compile)
 
 
 def _compiled(root: Node, wanted: Target, name: str, began: float) -> CompiledTransformer:
-    plain = normalise(root)
+    plain = normalise(root, numeric=wanted.vocabulary is None)
     selectors = Selectors(wanted.longest, wanted.shortest, wanted.dtype)
     values = Values(wanted, selectors.unique)
     selectors.values = values

@@ -22,8 +22,8 @@ from understudy.graph.traversal import replace_families, with_inputs
 MAX_MEMBERS = 100_000
 
 
-def normalise(root: Node) -> Node:
-    """``root`` with every ``sum_over`` written out."""
+def normalise(root: Node, *, numeric: bool = False) -> Node:
+    """``root`` with every ``sum_over`` written out, and casts of ``numeric`` tokens as arithmetic."""
     if sort_of(root) is not Sort.SOP:
         raise CompileError(
             "a selector is no output of a transformer: aggregate with it, or take its width",
@@ -48,8 +48,29 @@ def normalise(root: Node) -> Node:
     new: dict[Node, Node] = {}
     for node in postorder(root):
         same = with_inputs(node, tuple(new[i] for i in node.inputs))
-        new[node] = _written_out(same) if same.op == "sum_over" else same
+        if same.op == "sum_over":
+            same = _written_out(same)
+        elif same.op == "tokens" and numeric:
+            same = _cast(same)
+        new[node] = same
     return new[root]
+
+
+def _cast(node: Node) -> Node:
+    """Real-valued tokens, cast."""
+    token, zero = build("tokens", cast="asis"), constant(0)
+    match node.attributes["cast"]:
+        case "bool":
+            return build("not_equal", token, zero)
+        case "int":
+            towards_zero = build("negate", build("floor", build("negate", token)))
+            return build("if_else", build("less", token, zero), towards_zero, build("floor", token))
+        case "str":
+            raise CompileError(
+                "real-valued tokens have no text: compile with a vocabulary instead", abbreviate(node)
+            )
+        case _:
+            return token
 
 
 def _written_out(node: Node) -> Node:

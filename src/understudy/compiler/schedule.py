@@ -78,12 +78,7 @@ class Roles:
             column = self.values.column(node)
             return column is not None and column.sources != (node,)
         columns = [self.values.column(n) for n in (node, *node.inputs)]
-        return any(
-            isinstance(value, str) or (isinstance(value, int) and abs(value) > 2**53)
-            for column in columns
-            if column is not None
-            for value in column.values
-        )
+        return any(column is not None and column.beyond_floats for column in columns)
 
     def _linear(self, node: Node) -> bool:
         match node.op:
@@ -160,25 +155,48 @@ def schedule(root: Node, roles: Roles, *, fused: bool) -> Schedule:
         earliest.place(node, earliest.attention(node))
     depth = earliest.ready[root] + earliest.ready[root] % 2
     latest = _deadlines(order, roles, root, depth, fused)
+    windows = {node: (earliest.heads[node], late) for node, late in latest.items()}
+    level = _Levelling(windows)
     final = _Times(roles, fused)
-    crowd: dict[int, set[Node]] = {}
     for node in order:
         time = final.attention(node)
-        if roles.of(node) in _ATTENTION:
-            selector = node.inputs[0] if node.inputs else node
-            time = _levelled(selector, time, latest[node], crowd)
-            crowd.setdefault(time, set()).add(selector)
+        if node in windows:
+            time = level.place(node, time)
         final.place(node, time)
     return Schedule(order, final.ready, final.heads, depth)
 
 
-def _levelled(selector: Node, first: int, last: int, crowd: dict[int, set[Node]]) -> int:
-    """The sublayer with the fewest heads, or one in which this head is already."""
-    choices = range(first, max(first, last) + 1, 2)
-    for time in choices:
-        if selector in crowd.get(time, ()):
-            return time
-    return min(choices, key=lambda time: (len(crowd.get(time, ())), time))
+class _Levelling:
+    """Heads into the sublayers with the fewest, but equal ones together where their times allow."""
+
+    def __init__(self, windows: dict[Node, tuple[int, int]]) -> None:
+        self.windows = windows
+        self.waiting: dict[Node, list[Node]] = {}
+        self.crowd: dict[int, set[Node]] = {}
+        for node in windows:
+            self.waiting.setdefault(_selector(node), []).append(node)
+
+    def place(self, node: Node, earliest: int) -> int:
+        """The sublayer for one head."""
+        selector = _selector(node)
+        first, last = earliest, max(earliest, self.windows[node][1])
+        for time in range(first, last + 1, 2):
+            if selector in self.crowd.get(time, ()):
+                return time
+        # Where those that are still to come could join it.
+        self.waiting[selector].remove(node)
+        for begin, end in sorted((self.windows[n] for n in self.waiting[selector]), key=lambda w: w[1]):
+            if max(first, begin) <= min(last, end):
+                first, last = max(first, begin), min(last, end)
+        time = min(
+            range(first, last + 1, 2), key=lambda time: (len(self.crowd.get(time, ())), time)
+        )
+        self.crowd.setdefault(time, set()).add(selector)
+        return time
+
+
+def _selector(node: Node) -> Node:
+    return node.inputs[0] if node.inputs else node
 
 
 class _Times:

@@ -10,6 +10,7 @@ from typing import Any
 from understudy.errors import CompileError
 from understudy.execution.floats import FloatDomain
 from understudy.graph import Atom, is_atom, sequence_type
+from understudy.graph.atoms import identity
 
 #: The largest whole number that each type holds with all below it.
 EXACT_WHOLE = {"float64": 2**53, "float32": 2**24}
@@ -99,7 +100,8 @@ def _one_of(value: object, choices: tuple[str, ...], name: str) -> None:
 
 
 def _vocabulary(given: Sequence[Atom]) -> tuple[Atom, ...]:
-    tokens = tuple(dict.fromkeys(given))
+    # 1, 1.0 and True are three tokens: they print differently.
+    tokens = tuple({identity(token): token for token in given}.values())
     if not tokens:
         raise CompileError("the vocabulary is empty: a program needs tokens")
     for token in tokens:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import TypeAlias
 
 import numpy as np
@@ -25,8 +25,9 @@ from understudy.graph.atoms import short
 #: What a value depends on: "indices", "length", "tokens", or an attention operation.
 Source: TypeAlias = "str | Node"
 
-#: Combinations of sources that are looked at one by one.
-MAX_COMBINATIONS = 2**16
+#: Combinations of sources that are looked at one by one: of positions, lengths and tokens, and in general.
+MAX_COMBINATIONS = 2**15
+MAX_ATTENDED = 2**11
 #: Values that an s-op may have and still be called finite.
 MAX_VALUES = 2**13
 
@@ -44,6 +45,14 @@ class Column:
     def constant(self) -> bool:
         """Whether it depends on nothing."""
         return not self.sources
+
+    @cached_property
+    def beyond_floats(self) -> bool:
+        """Whether it has strings, or whole numbers that floats do not hold."""
+        return any(
+            isinstance(value, str) or (isinstance(value, int) and abs(value) > 2**53)
+            for value in self.values
+        )
 
 
 class Values:
@@ -175,7 +184,8 @@ class Values:
     def _joint(self, function: Callable[..., Atom], inputs: Sequence[Column]) -> Column | None:
         sources = tuple(dict.fromkeys(s for column in inputs for s in column.sources))
         sizes = [len(self.domain(source)) for source in sources]
-        if math.prod(sizes) > MAX_COMBINATIONS:
+        attended = any(not isinstance(source, str) for source in sources)
+        if math.prod(sizes) > (MAX_ATTENDED if attended else MAX_COMBINATIONS):
             return None
         grid = np.indices(sizes).reshape(len(sizes), -1) if sources else np.zeros((0, 1), dtype=int)
         arguments: list[Sequence[Atom | None]] = []
@@ -211,7 +221,7 @@ def _each(
     function: Callable[..., Atom], arguments: Sequence[Sequence[Atom | None]]
 ) -> list[Atom | None]:
     """The function at every combination; None where it fails, or where an argument did."""
-    if not any(value is None for argument in arguments for value in argument):
+    if not any(None in argument for argument in arguments):
         try:
             return list(map(function, *arguments))
         except _WRONG:
