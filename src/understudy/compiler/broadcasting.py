@@ -153,8 +153,6 @@ class _Broadcasting:
             return [constant(value) for value in self.values.at_positions(node)]
         finite = self.values.finite(node)
         whole = finite is not None and all(isinstance(v, int) and abs(v) < 2**20 for v in finite)
-        if finite is not None and not whole:
-            raise AssertionError("finite values are ranked before they are brought")
         if whole or (self.target.separation is not None and self.target.feed_forward == "exact"):
             shares = [
                 build(

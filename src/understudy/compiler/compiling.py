@@ -82,7 +82,7 @@ def _compiled(root: Node, wanted: Target, name: str, began: float) -> CompiledTr
     lowering = Lowering(times, roles, codes, fused=True)
     network = lowering.network(plain)
     depth = network.layers
-    plan = slots(network, depth)
+    plan = slots(network)
     assembly = Assembly(network, plan, lowering, wanted, depth)
     weights = assembly.weights()
     outputs = _outputs(plain, values)
@@ -115,11 +115,12 @@ def _compiled(root: Node, wanted: Target, name: str, began: float) -> CompiledTr
 def _outputs(root: Node, values: Values) -> tuple[Atom, ...] | None:
     """What may come out, if it is one of few things (and not real numbers)."""
     found = values.finite(root)
-    if found is None or len(found) > MAX_CATEGORIES:
+    if found is None:
         return None
-    if any(isinstance(value, float) for value in found):
-        return None
-    return found
+    if any(isinstance(value, str) for value in found):
+        return found
+    few = len(found) <= MAX_CATEGORIES and not any(isinstance(value, float) for value in found)
+    return found if few else None
 
 
 def _cast(weights: Weights, dtype: str) -> Weights:

@@ -10,7 +10,7 @@ from understudy.compiler.lowering import Lowering
 from understudy.compiler.network import Form, Unit
 from understudy.compiler.schedule import COUNT, TABLE, in_order
 from understudy.errors import CompileError
-from understudy.graph import Node, abbreviate
+from understudy.graph import Node, abbreviate, is_atom
 from understudy.transformer.functions import INSTRUCTIONS, Functions, Instruction
 
 
@@ -113,12 +113,11 @@ class ExactFeedForward:
     def _lookup(self, node: Node, inputs: tuple[int, ...], label: str) -> int:
         table = node.attributes["table"]
         assert isinstance(table, tuple)
+        # What is looked up is a number here (strings have tables of their own): string keys never match.
         pairs = sorted(
             (self.codes.number(pair[0], label), self.codes.number(pair[1], label))
             for pair in table
-            if isinstance(pair, tuple)
-            and not isinstance(pair[0], tuple)
-            and not isinstance(pair[1], tuple)
+            if isinstance(pair, tuple) and is_atom(pair[1]) and isinstance(pair[0], (int, float))
         )
         keys = [k for k, _ in pairs]
         found = self._add("table", inputs, label, keys=[keys], values=[v for _, v in pairs])

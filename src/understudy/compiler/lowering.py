@@ -72,8 +72,9 @@ class Lowering:
         for node in self.schedule.order:
             if self.roles.of(node) in (AGGREGATE, COUNT):
                 self._attend(node)
-        output = self.form(root)
-        return Network(self.heads, self.units, output, self.sink)
+        network = Network(self.heads, self.units, self.form(root), self.sink)
+        network.forget_unread()
+        return network
 
     def _needs_sink(self, node: Node) -> bool:
         match self.roles.of(node):
@@ -243,12 +244,22 @@ class Lowering:
             form = Form() if self.sink else self._column(first.tolist(), "positions", "indices == 0")
             head.values.append(Value(form, signal, at_sink=1.0, share=self.sink))
             return
-        default = node.attributes["default"]
-        assert not isinstance(default, tuple)
         signal = Signal(abbreviate(node), time)
         self._signals[node] = signal
-        at_sink = self.codes.number(default, abbreviate(node))
+        at_sink = self._default(node)
         head.values.append(Value(self.form(node.inputs[1]), signal, at_sink=at_sink))
+
+    def _default(self, node: Node) -> float:
+        """What an aggregate reads at the sink."""
+        default = node.attributes["default"]
+        assert not isinstance(default, tuple)
+        if not self.selectors.may_be_empty(node.inputs[0]):
+            return 0.0
+        if isinstance(default, str) and self.values.column(node) is None:
+            raise CompileError(
+                f"its default is the string {default!r}, but its values are numbers", abbreviate(node)
+            )
+        return self.codes.number(default, abbreviate(node))
 
     def _head(self, scores: Scores, sink: str, time: int, selector: Node | None, node: Node) -> Head:
         pairs = []

@@ -7,7 +7,7 @@ cost nothing. Time runs in sublayers: 0 is the embedding, 2l−1 the attention o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -111,6 +111,32 @@ class Network:
     output: Form
     #: Whether a sink stands before the input.
     sink: bool
+
+    def reads(self) -> Iterator[tuple[Form, int]]:
+        """Every form that is read, and when; the output is read at the end of time."""
+        for head in self.heads:
+            forms = [*head.queries, *head.keys, *(value.form for value in head.values)]
+            if head.sink != NO_SINK:
+                forms.append(head.offset)
+            for form in forms:
+                yield form, head.time
+        for unit in self.units:
+            for form in unit.reads.values():
+                yield form, unit.time
+        yield self.output, 2 * self.layers + 1
+
+    def forget_unread(self) -> None:
+        """Without what nobody reads (x·0, say), and without what only that had read."""
+        while True:
+            read = {signal for form, _ in self.reads() for signal in form.terms}
+            units = [unit for unit in self.units if unit.into in read]
+            unread = sum(value.into not in read for head in self.heads for value in head.values)
+            if len(units) == len(self.units) and not unread:
+                return
+            self.units = units
+            for head in self.heads:
+                head.values = [value for value in head.values if value.into in read]
+            self.heads = [head for head in self.heads if head.values]
 
     @property
     def layers(self) -> int:

@@ -9,7 +9,6 @@ It is erased only if somebody wants it.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from understudy.compiler.network import Form, Network, Signal
@@ -67,31 +66,16 @@ class Slots:
         return [" → ".join(names) for names in held]
 
 
-def slots(network: Network, depth: int) -> Slots:
+def slots(network: Network) -> Slots:
     """A slot for every signal that is read."""
-    groups = _groups(network, depth)
-    return _assigned(groups)
+    return _assigned(_groups(network))
 
 
-def _reads(network: Network, depth: int) -> Iterator[tuple[Form, int]]:
-    """Every form that is read, and when."""
-    for head in network.heads:
-        forms = [*head.queries, *head.keys, *(v.form for v in head.values)]
-        if head.sink != "none":
-            forms.append(head.offset)
-        for form in forms:
-            yield form, head.time
-    for unit in network.units:
-        for form in unit.reads.values():
-            yield form, unit.time
-    yield network.output, 2 * depth + 1
-
-
-def _groups(network: Network, depth: int) -> list[Group]:
+def _groups(network: Network) -> list[Group]:
     uses: dict[Signal, dict[int, float]] = {}
     last: dict[Signal, int] = {}
     numbered: dict[object, int] = {}
-    for form, time in _reads(network, depth):
+    for form, time in network.reads():
         number = numbered.setdefault(form.key, len(numbered))
         for signal, coefficient in form.terms.items():
             uses.setdefault(signal, {})[number] = coefficient
