@@ -1,0 +1,103 @@
+"""Rows and columns of matrices under one head: a product by a single selector.
+
+A feed-forward *scatters* every entry of A along the inner dimension: k s-ops, the t-th of which has
+the value where the entry stands at place t of its row, and 0 elsewhere; those of B likewise, along
+their columns. Then one selector reads row i of A and column j of B together, and the 2k means over
+it, times the number of keys, are the 2k numbers that entry (i, j) needs. All 2k are read through the
+same selector, so they are one head of 2k values.
+
+This works as long as no position belongs to both sides: a head that reads a position reads all that
+is there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from understudy.constructions.matrix import Matrix, Size, largest, number_of, plus, times
+from understudy.errors import GraphError
+from understudy.language.handles import SOp
+from understudy.language.python import aggregate, indices, select, where
+
+
+@dataclass(frozen=True)
+class Lines:
+    """Values that lie in lines (the rows of a matrix, or its columns), all of them equally long."""
+
+    values: SOp
+    #: Which line a position belongs to, and its place in it; −1 at positions of no line.
+    line: SOp
+    place: SOp
+    #: How many places a line has.
+    size: int
+
+    def scattered(self, t: Size) -> SOp:
+        """The values that stand at place ``t`` of their lines; 0 elsewhere."""
+        return where(self.place == t, self.values, 0)
+
+    def beside(self, others: Lines, first: Size) -> Lines:
+        """These lines and ``others`` of the same values, the latter numbered from ``first`` on."""
+        if self.values is not others.values or self.size != others.size:
+            raise GraphError("lines are put together if they are of one s-op and of one size")
+        return Lines(
+            self.values,
+            where(others.line >= 0, plus(others.line, first), self.line),
+            where(others.place >= 0, others.place, self.place),
+            self.size,
+        )
+
+
+def rows_of(m: Matrix) -> Lines:
+    """The rows of a matrix as lines."""
+    row, column = entries_of(m)
+    return Lines(m.sop, row, column, number_of(m.columns, "the inner dimension (recipe scatter)"))
+
+
+def columns_of(m: Matrix) -> Lines:
+    """The columns of a matrix as lines."""
+    return rows_of(m.view_transposed())
+
+
+def entries_of(m: Matrix) -> tuple[SOp, SOp]:
+    """Row and column of the entry that lies at each position; −1 where none does."""
+    assert m.row_stride is not None
+    row_stride = number_of(m.row_stride, "the stride of rows (recipe scatter)")
+    column_stride = number_of(m.column_stride, "the stride of columns (recipe scatter)")
+    if row_stride <= column_stride and m.columns != 1:
+        column, row = entries_of(m.view_transposed())
+        return row, column
+    if row_stride == 0:
+        raise GraphError(f"the rows of this {m.shape} matrix all lie at the same positions")
+    within = indices - m.offset
+    row, rest = within // row_stride, within % row_stride
+    column = rest // column_stride if column_stride > 1 else rest
+    there = (within >= 0) & (row < m.rows) & (column < m.columns)
+    if column_stride > 1:
+        there = there & (rest % column_stride == 0)
+    return where(there, row, -1), where(there, column, -1)
+
+
+def gathered(t: SOp, left: Lines, right: Lines, i: SOp, j: SOp, apart: bool) -> tuple[SOp, SOp]:
+    """What stands at place ``t`` of line i of ``left``, and of line j of ``right``.
+
+    One head for all t, or two where the sides are not ``apart``. i and j are functions of the position
+    and name a line everywhere, so that no query is left without keys.
+    """
+    ours, theirs = select(left.line, i, "=="), select(right.line, j, "==")
+    if apart:
+        ours = theirs = ours | theirs
+    ours_count, theirs_count = (left.size + right.size,) * 2 if apart else (left.size, right.size)
+    return (
+        ours_count * aggregate(ours, left.scattered(t)),
+        theirs_count * aggregate(theirs, right.scattered(t)),
+    )
+
+
+def lie_apart(a: Matrix, b: Matrix) -> bool:
+    """Whether two matrices are known to lie one behind the other, in either order."""
+    return _ends_before(a, b) or _ends_before(b, a)
+
+
+def _ends_before(a: Matrix, b: Matrix) -> bool:
+    gap = largest(plus(a.end, times(b.offset, -1)))
+    return gap is not None and gap <= 0
