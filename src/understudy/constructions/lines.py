@@ -17,7 +17,10 @@ from dataclasses import dataclass
 from understudy.constructions.matrix import Matrix, Size, largest, number_of, plus, times
 from understudy.errors import GraphError
 from understudy.language.handles import SOp
-from understudy.language.python import aggregate, indices, select, where
+from understudy.language.python import aggregate, indices, maximum, select, where
+
+#: The line that positions of no line belong to, and the one that queries ask for who want none.
+OUTSIDE, NONE = -1, -2
 
 
 @dataclass(frozen=True)
@@ -25,7 +28,7 @@ class Lines:
     """Values that lie in lines (the rows of a matrix, or its columns), all of them equally long."""
 
     values: SOp
-    #: Which line a position belongs to, and its place in it; −1 at positions of no line.
+    #: Which line a position belongs to, and its place in it; OUTSIDE where there is none.
     line: SOp
     place: SOp
     #: How many places a line has.
@@ -59,7 +62,7 @@ def columns_of(m: Matrix) -> Lines:
 
 
 def entries_of(m: Matrix) -> tuple[SOp, SOp]:
-    """Row and column of the entry that lies at each position; −1 where none does."""
+    """Row and column of the entry that lies at each position; OUTSIDE where none does."""
     assert m.row_stride is not None
     row_stride = number_of(m.row_stride, "the stride of rows (recipe scatter)")
     column_stride = number_of(m.column_stride, "the stride of columns (recipe scatter)")
@@ -74,23 +77,25 @@ def entries_of(m: Matrix) -> tuple[SOp, SOp]:
     there = (within >= 0) & (row < m.rows) & (column < m.columns)
     if column_stride > 1:
         there = there & (rest % column_stride == 0)
-    return where(there, row, -1), where(there, column, -1)
+    return where(there, row, OUTSIDE), where(there, column, OUTSIDE)
 
 
 def gathered(t: SOp, left: Lines, right: Lines, i: SOp, j: SOp, apart: bool) -> tuple[SOp, SOp]:
     """What stands at place ``t`` of line i of ``left``, and of line j of ``right``.
 
-    One head for all t, or two where the sides are not ``apart``. i and j are functions of the position
-    and name a line everywhere, so that no query is left without keys.
+    One head for all t, or two where the sides are not ``apart``. i and j are functions of the position.
+    i names a line everywhere, so that no query is left without keys; where j is NONE, only that line is
+    read, and what comes from the right is 0 (of two heads, it is line 0).
     """
-    ours, theirs = select(left.line, i, "=="), select(right.line, j, "==")
-    if apart:
-        ours = theirs = ours | theirs
-    ours_count, theirs_count = (left.size + right.size,) * 2 if apart else (left.size, right.size)
-    return (
-        ours_count * aggregate(ours, left.scattered(t)),
-        theirs_count * aggregate(theirs, right.scattered(t)),
-    )
+    if not apart:
+        ours, theirs = select(left.line, i, "=="), select(right.line, maximum(j, 0), "==")
+        return (
+            left.size * aggregate(ours, left.scattered(t)),
+            right.size * aggregate(theirs, right.scattered(t)),
+        )
+    both = select(left.line, i, "==") | select(right.line, j, "==")
+    count = left.size + right.size
+    return count * aggregate(both, left.scattered(t)), count * aggregate(both, right.scattered(t))
 
 
 def lie_apart(a: Matrix, b: Matrix) -> bool:

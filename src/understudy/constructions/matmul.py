@@ -3,12 +3,13 @@
 - ``paper``: r heads fetch the rows of A, c heads the columns of B, r·c heads add up the products, each
   at the position of its entry. Erratum E6: the entry (l, l') belongs at l·c + l', not l·k + l'. The
   number k may be an s-op, so that one network serves all k.
-- ``fetch``: every entry fetches the k pairs it needs itself: 2k heads in one layer.
+- ``fetch``: every entry fetches the k pairs it needs itself: 2k heads in one layer. Beyond its end the
+  result repeats entry (0, 0), so that no selection is empty and nothing has to be masked.
 - ``tiled``: as the paper's, for all k at once, with few heads: group g of k positions multiplies an
   α×β tile of the result (α + β fetching heads), and one head adds up. k enters through functions of
   ``indices`` alone, the factor that makes sums of means included, and no selection is empty.
-- ``scatter``: one head, behind a feed-forward that scatters the entries along k (``lines.py``); two
-  heads where A and B do not lie one behind the other. Beyond its end the result repeats entry (0, 0).
+- ``scatter``: one head, behind a feed-forward that scatters the entries along k (``lines.py``), and 0
+  beyond the end of the result; two heads where A and B do not lie one behind the other.
 
 Another, ``own_token_product``, has 2k − 1 heads in one layer: its entries lie where the tokens are.
 
@@ -29,10 +30,9 @@ from __future__ import annotations
 import itertools
 import math
 
-from understudy.constructions.lines import columns_of, gathered, lie_apart, rows_of
+from understudy.constructions.lines import NONE, columns_of, gathered, lie_apart, rows_of
 from understudy.constructions.matrix import (
     Matrix,
-    Size,
     as_matrix,
     coordinates,
     number_of,
@@ -69,8 +69,8 @@ def weighted_mean(weights: Matrix, values: Matrix, recipe: str = "fetch") -> Mat
     """The rows of ``values``, averaged by each row of ``weights``, which need not sum to 1.
 
     The division comes after the product, and the sums of the weights are those of the entries that the
-    product reads anyway: no head more than the product has. Weights of a row that sum to 0 are an error.
-    Recipes: fetch, scatter; beyond its end the result repeats entry (0, 0).
+    product reads anyway: no head more than the product has. A row whose weights sum to 0 is an error.
+    Recipes: fetch, scatter.
 
     >>> from understudy import tokens
     >>> from understudy.constructions.layout import concatenate
@@ -80,8 +80,7 @@ def weighted_mean(weights: Matrix, values: Matrix, recipe: str = "fetch") -> Mat
     weights, values = factors(weights, values)
     if recipe not in _PAIRS:
         raise GraphError(f"weighted_mean has no recipe {recipe!r}: choose one of {', '.join(_PAIRS)}")
-    i, j = _entry_or_first(weights.rows, values.columns)
-    t, weight, value = _PAIRS[recipe](weights, values, i, j)
+    t, weight, value = _PAIRS[recipe](weights, values)
     mean = sum_over(t, weight * value) / sum_over(t, weight)
     return weights.derive(mean, weights.rows, values.columns, values)
 
@@ -99,36 +98,33 @@ def _paper(a: Matrix, b: Matrix) -> Matrix:
 
 
 def _fetch(a: Matrix, b: Matrix) -> Matrix:
-    t, left, right = _fetched(a, b, *coordinates(b.columns))
-    product = sum_over(t, left * right)
-    return a.derive(where(indices < times(a.rows, b.columns), product, 0), a.rows, b.columns, b)
-
-
-def _scatter(a: Matrix, b: Matrix) -> Matrix:
-    t, left, right = _scattered(a, b, *_entry_or_first(a.rows, b.columns))
+    t, left, right = _fetched(a, b)
     return a.derive(sum_over(t, left * right), a.rows, b.columns, b)
 
 
-def _fetched(a: Matrix, b: Matrix, i: SOp, j: SOp) -> tuple[SOp, SOp, SOp]:
-    """A family t over the inner dimension, and A[i, t] and B[t, j], each by a head."""
+def _scatter(a: Matrix, b: Matrix) -> Matrix:
+    t, left, right = _scattered(a, b)
+    return a.derive(sum_over(t, left * right), a.rows, b.columns, b)
+
+
+def _fetched(a: Matrix, b: Matrix) -> tuple[SOp, SOp, SOp]:
+    """A family t over the inner dimension; A[i, t] and B[t, j] at each entry (i, j), by a head each."""
     t = family(number_of(a.columns, "the inner dimension (recipe fetch)"))
-    return t, a.at(i, t), b.at(t, j)
+    i, j, inside = _entry(a, b)
+    return t, a.at(where(inside, i, 0), t), b.at(t, where(inside, j, 0))
 
 
-def _scattered(a: Matrix, b: Matrix, i: SOp, j: SOp) -> tuple[SOp, SOp, SOp]:
+def _scattered(a: Matrix, b: Matrix) -> tuple[SOp, SOp, SOp]:
     """The same, by one head for all t."""
     t = family(number_of(a.columns, "the inner dimension (recipe scatter)"))
+    i, j, inside = _entry(a, b)
+    i, j = where(inside, i, 0), where(inside, j, NONE)
     return t, *gathered(t, rows_of(a), columns_of(b), i, j, lie_apart(a, b))
 
 
-def _entry_or_first(rows: Size, columns: Size) -> tuple[SOp, SOp]:
-    """Row and column of each position of a compact matrix; those of the first entry beyond its end.
-
-    So every query finds keys, wherever it stands, and nothing has to be masked.
-    """
-    inside = indices < times(rows, columns)
-    i, j = coordinates(columns)
-    return where(inside, i, 0), where(inside, j, 0)
+def _entry(a: Matrix, b: Matrix) -> tuple[SOp, SOp, SOp]:
+    """Row and column of each position of the product, and whether it is one."""
+    return *coordinates(b.columns), indices < times(a.rows, b.columns)
 
 
 def _tiled(a: Matrix, b: Matrix) -> Matrix:
