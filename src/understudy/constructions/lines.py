@@ -64,17 +64,22 @@ def columns_of(m: Matrix) -> Lines:
 def entries_of(m: Matrix) -> tuple[SOp, SOp]:
     """Row and column of the entry that lies at each position; OUTSIDE where none does."""
     assert m.row_stride is not None
-    row_stride = number_of(m.row_stride, "the stride of rows (recipe scatter)")
-    column_stride = number_of(m.column_stride, "the stride of columns (recipe scatter)")
-    if row_stride <= column_stride and m.columns != 1:
+    rows, columns, row_stride, column_stride = (
+        number_of(size, "a size of a matrix whose lines are read together (recipe scatter)")
+        for size in (m.rows, m.columns, m.row_stride, m.column_stride)
+    )
+    if columns > 1 and (rows == 1 or row_stride < column_stride):
         column, row = entries_of(m.view_transposed())
         return row, column
-    if row_stride == 0:
-        raise GraphError(f"the rows of this {m.shape} matrix all lie at the same positions")
+    if (rows > 1 and row_stride <= (columns - 1) * column_stride) or (
+        columns > 1 and not column_stride
+    ):
+        raise GraphError(f"several entries of this {m.shape} matrix lie at one position")
+    row_stride = max(row_stride, 1)  # of a single entry it may be 0
     within = indices - m.offset
     row, rest = within // row_stride, within % row_stride
     column = rest // column_stride if column_stride > 1 else rest
-    there = (within >= 0) & (row < m.rows) & (column < m.columns)
+    there = (within >= 0) & (row < rows) & (column < columns)
     if column_stride > 1:
         there = there & (rest % column_stride == 0)
     return where(there, row, OUTSIDE), where(there, column, OUTSIDE)
