@@ -53,7 +53,7 @@ def np_softmax(x: Any, axis: int = 1) -> Any:
     return e / e.sum(axis=axis, keepdims=True)
 
 
-RECIPES = ("paper", "fetch", "tiled")
+RECIPES = ("paper", "fetch", "tiled", "scatter")
 
 
 @given(st.data(), sizes, sizes, sizes, st.sampled_from(RECIPES))

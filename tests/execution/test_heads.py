@@ -91,6 +91,7 @@ CONSTRUCTIONS = {
     "matmul": matmul(A, B),
     "matmul, fetch": matmul(A, B, recipe="fetch"),
     "matmul, tiled": matmul(A, B, recipe="tiled"),
+    "matmul, scatter": matmul(A, B, recipe="scatter"),
     "matmul of views": matmul(B.view_transposed(), A.view_transposed()),
     "transpose": transpose(A, recipe="paper"),
     "softmax": softmax(A),

@@ -14,7 +14,7 @@ from understudy.cli.simulate import numbers
 @click.option("--order", callback=numbers((3,)), metavar="n,d,d_v", required=True, help="Of T.")
 @click.option("--seed", type=click.IntRange(0), default=0, help="Of the random numbers.  [default: 0]")
 @click.option("--dtype", "kind", default="float64", show_default=True, help="float64 or float32.")
-@click.option("--recipe", default="fetch", show_default=True, help="paper, fetch or tiled.")
+@click.option("--recipe", default="fetch", show_default=True, help="paper, fetch, tiled or width-1.")
 @json_option
 def command(order: tuple[int, int, int], seed: int, kind: str, recipe: str, as_json: bool) -> None:
     """U on a random T and X, in ball arithmetic: what is certain about the result.

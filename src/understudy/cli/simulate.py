@@ -74,7 +74,9 @@ def _base(context: click.Context, option: click.Parameter, text: str | None) -> 
 @click.option("--a", type=FILE, help="A: d×d, or heads×d×d.")
 @click.option("--v", type=FILE, help="V: d×d_v, or heads×d×d_v.")
 @click.option("--kind", help="The kind of attention.  [default: softmax, or what FILE says]")
-@click.option("--recipe", help="paper, fetch, tiled or inverse.  [default: fetch; the figure: paper]")
+@click.option(
+    "--recipe", help="paper, fetch, tiled, width-1 or inverse.  [default: fetch; the figure: paper]"
+)
 @click.option(
     "--executor", help="dense, fast, heads or auto.  [default: dense while that is quick, else auto]"
 )

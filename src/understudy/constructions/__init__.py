@@ -26,10 +26,11 @@ from understudy.constructions.inverse import cofactor, determinant, inverse
 from understudy.constructions.layout import concatenate, matrix, prop, unprop
 from understudy.constructions.lipschitz import MaxMinNetwork, lipschitz_network
 from understudy.constructions.matching import match2, match3
-from understudy.constructions.matmul import matmul
+from understudy.constructions.matmul import matmul, weighted_mean
 from understudy.constructions.matrix import Matrix, constant_matrix
 from understudy.constructions.multihead import multihead
 from understudy.constructions.normalisation import layer_norm
+from understudy.constructions.own_token import Placed, own_token_product
 from understudy.constructions.parity import k_parity
 from understudy.constructions.sequences import identify, shift
 from understudy.constructions.softmax import softmax
@@ -50,6 +51,7 @@ from understudy.constructions.transpose import transpose
 __all__ = [
     "Matrix",
     "MaxMinNetwork",
+    "Placed",
     "absolute",
     "add",
     "append_ones",
@@ -77,6 +79,7 @@ __all__ = [
     "maxout",
     "multihead",
     "multiply",
+    "own_token_product",
     "prop",
     "relu",
     "row_means",
@@ -91,4 +94,5 @@ __all__ = [
     "total",
     "transpose",
     "unprop",
+    "weighted_mean",
 ]

@@ -31,7 +31,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from understudy.constructions.places import Places, token_arrays
+from understudy.constructions.places import Places, entries_as_numbers, token_arrays
 from understudy.errors import GraphError, InputError
 from understudy.graph import Node, abbreviate, build, members, postorder
 from understudy.graph.traversal import replace_families
@@ -222,8 +222,6 @@ class Matrix:
         The tokens come as numbers, or as arrays of any shape, one after another. Torch tensors give a
         torch tensor; everything else a NumPy array.
         """
-        import numpy as np
-
         from understudy.execution import run_parts
 
         parts = token_arrays(tokens)
@@ -237,13 +235,7 @@ class Matrix:
                 f"are only {length} tokens"
             )
         values = run_parts(self.sop.node, parts, length, positions=wanted, names=self.names, **options)
-        entries = view.take(values)
-        if domain == "exact" or not isinstance(entries, np.ndarray) or entries.dtype.kind == "f":
-            return entries
-        try:
-            return entries.astype(np.float64)
-        except (TypeError, ValueError):
-            raise InputError(f"the entries of this {self.shape} matrix are not all numbers") from None
+        return entries_as_numbers(view.take(values), domain)
 
     def plan(
         self, *, like: Any = None, segments: Sequence[int | tuple[int, ...]] | None = None

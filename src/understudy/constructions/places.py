@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from understudy.errors import InputError
+
 
 class Places(NamedTuple):
     """Where the entries of a matrix are, in numbers."""
@@ -27,6 +29,19 @@ class Places(NamedTuple):
         rows = [i * self.row_stride for i in range(self.rows)]
         columns = [j * self.column_stride for j in range(self.columns)]
         return values[[r + c for r in rows for c in columns]].reshape(self.rows, self.columns)
+
+
+def entries_as_numbers(entries: Any, domain: str) -> Any:
+    """The entries of a matrix as floats; as they are if exact, or tensors."""
+    import numpy as np
+
+    if domain == "exact" or not isinstance(entries, np.ndarray) or entries.dtype.kind == "f":
+        return entries
+    try:
+        return entries.astype(np.float64)
+    except (TypeError, ValueError):
+        shape = "×".join(map(str, entries.shape))
+        raise InputError(f"the entries of this {shape} matrix are not all numbers") from None
 
 
 def token_arrays(tokens: Any) -> list[Any]:

@@ -24,7 +24,10 @@ from understudy.simulators.heads import ACTIVATIONS, HEADS, Style
 from understudy.simulators.inverse_form import inverse_head
 from understudy.simulators.layout import Layout
 from understudy.simulators.order import AttentionOrder, Order
+from understudy.simulators.width_one import width_one_head
 
+#: Recipes that have a form of the head of their own.
+FORMS = {"inverse": inverse_head, "width-1": width_one_head}
 #: The view of a matrix of T: by its name, and by the head (a family, or 0).
 Views = Callable[[str, SOp | int], Matrix]
 
@@ -88,7 +91,7 @@ class Formula:
         if order.bias and order.kind != "factored":
             X, Y = (append_ones(X), append_ones(Y)) if Y is not X else (append_ones(X),) * 2
         h: SOp | int = family(order.heads) if order.heads > 1 else 0
-        formula = inverse_head if self.style.recipe == "inverse" else HEADS[order.kind]
+        formula = FORMS.get(self.style.recipe, HEADS[order.kind])
         head = formula(order, X, Y, lambda name: self.views(prefix + name, h), self.style)
         for name, value in head.items():
             if isinstance(h, SOp):

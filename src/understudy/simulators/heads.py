@@ -28,8 +28,10 @@ from understudy.constructions import (
     softmax,
     tanh,
     transpose,
+    weighted_mean,
 )
 from understudy.constructions.matrix import Size, coordinates
+from understudy.constructions.softmax import kept_entries
 from understudy.errors import GraphError
 from understudy.language.python import constant, exp, where
 from understudy.simulators.order import AttentionOrder, require_real
@@ -39,8 +41,9 @@ Of = Callable[[str], Matrix]
 #: Intermediate results by name, in order.
 Steps = dict[str, Matrix]
 
-#: How U computes products; and "inverse", its alternative construction (``inverse_form.py``).
-RECIPES = ("paper", "fetch", "tiled", "inverse")
+#: How U computes products; "inverse", its alternative construction (``inverse_form.py``); and
+#: "width-1", with one head in each layer (``width_one.py``).
+RECIPES = ("paper", "fetch", "tiled", "inverse", "width-1")
 
 #: The score of a key that is not seen: e to the power of it is 0 in every kind of number.
 UNSEEN = -1e30
@@ -66,12 +69,17 @@ class Style:
     def __post_init__(self) -> None:
         if self.recipe not in RECIPES:
             raise GraphError(f"there is no recipe {self.recipe!r}: choose one of {', '.join(RECIPES)}")
+        if self.recipe == "width-1" and self.stable:
+            raise GraphError(
+                "the width-1 recipe has one head in each layer, and a stable softmax needs another for "
+                "the greatest score of each row: leave stable out, or choose another recipe"
+            )
         if self.base is not None:
             require_real(self.base, "base", positive=True)
 
     def matmul(self, a: Matrix, b: Matrix) -> Matrix:
         """The product, in this recipe."""
-        return matmul(a, b, "fetch" if self.recipe == "inverse" else self.recipe)
+        return matmul(a, b, {"inverse": "fetch", "width-1": "scatter"}.get(self.recipe, self.recipe))
 
     def transpose(self, m: Matrix) -> Matrix:
         """The transpose: the paper's head, or a view."""
@@ -82,6 +90,22 @@ class Style:
         recipe = "paper" if self.recipe == "paper" else "frugal"
         return softmax(m, self.base, self.stable, mask, recipe)
 
+    def exponentials(self, scores: Matrix, mask: str | Size | Matrix | None) -> Matrix:
+        """What a plain softmax divides by its sums, for scores that are finite at every position."""
+        power = exp(scores.sop) if self.base is None else constant(self.base) ** scores.sop
+        if mask is None:
+            return scores.map(power)
+        kept, others = kept_entries(scores, mask)
+        return scores.derive(where(kept, power, 0), scores.rows, scores.columns, *others)
+
+    def divides_last(self, order: AttentionOrder) -> bool:
+        """Whether the softmax is divided by its sums after the product with the values.
+
+        That saves the layer of the sums, which the product can read along; not where rows may see no
+        key at all, and not in the paper's form.
+        """
+        return self.recipe == "fetch" and not self.stable and order.mask in (None, "causal", "rows")
+
 
 def softmax_head(order: AttentionOrder, X: Matrix, Y: Matrix, of: Of, style: Style) -> Steps:
     """σ(X A Yᵀ) Y V (Theorem 1)."""
@@ -89,7 +113,7 @@ def softmax_head(order: AttentionOrder, X: Matrix, Y: Matrix, of: Of, style: Sty
     projected = mm(X, of("A"))
     keys = style.transpose(Y)
     scores = mm(projected, keys)
-    mask = _mask(order, X, of)
+    mask = mask_of(order, X, of)
     if order.pooling == "softmax":
         padded = order.mask == "keys"
         weights = style.softmax(
@@ -98,13 +122,17 @@ def softmax_head(order: AttentionOrder, X: Matrix, Y: Matrix, of: Of, style: Sty
     else:
         weights = hardmax(scores, unique=order.pooling == "unique", mask=mask)
     values = mm(Y, of("V"))
+    if order.pooling == "softmax" and style.divides_last(order):
+        output = weighted_mean(style.exponentials(scores, mask), values)
+    else:
+        output = mm(weights, values)
     return {
         "XA": projected,
         "Xᵀ": keys,
         "scores": scores,
         "softmax": weights,
         "XV": values,
-        "output": mm(weights, values),
+        "output": output,
     }
 
 
@@ -151,7 +179,8 @@ def _only_seen(order: AttentionOrder, scores: Matrix, of: Of) -> Matrix:
     return scores.derive(lowered, scores.rows, scores.columns, *others)
 
 
-def _mask(order: AttentionOrder, X: Matrix, of: Of) -> str | Size | Matrix | None:
+def mask_of(order: AttentionOrder, X: Matrix, of: Of) -> str | Size | Matrix | None:
+    """The mask of an order, as softmax takes it."""
     match order.mask:
         case "matrix":
             return of("mask")

@@ -76,10 +76,11 @@ class UniversalSimulator(Simulator):
     ) -> None:
         """For T of order (n, d, d_v), or (n, d, d_v, d1, d2) with ``feed_forward=(d1, d2)``.
 
-        - ``recipe``: fetch (default), paper (the paper's heads and layers), tiled, or inverse (the
-          alternative construction, for non-singular A and V: ``inverse_form.py``).
+        - ``recipe``: fetch (default), paper (the paper's heads and layers), tiled, width-1 (three
+          heads, one above the other: ``width_one.py``), or inverse (the alternative construction, for
+          non-singular A and V: ``inverse_form.py``).
         - ``stable``: whether the greatest score of a row is taken off before the exponential. It is,
-          except in the paper's recipe, where scores above 709 overflow. ``base``: if not e.
+          except in the recipes paper and width-1, where scores above 709 overflow. ``base``: if not e.
         - ``residual``: an encoder, X + attention(X); so where there is a feed-forward or a norm.
         - ``projection``: the columns of W_O (0: none); d in an encoder of several heads.
         - ``bias``, ``output_bias``, ``feed_forward_bias``, ``affine``: whether T has biases in its
@@ -161,7 +162,7 @@ class UniversalSimulator(Simulator):
         return cls.from_order(require_module(T).order(n, memory), recipe, stable, base)
 
     def _build(self, order: Order, recipe: str, stable: bool | None, base: float | None) -> None:
-        stable = recipe != "paper" if stable is None else stable
+        stable = recipe not in ("paper", "width-1") if stable is None else stable
         if base is not None and not order.attention.exponential:
             attention = order.attention
             which = attention.kind if attention.pooling == "softmax" else f"{attention.pooling} pooling"
@@ -202,7 +203,7 @@ class UniversalSimulator(Simulator):
             raise ExecutionError(
                 f"{error.problem}; here exponentials are taken of the scores as they are, and above "
                 "709 (for base e) they overflow: stable=True takes the greatest score off before, and "
-                'so do all recipes but the paper\'s, such as recipe="fetch"',
+                'so do all recipes but paper and width-1, such as recipe="fetch"',
                 "the softmax of the scores",
                 kind=error.kind,
             ) from None

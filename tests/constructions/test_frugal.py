@@ -1,0 +1,225 @@
+"""Products with few heads: their numbers, their counts, and what a compiler relies on."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import understudy as us
+from tests.constructions.test_constructions import arrays, close, rationals, sizes, small, together
+from tests.selectors import distinct_selectors, empty_selections, without_tables
+from understudy import constructions as c
+from understudy.constructions import Matrix
+from understudy.constructions.bipartite import places_for_all
+
+SHAPES = list(itertools.product(range(1, 7), repeat=3))
+#: Shapes with k ≥ rc/(r + c).
+ROOMY = [(r, k, columns) for r, k, columns in SHAPES if k * (r + columns) >= r * columns]
+
+
+def views(r: int, k: int, columns: int) -> tuple[Matrix, Matrix]:
+    a, b = c.concatenate(us.tokens, (r, k), (k, columns))
+    return a, b
+
+
+def numbers(*shapes: tuple[int, int]) -> list[Any]:
+    chance = np.random.default_rng(sum(map(sum, shapes)))
+    return [chance.normal(size=shape) for shape in shapes]
+
+
+# Entries at their own tokens --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("r", range(1, 7))
+def test_one_layer_of_2k_minus_1_heads_wherever_there_is_room(r: int) -> None:
+    shapes = [shape for shape in ROOMY if shape[0] == r]
+    assert shapes
+    for _, k, columns in shapes:
+        a, b = numbers((r, k), (k, columns))
+        product = c.own_token_product(*views(r, k, columns))
+        close(product.run(together(a, b)), a @ b)
+        assert product.sop.architecture.heads == distinct_selectors(product.sop) == [2 * k - 1]
+
+
+def test_every_entry_has_a_token_of_its_own() -> None:
+    for r, k, columns in ROOMY:
+        x, y = views(r, k, columns)
+        product = c.own_token_product(x, y)
+        places = Counter(itertools.chain(*product.positions))
+        assert set(places.values()) == {1}
+        for i, j in itertools.product(range(r), range(columns)):
+            needed = {x.position(i, t) for t in range(k)} | {y.position(t, j) for t in range(k)}
+            assert product.positions[i][j] in needed
+
+
+def test_without_room_there_is_no_such_product() -> None:
+    refused = 0
+    for r, k, columns in SHAPES:
+        if (r, k, columns) not in ROOMY:
+            with pytest.raises(us.GraphError, match=rf"k ≥ rc/\(r \+ c\), here {k} ≥ "):
+                c.own_token_product(*views(r, k, columns))
+            refused += 1
+    assert refused == len(SHAPES) - len(ROOMY) > 0
+
+
+@given(st.data(), st.sampled_from([shape for shape in ROOMY if max(shape) <= 4]), st.integers(0, 3))
+def test_own_tokens_are_exact_on_rationals(
+    data: st.DataObject, shape: tuple[int, int, int], more: int
+) -> None:
+    r, k, columns = shape
+    a, b = data.draw(st.composite(lambda draw: arrays(draw, (r, k), (k, columns), of=rationals))())
+    product = c.own_token_product(*views(r, k, columns))
+    given = together(a, b) + [1] * more
+    assert (product.run(given, domain="exact") == a.dot(b)).all()
+    assert (product.compact().run(given, domain="exact") == a.dot(b)).all()
+
+
+def test_own_tokens_of_views_and_of_results() -> None:
+    a, b = numbers((3, 4), (4, 2))
+    x, y = views(3, 4, 2)
+    close(c.own_token_product(y.view_transposed(), x.view_transposed()).run([a, b]), (a @ b).T)
+    gram = c.own_token_product(x, x.view_transposed())  # every token is one of both sides
+    close(gram.run([a]), a @ a.T)
+    doubled = 2 * us.tokens
+    twice = c.own_token_product(x.map(doubled), y.map(doubled))
+    close(twice.run([a, b]), 4 * a @ b)
+    assert twice.compact().sop.architecture.heads == [7, 1]
+
+
+def test_own_tokens_refuse_what_they_cannot_read() -> None:
+    x, y = views(3, 4, 2)
+    with pytest.raises(us.GraphError, match="views of one s-op"):
+        c.own_token_product(x, y.map(us.tokens + 1))
+    with pytest.raises(us.GraphError, match="inner dimensions 4 and 3 differ"):
+        c.own_token_product(x, x)
+    with pytest.raises(us.GraphError, match="must be a number here"):
+        c.own_token_product(Matrix(us.tokens, 3, us.length // 3), y)
+    with pytest.raises(us.InputError, match="19 tokens, but the inputs of this 3×2 product take up 20"):
+        c.own_token_product(x, y).run([0] * 19)
+    with pytest.raises(us.InputError, match="3×2 matrix are not all numbers"):
+        c.Placed(us.where(us.indices < 3, "a", "b"), ((0, 1), (2, 3), (4, 5)), 6, 6).run([0] * 6)
+
+
+@given(st.dictionaries(st.integers(0, 5), st.lists(st.integers(0, 5), max_size=3), max_size=5))
+def test_places_for_all(choices: dict[int, list[int]]) -> None:
+    found = places_for_all(choices)
+    ways = [w for w in itertools.product(*choices.values()) if len(set(w)) == len(w)]
+    if found is None:
+        assert not ways
+    else:
+        assert tuple(found[who] for who in choices) in ways
+
+
+# One head ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 1), (2, 3, 4), (3, 3, 3), (6, 1, 5), (4, 8, 4)])
+def test_a_product_by_one_head(shape: tuple[int, int, int]) -> None:
+    r, k, columns = shape
+    a, b = numbers((r, k), (k, columns))
+    product = c.matmul(*views(r, k, columns), recipe="scatter")
+    assert product.sop.architecture.heads == distinct_selectors(product.sop) == [1]
+    found = product.sop([*together(a, b), *[7.0] * (r * columns)])
+    close(np.reshape(found[: r * columns], (r, columns)), a @ b)
+    assert set(found[r * columns :]) == {0}
+
+
+def test_two_heads_where_the_matrices_do_not_lie_apart() -> None:
+    (a,) = numbers((3, 4))
+    x = Matrix(us.tokens, 3, 4)
+    gram = c.matmul(x, x.view_transposed(), recipe="scatter")
+    close(gram.run([a]), a @ a.T)
+    assert gram.sop.architecture.heads == [2]
+
+
+@given(st.data(), small, small, small, st.booleans(), st.integers(0, 3), st.integers(1, 3))
+def test_views_under_one_head(
+    data: st.DataObject, r: int, k: int, columns: int, swapped: bool, gap: int, stride: int
+) -> None:
+    """Strides, offsets and transposes; B in front of A, too."""
+    a, b = data.draw(st.composite(lambda draw: arrays(draw, (r, k), (k, columns)))())
+    second = gap + stride * r * k
+    x = Matrix(us.tokens, r, k, offset=gap, row_stride=stride * k, column_stride=stride)
+    y = Matrix(us.tokens, k, columns, offset=second, row_stride=1, column_stride=k)
+    given = [9.0] * (second + k * columns)
+    for i, t in itertools.product(range(r), range(k)):
+        given[gap + stride * (i * k + t)] = a[i, t]
+    given[second:] = b.T.ravel().tolist()
+    left, right = (y.view_transposed(), x.view_transposed()) if swapped else (x, y)
+    product = c.matmul(left, right, recipe="scatter")
+    close(product.run(given), (a @ b).T if swapped else a @ b)
+    assert product.sop.architecture.heads == [1]
+
+
+def test_scattering_needs_numbers() -> None:
+    k = us.length // 7
+    x, y = Matrix(us.tokens, 3, k), Matrix(us.tokens, k, 4, offset=3 * k)
+    with pytest.raises(
+        us.GraphError, match="the inner dimension \\(recipe scatter\\) must be a number"
+    ):
+        c.matmul(x, y, recipe="scatter")
+    y = Matrix(us.tokens, 2, 2, offset=9)
+    for strides in ((0, 0), (0, 1), (1, 0), (1, 1)):
+        with pytest.raises(us.GraphError, match="entries of this 2×2 matrix lie at one position"):
+            c.matmul(Matrix(us.tokens, 2, 2, 0, *strides), y, recipe="scatter")
+
+
+# Means by weights ---------------------------------------------------------------------------------------
+
+
+@given(st.data(), sizes, sizes, sizes, st.sampled_from(("fetch", "scatter")))
+def test_weighted_mean(data: st.DataObject, r: int, k: int, columns: int, recipe: str) -> None:
+    w, v = data.draw(st.composite(lambda draw: arrays(draw, (r, k), (k, columns)))())
+    w = np.abs(w) + 0.5
+    x, y = views(r, k, columns)
+    mean = c.weighted_mean(x, y, recipe=recipe)
+    close(mean.run(together(w, v)), w @ v / w.sum(axis=1, keepdims=True))
+    assert mean.sop.architecture.heads == c.matmul(x, y, recipe=recipe).sop.architecture.heads
+
+
+def test_what_weighted_mean_refuses() -> None:
+    x, y = views(1, 2, 1)
+    with pytest.raises(us.GraphError, match="weighted_mean has no recipe 'paper': choose one of fetch"):
+        c.weighted_mean(x, y, recipe="paper")
+    with pytest.raises(us.ExecutionError, match="division by zero"):
+        c.weighted_mean(x, y).run([1, -1, 2, 3])
+
+
+# What a compiler relies on ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("recipe", ["fetch", "tiled", "scatter", "own"])
+@pytest.mark.parametrize("shape", [(2, 2, 2), (3, 4, 3), (5, 3, 2), (3, 5, 4), (5, 4, 7), (2, 1, 1)])
+def test_no_query_is_left_without_keys(shape: tuple[int, int, int], recipe: str) -> None:
+    """So a network needs no sink for these."""
+    r, k, columns = shape
+    x, y = views(r, k, columns)
+    product = c.own_token_product(x, y) if recipe == "own" else c.matmul(x, y, recipe=recipe)
+    for more in (0, 1, 5):
+        assert empty_selections(product.sop, [1.0] * ((product.needs or 0) + more)) == 0
+
+
+@pytest.mark.parametrize("r", [2, 3, 5])
+@pytest.mark.parametrize("columns", [2, 4, 7])
+def test_the_tiled_product_has_k_in_tables_of_the_position_alone(r: int, columns: int) -> None:
+    """One set of weights for all k: what is not such a table is the same program."""
+
+    def product(recipe: str, k: int) -> us.SOp:
+        return c.matmul(*views(r, k, columns), recipe=recipe).sop
+
+    tiled, fetch, paper = (
+        {without_tables(product(recipe, k).node) for k in (4, 5, 7, 10)}
+        for recipe in ("tiled", "fetch", "paper")
+    )
+    assert len(tiled) == 1
+    assert len({tuple(distinct_selectors(product("tiled", k))) for k in (4, 5, 7, 10)}) == 1
+    assert len(fetch) == len(paper) == 4  # in the paper's, the factor k that makes sums of means
+    for k in (4, 5, 7, 10):
+        a, b = numbers((r, k), (k, columns))
+        close(np.reshape(product("tiled", k)(together(a, b))[: r * columns], (r, columns)), a @ b)
