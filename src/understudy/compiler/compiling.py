@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from understudy.compiler.codes import Codes
 from understudy.compiler.lowering import Lowering
 from understudy.compiler.normalise import normalise
 from understudy.compiler.schedule import Roles, schedule
-from understudy.compiler.scores import Selectors
+from understudy.compiler.scores import Scores, Selectors
 from understudy.compiler.slots import slots
 from understudy.compiler.target import Target, target
 from understudy.compiler.values import Values
@@ -53,7 +54,6 @@ def compile(  # noqa: A001  (the name users know it by: understudy.compile)
     >>> model("abcd"), model("ba")
     (['d', 'c', 'b', 'a'], ['a', 'b'])
     """
-    began = time.process_time()
     root = node_of(program)
     wanted = target(
         length,
@@ -67,14 +67,30 @@ def compile(  # noqa: A001  (the name users know it by: understudy.compile)
         separation=separation,
         dtype=dtype,
     )
-    return _compiled(root, wanted, name or abbreviate(root), began)
+    return compile_for(wanted, root, name or abbreviate(root))
 
 
-def _compiled(root: Node, wanted: Target, name: str, began: float) -> CompiledTransformer:
-    plain = normalise(root, numeric=wanted.vocabulary is None)
+def compile_for(
+    wanted: Target,
+    root: Node,
+    name: str,
+    *,
+    means: Node | None = None,
+    weighing: Mapping[Node, Scores] | None = None,
+) -> CompiledTransformer:
+    """The stages, one after another.
+
+    ``weighing`` has the scores of selectors that stand for softmax heads, which RASP has no word for;
+    ``means`` is then the program that says what the network computes.
+    """
+    began = time.process_time()
+    without_families = partial(normalise, numeric=wanted.vocabulary is None)
+    plain = without_families(root)
     selectors = Selectors(wanted.longest, wanted.shortest, wanted.dtype)
     values = Values(wanted, selectors.unique)
     selectors.values = values
+    for selector, scores in (weighing or {}).items():
+        selectors.given(selector, scores.map(without_families))
     codes = Codes(values, postorder(plain))
     plain = realisable(plain, selectors, values, wanted)
     roles = Roles(values, selectors)
@@ -104,8 +120,8 @@ def _compiled(root: Node, wanted: Target, name: str, began: float) -> CompiledTr
             for number in range(1, depth + 1)
         ),
         undefined=tuple((token, why) for token, why in lowering.undefined.items()),  # type: ignore[misc]
-        program=dumps(root),
-        program_hash=stable_hash(root),
+        program=dumps(means or root),
+        program_hash=stable_hash(means or root),
         name=name,
         report={"seconds": time.process_time() - began},
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from understudy.graph import Node
@@ -17,6 +18,10 @@ class Linear:
     def times(self, factor: float) -> Linear:
         """All of it, multiplied."""
         return Linear(tuple((node, factor * c) for node, c in self.terms), factor * self.constant)
+
+    def map(self, change: Callable[[Node], Node]) -> Linear:
+        """The same combination of other s-ops."""
+        return Linear(tuple((change(node), c) for node, c in self.terms), self.constant)
 
     def plus(self, other: Linear) -> Linear:
         """The sum of both."""

@@ -272,7 +272,13 @@ class Lowering:
                 offset = total([(offset, 1.0), (q, k.constant)])
             else:
                 pairs.append((q, k))
-        key = (time, sink, offset.key if sink != NO_SINK else None, *((q.key, k.key) for q, k in pairs))
+        key = (
+            time,
+            sink,
+            scores.kind,
+            offset.key if sink != NO_SINK else None,
+            *((q.key, k.key) for q, k in pairs),
+        )
         if key not in self._by_scores:
             gap = scores.gap if sink == NO_SINK else scores.gap / 2
             label = "everywhere" if selector is None else abbreviate(selector)
@@ -284,6 +290,7 @@ class Lowering:
                 offset,
                 sink,
                 gap if sink != TIED_SINK else scores.gap,
+                kind=scores.kind,
                 selector=selector,
                 how=scores.how,
             )

@@ -188,9 +188,7 @@ class _Levelling:
         for begin, end in sorted((self.windows[n] for n in self.waiting[selector]), key=lambda w: w[1]):
             if max(first, begin) <= min(last, end):
                 first, last = max(first, begin), min(last, end)
-        time = min(
-            range(first, last + 1, 2), key=lambda time: (len(self.crowd.get(time, ())), time)
-        )
+        time = min(range(first, last + 1, 2), key=lambda time: (len(self.crowd.get(time, ())), time))
         self.crowd.setdefault(time, set()).add(selector)
         return time
 

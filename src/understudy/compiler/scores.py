@@ -16,7 +16,7 @@ form (comparisons of real numbers, maxima of them) is rewritten first: see ``bro
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,6 +49,8 @@ class Scores:
     gap: float = 1.0
     #: How much a ``best`` may add to the score of a selected key.
     bonus: float = 0.0
+    #: "hard"; or "softmax" for a head that is meant to weigh all keys by e to the power of its scores.
+    kind: str = "hard"
     how: tuple[str, ...] = ()
 
     def plus(self, other: Scores) -> Scores:
@@ -56,6 +58,11 @@ class Scores:
         return Scores(
             self.pairs + other.pairs, self.offset.plus(other.offset), how=self.how + other.how
         )
+
+    def map(self, change: Callable[[Node], Node]) -> Scores:
+        """The same scores of other s-ops."""
+        pairs = tuple((query.map(change), key.map(change)) for query, key in self.pairs)
+        return replace(self, pairs=pairs, offset=self.offset.map(change))
 
     @property
     def nodes(self) -> Iterator[Node]:

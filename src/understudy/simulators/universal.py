@@ -37,6 +37,7 @@ from understudy.simulators.order import KINDS, AttentionOrder, Order, choose, wh
 from understudy.simulators.simulator import Simulator
 
 if TYPE_CHECKING:
+    from understudy.transformer import CompiledTransformer
     from understudy.simulators.explain import Explanation
 
 
@@ -264,6 +265,16 @@ class UniversalSimulator(Simulator):
         style = self.style
         order = replace(self.order, attention=attention)
         return type(self).from_order(order, style.recipe, style.stable, style.base)
+
+    def compile(self, recipe: str | None = None, **options: Any) -> CompiledTransformer:
+        """U as the weights of a transformer (``compiling.py``): built from the order alone.
+
+        ``recipe``: this simulator's own, or paper, fetch, tiled, width-1, inverse; or native, on a host
+        with softmax heads. Options as of ``understudy.compile``.
+        """
+        from understudy.simulators.compiling import compile_simulator
+
+        return compile_simulator(self, recipe, **options)
 
     def describe(self) -> str:
         """What it is, in words: order, tokens, layers and heads."""

@@ -1,0 +1,74 @@
+"""U as weights: one transformer for every T of an order, built before any T exists.
+
+>>> import numpy as np
+>>> from understudy.simulators import Attention, UniversalSimulator
+>>> U = UniversalSimulator(2, 2, 2)
+>>> model = U.compile()
+>>> T, X = Attention(A=np.eye(2), V=[[1.0, 2.0], [3.0, 4.0]]), np.array([[1.0, 0.0], [0.5, -1.0]])
+>>> bool(np.abs(U.decode(model(U.encode(T, X))) - T(X)).max() < 1e-14)
+True
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from understudy.compiler.compiling import compile_for
+from understudy.compiler.target import target
+from understudy.errors import CompileError
+from understudy.simulators.native import native
+from understudy.transformer import CompiledTransformer
+
+if TYPE_CHECKING:
+    from understudy.simulators.universal import UniversalSimulator
+
+#: How U can be built as a network.
+RECIPES = ("paper", "fetch", "tiled", "width-1", "inverse", "native")
+
+
+def compile_simulator(
+    simulator: UniversalSimulator,
+    recipe: str | None = None,
+    *,
+    stable: bool = False,
+    attention: str = "hard",
+    feed_forward: str = "exact",
+    tolerance: float | None = None,
+    ranges: Any = None,
+    separation: float | None = None,
+    dtype: str = "float64",
+) -> CompiledTransformer:
+    """The weights of U in a recipe; they read what ``encode`` writes, and ``decode`` reads the answer.
+
+    ``stable`` takes the greatest score of each row off before the exponential, which hard attention
+    pays for with many heads; without it, scores above 709 are an error, never a wrong number.
+    """
+    recipe = recipe or simulator.style.recipe
+    if recipe not in RECIPES:
+        raise CompileError(f"there is no recipe {recipe!r}: choose one of {', '.join(RECIPES)}")
+    wanted = target(
+        simulator.length,
+        None,
+        numeric=True,
+        fixed=True,
+        attention=attention,
+        feed_forward=feed_forward,
+        tolerance=tolerance,
+        ranges=ranges,
+        separation=separation,
+        dtype=dtype,
+    )
+    name = f"U for T of order {simulator.order}, recipe {recipe}"
+    if recipe == "native":
+        root, weighing = native(simulator.order, simulator.layout, dtype)
+        return compile_for(wanted, root, name, means=simulator.program.node, weighing=weighing)
+    built = type(simulator).from_order(simulator.order, recipe, stable, simulator.style.base)
+    if built.length > simulator.length:
+        raise CompileError(
+            f"the recipe {recipe} needs {built.length} tokens, and this U has {simulator.length}: make "
+            f"UniversalSimulator(…, recipe={recipe!r}) and compile that"
+        )
+    same = built.output.places == simulator.output.places
+    if not same:
+        raise CompileError(f"the recipe {recipe} puts its result elsewhere: make a U of that recipe")
+    return compile_for(wanted, built.program.node, name)
