@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from understudy.errors import GraphError
@@ -32,6 +32,8 @@ from understudy.graph.traversal import count_uses, depends_on, postorder
 _NESTING = 12
 #: Depth and characters shown by :func:`abbreviate`.
 _SHORT_DEPTH, _SHORT_LENGTH = 5, 72
+#: Entries of a table that a short form shows.
+_SHORT_TABLE = 8
 
 _FUNCTIONS = {"minimum": "min", "maximum": "max", "absolute": "abs"}
 _FAMILY_NAMES = ("l", "m", "p", "q", "u", "v")
@@ -160,14 +162,15 @@ def phrase(node: Node, inputs: Sequence[Phrase], exact: bool = True) -> Phrase:
             condition, then, otherwise = (i.bracketed for i in inputs)
             return Phrase(f"{then} if {condition} else {otherwise}", term=False)
         case "member":
-            values = ", ".join(literal(value, exact).text for value in _parts(attributes["values"]))
+            values = _listed(attributes["values"], lambda value: literal(value, exact).text, exact)
             return Phrase(f"{inputs[0].bracketed} in [{values}]", term=False)
         case "lookup":
-            pairs = (
-                ": ".join(literal(part, exact).text for part in _parts(pair))
-                for pair in _parts(attributes["table"])
+            pairs = _listed(
+                attributes["table"],
+                lambda pair: ": ".join(literal(part, exact).text for part in _parts(pair)),
+                exact,
             )
-            return Phrase(f"{{{', '.join(pairs)}}}[{inputs[0].text}]", term=False)
+            return Phrase(f"{{{pairs}}}[{inputs[0].text}]", term=False)
     symbol = OPERATIONS[op].symbol
     if symbol is None:
         return Phrase(f"{_FUNCTIONS.get(op, op)}({', '.join(i.text for i in inputs)})")
@@ -220,6 +223,13 @@ def literal(value: Attribute, exact: bool = True) -> Phrase:
             return Phrase(f"{infinity} - {infinity}", term=False) if exact else Phrase("nan")
         return Phrase(infinity) if value > 0 else Phrase(f"-{infinity}", term=False)
     return Phrase(repr(value), term=not repr(value).startswith("-"))
+
+
+def _listed(values: Attribute, say: Callable[[Attribute], str], exact: bool) -> str:
+    """All of them, or for a short line the first few: tables may have thousands of entries."""
+    parts = _parts(values)
+    some = parts if exact else parts[:_SHORT_TABLE]
+    return ", ".join([*map(say, some), *(["…"] if len(some) < len(parts) else [])])
 
 
 def _parts(value: Attribute) -> tuple[Attribute, ...]:
