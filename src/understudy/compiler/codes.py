@@ -31,8 +31,8 @@ class Codes:
         start = int(max(beside)) + 1 if len(beside) > 1 else 0
         self._codes = {text: start + rank for rank, text in enumerate(sorted(strings))}
 
-    def number(self, atom: Atom, where: str) -> float:
-        """The number that the stream holds for it."""
+    def number(self, atom: Atom, where: Node | str) -> float:
+        """The number that the stream holds for it; ``where`` is for the error, if there is none."""
         if isinstance(atom, str):
             return float(self._codes[atom])
         return require_finite(atom, where)

@@ -115,7 +115,6 @@ class Lowering:
         return total(((self.form(node), c) for node, c in linear.terms), linear.constant)
 
     def _taken_apart(self, node: Node) -> list[tuple[Node, float]]:
-        where = abbreviate(node)
         match node.op:
             case "add":
                 return [(node.inputs[0], 1.0), (node.inputs[1], 1.0)]
@@ -130,14 +129,14 @@ class Lowering:
                     a, b = b, a
                     factor = self.values.constant(b)
                 assert factor is not None
-                number = self.codes.number(factor, where)
+                number = self.codes.number(factor, node)
                 return [(a, 1 / number if node.op == "divide" else number)]
 
     def _leaf(self, node: Node) -> Form:
         match self.roles.of(node):
             case "position":
                 numbers = [
-                    self.codes.number(v, abbreviate(node)) for v in self.values.at_positions(node)
+                    self.codes.number(v, node) for v in self.values.at_positions(node)
                 ]
                 return self._column(numbers, "positions", abbreviate(node))
             case "token":
@@ -158,7 +157,7 @@ class Lowering:
         for token, value in zip(self.values.target.vocabulary, column.values, strict=True):
             if value is None:
                 self.undefined.setdefault(token, f"{abbreviate(node)} has no value for it")
-            numbers.append(0.0 if value is None else self.codes.number(value, abbreviate(node)))
+            numbers.append(0.0 if value is None else self.codes.number(value, node))
         return numbers
 
     def _column(self, numbers: Sequence[float], kind: str, label: str) -> Form:
@@ -259,7 +258,7 @@ class Lowering:
             raise CompileError(
                 f"its default is the string {default!r}, but its values are numbers", abbreviate(node)
             )
-        return self.codes.number(default, abbreviate(node))
+        return self.codes.number(default, node)
 
     def _head(self, scores: Scores, sink: str, time: int, selector: Node | None, node: Node) -> Head:
         pairs = []

@@ -435,12 +435,21 @@ class Classes:
     @classmethod
     def of(cls, pattern: Pattern) -> Classes:
         """By rows or by columns, whichever are fewer."""
-        rows, of_query = np.unique(pattern, axis=0, return_inverse=True)
-        columns, of_key = np.unique(pattern.T, axis=0, return_inverse=True)
+        rows, of_query = _different_rows(pattern)
+        columns, of_key = _different_rows(pattern.T)
         by_rows = int(rows.any(axis=1).sum()) <= int(columns.any(axis=1).sum())
-        lines, belongs = (rows, of_query.ravel()) if by_rows else (columns, of_key.ravel())
+        lines, belongs = (rows, of_query) if by_rows else (columns, of_key)
         some = [c for c in range(len(lines)) if lines[c].any()]
         return cls(tuple(belongs == c for c in some), tuple(lines[c] for c in some), by_rows)
+
+
+def _different_rows(pattern: Pattern) -> tuple[Pattern, NDArray[np.int64]]:
+    """Each row once, and which of them every row is."""
+    numbers: dict[bytes, int] = {}
+    packed = np.packbits(pattern, axis=1)
+    which = np.array([numbers.setdefault(row.tobytes(), len(numbers)) for row in packed], dtype=np.int64)
+    _, first = np.unique(which, return_index=True)
+    return pattern[first], which
 
 
 def _class_numbers(pattern: Pattern) -> tuple[list[int], list[int]] | None:
@@ -449,14 +458,13 @@ def _class_numbers(pattern: Pattern) -> tuple[list[int], list[int]] | None:
     A class of one key is numbered by the key's position: so all heads that fetch single keys share the
     encoding of their keys.
     """
-    rows = np.unique(pattern[pattern.any(axis=1)], axis=0)
+    if bool((pattern.sum(axis=1) <= 1).all()):
+        some = pattern.any(axis=1)
+        return np.where(some, pattern.argmax(axis=1), -1).tolist(), list(range(pattern.shape[1]))
+    rows, _ = _different_rows(pattern[pattern.any(axis=1)])
     if len(rows) and int(rows.sum(axis=0).max()) > 1:
         return None
-    single = bool((rows.sum(axis=1) == 1).all())
-    first = pattern.argmax(axis=1)
-    some = pattern.any(axis=1)
-    if single:
-        return np.where(some, first, -1).tolist(), list(range(pattern.shape[1]))
+    first, some = pattern.argmax(axis=1), pattern.any(axis=1)
     numbers = np.full(pattern.shape[1], -1)
     order = sorted(range(len(rows)), key=lambda r: int(rows[r].argmax()))
     for number, r in enumerate(order):

@@ -19,7 +19,7 @@ import numpy as np
 
 from understudy.compiler.target import DOMAIN, Target
 from understudy.errors import CompileError
-from understudy.graph import OPERATIONS, Atom, Node, postorder
+from understudy.graph import OPERATIONS, Atom, Node, abbreviate, postorder
 from understudy.graph.atoms import short
 
 #: What a value depends on: "indices", "length", "tokens", or an attention operation.
@@ -31,7 +31,7 @@ MAX_ATTENDED = 2**11
 #: Values that an s-op may have and still be called finite.
 MAX_VALUES = 2**13
 
-_WRONG = (ArithmeticError, TypeError, ValueError)
+_WRONG = (ArithmeticError, LookupError, TypeError, ValueError)
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,7 @@ class Values:
                 known = [column for column in inputs if column is not None]
                 found = None
                 if len(known) == len(inputs):
-                    found = self._joint(partial(DOMAIN.meanings[op], **node.attributes), known)
+                    found = self._joint(_meaning(node), known)
                 return found or self._by_kind(node)
             case _:
                 return None
@@ -245,12 +245,13 @@ def distinct(values: Iterable[Atom]) -> tuple[Atom, ...]:
     return tuple(sorted(once, key=lambda v: (isinstance(v, str), v)))
 
 
-def require_finite(value: Atom, where: str) -> float:
+def require_finite(value: Atom, where: Node | str) -> float:
     """A number that a weight can be."""
     try:
         number = float(value)
     except OverflowError:
         number = math.inf
     if not math.isfinite(number):
-        raise CompileError(f"weights hold finite numbers only, but here is {short(value)}", where)
+        place = where if isinstance(where, str) else abbreviate(where)
+        raise CompileError(f"weights hold finite numbers only, but here is {short(value)}", place)
     return number

@@ -1,0 +1,106 @@
+"""U as weights: every recipe, the paper's figure, one set of weights for many T, and refusals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from understudy.errors import CompileError
+from understudy.simulators import Attention, UniversalSimulator
+from understudy.simulators import figure2
+from understudy.transformer import CompiledTransformer
+
+#: Layers, heads and width of the residual stream of U(3, 3, 3): what a prototype needed.
+FINDINGS = {
+    "paper": (7, 52, 148),
+    "fetch": (5, 21, 59),
+    "width-1": (8, 3, 66),
+    "native": (3, 19, 54),
+}
+
+
+def simulator(order: tuple[int, int, int], recipe: str) -> UniversalSimulator:
+    return UniversalSimulator(*order, recipe="fetch" if recipe == "native" else recipe)
+
+
+def pair(order: tuple[int, int, int], seed: int, scale: float = 1.0) -> tuple[Attention, Any]:
+    n, d, d_v = order
+    draw = np.random.default_rng(seed)
+    T = Attention(A=scale * draw.normal(size=(d, d)), V=draw.normal(size=(d, d_v)))
+    return T, draw.normal(size=(n, d))
+
+
+def relative_error(U: UniversalSimulator, model: CompiledTransformer, T: Attention, X: Any) -> float:
+    direct = T(X)
+    found = U.decode(model(U.encode(T, X)))
+    return float(np.abs(found - direct).max() / np.abs(direct).max())
+
+
+@pytest.mark.parametrize("recipe", ["paper", "fetch", "tiled", "width-1", "native"])
+@pytest.mark.parametrize("order", [(1, 1, 1), (2, 2, 2), (3, 2, 4), (4, 4, 4), (5, 2, 1)])
+def test_every_recipe_computes_attention(recipe: str, order: tuple[int, int, int]) -> None:
+    U = simulator(order, recipe)
+    model = U.compile(recipe)
+    for seed in range(5):
+        assert relative_error(U, model, *pair(order, seed)) <= 1e-13
+
+
+@pytest.mark.parametrize("recipe", FINDINGS)
+def test_counts_are_no_larger_than_the_findings(recipe: str) -> None:
+    found = simulator((3, 3, 3), recipe).compile(recipe).architecture
+    layers, heads, width = FINDINGS[recipe]
+    assert found.layers <= layers
+    assert sum(found.heads) <= heads
+    assert found.d_model < width
+    if recipe == "width-1":
+        assert max(found.heads) == 1
+
+
+@pytest.mark.parametrize("recipe", FINDINGS)
+def test_one_set_of_weights_serves_every_pair(recipe: str) -> None:
+    order = (3, 3, 3)
+    U = simulator(order, recipe)
+    model = U.compile(recipe)
+    before = model.hash
+    scales = np.geomspace(1e-2, 4, 50)
+    for seed in range(50):
+        assert relative_error(U, model, *pair(order, seed, scales[seed])) <= 1e-13
+    assert model.hash == before
+    assert simulator(order, recipe).compile(recipe).hash == before
+
+
+@pytest.mark.parametrize("recipe", ["paper", "fetch", "width-1"])
+def test_figure_2(recipe: str) -> None:
+    """With the paper's base 2.718 its errors come out to every printed digit."""
+    U = UniversalSimulator(3, 3, 3, recipe=recipe, stable=False, base=2.718)
+    Y = U.decode(U.compile(recipe)(U.encode(figure2.T, figure2.X)))
+    assert f"{np.abs(Y - figure2.T(figure2.X)).max():.6e}" == "3.040329e-07"
+
+
+def test_a_causal_native_head() -> None:
+    T, X = pair((4, 3, 2), 7)
+    masked = Attention(A=T.A, V=T.V, mask="causal")
+    U = UniversalSimulator.of(masked, 4)
+    found = U.decode(U.compile("native")(U.encode(masked, X)))
+    assert np.abs(found - masked(X)).max() <= 1e-13
+
+
+def test_stable_softmax_survives_large_scores() -> None:
+    order = (2, 2, 2)
+    U = UniversalSimulator(*order)
+    T, X = pair(order, 3, scale=1e4)
+    assert relative_error(U, U.compile(stable=True), T, X) <= 1e-12
+    with pytest.raises(ValueError, match="exp"):
+        U.compile()(U.encode(T, X))
+
+
+def test_refusals() -> None:
+    U = UniversalSimulator(3, 2, 2)
+    with pytest.raises(CompileError, match="no recipe 'none'"):
+        U.compile("none")
+    with pytest.raises(CompileError, match="one head of softmax attention"):
+        UniversalSimulator(2, 2, 2, heads=2).compile("native")
+    with pytest.raises(CompileError, match="needs .* tokens"):
+        UniversalSimulator(6, 3, 3).compile("width-1")
