@@ -6,11 +6,12 @@ The weights do all the work; this object only turns tokens into rows of ``W_E`` 
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -156,6 +157,29 @@ class CompiledTransformer:
 
         save(self, folder)
 
+    def to_torch(self) -> Any:
+        """An ``nn.Module`` with the same names, shapes and numbers."""
+        with _needs("torch", "torch"):
+            from understudy.transformer.torch_module import TorchTransformer
+        return TorchTransformer(self.config, self.weights)
+
+    def to_encoder(
+        self,
+        norm: Literal["identity", "mirrored"] = "identity",
+        *,
+        norm_first: bool = False,
+        constant: float | None = None,
+    ) -> Any:
+        """A module around a stock ``nn.TransformerEncoder`` (``.encoder``), in evaluation mode.
+
+        For softmax attention with gelu or relu feed-forwards. ``norm``: replaced by identities, or
+        kept, with a stream that is mirrored and has a ``constant`` beside it (by default chosen by the
+        dtype).
+        """
+        with _needs("torch", "torch"):
+            from understudy.transformer.encoder import Encoder
+        return Encoder(self.config, self.weights, norm, norm_first, constant)
+
     # What comes in ------------------------------------------------------------------------------
 
     def _read(self, inputs: Any) -> tuple[list[list[Any]], Any]:
@@ -208,6 +232,17 @@ class CompiledTransformer:
             if wrong == token:
                 raise ExecutionError(why, f"the token {token!r}", kind="undefined")
         return place
+
+
+@contextlib.contextmanager
+def _needs(package: str, extra: str) -> Iterator[None]:
+    """Say which package an export needs where it is not installed."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if (error.name or "").split(".")[0] != package:
+            raise
+        raise InputError(f"{package} is not installed: pip install 'understudy[{extra}]'") from None
 
 
 def labels(parts: Iterable[str]) -> tuple[str, ...]:
