@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import importlib
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -17,6 +18,7 @@ import numpy as np
 
 from understudy.errors import ExecutionError, InputError
 from understudy.graph import Atom, Node, is_atom, loads
+from understudy.transformer import lens
 from understudy.transformer.architecture import TransformerArchitecture
 from understudy.transformer.cache import ActivationCache
 from understudy.transformer.config import Config
@@ -180,6 +182,35 @@ class CompiledTransformer:
             from understudy.transformer.encoder import Encoder
         return Encoder(self.config, self.weights, norm, norm_first, constant)
 
+    def transformer_lens_config(self) -> dict[str, Any]:
+        """The fields of a ``HookedTransformerConfig`` for this model (``dtype`` by its name)."""
+        return lens.lens_config(self.config, self.weights)
+
+    def state_dict_for_transformer_lens(self) -> dict[str, Array]:
+        """The weights in TransformerLens's uniform shapes, with one more slot, which is always 1."""
+        return lens.lens_state(self.config, self.weights)
+
+    def transformer_lens_inputs(self, inputs: Any) -> Any:
+        """What TransformerLens is given: ids; for numbers, the stream (``start_at_layer=0``)."""
+        rows = self._read(inputs)[0]
+        return lens.lens_inputs(self.config, self._encode(rows), self.embed(rows))
+
+    def to_transformer_lens(self) -> Any:
+        """A ``HookedTransformer``; since TransformerLens 4.0, a ``TransformerBridge``."""
+        with _needs("torch", "torch"):
+            importlib.import_module("torch")
+        with _needs("transformer_lens"):
+            importlib.import_module("transformer_lens")
+        return lens.to_lens(self.config, self.weights)
+
+    def to_onnx(self, path: str | Path) -> None:
+        """Write a graph of ONNX: from ``inputs``, as ``encode`` gives them, to ``logits``."""
+        from understudy.transformer.onnx_graph import write_onnx
+
+        with _needs("onnx", "onnx"):
+            importlib.import_module("onnx")
+        write_onnx(self.config, self.weights, path)
+
     # What comes in ------------------------------------------------------------------------------
 
     def _read(self, inputs: Any) -> tuple[list[list[Any]], Any]:
@@ -235,14 +266,15 @@ class CompiledTransformer:
 
 
 @contextlib.contextmanager
-def _needs(package: str, extra: str) -> Iterator[None]:
+def _needs(package: str, extra: str = "") -> Iterator[None]:
     """Say which package an export needs where it is not installed."""
     try:
         yield
     except ModuleNotFoundError as error:
         if (error.name or "").split(".")[0] != package:
             raise
-        raise InputError(f"{package} is not installed: pip install 'understudy[{extra}]'") from None
+        command = f"pip install 'understudy[{extra}]'" if extra else f"pip install {package}"
+        raise InputError(f"{package} is not installed: {command}") from None
 
 
 def labels(parts: Iterable[str]) -> tuple[str, ...]:

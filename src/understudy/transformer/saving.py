@@ -10,9 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
 import stat
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -22,6 +20,7 @@ import numpy as np
 from understudy.errors import InputError, UnderstudyError
 from understudy.transformer.compiled import CompiledTransformer
 from understudy.transformer.description import FORMAT, VERSION, agree, describe, understand
+from understudy.transformer.placing import place_folder
 from understudy.transformer.shapes import Shape
 from understudy.transformer.weights import Array
 
@@ -54,10 +53,7 @@ def save(model: CompiledTransformer, folder: str | Path) -> None:
     }
     target = Path(folder).resolve()
     _check_place(target)
-    try:
-        _place({CONFIG: description, WEIGHTS: _pack(tensors, metadata)}, target)
-    except OSError as error:
-        raise UnderstudyError(f"cannot save into {target}: {error.strerror or error}") from None
+    place_folder({CONFIG: description, WEIGHTS: _pack(tensors, metadata)}, target)
 
 
 def _pack(tensors: dict[str, Array], metadata: Mapping[str, str]) -> bytes:
@@ -94,49 +90,6 @@ def _is_ours(path: Path) -> bool:
     except (UnderstudyError, ValueError, RecursionError):
         return False
     return isinstance(found, dict) and found.get("format") == FORMAT
-
-
-def _place(files: Mapping[str, bytes], target: Path) -> None:
-    """Write files into a folder beside ``target``, then move that into its place."""
-    fresh = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}."))
-    # An old model steps aside by a rename and is deleted last, so that its place is empty only between
-    # two renames and an interruption there puts it back.
-    aside = fresh.with_name(fresh.name + ".old")
-    try:
-        for name, content in files.items():
-            with open(fresh / name, "xb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-        fresh.chmod(0o777 & ~_umask())
-        _sync_folder(fresh)
-        if target.exists():
-            os.rename(target, aside)
-        os.rename(fresh, target)
-        _sync_folder(target.parent)
-    except BaseException:
-        if aside.exists() and not target.exists():
-            os.rename(aside, target)
-        shutil.rmtree(fresh, ignore_errors=True)
-        raise
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)
-
-
-def _sync_folder(folder: Path) -> None:
-    if os.name != "posix":
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 # Reading -----------------------------------------------------------------------------------------
