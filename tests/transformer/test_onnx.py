@@ -10,17 +10,17 @@ import numpy as np
 import pytest
 
 from tests.transformer.random_models import logits, random_inputs, random_model
+from tests.transformer.single_instructions import (
+    TOKENS,
+    assert_same,
+    elementwise,
+    expected,
+    single,
+)
 from tests.transformer.test_compiled import previous
 from understudy.errors import CompileError, InputError, UnderstudyError
-from understudy.transformer import (
-    CompiledTransformer,
-    Config,
-    FeedForwardWeights,
-    LayerWeights,
-    Weights,
-)
-from understudy.transformer.functions import INSTRUCTIONS, Functions, Instruction
-from understudy.transformer.instructions import ARITIES
+from understudy.transformer import CompiledTransformer
+from understudy.transformer.functions import INSTRUCTIONS, Instruction
 from understudy.transformer.onnx_functions import NUMBERS, PLAIN, TRUTHS
 
 
@@ -69,52 +69,11 @@ def test_the_graph_is_the_forward_pass(seed: int, tmp_path: Path) -> None:
     assert names >= {name for name, _ in model.weights.named()}
 
 
-def elementwise(instruction: Instruction, arguments: int) -> CompiledTransformer:
-    """Without attention: token x, and the instruction on x, x·(its place) and its place."""
-    size, d = 8, 5
-    first, places = np.zeros((1, d)), np.zeros((size, d))
-    first[0, 0] = 1
-    places[:, 1] = np.arange(size) - 3
-    places[:, 2] = np.arange(size) % 2
-    read = np.zeros((d, arguments))
-    read[range(arguments), range(arguments)] = 1
-    write, answer = np.zeros((1, d)), np.zeros((d, 1))
-    write[0, 3] = answer[3, 0] = 1
-    functions = Functions(arguments, (instruction,), (arguments,))
-    feed = FeedForwardWeights(
-        "exact", read, np.zeros(arguments), write, np.zeros(d), functions=functions
-    )
-    config = Config(None, (1, size), False, None, "hard", "exact", "float64", tuple("abcde"), ((),))
-    return CompiledTransformer(
-        config, Weights(first, places, (LayerWeights(None, feed),), answer, np.zeros(1))
-    )
-
-
-ATTRIBUTES: dict[str, dict[str, Any]] = {
-    "constant": {"value": 2.5},
-    "member": {"values": (-3, 1.25)},
-    "table": {"keys": ((-1.0, 0.0, 2.5), (0.0, 1.0)), "values": (1.0, 2.0, 3.0, 4.0, None, 6.0)},
-}
-
-
 @pytest.mark.parametrize("op", sorted(INSTRUCTIONS))
 def test_every_instruction(op: str, tmp_path: Path) -> None:
-    attributes = ATTRIBUTES.get(op, {})
-    arity = ARITIES.get(op, 2)
-    model = elementwise(Instruction(op, tuple(range(arity)), attributes), max(arity, 1))
-    functions = model.weights.layers[0].feed_forward.functions  # type: ignore[union-attr]
-    assert functions is not None
+    model = single(op)
     model.to_onnx(tmp_path / "model.onnx")
-    tokens = np.array(
-        [[-3.0, -1.0, 0.0, 1.25, 2.0, 2.5, 7.0, 1e30], [-6.5, 0.5, 0.75, 1, -4, 5, 1.5, 3]]
-    )
-    stream = model.embed(tokens.tolist())
-    wanted = functions(np, [stream[..., i] for i in range(functions.arguments)])[0]
-    found = run(tmp_path / "model.onnx", tokens)[..., 0]
-    # What has no value may be inf or nan: W_out's zeros make one of the other.
-    assert (np.isfinite(found) == np.isfinite(wanted)).all()
-    there = np.isfinite(wanted)
-    np.testing.assert_allclose(found[there], wanted[there], rtol=1e-12 if op != "erf" else 1e-6)
+    assert_same(run(tmp_path / "model.onnx", TOKENS), expected(model), 1e-6 if op == "erf" else 1e-12)
 
 
 def test_an_unknown_instruction_is_named(tmp_path: Path) -> None:

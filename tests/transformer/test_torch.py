@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 from tests.transformer.random_models import logits, random_inputs, random_model
+from tests.transformer.single_instructions import TOKENS, assert_same, expected, single
 from tests.transformer.test_compiled import answer_of, previous
 from understudy.errors import CompileError, InputError
+from understudy.transformer.functions import INSTRUCTIONS
 
 torch = pytest.importorskip("torch")
 
@@ -33,6 +35,14 @@ def test_the_module_is_the_forward_pass(seed: int, dtype: str) -> None:
     wanted = logits(model, inputs)
     assert found.shape == wanted.shape
     assert error(found.detach().numpy(), wanted) <= (1e-12 if dtype == "float64" else 1e-5)
+
+
+@pytest.mark.parametrize("op", sorted(INSTRUCTIONS))
+def test_every_instruction(op: str) -> None:
+    model = single(op)
+    with torch.no_grad():
+        found = model.to_torch()(torch.tensor(TOKENS)).numpy()
+    assert_same(found, expected(model), 1e-14)
 
 
 @pytest.mark.parametrize("seed", range(10))

@@ -160,7 +160,7 @@ def _read_file(path: Path, most: int, least: int = 0) -> bytes:
             wanted = f"at most {most:,}" if size > most else f"at least {least:,}"
             raise InputError(f"{path} has {size:,} bytes, but should have {wanted}")
         try:
-            return file.read(most)
+            return file.read(size)
         except (OSError, MemoryError) as error:
             raise InputError(f"cannot read {path}: {error or 'not enough memory'}") from None
 
