@@ -25,7 +25,7 @@ $(VENV)/.dev: $(VENV)/.core constraints/cpu.txt
 	@touch $@
 
 $(VENV)/.everything: $(VENV)/.dev
-	$(PIP) -e '.[dev,torch,models,report,web,cluster]'
+	$(PIP) -e '.[dev,torch,models,report,web,cluster,onnx]'
 	@touch $@
 
 setup: $(VENV)/.everything ## a .venv with every extra

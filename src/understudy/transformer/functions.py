@@ -1,8 +1,8 @@
 """Exact feed-forwards: RASP's licence that a feed-forward may compute any function of a position.
 
 :class:`Functions` is a straight-line program on numbers, as plain data: it can be written to JSON, and
-reading it runs nothing. Its instructions are the elementwise operations of the graph on floats (truth is
-1 and falsehood 0), and ``table``, which looks several numbers up at once.
+reading it runs nothing. Its instructions are the elementwise operations of the graph on floats (truth
+is 1 and falsehood 0), and ``table``, which looks several numbers up at once.
 
 Whatever has no value (a division by zero, a number too large) is nan here; who runs it says so.
 

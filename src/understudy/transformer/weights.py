@@ -1,11 +1,11 @@
 """The numbers of a transformer, under the names and in the shapes that TransformerLens gives them.
 
-A residual stream of ``d_model`` slots passes layers; each adds the output of its attention, then that of
-its feed-forward. There are no norms. Attention is average-hard (the mean over the keys of greatest
+A residual stream of ``d_model`` slots passes layers; each adds the output of its attention, then that
+of its feed-forward. There are no norms. Attention is average-hard (the mean over the keys of greatest
 score) or softmax, head by head; scores are q·k, not divided by √d_head.
 
-- ``W_E`` [d_vocab, d_model]: what each token puts into the stream. For real-valued tokens it has one row,
-  which is multiplied by the token.
+- ``W_E`` [d_vocab, d_model]: what each token puts into the stream. For real-valued tokens it has one
+  row, which is multiplied by the token.
 - ``W_pos`` [n_ctx, d_model]: what each position does. With a sink, position 0 is the sink: a token that
   stands before the input and is attended to where nothing else is selected.
 - ``W_Q``, ``W_K``, ``W_V`` [head, d_model, d_head]; ``b_Q``, ``b_K``, ``b_V`` [head, d_head];
@@ -17,6 +17,7 @@ score) or softmax, head by head; scores are q·k, not divided by √d_head.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -101,3 +102,13 @@ class Weights:
                         yield f"blocks.{number}.{part}.{name}", value
         yield "unembed.W_U", self.W_U
         yield "unembed.b_U", self.b_U
+
+    def fingerprint(self) -> str:
+        """SHA-256 over names, dtypes, shapes and numbers of all tensors: the same on every machine."""
+        digest = hashlib.sha256()
+        for name, tensor in self.named():
+            # Little-endian and row-major, however the array lies in memory.
+            plain = np.ascontiguousarray(tensor, dtype=tensor.dtype.newbyteorder("<"))
+            digest.update(f"{name} {plain.dtype.name} {list(plain.shape)}\n".encode())
+            digest.update(plain.tobytes())
+        return digest.hexdigest()

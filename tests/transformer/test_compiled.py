@@ -1,0 +1,212 @@
+"""The object around the weights: answers, cache, architecture, residual stream, hash, report."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from tests.transformer.random_models import logits, random_inputs, random_model
+from understudy.errors import ExecutionError, GraphError, InputError
+from understudy.graph import build
+from understudy.transformer import (
+    AttentionWeights,
+    CompiledTransformer,
+    Config,
+    FeedForwardWeights,
+    LayerWeights,
+    Weights,
+)
+from understudy.transformer.functions import Functions, Instruction
+
+
+def previous(attention: str = "hard") -> CompiledTransformer:
+    """By hand: x + (x + 1)², where x is the token before (0 before the first)."""
+    size = 4
+    zero = np.zeros
+    places = zero((size + 1, 2 + size + 1))
+    places[:, 2:] = np.eye(size + 1)
+    d = places.shape[1]
+    query, key = zero((1, d, size + 1)), zero((1, d, size + 1))
+    key[0, 2:] = 50 * np.eye(size + 1)
+    query[0, 2:] = np.eye(size + 1, k=-1)  # position i asks for i - 1
+    query[0, 2, 0] = 1  # the sink asks for itself
+    value, out = zero((1, d, size + 1)), zero((1, size + 1, d))
+    value[0, 0, 0] = out[0, 0, 1] = 1
+    bias = zero((1, size + 1))
+    heads = AttentionWeights(query, bias, key, bias, value, bias, out, zero(d), (attention,))
+    read, write = zero((d, 1)), zero((1, d))
+    read[1, 0] = write[0, 1] = 1
+    square = Functions(1, (Instruction("multiply", (0, 0), label="x·x"),), (1,))
+    feed = FeedForwardWeights("exact", read, np.ones(1), write, zero(d), functions=square)
+    first = zero((1, d))
+    first[0, 0] = 1
+    config = Config(
+        None, (1, size), True, None, attention, "exact", "float64",
+        ("token", "answer", "sink", *(f"place {i}" for i in range(size))), (("previous",),),
+        name="previous",
+    )  # fmt: skip
+    return CompiledTransformer(
+        config, Weights(first, places, (LayerWeights(heads, feed),), read, zero(1))
+    )
+
+
+def answer_of(tokens: list[float]) -> list[float]:
+    before = [0.0, *tokens[:-1]]
+    return [value + (value + 1) ** 2 for value in before]
+
+
+@pytest.mark.parametrize("attention", ["hard", "softmax"])
+def test_a_transformer_by_hand(attention: str) -> None:
+    model = previous(attention)
+    for tokens in ([3.0], [3.0, 1.0], [2.0, 7.0, 1.5, 8.0]):
+        np.testing.assert_allclose(model(tokens), answer_of(tokens), atol=1e-12)
+    batch = np.array([[1, 2], [3, 4]])
+    found = model(batch)
+    assert isinstance(found, np.ndarray)
+    np.testing.assert_allclose(found, [answer_of([1, 2]), answer_of([3, 4])], atol=1e-12)
+
+
+def test_the_cache_has_the_names_and_shapes_of_transformer_lens() -> None:
+    answer, cache = previous().run_with_cache([[3, 1], [2, 7]])
+    assert answer == previous()([[3, 1], [2, 7]])
+    batch, n, d, d_head = 2, 3, 7, 5
+    assert {name: value.shape for name, value in cache.items()} == {
+        "hook_embed": (batch, n, d),
+        "hook_pos_embed": (batch, n, d),
+        "blocks.0.hook_resid_pre": (batch, n, d),
+        "blocks.0.attn.hook_q": (batch, n, 1, d_head),
+        "blocks.0.attn.hook_k": (batch, n, 1, d_head),
+        "blocks.0.attn.hook_v": (batch, n, 1, d_head),
+        "blocks.0.attn.hook_z": (batch, n, 1, d_head),
+        "blocks.0.attn.hook_attn_scores": (batch, 1, n, n),
+        "blocks.0.attn.hook_pattern": (batch, 1, n, n),
+        "blocks.0.hook_attn_out": (batch, n, d),
+        "blocks.0.hook_resid_mid": (batch, n, d),
+        "blocks.0.mlp.hook_pre": (batch, n, 1),
+        "blocks.0.mlp.hook_post": (batch, n, 1),
+        "blocks.0.hook_mlp_out": (batch, n, d),
+        "blocks.0.hook_resid_post": (batch, n, d),
+    }
+    assert cache["pattern", 0] is cache["blocks.0.attn.hook_pattern"]
+    assert cache["resid_post", -1] is cache["blocks.0.hook_resid_post"]
+    assert cache["embed"] is cache["hook_embed"]
+    assert cache["query", 0] is cache["q", 0]
+    assert cache["pattern", 0][0, 0].tolist() == [[1, 0, 0], [1, 0, 0], [0, 1, 0]]
+    assert ("post", 0) in cache
+    assert ("post", 1) not in cache
+    with pytest.raises(KeyError, match="there is no activation"):
+        cache["pattern", 3]
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_a_cache_adds_up(seed: int) -> None:
+    model = random_model(seed)
+    inputs = random_inputs(model, seed)
+    answer, cache = model.run_with_cache(inputs)
+    assert answer == model(inputs)
+    stream = cache["embed"] + cache["pos_embed"]
+    for number, layer in enumerate(model.weights.layers):
+        np.testing.assert_array_equal(stream, cache["resid_pre", number])
+        if layer.attention is not None:
+            np.testing.assert_allclose(cache["pattern", number].sum(-1), 1, rtol=1e-5)
+            joined = np.einsum("bqhe,hed->bqd", cache["z", number], layer.attention.W_O)
+            out = cache["attn_out", number]
+            np.testing.assert_allclose(joined + layer.attention.b_O, out, rtol=1e-4, atol=1e-4)
+            stream = stream + out
+        if layer.feed_forward is not None:
+            stream = stream + cache["mlp_out", number]
+        np.testing.assert_array_equal(stream, cache["resid_post", number])
+    assert model.decode(logits(model, inputs)) == answer
+
+
+def test_the_architecture() -> None:
+    found = previous().architecture
+    assert (found.layers, found.heads, found.d_model, found.d_head, found.d_mlp) == (1, (1,), 7, 5, 1)
+    assert found.n_ctx == 5
+    assert found.parameters == 7 + 35 + 3 * (35 + 5) + 35 + 7 + 7 + 1 + 7 + 7 + 7 + 1
+    assert found.nonzeros == 1 + 5 + 5 + 5 + 2 + 1 + 1 + 1 + 1
+    assert json.loads(json.dumps(found.as_json()))["heads"] == [1]
+    assert "1 layer (heads: 1; hard attention, exact feed-forward), d_model 7" in str(found)
+    assert repr(previous()).startswith("<CompiledTransformer of previous: 1 layer")
+
+
+def test_the_residual_stream() -> None:
+    stream = previous().residual([3, 1])
+    assert stream.moments == ("embedding", "layer 0, attention", "layer 0, feed-forward")
+    assert stream.positions == ("sink", "3", "1")
+    assert stream.slot("token").tolist() == [[0, 3, 1]] * 3
+    assert stream.moment("layer 0, attention")[:, 1].tolist() == [0, 0, 3]
+    assert stream.slot("answer")[-1].tolist() == [0, 1, 19]
+    assert "layer 0, feed-forward\n         sink  3   1\ntoken       0  3   1\n" in str(stream)
+    with pytest.raises(InputError, match="no slot 'nothing'"):
+        stream.slot("nothing")
+    with pytest.raises(InputError, match="a batch of 2"):
+        previous().residual([[1], [2]])
+
+
+def test_the_hash_is_of_the_numbers_alone() -> None:
+    model = random_model(3, numeric=True)
+    before = model.hash
+    model([0.5])
+    assert model.hash == before == random_model(3, numeric=True).hash
+    renamed = CompiledTransformer(previous().config, model.weights)
+    assert renamed.hash == before
+    assert random_model(4, numeric=True).hash != before
+    other = random_model(3, numeric=True)
+    other.weights.b_U[0] += 1e-6
+    assert other.hash != before
+
+
+def test_the_program_comes_back() -> None:
+    assert random_model(0).program is build("negate", build("indices"))
+    with pytest.raises(InputError, match="does not say which program"):
+        previous().program
+
+
+def test_the_report_is_readable() -> None:
+    lines = random_model(0).report().splitlines()
+    assert lines[0] == "name: random 0"
+    assert lines[1].startswith("architecture: ")
+    assert lines[2:] == ["bound: 0.001", "worst: inf", "layers:", "  - heads: 2", "note: drawn"]
+
+
+@pytest.mark.parametrize(
+    ("inputs", "message"),
+    [
+        ([1, 2, 3, 4, 5], "takes 1 to 4 tokens, but the input has 5"),
+        (["a"], "takes numbers, but the input has 'a'"),
+        ([2**53 + 1], "beyond what a float64 holds"),
+        ([10**5000], "beyond what a float64 holds"),
+        ([float("nan")], "beyond what a float64 holds"),
+        ([], "empty"),
+    ],
+)
+def test_inputs_that_are_refused(inputs: list[object], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        previous()(inputs)
+
+
+def test_a_token_that_is_not_in_the_vocabulary() -> None:
+    with pytest.raises(InputError, match="not in the vocabulary: 'a'"):
+        random_model(1, numeric=False)(["z"])
+
+
+def test_numbers_beyond_the_floats_are_refused() -> None:
+    with pytest.raises(ExecutionError, match="no value"):
+        previous()([1e200, 0])
+    with pytest.raises(InputError, match="beyond what a float32 holds"):
+        random_model(9, numeric=True, dtype="float32", layers=0)([1e300])
+    large = random_model(9, numeric=True, dtype="float32", layers=0, scale=1e30)
+    with pytest.raises(ExecutionError, match="range of the floats"):
+        large([1e30])
+
+
+def test_a_graph_in_the_configuration_is_checked_when_it_is_asked_for() -> None:
+    import dataclasses
+
+    model = random_model(0)
+    wrong = dataclasses.replace(model.config, program="{}")
+    with pytest.raises(GraphError):
+        CompiledTransformer(wrong, model.weights).program

@@ -1,0 +1,121 @@
+"""TransformerLens: uniform shapes, the formula that it computes, and itself where installed."""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.transformer.random_models import logits, random_inputs, random_model
+from tests.transformer.test_compiled import previous
+from understudy.errors import CompileError, InputError
+
+INSTALLED = importlib.util.find_spec("transformer_lens") is not None
+
+
+def soft(seed: int) -> Any:
+    return random_model(
+        seed, heads=["softmax"], feeds=[("glu", "gelu", "relu")[seed % 3], None], scale=0.4
+    )
+
+
+def lens_forward(config: dict[str, Any], state: dict[str, Any], given: Any) -> Any:
+    """What a HookedTransformer of this configuration computes, as its documentation has it."""
+    assert (config["normalization_type"], config["use_attn_scale"]) == (None, False)
+    assert config["attention_dir"] == "bidirectional"
+    stream = given
+    if given.ndim == 2:
+        stream = state["embed.W_E"][given] + state["pos_embed.W_pos"][: given.shape[1]]
+    for number in range(config["n_layers"]):
+        part = {
+            name.removeprefix(f"blocks.{number}."): value
+            for name, value in state.items()
+            if name.startswith(f"blocks.{number}.")
+        }
+        q, k, v = (
+            np.einsum("bpd,hde->bphe", stream, part[f"attn.W_{name}"]) + part[f"attn.b_{name}"]
+            for name in "QKV"
+        )
+        scores = np.einsum("bqhe,bkhe->bhqk", q, k)
+        pattern = np.exp(scores - scores.max(-1, keepdims=True))
+        pattern /= pattern.sum(-1, keepdims=True)
+        z = np.einsum("bhqk,bkhe->bqhe", pattern, v)
+        stream = stream + np.einsum("bqhe,hed->bqd", z, part["attn.W_O"]) + part["attn.b_O"]
+        if config["attn_only"]:
+            continue
+        if config["gated_mlp"]:
+            gate = np.maximum(stream @ part["mlp.W_gate"], 0)
+            post = gate * (stream @ part["mlp.W_in"]) + part["mlp.b_in"]
+        else:
+            pre = stream @ part["mlp.W_in"] + part["mlp.b_in"]
+            erf = np.vectorize(math.erf, otypes=[pre.dtype])
+            gelu = config["act_fn"] == "gelu"
+            post = pre * (1 + erf(pre / math.sqrt(2))) / 2 if gelu else np.maximum(pre, 0)
+        stream = stream + post @ part["mlp.W_out"] + part["mlp.b_out"]
+    return stream @ state["unembed.W_U"] + state["unembed.b_U"]
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_the_uniform_model_is_the_forward_pass(seed: int) -> None:
+    model = soft(seed)
+    inputs = random_inputs(model, seed)
+    config, state = model.transformer_lens_config(), model.state_dict_for_transformer_lens()
+    d, heads, width, hidden = (config[name] for name in ("d_model", "n_heads", "d_head", "d_mlp"))
+    assert state["embed.W_E"].shape == (config["d_vocab"], d)
+    assert state["pos_embed.W_pos"].shape == (config["n_ctx"], d)
+    for number in range(config["n_layers"]):
+        assert state[f"blocks.{number}.attn.W_Q"].shape == (heads, d, width)
+        assert state[f"blocks.{number}.attn.W_O"].shape == (heads, width, d)
+        if not config["attn_only"]:
+            assert state[f"blocks.{number}.mlp.W_in"].shape == (d, hidden)
+    assert {array.dtype.name for array in state.values()} == {config["dtype"]}
+    found = lens_forward(config, state, model.transformer_lens_inputs(inputs))
+    wanted = logits(model, inputs)
+    tolerance = 1e-12 if config["dtype"] == "float64" else 1e-5
+    np.testing.assert_allclose(
+        found[:, int(model.config.sink) :], wanted, atol=tolerance, rtol=tolerance
+    )
+
+
+@pytest.mark.skipif(not INSTALLED, reason="transformer_lens is not installed")
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("seed", range(12))
+def test_transformer_lens_itself(seed: int) -> None:
+    import torch
+
+    model = soft(seed)
+    inputs = random_inputs(model, seed)
+    hooked = model.to_transformer_lens()
+    given = torch.tensor(model.transformer_lens_inputs(inputs))
+    options = {"start_at_layer": 0} if model.config.vocabulary is None else {}
+    with torch.no_grad():
+        found = hooked(given, return_type="logits", **options).numpy()[:, int(model.config.sink) :]
+    tolerance = 1e-12 if model.config.dtype == "float64" else 1e-5
+    np.testing.assert_allclose(found, logits(model, inputs), atol=tolerance, rtol=tolerance)
+    if not options:
+        _, theirs = hooked.run_with_cache(given)
+        _, ours = model.run_with_cache(inputs)
+        for number in range(len(model.weights.layers)):
+            stream = theirs["resid_post", number].detach().numpy()
+            np.testing.assert_allclose(
+                stream[..., :-1], ours["resid_post", number], atol=tolerance, rtol=tolerance
+            )
+            np.testing.assert_array_equal(stream[..., -1], 1)
+
+
+def test_what_transformer_lens_cannot_hold() -> None:
+    with pytest.raises(CompileError, match="compile with attention='softmax', in layer 0"):
+        previous().state_dict_for_transformer_lens()
+    with pytest.raises(CompileError, match="these are exact"):
+        random_model(2, heads=["softmax"], feeds=["exact"], layers=1).transformer_lens_config()
+
+
+def test_without_transformer_lens_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch")
+    monkeypatch.setitem(sys.modules, "transformer_lens", None)
+    with pytest.raises(InputError, match="pip install transformer_lens"):
+        soft(0).to_transformer_lens()
