@@ -9,7 +9,13 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from understudy.analysis import Architecture, architecture
-from understudy.errors import ExecutionError, GraphError, InputError, UnderstudyError
+from understudy.errors import (
+    CompileError,
+    ExecutionError,
+    GraphError,
+    InputError,
+    UnderstudyError,
+)
 from understudy.language.handles import Selector, SOp
 from understudy.language.python import (
     aggregate,
@@ -48,6 +54,7 @@ from understudy.language.python import (
 )
 
 if TYPE_CHECKING:
+    from understudy.compiler import compile  # noqa: A004
     from understudy.simulators import (
         Attention,
         DecoderLayer,
@@ -91,6 +98,7 @@ _LATER = dict.fromkeys(
     "understudy.simulators",
 )
 _LATER |= dict.fromkeys(("CompiledTransformer", "load"), "understudy.transformer")
+_LATER |= {"compile": "understudy.compiler"}
 _LATER |= dict.fromkeys(("certify", "prove"), "understudy.verification")
 
 
@@ -109,6 +117,7 @@ def __dir__() -> list[str]:
 __all__ = [
     "Architecture",
     "Attention",
+    "CompileError",
     "CompiledTransformer",
     "DecoderLayer",
     "Encoder",
@@ -131,6 +140,7 @@ __all__ = [
     "architecture",
     "best",
     "certify",
+    "compile",
     "constant",
     "dumps",
     "erf",

@@ -217,6 +217,18 @@ class Values:
         return Column(sources, tuple(values))
 
 
+def _meaning(node: Node) -> Callable[..., Atom]:
+    """What an operation does to scalars."""
+    if node.op == "lookup":  # a dictionary finds at once what the definition looks for
+        table = node.attributes["table"]
+        assert isinstance(table, tuple)
+        found: dict[Atom, Atom] = {}
+        for key, value in table:  # type: ignore[misc]
+            found.setdefault(key, value)
+        return found.__getitem__
+    return partial(DOMAIN.meanings[node.op], **node.attributes)
+
+
 def _each(
     function: Callable[..., Atom], arguments: Sequence[Sequence[Atom | None]]
 ) -> list[Atom | None]:

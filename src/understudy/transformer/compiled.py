@@ -17,7 +17,8 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from understudy.errors import ExecutionError, InputError
-from understudy.graph import Atom, Node, is_atom, loads
+from understudy.graph import Node, is_atom, loads
+from understudy.graph.atoms import identity
 from understudy.transformer import lens
 from understudy.transformer.architecture import TransformerArchitecture
 from understudy.transformer.cache import ActivationCache
@@ -228,7 +229,9 @@ class CompiledTransformer:
         vocabulary = self.config.vocabulary
         if vocabulary is None:
             return np.array([[self._number(token) for token in row] for row in batch], dtype=np.float64)
-        ids = {token: i for i, token in enumerate(vocabulary)}
+        # By value; but 1, 1.0 and True are three tokens where the vocabulary tells them apart.
+        ids: dict[Any, int] = {token: i for i, token in reversed(list(enumerate(vocabulary)))}
+        ids |= {identity(token): i for i, token in enumerate(vocabulary)}
         return np.array([[self._id(token, ids) for token in row] for row in batch], dtype=np.int64)
 
     def _check_length(self, size: int) -> None:
@@ -254,10 +257,11 @@ class CompiledTransformer:
             raise InputError(f"the input has {shown} that is beyond what a {self.config.dtype} holds")
         return number
 
-    def _id(self, token: Any, ids: dict[Atom, int]) -> int:
-        place = ids.get(token)
-        if place is None or isinstance(token, str) != isinstance(next(iter(ids)), str):
-            known = ", ".join(map(repr, list(ids)[:8])) + (", …" if len(ids) > 8 else "")
+    def _id(self, token: Any, ids: dict[Any, int]) -> int:
+        vocabulary = self.config.vocabulary or ()
+        place = ids.get(identity(token), ids.get(token))
+        if place is None or isinstance(token, str) != isinstance(vocabulary[0], str):
+            known = ", ".join(map(repr, vocabulary[:8])) + (", …" if len(vocabulary) > 8 else "")
             raise InputError(f"the input has {token!r}, which is not in the vocabulary: {known}")
         for wrong, why in self.config.undefined:
             if wrong == token:
