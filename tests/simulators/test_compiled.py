@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from understudy.errors import CompileError
-from understudy.simulators import Attention, UniversalSimulator
-from understudy.simulators import figure2
+from understudy.simulators import Attention, UniversalSimulator, figure2
 from understudy.transformer import CompiledTransformer
 
 #: Layers, heads and width of the residual stream of U(3, 3, 3): what a prototype needed.
@@ -102,5 +101,5 @@ def test_refusals() -> None:
         U.compile("none")
     with pytest.raises(CompileError, match="one head of softmax attention"):
         UniversalSimulator(2, 2, 2, heads=2).compile("native")
-    with pytest.raises(CompileError, match="needs .* tokens"):
+    with pytest.raises(CompileError, match=r"needs .* tokens"):
         UniversalSimulator(6, 3, 3).compile("width-1")

@@ -1,8 +1,9 @@
-"""Last stage: the numbers. Forms become columns of matrices, signals become slots, and biases carry constants.
+"""Last stage: the numbers. Forms become columns of matrices, signals become slots, and biases carry
+constants.
 
-The sink is a token like any other: every matrix acts on it. What it holds in each slot is known here, since
-it attends to itself alone; so whatever reads the stream can read 0, or a default, at the sink, by subtracting
-what it would have read there from the mark ``is_sink``.
+The sink is a token like any other: every matrix acts on it. What it holds in each slot is known here,
+since it attends to itself alone; so whatever reads the stream can read 0, or a default, at the sink,
+by subtracting what it would have read there from the mark ``is_sink``.
 """
 
 from __future__ import annotations

@@ -1,16 +1,17 @@
 """Second stage: selectors that no dot product can score, by bringing every key to every query.
 
 One head cannot attend to ``key < query`` for arbitrary numbers: on N ordered values it needs d_k ≥ N−1
-(docs/compiler.md). But a network can bring all N keys to every position first, one slot each, and let the
-feed-forward compare: position by position it then knows its row of the pattern. A width is the sum of that
-row; an aggregate attends with it (a query of N zeros and ones against the position of the key).
+(docs/compiler.md). But a network can bring all N keys to every position first, one slot each, and let
+the feed-forward compare: position by position it then knows its row of the pattern. A width is the
+sum of that row; an aggregate attends with it (a query of N zeros and ones against the position of the
+key).
 
 Keys are brought in one of two ways:
 
-- whole numbers and other finite values, by **one** head: each position writes its value into a slot of its
-  own, a uniform head takes the mean, and the length gives the value back, rounded;
-- real numbers by one head for each position, which fetches its value unchanged; or, if the program's author
-  declares a separation, by the one uniform head, and comparisons allow for half of it.
+- whole numbers and other finite values, by **one** head: each position writes its value into a slot
+  of its own, a uniform head takes the mean, and the length gives the value back, rounded;
+- real numbers by one head for each position, which fetches its value unchanged; or, if the program's
+  author declares a separation, by the one uniform head, and comparisons allow for half of it.
 """
 
 from __future__ import annotations
@@ -61,8 +62,8 @@ class _Broadcasting:
                 return node
         if self.target.longest > MAX_KEYS:
             raise CompileError(
-                f"this selector needs every key at every position, and {self.target.longest} keys are too "
-                f"many for that: the limit is {MAX_KEYS}",
+                f"this selector needs every key at every position, and {self.target.longest} keys are "
+                f"too many for that: the limit is {MAX_KEYS}",
                 abbreviate(selector),
             )
         row = self.row(selector)

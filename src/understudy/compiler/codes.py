@@ -1,8 +1,8 @@
 """Strings as numbers: the residual stream holds nothing else.
 
-All strings of a program are numbered in their order, so that comparing codes is comparing strings, moving a
-code moves the string, and a choice between strings is a choice between codes. Codes keep clear of the
-numbers that may stand in the same s-op (the default 0 of an aggregate, say).
+All strings of a program are numbered in their order, so that comparing codes is comparing strings,
+moving a code moves the string, and a choice between strings is a choice between codes. Codes keep
+clear of the numbers that may stand in the same s-op (the default 0 of an aggregate, say).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ class Codes:
     """The number that stands for each atom."""
 
     def __init__(self, values: Values, nodes: Iterable[Node]) -> None:
-        strings: set[str] = set(t for t in values.target.vocabulary or () if isinstance(t, str))
+        strings: set[str] = {t for t in values.target.vocabulary or () if isinstance(t, str)}
         beside = [0.0]
         for node in nodes:
             found = values.column(node) if sort_of(node) is Sort.SOP else None

@@ -9,8 +9,9 @@ from understudy.compiler.codes import Codes
 from understudy.compiler.lowering import Lowering
 from understudy.compiler.network import Form, Unit
 from understudy.compiler.schedule import COUNT, TABLE, in_order
+from understudy.compiler.values import table_of
 from understudy.errors import CompileError
-from understudy.graph import Node, abbreviate, is_atom
+from understudy.graph import Node, abbreviate
 from understudy.transformer.functions import INSTRUCTIONS, Functions, Instruction
 
 
@@ -111,13 +112,11 @@ class ExactFeedForward:
         return self._add("table", inputs, label, keys=keys, values=entries)
 
     def _lookup(self, node: Node, inputs: tuple[int, ...], label: str) -> int:
-        table = node.attributes["table"]
-        assert isinstance(table, tuple)
         # What is looked up is a number here (strings have tables of their own): string keys never match.
         pairs = sorted(
-            (self.codes.number(pair[0], label), self.codes.number(pair[1], label))
-            for pair in table
-            if isinstance(pair, tuple) and is_atom(pair[1]) and isinstance(pair[0], (int, float))
+            (self.codes.number(key, label), self.codes.number(value, label))
+            for key, value in table_of(node).items()
+            if not isinstance(key, str)
         )
         keys = [k for k, _ in pairs]
         found = self._add("table", inputs, label, keys=[keys], values=[v for _, v in pairs])

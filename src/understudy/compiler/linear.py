@@ -32,6 +32,10 @@ class Linear:
         return Linear(terms, self.constant + other.constant)
 
 
+#: The empty sum.
+NOTHING = Linear()
+
+
 def of(node: Node, coefficient: float = 1.0) -> Linear:
     """One s-op."""
     return Linear(((node, coefficient),))

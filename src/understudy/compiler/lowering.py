@@ -62,6 +62,8 @@ class Lowering:
         self.undefined: dict[object, str] = {}
         self._forms: dict[Node, Form] = {}
         self._signals: dict[Node, Signal] = {}
+        #: For what is counted: the share of attention that the sink (or position 0) gets.
+        self._shares: dict[Node, Signal] = {}
         self._columns: dict[tuple[str, bytes], Signal] = {}
         self._by_scores: dict[object, Head] = {}
         # Counting needs a sink; so does whatever may select nothing.
@@ -135,9 +137,7 @@ class Lowering:
     def _leaf(self, node: Node) -> Form:
         match self.roles.of(node):
             case "position":
-                numbers = [
-                    self.codes.number(v, node) for v in self.values.at_positions(node)
-                ]
+                numbers = [self.codes.number(v, node) for v in self.values.at_positions(node)]
                 return self._column(numbers, "positions", abbreviate(node))
             case "token":
                 return self._column(self._of_tokens(node), "tokens", abbreviate(node))
@@ -152,7 +152,8 @@ class Lowering:
 
     def _of_tokens(self, node: Node) -> list[float]:
         column = self.values.column(node)
-        assert column is not None and self.values.target.vocabulary is not None
+        assert column is not None
+        assert self.values.target.vocabulary is not None
         numbers = []
         for token, value in zip(self.values.target.vocabulary, column.values, strict=True):
             if value is None:
@@ -194,7 +195,7 @@ class Lowering:
         while stack:
             node = stack.pop()
             if self.roles.of(node) == COUNT:
-                reads[node] = Form({self._share(node): 1.0})
+                reads[node] = Form({self._shares[node]: 1.0})
                 continue
             for below in self.roles.reads(node):
                 if below in seen:
@@ -214,14 +215,6 @@ class Lowering:
         )
 
     # Heads --------------------------------------------------------------------------------------
-
-    def _share(self, node: Node) -> Signal:
-        """The share of attention that a counting head gives to the sink (or to position 0)."""
-        return self._shares[node]
-
-    @property
-    def _shares(self) -> dict[Node, Signal]:
-        return self.__dict__.setdefault("_share_signals", {})
 
     def _attend(self, node: Node) -> None:
         """The head of an aggregate, a width or the length; heads with equal scores are one."""
@@ -278,7 +271,7 @@ class Lowering:
             offset.key if sink != NO_SINK else None,
             *((q.key, k.key) for q, k in pairs),
         )
-        if key not in self._by_scores:
+        if same not in self._by_scores:
             gap = scores.gap if sink == NO_SINK else scores.gap / 2
             label = "everywhere" if selector is None else abbreviate(selector)
             head = Head(
@@ -295,9 +288,9 @@ class Lowering:
             )
             if any(form.time >= time for form in (*head.queries, *head.keys)):
                 raise CompileError("a head would read what is not there yet", abbreviate(node))
-            self._by_scores[key] = head
+            self._by_scores[same] = head
             self.heads.append(head)
-        return self._by_scores[key]
+        return self._by_scores[same]
 
 
 def _standard(vector: NDArray[np.float64]) -> tuple[NDArray[np.float64], float, float]:

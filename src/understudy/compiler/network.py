@@ -1,8 +1,9 @@
 """The network before it has weights: signals in a residual stream, heads and units that write them.
 
-A :class:`Signal` is one number at each position. A :class:`Form` is an affine combination of signals; since
-every matrix of a transformer is linear, whatever reads the stream reads forms, and sums and constant factors
-cost nothing. Time runs in sublayers: 0 is the embedding, 2l−1 the attention of layer l, 2l its feed-forward.
+A :class:`Signal` is one number at each position. A :class:`Form` is an affine combination of signals;
+since every matrix of a transformer is linear, whatever reads the stream reads forms, and sums and
+constant factors cost nothing. Time runs in sublayers: 0 is the embedding, 2l−1 the attention of layer
+l, 2l its feed-forward.
 """
 
 from __future__ import annotations

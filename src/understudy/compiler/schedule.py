@@ -1,11 +1,12 @@
-"""Third stage: when everything happens. The fewest layers, and then as even a number of heads as may be.
+"""Third stage: when everything happens. The fewest layers, and then as even a number of heads as may
+be.
 
 Every s-op has a *role* in the network: known from the position or from the token, a linear combination
 (free), the output of a head, or a function that a feed-forward computes. Exact feed-forwards compute
 whole expressions at once, so a function of functions takes no longer than one.
 
-Heads go into the earliest layer they can be in, which gives the least depth; those that have time to spare
-then move to where the fewest heads are, or to a head that they can be one with.
+Heads go into the earliest layer they can be in, which gives the least depth; those that have time to
+spare then move to where the fewest heads are, or to a head that they can be one with.
 """
 
 from __future__ import annotations

@@ -1,27 +1,31 @@
 """Selectors as scores: q·k is greatest exactly where the selector holds.
 
-A selector is a conjunction of conditions, and each condition becomes a *penalty*: 0 where it holds, −1 or
-less where it does not. Penalties add up, so all conditions hold exactly where the sum is 0. Every penalty is
-a sum of products (something of the query) · (something of the key), plus something of the query alone:
+A selector is a conjunction of conditions, and each condition becomes a *penalty*: 0 where it holds,
+−1 or less where it does not. Penalties add up, so all conditions hold exactly where the sum is 0.
+Every penalty is a sum of products (something of the query) · (something of the key), plus something
+of the query alone:
 
 - ``key == query`` for whole numbers: −(q − k)² = 2q·k − k² − q²;
-- anything about finitely many values: Σ_c [query in class c]·[the condition holds for c and the key] − 1;
-- anything about positions alone: the same, on the pattern itself; where rows are equal or disjoint (each key
-  belongs to one class, as in a permutation, or "the same row") they are an equality of class numbers.
+- anything about finitely many values: Σ_c [query in class c]·[the condition holds for c and the key]
+  − 1;
+- anything about positions alone: the same, on the pattern itself; where rows are equal or disjoint
+  (each key belongs to one class, as in a permutation, or "the same row") they are an equality of
+  class numbers.
 
-All of these are whole numbers, so ties between selected keys are exact in floating point. What has no such
-form (comparisons of real numbers, maxima of them) is rewritten first: see ``broadcasting.py``.
+All of these are whole numbers, so ties between selected keys are exact in floating point. What has no
+such form (comparisons of real numbers, maxima of them) is rewritten first: see ``broadcasting.py``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy.compiler.linear import Linear, of
+from understudy.compiler.linear import NOTHING, Linear, of
 from understudy.compiler.target import DOMAIN, EXACT_WHOLE
 from understudy.compiler.values import Values, distinct
 from understudy.errors import CompileError
@@ -45,7 +49,7 @@ class Scores:
 
     pairs: tuple[tuple[Linear, Linear], ...]
     #: What depends on the query alone: it only matters where a sink competes.
-    offset: Linear = Linear()
+    offset: Linear = NOTHING
     gap: float = 1.0
     #: How much a ``best`` may add to the score of a selected key.
     bonus: float = 0.0
@@ -242,7 +246,7 @@ class Selectors:
         """Σ_c [query in c]·[c selects the key] − 1, or the same by classes of keys."""
         if query is key:
             # One set of one-hot s-ops serves both sides.
-            pairs = classes.pairs(lambda chosen, hot=one_hot(query, queries): _sum(hot, chosen))
+            pairs = classes.pairs(partial(_sum, one_hot(query, queries)))
         elif classes.of_queries:
             pairs = tuple(
                 (indicator(query, queries, members), indicator(key, keys, holds))
@@ -256,7 +260,7 @@ class Selectors:
         return Scores(pairs, Linear(constant=-1.0), how=(f"{classes.count} classes",))
 
     def _together(self, condition: Node) -> Scores:
-        """Any formula of conditions on few values: its keys together are one key, its queries one query."""
+        """Any formula of conditions on few values: its keys together are one key, so its queries."""
         atoms = [node for node in postorder(condition) if node.op == "select"]
         if any(node.op == "best" for node in postorder(condition)):
             raise Unscored
@@ -306,7 +310,7 @@ class Selectors:
         classes = Classes.of(pattern)
         shared = len(positions) - 1 < 2 * classes.count
         if shared:
-            pairs = classes.pairs(lambda chosen, hot=one_hot(at, positions): _sum(hot, chosen))
+            pairs = classes.pairs(partial(_sum, one_hot(at, positions)))
         else:
             pairs = classes.pairs(lambda chosen: indicator(at, positions, chosen))
         return Scores(pairs, Linear(constant=-1.0), how=(f"{classes.count} classes of positions",))
@@ -447,7 +451,7 @@ def _different_rows(pattern: Pattern) -> tuple[Pattern, NDArray[np.int64]]:
     """Each row once, and which of them every row is."""
     numbers: dict[bytes, int] = {}
     packed = np.packbits(pattern, axis=1)
-    which = np.array([numbers.setdefault(row.tobytes(), len(numbers)) for row in packed], dtype=np.int64)
+    which = np.array([numbers.setdefault(row.tobytes(), len(numbers)) for row in packed], np.int64)
     _, first = np.unique(which, return_index=True)
     return pattern[first], which
 

@@ -1,9 +1,9 @@
 """Fifth stage: which slot of the residual stream each signal lives in, and when a slot is free again.
 
-Signals that are always read together, in the same proportion, share a slot and add up in it: the r·c heads of
-a matrix product, say, which write disjoint parts of one sum. A slot whose signals nobody reads any more is
-*erased* by the next feed-forward (which subtracts it from itself: exactly 0 is left) and then given to others.
-It is erased only if somebody wants it.
+Signals that are always read together, in the same proportion, share a slot and add up in it: the r·c
+heads of a matrix product, say, which write disjoint parts of one sum. A slot whose signals nobody
+reads any more is *erased* by the next feed-forward (which subtracts it from itself: exactly 0 is
+left) and then given to others. It is erased only if somebody wants it.
 """
 
 from __future__ import annotations

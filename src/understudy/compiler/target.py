@@ -135,8 +135,8 @@ def _ranges(given: Any, length: int) -> tuple[tuple[float, ...], tuple[float, ..
     sound = pairs and all(len(pair) == 2 and pair[0] <= pair[1] for pair in pairs)
     if not sound or len(pairs) not in (1, length):
         raise CompileError(
-            f"ranges are (low, high) for all tokens, or one such pair for each of the {length} positions, "
-            f"not {given!r}"
+            f"ranges are (low, high) for all tokens, or one such pair for each of the {length} "
+            f"positions, not {given!r}"
         )
     return tuple(pair[0] for pair in pairs), tuple(pair[1] for pair in pairs)
 

@@ -1,10 +1,11 @@
 """Which values an s-op can take: what tells the compiler a table, a code or a category will do.
 
-The *sources* of an s-op are what its value depends on, position by position: the position (``indices``),
-the ``length`` of the input, the token, and the results of attention. Where all sources are finite and few,
-its :class:`Column` lists the value for every combination of them, computed as RASP computes: strings, whole
-numbers of any size. So anything that depends on the position alone becomes a positional encoding, anything
-that depends on the token alone an embedding, and whatever is finite can be told apart exactly.
+The *sources* of an s-op are what its value depends on, position by position: the position
+(``indices``), the ``length`` of the input, the token, and the results of attention. Where all sources
+are finite and few, its :class:`Column` lists the value for every combination of them, computed as
+RASP computes: strings, whole numbers of any size. So anything that depends on the position alone
+becomes a positional encoding, anything that depends on the token alone an embedding, and whatever is
+finite can be told apart exactly.
 """
 
 from __future__ import annotations
@@ -19,13 +20,14 @@ import numpy as np
 
 from understudy.compiler.target import DOMAIN, Target
 from understudy.errors import CompileError
-from understudy.graph import OPERATIONS, Atom, Node, abbreviate, postorder
+from understudy.graph import OPERATIONS, Atom, Node, abbreviate, is_atom, postorder
 from understudy.graph.atoms import short
 
 #: What a value depends on: "indices", "length", "tokens", or an attention operation.
 Source: TypeAlias = "str | Node"
 
-#: Combinations of sources that are looked at one by one: of positions, lengths and tokens, and in general.
+#: Combinations of sources that are looked at one by one: of positions, lengths and tokens, and in
+#: general.
 MAX_COMBINATIONS = 2**15
 MAX_ATTENDED = 2**11
 #: Values that an s-op may have and still be called finite.
@@ -36,7 +38,7 @@ _WRONG = (ArithmeticError, LookupError, TypeError, ValueError)
 
 @dataclass(frozen=True)
 class Column:
-    """The value for each combination of the sources, the last source running fastest; None: an error."""
+    """The value for each combination of sources, the last source running fastest; None: an error."""
 
     sources: tuple[Source, ...]
     values: tuple[Atom | None, ...]
@@ -160,9 +162,7 @@ class Values:
         elif node.op == "indicator":
             self._domains[node] = (0, 1)
         elif node.op == "lookup":
-            table = node.attributes["table"]
-            assert isinstance(table, tuple)
-            self._domains[node] = distinct(pair[1] for pair in table if isinstance(pair, tuple))
+            self._domains[node] = distinct(table_of(node).values())
         else:
             return None
         return Column((node,), self._domains[node])
@@ -220,13 +220,21 @@ class Values:
 def _meaning(node: Node) -> Callable[..., Atom]:
     """What an operation does to scalars."""
     if node.op == "lookup":  # a dictionary finds at once what the definition looks for
-        table = node.attributes["table"]
-        assert isinstance(table, tuple)
-        found: dict[Atom, Atom] = {}
-        for key, value in table:  # type: ignore[misc]
-            found.setdefault(key, value)
-        return found.__getitem__
+        return table_of(node).__getitem__
     return partial(DOMAIN.meanings[node.op], **node.attributes)
+
+
+def table_of(node: Node) -> dict[Atom, Atom]:
+    """The table of a ``lookup``; of equal keys the first counts."""
+    pairs = node.attributes["table"]
+    assert isinstance(pairs, tuple)
+    table: dict[Atom, Atom] = {}
+    for pair in pairs:
+        assert isinstance(pair, tuple)
+        key, value = pair
+        if is_atom(key) and is_atom(value):
+            table.setdefault(key, value)
+    return table
 
 
 def _each(

@@ -1,10 +1,10 @@
 """U on a softmax host: the last head *is* the simulated softmax.
 
-Hard attention has to build a softmax out of exponentials and a division. A host with softmax heads has one
-already: if position p holds the row of XA that its entry needs as its query, and position j < n the rows j of
-X and of XV as its key and value, then one head computes Σ_j softmax(XA·Xᵀ)_pj XV_j, with no exponential
-and no division in any feed-forward. Keys that are no rows of X are kept out by a penalty: 0 exactly for those
-that are, so that it costs no precision.
+Hard attention has to build a softmax out of exponentials and a division. A host with softmax heads
+has one already: if position p holds the row of XA that its entry needs as its query, and position j <
+n the rows j of X and of XV as its key and value, then one head computes Σ_j softmax(XA·Xᵀ)_pj XV_j,
+with no exponential and no division in any feed-forward. Keys that are no rows of X are kept out by a
+penalty: 0 exactly for those that are, so that it costs no precision.
 
 Three layers: the products XA and XV; the rows to where they are needed; the softmax, and the choice of
 each entry's column.
@@ -80,7 +80,7 @@ def _require_plain(order: Order) -> None:
     )
     if not plain:
         raise CompileError(
-            "the native recipe is for one head of softmax attention, with a causal mask or none: compile "
-            'other orders with recipe="fetch"',
+            "the native recipe is for one head of softmax attention, with a causal mask or none: "
+            'compile other orders with recipe="fetch"',
             f"U for T of order {order}",
         )

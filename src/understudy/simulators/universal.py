@@ -37,8 +37,8 @@ from understudy.simulators.order import KINDS, AttentionOrder, Order, choose, wh
 from understudy.simulators.simulator import Simulator
 
 if TYPE_CHECKING:
-    from understudy.transformer import CompiledTransformer
     from understudy.simulators.explain import Explanation
+    from understudy.transformer import CompiledTransformer
 
 
 class UniversalSimulator(Simulator):
