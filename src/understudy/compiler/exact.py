@@ -112,7 +112,7 @@ class ExactFeedForward:
         return self._add("table", inputs, label, keys=keys, values=entries)
 
     def _lookup(self, node: Node, inputs: tuple[int, ...], label: str) -> int:
-        # What is looked up is a number here (strings have tables of their own): string keys never match.
+        # What is looked up is a number here (strings have their own tables): string keys never match.
         pairs = sorted(
             (self.codes.number(key, label), self.codes.number(value, label))
             for key, value in table_of(node).items()

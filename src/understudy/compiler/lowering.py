@@ -264,7 +264,7 @@ class Lowering:
                 offset = total([(offset, 1.0), (q, k.constant)])
             else:
                 pairs.append((q, k))
-        key = (
+        same = (
             time,
             sink,
             scores.kind,
