@@ -103,3 +103,24 @@ def test_refusals() -> None:
         UniversalSimulator(2, 2, 2, heads=2).compile("native")
     with pytest.raises(CompileError, match=r"needs .* tokens"):
         UniversalSimulator(6, 3, 3).compile("width-1")
+
+
+@pytest.mark.parametrize("pre_norm", [False, True])
+def test_a_transformer_runs_a_transformer(pre_norm: bool) -> None:
+    """A whole encoder layer of torch (norms, biases, GELU, two heads) by the weights of U alone."""
+    torch = pytest.importorskip("torch")
+    from understudy.simulators import from_torch
+
+    torch.manual_seed(1)
+    layer = torch.nn.TransformerEncoderLayer(
+        4, 2, 6, activation="gelu", norm_first=pre_norm, batch_first=True, dtype=torch.float64
+    ).eval()
+    with torch.no_grad():
+        for parameter in layer.parameters():  # biases and gains that are not just 0 and 1
+            parameter += 0.3 * torch.randn_like(parameter)
+    T, X = from_torch(layer), torch.randn(3, 4, dtype=torch.float64)
+    U = UniversalSimulator.of(T, 3)
+    model = U.compile()
+    with torch.no_grad():
+        direct = layer(X[None])[0].numpy()
+    assert np.abs(U.decode(model(U.encode(T, X.numpy()))) - direct).max() <= 1e-12

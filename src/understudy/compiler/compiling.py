@@ -44,9 +44,19 @@ def compile(  # noqa: A001  (the name users know it by: understudy.compile)
     ranges: Any = None,
     separation: float | None = None,
     dtype: str = "float64",
+    share_positions: bool = True,
     name: str | None = None,
 ) -> CompiledTransformer:
     """The program as the weights of a transformer.
+
+    - ``length``: of the longest input; ``fixed``: all inputs have this length.
+    - ``vocabulary``: the tokens there are; or ``numeric``: any real numbers.
+    - ``attention``: hard or softmax. ``feed_forward``: exact, glu, gelu or relu.
+    - ``tolerance``: the error allowed where something must be approximated. ``ranges``: between which
+      numbers real-valued tokens lie, (low, high). ``separation``: real numbers that are compared are
+      equal or differ by so much.
+    - ``share_positions``: whether positional encodings that differ by a factor and a constant share a
+      slot. If not, the weights of programs that differ in functions of the position alone are equal.
 
     >>> from understudy import aggregate, indices, length, select, tokens
     >>> reverse = aggregate(select(indices, length - 1 - indices, "=="), tokens)
@@ -66,6 +76,7 @@ def compile(  # noqa: A001  (the name users know it by: understudy.compile)
         ranges=ranges,
         separation=separation,
         dtype=dtype,
+        share_positions=share_positions,
     )
     return compile_for(wanted, root, name or abbreviate(root))
 

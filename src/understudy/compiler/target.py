@@ -38,6 +38,8 @@ class Target:
     high: tuple[float, ...]
     #: Real numbers that are compared differ by at least this, or are equal; None: nothing is known.
     separation: float | None
+    #: Whether positional encodings that differ by a factor and a constant share a slot.
+    share_positions: bool = True
 
     @property
     def fixed(self) -> bool:
@@ -62,6 +64,7 @@ def target(
     ranges: Any,
     separation: float | None,
     dtype: str,
+    share_positions: bool = True,
 ) -> Target:
     """The options of ``compile`` as a :class:`Target`, or an error that says what is wrong."""
     if type(length) is not int or length < 1:
@@ -91,6 +94,7 @@ def target(
         low,
         high,
         separation,
+        share_positions,
     )
 
 
