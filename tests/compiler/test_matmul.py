@@ -20,7 +20,8 @@ def product(
     shape: tuple[int, int, int], recipe: str, **options: Any
 ) -> tuple[Matrix, CompiledTransformer]:
     r, k, c = shape
-    result = matmul(*concatenate(us.tokens, (r, k), (k, c)), recipe)
+    a, b = concatenate(us.tokens, (r, k), (k, c))
+    result = matmul(a, b, recipe)
     length = max(r * k + k * c, result.needs or 0)
     return result, us.compile(result.sop, length=length, numeric=True, fixed=True, **options)
 
@@ -68,7 +69,8 @@ def test_layers_and_heads(shape: tuple[int, int, int]) -> None:
 def test_one_layer_of_2k_minus_1_heads(shape: tuple[int, int, int]) -> None:
     """Wherever Hall's condition k ≥ rc/(r + c) allows, up to 6."""
     r, k, c = shape
-    result = own_token_product(*concatenate(us.tokens, (r, k), (k, c)))
+    a, b = concatenate(us.tokens, (r, k), (k, c))
+    result = own_token_product(a, b)
     model = us.compile(result.sop, length=result.needs, numeric=True, fixed=True)
     assert model.architecture.layers == 1
     assert sum(model.architecture.heads) == 2 * k - 1

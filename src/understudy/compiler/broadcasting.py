@@ -1,21 +1,18 @@
-"""Second stage: selectors that no dot product can score, by bringing every key to every query.
+"""Second stage: selectors that no dot product can score, by bringing keys to the queries.
 
 One head cannot attend to ``key < query`` for arbitrary numbers: on N ordered values it needs d_k ≥ N−1
-(docs/compiler.md). But a network can bring all N keys to every position first, one slot each, and let
-the feed-forward compare: position by position it then knows its row of the pattern. A width is the
-sum of that row; an aggregate attends with it (a query of N zeros and ones against the position of the
-key).
+(docs/compiler.md). But a network can bring keys to every position first, and let the feed-forward
+compare: position by position it then knows its row of the pattern. A width is the sum of that row; an
+aggregate attends with it (a query of zeros and ones against the position of the key).
 
-Keys are brought in one of two ways:
-
-- whole numbers and other finite values, by **one** head: each position writes its value into a slot
-  of its own, a uniform head takes the mean, and the length gives the value back, rounded;
-- real numbers by one head for each position, which fetches its value unchanged; or, if the program's
-  author declares a separation, by the one uniform head, and comparisons allow for half of it.
+Which keys are brought, and how (``candidates.py``): where the positions alone leave each query few keys
+to choose from, as in the rows of a matrix, those few, by one head each, and the feed-forward takes the
+mean, too. Else all keys.
 """
 
 from __future__ import annotations
 
+from understudy.compiler.candidates import Candidates, EveryKey, few_keys
 from understudy.compiler.linear import Linear, of
 from understudy.compiler.scores import Scores, Selectors, Unscored
 from understudy.compiler.target import Target
@@ -23,7 +20,6 @@ from understudy.compiler.values import Values, distinct
 from understudy.errors import CompileError
 from understudy.execution.domains import COMPARISONS
 from understudy.graph import Node, abbreviate, build, postorder
-from understudy.graph.definitions import everywhere
 from understudy.graph.operations import constant
 from understudy.graph.traversal import with_inputs
 
@@ -46,6 +42,7 @@ class _Broadcasting:
         self.selectors = selectors
         self.values = values
         self.target = target
+        self.every_key = EveryKey(values, target)
 
     def attention(self, node: Node) -> Node:
         """The node itself, if its selector has scores that are worth their slots."""
@@ -60,82 +57,89 @@ class _Broadcasting:
             late = any(not self._at_once(n) for n in scores.nodes)
             if not (width and scores.bonus) and not (dear and late):
                 return node
+        few = few_keys(self.selectors.possible(selector), self.values, self.target)
+        if few is not None and (width or self.values.finite(node.inputs[1]) is None):
+            return self._among(few, node)
         if self.target.longest > MAX_KEYS:
             raise CompileError(
                 f"this selector needs every key at every position, and {self.target.longest} keys are "
                 f"too many for that: the limit is {MAX_KEYS}",
                 abbreviate(selector),
             )
-        row = self.row(selector)
         if width:
-            total = _total([build("indicator", here) for here in row])
-            self.values.declare(total, range(self.target.longest + 1))
-            return total
+            return self._among(self.every_key, node)
         at = build("indices")
         pairs = tuple(
             (of(build("indicator", here)), of(build("indicator", build("equal", at, constant(key)))))
-            for key, here in enumerate(row)
+            for key, here in enumerate(self.row(selector, self.every_key))
         )
         self.selectors.given(
             selector, Scores(pairs, Linear(constant=-1.0), how=("keys brought to every position",))
         )
         return node
 
+    def _among(self, candidates: Candidates, node: Node) -> Node:
+        """A width or an aggregate that the feed-forward computes from what was brought to it."""
+        row = self.row(node.inputs[0], candidates)
+        counts = [build("indicator", here) for here in row]
+        count = _total(counts)
+        if node.op == "selector_width":
+            self.values.declare(count, range(len(row) + 1))
+            return count
+        zero, one = constant(0), constant(1)
+        brought = candidates.brought(node.inputs[1])
+        found = [build("if_else", here, value, zero) for here, value in zip(row, brought, strict=True)]
+        mean = build("divide", _total(found), build("maximum", count, one))
+        if not self.selectors.may_be_empty(node.inputs[0]):
+            return mean
+        default = node.attributes["default"]
+        assert not isinstance(default, tuple)
+        return build("if_else", build("equal", count, zero), constant(default), mean)
+
     def _at_once(self, node: Node) -> bool:
         """Whether it is known before the first layer."""
         return self.values.depends_on(node, "indices") or self.values.depends_on(node, "tokens")
 
-    def row(self, selector: Node) -> list[Node]:
-        """For each key, an s-op that is true where the query selects it."""
+    def row(self, selector: Node, candidates: Candidates) -> list[Node]:
+        """For each candidate, an s-op that is true where the query selects it."""
         found: dict[Node, list[Node]] = {}
         for node in postorder(selector):
             parts = [found[i] for i in node.inputs if i in found]
             match node.op:
                 case "select":
-                    found[node] = self._compared(node)
+                    found[node] = self._compared(node, candidates)
                 case "selector_and" | "selector_or":
                     op = node.op.removeprefix("selector_")
                     found[node] = [build(op, a, b) for a, b in zip(*parts, strict=True)]
                 case "selector_not":
                     found[node] = [build("not", a) for a in parts[0]]
                 case "best":
-                    found[node] = self._greatest(parts[0], node.inputs[1])
-        row = found[selector]
-        if self.target.fixed:
-            return row
-        present = [build("less", constant(key), build("length")) for key in range(len(row))]
-        return [build("and", here, there) for here, there in zip(row, present, strict=True)]
+                    found[node] = self._greatest(parts[0], node.inputs[1], candidates)
+        return candidates.only_present(found[selector])
 
-    def _compared(self, node: Node) -> list[Node]:
+    def _compared(self, node: Node, candidates: Candidates) -> list[Node]:
         key, query = node.inputs
         predicate = str(node.attributes["predicate"])
         keys, queries = self.values.finite(key), self.values.finite(query)
+        strings = [isinstance(v, str) for v in (*(keys or ()), *(queries or ()))]
+        if any(strings) and (keys is None or queries is None or not all(strings)):
+            raise CompileError("strings are compared with numbers", abbreviate(node))
+        finite = keys is not None and queries is not None
         if keys is not None and queries is not None:
             together = distinct((*keys, *queries))
-            if any(isinstance(v, str) for v in together) and not all(
-                isinstance(v, str) for v in together
-            ):
-                raise CompileError("strings are compared with numbers", abbreviate(node))
             key, query = self.selectors.rank(key, together), self.selectors.rank(query, together)
-        brought = self.brought(key)
+        brought = candidates.brought(key)
         margin = self.target.separation
-        if (keys is not None and queries is not None) or margin is None:
+        if finite or margin is None:
             return [build(COMPARISONS[predicate], each, query) for each in brought]
         return [_separated(predicate, build("subtract", each, query), margin / 2) for each in brought]
 
-    def _greatest(self, row: list[Node], score: Node) -> list[Node]:
+    def _greatest(self, row: list[Node], score: Node, candidates: Candidates) -> list[Node]:
         """Of the selected keys those that no other selected key exceeds."""
         values = self.values.finite(score)
         if values is not None:
             score = self.selectors.rank(score, values)
-        brought = self.brought(score)
-        if self.target.fixed:
-            present = row
-        else:
-            present = [
-                build("and", here, build("less", constant(key), build("length")))
-                for key, here in enumerate(row)
-            ]
+        brought, present = candidates.brought(score), candidates.only_present(row)
         greatest, some = brought[0], present[0]
         for here, value in zip(present[1:], brought[1:], strict=True):
             better = build("or", build("not", some), build("greater", value, greatest))
@@ -144,36 +148,6 @@ class _Broadcasting:
         return [
             build("and", here, build("greater_equal", value, greatest))
             for here, value in zip(present, brought, strict=True)
-        ]
-
-    def brought(self, node: Node) -> list[Node]:
-        """The value at each position, at every position."""
-        places = range(self.target.longest)
-        at = build("indices")
-        if self.values.depends_on(node, "indices"):
-            return [constant(value) for value in self.values.at_positions(node)]
-        finite = self.values.finite(node)
-        whole = finite is not None and all(isinstance(v, int) and abs(v) < 2**20 for v in finite)
-        if whole or (self.target.separation is not None and self.target.feed_forward == "exact"):
-            shares = [
-                build(
-                    "aggregate",
-                    everywhere(),
-                    build("if_else", build("equal", at, constant(place)), node, constant(0)),
-                    default=0,
-                )
-                for place in places
-            ]
-            sums = [build("multiply", build("length"), share) for share in shares]
-            if finite is None or not whole:
-                return sums
-            rounded = [build("round", total) for total in sums]
-            for total in rounded:
-                self.values.declare(total, distinct((0, *finite)))
-            return rounded
-        return [
-            build("aggregate", build("select", at, constant(place), predicate="=="), node, default=0)
-            for place in places
         ]
 
 

@@ -126,6 +126,19 @@ class Selectors:
             case _:
                 return None
 
+    def possible(self, selector: Node) -> Pattern:
+        """[query, key]: what may be selected, as far as positions tell."""
+        allowed = np.ones((self.longest, self.longest), dtype=bool)
+        stack = [selector]
+        while stack:
+            for condition in conditions(stack.pop()):
+                pattern = self.pattern(condition)
+                if pattern is not None:
+                    allowed &= pattern
+                elif condition.op == "best":
+                    stack.append(condition.inputs[0])
+        return allowed
+
     def unique(self, selector: Node) -> bool:
         """Whether each query selects at most one key, whatever the input."""
         found = self.pattern(selector)
