@@ -324,7 +324,9 @@ FAMILIES = {
     family.name: family
     for family in (
         Family("transpose", ("r", "c"), _transpose, "Lemma transposition", ("paper", "view")),
-        Family("matmul", ("r", "k", "c"), _matmul, "Lemma matmul", ("paper", "fetch", "tiled", "scatter")),
+        Family(
+            "matmul", ("r", "k", "c"), _matmul, "Lemma matmul", ("paper", "fetch", "tiled", "scatter")
+        ),
         Family("softmax", ("r", "c"), _softmax, "Lemma softmax", ("stable", "plain")),
         Family("relu", ("n",), _relu, "Listing 4", ("feed-forward", "maxmin")),
         Family("maxmin", ("n",), _maxmin, "Lemma MaxMin", ("partner", "paper")),
@@ -339,7 +341,13 @@ FAMILIES = {
         Family("multihead_transpose", ("H", "r", "c"), _multihead_transpose, "Lemma multi-head"),
         Family("multihead_matmul", ("H", "r", "k", "c"), _multihead_matmul, "Lemma multi-head"),
         Family("match2", ("n", "p"), _match2, "Match₂ over ℤ"),
-        Family("attention", _ORDER, _attention, "Theorem 1", ("fetch", "paper", "tiled", "width-1", "inverse")),
+        Family(
+            "attention",
+            _ORDER,
+            _attention,
+            "Theorem 1",
+            ("fetch", "paper", "tiled", "width-1", "inverse"),
+        ),
         Family("encoder", (*_ORDER, "d1", "d2"), _encoder, "Corollary encoder"),
         Family("multihead_attention", ("H", *_ORDER), _heads, "Theorem H heads"),
         Family("linformer", _ORDER, _linformer, "Remark Linformer"),
