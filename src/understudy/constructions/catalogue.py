@@ -122,8 +122,9 @@ def _product_check() -> bool:
     a, b_view = c.concatenate(tokens, (3, 4), (4, 2))
     b = X.T[:, :2]
     given = [*X.ravel(), *b.ravel()]
-    return all(
-        _close(c.matmul(a, b_view, recipe).run(given), X @ b) for recipe in ("paper", "fetch", "tiled")
+    recipes = ("paper", "fetch", "tiled", "scatter")
+    return _close(c.own_token_product(a, b_view).run(given), X @ b) and all(
+        _close(c.matmul(a, b_view, recipe).run(given), X @ b) for recipe in recipes
     )
 
 
@@ -244,12 +245,14 @@ ITEMS = [
         "E1, E7",
     ),
     Item(
-        "Lemma matmul, Algorithm 3, Listing 3", "matmul", "matmul",
+        "Lemma matmul, Algorithm 3, Listing 3", "matmul", "matmul, own_token_product",
         "3 layers; r + c heads, then rc; O(rc); for k ≥ rc/(r + c)",
         lambda: {
             "paper": c.matmul(*_pair()).sop,
             "fetch": _small_product("fetch"),
+            "at own tokens": c.own_token_product(*c.concatenate(tokens, (3, 3), (3, 4))).sop,
             "tiled": _small_product("tiled"),
+            "scatter": _small_product("scatter"),
         }, [1, 7, 12],
         _product_check, "E6, E17",
     ),

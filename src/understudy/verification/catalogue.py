@@ -36,7 +36,7 @@ _ORDERS = [(2, 2, 2), (3, 2, 2), (2, 3, 3), (3, 3, 3)]
 PROVEN: dict[str, list[Named]] = {
     "Lemma transposition, Algorithm 1, Listing 1": _each("transpose", _upto(5, 5), "paper", "view"),
     "Lemma softmax, Algorithm 2, Listing 2": _each("softmax", _upto(4, 4), "plain", "stable"),
-    "Lemma matmul, Algorithm 3, Listing 3": _each("matmul", _upto(4, 4, 4), "paper", "fetch", "tiled"),
+    "Lemma matmul, Algorithm 3, Listing 3": _each("matmul", _upto(4, 4, 4), "paper", "fetch", "tiled", "scatter"),
     "Listing 4; remark on activations": _each("relu", _upto(8), "feed-forward", "maxmin"),
     "Lemma MaxMin, Algorithm 4, Listing 5": [
         *_each("maxmin", [(n,) for n in (2, 4, 6, 8)], "partner", "paper"),
@@ -57,7 +57,7 @@ PROVEN: dict[str, list[Named]] = {
         ("inverse", (3,), "paper"),
     ],
     "Introduction, Listing 6": _each("match2", [(2, 3), (2, 5), (3, 5)]),
-    "Theorem 1": _each("attention", _ORDERS, "fetch", "paper", "tiled"),
+    "Theorem 1": _each("attention", _ORDERS, "fetch", "paper", "tiled", "width-1"),
     "Corollary encoder": _each("encoder", [(2, 2, 2, 2, 2)]),
     "Remark Linformer and linear attention": [
         ("linformer", (2, 2, 2), None),
