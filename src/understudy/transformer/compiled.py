@@ -228,6 +228,10 @@ class CompiledTransformer:
     def _encode(self, batch: Rows) -> Any:
         vocabulary = self.config.vocabulary
         if vocabulary is None:
+            if all(set(map(type, row)) == {float} for row in batch):  # at once, for large batches
+                numbers = np.array(batch, dtype=np.float64)
+                if (np.abs(numbers) <= np.finfo(self.config.dtype).max).all():
+                    return numbers
             return np.array([[self._number(token) for token in row] for row in batch], dtype=np.float64)
         # By value; but 1, 1.0 and True are three tokens where the vocabulary tells them apart.
         ids: dict[Any, int] = {token: i for i, token in reversed(list(enumerate(vocabulary)))}
@@ -254,7 +258,7 @@ class CompiledTransformer:
         largest = float(np.finfo(self.config.dtype).max)
         if not abs(number) <= largest or (isinstance(token, int) and int(number) != token):
             shown = repr(token) if abs(number) < 1e30 else "a number"
-            raise InputError(f"the input has {shown} that is beyond what a {self.config.dtype} holds")
+            raise InputError(f"the input has {shown}, which is beyond what a {self.config.dtype} holds")
         return number
 
     def _id(self, token: Any, ids: dict[Any, int]) -> int:

@@ -70,7 +70,10 @@ def understand(data: bytes) -> tuple[Config, Shape]:
         )
     names = {field.name for field in dataclasses.fields(Config)} | _OTHERS
     row = fields(found, "it", names)
-    config, shape = _config(row), _shape(row)
+    try:
+        config, shape = _config(row), _shape(row)
+    except RecursionError:  # JSON may be read deeper than we follow
+        raise InputError("it is nested too deeply") from None
     agree(config, shape)
     return config, shape
 
@@ -130,8 +133,8 @@ def _plain(value: Any) -> Any:
         return {str(name): _plain(part) for name, part in value.items()}
     if isinstance(value, (list, tuple)):
         return [_plain(part) for part in value]
-    if isinstance(value, np.generic):
-        value = value.item()
+    if isinstance(value, (np.generic, np.ndarray)):
+        return _plain(value.tolist())
     return None if value is None else encode_attribute(value)
 
 

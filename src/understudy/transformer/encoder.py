@@ -135,7 +135,7 @@ class _Layout:
 
     def written(self, array: Any) -> Tensor:
         """What is added to the stream: the last axis of d_model becomes the encoder's."""
-        given = torch.as_tensor(array)
+        given = torch.tensor(array)
         found = torch.zeros(*given.shape[:-1], self.width, dtype=self.dtype)
         found[..., : self.slots] = given
         if self.mirrored:
@@ -144,7 +144,7 @@ class _Layout:
 
     def read(self, array: Any) -> Tensor:
         """What reads the stream: the axis of d_model, the last but one, becomes the encoder's."""
-        given = torch.as_tensor(array)
+        given = torch.tensor(array)
         found = torch.zeros(*given.shape[:-2], self.width, given.shape[-1], dtype=self.dtype)
         if self.mirrored:
             found[..., : self.slots, :] = given / 2
@@ -171,7 +171,7 @@ def _set_attention(module: Any, weights: AttentionWeights, layout: _Layout) -> N
     for place, name in enumerate("QKV"):
         scale = math.sqrt(layout.head_dim) if name == "Q" else 1.0
         matrices = layout.read(getattr(weights, f"W_{name}")) * scale  # [head, width, d_head]
-        biases = torch.as_tensor(getattr(weights, f"b_{name}")) * scale
+        biases = torch.tensor(getattr(weights, f"b_{name}")) * scale
         for head in range(weights.heads):
             start = place * layout.width + head * layout.head_dim
             module.in_proj_weight[start : start + columns] = matrices[head].T
@@ -185,6 +185,6 @@ def _set_attention(module: Any, weights: AttentionWeights, layout: _Layout) -> N
 def _set_feed_forward(block: Any, weights: FeedForwardWeights, layout: _Layout) -> None:
     hidden = weights.W_out.shape[0]
     block.linear1.weight[:hidden] = layout.read(weights.W_in).T
-    block.linear1.bias[:hidden] = torch.as_tensor(weights.b_in)
+    block.linear1.bias[:hidden] = torch.tensor(weights.b_in)
     block.linear2.weight[:, :hidden] = layout.written(weights.W_out).T
     block.linear2.bias.copy_(layout.written(weights.b_out))

@@ -185,7 +185,8 @@ def _read_weights(path: Path, shape: Shape, dtype: str) -> tuple[dict[str, Array
     except (safetensors.SafetensorError, ValueError, KeyError, TypeError, MemoryError) as error:
         raise InputError(f"it is not a file of safetensors ({error})") from None
     _fit(tensors, shape, dtype)
-    return tensors, metadata
+    # The library's are views of the file's bytes, which cannot be written to; a model's own can.
+    return {name: tensor.copy() for name, tensor in tensors.items()}, metadata
 
 
 def _check_header(header: Any, shape: Shape, dtype: str) -> Mapping[str, str]:
