@@ -16,7 +16,7 @@ Keys are brought in one of two ways:
 from __future__ import annotations
 
 from understudy.compiler.linear import Linear, of
-from understudy.compiler.scores import Scores, Selectors, Unscored
+from understudy.compiler.scores import Scores, Selectors, Unscored, conditions
 from understudy.compiler.target import Target
 from understudy.compiler.values import Values, distinct
 from understudy.errors import CompileError
@@ -51,14 +51,14 @@ class _Broadcasting:
         selector = node.inputs[0]
         width = node.op == "selector_width"
         try:
-            scores = self.selectors.scores(selector)
+            if not (width and self._dear(selector)):
+                scores = self.selectors.scores(selector)
+                dear = width and len(scores.pairs) > 2 * self.target.longest
+                late = any(not self._at_once(n) for n in scores.nodes)
+                if not (width and scores.bonus) and not (dear and late):
+                    return node
         except Unscored:
             pass
-        else:
-            dear = width and len(scores.pairs) > 2 * self.target.longest
-            late = any(not self._at_once(n) for n in scores.nodes)
-            if not (width and scores.bonus) and not (dear and late):
-                return node
         if self.target.longest > MAX_KEYS:
             raise CompileError(
                 f"this selector needs every key at every position, and {self.target.longest} keys are too "
@@ -79,6 +79,20 @@ class _Broadcasting:
             selector, Scores(pairs, Linear(constant=-1.0), how=("keys brought to every position",))
         )
         return node
+
+    def _dear(self, selector: Node) -> bool:
+        """Whether its scores would take more slots than all keys do, in as many layers.
+
+        What can be said of single comparisons before any scores are made, which are large where they are
+        dear.
+        """
+        wanted = 0
+        for condition in conditions(selector):
+            if condition.op == "select" and not all(map(self._at_once, condition.inputs)):
+                classes = self.selectors.classes(condition)
+                if condition.attributes["predicate"] != "==" and classes is not None:
+                    wanted += classes.count
+        return wanted > 2 * self.target.longest
 
     def _at_once(self, node: Node) -> bool:
         """Whether it is known before the first layer."""

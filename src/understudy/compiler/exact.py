@@ -101,7 +101,8 @@ class ExactFeedForward:
         assert column is not None
         keys, order = [], []
         for source, by in zip(column.sources, self.lowering.roles.sources(node), strict=True):
-            numbers = [codes.number(v, abbreviate(by)) for v in values.domain(source)]
+            named = abbreviate(by)
+            numbers = [codes.number(v, named) for v in values.domain(source)]
             place = sorted(range(len(numbers)), key=numbers.__getitem__)
             keys.append([numbers[i] for i in place])
             order.append(place)

@@ -136,10 +136,9 @@ class Lowering:
     def _leaf(self, node: Node) -> Form:
         match self.roles.of(node):
             case "position":
-                numbers = [
-                    self.codes.number(v, abbreviate(node)) for v in self.values.at_positions(node)
-                ]
-                return self._column(numbers, "positions", abbreviate(node))
+                label = abbreviate(node)
+                numbers = [self.codes.number(v, label) for v in self.values.at_positions(node)]
+                return self._column(numbers, "positions", label)
             case "token":
                 return self._column(self._of_tokens(node), "tokens", abbreviate(node))
             case "number":
@@ -154,11 +153,11 @@ class Lowering:
     def _of_tokens(self, node: Node) -> list[float]:
         column = self.values.column(node)
         assert column is not None and self.values.target.vocabulary is not None
-        numbers = []
+        numbers, label = [], abbreviate(node)
         for token, value in zip(self.values.target.vocabulary, column.values, strict=True):
             if value is None:
-                self.undefined.setdefault(token, f"{abbreviate(node)} has no value for it")
-            numbers.append(0.0 if value is None else self.codes.number(value, abbreviate(node)))
+                self.undefined.setdefault(token, f"{label} has no value for it")
+            numbers.append(0.0 if value is None else self.codes.number(value, label))
         return numbers
 
     def _column(self, numbers: Sequence[float], kind: str, label: str) -> Form:

@@ -79,6 +79,9 @@ class Selectors:
     dtype: str
     _scores: dict[Node, Scores] = field(default_factory=dict)
     _patterns: dict[Node, Pattern | None] = field(default_factory=dict)
+    _classes: dict[Node, Classes] = field(default_factory=dict)
+    #: The greatest absolute value of an s-op that scores are made of.
+    _greatest: dict[Node, float] = field(default_factory=dict)
 
     # Static selectors ---------------------------------------------------------------------------
 
@@ -202,17 +205,25 @@ class Selectors:
         key, query = condition.inputs
         predicate = str(condition.attributes["predicate"])
         keys, queries = self.values.finite(key), self.values.finite(query)
-        if keys is None or queries is None:
+        classes = self.classes(condition)
+        if keys is None or queries is None or classes is None:
             raise Unscored
-        if len(keys) * len(queries) > 2**22:
-            raise Unscored
-        pattern = select(list(keys), list(queries), predicate, condition)
-        classes = Classes.of(pattern)
         if predicate == "==" and classes.count > 2:
             return self._equality(key, keys, query, queries)
         if classes.count > MAX_CLASSES:
             raise Unscored
         return self._by_classes(classes, query, queries, key, keys)
+
+    def classes(self, condition: Node) -> Classes | None:
+        """The classes of a comparison of values that are known to be few, else None."""
+        if condition not in self._classes:
+            key, query = condition.inputs
+            keys, queries = self.values.finite(key), self.values.finite(query)
+            if keys is None or queries is None or len(keys) * len(queries) > 2**22:
+                return None
+            predicate = str(condition.attributes["predicate"])
+            self._classes[condition] = Classes.of(select(list(keys), list(queries), predicate, condition))
+        return self._classes[condition]
 
     def _equality(
         self, key: Node, keys: Sequence[Atom], query: Node, queries: Sequence[Atom]
@@ -318,10 +329,12 @@ class Selectors:
     def _largest(self, linear: Linear) -> float:
         total = abs(linear.constant)
         for node, coefficient in linear.terms:
-            values = self.values.finite(node) or ()
-            total += abs(coefficient) * max(
-                (abs(float(v)) for v in values if not isinstance(v, str)), default=0
-            )
+            if node not in self._greatest:
+                values = self.values.finite(node) or ()
+                self._greatest[node] = max(
+                    (abs(float(v)) for v in values if not isinstance(v, str)), default=0.0
+                )
+            total += abs(coefficient) * self._greatest[node]
         return total
 
 
@@ -428,12 +441,25 @@ class Classes:
     @classmethod
     def of(cls, pattern: Pattern) -> Classes:
         """By rows or by columns, whichever are fewer."""
-        rows, of_query = np.unique(pattern, axis=0, return_inverse=True)
-        columns, of_key = np.unique(pattern.T, axis=0, return_inverse=True)
+        rows, of_query = _different(pattern)
+        columns, of_key = _different(pattern.T)
         by_rows = int(rows.any(axis=1).sum()) <= int(columns.any(axis=1).sum())
-        lines, belongs = (rows, of_query.ravel()) if by_rows else (columns, of_key.ravel())
+        lines, belongs = (rows, of_query) if by_rows else (columns, of_key)
         some = [c for c in range(len(lines)) if lines[c].any()]
         return cls(tuple(belongs == c for c in some), tuple(lines[c] for c in some), by_rows)
+
+
+def _different(pattern: Pattern) -> tuple[Pattern, NDArray[np.int64]]:
+    """The different rows, in the order they come in, and which of them each row is."""
+    seen: dict[bytes, int] = {}
+    first: list[int] = []
+    belongs = np.empty(len(pattern), dtype=np.int64)
+    for place, row in enumerate(np.packbits(pattern, axis=1)):
+        number = seen.setdefault(row.tobytes(), len(seen))
+        belongs[place] = number
+        if number == len(first):
+            first.append(place)
+    return pattern[first], belongs
 
 
 def _class_numbers(pattern: Pattern) -> tuple[list[int], list[int]] | None:
@@ -509,10 +535,8 @@ def one_hot(node: Node, values: Sequence[Atom]) -> list[Linear]:
 
 def _sum(hot: Sequence[Linear], chosen: Pattern) -> Linear:
     """Σ of the chosen; the last one is 1 minus all others, so its coefficients cancel."""
-    last = 1.0 if chosen[-1] else 0.0
-    terms = tuple(
-        (linear.terms[0][0], float(c) - last)
-        for linear, c in zip(hot[:-1], chosen[:-1].tolist(), strict=True)
-        if float(c) != last
+    coefficient = -1.0 if chosen[-1] else 1.0
+    others = np.flatnonzero(chosen[:-1] != chosen[-1]).tolist()
+    return Linear(
+        tuple((hot[place].terms[0][0], coefficient) for place in others), float(chosen[-1])
     )
-    return Linear(terms, last)
