@@ -6,13 +6,15 @@ The weights do all the work; this object only turns tokens into rows of ``W_E`` 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from understudy.errors import ExecutionError, InputError
-from understudy.graph import Atom, is_atom
+from understudy.graph import Node, is_atom, loads, postorder
+from understudy.graph.atoms import identity
 from understudy.transformer.config import Config
 from understudy.transformer.forward import Tap, forward
 from understudy.transformer.weights import Array, Weights
@@ -46,10 +48,7 @@ class CompiledTransformer:
             numbers = np.array([[self._number(token) for token in row] for row in batch])
             stream[:, config.sink :] += numbers.astype(stream.dtype)[..., None] * weights.W_E[0]
         else:
-            ids = {token: i for i, token in enumerate(config.vocabulary)}
-            stream[:, config.sink :] += weights.W_E[
-                [[self._id(token, ids) for token in row] for row in batch]
-            ]
+            stream[:, config.sink :] += weights.W_E[[[self._id(token) for token in row] for row in batch]]
         return stream
 
     def read_off(self, stream: Array) -> list[list[Any]]:
@@ -93,10 +92,29 @@ class CompiledTransformer:
             raise InputError(f"the input has {token!r}, which is beyond what a float holds")
         return number
 
-    def _id(self, token: Any, ids: dict[Atom, int]) -> int:
-        place = ids.get(token)
-        if place is None or isinstance(token, str) != isinstance(next(iter(ids)), str):
-            known = ", ".join(map(repr, list(ids)[:8])) + (", …" if len(ids) > 8 else "")
+    @cached_property
+    def _ids(self) -> dict[Any, int]:
+        """The row of W_E for each token.
+
+        1, 1.0 and True are written differently, and a program that reads how tokens are written tells
+        them apart; for any other, equal numbers are one token.
+        """
+        tokens = list(enumerate(self.config.vocabulary or ()))
+        exact = {identity(token): i for i, token in tokens}
+        if any(node.op == "tokens" and node.attributes["cast"] == "str" for node in self._nodes()):
+            return exact
+        return {token: i for i, token in reversed(tokens)} | exact
+
+    def _nodes(self) -> Iterator[Node]:
+        return postorder(loads(self.config.program)) if self.config.program else iter(())
+
+    def _id(self, token: Any) -> int:
+        place = self._ids.get(identity(token))
+        if place is None:
+            place = self._ids.get(token)
+        if place is None:
+            vocabulary = self.config.vocabulary or ()
+            known = ", ".join(map(repr, vocabulary[:8])) + (", …" if len(vocabulary) > 8 else "")
             raise InputError(f"the input has {token!r}, which is not in the vocabulary: {known}")
         for wrong, why in self.config.undefined:
             if wrong == token:
