@@ -15,6 +15,8 @@ Keys are brought in one of two ways:
 
 from __future__ import annotations
 
+import numpy as np
+
 from understudy.compiler.linear import Linear, of
 from understudy.compiler.scores import Scores, Selectors, Unscored, conditions
 from understudy.compiler.target import Target
@@ -47,9 +49,14 @@ class _Broadcasting:
         self.target = target
 
     def attention(self, node: Node) -> Node:
-        """The node itself, if its selector has scores that are worth their slots."""
+        """The node itself, if it needs a head and its selector has scores that are worth their slots."""
         selector = node.inputs[0]
         width = node.op == "selector_width"
+        pattern = self.selectors.pattern(selector)
+        if pattern is not None and width and pattern.all():
+            return build("length")
+        if pattern is not None and not width and bool((pattern == np.eye(len(pattern))).all()):
+            return node.inputs[1]  # each position attends to itself: nothing moves
         try:
             if not (width and self._dear(selector)):
                 scores = self.selectors.scores(selector)
@@ -83,8 +90,8 @@ class _Broadcasting:
     def _dear(self, selector: Node) -> bool:
         """Whether its scores would take more slots than all keys do, in as many layers.
 
-        What can be said of single comparisons before any scores are made, which are large where they are
-        dear.
+        That much can be said of comparisons before any scores are made; where they are dear, making
+        them takes long.
         """
         wanted = 0
         for condition in conditions(selector):

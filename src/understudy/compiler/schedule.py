@@ -17,6 +17,7 @@ from understudy.compiler.scores import Selectors
 from understudy.compiler.values import Values
 from understudy.errors import CompileError
 from understudy.graph import Node, abbreviate, build
+from understudy.graph.definitions import everywhere
 
 #: Roles.
 POSITION, TOKEN, NUMBER, LINEAR, AGGREGATE, COUNT, FUNCTION, TABLE = (
@@ -32,6 +33,7 @@ POSITION, TOKEN, NUMBER, LINEAR, AGGREGATE, COUNT, FUNCTION, TABLE = (
 _ATTENTION = (AGGREGATE, COUNT)
 _COMPUTED = (COUNT, FUNCTION, TABLE)
 
+EVERYWHERE = everywhere()
 INDICES, LENGTH, TOKENS = build("indices"), build("length"), build("tokens", cast="asis")
 
 
@@ -188,15 +190,14 @@ class _Levelling:
         for begin, end in sorted((self.windows[n] for n in self.waiting[selector]), key=lambda w: w[1]):
             if max(first, begin) <= min(last, end):
                 first, last = max(first, begin), min(last, end)
-        time = min(
-            range(first, last + 1, 2), key=lambda time: (len(self.crowd.get(time, ())), time)
-        )
+        time = min(range(first, last + 1, 2), key=lambda time: (len(self.crowd.get(time, ())), time))
         self.crowd.setdefault(time, set()).add(selector)
         return time
 
 
 def _selector(node: Node) -> Node:
-    return node.inputs[0] if node.inputs else node
+    """What a head attends to; the length is counted by one that attends everywhere."""
+    return node.inputs[0] if node.inputs else EVERYWHERE
 
 
 class _Times:

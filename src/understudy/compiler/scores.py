@@ -222,7 +222,9 @@ class Selectors:
             if keys is None or queries is None or len(keys) * len(queries) > 2**22:
                 return None
             predicate = str(condition.attributes["predicate"])
-            self._classes[condition] = Classes.of(select(list(keys), list(queries), predicate, condition))
+            self._classes[condition] = Classes.of(
+                select(list(keys), list(queries), predicate, condition)
+            )
         return self._classes[condition]
 
     def _equality(
@@ -537,6 +539,4 @@ def _sum(hot: Sequence[Linear], chosen: Pattern) -> Linear:
     """Σ of the chosen; the last one is 1 minus all others, so its coefficients cancel."""
     coefficient = -1.0 if chosen[-1] else 1.0
     others = np.flatnonzero(chosen[:-1] != chosen[-1]).tolist()
-    return Linear(
-        tuple((hot[place].terms[0][0], coefficient) for place in others), float(chosen[-1])
-    )
+    return Linear(tuple((hot[place].terms[0][0], coefficient) for place in others), float(chosen[-1]))
