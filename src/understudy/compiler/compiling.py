@@ -140,7 +140,10 @@ def _cast(weights: Weights, dtype: str) -> Weights:
     """The same in another type of number."""
 
     def cast(value: Any) -> Any:
-        return value.astype(dtype) if isinstance(value, np.ndarray) else value
+        largest = float(np.abs(value).max(initial=0.0))
+        if largest > float(np.finfo(dtype).max):
+            raise CompileError(f"a weight would be {largest:.3g}, which {dtype} does not hold")
+        return value.astype(dtype)
 
     layers = tuple(
         replace(
