@@ -52,7 +52,8 @@ def _compiled(
 
 
 def _id(case: dict[str, Any]) -> str:
-    return f"{case['program']}-{''.join(map(str, case['input']))}" + "-causal" * case["causal"]
+    name = f"{case['program']}-{''.join(map(str, case['input']))}"
+    return f"{name}-causal" if case["causal"] else name
 
 
 @pytest.mark.parametrize("case", CASES, ids=_id)
