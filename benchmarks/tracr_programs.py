@@ -3,7 +3,7 @@
 Each :class:`Program` gives, for a maximal length, the program and its vocabulary. Tracr's ``None``
 (what its aggregates hold where nothing is selected, and what every function of that is) has no
 counterpart here: an aggregate of strings holds ``""`` there, so a comparison with it is False.
-``numerical`` and ``categorical`` are encodings of Tracr and say nothing about values, so they are left out.
+``numerical`` and ``categorical`` are encodings of Tracr and say nothing about values: left out.
 """
 
 from __future__ import annotations
