@@ -82,6 +82,4 @@ def test_short_forms_are_one_short_line(program: Node) -> None:
 
 def test_short_forms_leave_most_of_a_large_table_out() -> None:
     program = us.lookup(us.indices, {i: i % 2 for i in range(5000)}) + 1
-    assert abbreviate(program.node) == (
-        "({0: 0, 1: 1, 2: 0, 3: 1, 4: 0, 5: 1, 6: 0, 7: 1, …}[indices]) + 1"
-    )
+    assert abbreviate(program.node) == "({0: 0, 1: 1, 2: 0, 3: 1, …}[indices]) + 1"

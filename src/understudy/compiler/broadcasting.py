@@ -12,9 +12,11 @@ mean, too. Else all keys.
 
 from __future__ import annotations
 
+import numpy as np
+
 from understudy.compiler.candidates import Candidates, EveryKey, few_keys
 from understudy.compiler.linear import Linear, of
-from understudy.compiler.scores import Scores, Selectors, Unscored
+from understudy.compiler.scores import Scores, Selectors, Unscored, conditions
 from understudy.compiler.target import Target
 from understudy.compiler.values import Values, distinct
 from understudy.errors import CompileError
@@ -45,18 +47,23 @@ class _Broadcasting:
         self.every_key = EveryKey(values, target)
 
     def attention(self, node: Node) -> Node:
-        """The node itself, if its selector has scores that are worth their slots."""
+        """The node itself, if it needs a head and its selector has scores that are worth their slots."""
         selector = node.inputs[0]
         width = node.op == "selector_width"
+        pattern = self.selectors.pattern(selector)
+        if pattern is not None and width and pattern.all():
+            return build("length")
+        if pattern is not None and not width and bool((pattern == np.eye(len(pattern))).all()):
+            return node.inputs[1]  # each position attends to itself: nothing moves
         try:
-            scores = self.selectors.scores(selector)
+            if not (width and self._dear(selector)):
+                scores = self.selectors.scores(selector)
+                dear = width and len(scores.pairs) > 2 * self.target.longest
+                late = any(not self._at_once(n) for n in scores.nodes)
+                if not (width and scores.bonus) and not (dear and late):
+                    return node
         except Unscored:
             pass
-        else:
-            dear = width and len(scores.pairs) > 2 * self.target.longest
-            late = any(not self._at_once(n) for n in scores.nodes)
-            if not (width and scores.bonus) and not (dear and late):
-                return node
         few = few_keys(self.selectors.possible(selector), self.values, self.target)
         if few is not None and (width or self.values.finite(node.inputs[1]) is None):
             return self._among(few, node)
@@ -95,6 +102,20 @@ class _Broadcasting:
         default = node.attributes["default"]
         assert not isinstance(default, tuple)
         return build("if_else", build("equal", count, zero), constant(default), mean)
+
+    def _dear(self, selector: Node) -> bool:
+        """Whether its scores would take more slots than all keys do, in as many layers.
+
+        That much can be said of comparisons before any scores are made; where they are dear, making
+        them takes long.
+        """
+        wanted = 0
+        for condition in conditions(selector):
+            if condition.op == "select" and not all(map(self._at_once, condition.inputs)):
+                classes = self.selectors.classes(condition)
+                if condition.attributes["predicate"] != "==" and classes is not None:
+                    wanted += classes.count
+        return wanted > 2 * self.target.longest
 
     def _at_once(self, node: Node) -> bool:
         """Whether it is known before the first layer."""

@@ -5,6 +5,7 @@ normalise → values and selectors → broadcasting → schedule → lowering �
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -22,8 +23,9 @@ from understudy.compiler.normalise import normalise
 from understudy.compiler.schedule import Roles, schedule
 from understudy.compiler.scores import Scores, Selectors
 from understudy.compiler.slots import slots
-from understudy.compiler.target import Target, target
+from understudy.compiler.target import EXACT_WHOLE, Target, target
 from understudy.compiler.values import Values
+from understudy.errors import CompileError
 from understudy.graph import Atom, Node, abbreviate, dumps, postorder, stable_hash
 from understudy.transformer import CompiledTransformer, Config, Weights
 
@@ -112,7 +114,7 @@ def compile_for(
     plan = slots(network)
     assembly = Assembly(network, plan, lowering, wanted, depth)
     weights = assembly.weights()
-    outputs = _outputs(plain, values)
+    outputs = _outputs(plain, values, codes)
     if outputs is not None:
         by_code: Mapping[float, object] = {codes.number(v, name): v for v in outputs}
         unembedding, bias = categories(weights, by_code)
@@ -139,22 +141,36 @@ def compile_for(
     return CompiledTransformer(config, _cast(weights, wanted.dtype))
 
 
-def _outputs(root: Node, values: Values) -> tuple[Atom, ...] | None:
+def _outputs(root: Node, values: Values, codes: Codes) -> tuple[Atom, ...] | None:
     """What may come out, if it is one of few things (and not real numbers)."""
     found = values.finite(root)
     if found is None:
         return None
-    if any(isinstance(value, str) for value in found):
+    strings = any(isinstance(value, str) for value in found)
+    many = len(found) > MAX_CATEGORIES or any(isinstance(value, float) for value in found)
+    if many and not strings:
+        return None
+    # Logits have squares of codes in them, and must tell neighbours apart.
+    largest = max((abs(codes.number(value, abbreviate(root))) for value in found), default=0.0)
+    if largest < math.isqrt(EXACT_WHOLE[values.target.dtype] // 4):
         return found
-    few = len(found) <= MAX_CATEGORIES and not any(isinstance(value, float) for value in found)
-    return found if few else None
+    if strings:
+        raise CompileError(
+            f"strings come out of it beside numbers as large as {largest:.3g}; the greatest of its logits "
+            f"could not tell them apart in {values.target.dtype}",
+            abbreviate(root),
+        )
+    return None
 
 
 def _cast(weights: Weights, dtype: str) -> Weights:
     """The same in another type of number."""
 
     def cast(value: Any) -> Any:
-        return value.astype(dtype) if isinstance(value, np.ndarray) else value
+        largest = float(np.abs(value).max(initial=0.0))
+        if largest > float(np.finfo(dtype).max):
+            raise CompileError(f"a weight would be {largest:.3g}, which {dtype} does not hold")
+        return value.astype(dtype)
 
     layers = tuple(
         replace(

@@ -94,7 +94,7 @@ class ExactFeedForward:
         """Keys from the share of attention that one of them gets: round(1/share), less the sink."""
         one = self._add("constant", (), "1", value=1.0)
         keys = self._add("round", (self._add("divide", (one, share), f"1 / share of {label}"),), label)
-        return self._add("subtract", (keys, one), label) if self.lowering.sink else keys
+        return self._add("subtract", (keys, one), label) if self.lowering.counts_sink(node) else keys
 
     def _table(self, node: Node, label: str) -> int:
         values, codes = self.lowering.values, self.codes

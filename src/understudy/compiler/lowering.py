@@ -68,6 +68,12 @@ class Lowering:
         self._by_scores: dict[object, Head] = {}
         # Counting needs a sink; so does whatever may select nothing.
         self.sink = any(self._needs_sink(node) for node in schedule.order)
+        #: When a head attends everywhere anyway, without the sink.
+        self._everywhere = {
+            time
+            for node, time in schedule.heads.items()
+            if node.op == "aggregate" and not self.selectors.scores(node.inputs[0]).pairs
+        }
 
     def network(self, root: Node) -> Network:
         """All of it, with ``root`` as the output."""
@@ -86,6 +92,14 @@ class Lowering:
                 return self.selectors.may_be_empty(node.inputs[0])
             case _:
                 return False
+
+    def counts_sink(self, node: Node) -> bool:
+        """Whether the head that counts for a width or a length attends to the sink as well.
+
+        It does, so that nothing else is needed to count by; but the length is counted by a head that is
+        there anyway, if there is one.
+        """
+        return self.sink and not (node.op == "length" and self.schedule.heads[node] in self._everywhere)
 
     # Forms --------------------------------------------------------------------------------------
 
@@ -235,19 +249,17 @@ class Lowering:
         counting = self.roles.of(node) == COUNT
         selector = None if node.op == "length" else node.inputs[0]
         scores = Scores(()) if selector is None else self.selectors.scores(selector)
-        if counting:
-            sink = TIED_SINK if self.sink else NO_SINK
-        else:
-            assert selector is not None
-            sink = LOSING_SINK if self.sink else NO_SINK
+        tied = counting and self.counts_sink(node)
+        losing = LOSING_SINK if self.sink else NO_SINK
+        sink = TIED_SINK if tied else losing
         head = self._head(scores, sink, time, selector, node)
         if counting:
-            signal = Signal(f"1/(1+n) of {abbreviate(node)}" if self.sink else "1/length", time)
+            signal = Signal(f"1/(1+n) of {abbreviate(node)}" if tied else "1/length", time)
             self._shares[node] = signal
             first = np.zeros(self.values.target.longest)
             first[0] = 1.0
-            form = Form() if self.sink else self._column(first.tolist(), "positions", "indices == 0")
-            head.values.append(Value(form, signal, at_sink=1.0, share=self.sink))
+            form = Form() if tied else self._column(first.tolist(), "positions", "indices == 0")
+            head.values.append(Value(form, signal, at_sink=1.0, share=tied))
             return
         signal = Signal(abbreviate(node), time)
         self._signals[node] = signal

@@ -18,6 +18,7 @@ from understudy.compiler.scores import Selectors
 from understudy.compiler.values import Values
 from understudy.errors import CompileError
 from understudy.graph import Node, abbreviate, build
+from understudy.graph.definitions import everywhere
 
 #: Roles.
 POSITION, TOKEN, NUMBER, LINEAR, AGGREGATE, COUNT, FUNCTION, TABLE = (
@@ -33,6 +34,7 @@ POSITION, TOKEN, NUMBER, LINEAR, AGGREGATE, COUNT, FUNCTION, TABLE = (
 _ATTENTION = (AGGREGATE, COUNT)
 _COMPUTED = (COUNT, FUNCTION, TABLE)
 
+EVERYWHERE = everywhere()
 INDICES, LENGTH, TOKENS = build("indices"), build("length"), build("tokens", cast="asis")
 
 
@@ -195,7 +197,8 @@ class _Levelling:
 
 
 def _selector(node: Node) -> Node:
-    return node.inputs[0] if node.inputs else node
+    """What a head attends to; the length is counted by one that attends everywhere."""
+    return node.inputs[0] if node.inputs else EVERYWHERE
 
 
 class _Times:

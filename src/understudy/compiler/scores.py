@@ -90,6 +90,9 @@ class Selectors:
     dtype: str
     _scores: dict[Node, Scores] = field(default_factory=dict)
     _patterns: dict[Node, Pattern | None] = field(default_factory=dict)
+    _classes: dict[Node, Classes] = field(default_factory=dict)
+    #: The greatest absolute value of an s-op that scores are made of.
+    _greatest: dict[Node, float] = field(default_factory=dict)
 
     # Static selectors ---------------------------------------------------------------------------
 
@@ -226,17 +229,27 @@ class Selectors:
         key, query = condition.inputs
         predicate = str(condition.attributes["predicate"])
         keys, queries = self.values.finite(key), self.values.finite(query)
-        if keys is None or queries is None:
+        classes = self.classes(condition)
+        if keys is None or queries is None or classes is None:
             raise Unscored
-        if len(keys) * len(queries) > 2**22:
-            raise Unscored
-        pattern = select(list(keys), list(queries), predicate, condition)
-        classes = Classes.of(pattern)
         if predicate == "==" and classes.count > 2:
             return self._equality(key, keys, query, queries)
         if classes.count > MAX_CLASSES:
             raise Unscored
         return self._by_classes(classes, query, queries, key, keys)
+
+    def classes(self, condition: Node) -> Classes | None:
+        """The classes of a comparison of values that are known to be few, else None."""
+        if condition not in self._classes:
+            key, query = condition.inputs
+            keys, queries = self.values.finite(key), self.values.finite(query)
+            if keys is None or queries is None or len(keys) * len(queries) > 2**22:
+                return None
+            predicate = str(condition.attributes["predicate"])
+            self._classes[condition] = Classes.of(
+                select(list(keys), list(queries), predicate, condition)
+            )
+        return self._classes[condition]
 
     def _equality(
         self, key: Node, keys: Sequence[Atom], query: Node, queries: Sequence[Atom]
@@ -342,10 +355,12 @@ class Selectors:
     def _largest(self, linear: Linear) -> float:
         total = abs(linear.constant)
         for node, coefficient in linear.terms:
-            values = self.values.finite(node) or ()
-            total += abs(coefficient) * max(
-                (abs(float(v)) for v in values if not isinstance(v, str)), default=0
-            )
+            if node not in self._greatest:
+                values = self.values.finite(node) or ()
+                self._greatest[node] = max(
+                    (abs(float(v)) for v in values if not isinstance(v, str)), default=0.0
+                )
+            total += abs(coefficient) * self._greatest[node]
         return total
 
 
@@ -541,10 +556,6 @@ def one_hot(node: Node, values: Sequence[Atom]) -> list[Linear]:
 
 def _sum(hot: Sequence[Linear], chosen: Pattern) -> Linear:
     """Σ of the chosen; the last one is 1 minus all others, so its coefficients cancel."""
-    last = 1.0 if chosen[-1] else 0.0
-    terms = tuple(
-        (linear.terms[0][0], float(c) - last)
-        for linear, c in zip(hot[:-1], chosen[:-1].tolist(), strict=True)
-        if float(c) != last
-    )
-    return Linear(terms, last)
+    coefficient = -1.0 if chosen[-1] else 1.0
+    others = np.flatnonzero(chosen[:-1] != chosen[-1]).tolist()
+    return Linear(tuple((hot[place].terms[0][0], coefficient) for place in others), float(chosen[-1]))

@@ -9,6 +9,7 @@ left) and then given to others. It is erased only if somebody wants it.
 from __future__ import annotations
 
 import heapq
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from understudy.compiler.network import Form, Network, Signal
@@ -54,8 +55,10 @@ class Slots:
         found: dict[int, float] = {}
         for signal, coefficient in form.terms.items():
             slot, scale = self.of(signal)
-            # Signals of one group have one ratio of coefficient to scale: read the slot once.
-            found[slot] = coefficient / scale
+            # Signals of one group have one ratio of coefficient to scale: read the slot once, and by a
+            # signal that is written as it is, since a quotient may be rounded.
+            if scale == 1 or slot not in found:
+                found[slot] = coefficient / scale
         return found
 
     def labels(self) -> list[str]:
@@ -87,12 +90,23 @@ def _groups(network: Network) -> list[Group]:
         together.setdefault(ratios, {})[signal] = scale
     groups = []
     for signals in together.values():
-        # Scales are relative: a signal alone is written as it is.
-        unit = next(iter(signals.values()))
-        relative = {signal: scale / unit for signal, scale in signals.items()}
-        first = min(signal.time for signal in signals)
-        groups.append(Group(relative, first, max(last[signal] for signal in signals)))
+        for relative in _multiples(signals):
+            first = min(signal.time for signal in relative)
+            groups.append(Group(relative, first, max(last[signal] for signal in relative)))
     return groups
+
+
+def _multiples(signals: dict[Signal, float]) -> Iterator[dict[Signal, float]]:
+    """Parts in which every scale is a whole multiple of the least, which becomes 1.
+
+    Thirds of whole numbers are rounded, and what is compared afterwards must not be.
+    """
+    while signals:
+        unit = min(signals.values(), key=abs)
+        shared = {s: scale / unit for s, scale in signals.items()}
+        shared = {s: times for s, times in shared.items() if times.is_integer()}
+        yield shared
+        signals = {s: scale for s, scale in signals.items() if s not in shared}
 
 
 def _assigned(groups: list[Group]) -> Slots:

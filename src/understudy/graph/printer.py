@@ -33,7 +33,7 @@ _NESTING = 12
 #: Depth and characters shown by :func:`abbreviate`.
 _SHORT_DEPTH, _SHORT_LENGTH = 5, 72
 #: Entries of a table that a short form shows.
-_SHORT_TABLE = 8
+_SHORT_TABLE = 4
 
 _FUNCTIONS = {"minimum": "min", "maximum": "max", "absolute": "abs"}
 _FAMILY_NAMES = ("l", "m", "p", "q", "u", "v")

@@ -10,14 +10,14 @@ import contextlib
 import functools
 import importlib
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from understudy.errors import ExecutionError, InputError
-from understudy.graph import Node, is_atom, loads
+from understudy.graph import Node, is_atom, loads, postorder
 from understudy.graph.atoms import identity
 from understudy.transformer import lens
 from understudy.transformer.architecture import TransformerArchitecture
@@ -233,10 +233,7 @@ class CompiledTransformer:
                 if (np.abs(numbers) <= np.finfo(self.config.dtype).max).all():
                     return numbers
             return np.array([[self._number(token) for token in row] for row in batch], dtype=np.float64)
-        # By value; but 1, 1.0 and True are three tokens where the vocabulary tells them apart.
-        ids: dict[Any, int] = {token: i for i, token in reversed(list(enumerate(vocabulary)))}
-        ids |= {identity(token): i for i, token in enumerate(vocabulary)}
-        return np.array([[self._id(token, ids) for token in row] for row in batch], dtype=np.int64)
+        return np.array([[self._id(token) for token in row] for row in batch], dtype=np.int64)
 
     def _check_length(self, size: int) -> None:
         shortest, longest = self.config.lengths
@@ -261,10 +258,28 @@ class CompiledTransformer:
             raise InputError(f"the input has {shown}, which is beyond what a {self.config.dtype} holds")
         return number
 
-    def _id(self, token: Any, ids: dict[Any, int]) -> int:
-        vocabulary = self.config.vocabulary or ()
-        place = ids.get(identity(token), ids.get(token))
-        if place is None or isinstance(token, str) != isinstance(vocabulary[0], str):
+    @functools.cached_property
+    def _ids(self) -> dict[Any, int]:
+        """The row of W_E for each token.
+
+        1, 1.0 and True are written differently, and a program that reads how tokens are written tells
+        them apart; for any other, equal numbers are one token.
+        """
+        tokens = list(enumerate(self.config.vocabulary or ()))
+        exact = {identity(token): i for i, token in tokens}
+        if any(node.op == "tokens" and node.attributes["cast"] == "str" for node in self._nodes()):
+            return exact
+        return {token: i for i, token in reversed(tokens)} | exact
+
+    def _nodes(self) -> Iterator[Node]:
+        return postorder(loads(self.config.program)) if self.config.program else iter(())
+
+    def _id(self, token: Any) -> int:
+        place = self._ids.get(identity(token))
+        if place is None:
+            place = self._ids.get(token)
+        if place is None:
+            vocabulary = self.config.vocabulary or ()
             known = ", ".join(map(repr, vocabulary[:8])) + (", …" if len(vocabulary) > 8 else "")
             raise InputError(f"the input has {token!r}, which is not in the vocabulary: {known}")
         for wrong, why in self.config.undefined:
@@ -283,13 +298,3 @@ def _needs(package: str, extra: str = "") -> Iterator[None]:
             raise
         command = f"pip install 'understudy[{extra}]'" if extra else f"pip install {package}"
         raise InputError(f"{package} is not installed: {command}") from None
-
-
-def labels(parts: Iterable[str]) -> tuple[str, ...]:
-    """Names made distinct by numbering what is repeated."""
-    seen: dict[str, int] = {}
-    out = []
-    for part in parts:
-        seen[part] = seen.get(part, 0) + 1
-        out.append(part if seen[part] == 1 else f"{part} ({seen[part]})")
-    return tuple(out)

@@ -1,0 +1,223 @@
+"""The programs of Tracr's library, in our language: what its benchmark and its test suite run.
+
+Each :class:`Program` gives, for a maximal length, the program and its vocabulary. Tracr's ``None``
+(what its aggregates hold where nothing is selected, and what every function of that is) has no
+counterpart here: an aggregate of strings holds ``""`` there, so a comparison with it is False.
+``numerical`` and ``categorical`` are encodings of Tracr and say nothing about values: left out.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+from understudy import (
+    SOp,
+    aggregate,
+    full,
+    indicator,
+    indices,
+    length,
+    select,
+    selector_width,
+    tokens,
+)
+from understudy.graph import Atom, Node, build, postorder
+from understudy.graph.traversal import with_inputs
+from understudy.language.handles import wrap
+
+LETTERS = ("a", "b", "c", "d")
+BRACKETS = ("()", "{}", "[]")
+
+up_to_here = select(indices, indices, "<=")
+hist = selector_width(select(tokens, tokens, "=="))
+counted_length = selector_width(full)
+reverse = aggregate(select(indices, length - indices - 1, "=="), tokens)
+
+
+def count(token: Atom) -> SOp:
+    """How many positions hold this token."""
+    return selector_width(select(tokens, token, "=="))
+
+
+def count_less_freq(n: int) -> SOp:
+    """How many positions hold a token that occurs at most ``n`` times."""
+    return selector_width(select(hist, n, "<="))
+
+
+def frac_prevs(condition: SOp) -> SOp:
+    """The share of positions up to here where it holds."""
+    return aggregate(up_to_here, indicator(condition))
+
+
+def shift_by(offset: int) -> SOp:
+    """The token ``offset`` places before, or "" where there is none."""
+    return aggregate(select(indices + offset, indices, "=="), tokens, "")
+
+
+def detect_pattern(pattern: str) -> SOp:
+    """Whether the pattern ends here."""
+    found = [shift_by(i) == letter for i, letter in enumerate(reversed(pattern))]
+    return reduce(lambda a, b: a & b, reversed(found))
+
+
+def sort_unique(values: SOp, keys: SOp) -> SOp:
+    """``values`` in the order of ``keys``, which are all different."""
+    place = selector_width(select(keys, keys, "<"))
+    return aggregate(select(place, indices, "=="), values)
+
+
+def sort(values: SOp, keys: SOp, max_length: int, min_key: float = 1) -> SOp:
+    """``values`` in the order of ``keys``, which differ by ``min_key``; ties in their old order."""
+    return sort_unique(values, keys + min_key * indices / max_length)
+
+
+def sort_freq(max_length: int) -> SOp:
+    """Tokens by descending frequency."""
+    return sort(tokens, -hist, max_length)
+
+
+def pair_balance(opening: str, closing: str) -> SOp:
+    """The share of opening brackets up to here minus that of closing ones."""
+    return frac_prevs(tokens == opening) - frac_prevs(tokens == closing)
+
+
+def shuffle_dyck(pairs: Sequence[str]) -> SOp:
+    """Whether each kind of bracket is balanced by itself in the whole input."""
+    balances = [pair_balance(opening, closing) for opening, closing in map(tuple, pairs)]
+    negative = reduce(lambda a, b: a | b, [balance < 0 for balance in balances])
+    some_negative = aggregate(full, indicator(negative))
+    zero = reduce(lambda a, b: a & b, [balance == 0 for balance in balances])
+    zero_at_the_end = aggregate(select(indices, length - 1, "=="), zero, False)
+    return zero_at_the_end & ~some_negative
+
+
+def causal(program: SOp) -> SOp:
+    """What a causal mask makes of a program: no selector looks ahead."""
+    new: dict[Node, Node] = {}
+    for node in postorder(program.node):
+        inputs = [new[i] for i in node.inputs]
+        if node.op in ("aggregate", "selector_width"):
+            inputs[0] = build("selector_and", inputs[0], up_to_here.node)
+        new[node] = with_inputs(node, tuple(inputs))
+    masked = wrap(new[program.node])
+    assert isinstance(masked, SOp)
+    return masked
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program for every maximal length, with the tokens it is run on."""
+
+    make: Callable[[int], SOp]
+    vocabulary: Callable[[int], Sequence[Atom]]
+    #: An input of this length.
+    draw: Callable[[random.Random, Sequence[Atom], int], list[Atom]]
+
+
+def _any(chance: random.Random, vocabulary: Sequence[Atom], size: int) -> list[Atom]:
+    return chance.choices(vocabulary, k=size)
+
+
+def _distinct(chance: random.Random, vocabulary: Sequence[Atom], size: int) -> list[Atom]:
+    return chance.sample(list(vocabulary), size)
+
+
+def _brackets(chance: random.Random, vocabulary: Sequence[Atom], size: int) -> list[Atom]:
+    """Two in four balanced (if the length is even), one with a bracket changed, one at random."""
+    kind = chance.randrange(4)
+    if kind == 0:
+        return _any(chance, vocabulary, size)
+    kinds = [(vocabulary[i], vocabulary[i + 1]) for i in range(0, len(vocabulary), 2)]
+    open_now: list[Atom] = []
+    found: list[Atom] = []
+    while len(found) + len(open_now) < size:
+        if open_now and (chance.random() < 0.5 or len(found) + len(open_now) + 2 > size):
+            found.append(open_now.pop(chance.randrange(len(open_now))))
+        elif len(found) + len(open_now) + 2 > size:
+            found.append(chance.choice(kinds)[1])
+        else:
+            opening, closing = chance.choice(kinds)
+            found.append(opening)
+            open_now.append(closing)
+    found += chance.sample(open_now, len(open_now))
+    if kind == 1:
+        found[chance.randrange(size)] = chance.choice(vocabulary)
+    return found
+
+
+def _fixed(
+    program: SOp,
+    vocabulary: Sequence[Atom] = LETTERS,
+    draw: Callable[[random.Random, Sequence[Atom], int], list[Atom]] = _any,
+) -> Program:
+    """A program that does not depend on the maximal length."""
+    return Program(lambda n: program, lambda n: vocabulary, draw)
+
+
+NUMBERS = (1, 2, 3, 4)
+
+PROGRAMS: dict[str, Program] = {
+    "length": _fixed(counted_length),
+    "length_numerical": _fixed(counted_length),
+    "reverse": _fixed(reverse),
+    "hist": _fixed(hist),
+    "count_a": _fixed(count("a")),
+    "count_less_freq_2": _fixed(count_less_freq(2)),
+    "frac_prevs_a": _fixed(frac_prevs(tokens == "a")),
+    "shift_by_1": _fixed(shift_by(1)),
+    "detect_pattern_ab": _fixed(detect_pattern("ab")),
+    "detect_pattern_abc": _fixed(detect_pattern("abc")),
+    "sort_unique": Program(
+        lambda n: sort_unique(tokens, tokens), lambda n: tuple(range(1, n + 1)), _distinct
+    ),
+    "sort": Program(lambda n: sort(tokens, tokens, n), lambda n: NUMBERS, _any),
+    "sort_freq": Program(sort_freq, lambda n: NUMBERS, _any),
+    "pair_balance": _fixed(pair_balance("(", ")"), ("(", ")", "a", "b")),
+    "shuffle_dyck1": _fixed(shuffle_dyck(BRACKETS[:1]), tuple("()"), _brackets),
+    "shuffle_dyck2": _fixed(shuffle_dyck(BRACKETS[:2]), tuple("(){}"), _brackets),
+    "shuffle_dyck3": _fixed(shuffle_dyck(BRACKETS), tuple("(){}[]"), _brackets),
+    "nary_sequencemap": _fixed(tokens + tokens - indices, (1, 2, 3)),
+}
+
+#: Entries of Tracr's test suite that have a name of their own there.
+VARIANTS: dict[str, Callable[[int], SOp]] = {
+    "frac_prevs_1": lambda n: frac_prevs(tokens == "l"),
+    "frac_prevs_2": lambda n: frac_prevs(tokens == "("),
+    "frac_prevs_3": lambda n: frac_prevs(tokens == ")"),
+    "shift_by_one": lambda n: shift_by(1),
+    "shift_by_two": lambda n: shift_by(2),
+    "detect_pattern_a": lambda n: detect_pattern("a"),
+    "detect_pattern_ab_2": lambda n: detect_pattern("ab"),
+    "detect_pattern_ab_3": lambda n: detect_pattern("ab"),
+    "sort_unique_1": lambda n: sort_unique(tokens, tokens),
+    "sort_unique_2": lambda n: sort_unique(tokens, 1 - indices),
+    "sort_1": lambda n: sort(tokens, tokens, n),
+    "sort_2": lambda n: sort(tokens, 1 - indices, n),
+    "sort_3": lambda n: sort(tokens, tokens, n),
+    "pair_balance_1": lambda n: pair_balance("(", ")"),
+    "make_nary_sequencemap_1": lambda n: tokens + tokens - indices,
+    "make_nary_sequencemap_2": lambda n: indices * indices / tokens,
+    "selector_width": lambda n: counted_length,
+}
+VARIANTS |= {
+    f"length_{kind}_{i}": lambda n: counted_length
+    for kind in ("categorical", "numerical")
+    for i in (1, 2, 3)
+}
+VARIANTS |= {
+    f"make_count_less_freq_{kind}_{i}": lambda n: count_less_freq(2)
+    for kind in ("categorical", "numerical")
+    for i in (1, 2)
+}
+VARIANTS |= {f"make_count_{i}": lambda n: count("a") for i in (1, 2, 3)}
+VARIANTS |= {f"reverse_{i}": lambda n: reverse for i in (1, 2, 3, 4)}
+VARIANTS |= {f"shuffle_dyck2_{i}": lambda n: shuffle_dyck(BRACKETS[:2]) for i in (1, 2, 3)}
+VARIANTS |= {f"shuffle_dyck3_{i}": lambda n: shuffle_dyck(BRACKETS) for i in (1, 2, 3)}
+
+
+def program(name: str, max_length: int) -> SOp:
+    """A program of the benchmark or of the test suite, by its name there."""
+    return (VARIANTS.get(name) or PROGRAMS[name].make)(max_length)

@@ -1,0 +1,44 @@
+"""When a network agrees with dense execution, and which inputs it is asked about."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from understudy.transformer import CompiledTransformer
+
+
+def close(found: Sequence[Any], wanted: Sequence[Any], tolerance: float = 1e-12) -> bool:
+    """Equal, numbers up to the tolerance relative to the largest of the answers (or to 1)."""
+    if len(found) != len(wanted):
+        return False
+    numbers = [abs(w) for w in wanted if not isinstance(w, str)]
+    allowed = tolerance * max([1, *numbers])
+    return all(_close(f, w, allowed) for f, w in zip(found, wanted, strict=True))
+
+
+def _close(found: Any, wanted: Any, allowed: float) -> bool:
+    if isinstance(found, str) or isinstance(wanted, str):
+        return bool(found == wanted)
+    return found == wanted or bool(abs(found - wanted) <= allowed)
+
+
+def others(
+    tokens: Sequence[Any], chance: random.Random, count: int, *, shortest: int = 1
+) -> Iterator[list[Any]]:
+    """Other inputs of the same tokens, of every length from the longest down, and then again."""
+    lengths = list(range(len(tokens), shortest - 1, -1))
+    for i in range(count):
+        yield chance.choices(tokens, k=lengths[i % len(lengths)])
+
+
+def fingerprint(model: CompiledTransformer) -> str:
+    """A hash of every number of the network."""
+    digest = hashlib.sha256()
+    for name, array in model.weights.named():
+        digest.update(name.encode())
+        digest.update(str(array.dtype).encode() + str(array.shape).encode())
+        digest.update(array.tobytes())
+    return digest.hexdigest()

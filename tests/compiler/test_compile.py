@@ -1,0 +1,201 @@
+"""Every case of the table, as weights: the same answers as dense, or a refusal that is listed here."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.cases import CASES, Case
+from tests.compiler.agreement import close, fingerprint, others
+from understudy import (
+    Selector,
+    SOp,
+    aggregate,
+    compiler,
+    full,
+    indices,
+    length,
+    lookup,
+    select,
+    selector_width,
+    tokens,
+    tokens_str,
+    where,
+)
+from understudy.errors import CompileError, ExecutionError, InputError, UnderstudyError
+
+PROGRAMS = [case for case in CASES if isinstance(case.program, SOp)]
+SELECTORS = [case for case in CASES if isinstance(case.program, Selector)]
+
+#: Cases that do not compile, by how they are compiled, and words of the reason.
+REFUSED = {
+    ("tokens_str", "numeric"): "real-valued tokens have no text",
+    ("infinity stays where it is", "vocabulary"): "weights hold finite numbers only",
+}
+#: Inputs that a network of real-valued tokens does not take.
+NOT_TAKEN = {
+    ("huge ints pass", "numeric"): "beyond what a float holds",
+    ("infinity stays where it is", "numeric"): "beyond what a float holds",
+}
+#: Beyond the input: a network for all lengths up to a maximum.
+MORE = 3
+
+
+def options(case: Case, kind: str) -> dict[str, Any]:
+    return {"numeric": True} if kind == "numeric" else {"vocabulary": list(case.given)}
+
+
+def ways() -> list[Any]:
+    found = []
+    for case in PROGRAMS:
+        numbers = not any(isinstance(token, str) for token in case.given)
+        for kind in ("vocabulary", "numeric") if numbers else ("vocabulary",):
+            for fixed in (True, False):
+                name = f"{case.name}-{kind}-{'fixed' if fixed else 'up to'}"
+                found.append(pytest.param(case, kind, fixed, id=name))
+    return found
+
+
+@pytest.mark.parametrize(("case", "kind", "fixed"), ways())
+def test_every_case_compiles_and_equals_dense(case: Case, kind: str, fixed: bool) -> None:
+    longest = len(case.given) + (0 if fixed else MORE)
+    program = case.program
+    assert isinstance(program, SOp)
+    if (case.name, kind) in REFUSED:
+        with pytest.raises(CompileError, match=REFUSED[case.name, kind]):
+            compiler.compile(program, length=longest, fixed=fixed, **options(case, kind))
+        return
+    model = compiler.compile(program, length=longest, fixed=fixed, **options(case, kind))
+    if (case.name, kind) in NOT_TAKEN:
+        with pytest.raises(InputError, match=NOT_TAKEN[case.name, kind]):
+            model(list(case.given))
+        return
+    before = fingerprint(model)
+    assert close(model(list(case.given)), case.expected)
+    chance = random.Random(case.name)
+    longer = list(case.given) + chance.choices(list(case.given), k=longest - len(case.given))
+    for given in others(longer, chance, 8, shortest=longest if fixed else 1):
+        try:
+            wanted = program(given)
+        except UnderstudyError:
+            continue
+        assert close(model(given), wanted), given
+    assert fingerprint(model) == before
+
+
+@pytest.mark.parametrize("case", SELECTORS, ids=lambda case: case.name)
+def test_selectors_compile_as_widths(case: Case) -> None:
+    given = list(case.given)
+    with pytest.raises(CompileError, match="a selector is no output"):
+        compiler.compile(case.program, length=len(given), vocabulary=given)
+    assert isinstance(case.program, Selector)
+    model = compiler.compile(selector_width(case.program), length=len(given) + MORE, vocabulary=given)
+    assert model(given) == [sum(row) for row in case.expected]
+
+
+#: What float32 does to numbers of the size of ours: 24 bits.
+SINGLE = 2e-6
+REFUSED_IN_SINGLE = {
+    "infinity stays where it is": "weights hold finite numbers only",
+    "huge ints pass": "which float32 does not hold",
+}
+
+
+@pytest.mark.parametrize("case", PROGRAMS, ids=lambda case: case.name)
+def test_every_case_in_float32(case: Case) -> None:
+    kind = "vocabulary"
+    program = case.program
+    assert isinstance(program, SOp)
+    if case.name in REFUSED_IN_SINGLE:
+        with pytest.raises(CompileError, match=REFUSED_IN_SINGLE[case.name]):
+            compiler.compile(program, length=9, dtype="float32", **options(case, kind))
+        return
+    model = compiler.compile(program, length=len(case.given), dtype="float32", **options(case, kind))
+    assert all(array.dtype == np.float32 for _, array in model.weights.named())
+    assert close(model(list(case.given)), case.expected, SINGLE)
+
+
+# Where it would be easy to be wrong in silence ----------------------------------------------------
+
+_one_before = aggregate(select(indices, indices - 1, "=="), tokens)
+_two_before = aggregate(select(indices, indices - 2, "=="), tokens)
+
+
+@pytest.mark.parametrize(("f", "g"), [(3, 7), (7, 3), (5, 9), (10, 3), (1, 3), (49, 1)])
+def test_sums_of_multiples_are_compared_exactly(f: int, g: int) -> None:
+    total = f * _one_before + g * _two_before
+    for a in range(10):
+        for b in range(10):
+            model = compiler.compile(total == f * a + g * b, length=3, numeric=True)
+            assert model([b, a, 0])[2] is True
+
+
+@pytest.mark.parametrize(
+    ("vocabulary", "dtype"),
+    [
+        ([10**9, 10**9 + 1, 10**9 + 2], "float64"),
+        ([2**52, 2**52 + 1, -(2**52)], "float64"),
+        ([5000, 5001, 5002], "float32"),
+        ([10**200, 1], "float64"),
+    ],
+)
+def test_large_outputs_are_told_apart(vocabulary: list[int], dtype: str) -> None:
+    model = compiler.compile(tokens, length=3, vocabulary=vocabulary, dtype=dtype)
+    assert [float(v) for v in model(vocabulary)] == [float(v) for v in vocabulary]
+
+
+def test_strings_keep_clear_of_the_numbers_beside_them() -> None:
+    shifted = select(indices, indices - 1, "==")
+    for default in (0, 1, 2, 2.5, -1, 10**6, 10**30):
+        program = aggregate(shifted, tokens_str, default)
+        model = compiler.compile(program == "1", length=3, vocabulary=[1, 2, 3])
+        assert model([1, 2, 3]) == [False, True, False]
+    with pytest.raises(CompileError, match="strings come out of it beside numbers as large as 1e"):
+        compiler.compile(aggregate(shifted, tokens_str, 1e300), length=3, vocabulary=[1, 2, 3])
+    with pytest.raises(CompileError, match="finite numbers only"):
+        compiler.compile(lookup(tokens, {1: "a", 2: float("inf")}), length=2, vocabulary=[1, 2])
+
+
+def test_equal_numbers_are_written_differently() -> None:
+    written = compiler.compile(tokens_str, length=3, vocabulary=[1, 1.0, True])
+    assert written([True, 1, 1.0]) == ["True", "1", "1.0"]
+    only_one = compiler.compile(tokens_str, length=1, vocabulary=[1])
+    with pytest.raises(InputError, match="not in the vocabulary"):
+        only_one([1.0])
+    assert compiler.compile(tokens + 1, length=1, vocabulary=[1])([1.0]) == [2]
+
+
+def test_what_has_no_value_is_said_when_it_is_run() -> None:
+    model = compiler.compile(1 / tokens, length=2, vocabulary=[0, 1])
+    assert model([1, 1]) == [1, 1]
+    with pytest.raises(ExecutionError, match="no value"):
+        model([1, 0])
+    numeric = compiler.compile(1 / tokens, length=2, numeric=True)
+    with pytest.raises(ExecutionError, match="no value"):
+        numeric([1.0, 0.0])
+
+
+# What costs nothing -------------------------------------------------------------------------------
+
+
+def test_attending_to_oneself_needs_no_head() -> None:
+    here = aggregate(select(indices + 0, indices, "=="), tokens)
+    model = compiler.compile(here, length=4, vocabulary="ab")
+    assert model("abba") == list("abba")
+    assert len(model.weights.layers) == 0
+
+
+def test_the_length_shares_a_head_that_attends_everywhere() -> None:
+    program = length * aggregate(full, tokens) + where(
+        selector_width(select(tokens, 9, "==")) > 0, 1, 0
+    )
+    model = compiler.compile(program, length=6, numeric=True, fixed=False)
+    for given in ([1.0], [1.0, 2.0, 4.0], [9.0] * 6):
+        assert close(model(given), program(given))
+    plain = compiler.compile(length * aggregate(full, tokens), length=6, numeric=True)
+    layer = plain.weights.layers[0].attention
+    assert layer is not None
+    assert len(layer.kinds) == 1
