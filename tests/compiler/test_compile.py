@@ -37,8 +37,8 @@ REFUSED = {
 }
 #: Inputs that a network of real-valued tokens does not take.
 NOT_TAKEN = {
-    ("huge ints pass", "numeric"): "beyond what a float holds",
-    ("infinity stays where it is", "numeric"): "beyond what a float holds",
+    ("huge ints pass", "numeric"): "beyond what a float64 holds",
+    ("infinity stays where it is", "numeric"): "beyond what a float64 holds",
 }
 #: Beyond the input: a network for all lengths up to a maximum.
 MORE = 3

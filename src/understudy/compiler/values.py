@@ -26,12 +26,12 @@ from understudy.graph.atoms import short
 #: What a value depends on: "indices", "length", "tokens", or an attention operation.
 Source: TypeAlias = "str | Node"
 
-#: Combinations of sources that are looked at one by one: of positions, lengths and tokens, and in
-#: general.
+#: Combinations of sources that are looked at one by one: in general, and of truth values that depend on
+#: attention (of which long conditions have very many, and two values at the end).
 MAX_COMBINATIONS = 2**15
-MAX_ATTENDED = 2**11
+MAX_TRUTHS = 2**11
 #: Values that an s-op may have and still be called finite.
-MAX_VALUES = 2**13
+MAX_VALUES = 2**14
 
 _WRONG = (ArithmeticError, LookupError, TypeError, ValueError)
 
@@ -145,10 +145,16 @@ class Values:
                 known = [column for column in inputs if column is not None]
                 found = None
                 if len(known) == len(inputs):
-                    found = self._joint(_meaning(node), known)
+                    found = self._joint(_meaning(node), known, self._most(node, known))
                 return found or self._by_kind(node)
             case _:
                 return None
+
+    def _most(self, node: Node, inputs: Sequence[Column]) -> int:
+        """How many combinations of sources are worth looking at."""
+        attended = any(not isinstance(source, str) for column in inputs for source in column.sources)
+        truth = OPERATIONS[node.op].group in ("comparison", "logic")
+        return MAX_TRUTHS if attended and truth else MAX_COMBINATIONS
 
     def declare(self, node: Node, values: Sequence[Atom]) -> None:
         """Values that another stage knows an s-op to have."""
@@ -181,11 +187,12 @@ class Values:
             return None
         return distinct((*values, default))
 
-    def _joint(self, function: Callable[..., Atom], inputs: Sequence[Column]) -> Column | None:
+    def _joint(
+        self, function: Callable[..., Atom], inputs: Sequence[Column], most: int
+    ) -> Column | None:
         sources = tuple(dict.fromkeys(s for column in inputs for s in column.sources))
         sizes = [len(self.domain(source)) for source in sources]
-        attended = any(not isinstance(source, str) for source in sources)
-        if math.prod(sizes) > (MAX_ATTENDED if attended else MAX_COMBINATIONS):
+        if math.prod(sizes) > most:
             return None
         grid = np.indices(sizes).reshape(len(sizes), -1) if sources else np.zeros((0, 1), dtype=int)
         arguments: list[Sequence[Atom | None]] = []
