@@ -18,7 +18,7 @@ import platform
 import random
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -104,7 +104,7 @@ def sizes(model: CompiledTransformer) -> Row:
     }
 
 
-def _agrees(model: CompiledTransformer, program: SOp, given: list[object]) -> bool:
+def _agrees(model: CompiledTransformer, program: SOp, given: Sequence[object]) -> bool:
     found, wanted = model(given), program(given)
     return len(found) == len(wanted) and all(
         f == w or (not isinstance(w, str) and abs(f - w) <= 1e-12)

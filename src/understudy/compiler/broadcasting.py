@@ -15,8 +15,10 @@ from __future__ import annotations
 import numpy as np
 
 from understudy.compiler.candidates import Candidates, EveryKey, few_keys
+from understudy.compiler.conditions import conditions
 from understudy.compiler.linear import Linear, of
-from understudy.compiler.scores import Scores, Selectors, Unscored, conditions
+from understudy.compiler.scores import Scores, Unscored
+from understudy.compiler.selectors import Selectors
 from understudy.compiler.target import Target
 from understudy.compiler.values import Values, distinct
 from understudy.errors import CompileError
@@ -47,7 +49,7 @@ class _Broadcasting:
         self.every_key = EveryKey(values, target)
 
     def attention(self, node: Node) -> Node:
-        """The node itself, if it needs a head and its selector has scores that are worth their slots."""
+        """The node itself, if it needs a head and its selector has scores worth their slots."""
         selector = node.inputs[0]
         width = node.op == "selector_width"
         pattern = self.selectors.pattern(selector)

@@ -1,9 +1,9 @@
 """Strings as numbers: the residual stream holds nothing else.
 
-All strings of a program are numbered in their order, so that comparing codes is comparing strings, moving a
-code moves the string, and a choice between strings is a choice between codes. Codes keep clear of the
-numbers that may stand in the same s-op (the default 0 of an aggregate, say): they are the first stretch of
-whole numbers that has none of these in it.
+All strings of a program are numbered in their order, so that comparing codes is comparing strings,
+moving a code moves the string, and a choice between strings is a choice between codes. Codes keep clear
+of the numbers that may stand in the same s-op (the default 0 of an aggregate, say): they are the first
+stretch of whole numbers that has none of these in it.
 """
 
 from __future__ import annotations

@@ -21,7 +21,8 @@ from understudy.compiler.codes import Codes
 from understudy.compiler.lowering import Lowering
 from understudy.compiler.normalise import normalise
 from understudy.compiler.schedule import Roles, schedule
-from understudy.compiler.scores import Scores, Selectors
+from understudy.compiler.scores import Scores
+from understudy.compiler.selectors import Selectors
 from understudy.compiler.slots import slots
 from understudy.compiler.target import EXACT_WHOLE, Target, target
 from understudy.compiler.values import Values
@@ -156,8 +157,8 @@ def _outputs(root: Node, values: Values, codes: Codes) -> tuple[Atom, ...] | Non
         return found
     if strings:
         raise CompileError(
-            f"strings come out of it beside numbers as large as {largest:.3g}; the greatest of its logits "
-            f"could not tell them apart in {values.target.dtype}",
+            f"strings come out of it beside numbers as large as {largest:.3g}; the greatest of its "
+            f"logits could not tell them apart in {values.target.dtype}",
             abbreviate(root),
         )
     return None

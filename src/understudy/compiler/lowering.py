@@ -33,7 +33,8 @@ from understudy.compiler.schedule import (
     Roles,
     Schedule,
 )
-from understudy.compiler.scores import Scores, Selectors
+from understudy.compiler.scores import Scores
+from understudy.compiler.selectors import Selectors
 from understudy.compiler.values import Values
 from understudy.errors import CompileError
 from understudy.graph import Node, abbreviate

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from understudy.compiler.scores import Selectors
+from understudy.compiler.selectors import Selectors
 from understudy.compiler.values import Values
 from understudy.errors import CompileError
 from understudy.graph import Node, abbreviate, build
