@@ -12,10 +12,10 @@ inference would read the weights of the norms; it is taken only if both norms of
 the constants but for a share of |x|²/C², so a gain of that constant deviation gives x back. What is
 read is (x − (−x))/2, in which an error of the mean, common to both halves, cancels.
 
-Measured on 240 random networks of three layers (gelu or relu, pre- and post-norm), against the NumPy
-forward pass of the same dtype, the largest error relative to the largest logit (or to 1): identity
-1.1e-15 in float64 and 4.6e-7 in float32; mirrored 1.9e-15 and 1.1e-6. It grows with |x|²/C² where x is
-large: give ``constant``.
+Measured against the NumPy forward pass of the same dtype, the largest error relative to the largest
+logit (or to 1) over 240 random networks of three layers that C was not chosen on. Numbers in the stream
+up to 7: identity 9.3e-16 in float64 and 6.0e-7 in float32, mirrored 1.3e-15 and 6.5e-7. Numbers up to
+46,299: identity 2.6e-15 and 5.5e-5, mirrored 6.1e-14 and 2.0e-2, since its error grows with |x|²/C².
 """
 
 from __future__ import annotations
