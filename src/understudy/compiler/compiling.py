@@ -6,7 +6,6 @@ normalise → values and selectors → broadcasting → schedule → lowering �
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -19,6 +18,7 @@ from understudy.compiler.assemble import Assembly, categories
 from understudy.compiler.broadcasting import realisable
 from understudy.compiler.codes import Codes
 from understudy.compiler.lowering import Lowering
+from understudy.compiler.network import LOSING_SINK, NO_SINK, TIED_SINK, Network
 from understudy.compiler.normalise import normalise
 from understudy.compiler.schedule import Roles, schedule
 from understudy.compiler.scores import Scores
@@ -97,7 +97,6 @@ def compile_for(
     ``weighing`` has the scores of selectors that stand for softmax heads, which RASP has no word for;
     ``means`` is then the program that says what the network computes.
     """
-    began = time.process_time()
     without_families = partial(normalise, numeric=wanted.vocabulary is None)
     plain = without_families(root)
     selectors = Selectors(wanted.longest, wanted.shortest, wanted.dtype)
@@ -137,9 +136,26 @@ def compile_for(
         program=dumps(means or root),
         program_hash=stable_hash(means or root),
         name=name,
-        report={"seconds": time.process_time() - began},
+        report={"attention": _attention(network)},
     )
     return CompiledTransformer(config, _cast(weights, wanted.dtype))
+
+
+def _attention(network: Network) -> list[dict[str, Any]]:
+    """How each head attends, for the report."""
+    return [
+        {
+            "layer": (head.time + 1) // 2,
+            "selector": head.label,
+            "scored by": ", ".join(dict.fromkeys(head.how)) or "nothing: it attends everywhere",
+            "gap": head.gap,
+            "sink": {NO_SINK: "none", LOSING_SINK: "where nothing is selected", TIED_SINK: "counted"}[
+                head.sink
+            ],
+            "values": len(head.values),
+        }
+        for head in network.heads
+    ]
 
 
 def _outputs(root: Node, values: Values, codes: Codes) -> tuple[Atom, ...] | None:
