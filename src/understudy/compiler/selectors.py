@@ -15,7 +15,7 @@ from understudy.compiler.scores import Scores, Unscored, at_positions, binary, q
 from understudy.compiler.target import DOMAIN, EXACT_WHOLE
 from understudy.compiler.values import Values, distinct
 from understudy.errors import CompileError
-from understudy.graph import Atom, Node, abbreviate, build, postorder
+from understudy.graph import Atom, Node, Sort, abbreviate, build, postorder, sort_of
 from understudy.graph.atoms import canonical_table
 from understudy.graph.operations import constant
 
@@ -35,6 +35,7 @@ class Selectors:
     dtype: str
     _scores: dict[Node, Scores] = field(default_factory=dict)
     _patterns: dict[Node, Pattern | None] = field(default_factory=dict)
+    _empty: dict[Node, bool] = field(default_factory=dict)
     _classes: dict[Node, Classes] = field(default_factory=dict)
     #: The greatest absolute value of an s-op that scores are made of.
     _greatest: dict[Node, float] = field(default_factory=dict)
@@ -106,6 +107,24 @@ class Selectors:
 
     def may_be_empty(self, selector: Node) -> bool:
         """Whether some query may select nothing."""
+        if selector not in self._empty:
+            self._empty[selector] = self._may_be_empty(selector)
+        return self._empty[selector]
+
+    def _may_be_empty(self, selector: Node) -> bool:
+        while selector.op == "best":  # some selected key is the best of them
+            selector = selector.inputs[0]
+        reads = [
+            i for node in postorder(selector) if node.op in ("select", "best") for i in node.inputs
+        ]
+        sops = [node for node in reads if sort_of(node) is Sort.SOP]
+        known = all(self.values.depends_on(node, "indices", "length") for node in sops)
+        if known and self.pattern(selector) is None:
+            lengths = range(self.shortest, self.longest + 1)
+            try:
+                return any(not self._at_length(selector, n).any(axis=1).all() for n in lengths)
+            except CompileError:  # no value at some length: an error when it is run on such an input
+                return True
         rest = False
         static = np.ones((self.longest, self.longest), dtype=bool)
         for condition in conditions(selector):
@@ -119,6 +138,26 @@ class Selectors:
         if rest:  # the key at the query's own position is selected, if the rest allows
             return not bool(static.diagonal().all())
         return any(not static[q, : max(q + 1, self.shortest)].any() for q in range(self.longest))
+
+    def _at_length(self, selector: Node, length: int) -> Pattern:
+        """The pattern on inputs of one length, of a selector that depends on positions and length."""
+        found: dict[Node, Pattern] = {}
+        for node in postorder(selector):
+            parts = [found[i] for i in node.inputs if i in found]
+            match node.op:
+                case "select":
+                    keys, queries = (self.values.at_length(i, length) for i in node.inputs)
+                    found[node] = select(keys, queries, str(node.attributes["predicate"]), node)
+                case "selector_and":
+                    found[node] = parts[0] & parts[1]
+                case "selector_or":
+                    found[node] = parts[0] | parts[1]
+                case "selector_not":
+                    found[node] = ~parts[0]
+                case "best":
+                    scores = self.values.at_length(node.inputs[1], length)
+                    found[node] = DOMAIN.best(parts[0], scores)
+        return found[selector]
 
     # Scores -------------------------------------------------------------------------------------
 

@@ -115,6 +115,27 @@ class Values:
                 )
         return tuple(v for v in values if v is not None)
 
+    def at_length(self, node: Node, length: int) -> list[Atom]:
+        """The value at each position of an input of that length, if nothing else matters."""
+        column = self.column(node)
+        assert column is not None
+        sizes = [len(self.domain(source)) for source in column.sources]
+        values = []
+        for position in range(length):
+            at = {"indices": position, "length": length - self.target.shortest}
+            place = 0
+            for source, size in zip(column.sources, sizes, strict=True):
+                assert isinstance(source, str)
+                place = place * size + at[source]
+            value = column.values[place]
+            if value is None:
+                raise CompileError(
+                    f"it has no value at position {position} of inputs of {length} tokens",
+                    abbreviate(node),
+                )
+            values.append(value)
+        return values
+
     # How they are found -------------------------------------------------------------------------
 
     def _found(self, node: Node) -> Column | None:
