@@ -214,3 +214,66 @@ def test_one_head_on_the_network_itself(formula: Formula) -> None:
     assert np.abs(np.reshape(found, (16, 32)) - direct).max() <= 1e-10
     assert report.heads > 1000
     assert report.pairs > 10**9
+
+
+def test_compiled_weights_run_a_scaled_down_layer() -> None:
+    """A transformer runs this transformer: two heads of the first layer, cut to four features.
+
+    The numbers are MiniLM's own; U is a set of weights that was made before they were read, and torch's
+    layer says what comes out.
+    """
+    import torch
+
+    from understudy.simulators.adapters.checkpoint import read_checkpoint
+    from understudy.simulators.adapters.forms import from_arrays
+
+    torch_layer = torch.nn.TransformerEncoderLayer(
+        4, 2, 6, activation="gelu", batch_first=True, layer_norm_eps=1e-12, dtype=torch.float64
+    ).eval()
+    model = UniversalSimulator.of(us.from_torch(torch_layer), 3).compile()
+    before = model.hash
+
+    checkpoint = read_checkpoint("minilm")
+    found = {name: np.asarray(t, dtype=np.float64) for name, t in checkpoint.layer(0).items()}
+    d, hidden = np.arange(4), np.arange(6)
+    within = np.array([0, 1, 32, 33])  # two features of head 0, two of head 1
+    T = from_arrays(
+        {
+            **{f"W_{x}": found[f"W_{x}"][np.ix_(d, within)] for x in "QKV"},
+            **{f"b_{x}": found[f"b_{x}"][within] for x in "QKV"},
+            "W_O": found["W_O"][np.ix_(within, d)],
+            "b_O": found["b_O"][d],
+            "W1": found["W1"][np.ix_(d, hidden)],
+            "b1": found["b1"][hidden],
+            "W2": found["W2"][np.ix_(hidden, d)],
+            "b2": found["b2"][d],
+            **{f"{part}{n}": found[f"{part}{n}"][d] for part in ("gain", "bias") for n in "12"},
+        },
+        2,
+        activation="gelu",
+        epsilon=1e-12,
+        form="paper",
+    )
+    X = np.asarray(checkpoint.embeddings["words"][[7592, 2088, 999]][:, :4], dtype=np.float64) * 10
+    with torch.no_grad():
+        attention = torch_layer.self_attn
+        attention.in_proj_weight[:] = torch.tensor(
+            np.concatenate([found[f"W_{x}"][np.ix_(d, within)].T for x in "QKV"])
+        )
+        attention.in_proj_bias[:] = torch.tensor(
+            np.concatenate([found[f"b_{x}"][within] for x in "QKV"])
+        )
+        attention.out_proj.weight[:] = torch.tensor(found["W_O"][np.ix_(within, d)].T)
+        attention.out_proj.bias[:] = torch.tensor(found["b_O"][d])
+        torch_layer.linear1.weight[:] = torch.tensor(found["W1"][np.ix_(d, hidden)].T)
+        torch_layer.linear1.bias[:] = torch.tensor(found["b1"][hidden])
+        torch_layer.linear2.weight[:] = torch.tensor(found["W2"][np.ix_(hidden, d)].T)
+        torch_layer.linear2.bias[:] = torch.tensor(found["b2"][d])
+        for n, norm in (("1", torch_layer.norm1), ("2", torch_layer.norm2)):
+            norm.weight[:] = torch.tensor(found["gain" + n][d])
+            norm.bias[:] = torch.tensor(found["bias" + n][d])
+        direct = torch_layer(torch.tensor(X)[None])[0].numpy()
+    U = UniversalSimulator.of(T, 3)
+    simulated = U.decode(model(U.encode(T, X)))
+    assert np.abs(simulated - direct).max() <= 1e-12
+    assert model.hash == before
