@@ -5,6 +5,7 @@ normalise → values and selectors → broadcasting → schedule → lowering �
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -16,12 +17,16 @@ from understudy.analysis.architecture import HasNode, node_of
 from understudy.compiler.assemble import Assembly, categories
 from understudy.compiler.broadcasting import realisable
 from understudy.compiler.codes import Codes
+from understudy.compiler.fitting import fit, report
 from understudy.compiler.lowering import Lowering
+from understudy.compiler.network import Signal
 from understudy.compiler.normalise import normalise
+from understudy.compiler.realising import GateRoles
 from understudy.compiler.schedule import Roles, schedule
 from understudy.compiler.scores import Selectors
 from understudy.compiler.slots import slots
 from understudy.compiler.target import Target, target
+from understudy.compiler.units import UnitFeedForward
 from understudy.compiler.values import Values
 from understudy.graph import Atom, Node, abbreviate, dumps, postorder, stable_hash
 from understudy.transformer import CompiledTransformer, Config, Weights
@@ -77,15 +82,28 @@ def _compiled(root: Node, wanted: Target, name: str, began: float) -> CompiledTr
     selectors.values = values
     codes = Codes(values, postorder(plain))
     plain = realisable(plain, selectors, values, wanted)
+    fused = wanted.feed_forward == "exact"
     roles = Roles(values, selectors)
-    times = schedule(plain, roles, fused=True)
-    lowering = Lowering(times, roles, codes, fused=True)
+    if not fused:
+        roles = GateRoles(values, selectors, codes=codes, kind=wanted.feed_forward)
+    times = schedule(plain, roles, fused=fused)
+    lowering = Lowering(times, roles, codes, fused=fused)
     network = lowering.network(plain)
+    if wanted.feed_forward == "glu":
+        network.one = Signal("1", 0, positions=np.ones(wanted.longest))
+    outputs = _outputs(plain, values)
+    fitted = None
+    if not fused or wanted.attention == "softmax":
+        gap = math.inf if outputs is None else _gap([codes.number(v, name) for v in outputs])
+        fitted = fit(network, wanted, selectors, gap)
     depth = network.layers
     plan = slots(network, depth)
     assembly = Assembly(network, plan, lowering, wanted, depth)
+    if fitted is not None:
+        assembly.beta = fitted.beta
+        if not fused:
+            assembly.by_units = UnitFeedForward(wanted.feed_forward, wanted.dtype, fitted.hidden)
     weights = assembly.weights()
-    outputs = _outputs(plain, values)
     if outputs is not None:
         by_code: Mapping[float, object] = {codes.number(v, name): v for v in outputs}
         unembedding, bias = categories(weights, by_code)
@@ -107,9 +125,17 @@ def _compiled(root: Node, wanted: Target, name: str, began: float) -> CompiledTr
         program=dumps(root),
         program_hash=stable_hash(root),
         name=name,
-        report={"seconds": time.process_time() - began},
+        report={
+            **(report(fitted, network, wanted.feed_forward) if fitted is not None else {}),
+            "seconds": time.process_time() - began,
+        },
     )
     return CompiledTransformer(config, _cast(weights, wanted.dtype))
+
+
+def _gap(numbers: Sequence[float]) -> float:
+    """How far the nearest two lie apart."""
+    return float(np.diff(np.sort(numbers)).min()) if len(numbers) > 1 else math.inf
 
 
 def _outputs(root: Node, values: Values) -> tuple[Atom, ...] | None:

@@ -9,11 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from understudy.graph import Node
+
+if TYPE_CHECKING:
+    from understudy.compiler.gates import Gate
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,6 +104,13 @@ class Unit:
     time: int
     #: What it reads: the parts of ``node`` that are there already.
     reads: dict[Node, Form] = field(default_factory=dict)
+    #: What it is where feed-forwards have units of one kind (``gates.py``); None: any function.
+    gate: Gate | None = None
+
+    @property
+    def forms(self) -> tuple[Form, ...]:
+        """What it reads, as forms."""
+        return tuple(self.reads.values()) if self.gate is None else self.gate.arguments
 
 
 @dataclass
@@ -111,6 +122,8 @@ class Network:
     output: Form
     #: Whether a sink stands before the input.
     sink: bool
+    #: A signal that is 1 at every position, where gates without biases need one.
+    one: Signal | None = None
 
     @property
     def layers(self) -> int:

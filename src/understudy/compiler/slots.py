@@ -82,8 +82,10 @@ def _reads(network: Network, depth: int) -> Iterator[tuple[Form, int]]:
         for form in forms:
             yield form, head.time
     for unit in network.units:
-        for form in unit.reads.values():
+        for form in unit.forms:
             yield form, unit.time
+    if network.one is not None:
+        yield Form({network.one: 1.0}), 2 * depth
     yield network.output, 2 * depth + 1
 
 
