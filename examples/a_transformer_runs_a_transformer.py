@@ -10,19 +10,24 @@ import torch
 
 from understudy.simulators import UniversalSimulator, from_torch
 
-LAYER = {"d_model": 4, "nhead": 2, "dim_feedforward": 6, "activation": "gelu", "batch_first": True}
+
+def new_layer(seed: int) -> torch.nn.TransformerEncoderLayer:
+    torch.manual_seed(seed)
+    layer = torch.nn.TransformerEncoderLayer(
+        4, 2, 6, activation="gelu", batch_first=True, dtype=torch.float64
+    )
+    return layer.eval()
+
 
 # The simulator: it sees the shape of a layer, none of its numbers.
-shape_only = from_torch(torch.nn.TransformerEncoderLayer(**LAYER, dtype=torch.float64).eval())
-U = UniversalSimulator.of(shape_only, 3)
+U = UniversalSimulator.of(from_torch(new_layer(0)), 3)
 weights = U.compile()
 print(weights)
 before = weights.hash
 
 # Layers that did not exist when the weights were made.
-for seed in range(3):
-    torch.manual_seed(seed)
-    layer = torch.nn.TransformerEncoderLayer(**LAYER, dtype=torch.float64).eval()
+for seed in range(1, 4):
+    layer = new_layer(seed)
     X = torch.randn(3, 4, dtype=torch.float64)
     with torch.no_grad():
         direct = layer(X[None])[0].numpy()

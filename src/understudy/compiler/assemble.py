@@ -8,7 +8,7 @@ by subtracting what it would have read there from the mark ``is_sink``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,9 +19,11 @@ from understudy.compiler.lowering import Lowering
 from understudy.compiler.network import NO_SINK, TIED_SINK, Form, Head, Network, Unit
 from understudy.compiler.slots import Slots
 from understudy.compiler.target import Target
+from understudy.compiler.units import UnitFeedForward
 from understudy.errors import CompileError
 from understudy.transformer.forward import attend, feed
 from understudy.transformer.weights import (
+    SOFTMAX,
     AttentionWeights,
     FeedForwardWeights,
     LayerWeights,
@@ -43,6 +45,9 @@ class Assembly:
     lowering: Lowering
     target: Target
     depth: int
+    #: What makes the feed-forwards where they are not exact, and how sharp soft heads are.
+    by_units: UnitFeedForward | None = None
+    beta: Callable[[Head], float | None] = lambda head: None
 
     def __post_init__(self) -> None:
         self.sink_slot = self.slots.size if self.network.sink else None
@@ -106,6 +111,10 @@ class Assembly:
                 w_k[h, :, i], b_k[h, i] = self.read(key, at_sink=0.0)
             if head.sink != NO_SINK:
                 self._compete(head, w_q[h], b_q[h], w_k[h], len(head.keys))
+            beta = self.beta(head)
+            if beta is not None:
+                w_q[h] *= beta
+                b_q[h] *= beta
             for i, value in enumerate(head.values):
                 if value.share:
                     assert self.sink_slot is not None
@@ -114,7 +123,7 @@ class Assembly:
                     w_v[h, :, i], b_v[h, i] = self.read(value.form, at_sink=value.at_sink)
                 slot, scale = self.slots.of(value.into)
                 w_o[h, i, slot] = scale
-        kinds = tuple(head.kind for head in heads)
+        kinds = tuple(head.kind if self.beta(head) is None else SOFTMAX for head in heads)
         return AttentionWeights(w_q, b_q, w_k, b_k, w_v, b_v, w_o, np.zeros(self.width), kinds)
 
     def _compete(self, head: Head, w_q: Matrix, b_q: Matrix, w_k: Matrix, place: int) -> None:
@@ -125,7 +134,10 @@ class Assembly:
         column, bias = self.read(head.offset, at_sink=0.0)
         w_q[:, place] = -column
         b_q[place] = -bias - less
-        w_q[self.sink_slot, place] += 1.0 + less  # the sink attends to itself
+        # The sink attends to itself alone, however soft the head is.
+        beta = self.beta(head)
+        alone = 1.0 if beta is None else max(1.0, 2048 / beta)
+        w_q[self.sink_slot, place] += alone + less
 
     def read(self, form: Form, at_sink: float | None = None) -> tuple[Matrix, float]:
         """A form as a column and a bias; at the sink it is to read ``at_sink``."""
@@ -141,6 +153,8 @@ class Assembly:
     def _feed_forward(self, units: list[Unit], erased: Sequence[int]) -> FeedForwardWeights | None:
         if not units and not erased:
             return None
+        if self.by_units is not None:
+            return self.by_units.weights(self, units, erased)
         layer = ExactFeedForward(self.lowering, units)
         functions = layer.functions(len(erased))
         w_in = np.zeros((self.width, functions.arguments))

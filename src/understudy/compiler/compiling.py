@@ -17,14 +17,17 @@ from understudy.analysis.architecture import HasNode, node_of
 from understudy.compiler.assemble import Assembly, categories
 from understudy.compiler.broadcasting import realisable
 from understudy.compiler.codes import Codes
+from understudy.compiler.fitting import fit, report
 from understudy.compiler.lowering import Lowering
-from understudy.compiler.network import LOSING_SINK, NO_SINK, TIED_SINK, Network
+from understudy.compiler.network import LOSING_SINK, NO_SINK, TIED_SINK, Network, Signal
 from understudy.compiler.normalise import normalise
+from understudy.compiler.realising import GateRoles
 from understudy.compiler.schedule import Roles, schedule
 from understudy.compiler.scores import Scores
 from understudy.compiler.selectors import Selectors
 from understudy.compiler.slots import slots
 from understudy.compiler.target import EXACT_WHOLE, Target, target
+from understudy.compiler.units import UnitFeedForward
 from understudy.compiler.values import Values
 from understudy.errors import CompileError
 from understudy.graph import Atom, Node, abbreviate, dumps, postorder, stable_hash
@@ -106,15 +109,28 @@ def compile_for(
         selectors.given(selector, scores.map(without_families))
     codes = Codes(values, postorder(plain))
     plain = realisable(plain, selectors, values, wanted)
+    fused = wanted.feed_forward == "exact"
     roles = Roles(values, selectors)
-    times = schedule(plain, roles, fused=True)
-    lowering = Lowering(times, roles, codes, fused=True)
+    if not fused:
+        roles = GateRoles(values, selectors, codes=codes, kind=wanted.feed_forward)
+    times = schedule(plain, roles, fused=fused)
+    lowering = Lowering(times, roles, codes, fused=fused)
     network = lowering.network(plain)
+    if wanted.feed_forward == "glu":
+        network.one = Signal("1", 0, positions=np.ones(wanted.longest))
+    outputs = _outputs(plain, values, codes)
+    fitted = None
+    if not fused or wanted.attention == "softmax":
+        gap = math.inf if outputs is None else _gap([codes.number(v, name) for v in outputs])
+        fitted = fit(network, wanted, selectors, gap)
     depth = network.layers
     plan = slots(network)
     assembly = Assembly(network, plan, lowering, wanted, depth)
+    if fitted is not None:
+        assembly.beta = fitted.beta
+        if not fused:
+            assembly.by_units = UnitFeedForward(wanted.feed_forward, wanted.dtype, fitted.hidden)
     weights = assembly.weights()
-    outputs = _outputs(plain, values, codes)
     if outputs is not None:
         by_code: Mapping[float, object] = {codes.number(v, name): v for v in outputs}
         unembedding, bias = categories(weights, by_code)
@@ -136,7 +152,8 @@ def compile_for(
         program=dumps(means or root),
         program_hash=stable_hash(means or root),
         name=name,
-        report={"attention": _attention(network)},
+        report={"attention": _attention(network)}
+        | (report(fitted, network, wanted.feed_forward) if fitted is not None else {}),
     )
     return CompiledTransformer(config, _cast(weights, wanted.dtype))
 
@@ -156,6 +173,11 @@ def _attention(network: Network) -> list[dict[str, Any]]:
         }
         for head in network.heads
     ]
+
+
+def _gap(numbers: Sequence[float]) -> float:
+    """How far the nearest two lie apart."""
+    return float(np.diff(np.sort(numbers)).min()) if len(numbers) > 1 else math.inf
 
 
 def _outputs(root: Node, values: Values, codes: Codes) -> tuple[Atom, ...] | None:

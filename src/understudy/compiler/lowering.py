@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.compiler.codes import Codes
+from understudy.compiler.gates import Gate
 from understudy.compiler.linear import Linear
 from understudy.compiler.network import (
     LOSING_SINK,
@@ -24,6 +25,7 @@ from understudy.compiler.network import (
     Value,
     total,
 )
+from understudy.compiler.realising import GateRoles
 from understudy.compiler.schedule import (
     AGGREGATE,
     COUNT,
@@ -132,6 +134,8 @@ class Lowering:
         return total(((self.form(node), c) for node, c in linear.terms), linear.constant)
 
     def _taken_apart(self, node: Node) -> list[tuple[Node, float]]:
+        if isinstance(self.roles, GateRoles):
+            return self.roles.parts(node)
         match node.op:
             case "add":
                 return [(node.inputs[0], 1.0), (node.inputs[1], 1.0)]
@@ -213,8 +217,17 @@ class Lowering:
             self._signals[node] = signal
             unit = Unit(node, signal, time)
             self.units.append(unit)
-            unit.reads = self._reads(node, time)
+            if isinstance(self.roles, GateRoles):
+                unit.gate = self._gate(node)
+            else:
+                unit.reads = self._reads(node, time)
         return self._signals[node]
+
+    def _gate(self, node: Node) -> Gate:
+        assert isinstance(self.roles, GateRoles)
+        if self.roles.of(node) == COUNT:
+            return self.roles.counting(node, Form({self._shares[node]: 1.0}), self.sink)
+        return self.roles.gate(node, self.linear)
 
     def _reads(self, root: Node, time: int) -> dict[Node, Form]:
         """What a unit finds in the stream: all parts of its expression that are there before."""

@@ -10,11 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from understudy.graph import Node
+
+if TYPE_CHECKING:
+    from understudy.compiler.gates import Gate
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,6 +105,13 @@ class Unit:
     time: int
     #: What it reads: the parts of ``node`` that are there already.
     reads: dict[Node, Form] = field(default_factory=dict)
+    #: What it is where feed-forwards have units of one kind (``gates.py``); None: any function.
+    gate: Gate | None = None
+
+    @property
+    def forms(self) -> tuple[Form, ...]:
+        """What it reads, as forms."""
+        return tuple(self.reads.values()) if self.gate is None else self.gate.arguments
 
 
 @dataclass
@@ -112,6 +123,8 @@ class Network:
     output: Form
     #: Whether a sink stands before the input.
     sink: bool
+    #: A signal that is 1 at every position, where gates without biases need one.
+    one: Signal | None = None
 
     def reads(self) -> Iterator[tuple[Form, int]]:
         """Every form that is read, and when; the output is read at the end of time."""
@@ -122,8 +135,10 @@ class Network:
             for form in forms:
                 yield form, head.time
         for unit in self.units:
-            for form in unit.reads.values():
+            for form in unit.forms:
                 yield form, unit.time
+        if self.one is not None:
+            yield Form({self.one: 1.0}), 2 * self.layers
         yield self.output, 2 * self.layers + 1
 
     def forget_unread(self) -> None:
