@@ -45,8 +45,11 @@ def compile(  # noqa: A001  (the name users know it by: understudy.compile)
     separation: float | None = None,
     dtype: str = "float64",
     name: str | None = None,
+    names: Mapping[Node, str] | None = None,
 ) -> CompiledTransformer:
     """The program as the weights of a transformer.
+
+    ``names`` are the program's own names for its s-ops and selectors: slots and heads are called so.
 
     >>> from understudy import aggregate, indices, length, select, tokens
     >>> reverse = aggregate(select(indices, length - 1 - indices, "=="), tokens)
@@ -67,7 +70,7 @@ def compile(  # noqa: A001  (the name users know it by: understudy.compile)
         separation=separation,
         dtype=dtype,
     )
-    return compile_for(wanted, root, name or abbreviate(root))
+    return compile_for(wanted, root, name or abbreviate(root), names=names)
 
 
 def compile_for(
@@ -77,6 +80,7 @@ def compile_for(
     *,
     means: Node | None = None,
     weighing: Mapping[Node, Scores] | None = None,
+    names: Mapping[Node, str] | None = None,
 ) -> CompiledTransformer:
     """The stages, one after another.
 
@@ -95,7 +99,7 @@ def compile_for(
     plain = realisable(plain, selectors, values, wanted)
     roles = Roles(values, selectors)
     times = schedule(plain, roles, fused=True)
-    lowering = Lowering(times, roles, codes, fused=True)
+    lowering = Lowering(times, roles, codes, fused=True, names=names)
     network = lowering.network(plain)
     depth = network.layers
     plan = slots(network)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import count
 
 import numpy as np
@@ -49,8 +49,11 @@ class Lowering:
         codes: Codes,
         *,
         fused: bool,
+        names: Mapping[Node, str] | None = None,
     ) -> None:
         self.schedule = schedule
+        #: What the program itself calls its s-ops and selectors.
+        self.names = names
         self.roles = roles
         self.values: Values = roles.values
         self.selectors: Selectors = roles.selectors
@@ -66,6 +69,10 @@ class Lowering:
         self._by_scores: dict[object, Head] = {}
         # Counting needs a sink; so does whatever may select nothing.
         self.sink = any(self._needs_sink(node) for node in schedule.order)
+
+    def say(self, node: Node) -> str:
+        """A label: the program's own name for it, or the expression in one line."""
+        return abbreviate(node, self.names)
 
     def network(self, root: Node) -> Network:
         """All of it, with ``root`` as the output."""
@@ -138,9 +145,9 @@ class Lowering:
                 numbers = [
                     self.codes.number(v, node) for v in self.values.at_positions(node)
                 ]
-                return self._column(numbers, "positions", abbreviate(node))
+                return self._column(numbers, "positions", self.say(node))
             case "token":
-                return self._column(self._of_tokens(node), "tokens", abbreviate(node))
+                return self._column(self._of_tokens(node), "tokens", self.say(node))
             case "number":
                 if node not in self._signals:
                     self._signals[node] = Signal("tokens", 0, tokens=np.ones(1))
@@ -169,7 +176,7 @@ class Lowering:
         key = kind, vector.tobytes()
         if key not in self._columns:
             exact = factor == 1 and constant == 0
-            name = label if exact else _named(vector, label)
+            name = label if exact or kind == "tokens" else _named(vector, label)
             at = {"positions": vector} if kind == "positions" else {"tokens": vector}
             self._columns[key] = Signal(name, 0, **at)
         return Form({self._columns[key]: factor}, constant)
@@ -180,7 +187,7 @@ class Lowering:
         """The signal of a function, which some feed-forward computes."""
         if node not in self._signals:
             time = self.schedule.ready[node]
-            signal = Signal(abbreviate(node), time)
+            signal = Signal(self.say(node), time)
             self._signals[node] = signal
             unit = Unit(node, signal, time)
             self.units.append(unit)
@@ -236,14 +243,14 @@ class Lowering:
             sink = LOSING_SINK if self.sink else NO_SINK
         head = self._head(scores, sink, time, selector, node)
         if counting:
-            signal = Signal(f"1/(1+n) of {abbreviate(node)}" if self.sink else "1/length", time)
+            signal = Signal(f"1/(1+n) of {self.say(node)}" if self.sink else "1/length", time)
             self._shares[node] = signal
             first = np.zeros(self.values.target.longest)
             first[0] = 1.0
             form = Form() if self.sink else self._column(first.tolist(), "positions", "indices == 0")
             head.values.append(Value(form, signal, at_sink=1.0, share=self.sink))
             return
-        signal = Signal(abbreviate(node), time)
+        signal = Signal(self.say(node), time)
         self._signals[node] = signal
         at_sink = self._default(node)
         head.values.append(Value(self.form(node.inputs[1]), signal, at_sink=at_sink))
@@ -280,7 +287,7 @@ class Lowering:
         )
         if key not in self._by_scores:
             gap = scores.gap if sink == NO_SINK else scores.gap / 2
-            label = "everywhere" if selector is None else abbreviate(selector)
+            label = "everywhere" if selector is None else self.say(selector)
             head = Head(
                 label,
                 time,

@@ -11,11 +11,13 @@ True
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from understudy.compiler.compiling import compile_for
 from understudy.compiler.target import target
 from understudy.errors import CompileError
+from understudy.simulators.layout import Layout
 from understudy.simulators.native import native
 from understudy.transformer import CompiledTransformer
 
@@ -61,7 +63,8 @@ def compile_simulator(
     name = f"U for T of order {simulator.order}, recipe {recipe}"
     if recipe == "native":
         root, weighing = native(simulator.order, simulator.layout, dtype)
-        return compile_for(wanted, root, name, means=simulator.program.node, weighing=weighing)
+        model = compile_for(wanted, root, name, means=simulator.program.node, weighing=weighing)
+        return _with_layout(model, simulator.layout)
     built = type(simulator).from_order(simulator.order, recipe, stable, simulator.style.base)
     if built.length > simulator.length:
         raise CompileError(
@@ -71,4 +74,11 @@ def compile_simulator(
     same = built.output.places == simulator.output.places
     if not same:
         raise CompileError(f"the recipe {recipe} puts its result elsewhere: make a U of that recipe")
-    return compile_for(wanted, built.program.node, name)
+    return _with_layout(compile_for(wanted, built.program.node, name), simulator.layout)
+
+
+def _with_layout(model: CompiledTransformer, layout: Layout) -> CompiledTransformer:
+    """The model, whose report also says which tokens are which matrix: [first, copies, rows, columns]."""
+    blocks = {b.name: [b.offset, b.copies, b.rows, b.columns] for b in layout.blocks.values()}
+    report = {**model.config.report, "layout": blocks}
+    return CompiledTransformer(replace(model.config, report=report), model.weights)
