@@ -153,6 +153,8 @@ class NetworkInWords:
         for target, words in self.feeds[time // 2 - 1] if time else ():
             if target == slot:
                 return shortened(words)
+        if time == 0:
+            return "code of the token" if self.model.weights.W_E[:, slot].any() else "code of the position"
         return shortened(label)
 
     def says(self, layer: int) -> list[tuple[int, str]]:

@@ -44,7 +44,7 @@ def network_page(model: CompiledTransformer, inputs: Sequence[Any]) -> str:
         "title": model.config.name or "a compiled transformer",
         "facts": facts(model),
         "program": _program(model),
-        "report": _report(model),
+        "report": said_further(model)[:MAX_TEXT],
         "depth": words.depth,
         "slots": [[vars(stay) for stay in stays] for stays in words.slots],
         "written": [words.written(time) for time in range(2 * words.depth + 1)],
@@ -76,7 +76,7 @@ def facts(model: CompiledTransformer) -> list[tuple[str, str]]:
         ("takes", f"{count} tokens: {kind}"),
         ("layers", str(size.layers)),
         ("heads", ", ".join(map(str, size.heads)) or "none"),
-        ("attention", size.attention),
+        ("attention", _attention(model)),
         ("feed-forward", size.feed_forward),
         ("d_model", str(size.d_model)),
         ("d_head", str(size.d_head)),
@@ -86,6 +86,16 @@ def facts(model: CompiledTransformer) -> list[tuple[str, str]]:
         ("numbers", config.dtype),
         ("weights", model.hash[:12]),
     ]
+
+
+def _attention(model: CompiledTransformer) -> str:
+    """hard or softmax, as the heads are; ``hard, but 1 head softmax`` where they differ."""
+    kinds = [k for layer in model.weights.layers if layer.attention for k in layer.attention.kinds]
+    asked = model.config.attention
+    others = [kind for kind in kinds if kind != asked]
+    if not others:
+        return asked
+    return f"{asked}, but {len(others)} head{'s' if len(others) > 1 else ''} {others[0]}"
 
 
 def _listed(vocabulary: Sequence[Any]) -> str:
@@ -119,10 +129,10 @@ def _codes(model: CompiledTransformer) -> list[tuple[str, float]]:
     return [(scalar(output), float(code)) for output, code in zip(outputs, codes, strict=True)]
 
 
-def _report(model: CompiledTransformer) -> str:
-    told = {name: part for name, part in model.config.report.items() if name != "layout"}
-    text = render(told)
-    return text if len(text) <= MAX_TEXT else text[:MAX_TEXT] + "\n… (cut)"
+def said_further(model: CompiledTransformer) -> str:
+    """What the compiler says beside that: how things were realised, temperatures."""
+    told = {"seconds", "error_bound", "layout"}
+    return render({name: part for name, part in model.config.report.items() if name not in told})
 
 
 def _heads(words: NetworkInWords, layer: int) -> list[dict[str, Any]]:

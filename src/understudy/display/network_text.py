@@ -50,6 +50,27 @@ def attention_text(model: CompiledTransformer, tokens: Any) -> str:
     return "\n".join(lines[:-1])
 
 
+def residual_text(model: CompiledTransformer, tokens: Any) -> str:
+    """The residual stream of one input behind every sublayer, each slot by what it holds there."""
+    words = NetworkInWords(model)
+    labels = positions(model, list(tokens))
+    parts = []
+    for time, values in enumerate(model.residual(tokens).values):
+        rows = [["", *labels]]
+        for slot in range(len(words.slots)):
+            stay = words.held(slot, time)
+            if stay is not None:
+                numbers = (f"{number:.4g}" for number in values[:, slot])
+                rows.append([f"s{slot} {stay.short}", *numbers])
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = [
+            "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip()
+            for row in rows
+        ]
+        parts.append("\n".join([words.moments[time], *lines]))
+    return "\n\n".join(parts)
+
+
 def _entry(title: str, text: str) -> str:
     return f"{title:<{_MARGIN}}{text}"
 
