@@ -83,12 +83,16 @@ def _result(
     model: CompiledTransformer, tokens: Any, attention: bool, residual: bool, check: bool
 ) -> dict[str, Any]:
     """What came of one input, as plain data."""
+    from understudy.display.network import answer_places
     from understudy.graph import sequence_type
 
     if isinstance(tokens, list) and any(isinstance(token, list) for token in tokens):
         raise InputError("an input is one sequence; several are given by repeating --input")
     values, cache = model.run_with_cache(tokens)
     found = {"input": tokens, "type": sequence_type(values), "values": values}
+    places = answer_places(model, len(values))
+    if places is not None:
+        found["answer"] = [[values[place] for place in row] for row in places]
     if attention:
         layers = range(model.architecture.layers)
         found["attention"] = [
@@ -109,15 +113,20 @@ def _result(
 
 def _check(model: CompiledTransformer, tokens: Any, values: list[Any]) -> dict[str, Any]:
     """The program by dense execution beside it."""
+    from understudy.display.network import answer_places
     from understudy.execution import run
 
     wanted = run(model.program, tokens)
+    places = answer_places(model, len(values))
+    if places is not None:  # what U gives elsewhere means nothing
+        wanted, values = ([of[place] for row in places for place in row] for of in (wanted, values))
     strings = any(isinstance(value, str) for value in (*wanted, *values))
     if strings or model.config.outputs is not None:
         return {"program": wanted, "agrees": wanted == values}
     error = max(abs(float(a) - float(b)) for a, b in zip(wanted, values, strict=True))
     size = max(1.0, *(abs(float(value)) for value in wanted))
-    allowed = ROUNDING[model.config.dtype] * size + float(model.config.report.get("error_bound", 0.0))
+    bound = model.config.report.get("error_bound")
+    allowed = ROUNDING[model.config.dtype] * size + (bound if isinstance(bound, (int, float)) else 0.0)
     return {"program": wanted, "error": error, "allowed": allowed, "agrees": error <= allowed}
 
 
@@ -128,16 +137,19 @@ def _text(model: CompiledTransformer, tokens: Any, result: dict[str, Any]) -> st
 
     name = model.config.name if model.config.name.isidentifier() else "out"
     lines = [f"{name} = {echo.sequence(result['values'])}"]
+    if "answer" in result:
+        name = "T(X)"
+        lines = ["T(X) =", *("  ".join(f"{value:10.6g}" for value in row) for row in result["answer"])]
     if "attention" in result:
         lines += ["", attention_text(model, tokens), ""]
     if "residual" in result:
         lines += ["", residual_text(model, tokens), ""]
     if "agrees" in result:
-        lines.append(_verdict(name, result))
+        lines.append(_verdict(result))
     return "\n".join(lines)
 
 
-def _verdict(name: str, result: dict[str, Any]) -> str:
+def _verdict(result: dict[str, Any]) -> str:
     from understudy.language import echo
 
     if not result["agrees"]:

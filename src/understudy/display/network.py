@@ -250,22 +250,46 @@ def positions(model: CompiledTransformer, tokens: Sequence[Any]) -> list[str]:
     """What stands at each position, the sink included: entries of matrices for U, tokens else."""
     from understudy.language.echo import scalar
 
-    layout = model.config.report.get("layout")
-    names = entries(layout) if isinstance(layout, Mapping) else []
-    if len(names) != len(tokens):
-        names = [scalar(token) for token in tokens]
-    return [*(["sink"] if model.config.sink else []), *names]
+    names = entries(model.config.report.get("layout"), len(tokens))
+    return [*(["sink"] if model.config.sink else []), *(names or map(scalar, tokens))]
 
 
-def entries(layout: Mapping[str, Any]) -> list[str]:
-    """Names of tokens from a layout: block → [first, copies, rows, columns].
+def entries(layout: Any, count: int) -> list[str]:
+    """Names of tokens from a layout, block → [first, copies, rows, columns]; none if it is not of so many.
 
-    >>> entries({"x": [0, 1, 1, 2], "A": [2, 2, 1, 1]})
+    >>> entries({"x": [0, 1, 1, 2], "A": [2, 2, 1, 1]}, 4)
     ['x[0,0]', 'x[0,1]', 'A0[0,0]', 'A1[0,0]']
     """
+    blocks = layout if isinstance(layout, Mapping) else {}
+    # Reports come from files, which may say anything.
+    if not all(_is_whole(block, 4) for block in blocks.values()):
+        return []
+    if sum(copies * rows * columns for _, copies, rows, columns in blocks.values()) != count:
+        return []
     found = []
-    for name, (_, copies, rows, columns) in layout.items():
+    for name, (_, copies, rows, columns) in blocks.items():
         for copy in range(copies):
             head = str(copy) if copies > 1 else ""
             found += [f"{name}{head}[{i},{j}]" for i in range(rows) for j in range(columns)]
     return found
+
+
+def answer_places(model: CompiledTransformer, count: int) -> list[list[int]] | None:
+    """For U: the positions of the entries of T(X), row by row. None: every position has an answer."""
+    said = model.config.report.get("answer")
+    names = ("rows", "columns", "offset", "row_stride", "column_stride")
+    numbers = [said.get(name) for name in names] if isinstance(said, Mapping) else []
+    if not _is_whole(numbers, 5):
+        return None
+    rows, columns, offset, row, column = numbers
+    if not 0 < rows * columns <= count or offset + (rows - 1) * row + (columns - 1) * column >= count:
+        return None
+    return [[offset + i * row + j * column for j in range(columns)] for i in range(rows)]
+
+
+def _is_whole(numbers: Any, count: int) -> bool:
+    return (
+        isinstance(numbers, (list, tuple))
+        and len(numbers) == count
+        and all(type(number) is int and number >= 0 for number in numbers)
+    )

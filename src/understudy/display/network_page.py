@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from understudy.display.network import NetworkInWords, positions
+from understudy.display.network import NetworkInWords, answer_places, positions
 from understudy.errors import UnderstudyError
 from understudy.graph import Sort, sort_of, to_rasp
 from understudy.language.echo import scalar
@@ -68,8 +68,8 @@ def facts(model: CompiledTransformer) -> list[tuple[str, str]]:
     shortest, longest = config.lengths
     count = f"{longest}" if shortest == longest else f"{shortest} to {longest}"
     kind = "real numbers" if config.vocabulary is None else _listed(config.vocabulary)
-    bound = config.report.get("error_bound")
-    if bound is None:
+    bound: Any = config.report.get("error_bound")
+    if not isinstance(bound, (int, float)):
         exact = size.attention == "hard" and size.feed_forward in ("exact", "glu")
         bound = "rounding only" if exact else "not stated"
     return [
@@ -131,7 +131,7 @@ def _codes(model: CompiledTransformer) -> list[tuple[str, float]]:
 
 def said_further(model: CompiledTransformer) -> str:
     """What the compiler says beside that: how things were realised, temperatures."""
-    told = {"seconds", "error_bound", "layout"}
+    told = {"seconds", "error_bound", "layout", "answer"}
     return render({name: part for name, part in model.config.report.items() if name not in told})
 
 
@@ -161,12 +161,18 @@ def _input(words: NetworkInWords, tokens: Any) -> tuple[dict[str, Any], int]:
         "sink": model.config.sink,
         "tokens": [scalar(token) for token in sequence],
         "answer": [scalar(value) for value in answer],
+        "answered": _answered(model, len(sequence)),
         "patterns": patterns,
         # [moment][slot][position]
         "stream": [[_rounded(row) for row in moment.T] for moment in stream],
     }
     count = stream.size + sum(len(p["at"]) for layer in patterns for p in layer)
     return entry, count
+
+
+def _answered(model: CompiledTransformer, count: int) -> list[int] | None:
+    places = answer_places(model, count)
+    return None if places is None else [place for row in places for place in row]
 
 
 def _sparse(matrix: Any) -> dict[str, Any]:

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 from understudy.compiler.compiling import compile_for
 from understudy.compiler.target import target
 from understudy.errors import CompileError
-from understudy.simulators.layout import Layout
 from understudy.simulators.native import native
 from understudy.transformer import CompiledTransformer
 
@@ -64,7 +63,7 @@ def compile_simulator(
     if recipe == "native":
         root, weighing = native(simulator.order, simulator.layout, dtype)
         model = compile_for(wanted, root, name, means=simulator.program.node, weighing=weighing)
-        return _with_layout(model, simulator.layout)
+        return _with_layout(model, simulator)
     built = type(simulator).from_order(simulator.order, recipe, stable, simulator.style.base)
     if built.length > simulator.length:
         raise CompileError(
@@ -74,11 +73,16 @@ def compile_simulator(
     same = built.output.places == simulator.output.places
     if not same:
         raise CompileError(f"the recipe {recipe} puts its result elsewhere: make a U of that recipe")
-    return _with_layout(compile_for(wanted, built.program.node, name), simulator.layout)
+    return _with_layout(compile_for(wanted, built.program.node, name), simulator)
 
 
-def _with_layout(model: CompiledTransformer, layout: Layout) -> CompiledTransformer:
-    """The model, whose report also says which tokens are which matrix: [first, copies, rows, columns]."""
-    blocks = {b.name: [b.offset, b.copies, b.rows, b.columns] for b in layout.blocks.values()}
-    report = {**model.config.report, "layout": blocks}
+def _with_layout(model: CompiledTransformer, simulator: UniversalSimulator) -> CompiledTransformer:
+    """The model, whose report also says which tokens are which matrix, and where T(X) stands.
+
+    ``layout`` is [first, copies, rows, columns] for each block; ``answer`` are the places of T(X): what the
+    network gives elsewhere means nothing.
+    """
+    blocks = simulator.layout.blocks.values()
+    layout = {block.name: [block.offset, block.copies, block.rows, block.columns] for block in blocks}
+    report = {**model.config.report, "layout": layout, "answer": simulator.output.places._asdict()}
     return CompiledTransformer(replace(model.config, report=report), model.weights)
