@@ -1,4 +1,4 @@
-"""Pictures of compiled transformers: what is read off the weights, the terminal, the page, the notebook."""
+"""Pictures of compiled transformers: words read off the weights, terminal, page, notebook."""
 
 from __future__ import annotations
 
@@ -14,17 +14,10 @@ import pytest
 import understudy as us
 from understudy.display import network_page as pages
 from understudy.display.expressions import combination, expressions
-from understudy.display.network import (
-    EMPTY,
-    IDLE,
-    LIVE,
-    NetworkInWords,
-    answer_places,
-    entries,
-    positions,
-)
+from understudy.display.network import EMPTY, IDLE, LIVE, NetworkInWords
 from understudy.display.network_page import network_page
 from understudy.display.network_text import attention_text, network_text, residual_text
+from understudy.display.places import answer_places, entries, positions
 from understudy.simulators import UniversalSimulator
 from understudy.transformer import CompiledTransformer
 from understudy.transformer.functions import Functions, Instruction
@@ -74,7 +67,9 @@ def test_a_slot_that_is_used_twice(model: CompiledTransformer) -> None:
     assert slot not in words.written(2)
 
 
-def test_states_are_those_of_the_stream(model: CompiledTransformer, simulator: CompiledTransformer) -> None:
+def test_states_are_those_of_the_stream(
+    model: CompiledTransformer, simulator: CompiledTransformer
+) -> None:
     """Where a slot is said to hold nothing, it is 0 at every position of every input."""
     generator = np.random.default_rng(0)
     for network, tokens in [(model, "abcda"), (simulator, generator.normal(size=12).tolist())]:
@@ -93,8 +88,12 @@ def test_what_is_idle_is_read_by_nobody(simulator: CompiledTransformer) -> None:
     """Other numbers in an idle slot change nothing that comes out."""
     words = NetworkInWords(simulator)
     last = 2 * words.depth
-    idle = [s for s in range(len(words.slots)) if (stay := words.held(s, last)) and stay.state(last) == IDLE]
-    live = [s for s in range(len(words.slots)) if (stay := words.held(s, last)) and stay.state(last) == LIVE]
+    idle = [
+        s for s in range(len(words.slots)) if (stay := words.held(s, last)) and stay.state(last) == IDLE
+    ]
+    live = [
+        s for s in range(len(words.slots)) if (stay := words.held(s, last)) and stay.state(last) == LIVE
+    ]
     assert idle
     assert len(live) == 1
     stream = simulator.residual(list(range(12))).values[-1][None].copy()
@@ -105,7 +104,9 @@ def test_what_is_idle_is_read_by_nobody(simulator: CompiledTransformer) -> None:
     assert simulator.read_off(stream) != before
 
 
-def test_heads_and_feed_forwards_in_words(model: CompiledTransformer, simulator: CompiledTransformer) -> None:
+def test_heads_and_feed_forwards_in_words(
+    model: CompiledTransformer, simulator: CompiledTransformer
+) -> None:
     words = NetworkInWords(model)
     assert words.heads[0][0].moves == ("share of the sink → s3",)
     assert words.heads[1][0].moves == ("s2 + 1 → s3",)
@@ -133,7 +134,9 @@ def test_formulas() -> None:
     assert of(Instruction("add", (0, 1)), Instruction("multiply", (2, 1))) == "(s0 + s1)·s1"
     assert of(Instruction("subtract", (0, 1)), Instruction("subtract", (0, 2))) == "s0 − (s0 − s1)"
     assert of(Instruction("multiply", (0, 1)), Instruction("divide", (0, 2))) == "s0 / (s0·s1)"
-    assert of(Instruction("less", (0, 1)), Instruction("if_else", (2, 0, 1))) == "s0 if (s0 < s1) else s1"
+    assert (
+        of(Instruction("less", (0, 1)), Instruction("if_else", (2, 0, 1))) == "s0 if (s0 < s1) else s1"
+    )
     assert of(Instruction("negate", (0,)), Instruction("absolute", (2,))) == "|−s0|"
     assert of(Instruction("maximum", (0, 1))) == "max(s0, s1)"
     assert of(Instruction("member", (0,), {"values": [1, 2, 3, 4, 5]})) == "s0 in {1, 2, 3, 4, …}"
@@ -148,7 +151,11 @@ def test_units_are_counted() -> None:
     from understudy.transformer import FeedForwardWeights, LayerWeights
 
     feed = FeedForwardWeights(
-        "relu", np.array([[1.0, -1.0], [0, 0]]), np.zeros(2), np.array([[0, 1.0], [0, 1.0]]), np.zeros(2)
+        "relu",
+        np.array([[1.0, -1.0], [0, 0]]),
+        np.zeros(2),
+        np.array([[0, 1.0], [0, 1.0]]),
+        np.zeros(2),
     )
     weights = replace(
         exact.weights,
@@ -173,11 +180,16 @@ def test_tokens_of_the_simulator_have_the_names_of_entries(simulator: CompiledTr
 
 
 @pytest.mark.parametrize(
-    "layout", [None, 3, {"X": 5}, {"X": [0, 1, 10**9, 10**9]}, {"X": [0, 1, -2, -6]}, {"X": [0, 1, "2", 6]}]
+    "layout",
+    [None, 3, {"X": 5}, {"X": [0, 1, 10**9, 10**9]}, {"X": [0, 1, -2, -6]}, {"X": [0, 1, "2", 6]}],
 )
-def test_reports_that_say_nonsense_are_not_believed(simulator: CompiledTransformer, layout: Any) -> None:
+def test_reports_that_say_nonsense_are_not_believed(
+    simulator: CompiledTransformer, layout: Any
+) -> None:
     assert entries(layout, 12) == []
-    config = replace(simulator.config, report={"layout": layout, "answer": layout, "error_bound": layout})
+    config = replace(
+        simulator.config, report={"layout": layout, "answer": layout, "error_bound": layout}
+    )
     other = CompiledTransformer(config, simulator.weights)
     assert answer_places(other, 12) is None
     assert positions(other, [1.5] * 12)[0] == "1.5"
@@ -189,7 +201,12 @@ def test_reports_that_say_nonsense_are_not_believed(simulator: CompiledTransform
 
 def test_the_terminal(model: CompiledTransformer, simulator: CompiledTransformer) -> None:
     text = network_text(model, "abcd")
-    assert text.index("output") < text.index("1 attention") < text.index("0 attention") < text.index("slots")
+    assert (
+        text.index("output")
+        < text.index("1 attention")
+        < text.index("0 attention")
+        < text.index("slots")
+    )
     assert "                 a ····█\n                 b ···█·\n" in text
     assert "s3              ███     ███ ███  1/(1+n) of length → reverse" in text
     assert max(map(len, network_text(simulator, list(range(12))).splitlines())) <= 100
@@ -273,7 +290,9 @@ def test_no_text_breaks_out(model: CompiledTransformer) -> None:
     assert "<script" not in shown
 
 
-def test_large_networks_are_drawn_in_part(monkeypatch: pytest.MonkeyPatch, simulator: CompiledTransformer) -> None:
+def test_large_networks_are_drawn_in_part(
+    monkeypatch: pytest.MonkeyPatch, simulator: CompiledTransformer
+) -> None:
     network = UniversalSimulator(4, 4, 4).compile()
     assert len(network_page(network, [[0.1] * 48])) < 250_000
     monkeypatch.setattr(pages, "MAX_HEADS", 2)
@@ -291,4 +310,6 @@ def test_in_a_notebook(model: CompiledTransformer) -> None:
     elements.feed(shown)
     assert elements.open == []
     assert "1.0: flip" in shown
-    assert shown.index("layer 1, attention") < shown.index("layer 0, attention") < shown.index("7 slots")
+    assert (
+        shown.index("layer 1, attention") < shown.index("layer 0, attention") < shown.index("7 slots")
+    )

@@ -83,7 +83,7 @@ def _result(
     model: CompiledTransformer, tokens: Any, attention: bool, residual: bool, check: bool
 ) -> dict[str, Any]:
     """What came of one input, as plain data."""
-    from understudy.display.network import answer_places
+    from understudy.display.places import answer_places
     from understudy.graph import sequence_type
 
     if isinstance(tokens, list) and any(isinstance(token, list) for token in tokens):
@@ -113,7 +113,7 @@ def _result(
 
 def _check(model: CompiledTransformer, tokens: Any, values: list[Any]) -> dict[str, Any]:
     """The program by dense execution beside it."""
-    from understudy.display.network import answer_places
+    from understudy.display.places import answer_places
     from understudy.execution import run
 
     wanted = run(model.program, tokens)

@@ -159,17 +159,14 @@ def _example(model: CompiledTransformer, tokens: Any) -> list[Any]:
     length = longest if shortest == longest else min(longest, DRAWN)
     known = model.config.vocabulary or [float(number) for number in range(1, length + 1)]
     other = [known[place % len(known)] for place in range(length)]
-    for candidate in (tokens, "".join(other) if all(map(_is_character, other)) else other):
+    characters = all(isinstance(token, str) and len(token) == 1 for token in other)
+    for candidate in (tokens, "".join(map(str, other)) if characters else other):
         try:
             model(candidate)
         except UnderstudyError:
             continue
         return [candidate]
     return []
-
-
-def _is_character(token: Any) -> bool:
-    return isinstance(token, str) and len(token) == 1
 
 
 def _picture(model: CompiledTransformer, drawn: list[Any]) -> str:

@@ -1,7 +1,7 @@
 """Tokens as they are typed: vocabularies, and inputs for a compiled transformer.
 
-A number is what RASP's grammar reads as one; so are ``True`` and ``False`` truth values, and what stands in
-double quotes is a string. Nothing is evaluated.
+A number is what RASP's grammar reads as one; ``True`` and ``False`` are truth values, and what stands
+in double quotes is a string. Nothing is evaluated.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def read_tokens(text: str, model: CompiledTransformer) -> Any:
 
 
 def read_tokens_file(path: Path) -> Any:
-    """An input from a .json file (a list), or from .npy, .npz or .safetensors (its one array, in a row)."""
+    """An input from a .json file (a list), or from a .npy file (an array, row by row)."""
     if path.suffix != LIST:
         return read_array(path).ravel().tolist()
     found = _json(_read(path, "the input"), path)

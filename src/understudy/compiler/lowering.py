@@ -142,9 +142,7 @@ class Lowering:
     def _leaf(self, node: Node) -> Form:
         match self.roles.of(node):
             case "position":
-                numbers = [
-                    self.codes.number(v, node) for v in self.values.at_positions(node)
-                ]
+                numbers = [self.codes.number(v, node) for v in self.values.at_positions(node)]
                 return self._column(numbers, "positions", self.say(node))
             case "token":
                 return self._column(self._of_tokens(node), "tokens", self.say(node))

@@ -1,14 +1,14 @@
 """What a compiled transformer is made of, in words: slots over time, heads, feed-forwards.
 
 Everything is read off the weights themselves: which sublayer writes a slot, which reads it, what a head
-moves, what a feed-forward computes. Only the names are the compiler's (``config.slots``, ``config.heads``).
-Time runs in sublayers: 0 is the embedding, 2l+1 the attention of layer l, 2l+2 its feed-forward, and at the
+moves, what a feed-forward computes. Only names are the compiler's (``config.slots``, ``config.heads``).
+Time runs in sublayers: 0 is the embedding, 2l+1 the attention of layer l, 2l+2 its feed-forward; at the
 end the answer is read off.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -108,7 +108,9 @@ class NetworkInWords:
             time = 2 * number + 1
             if layer.attention is not None:
                 part = layer.attention
-                columns = [np.swapaxes(w, 1, 2).reshape(-1, size) for w in (part.W_Q, part.W_K, part.W_V)]
+                columns = [
+                    np.swapaxes(w, 1, 2).reshape(-1, size) for w in (part.W_Q, part.W_K, part.W_V)
+                ]
                 note(reads, np.vstack(columns), time)
                 note(writes, np.vstack([part.W_O.reshape(-1, size), part.b_O[None]]), time)
             if layer.feed_forward is not None:
@@ -146,7 +148,9 @@ class NetworkInWords:
         if time % 2:
             names = [
                 head.name
-                for head, writes in zip(self.heads[time // 2], self._head_writes(time // 2), strict=True)
+                for head, writes in zip(
+                    self.heads[time // 2], self._head_writes(time // 2), strict=True
+                )
                 if slot in writes
             ]
             return shortened(f"from head{'s' if len(names) > 1 else ''} {', '.join(names)}")
@@ -154,11 +158,13 @@ class NetworkInWords:
             if target == slot:
                 return shortened(words)
         if time == 0:
-            return "code of the token" if self.model.weights.W_E[:, slot].any() else "code of the position"
+            return (
+                "code of the token" if self.model.weights.W_E[:, slot].any() else "code of the position"
+            )
         return shortened(label)
 
     def says(self, layer: int) -> list[tuple[int, str]]:
-        """What a feed-forward does to each slot it writes: ``s4 = …``, or ``s4 += …`` if it holds some."""
+        """What a feed-forward does to each slot: ``s4 = …``, or ``s4 += …`` if it holds something."""
         time = 2 * layer + 2
         return [
             (slot, f"s{slot} {'+=' if self._holds_before(slot, time) else '='} {words}")
@@ -180,14 +186,14 @@ class NetworkInWords:
         found = []
         for number, (kind, label) in enumerate(zip(part.kinds, labels, strict=True)):
             moves = tuple(
-                f"{self._source(part.W_V[number, :, i], float(part.b_V[number, i]))}{THEN}{_slots(targets)}"
+                self._source(part.W_V[number, :, i], part.b_V[number, i]) + THEN + _slots(targets)
                 for i in range(part.W_V.shape[2])
                 if (targets := np.flatnonzero(part.W_O[number, i])).size
             )
             found.append(HeadInWords(f"{layer}.{number}", label, kind, moves))
         return found
 
-    def _source(self, column: Any, constant: float) -> str:
+    def _source(self, column: Any, constant: Any) -> str:
         """What a head reads at a key."""
         column = np.array(column)
         if self.sink_slot is not None:
@@ -195,13 +201,15 @@ class NetworkInWords:
             column[self.sink_slot] = 0.0  # what is read at the sink is put right by its mark
             if share and not column.any() and constant == 0:
                 return "share of the sink"
-        return combination(column, constant).text
+        return combination(column, float(constant)).text
 
     def _feed(self, feed: FeedForwardWeights, layer: int) -> list[tuple[int, str]]:
         """(slot, what is written there), for all that is not erased."""
         erased = self._erases[2 * layer + 2]
         if feed.functions is None:
-            targets = [s for s in np.flatnonzero(np.any(feed.W_out, axis=0)).tolist() if s not in erased]
+            targets = [
+                s for s in np.flatnonzero(np.any(feed.W_out, axis=0)).tolist() if s not in erased
+            ]
             return [(slot, self._units(feed, slot)) for slot in targets]
         said = expressions(feed.functions, feed.W_in, feed.b_in)
         found = []
@@ -233,8 +241,7 @@ def _used(feed: FeedForwardWeights) -> Any:
         inputs = {place for i in feed.functions.instructions for place in i.inputs}
         columns = [i for i in range(feed.functions.arguments) if i in inputs]
         return feed.W_in.T[columns] if columns else np.zeros((1, feed.W_in.shape[0]))
-    rows = feed.W_in.T if feed.W_gate is None else np.vstack([feed.W_in.T, feed.W_gate.T])
-    return rows
+    return feed.W_in.T if feed.W_gate is None else np.vstack([feed.W_in.T, feed.W_gate.T])
 
 
 def _slots(numbers: Sequence[int] | Any) -> str:
@@ -244,52 +251,3 @@ def _slots(numbers: Sequence[int] | Any) -> str:
 def shortened(text: str, longest: int = SHORT) -> str:
     """The text, with … for what is too long of it."""
     return text if len(text) <= longest else text[: longest - 1].rstrip() + "…"
-
-
-def positions(model: CompiledTransformer, tokens: Sequence[Any]) -> list[str]:
-    """What stands at each position, the sink included: entries of matrices for U, tokens else."""
-    from understudy.language.echo import scalar
-
-    names = entries(model.config.report.get("layout"), len(tokens))
-    return [*(["sink"] if model.config.sink else []), *(names or map(scalar, tokens))]
-
-
-def entries(layout: Any, count: int) -> list[str]:
-    """Names of tokens from a layout, block → [first, copies, rows, columns]; none if it is not of so many.
-
-    >>> entries({"x": [0, 1, 1, 2], "A": [2, 2, 1, 1]}, 4)
-    ['x[0,0]', 'x[0,1]', 'A0[0,0]', 'A1[0,0]']
-    """
-    blocks = layout if isinstance(layout, Mapping) else {}
-    # Reports come from files, which may say anything.
-    if not all(_is_whole(block, 4) for block in blocks.values()):
-        return []
-    if sum(copies * rows * columns for _, copies, rows, columns in blocks.values()) != count:
-        return []
-    found = []
-    for name, (_, copies, rows, columns) in blocks.items():
-        for copy in range(copies):
-            head = str(copy) if copies > 1 else ""
-            found += [f"{name}{head}[{i},{j}]" for i in range(rows) for j in range(columns)]
-    return found
-
-
-def answer_places(model: CompiledTransformer, count: int) -> list[list[int]] | None:
-    """For U: the positions of the entries of T(X), row by row. None: every position has an answer."""
-    said = model.config.report.get("answer")
-    names = ("rows", "columns", "offset", "row_stride", "column_stride")
-    numbers = [said.get(name) for name in names] if isinstance(said, Mapping) else []
-    if not _is_whole(numbers, 5):
-        return None
-    rows, columns, offset, row, column = numbers
-    if not 0 < rows * columns <= count or offset + (rows - 1) * row + (columns - 1) * column >= count:
-        return None
-    return [[offset + i * row + j * column for j in range(columns)] for i in range(rows)]
-
-
-def _is_whole(numbers: Any, count: int) -> bool:
-    return (
-        isinstance(numbers, (list, tuple))
-        and len(numbers) == count
-        and all(type(number) is int and number >= 0 for number in numbers)
-    )

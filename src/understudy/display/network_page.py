@@ -1,8 +1,8 @@
 """A compiled transformer as one page: layers, heads with their patterns, the residual stream, weights.
 
-The page is a single file without any address in it: the numbers travel inside as JSON, and a few lines of
-script (``network_page.html``) draw them. Numbers that are 0, which is most of them, are left out; of
-networks with very many heads, or long inputs, the first heads and inputs are drawn, and the page says so.
+The page is a single file without any address in it: the numbers travel inside as JSON, and a few lines
+of script (``network_page.html``) draw them. Numbers that are 0, which is most of them, are left out; of
+networks with very many heads, or of many inputs, the first are drawn, and the page says so.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from understudy.display.network import NetworkInWords, answer_places, positions
+from understudy.display.network import NetworkInWords
+from understudy.display.places import answer_places, positions
 from understudy.errors import UnderstudyError
 from understudy.graph import Sort, sort_of, to_rasp
 from understudy.language.echo import scalar
@@ -33,7 +34,8 @@ TEMPLATE = Path(__file__).with_name("network_page.html")
 def network_page(model: CompiledTransformer, inputs: Sequence[Any]) -> str:
     """The page; ``inputs`` are those that one can choose from in it."""
     words = NetworkInWords(model)
-    drawn, left = [], NUMBERS
+    drawn: list[dict[str, Any]] = []
+    left = NUMBERS
     for tokens in inputs[:MAX_INPUTS]:
         entry, count = _input(words, tokens)
         if drawn and count > left:

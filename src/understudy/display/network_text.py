@@ -1,6 +1,7 @@
 """A compiled transformer in the terminal: layers from bottom to top, heads with their patterns, slots.
 
-Patterns are those on one input: a row for each query, a column for each key, the darker the more attention.
+Patterns are those on one input: a row for each query, a column for each key; the darker, the more
+attention.
 """
 
 from __future__ import annotations
@@ -8,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from understudy.display.network import IDLE, LIVE, HeadInWords, NetworkInWords, positions, shortened
+from understudy.display.network import IDLE, LIVE, HeadInWords, NetworkInWords, shortened
+from understudy.display.places import positions
 from understudy.transformer import CompiledTransformer
 
 #: Patterns are drawn of inputs up to so many positions, and of so many heads of a layer.
@@ -98,9 +100,7 @@ def _feed(words: NetworkInWords, layer: int) -> list[str]:
 def _attention(words: NetworkInWords, layer: int, pattern: Any, labels: list[str]) -> list[str]:
     heads = words.heads[layer]
     shown = heads[:MAX_HEADS]
-    lines = [
-        _entry(f"{layer} attention" if not i else "", _head(head)) for i, head in enumerate(shown)
-    ]
+    lines = [_entry(f"{layer} attention" if not i else "", _head(head)) for i, head in enumerate(shown)]
     if len(heads) > len(shown):
         lines.append(_entry("", f"… and {len(heads) - len(shown)} more heads"))
     if pattern is not None:

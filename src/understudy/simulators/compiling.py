@@ -79,8 +79,8 @@ def compile_simulator(
 def _with_layout(model: CompiledTransformer, simulator: UniversalSimulator) -> CompiledTransformer:
     """The model, whose report also says which tokens are which matrix, and where T(X) stands.
 
-    ``layout`` is [first, copies, rows, columns] for each block; ``answer`` are the places of T(X): what the
-    network gives elsewhere means nothing.
+    ``layout`` is [first, copies, rows, columns] for each block; ``answer`` are the places of T(X): what
+    the network gives elsewhere means nothing.
     """
     blocks = simulator.layout.blocks.values()
     layout = {block.name: [block.offset, block.copies, block.rows, block.columns] for block in blocks}

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 #: Heads of a layer and slots that are listed; the rest is counted.
 SHOWN = 8
 _FONT = "font-family:ui-monospace,Menlo,Consolas,monospace;font-size:13px"
+_TABLE = f"border-collapse:collapse;{_FONT};color:#1f2933;background:#fff"
 _CELL = "border:1px solid #d9e2ec;padding:3px 8px;text-align:left;vertical-align:top"
 _NAME = f"{_CELL};background:#f0f4f8;color:#52606d;white-space:nowrap"
 
@@ -36,7 +37,7 @@ def model_html(model: CompiledTransformer) -> str:
     return (
         f'<div style="{_FONT};margin:4px 0"><div style="margin-bottom:4px"><b>{title}</b>: '
         f"{escape(str(model.architecture))}</div>"
-        f'<table style="border-collapse:collapse;{_FONT};color:#1f2933;background:#fff">{body}</table></div>'
+        f'<table style="{_TABLE}">{body}</table></div>'
     )
 
 
