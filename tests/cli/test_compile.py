@@ -182,6 +182,7 @@ def test_bad_input_to_compile(rasp: str, tmp_path: Path) -> None:
         ((*full, "-o", rasp), "it is there and not a folder"),
         ((*full, "--html", str(tmp_path / "no" / "page.html")), "there is no folder"),
         ((*full, "--input", "abx"), "'x', which is not in the vocabulary"),
+        ((*full, "--input", "abx", "--json"), "'x', which is not in the vocabulary"),
         ((*full, "--recipe", "paper"), "it goes with --simulator"),
     ]:
         assert words in refused(*arguments), arguments
@@ -291,6 +292,7 @@ def test_disagreement_is_exit_1(tmp_path: Path) -> None:
 def test_bad_input_to_apply(folder: str, tmp_path: Path) -> None:
     (tmp_path / "x.json").write_text("{}")
     (tmp_path / "y.json").write_text("[")
+    (tmp_path / "z.json").write_text('[["a"], ["b"]]')
     np.save(tmp_path / "x.npy", np.array([object()]), allow_pickle=True)
     for arguments, words in [
         ((), "give an input"),
@@ -299,7 +301,8 @@ def test_bad_input_to_apply(folder: str, tmp_path: Path) -> None:
         (("--input", ""), "empty"),
         (("--input", "[1, 2]"), "not in the vocabulary"),
         (("--input-file", str(tmp_path / "none.json")), "cannot read the input"),
-        (("--input-file", str(tmp_path / "x.json")), "must hold a list"),
+        (("--input-file", str(tmp_path / "x.json")), "must hold one string, or one list"),
+        (("--input-file", str(tmp_path / "z.json")), "must hold one string, or one list"),
         (("--input-file", str(tmp_path / "y.json")), "is not JSON"),
         (("--input-file", str(tmp_path / "x.npy")), "is no .npy file of plain numbers"),
         (("--input", "ab", "--html", str(tmp_path / "no" / "p.html")), "there is no folder"),
@@ -354,6 +357,8 @@ def test_inputs_are_read_by_what_the_model_takes() -> None:
     assert read_tokens('"12"', digits) == "12"
     numbers = us.compile(us.tokens, length=4, vocabulary=[1, 2, 3])
     assert read_tokens("1,2", numbers) == [1, 2]
+    with pytest.raises(InputError, match="one sequence"):
+        read_tokens("[[1, 2], [3, 1]]", numbers)
     assert read_tokens("3", numbers) == [3]
     assert read_tokens("[1, 2]", numbers) == [1, 2]
     words = us.compile(us.tokens, length=4, vocabulary=["one", "two"])

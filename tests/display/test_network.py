@@ -225,6 +225,12 @@ def test_long_inputs_have_no_patterns_in_the_terminal() -> None:
     assert "⊥" not in network_text(network, "ab" * 20)
 
 
+def test_tokens_without_a_letter() -> None:
+    network = us.compile(reverse, length=3, vocabulary=["", "b", "a long word"])
+    assert "⊥ ba" in network_text(network, ["", "b", "a long word"])
+    assert data_of(network_page(network, [["", "b"]]))["inputs"][0]["answer"] == ["b", ""]
+
+
 def test_a_program_without_heads() -> None:
     for program in (us.tokens, us.indices + 1, us.constant(3)):
         network = us.compile(program, length=4, vocabulary="ab")

@@ -86,8 +86,6 @@ def _result(
     from understudy.display.places import answer_places
     from understudy.graph import sequence_type
 
-    if isinstance(tokens, list) and any(isinstance(token, list) for token in tokens):
-        raise InputError("an input is one sequence; several are given by repeating --input")
     values, cache = model.run_with_cache(tokens)
     found = {"input": tokens, "type": sequence_type(values), "values": values}
     places = answer_places(model, len(values))

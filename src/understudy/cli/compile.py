@@ -75,6 +75,8 @@ def command(program: Path | None, **options: Any) -> None:
         raise InputError("the weights do not fit into the memory: take a smaller length") from None
     if options["given"]:
         drawn = [read_tokens(text, model) for text in options["given"]]
+        for tokens in drawn:
+            model(tokens)  # what it does not take is refused before anything is written
     page = _page(model, drawn) if html is not None else ""
     picture = "" if options["as_json"] else _picture(model, drawn)
     if options["output"] is not None:

@@ -46,6 +46,8 @@ def _from_file(path: Path) -> list[Atom]:
 
 def _separated(text: str, option: str) -> list[Atom]:
     parts = text.split(",")
+    if not text.strip():
+        raise InputError(f"{option} is empty")
     if any(not part.strip() for part in parts):
         raise InputError(f"{option} {text[:40]!r} has nothing between two commas")
     return [literal(part) for part in parts]
@@ -95,6 +97,8 @@ def read_tokens(text: str, model: CompiledTransformer) -> Any:
         found = json.loads(text)
     except (ValueError, RecursionError):
         found = None
+    if isinstance(found, list) and any(isinstance(token, list) for token in found) and not strings:
+        raise InputError("an input is one sequence; several are given by repeating --input")
     if isinstance(found, list) and found and all(isinstance(t, str) == strings for t in found):
         return read_input(text)
     if isinstance(found, str):
@@ -112,8 +116,8 @@ def read_tokens_file(path: Path) -> Any:
     if path.suffix != LIST:
         return read_array(path).ravel().tolist()
     found = _json(_read(path, "the input"), path)
-    if not isinstance(found, (list, str)):
-        raise InputError(f"{path} must hold a list, or a string, of tokens")
+    if not isinstance(found, str) and not (isinstance(found, list) and all(map(is_atom, found))):
+        raise InputError(f"{path} must hold one string, or one list of tokens")
     return found
 
 

@@ -117,12 +117,11 @@ def _head(head: HeadInWords) -> str:
 def _side_by_side(names: Sequence[str], patterns: Any, labels: list[str]) -> list[str]:
     """Grids beside each other, as many as a line takes; queries are named at the left."""
     column = max(map(len, labels))
-    heads = [label[0] if label != "sink" else "⊥" for label in labels]
     each = max(len(labels), max(map(len, names))) + _GAP
     in_line = max(1, (WIDTH - _MARGIN - column - 2) // each)
     lines: list[str] = []
     for start in range(0, len(names), in_line):
-        grids = [_pattern(pattern, heads) for pattern in patterns[start : start + in_line]]
+        grids = [_pattern(pattern, labels) for pattern in patterns[start : start + in_line]]
         titles = [name.ljust(each) for name in names[start : start + in_line]]
         lines += ["", " " * (_MARGIN + column + 1) + "".join(titles)]
         for row, cells in enumerate(zip(*grids, strict=True)):
@@ -135,7 +134,7 @@ def _side_by_side(names: Sequence[str], patterns: Any, labels: list[str]) -> lis
 
 def _pattern(pattern: Any, keys: Sequence[str], queries: Sequence[str] | None = None) -> list[str]:
     """One grid: the keys' first letters above it."""
-    rows = ["".join("⊥" if key == "sink" else key[0] for key in keys)]
+    rows = ["".join("⊥" if key == "sink" else key[:1] or " " for key in keys)]
     rows += ["".join(_shade(float(weight)) for weight in row) for row in pattern]
     if queries is None:
         return rows
