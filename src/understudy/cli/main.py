@@ -17,10 +17,12 @@ from understudy.errors import UnderstudyError
 #: Command → what ``--help`` says of it; its code is in the module of the same name.
 COMMANDS = {
     "analyse": "Layers and heads of the transformer that a program describes.",
+    "apply": "Run a compiled transformer on an input.",
     "catalogue": "The paper's constructions: what it claims, what we count.",
     "certify": "U's result enclosed, and what floating point can lose, certified.",
     "check": "Verify the certificate of a proof.",
     "claims": "The paper's claims: proven, refuted, measured, counted.",
+    "compile": "A program, or U, as the weights of a transformer.",
     "draw": "A program on an input as a picture.",
     "plan": "How the fast executor would run a program.",
     "operations": "The closed table of operations: the whole language on one page.",

@@ -52,6 +52,7 @@ def compile(  # noqa: A001  (the name users know it by: understudy.compile)
     dtype: str = "float64",
     share_positions: bool = True,
     name: str | None = None,
+    names: Mapping[Node, str] | None = None,
 ) -> CompiledTransformer:
     """The program as the weights of a transformer.
 
@@ -63,6 +64,7 @@ def compile(  # noqa: A001  (the name users know it by: understudy.compile)
       equal or differ by so much.
     - ``share_positions``: whether positional encodings that differ by a factor and a constant share a
       slot. If not, the weights of programs that differ in functions of the position alone are equal.
+    - ``names``: the program's own names for its s-ops and selectors; slots and heads are called so.
 
     >>> from understudy import aggregate, indices, length, select, tokens
     >>> reverse = aggregate(select(indices, length - 1 - indices, "=="), tokens)
@@ -84,7 +86,7 @@ def compile(  # noqa: A001  (the name users know it by: understudy.compile)
         dtype=dtype,
         share_positions=share_positions,
     )
-    return compile_for(wanted, root, name or abbreviate(root))
+    return compile_for(wanted, root, name or abbreviate(root), names=names)
 
 
 def compile_for(
@@ -94,6 +96,7 @@ def compile_for(
     *,
     means: Node | None = None,
     weighing: Mapping[Node, Scores] | None = None,
+    names: Mapping[Node, str] | None = None,
 ) -> CompiledTransformer:
     """The stages, one after another.
 
@@ -114,7 +117,7 @@ def compile_for(
     if not fused:
         roles = GateRoles(values, selectors, codes=codes, kind=wanted.feed_forward)
     times = schedule(plain, roles, fused=fused)
-    lowering = Lowering(times, roles, codes, fused=fused)
+    lowering = Lowering(times, roles, codes, fused=fused, names=names)
     network = lowering.network(plain)
     if wanted.feed_forward == "glu":
         network.one = Signal("1", 0, positions=np.ones(wanted.longest))

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from understudy.compiler.conditions import conditions
 from understudy.compiler.gates import Masked
 from understudy.compiler.network import Form, Head, Network, Signal, Unit
-from understudy.compiler.conditions import conditions
 from understudy.compiler.selectors import Selectors
 from understudy.compiler.target import Target
 

@@ -11,7 +11,7 @@ from understudy.compiler.network import Form, Unit
 from understudy.compiler.schedule import COUNT, TABLE, in_order
 from understudy.compiler.values import table_of
 from understudy.errors import CompileError
-from understudy.graph import Node, abbreviate
+from understudy.graph import Node
 from understudy.transformer.functions import INSTRUCTIONS, Functions, Instruction
 
 
@@ -67,7 +67,7 @@ class ExactFeedForward:
         return self._of[root]
 
     def _instruction(self, node: Node, reads: Mapping[Node, Form], *, inner: bool) -> int:
-        lowering, label = self.lowering, abbreviate(node)
+        lowering, label = self.lowering, self.lowering.say(node)
         role = lowering.roles.of(node)
         if role == COUNT and lowering.schedule.ready[node] == self.units[0].time:
             return self._count(node, self._argument(reads[node]), label)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import count
 
 import numpy as np
@@ -52,8 +52,11 @@ class Lowering:
         codes: Codes,
         *,
         fused: bool,
+        names: Mapping[Node, str] | None = None,
     ) -> None:
         self.schedule = schedule
+        #: What the program itself calls its s-ops and selectors.
+        self.names = names
         self.roles = roles
         self.values: Values = roles.values
         self.selectors: Selectors = roles.selectors
@@ -77,6 +80,10 @@ class Lowering:
             for node, time in schedule.heads.items()
             if node.op == "aggregate" and not self.selectors.scores(node.inputs[0]).pairs
         }
+
+    def say(self, node: Node) -> str:
+        """A label: the program's own name for it, or the expression in one line."""
+        return abbreviate(node, self.names)
 
     def network(self, root: Node) -> Network:
         """All of it, with ``root`` as the output."""
@@ -157,9 +164,9 @@ class Lowering:
         match self.roles.of(node):
             case "position":
                 numbers = [self.codes.number(v, node) for v in self.values.at_positions(node)]
-                return self._column(numbers, "positions", abbreviate(node))
+                return self._column(numbers, "positions", self.say(node))
             case "token":
-                return self._column(self._of_tokens(node), "tokens", abbreviate(node))
+                return self._column(self._of_tokens(node), "tokens", self.say(node))
             case "number":
                 if node not in self._signals:
                     self._signals[node] = Signal("tokens", 0, tokens=np.ones(1))
@@ -213,7 +220,7 @@ class Lowering:
         """The signal of a function, which some feed-forward computes."""
         if node not in self._signals:
             time = self.schedule.ready[node]
-            signal = Signal(abbreviate(node), time)
+            signal = Signal(self.say(node), time)
             self._signals[node] = signal
             unit = Unit(node, signal, time)
             self.units.append(unit)
@@ -268,14 +275,14 @@ class Lowering:
         sink = TIED_SINK if tied else losing
         head = self._head(scores, sink, time, selector, node)
         if counting:
-            signal = Signal(f"1/(1+n) of {abbreviate(node)}" if tied else "1/length", time)
+            signal = Signal(f"1/(1+n) of {self.say(node)}" if tied else "1/length", time)
             self._shares[node] = signal
             first = np.zeros(self.values.target.longest)
             first[0] = 1.0
             form = Form() if tied else self._column(first.tolist(), "positions", "indices == 0")
             head.values.append(Value(form, signal, at_sink=1.0, share=tied))
             return
-        signal = Signal(abbreviate(node), time)
+        signal = Signal(self.say(node), time)
         self._signals[node] = signal
         at_sink = self._default(node)
         head.values.append(Value(self.form(node.inputs[1]), signal, at_sink=at_sink))
@@ -316,7 +323,7 @@ class Lowering:
         )
         if same not in self._by_scores:
             gap = scores.gap if sink == NO_SINK else scores.gap / 2
-            label = "everywhere" if selector is None else abbreviate(selector)
+            label = "everywhere" if selector is None else self.say(selector)
             head = Head(
                 label,
                 time,

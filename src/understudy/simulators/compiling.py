@@ -11,6 +11,7 @@ True
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from understudy.compiler.compiling import compile_for
@@ -61,7 +62,8 @@ def compile_simulator(
     name = f"U for T of order {simulator.order}, recipe {recipe}"
     if recipe == "native":
         root, weighing = native(simulator.order, simulator.layout, dtype)
-        return compile_for(wanted, root, name, means=simulator.program.node, weighing=weighing)
+        model = compile_for(wanted, root, name, means=simulator.program.node, weighing=weighing)
+        return _with_layout(model, simulator)
     built = type(simulator).from_order(simulator.order, recipe, stable, simulator.style.base)
     if built.length > simulator.length:
         raise CompileError(
@@ -71,4 +73,16 @@ def compile_simulator(
     same = built.output.places == simulator.output.places
     if not same:
         raise CompileError(f"the recipe {recipe} puts its result elsewhere: make a U of that recipe")
-    return compile_for(wanted, built.program.node, name)
+    return _with_layout(compile_for(wanted, built.program.node, name), simulator)
+
+
+def _with_layout(model: CompiledTransformer, simulator: UniversalSimulator) -> CompiledTransformer:
+    """The model, whose report also says which tokens are which matrix, and where T(X) stands.
+
+    ``layout`` is [first, copies, rows, columns] for each block; ``answer`` are the places of T(X): what
+    the network gives elsewhere means nothing.
+    """
+    blocks = simulator.layout.blocks.values()
+    layout = {block.name: [block.offset, block.copies, block.rows, block.columns] for block in blocks}
+    report = {**model.config.report, "layout": layout, "answer": simulator.output.places._asdict()}
+    return CompiledTransformer(replace(model.config, report=report), model.weights)

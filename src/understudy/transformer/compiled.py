@@ -43,6 +43,11 @@ class CompiledTransformer:
         name = f" of {self.config.name}" if self.config.name else ""
         return f"<CompiledTransformer{name}: {self.architecture}>"
 
+    def _repr_html_(self) -> str:
+        from understudy.transformer.notebook import model_html
+
+        return model_html(self)
+
     # What it is ---------------------------------------------------------------------------------
 
     @functools.cached_property

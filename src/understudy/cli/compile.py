@@ -1,0 +1,212 @@
+"""``understudy compile``: a program, or U, as the weights of a transformer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from understudy.cli.programs import Program, json_option, name_option, print_json
+from understudy.cli.simulate import numbers
+from understudy.cli.tokens import read_tokens, read_vocabulary
+from understudy.errors import InputError, UnderstudyError
+from understudy.language.handles import SOp
+
+if TYPE_CHECKING:
+    from understudy.transformer import CompiledTransformer
+
+PATH = click.Path(path_type=Path)
+#: What says which tokens a program takes; U knows that itself.
+OF_PROGRAMS = ("name", "length", "vocabulary", "numeric", "fixed")
+#: Tokens of the input that is drawn where none is given.
+DRAWN = 8
+
+
+@click.command("compile")
+@click.argument("program", type=PATH, required=False)
+@name_option
+@click.option("--length", type=int, help="The longest input.")
+@click.option(
+    "--vocab",
+    "vocabulary",
+    metavar="TOKENS",
+    help="The tokens: abc, or one,two, or 1,2,3, or a file (.txt: one on each line; .json: a list).",
+)
+@click.option("--numeric", is_flag=True, help="Tokens are any real numbers.")
+@click.option("--fixed", is_flag=True, help="Inputs of exactly this length.")
+@click.option(
+    "--simulator",
+    callback=numbers((3,)),
+    metavar="n,d,d_v",
+    help="Compile U for this order instead of a program.",
+)
+@click.option("--recipe", help="How U is built: fetch, paper, tiled, width-1, inverse or native.")
+@click.option("--attention", default="hard", show_default=True, help="hard or softmax.")
+@click.option("--feed-forward", default="exact", show_default=True, help="exact, glu, gelu or relu.")
+@click.option("--tolerance", type=float, help="The error allowed where something is approximated.")
+@click.option(
+    "--range", "ranges", type=(float, float), metavar="LOW HIGH", help="Where numbers in the input lie."
+)
+@click.option("--separation", type=float, help="Numbers that are compared differ by so much, or not.")
+@click.option("--dtype", default="float64", show_default=True, help="float32 or float64.")
+@click.option(
+    "--input", "given", multiple=True, metavar="TOKENS", help="An input to draw; may be repeated."
+)
+@click.option("-o", "--output", type=PATH, help="The folder to write; without it, only the report.")
+@click.option("--html", type=PATH, help="Write a page: heads, residual stream, slots, weights.")
+@json_option
+def command(program: Path | None, **options: Any) -> None:
+    """Compile PROGRAM (RASP text, or a graph as JSON) into the weights of a transformer.
+
+    The folder holds config.json and model.safetensors; `understudy apply` runs it. What a network
+    cannot hold is refused, with the reason and the s-op it lies in.
+    """
+    from understudy.display.files import write_whole
+
+    html = options["html"]
+    if html is not None and not html.resolve().parent.is_dir():
+        raise InputError(f"cannot write {html}: there is no folder {html.resolve().parent}")
+    try:
+        model, drawn = (
+            _program(program, options) if options["simulator"] is None else _simulator(program, options)
+        )
+    except MemoryError:
+        raise InputError("the weights do not fit into the memory: take a smaller length") from None
+    if options["given"]:
+        drawn = [read_tokens(text, model) for text in options["given"]]
+        for tokens in drawn:
+            model(tokens)  # what it does not take is refused before anything is written
+    page = _page(model, drawn) if html is not None else ""
+    picture = "" if options["as_json"] else _picture(model, drawn)
+    if options["output"] is not None:
+        model.save(options["output"])
+    if html is not None:
+        write_whole(html, page)
+    if options["as_json"]:
+        print_json(_as_json(model, options))
+        return
+    click.echo(_text(model))
+    click.echo()
+    click.echo(picture)
+    for path, what in ((options["output"], "Saved in"), (html, "Drawn in")):
+        if path is not None:
+            click.echo(f"{what} {path}.")
+
+
+def _program(path: Path | None, options: dict[str, Any]) -> tuple[CompiledTransformer, list[Any]]:
+    """The network of a program, and an input to show it on."""
+    from understudy.compiler import compile as compiled
+
+    if path is None:
+        raise InputError("say what to compile: a file, or --simulator n,d,d_v")
+    if options["recipe"] is not None:
+        raise InputError("--recipe says how U is built: it goes with --simulator n,d,d_v")
+    if options["length"] is None:
+        raise InputError("--length is missing: how many tokens the longest input has")
+    if (options["vocabulary"] is None) == (not options["numeric"]):
+        raise InputError("say which tokens there are: either --vocab TOKENS or --numeric")
+    loaded = Program(path)
+    name, value = loaded.program(options["name"])
+    if not isinstance(value, SOp):
+        raise UnderstudyError(f"{name} is a selector; an s-op is compiled (aggregate over it, say)")
+    text = options["vocabulary"]
+    model = compiled(
+        value,
+        length=options["length"],
+        vocabulary=None if text is None else read_vocabulary(text),
+        numeric=options["numeric"],
+        fixed=options["fixed"],
+        name=name,
+        names={node: said for node, said in loaded.names().items() if node is not value.node}
+        | {value.node: name},
+        **_network(options),
+    )
+    return model, _example(model, loaded.tokens)
+
+
+def _simulator(path: Path | None, options: dict[str, Any]) -> tuple[CompiledTransformer, list[Any]]:
+    """The network of U, and a ⟨T, X⟩ drawn at random."""
+    import numpy as np
+
+    from understudy.simulators import UniversalSimulator
+    from understudy.simulators.compiling import RECIPES
+    from understudy.simulators.sampling import random_module
+
+    wrong = [f"--{name}" for name in OF_PROGRAMS if options[name]]
+    if path is not None or wrong:
+        raise InputError(
+            f"--simulator compiles U, which knows its tokens: leave {', '.join(wrong) or path} out"
+        )
+    n, d, d_v = options["simulator"]
+    recipe = options["recipe"] or "fetch"
+    if recipe not in RECIPES:
+        raise InputError(f"there is no recipe {recipe!r}: choose one of {', '.join(RECIPES)}")
+    # Only the network is native: the tokens are those of any other recipe.
+    U = UniversalSimulator(n, d, d_v, recipe="fetch" if recipe == "native" else recipe)
+    model = U.compile(recipe, **_network(options))
+    generator = np.random.default_rng(0)
+    T, X = random_module(U.order, generator), generator.normal(size=(n, d))
+    return model, [U.encode(T, X).tolist()]
+
+
+def _network(options: dict[str, Any]) -> dict[str, Any]:
+    names = ("attention", "feed_forward", "tolerance", "ranges", "separation", "dtype")
+    return {name: options[name] for name in names}
+
+
+def _example(model: CompiledTransformer, tokens: Any) -> list[Any]:
+    """The program's example, if the network takes it; else its vocabulary, or small numbers."""
+    shortest, longest = model.config.lengths
+    length = longest if shortest == longest else min(longest, DRAWN)
+    known = model.config.vocabulary or [float(number) for number in range(1, length + 1)]
+    other = [known[place % len(known)] for place in range(length)]
+    characters = all(isinstance(token, str) and len(token) == 1 for token in other)
+    for candidate in (tokens, "".join(map(str, other)) if characters else other):
+        try:
+            model(candidate)
+        except UnderstudyError:
+            continue
+        return [candidate]
+    return []
+
+
+def _picture(model: CompiledTransformer, drawn: list[Any]) -> str:
+    from understudy.display.network_text import network_text
+
+    return network_text(model, drawn[0] if drawn else None)
+
+
+def _page(model: CompiledTransformer, drawn: list[Any]) -> str:
+    from understudy.display.network_page import network_page
+
+    return network_page(model, drawn)
+
+
+def _text(model: CompiledTransformer) -> str:
+    from understudy.display.network_page import facts, said_further
+
+    taken = ("compiled in", f"{model.config.report['seconds'] * 1e3:.0f} ms of processor time")
+    lines = [model.config.name, *(f"  {name:<13}{value}" for name, value in [*facts(model), taken])]
+    further = said_further(model)
+    return "\n".join([*lines, *(f"  {line}" for line in further.splitlines())])
+
+
+def _as_json(model: CompiledTransformer, options: dict[str, Any]) -> dict[str, Any]:
+    config = model.config
+    return {
+        "name": config.name,
+        "architecture": model.architecture.as_json(),
+        "vocabulary": config.vocabulary,
+        "lengths": config.lengths,
+        "sink": config.sink,
+        "outputs": config.outputs,
+        "slots": config.slots,
+        "heads": config.heads,
+        "dtype": config.dtype,
+        "report": config.report,
+        "program": config.program_hash,
+        "weights": model.hash,
+        "folder": None if options["output"] is None else str(options["output"]),
+        "html": None if options["html"] is None else str(options["html"]),
+    }

@@ -1,0 +1,365 @@
+"""``understudy compile`` and ``understudy apply`` as a user types them."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import sys
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import understudy as us
+from tests.cli.test_commands import json_of, understudy
+from understudy.cli.main import main
+from understudy.cli.tokens import literal, read_tokens, read_vocabulary
+from understudy.errors import InputError
+from understudy.simulators import Attention, UniversalSimulator
+
+REVERSE = """
+flip = select(indices, length - 1 - indices, ==);
+reverse = aggregate(flip, tokens);
+mean = aggregate(full_s, tokens_asis);
+hist = selector_width(select(tokens, tokens, ==));
+wrong = 1 / indices;
+def f(x) { return x; }
+"""
+
+
+def reverse() -> us.SOp:
+    """The same in Python (RASP's tokens are text)."""
+    flip = us.select(us.indices, us.length - 1 - us.indices, "==")
+    return us.aggregate(flip, us.tokens_str)
+
+
+@pytest.fixture
+def rasp(tmp_path: Path) -> str:
+    path = tmp_path / "reverse.rasp"
+    path.write_text(REVERSE)
+    return str(path)
+
+
+@pytest.fixture
+def folder(rasp: str, tmp_path: Path) -> str:
+    path = str(tmp_path / "model")
+    done = understudy(
+        "compile", rasp, "--name", "reverse", "--length", "8", "--vocab", "abcd", "-o", path
+    )
+    assert done.returncode == 0, done.stderr
+    return path
+
+
+def typed(*arguments: str) -> tuple[int, str, str]:
+    """The same without a new process: exit code, standard output and error."""
+    out, err = io.StringIO(), io.StringIO()
+    given, sys.argv = sys.argv, ["understudy", *arguments]
+    try:
+        with redirect_stdout(out), redirect_stderr(err), pytest.raises(SystemExit) as leaving:
+            main()
+    finally:
+        sys.argv = given
+    code = leaving.value.code
+    assert isinstance(code, int)
+    return code, out.getvalue(), err.getvalue()
+
+
+def refused(*arguments: str) -> str:
+    code, out, err = typed(*arguments)
+    assert (code, out) == (2, "")
+    assert err.startswith(("understudy: ", "Usage: "))
+    return err
+
+
+# compile ------------------------------------------------------------------------------------------
+
+
+def test_a_report_and_a_picture(rasp: str, tmp_path: Path) -> None:
+    arguments = ("compile", rasp, "--name", "reverse", "--length", "8", "--vocab", "abcd")
+    shown = understudy(*arguments).stdout
+    size = us.compile(reverse(), length=8, vocabulary="abcd").architecture
+    for line in (
+        "takes        1 to 8 tokens: a, b, c, d",
+        "heads        1, 1",
+        f"d_model      {size.d_model}",
+        f"parameters   {size.parameters}, {size.nonzeros} of them not 0",
+        "error        rounding only",
+    ):
+        assert f"  {line}\n" in shown
+    assert "1 attention   1.0  flip: s" in shown
+    assert "Saved" not in shown
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["reverse.rasp"]
+
+
+def test_json(rasp: str, tmp_path: Path) -> None:
+    path = tmp_path / "m"
+    arguments = ("compile", rasp, "--name", "hist", "--length", "6", "--vocab", "abc", "-o", str(path))
+    found = json_of(*arguments)
+    assert found["name"] == "hist"
+    assert found["architecture"]["layers"] == 1
+    assert found["vocabulary"] == ["a", "b", "c"]
+    assert found["lengths"] == [1, 6]
+    assert found["folder"] == str(path)
+    model = us.load(path)
+    assert model.hash == found["weights"]
+    assert model("abca") == [2, 1, 1, 2]
+
+
+def test_all_kinds_of_tokens(rasp: str, tmp_path: Path) -> None:
+    model = tmp_path / "m"
+    words = tmp_path / "words.txt"
+    words.write_text("one\n two \n\nthree\n")
+    listed = tmp_path / "words.json"
+    listed.write_text('["one", ","]')
+    numbers = tmp_path / "numbers.json"
+    numbers.write_text("[1, 2]")
+    cases: list[tuple[str, tuple[str, ...], list[Any] | None]] = [
+        ("reverse", ("--vocab", "one,two"), ["one", "two"]),
+        ("reverse", ("--vocab", str(words)), ["one", "two", "three"]),
+        ("reverse", ("--vocab", str(listed)), ["one", ","]),
+        ("mean", ("--vocab", "1,2,-3.5"), [1, 2, -3.5]),
+        ("mean", ("--vocab", str(numbers)), [1, 2]),
+        ("mean", ("--numeric", "--fixed"), None),
+    ]
+    for name, option, tokens in cases:
+        arguments = ("compile", rasp, "--name", name, "--length", "3", *option, "-o", str(model))
+        assert json_of(*arguments)["vocabulary"] == tokens
+        assert us.load(model).config.vocabulary == (None if tokens is None else tuple(tokens))
+    assert us.load(model).config.lengths == (3, 3)
+
+
+def test_the_options_of_the_network_arrive(rasp: str) -> None:
+    arguments = ("compile", rasp, "--name", "mean", "--length", "3", "--numeric")
+    assert json_of(*arguments, "--dtype", "float32", "--range", "-1", "1")["dtype"] == "float32"
+    for option, words in [
+        (("--attention", "loud"), "attention is one of hard, softmax"),
+        (("--feed-forward", "loud"), "feed_forward is one of exact, glu, gelu, relu"),
+        (("--dtype", "int8"), "dtype is one of"),
+        (("--tolerance", "-1"), "tolerance is a positive number"),
+        (("--separation", "0"), "separation is a positive number"),
+        (("--range", "2", "1"), "ranges are (low, high)"),
+        (("--range", "a", "1"), "is not a valid float"),
+    ]:
+        assert words in refused(*arguments, *option)
+
+
+def test_bad_input_to_compile(rasp: str, tmp_path: Path) -> None:
+    start = ("compile", rasp, "--name", "reverse")
+    full = (*start, "--length", "4", "--vocab", "ab")
+    other = tmp_path / "full"
+    other.mkdir()
+    (other / "precious.txt").write_text("keep me")
+    bad = tmp_path / "bad.json"
+    bad.write_text('{"a": 1}')
+    for arguments, words in [
+        (("compile",), "say what to compile"),
+        (
+            ("compile", "nowhere.rasp", "--length", "2", "--vocab", "ab"),
+            "cannot read the program nowhere",
+        ),
+        ((*start, "--vocab", "ab"), "--length is missing"),
+        ((*start, "--length", "0", "--vocab", "ab"), "one or more, not 0"),
+        ((*start, "--length", "many", "--vocab", "ab"), "not a valid integer"),
+        ((*start, "--length", "4"), "either --vocab TOKENS or --numeric"),
+        ((*full, "--numeric"), "either --vocab TOKENS or --numeric"),
+        ((*start, "--length", "4", "--vocab", ""), "the vocabulary is empty"),
+        ((*start, "--length", "4", "--vocab", "a,1"), "mixes strings with numbers"),
+        ((*start, "--length", "4", "--vocab", "a,,b"), "nothing between two commas"),
+        ((*start, "--length", "4", "--vocab", "none.txt"), "cannot read the vocabulary none.txt"),
+        ((*start, "--length", "4", "--vocab", str(bad)), "must be a list"),
+        (("compile", rasp, "--length", "4", "--vocab", "ab"), "shows nothing"),
+        (("compile", rasp, "--name", "nobody", "--length", "4", "--vocab", "ab"), "nobody"),
+        (("compile", rasp, "--name", "flip", "--length", "4", "--vocab", "ab"), "flip is a selector"),
+        (("compile", rasp, "--name", "f", "--length", "4", "--vocab", "ab"), "neither an s-op nor"),
+        (("compile", rasp, "--name", "wrong", "--length", "4", "--vocab", "ab"), "1 / indices"),
+        (("compile", rasp, "--name", "reverse", "--length", "4", "--numeric"), "have no text"),
+        ((*full, "-o", str(tmp_path / "no" / "where")), "there is no folder"),
+        ((*full, "-o", str(other)), "it holds other files"),
+        ((*full, "-o", rasp), "it is there and not a folder"),
+        ((*full, "--html", str(tmp_path / "no" / "page.html")), "there is no folder"),
+        ((*full, "--input", "abx"), "'x', which is not in the vocabulary"),
+        ((*full, "--input", "abx", "--json"), "'x', which is not in the vocabulary"),
+        ((*full, "--recipe", "paper"), "it goes with --simulator"),
+    ]:
+        assert words in refused(*arguments), arguments
+    assert [path.name for path in other.iterdir()] == ["precious.txt"]
+
+
+def test_a_page(rasp: str, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    arguments = ("compile", rasp, "--name", "reverse", "--length", "8", "--vocab", "abcd")
+    assert "Drawn in" in understudy(*arguments, "--input", "abcd", "--html", str(page)).stdout
+    text = page.read_text(encoding="utf-8")
+    assert '"answer": ["d", "c", "b", "a"]' in text
+    assert "__DATA__" not in text
+
+
+def test_the_example_that_is_drawn(rasp: str) -> None:
+    start = ("compile", rasp, "--name", "reverse", "--length")
+    assert "⊥hello" in understudy(*start, "6", "--vocab", "helo").stdout  # the session's own example
+    assert "⊥aba\n" in understudy(*start, "3", "--vocab", "ab").stdout
+
+
+def test_u_as_weights(tmp_path: Path) -> None:
+    path = tmp_path / "u"
+    for recipe in ("fetch", "native", "width-1"):
+        built = json_of("compile", "--simulator", "2,2,2", "--recipe", recipe, "-o", str(path))
+        assert built["report"]["layout"]["A"] == [4, 1, 2, 2]
+        U = UniversalSimulator(2, 2, 2)
+        T, X = Attention(A=np.eye(2), V=np.array([[1.0, 2], [3, 4]])), np.array([[1.0, 0], [0.5, -1]])
+        tokens = U.encode(T, X)
+        typed = ",".join(map(str, tokens.tolist()))
+        found = json_of("apply", str(path), "--input", typed, "--check")["results"][0]
+        np.testing.assert_allclose(found["answer"], T(X), atol=1e-13)
+        assert found["agrees"] is True
+        np.save(tmp_path / "x.npy", tokens)
+        (tmp_path / "x.json").write_text(json.dumps(tokens.tolist()))
+        for name in ("x.npy", "x.json"):
+            again = json_of("apply", str(path), "--input-file", str(tmp_path / name))["results"][0]
+            assert again["values"] == found["values"]
+    shown = understudy("apply", str(path), "--input", typed, "--check").stdout
+    assert shown.startswith("T(X) =\n")
+    for arguments, words in [
+        (("--simulator", "2,2"), "takes 3 positive whole numbers"),
+        (("--simulator", "2,2,2", "--recipe", "soup"), "choose one of paper, fetch"),
+        (("--simulator", "2,2,2", "--length", "4"), "leave --length out"),
+    ]:
+        assert words in refused("compile", *arguments)
+
+
+def test_an_interrupted_compilation_leaves_nothing(
+    rasp: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    out, page = tmp_path / "model", tmp_path / "page.html"
+    arguments = ("compile", rasp, "--name", "reverse", "--length", "4", "--vocab", "ab")
+    monkeypatch.setattr("understudy.transformer.placing.os.rename", interrupted)
+    code, shown, said = typed(*arguments, "-o", str(out), "--html", str(page))
+    assert (code, shown, said) == (130, "", "understudy: interrupted\n")
+    assert [path.name for path in tmp_path.iterdir()] == ["reverse.rasp"]
+
+
+# apply ----------------------------------------------------------------------------------------------
+
+
+def test_apply_prints_what_run_prints(folder: str, rasp: str) -> None:
+    shown = understudy("apply", folder, "--input", "abcd", "--input", '["b", "a"]').stdout
+    assert shown == "reverse = [d, c, b, a] (strings)\nreverse = [a, b] (strings)\n"
+    assert shown.startswith(understudy("run", rasp, "--input", '"abcd"', "--show", "reverse").stdout)
+
+
+def test_apply_json(folder: str) -> None:
+    found = json_of("apply", folder, "--input", "abc", "--show-attention", "--residual", "--check")
+    (result,) = found["results"]
+    assert result["values"] == result["program"] == ["c", "b", "a"]
+    assert result["agrees"] is True
+    assert np.shape(result["attention"]) == (2, 1, 4, 4)
+    assert np.shape(result["residual"]["values"]) == (5, 4, len(us.load(folder).slots))
+    assert found["weights"] == us.load(folder).hash
+
+
+def test_apply_shows_attention_and_stream(folder: str, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    arguments = ("--input", "abc", "--show-attention", "--residual", "--check", "--html", str(page))
+    shown = understudy("apply", folder, *arguments).stdout
+    assert "head 1.0: flip\n       ⊥abc\n  sink █···\n     a ···█\n" in shown
+    assert re.search(r"s\d reverse +1  3  2  1\n", shown)
+    assert "The program itself gives the same." in shown
+    assert page.exists()
+
+
+def test_disagreement_is_exit_1(tmp_path: Path) -> None:
+    """Weights that compute something else than the program they say they are."""
+    honest = us.compile(us.aggregate(us.full, us.tokens), length=3, numeric=True, name="mean")
+    weights = replace(honest.weights, W_U=honest.weights.W_U * 1.001)
+    us.CompiledTransformer(honest.config, weights).save(tmp_path / "m")
+    done = understudy("apply", str(tmp_path / "m"), "--input", "1,2,3", "--check")
+    assert done.returncode == 1
+    assert done.stdout.endswith("they do NOT agree.\n")
+    assert json.loads(
+        understudy("apply", str(tmp_path / "m"), "--input", "1,2,3", "--check", "--json").stdout
+    )["results"][0]["error"] == pytest.approx(0.002)
+    honest.save(tmp_path / "m")
+    assert understudy("apply", str(tmp_path / "m"), "--input", "1,2,3", "--check").returncode == 0
+
+
+def test_bad_input_to_apply(folder: str, tmp_path: Path) -> None:
+    (tmp_path / "x.json").write_text("{}")
+    (tmp_path / "y.json").write_text("[")
+    (tmp_path / "z.json").write_text('[["a"], ["b"]]')
+    np.save(tmp_path / "x.npy", np.array([object()]), allow_pickle=True)
+    for arguments, words in [
+        ((), "give an input"),
+        (("--input", "abx"), "'x', which is not in the vocabulary"),
+        (("--input", "abcdabcda"), "takes 1 to 8 tokens, but the input has 9"),
+        (("--input", ""), "empty"),
+        (("--input", "[1, 2]"), "not in the vocabulary"),
+        (("--input-file", str(tmp_path / "none.json")), "cannot read the input"),
+        (("--input-file", str(tmp_path / "x.json")), "must hold one string, or one list"),
+        (("--input-file", str(tmp_path / "z.json")), "must hold one string, or one list"),
+        (("--input-file", str(tmp_path / "y.json")), "is not JSON"),
+        (("--input-file", str(tmp_path / "x.npy")), "is no .npy file of plain numbers"),
+        (("--input", "ab", "--html", str(tmp_path / "no" / "p.html")), "there is no folder"),
+    ]:
+        assert words in refused("apply", folder, *arguments), arguments
+    assert "there is no saved model" in refused("apply", str(tmp_path / "none"), "--input", "a")
+    weights = Path(folder) / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-8])
+    assert "is not that of a saved model" in refused("apply", folder, "--input", "ab")
+
+
+# Tokens as they are typed -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("12", 12),
+        ("-3", -3),
+        ("2.50", 2.5),
+        ("-1e-3", -0.001),
+        (".5", 0.5),
+        ("False", False),
+        ('"12"', "12"),
+        ("a b", "a b"),
+        ("__import__('os')", "__import__('os')"),
+        ("1+1", "1+1"),
+        ("nan", "nan"),
+        ("é", "é"),
+        ("#", "#"),
+    ],
+)
+def test_literals(text: str, value: Any) -> None:
+    found = literal(text)
+    assert found == value
+    assert type(found) is type(value)
+
+
+def test_very_long_numbers_are_refused() -> None:
+    with pytest.raises(InputError, match="5000 digits"):
+        literal("9" * 5000)
+    assert read_vocabulary("()[]") == ["(", ")", "[", "]"]
+
+
+def test_inputs_are_read_by_what_the_model_takes() -> None:
+    brackets = us.compile(us.tokens, length=4, vocabulary="()[]")
+    assert read_tokens("[[]]", brackets) == "[[]]"
+    assert read_tokens("[]", brackets) == "[]"
+    assert read_tokens('["(", ")"]', brackets) == ["(", ")"]
+    digits = us.compile(us.tokens, length=4, vocabulary="0123")
+    assert read_tokens("123", digits) == "123"
+    assert read_tokens('"12"', digits) == "12"
+    numbers = us.compile(us.tokens, length=4, vocabulary=[1, 2, 3])
+    assert read_tokens("1,2", numbers) == [1, 2]
+    with pytest.raises(InputError, match="one sequence"):
+        read_tokens("[[1, 2], [3, 1]]", numbers)
+    assert read_tokens("3", numbers) == [3]
+    assert read_tokens("[1, 2]", numbers) == [1, 2]
+    words = us.compile(us.tokens, length=4, vocabulary=["one", "two"])
+    assert read_tokens("one,two", words) == ["one", "two"]

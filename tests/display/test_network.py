@@ -1,0 +1,325 @@
+"""Pictures of compiled transformers: words read off the weights, terminal, page, notebook."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from typing import Any
+
+import numpy as np
+import pytest
+
+import understudy as us
+from understudy.display import network_page as pages
+from understudy.display.expressions import combination, expressions
+from understudy.display.network import EMPTY, IDLE, LIVE, NetworkInWords
+from understudy.display.network_page import network_page
+from understudy.display.network_text import attention_text, network_text, residual_text
+from understudy.display.places import answer_places, entries, positions
+from understudy.simulators import UniversalSimulator
+from understudy.transformer import CompiledTransformer
+from understudy.transformer.functions import Functions, Instruction
+
+flip = us.select(us.indices, us.length - 1 - us.indices, "==")
+reverse = us.aggregate(flip, us.tokens)
+
+
+@pytest.fixture(scope="module")
+def model() -> CompiledTransformer:
+    names = {reverse.node: "reverse", flip.node: "flip"}
+    return us.compile(reverse, length=8, vocabulary="abcd", name="reverse", names=names)
+
+
+@pytest.fixture(scope="module")
+def simulator() -> CompiledTransformer:
+    compiled = UniversalSimulator(2, 2, 2).compile()
+    assert isinstance(compiled, CompiledTransformer)
+    return compiled
+
+
+def data_of(page: str) -> Any:
+    (found,) = re.findall(r'<script id="data" type="application/json">(.*?)</script>', page, re.DOTALL)
+    return json.loads(found)
+
+
+# Read off the weights -----------------------------------------------------------------------------
+
+
+def test_the_names_of_the_program_are_those_of_slots_and_heads(model: CompiledTransformer) -> None:
+    assert model.config.heads == (("everywhere",), ("flip",))
+    assert "1/(1+n) of length → reverse" in model.slots
+    assert "tokens" in model.slots
+
+
+def test_a_slot_that_is_used_twice(model: CompiledTransformer) -> None:
+    words = NetworkInWords(model)
+    slot = next(number for number, stays in enumerate(words.slots) if len(stays) == 2)
+    share, answer = words.slots[slot]
+    assert (share.label, answer.label) == ("1/(1+n) of length", "reverse")
+    # The head of layer 0 writes, its feed-forward reads and erases; the answer is read at the end.
+    assert (share.first, share.last, share.until) == (1, 2, 2)
+    assert (answer.first, answer.last) == (3, 5)
+    assert [share.state(time) for time in range(3)] == [EMPTY, LIVE, EMPTY]
+    assert words.erased(2) == [slot]
+    assert slot in words.written(3)
+    assert slot not in words.written(2)
+
+
+def test_states_are_those_of_the_stream(
+    model: CompiledTransformer, simulator: CompiledTransformer
+) -> None:
+    """Where a slot is said to hold nothing, it is 0 at every position of every input."""
+    generator = np.random.default_rng(0)
+    for network, tokens in [(model, "abcda"), (simulator, generator.normal(size=12).tolist())]:
+        words = NetworkInWords(network)
+        stream = network.residual(tokens).values[:, int(network.config.sink) :]
+        empty = 0
+        for time in range(len(words.moments)):
+            for slot in range(len(words.slots)):
+                if words.held(slot, time) is None:
+                    empty += 1
+                    assert not stream[time, :, slot].any(), (time, slot)
+        assert empty
+
+
+def test_what_is_idle_is_read_by_nobody(simulator: CompiledTransformer) -> None:
+    """Other numbers in an idle slot change nothing that comes out."""
+    words = NetworkInWords(simulator)
+    last = 2 * words.depth
+    idle = [
+        s for s in range(len(words.slots)) if (stay := words.held(s, last)) and stay.state(last) == IDLE
+    ]
+    live = [
+        s for s in range(len(words.slots)) if (stay := words.held(s, last)) and stay.state(last) == LIVE
+    ]
+    assert idle
+    assert len(live) == 1
+    stream = simulator.residual(list(range(12))).values[-1][None].copy()
+    before = simulator.read_off(stream)
+    stream[..., idle] += 1.0
+    assert simulator.read_off(stream) == before
+    stream[..., live] += 1.0
+    assert simulator.read_off(stream) != before
+
+
+def test_heads_and_feed_forwards_in_words(
+    model: CompiledTransformer, simulator: CompiledTransformer
+) -> None:
+    words = NetworkInWords(model)
+    place = {stay.label: f"s{slot}" for slot, stays in enumerate(words.slots) for stay in stays}
+    share, answer = place["1/(1+n) of length"], place["reverse"]
+    assert words.heads[0][0].moves == (f"share of the sink → {share}",)
+    assert words.heads[1][0].moves == (f"{place['tokens']} + 1 → {answer}",)
+    length, square = (text for _, text in words.says(0))
+    assert length == f"{place['length']} = round(1 / {share}) − 1"
+    assert square.endswith(f" = (length − 1 − {place['indices']})²")
+    assert words.says(1) == []
+    # The last feed-forward of U is the quotient of a softmax.
+    ((_, quotient),) = NetworkInWords(simulator).says(2)
+    assert re.fullmatch(r"s\d+ = \(s\d+·s\d+ \+ s\d+·s\d+\) / \(s\d+ \+ s\d+\)", quotient)
+
+
+def test_what_is_added_to_a_slot_that_holds_something() -> None:
+    words = NetworkInWords(UniversalSimulator(4, 4, 4).compile())
+    assert any(re.match(r"s\d+ \+= ", text) for layer in range(3) for _, text in words.says(layer))
+
+
+def test_formulas() -> None:
+    assert combination(np.array([0.0, -1.0]), 1.0).text == "1 − s1"
+    assert combination(np.zeros(2), 0.0).text == "0"
+    assert combination(np.array([-2.0, 0.0]), 0.0).text == "−2·s0"
+
+    def of(*instructions: Instruction, arguments: int = 2) -> str:
+        functions = Functions(arguments, instructions, (arguments + len(instructions) - 1,))
+        return expressions(functions, np.eye(arguments), np.zeros(arguments))[0].text
+
+    assert of(Instruction("add", (0, 1)), Instruction("multiply", (2, 1))) == "(s0 + s1)·s1"
+    assert of(Instruction("subtract", (0, 1)), Instruction("subtract", (0, 2))) == "s0 − (s0 − s1)"
+    assert of(Instruction("multiply", (0, 1)), Instruction("divide", (0, 2))) == "s0 / (s0·s1)"
+    assert (
+        of(Instruction("less", (0, 1)), Instruction("if_else", (2, 0, 1))) == "s0 if (s0 < s1) else s1"
+    )
+    assert of(Instruction("negate", (0,)), Instruction("absolute", (2,))) == "|−s0|"
+    assert of(Instruction("maximum", (0, 1))) == "max(s0, s1)"
+    assert of(Instruction("member", (0,), {"values": [1, 2, 3, 4, 5]})) == "s0 in {1, 2, 3, 4, …}"
+    # What is shared again and again does not grow without end.
+    squares = [Instruction("multiply", (0, 1)), *(Instruction("add", (n, 0)) for n in range(2, 300))]
+    assert len(of(*squares)) <= 170
+
+
+def test_units_are_counted() -> None:
+    """A network with ReLU units, written by hand: two units on s0 into s1."""
+    exact = us.compile(us.indices * us.indices, length=4, vocabulary="ab")
+    from understudy.transformer import FeedForwardWeights, LayerWeights
+
+    feed = FeedForwardWeights(
+        "relu",
+        np.array([[1.0, -1.0], [0, 0]]),
+        np.zeros(2),
+        np.array([[0, 1.0], [0, 1.0]]),
+        np.zeros(2),
+    )
+    weights = replace(
+        exact.weights,
+        W_E=np.zeros((2, 2)),
+        W_pos=np.array([[1.0, 0.0]] * 4),
+        layers=(LayerWeights(None, feed),),
+        W_U=np.array([[0.0], [1.0]]),
+        b_U=np.zeros(1),
+    )
+    config = replace(exact.config, slots=("one", "size"), heads=((),), sink=False, outputs=None)
+    words = NetworkInWords(CompiledTransformer(config, weights))
+    assert words.says(0) == [(1, "s1 = 2 relu units on s0")]
+    assert "2 relu units" in network_text(words.model, "ab")
+
+
+# Positions ----------------------------------------------------------------------------------------
+
+
+def test_tokens_of_the_simulator_have_the_names_of_entries(simulator: CompiledTransformer) -> None:
+    assert positions(simulator, [0.0] * 12)[:5] == ["X[0,0]", "X[0,1]", "X[1,0]", "X[1,1]", "A[0,0]"]
+    assert answer_places(simulator, 12) == [[0, 1], [2, 3]]
+
+
+@pytest.mark.parametrize(
+    "layout",
+    [None, 3, {"X": 5}, {"X": [0, 1, 10**9, 10**9]}, {"X": [0, 1, -2, -6]}, {"X": [0, 1, "2", 6]}],
+)
+def test_reports_that_say_nonsense_are_not_believed(
+    simulator: CompiledTransformer, layout: Any
+) -> None:
+    assert entries(layout, 12) == []
+    config = replace(
+        simulator.config, report={"layout": layout, "answer": layout, "error_bound": layout}
+    )
+    other = CompiledTransformer(config, simulator.weights)
+    assert answer_places(other, 12) is None
+    assert positions(other, [1.5] * 12)[0] == "1.5"
+    assert data_of(network_page(other, [[1.5] * 12]))["inputs"][0]["answered"] is None
+
+
+# The terminal -------------------------------------------------------------------------------------
+
+
+def test_the_terminal(model: CompiledTransformer, simulator: CompiledTransformer) -> None:
+    text = network_text(model, "abcd")
+    assert (
+        text.index("output")
+        < text.index("1 attention")
+        < text.index("0 attention")
+        < text.index("slots")
+    )
+    assert "                 a ····█\n                 b ···█·\n" in text
+    assert re.search(r"s\d {14}███ {5}███ ███  1/\(1\+n\) of length → reverse\n", text)
+    assert max(map(len, network_text(simulator, list(range(12))).splitlines())) <= 100
+    assert "█···" not in network_text(model)  # without an input there are no patterns
+    assert re.search(r"s\d reverse +1  4  3  2  1\n", residual_text(model, "abcd"))
+    assert attention_text(model, "ab").count("head ") == 2
+
+
+def test_long_inputs_have_no_patterns_in_the_terminal() -> None:
+    network = us.compile(reverse, length=40, vocabulary="ab")
+    assert "⊥" in network_text(network, "ab" * 10)
+    assert "⊥" not in network_text(network, "ab" * 20)
+
+
+def test_tokens_without_a_letter() -> None:
+    network = us.compile(reverse, length=3, vocabulary=["", "b", "a long word"])
+    assert "⊥ ba" in network_text(network, ["", "b", "a long word"])
+    assert data_of(network_page(network, [["", "b"]]))["inputs"][0]["answer"] == ["b", ""]
+
+
+def test_a_program_without_heads() -> None:
+    for program in (us.tokens, us.indices + 1, us.constant(3)):
+        network = us.compile(program, length=4, vocabulary="ab")
+        assert network_text(network, "ab").startswith("output")
+        assert data_of(network_page(network, ["ab"]))["depth"] == 0
+
+
+# The page -----------------------------------------------------------------------------------------
+
+
+def test_the_numbers_of_the_run_are_in_the_page(model: CompiledTransformer) -> None:
+    data = data_of(network_page(model, ["abcd", "ba"]))
+    assert [entry["title"] for entry in data["inputs"]] == ["abcd", "ba"]
+    first = data["inputs"][0]
+    assert first["answer"] == ["d", "c", "b", "a"]
+    assert first["positions"] == ["sink", "a", "b", "c", "d"]
+    _, cache = model.run_with_cache("abcd")
+    for layer in range(2):
+        for number, sparse in enumerate(first["patterns"][layer]):
+            pattern = np.zeros(sparse["shape"])
+            pattern.flat[sparse["at"]] = sparse["values"]
+            np.testing.assert_allclose(pattern, cache["pattern", layer][0, number], atol=1e-6)
+    stream = np.array(first["stream"]).transpose(0, 2, 1)
+    np.testing.assert_allclose(stream, model.residual("abcd").values, rtol=1e-5)
+    assert data["heads"][1][0]["label"] == "flip"
+    assert ["1/(1+n) of length", "reverse"] in [[s["label"] for s in stays] for stays in data["slots"]]
+    assert dict(data["codes"]) == {"0": 0, "a": 1, "b": 2, "c": 3, "d": 4}
+    assert "select(indices" in data["program"]
+    assert data["heads"][0][0]["weights"].keys() == {"W_Q", "W_K", "W_V", "W_O"}
+
+
+def test_the_page_reaches_for_nothing_outside(model: CompiledTransformer) -> None:
+    page = network_page(model, ["abcd"])
+    assert not re.search(r"https?://|src=|@import|url\(|fetch\(|<link", page)
+
+
+class Elements(HTMLParser):
+    """Checks that elements are closed in the order in which they were opened."""
+
+    VOID = frozenset({"meta", "br", "link", "img", "input"})
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.scripts = 0
+
+    def handle_starttag(self, tag: str, attrs: Any) -> None:
+        self.scripts += tag == "script"
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def test_no_text_breaks_out(model: CompiledTransformer) -> None:
+    nasty = "</script><script>alert(1)</script><!--"
+    network = us.compile(us.tokens, length=2, vocabulary=[nasty, "b"], name=nasty)
+    page = network_page(network, [[nasty, "b"]])
+    elements = Elements()
+    elements.feed(page)
+    assert elements.open == []
+    assert elements.scripts == 2
+    assert data_of(page)["inputs"][0]["tokens"][0] == nasty
+    assert data_of(page)["title"] == nasty
+    shown = network._repr_html_()
+    assert "<script" not in shown
+
+
+def test_large_networks_are_drawn_in_part(
+    monkeypatch: pytest.MonkeyPatch, simulator: CompiledTransformer
+) -> None:
+    network = UniversalSimulator(4, 4, 4).compile()
+    assert len(network_page(network, [[0.1] * 48])) < 250_000
+    monkeypatch.setattr(pages, "MAX_HEADS", 2)
+    monkeypatch.setattr(pages, "NUMBERS", 1000)
+    data = data_of(network_page(simulator, [[0.5] * 12, [0.25] * 12, [1.0] * 12]))
+    assert [len(heads) for heads in data["heads"]] == [2, 2, 2]
+    assert data["leftOut"] == [3, 3, 2]
+    assert len(data["inputs"]) + data["inputsLeftOut"] == 3
+    assert data["inputsLeftOut"] > 0
+
+
+def test_in_a_notebook(model: CompiledTransformer) -> None:
+    shown = model._repr_html_()
+    elements = Elements()
+    elements.feed(shown)
+    assert elements.open == []
+    assert "1.0: flip" in shown
+    order = [shown.index(f"layer {n}, attention") for n in (1, 0)]
+    assert order == sorted(order)
+    assert order[-1] < shown.index(f"{len(model.slots)} slots")
