@@ -133,7 +133,7 @@ def _codes(model: CompiledTransformer) -> list[tuple[str, float]]:
 
 def said_further(model: CompiledTransformer) -> str:
     """What the compiler says beside that: how things were realised, temperatures."""
-    told = {"seconds", "error_bound", "layout", "answer"}
+    told = {"error_bound", "layout", "answer"}
     return render({name: part for name, part in model.config.report.items() if name not in told})
 
 
