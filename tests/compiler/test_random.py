@@ -1,0 +1,108 @@
+"""Thousands of random programs as weights: no answer that dense execution does not give.
+
+Every program is compiled for a fixed length or for all lengths up to it, for a vocabulary and (where
+tokens are numbers) for any real numbers, and run on inputs of several lengths. A program may be
+refused, for a reason listed in ``tally.py``; how many may be is bounded, so that refusing is no way
+to pass. What networks answer where the program itself has no value (a mean of strings, say) is not looked at.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from tests.compiler import random_programs
+from tests.compiler.tally import Tally
+from tests.execution import positional
+from tests.strategies import ATTENTION, USEFUL_PARTS, inputs, longer_inputs, programs
+from understudy import compiler
+from understudy.graph import Node, Sort
+
+#: Examples: a multiple of what the profile says, so that ``make fuzz`` draws more.
+_USUAL = settings.get_profile("default").max_examples
+
+
+def _examples(usual: int) -> int:
+    return min(20_000, usual * settings().max_examples // _USUAL)
+
+
+def _drawn(
+    tally: Tally, program: st.SearchStrategy[Node], tokens: st.SearchStrategy[Any], usual: int
+) -> int:
+    count = _examples(usual)
+
+    @settings(
+        max_examples=count,
+        suppress_health_check=list(HealthCheck),
+        phases=[Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink],
+    )
+    @given(program, tokens, st.integers(0, 2**20))
+    def check(node: Node, sequence: Any, seed: int) -> None:
+        # Weights and streams hold finite numbers; that infinite tokens are refused is tested elsewhere.
+        finite = [7 if token == math.inf else token for token in sequence]
+        tally.check(node, finite, finite, seed)
+
+    check()
+    return count
+
+
+def test_random_programs_of_all_operations() -> None:
+    tally = Tally()
+    count = _drawn(tally, programs(size=10, sorts=(Sort.SOP,)), inputs, 1300)
+    tally.require(refused=0.04, runs_refused=0.01, programs=count // 2)
+
+
+def test_random_programs_of_attention() -> None:
+    tally = Tally()
+    attention = programs(size=10, sorts=(Sort.SOP,), ops=ATTENTION, parts=USEFUL_PARTS)
+    count = _drawn(tally, attention, longer_inputs, 350)
+    tally.require(refused=0.04, runs_refused=0.01, programs=count // 2)
+
+
+# In parts, so that workers share them.
+@pytest.mark.parametrize("part", range(4))
+def test_random_programs_of_positions(part: int) -> None:
+    tally = Tally(inputs=2)
+    count = _examples(25)
+    for seed in range(part * 100_000, part * 100_000 + count):
+        trial = positional.trial(seed)
+        tally.check(trial.program, trial.given, trial.given, seed)
+    tally.require(refused=0.02, runs_refused=0.02, programs=count)
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_random_programs_of_three_types(part: int) -> None:
+    tally = Tally()
+    count = _examples(200)
+    for seed in range(part * 100_000, part * 100_000 + count):
+        trial = random_programs.trial(seed)
+        tally.check(trial.program, trial.given, trial.vocabulary, seed)
+    tally.require(refused=0.01, runs_refused=0.01, programs=count)
+
+
+def test_random_programs_in_float32() -> None:
+    tally = Tally(tolerance=1e-4, dtype="float32", inputs=2)
+    count = _examples(150)
+    for seed in range(900_000, 900_000 + count):
+        trial = random_programs.trial(seed)
+        tally.check(trial.program, trial.given, trial.vocabulary, seed)
+    tally.require(refused=0.02, runs_refused=0.02, programs=count)
+
+
+def test_the_random_programs_are_deep_enough() -> None:
+    """Two layers on average, strings and truths as answers, inputs of one token."""
+    layers, answers, shortest = [], set(), 9
+    for seed in range(150):
+        trial = random_programs.trial(seed)
+        model = compiler.compile(trial.program, length=len(trial.given), vocabulary=trial.vocabulary)
+        layers.append(len(model.weights.layers))
+        answers |= {type(answer) for answer in model(trial.given)}
+        shortest = min(shortest, len(trial.given))
+    assert max(layers) >= 6
+    assert sum(layers) >= 2 * len(layers)
+    assert answers == {bool, int, float, str}
+    assert shortest == 1
