@@ -28,6 +28,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from benchmarks.harness import Row, least
 from benchmarks.tracr_programs import PROGRAMS
 from understudy import SOp, compiler
+from understudy.graph import Atom
 from understudy.transformer import CompiledTransformer
 
 LENGTHS = (5, 10, 20, 50, 100)
@@ -104,7 +105,7 @@ def sizes(model: CompiledTransformer) -> Row:
     }
 
 
-def _agrees(model: CompiledTransformer, program: SOp, given: list[object]) -> bool:
+def _agrees(model: CompiledTransformer, program: SOp, given: list[Atom]) -> bool:
     found, wanted = model(given), program(given)
     return len(found) == len(wanted) and all(
         f == w or (not isinstance(w, str) and abs(f - w) <= 1e-12)

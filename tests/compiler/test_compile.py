@@ -178,6 +178,15 @@ def test_what_has_no_value_is_said_when_it_is_run() -> None:
         numeric([1.0, 0.0])
 
 
+def test_equal_tokens_before_may_not_be_there() -> None:
+    before = select(tokens, tokens, "==") & select(indices, indices, "<")
+    program = aggregate(before, indices, -1.5)
+    for options in ({"vocabulary": [1, 2, 3]}, {"numeric": True}):
+        model = compiler.compile(program, length=5, **options)
+        assert model([1, 2, 1, 2, 1]) == [-1.5, -1.5, 0, 1, 1]
+        assert model([3]) == [-1.5]
+
+
 # What costs nothing -------------------------------------------------------------------------------
 
 

@@ -3,7 +3,8 @@
 Every program is compiled for a fixed length or for all lengths up to it, for a vocabulary and (where
 tokens are numbers) for any real numbers, and run on inputs of several lengths. A program may be
 refused, for a reason listed in ``tally.py``; how many may be is bounded, so that refusing is no way
-to pass. What networks answer where the program itself has no value (a mean of strings, say) is not looked at.
+to pass. What networks answer where the program itself has no value (a mean of strings, say) is not
+looked at.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ def test_random_programs_of_all_operations() -> None:
 def test_random_programs_of_attention() -> None:
     tally = Tally()
     attention = programs(size=10, sorts=(Sort.SOP,), ops=ATTENTION, parts=USEFUL_PARTS)
-    count = _drawn(tally, attention, longer_inputs, 350)
+    count = _drawn(tally, attention, longer_inputs, 300)
     tally.require(refused=0.04, runs_refused=0.01, programs=count // 2)
 
 
@@ -77,7 +78,7 @@ def test_random_programs_of_positions(part: int) -> None:
 @pytest.mark.parametrize("part", range(4))
 def test_random_programs_of_three_types(part: int) -> None:
     tally = Tally()
-    count = _examples(200)
+    count = _examples(150)
     for seed in range(part * 100_000, part * 100_000 + count):
         trial = random_programs.trial(seed)
         tally.check(trial.program, trial.given, trial.vocabulary, seed)
