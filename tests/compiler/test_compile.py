@@ -14,6 +14,7 @@ from understudy import (
     Selector,
     SOp,
     aggregate,
+    best,
     compiler,
     full,
     indices,
@@ -185,6 +186,24 @@ def test_equal_tokens_before_may_not_be_there() -> None:
         model = compiler.compile(program, length=5, **options)
         assert model([1, 2, 1, 2, 1]) == [-1.5, -1.5, 0, 1, 1]
         assert model([3]) == [-1.5]
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize(
+    "vocabulary",
+    [[0, 700_000, 999_999, 1], list(range(0, 9000, 3)), [f"w{i}" for i in range(3000)]],
+    ids=len,
+)
+def test_equal_among_many_or_large_tokens(vocabulary: list[Any], dtype: str) -> None:
+    """Scores that float32 would round are left to another way of attending."""
+    same = select(tokens, tokens, "==")
+    chance = random.Random(0)
+    for program in (selector_width(same), aggregate(best(same, indices), indices)):
+        model = compiler.compile(program, length=6, vocabulary=vocabulary, dtype=dtype)
+        for _ in range(5):
+            start = chance.randrange(len(vocabulary) - 3)
+            given = chance.choices(vocabulary[start : start + 3], k=6)
+            assert model(given) == program(given)
 
 
 # What costs nothing -------------------------------------------------------------------------------
