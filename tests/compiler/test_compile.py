@@ -227,3 +227,13 @@ def test_the_length_shares_a_head_that_attends_everywhere() -> None:
     layer = plain.weights.layers[0].attention
     assert layer is not None
     assert len(layer.kinds) == 1
+
+
+def test_reverse_of_hundreds_of_tokens() -> None:
+    model = compiler.compile(
+        aggregate(select(indices, length - 1 - indices, "=="), tokens), length=300, vocabulary="abcd"
+    )
+    given = ["abcd"[i * i % 7 % 4] for i in range(300)]
+    assert model(given) == given[::-1]
+    assert model(given[:101]) == given[100::-1]
+    assert model.weights.W_U.shape[0] <= 8

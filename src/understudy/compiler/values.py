@@ -25,7 +25,9 @@ from understudy.graph.atoms import short
 #: What a value depends on: "indices", "length", "tokens", or an attention operation.
 Source: TypeAlias = "str | Node"
 
-#: Combinations of sources that are looked at one by one: of positions, lengths and tokens, and in general.
+#: Combinations of sources that are looked at one by one: of positions and lengths (``length - 1 - indices``
+#: on 512 tokens), of tokens as well, and in general.
+MAX_POSITIONS = 2**18
 MAX_COMBINATIONS = 2**15
 MAX_ATTENDED = 2**11
 #: Values that an s-op may have and still be called finite.
@@ -184,8 +186,7 @@ class Values:
     def _joint(self, function: Callable[..., Atom], inputs: Sequence[Column]) -> Column | None:
         sources = tuple(dict.fromkeys(s for column in inputs for s in column.sources))
         sizes = [len(self.domain(source)) for source in sources]
-        attended = any(not isinstance(source, str) for source in sources)
-        if math.prod(sizes) > (MAX_ATTENDED if attended else MAX_COMBINATIONS):
+        if math.prod(sizes) > _limit(sources):
             return None
         grid = np.indices(sizes).reshape(len(sizes), -1) if sources else np.zeros((0, 1), dtype=int)
         arguments: list[Sequence[Atom | None]] = []
@@ -215,6 +216,12 @@ class Values:
         if sources and all(v is not None and type(v) is type(first) and v == first for v in values):
             return Column((), (first,))
         return Column(sources, tuple(values))
+
+
+def _limit(sources: tuple[Source, ...]) -> int:
+    if any(not isinstance(source, str) for source in sources):
+        return MAX_ATTENDED
+    return MAX_COMBINATIONS if "tokens" in sources else MAX_POSITIONS
 
 
 def _each(
