@@ -20,6 +20,7 @@ REASONS = (
     "weights hold finite numbers only",
     "strings (or whole numbers beyond 2^53) meet too many other values",
     "its default is the string",
+    "it averages several values",
     "these cannot be compared",
     "strings are compared with numbers",
     "strings come out of it beside numbers",

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.cases import CASES, Case
+from tests.cases import CASES, FAILURES, Case, Failure
 from tests.compiler.agreement import close, fingerprint, others
 from understudy import (
     Selector,
@@ -95,6 +95,26 @@ def test_selectors_compile_as_widths(case: Case) -> None:
     assert isinstance(case.program, Selector)
     model = compiler.compile(selector_width(case.program), length=len(given) + MORE, vocabulary=given)
     assert model(given) == [sum(row) for row in case.expected]
+
+
+#: Programs whose errors are about the types of a whole sequence: networks have no types, and answer.
+ANSWERED = {"mixed types", "mixed defaults", "sum of strings"}
+
+
+@pytest.mark.parametrize("failure", FAILURES, ids=lambda failure: failure.name)
+def test_what_has_no_value_has_none_as_weights(failure: Failure) -> None:
+    given = list(failure.given)
+    for kind in ("vocabulary", "numeric"):
+        if kind == "numeric" and any(isinstance(token, str) for token in given):
+            continue
+        options: dict[str, Any] = {"numeric": True} if kind == "numeric" else {"vocabulary": given}
+        if failure.name in ANSWERED:
+            assert len(compiler.compile(failure.program, length=len(given), **options)(given)) == len(
+                given
+            )
+            continue
+        with pytest.raises((CompileError, ExecutionError)):
+            compiler.compile(failure.program, length=len(given), **options)(given)
 
 
 #: What float32 does to numbers of the size of ours: 24 bits.

@@ -57,6 +57,8 @@ class _Broadcasting:
             return build("length")
         if pattern is not None and not width and bool((pattern == np.eye(len(pattern))).all()):
             return node.inputs[1]  # each position attends to itself: nothing moves
+        if pattern is not None and not width and int(pattern.sum(axis=1).max()) > 1:
+            self._require_numbers(node)
         try:
             if not (width and self._dear(selector)):
                 scores = self.selectors.scores(selector)
@@ -86,6 +88,16 @@ class _Broadcasting:
             selector, Scores(pairs, Linear(constant=-1.0), how=("keys brought to every position",))
         )
         return node
+
+    def _require_numbers(self, node: Node) -> None:
+        """Several keys certainly: what is averaged must not all be strings and truths."""
+        values = self.values.finite(node.inputs[1])
+        if values and all(isinstance(value, (str, bool)) for value in values):
+            raise CompileError(
+                f"it averages several values on inputs of {self.target.longest} tokens, and they are not "
+                "numbers; select one key per query, or average an indicator",
+                abbreviate(node),
+            )
 
     def _dear(self, selector: Node) -> bool:
         """Whether its scores would take more slots than all keys do, in as many layers.
