@@ -3,8 +3,10 @@
 Every program is compiled for a fixed length or for all lengths up to it, for a vocabulary and (where
 tokens are numbers) for any real numbers, and run on inputs of several lengths. A program may be
 refused, for a reason listed in ``tally.py``; how many may be is bounded, so that refusing is no way
-to pass. What networks answer where the program itself has no value (a mean of strings, say) is not
-looked at.
+to pass. What networks answer where the program itself has no value (mixed types, say) is not looked at.
+
+Numbers drawn are halves and quarters. With 0.1 a program can hang on the last bit of a rounding, which
+a network does not share: sums in another order, NumPy's powers (``0.1 % (0.1 ^ length)``).
 """
 
 from __future__ import annotations
@@ -19,12 +21,25 @@ from hypothesis import strategies as st
 from tests.compiler import random_programs
 from tests.compiler.tally import Tally
 from tests.execution import positional
-from tests.strategies import ATTENTION, USEFUL_PARTS, inputs, longer_inputs, programs
+from tests.strategies import (
+    ATTENTION,
+    USEFUL_PARTS,
+    inputs,
+    longer_inputs,
+    programs,
+    small_ints,
+    strings,
+)
 from understudy import compiler
-from understudy.graph import Node, Sort
+from understudy.graph import Atom, Node, Sort
 
 #: Examples: a multiple of what the profile says, so that ``make fuzz`` draws more.
 _USUAL = settings.get_profile("default").max_examples
+
+
+_INSTEAD: dict[Any, Any] = {math.inf: 7, 0.1: 0.25}
+_halves = st.sampled_from([0.0, -0.0, 0.5, -1.5, 2.0, 0.25, 1e300, math.inf])
+_atoms: st.SearchStrategy[Atom] = st.one_of(small_ints, small_ints, _halves, st.booleans(), strings)
 
 
 def _examples(usual: int) -> int:
@@ -44,7 +59,7 @@ def _drawn(
     @given(program, tokens, st.integers(0, 2**20))
     def check(node: Node, sequence: Any, seed: int) -> None:
         # Weights and streams hold finite numbers; that infinite tokens are refused is tested elsewhere.
-        finite = [7 if token == math.inf else token for token in sequence]
+        finite = [_INSTEAD.get(token, token) for token in sequence]
         tally.check(node, finite, finite, seed)
 
     check()
@@ -53,15 +68,15 @@ def _drawn(
 
 def test_random_programs_of_all_operations() -> None:
     tally = Tally()
-    count = _drawn(tally, programs(size=10, sorts=(Sort.SOP,)), inputs, 1300)
-    tally.require(refused=0.04, runs_refused=0.01, programs=count // 2)
+    count = _drawn(tally, programs(size=10, sorts=(Sort.SOP,), atoms=_atoms), inputs, 1300)
+    tally.require(refused=0.1, runs_refused=0.03, programs=count // 2)
 
 
 def test_random_programs_of_attention() -> None:
     tally = Tally()
-    attention = programs(size=10, sorts=(Sort.SOP,), ops=ATTENTION, parts=USEFUL_PARTS)
+    attention = programs(size=10, sorts=(Sort.SOP,), ops=ATTENTION, atoms=_atoms, parts=USEFUL_PARTS)
     count = _drawn(tally, attention, longer_inputs, 300)
-    tally.require(refused=0.04, runs_refused=0.01, programs=count // 2)
+    tally.require(refused=0.15, runs_refused=0.03, programs=count // 2)
 
 
 # In parts, so that workers share them.

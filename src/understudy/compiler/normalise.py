@@ -5,7 +5,7 @@ What is the same in two heads is one node afterwards, since nodes are interned.
 >>> from understudy import family, indices, sum_over
 >>> l = family(2)
 >>> normalise(sum_over(l, indices * l).node)
-<add: indices * 0 + indices * 1>
+<add: (indices * 0) + (indices * 1)>
 """
 
 from __future__ import annotations
