@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.cases import CASES, Case
+from tests.cases import CASES, FAILURES, Case, Failure
 from tests.compiler.agreement import close, fingerprint, others
 from understudy import (
     Selector,
     SOp,
     aggregate,
+    best,
     compiler,
     full,
     indices,
@@ -94,6 +95,26 @@ def test_selectors_compile_as_widths(case: Case) -> None:
     assert isinstance(case.program, Selector)
     model = compiler.compile(selector_width(case.program), length=len(given) + MORE, vocabulary=given)
     assert model(given) == [sum(row) for row in case.expected]
+
+
+#: Programs whose errors are about the types of a whole sequence: networks have no types, and answer.
+ANSWERED = {"mixed types", "mixed defaults", "sum of strings"}
+
+
+@pytest.mark.parametrize("failure", FAILURES, ids=lambda failure: failure.name)
+def test_what_has_no_value_has_none_as_weights(failure: Failure) -> None:
+    given = list(failure.given)
+    for kind in ("vocabulary", "numeric"):
+        if kind == "numeric" and any(isinstance(token, str) for token in given):
+            continue
+        options: dict[str, Any] = {"numeric": True} if kind == "numeric" else {"vocabulary": given}
+        if failure.name in ANSWERED:
+            assert len(compiler.compile(failure.program, length=len(given), **options)(given)) == len(
+                given
+            )
+            continue
+        with pytest.raises((CompileError, ExecutionError)):
+            compiler.compile(failure.program, length=len(given), **options)(given)
 
 
 #: What float32 does to numbers of the size of ours: 24 bits.
@@ -178,6 +199,33 @@ def test_what_has_no_value_is_said_when_it_is_run() -> None:
         numeric([1.0, 0.0])
 
 
+def test_equal_tokens_before_may_not_be_there() -> None:
+    before = select(tokens, tokens, "==") & select(indices, indices, "<")
+    program = aggregate(before, indices, -1.5)
+    for options in ({"vocabulary": [1, 2, 3]}, {"numeric": True}):
+        model = compiler.compile(program, length=5, **options)
+        assert model([1, 2, 1, 2, 1]) == [-1.5, -1.5, 0, 1, 1]
+        assert model([3]) == [-1.5]
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize(
+    "vocabulary",
+    [[0, 700_000, 999_999, 1], list(range(0, 9000, 3)), [f"w{i}" for i in range(3000)]],
+    ids=len,
+)
+def test_equal_among_many_or_large_tokens(vocabulary: list[Any], dtype: str) -> None:
+    """Scores that float32 would round are left to another way of attending."""
+    same = select(tokens, tokens, "==")
+    chance = random.Random(0)
+    for program in (selector_width(same), aggregate(best(same, indices), indices)):
+        model = compiler.compile(program, length=6, vocabulary=vocabulary, dtype=dtype)
+        for _ in range(5):
+            start = chance.randrange(len(vocabulary) - 3)
+            given = chance.choices(vocabulary[start : start + 3], k=6)
+            assert model(given) == program(given)
+
+
 # What costs nothing -------------------------------------------------------------------------------
 
 
@@ -199,3 +247,13 @@ def test_the_length_shares_a_head_that_attends_everywhere() -> None:
     layer = plain.weights.layers[0].attention
     assert layer is not None
     assert len(layer.kinds) == 1
+
+
+def test_reverse_of_hundreds_of_tokens() -> None:
+    model = compiler.compile(
+        aggregate(select(indices, length - 1 - indices, "=="), tokens), length=300, vocabulary="abcd"
+    )
+    given = ["abcd"[i * i % 7 % 4] for i in range(300)]
+    assert model(given) == given[::-1]
+    assert model(given[:101]) == given[100::-1]
+    assert model.weights.W_U.shape[0] <= 8

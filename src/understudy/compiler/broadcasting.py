@@ -57,6 +57,8 @@ class _Broadcasting:
             return build("length")
         if pattern is not None and not width and bool((pattern == np.eye(len(pattern))).all()):
             return node.inputs[1]  # each position attends to itself: nothing moves
+        if pattern is not None and not width and int(pattern.sum(axis=1).max()) > 1:
+            self._require_numbers(node)
         try:
             if not (width and self._dear(selector)):
                 scores = self.selectors.scores(selector)

@@ -1,0 +1,134 @@
+"""What became of many programs: compiled and right, or refused for a reason that is allowed."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from tests.compiler.agreement import close, fingerprint, others
+from understudy import SOp, compiler, to_rasp
+from understudy.errors import CompileError, UnderstudyError
+from understudy.graph import Node
+from understudy.language.handles import wrap
+
+#: Why a program may be refused.
+REASONS = (
+    "it has no value at position",
+    "real-valued tokens have no text",
+    "weights hold finite numbers only",
+    "strings (or whole numbers beyond 2^53) meet too many other values",
+    "its default is the string",
+    "it averages several values",
+    "these cannot be compared",
+    "strings are compared with numbers",
+    "strings come out of it beside numbers",
+    "the vocabulary has inf",
+    "which float32 does not hold",
+)
+#: Why a network may refuse an input on which the program has a value: the range of floats, always.
+LIMITS = (
+    "which is beyond what a float holds",
+    "a number left the range of the floats",
+    "has no value (or one beyond the floats)",
+    "has no value for it",
+)
+
+
+class Tally:
+    """Compiles programs in all ways, runs them beside dense execution, and counts."""
+
+    def __init__(self, tolerance: float = 1e-12, dtype: str = "float64", inputs: int = 4) -> None:
+        self.tolerance = tolerance
+        self.dtype = dtype
+        self.inputs = inputs
+        #: Networks that were made, refusals of programs with a value, runs, runs refused.
+        self.counts: Counter[str] = Counter()
+        self.reasons: Counter[str] = Counter()
+
+    def check(self, node: Node, given: Sequence[Any], vocabulary: Sequence[Any], seed: int) -> None:
+        """One program for a vocabulary and for numbers, for one length or all lengths up to it.
+
+        A wrong answer is an AssertionError that shows it.
+        """
+        program = wrap(node)
+        assert isinstance(program, SOp)
+        self.counts["programs"] += 1
+        given = list(given)
+        chance = random.Random(seed)
+        for options in _ways(vocabulary):
+            fixed = chance.random() < 0.3
+            self._check(program, given, vocabulary, options | {"fixed": fixed}, chance)
+
+    def _check(
+        self,
+        program: SOp,
+        given: list[Any],
+        vocabulary: Sequence[Any],
+        options: dict[str, Any],
+        chance: random.Random,
+    ) -> None:
+        try:
+            model = compiler.compile(program, length=len(given), dtype=self.dtype, **options)
+        except CompileError as error:
+            assert any(reason in str(error) for reason in REASONS), (str(error), to_rasp(program))
+            if _value(program, given) is not None:
+                self.counts["refused"] += 1
+                self.reasons[error.problem] += 1
+            return
+        self.counts["networks"] += 1
+        before = fingerprint(model)
+        shortest = len(given) if options["fixed"] else 1
+        longest = [*given[:1], *chance.choices(list(vocabulary), k=len(given) - 1)]
+        for tokens in (given, *others(longest, chance, self.inputs, shortest=shortest)):
+            wanted = _value(program, tokens)
+            if wanted is None:
+                continue
+            self.counts["runs"] += 1
+            try:
+                found = model(tokens)
+            except UnderstudyError as error:
+                assert any(limit in str(error) for limit in LIMITS), (
+                    str(error),
+                    to_rasp(program),
+                    tokens,
+                )
+                self.counts["runs refused"] += 1
+                continue
+            assert self._agrees(found, wanted, program, tokens), (
+                f"{options} on {tokens}: {found}, not {wanted}\n{to_rasp(program)}"
+            )
+        assert fingerprint(model) == before
+
+    def _agrees(self, found: list[Any], wanted: list[Any], program: SOp, tokens: list[Any]) -> bool:
+        """Like dense; or like exact arithmetic, where it is dense that rounds (1e300 + x − 1e300)."""
+        if close(found, wanted, self.tolerance):
+            return True
+        try:
+            exact = program(tokens, domain="exact")
+        except UnderstudyError:
+            return False
+        return close(found, [v if isinstance(v, str) else float(v) for v in exact], self.tolerance)
+
+    def require(self, *, refused: float, runs_refused: float, programs: int) -> None:
+        """At most these shares of networks and runs refused, and at least so many programs."""
+        made, counts = self.counts["networks"], self.counts
+        assert counts["programs"] >= programs, counts
+        assert counts["refused"] <= refused * (made + counts["refused"]), (counts, self.reasons)
+        assert counts["runs refused"] <= runs_refused * counts["runs"], counts
+        assert counts["runs"] >= 2 * made, counts
+
+
+def _ways(vocabulary: Sequence[Any]) -> Iterator[dict[str, Any]]:
+    yield {"vocabulary": list(vocabulary)}
+    if not any(isinstance(token, str) for token in vocabulary):
+        yield {"numeric": True}
+
+
+def _value(program: SOp, tokens: list[Any]) -> list[Any] | None:
+    try:
+        found: list[Any] = program(tokens)
+    except UnderstudyError:
+        return None
+    return found

@@ -1,0 +1,124 @@
+"""Thousands of random programs as weights: no answer that dense execution does not give.
+
+Every program is compiled for a fixed length or for all lengths up to it, for a vocabulary and (where
+tokens are numbers) for any real numbers, and run on inputs of several lengths. A program may be
+refused, for a reason listed in ``tally.py``; how many may be is bounded, so that refusing is no way
+to pass. What networks answer where the program itself has no value (mixed types, say) is not looked at.
+
+Numbers drawn are halves and quarters. With 0.1 a program can hang on the last bit of a rounding, which
+a network does not share: sums in another order, NumPy's powers (``0.1 % (0.1 ^ length)``).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from tests.compiler import random_programs
+from tests.compiler.tally import Tally
+from tests.execution import positional
+from tests.strategies import (
+    ATTENTION,
+    USEFUL_PARTS,
+    inputs,
+    longer_inputs,
+    programs,
+    small_ints,
+    strings,
+)
+from understudy import compiler
+from understudy.graph import Atom, Node, Sort
+
+#: Examples: a multiple of what the profile says, so that ``make fuzz`` draws more.
+_USUAL = settings.get_profile("default").max_examples
+
+
+_INSTEAD: dict[Any, Any] = {math.inf: 7, 0.1: 0.25}
+_halves = st.sampled_from([0.0, -0.0, 0.5, -1.5, 2.0, 0.25, 1e300, math.inf])
+_atoms: st.SearchStrategy[Atom] = st.one_of(small_ints, small_ints, _halves, st.booleans(), strings)
+
+
+def _examples(usual: int) -> int:
+    return min(20_000, usual * settings().max_examples // _USUAL)
+
+
+def _drawn(
+    tally: Tally, program: st.SearchStrategy[Node], tokens: st.SearchStrategy[Any], usual: int
+) -> int:
+    count = _examples(usual)
+
+    @settings(
+        max_examples=count,
+        suppress_health_check=list(HealthCheck),
+        phases=[Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink],
+    )
+    @given(program, tokens, st.integers(0, 2**20))
+    def check(node: Node, sequence: Any, seed: int) -> None:
+        # Weights and streams hold finite numbers; that infinite tokens are refused is tested elsewhere.
+        finite = [_INSTEAD.get(token, token) for token in sequence]
+        tally.check(node, finite, finite, seed)
+
+    check()
+    return count
+
+
+def test_random_programs_of_all_operations() -> None:
+    tally = Tally()
+    count = _drawn(tally, programs(size=10, sorts=(Sort.SOP,), atoms=_atoms), inputs, 1300)
+    tally.require(refused=0.1, runs_refused=0.03, programs=count // 2)
+
+
+def test_random_programs_of_attention() -> None:
+    tally = Tally()
+    attention = programs(size=10, sorts=(Sort.SOP,), ops=ATTENTION, atoms=_atoms, parts=USEFUL_PARTS)
+    count = _drawn(tally, attention, longer_inputs, 300)
+    tally.require(refused=0.15, runs_refused=0.03, programs=count // 2)
+
+
+# In parts, so that workers share them.
+@pytest.mark.parametrize("part", range(4))
+def test_random_programs_of_positions(part: int) -> None:
+    tally = Tally(inputs=2)
+    count = _examples(25)
+    for seed in range(part * 100_000, part * 100_000 + count):
+        trial = positional.trial(seed)
+        tally.check(trial.program, trial.given, trial.given, seed)
+    tally.require(refused=0.02, runs_refused=0.02, programs=count)
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_random_programs_of_three_types(part: int) -> None:
+    tally = Tally()
+    count = _examples(150)
+    for seed in range(part * 100_000, part * 100_000 + count):
+        trial = random_programs.trial(seed)
+        tally.check(trial.program, trial.given, trial.vocabulary, seed)
+    tally.require(refused=0.01, runs_refused=0.01, programs=count)
+
+
+def test_random_programs_in_float32() -> None:
+    tally = Tally(tolerance=1e-4, dtype="float32", inputs=2)
+    count = _examples(150)
+    for seed in range(900_000, 900_000 + count):
+        trial = random_programs.trial(seed)
+        tally.check(trial.program, trial.given, trial.vocabulary, seed)
+    tally.require(refused=0.02, runs_refused=0.02, programs=count)
+
+
+def test_the_random_programs_are_deep_enough() -> None:
+    """Two layers on average, strings and truths as answers, inputs of one token."""
+    layers, answers, shortest = [], set(), 9
+    for seed in range(150):
+        trial = random_programs.trial(seed)
+        model = compiler.compile(trial.program, length=len(trial.given), vocabulary=trial.vocabulary)
+        layers.append(len(model.weights.layers))
+        answers |= {type(answer) for answer in model(trial.given)}
+        shortest = min(shortest, len(trial.given))
+    assert max(layers) >= 6
+    assert sum(layers) >= 2 * len(layers)
+    assert answers == {bool, int, float, str}
+    assert shortest == 1
