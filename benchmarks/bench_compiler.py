@@ -28,7 +28,6 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from benchmarks.harness import Row, least
 from benchmarks.tracr_programs import PROGRAMS
 from understudy import SOp, compiler
-from understudy.graph import Atom
 from understudy.transformer import CompiledTransformer
 
 LENGTHS = (5, 10, 20, 50, 100)

@@ -89,6 +89,16 @@ class _Broadcasting:
         )
         return node
 
+    def _require_numbers(self, node: Node) -> None:
+        """Several keys certainly: what is averaged must not all be strings and truths."""
+        values = self.values.finite(node.inputs[1])
+        if values and all(isinstance(value, (str, bool)) for value in values):
+            raise CompileError(
+                f"it averages several values on inputs of {self.target.longest} tokens, and they are "
+                "not numbers; select one key per query, or average an indicator",
+                abbreviate(node),
+            )
+
     def _among(self, candidates: Candidates, node: Node) -> Node:
         """A width or an aggregate that the feed-forward computes from what was brought to it."""
         row = self.row(node.inputs[0], candidates)

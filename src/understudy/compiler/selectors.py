@@ -15,7 +15,7 @@ from understudy.compiler.scores import Scores, Unscored, at_positions, binary, q
 from understudy.compiler.target import DOMAIN, EXACT_WHOLE
 from understudy.compiler.values import Values, distinct
 from understudy.errors import CompileError
-from understudy.graph import Atom, Node, Sort, abbreviate, build, postorder, sort_of
+from understudy.graph import Atom, Node, Sort, build, postorder, sort_of
 from understudy.graph.atoms import canonical_table
 from understudy.graph.operations import constant
 
@@ -173,7 +173,9 @@ class Selectors:
 
     def _found(self, selector: Node) -> Scores:
         if selector.op == "best" and self.pattern(selector) is None:
-            return self._best(selector)
+            best = self._best(selector)
+            self._require_exact(best)
+            return best
         static: Pattern | None = None
         rest: list[Node] = []
         for condition in conditions(selector):
@@ -185,7 +187,7 @@ class Selectors:
         found = Scores(()) if static is None else self.of_pattern(static)
         for condition in rest:
             found = found.plus(self._condition(condition))
-        self._require_exact(found, selector)
+        self._require_exact(found)
         return found
 
     def _best(self, selector: Node) -> Scores:
@@ -213,12 +215,12 @@ class Selectors:
         key, query = condition.inputs
         predicate = str(condition.attributes["predicate"])
         keys, queries = self.values.finite(key), self.values.finite(query)
-        classes = self.classes(condition)
-        if keys is None or queries is None or classes is None:
+        if keys is None or queries is None:
             raise Unscored
-        if predicate == "==" and classes.count > 2:
+        if predicate == "==" and len(set(keys) & set(queries)) > 2:
             return self._equality(key, keys, query, queries)
-        if classes.count > MAX_CLASSES:
+        classes = self.classes(condition)
+        if classes is None or classes.count > MAX_CLASSES:
             raise Unscored
         return self._by_classes(classes, query, queries, key, keys)
 
@@ -325,16 +327,13 @@ class Selectors:
             pairs = classes.pairs(lambda chosen: indicator(at, positions, chosen))
         return Scores(pairs, Linear(constant=-1.0), how=(f"{classes.count} classes of positions",))
 
-    def _require_exact(self, scores: Scores, selector: Node) -> None:
-        """Whole scores must be ones that the type of number holds exactly."""
+    def _require_exact(self, scores: Scores) -> None:
+        """Whole scores must be ones that the type of number holds exactly; else there are none."""
         total = 0.0
         for query, key in scores.pairs:
             total += self._largest(query) * self._largest(key)
         if total >= EXACT_WHOLE[self.dtype] / 4:
-            raise CompileError(
-                f"its scores reach {total:.3g}, which {self.dtype} does not hold exactly",
-                abbreviate(selector),
-            )
+            raise Unscored
 
     def _largest(self, linear: Linear) -> float:
         total = abs(linear.constant)

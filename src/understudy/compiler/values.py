@@ -26,9 +26,11 @@ from understudy.graph.atoms import short
 #: What a value depends on: "indices", "length", "tokens", or an attention operation.
 Source: TypeAlias = "str | Node"
 
-#: Combinations of sources that are looked at one by one: in general, and of truth values that depend on
-#: attention (of which long conditions have very many, and two values at the end).
+#: Combinations of sources that are looked at one by one: in general; of positions and lengths alone
+#: (``length - 1 - indices`` on 512 tokens); of truth values that depend on attention (of which long
+#: conditions have very many, and two values at the end).
 MAX_COMBINATIONS = 2**15
+MAX_POSITIONS = 2**18
 MAX_TRUTHS = 2**11
 #: Values that an s-op may have and still be called finite.
 MAX_VALUES = 2**14
@@ -173,7 +175,10 @@ class Values:
 
     def _most(self, node: Node, inputs: Sequence[Column]) -> int:
         """How many combinations of sources are worth looking at."""
-        attended = any(not isinstance(source, str) for column in inputs for source in column.sources)
+        sources = {source for column in inputs for source in column.sources}
+        if sources <= {"indices", "length"}:
+            return MAX_POSITIONS
+        attended = any(not isinstance(source, str) for source in sources)
         truth = OPERATIONS[node.op].group in ("comparison", "logic")
         return MAX_TRUTHS if attended and truth else MAX_COMBINATIONS
 
