@@ -29,7 +29,7 @@ REASONS = (
 )
 #: Why a network may refuse an input on which the program has a value: the range of floats, always.
 LIMITS = (
-    "which is beyond what a float holds",
+    "which is beyond what a float",
     "a number left the range of the floats",
     "has no value (or one beyond the floats)",
     "has no value for it",
