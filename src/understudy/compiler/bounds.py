@@ -117,7 +117,9 @@ class Bounds:
 
     def _unit(self, unit: Unit) -> Spread:
         gate = unit.gate
-        assert gate is not None
+        if gate is None:  # any function, exactly: of the true values it gives true values
+            everything = np.full(self.size, np.inf)
+            return Spread(-everything, everything, np.zeros(self.size), True)
         arguments = [self.form(form) for form in gate.arguments]
         where = self.demand.of(unit.into)
         hidden = self.make(unit, arguments, where)
@@ -154,6 +156,7 @@ class Bounds:
                 with np.errstate(all="ignore"):
                     more = np.where(rounding > 0, (rounding + hidden.error) / found.low, 0.0)
                 found.relative = found.relative + more
+                found.own = None if found.own is None else found.own + more
         found.error = np.where(np.isnan(found.error), np.inf, found.error)
         return self._outside(found, where, hidden, gate, rounding)
 
@@ -174,6 +177,7 @@ class Bounds:
             np.where(where, found.error, 0.0),
             found.exact,
             None if found.relative is None else np.where(where, found.relative, 0.0),
+            None if found.own is None else np.where(where, found.own, 0.0),
         )
 
     def _masked(self, mask: Spread, value: Spread, hidden: Hidden) -> Spread:
@@ -185,7 +189,9 @@ class Bounds:
         error = np.where(closed, 0.0, value.error) + noise
         relative = np.where(closed & (mask.error == 0), 0.0, value.proportion())
         exact = mask.exact and value.exact
-        return Spread(low, high, error, exact, relative if bool((low >= 0).all()) else None)
+        positive = bool((low >= 0).all())
+        own = None if value.own is None else np.where(closed & (mask.error == 0), 0.0, value.own)
+        return Spread(low, high, error, exact, relative if positive else None, own if positive else None)
 
     def _curved(self, gate: Curved, x: Spread, hidden: Hidden) -> Spread:
         high = np.minimum(x.high, gate.at_most)
@@ -196,9 +202,12 @@ class Bounds:
         match gate.name:
             case "exp":
                 growth = np.expm1(error)
-                if gate.relative:
+                if gate.softmax is not None:
+                    found.error = self._softmax(*gate.softmax, gate.at_most)
+                elif gate.relative:
                     largest = float(np.abs([low, high]).max())
                     rounding = self.unit * (hidden.size + 8) * (2 * largest + 4)
+                    found.own = np.full(self.size, hidden.error + rounding)
                     found.relative = (1 + hidden.error + rounding) * (1 + growth) - 1
                     found.error = found.relative * found.high
                 else:
@@ -207,6 +216,8 @@ class Bounds:
                 absolute = np.where(error < low, -np.log1p(-error / low), np.inf)
                 share = x.proportion()
                 found.error = np.minimum(absolute, np.where(share < 1, -np.log1p(-share), np.inf))
+                if x.own is not None:
+                    found.own = np.where(x.own < 1, -np.log1p(-x.own), np.inf) + hidden.error
             case "sqrt":
                 below = np.sqrt(low) + np.sqrt(np.maximum(low - error, 0))
                 found.error = np.minimum(np.sqrt(error), np.where(below > 0, error / below, np.inf))
@@ -224,6 +235,24 @@ class Bounds:
                     np.abs(x.net_low), np.abs(x.net_high)))
                 found.error = CURVES[gate.name].slope(near) * error
         return found
+
+    def _softmax(self, z: Form, log: Form, at_most: float) -> Vector:
+        """The error of exp(z − log b) but for that of its own units.
+
+        Scores off by δ at most move each share of a softmax by tanh(δ/2) at most; what the sum and its
+        logarithm add is measured against the scores that the network has.
+        """
+        where = self.demand.form(z)
+        off = self.form(z)
+        scores = float(off.error[where].max(initial=0.0))
+        (signal,) = log.terms
+        own = self.spreads[signal].own
+        plain = np.expm1(off.error + self.form(log).error)
+        if own is None:
+            return math.exp(at_most) * plain
+        rounding = 4 * self.unit * (off.largest + self.form(log).largest)
+        shared = math.tanh(scores / 2) + np.expm1(own + rounding)
+        return math.exp(at_most) * np.minimum(plain, shared)
 
     def _table(self, gate: Table, x: Spread, hidden: Hidden) -> Spread:
         slack = (gate.gap / 4 if len(gate.keys) > 1 else 0.0) + x.error
@@ -253,6 +282,8 @@ class Bounds:
     def _noise(self, head: Head, where: Mask) -> Vector:
         """How far the scores of a query may be off, what is common to all keys left out."""
         off = np.zeros(self.size)
+        if self.target.feed_forward == "exact":
+            return off
         forms = list(zip(head.queries, head.keys, strict=True))
         for query, key in forms:
             q, k = self.form(query), self.form(key)
@@ -305,6 +336,7 @@ class Bounds:
             chosen = np.ones(self.size)
         low, high = (np.where(empty, value.at_sink, part) for part in (low, high))
         share = np.where(allowed, v.proportion(), 0.0).max(axis=1)
+        own = None if v.own is None else np.where(allowed, v.own, 0.0).max(axis=1)
         positive = bool((v.low >= 0).all()) and value.at_sink >= 0
         exact = (
             v.exact
@@ -314,27 +346,31 @@ class Bounds:
                 or (head.selector is not None and self.selectors.unique(head.selector))
             )
         )
-        mean = Spread(low, high, error, exact, share if positive else None)
+        mean = Spread(
+            low, high, error, exact, share if positive else None, own if positive else None
+        )
         return _Mean(mean, least, most, chosen)
 
     def _moved(self, found: _Mean, shift: Vector, where: Mask) -> Spread:
         mean = found.mean
-        error, relative, exact = mean.error, mean.relative, mean.exact
+        error, relative, own, exact = mean.error, mean.relative, mean.own, mean.exact
         spread = found.most - found.least
         if shift.any():
-            exact, relative = False, None
+            exact, relative, own = False, None, None
             error = error + (shift * spread if spread else 0.0)
         if not exact:
             rounding = self.unit * (self.size + 4)
             largest = max(abs(found.least), abs(found.most))
             error = error + (rounding * largest if math.isfinite(largest) else 0.0)
             relative = None if relative is None else relative + rounding
+            own = None if own is None else own + rounding
         return Spread(
             np.where(where, mean.low, found.least),
             np.where(where, mean.high, found.most),
             np.where(where, error, 0.0),
             exact,
             relative,
+            own,
         )
 
     def _shift(self, head: Head, noise: Vector, means: list[_Mean], where: Mask) -> Vector:

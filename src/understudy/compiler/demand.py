@@ -46,6 +46,13 @@ class Demand:
         """Where it is read."""
         return self._of.get(signal, np.zeros(self.size, dtype=bool))
 
+    def form(self, form: Form) -> Mask:
+        """Where any part of it is read."""
+        found = np.zeros(self.size, dtype=bool)
+        for signal in form.terms:
+            found |= self.of(signal)
+        return found
+
     def rows(self, head: Head) -> Mask:
         """The queries whose result is read."""
         found = np.zeros(self.size, dtype=bool)

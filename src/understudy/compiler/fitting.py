@@ -76,9 +76,20 @@ class _Fitting:
         if self.asked is None and kind in ("relu", "gelu"):
             self.asked = DEFAULT_TOLERANCE
         self.limit = min(self.asked or math.inf, gap / 4)
-        self.forced: set[Head] = set()
+        #: Whether heads are made as soft as the tolerance allows; else nothing leaks at all.
+        self.soft = target.tolerance is not None and kind != "exact"
 
     def found(self) -> Fitted:
+        """The fit; where leaking heads let no bound through, nothing leaks."""
+        try:
+            return self._found()
+        except CompileError:
+            if not (self.soft and self.target.attention == "softmax"):
+                raise
+        self.soft = False
+        return self._found()
+
+    def _found(self) -> Fitted:
         tolerance = self.asked if self.asked is not None else DEFAULT_TOLERANCE
         best: Fitted | None = None
         problem: CompileError | None = None
@@ -158,10 +169,10 @@ class _Fitting:
         """β a power of two: all but the selected keys get nothing, or too little to matter."""
         full = 2 * UNDERFLOW[self.target.dtype] / head.gap
         least = full
-        if self.target.tolerance is not None and head not in self.forced and math.isfinite(spread):
-            keys = self.target.longest + 1
-            allowed = tolerance * _FOR_HEADS
-            least = min(full, max(math.log(max(keys * max(spread, 1e-300) / (fewest * allowed), 2.0)), 1.0) / head.gap)
+        if self.soft and math.isfinite(spread):
+            # (n − m)·D/m·e^(−β·gap) ≤ ε
+            odds = self.target.longest * spread / (fewest * tolerance * _FOR_HEADS)
+            least = min(full, math.log(max(odds, 2.0)) / head.gap)
         return float(2.0 ** math.ceil(math.log2(least)))
 
     # Reports ------------------------------------------------------------------------------------

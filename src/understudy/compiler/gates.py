@@ -54,6 +54,8 @@ class Curved:
     relative: bool = False
     #: What the argument is known not to exceed, beyond what its parts tell.
     at_most: float = np.inf
+    #: (z, log b), where this is exp(z − log b) and b a sum of exp(z) over keys, its own among them: a softmax.
+    softmax: tuple[Form, Form] | None = None
 
     @property
     def arguments(self) -> tuple[Form, ...]:

@@ -384,7 +384,7 @@ def _gelu_product(a: Argument, b: Argument, tolerance: float, unit: float) -> Hi
     pre, out = np.array(rows), np.array(outs)
     hidden = Hidden(pre, np.zeros(8), out, 0.0, cut(scale) * (1 + 1e-9), "a product by 8 units")
     hidden.at_sink = (0.0, 0.0)
-    hidden.weight = float((np.abs(out) * np.abs(pre) @ [a.largest, b.largest]).sum())
+    hidden.weight = float((np.abs(out) * (np.abs(pre) @ np.array([a.largest, b.largest]))).sum())
     return hidden
 
 

@@ -52,6 +52,8 @@ class Recipe:
 
     arguments: tuple[Linear, ...]
     make: Callable[..., Gate]
+    #: More forms that it is good to know of, but that are not read.
+    beside: tuple[Linear, ...] = ()
 
 
 @dataclass
@@ -65,6 +67,8 @@ class GateRoles(Roles):
     #: Exponentials whose relative error counts, and arguments that are known to be bounded.
     _relative: set[Node] = field(default_factory=set)
     _at_most: dict[Node, float] = field(default_factory=dict)
+    #: Exponentials that are a softmax: exp(z − log b), by z and log b.
+    _softmax: dict[Node, tuple[Node, Node]] = field(default_factory=dict)
 
     def _found(self, node: Node) -> str:
         role = super()._found(node)
@@ -95,7 +99,7 @@ class GateRoles(Roles):
     def gate(self, node: Node, form: Callable[[Linear], Form]) -> Gate:
         """The gate of a function."""
         recipe = self._recipes[node]
-        return recipe.make(*map(form, recipe.arguments))
+        return recipe.make(*map(form, (*recipe.arguments, *recipe.beside)))
 
     # Choosing -----------------------------------------------------------------------------------
 
@@ -267,22 +271,25 @@ class GateRoles(Roles):
         return of(build("if_else", truth, a, ZERO)).plus(of(otherwise))
 
     def _curve(self, name: str, x: Node, node: Node) -> Recipe:
-        def made(form: Form) -> Curved:
-            return Curved(name, form, node in self._relative, self._at_most.get(node, math.inf))
+        def made(form: Form, *softmax: Form) -> Curved:
+            known = (softmax[0], softmax[1]) if softmax else None
+            bound = self._at_most.get(node, math.inf)
+            return Curved(name, form, node in self._relative, bound, known)
 
-        return Recipe((of(x),), made)
+        return Recipe((of(x),), made, tuple(map(of, self._softmax.get(node, ()))))
 
     def _quotient(self, node: Node) -> Linear | Recipe:
         a, b = node.inputs
         if self._number(a) == 1.0:
             return self._curve("reciprocal", b, node)
         mask, exponential = _unmasked(a)
-        if exponential.op == "exp" and self.kind != "glu" and self.of(mask) == POSITION:
-            inverse = build(
-                "exp", build("subtract", exponential.inputs[0], build("log", b))
-            )
+        if exponential.op == "exp" and self.of(mask) == POSITION:
+            z, log = exponential.inputs[0], build("log", b)
+            inverse = build("exp", build("subtract", z, log))
             self._relative.add(exponential)
             self._at_most[inverse] = self._greatest_log(a, b)
+            if self._at_most[inverse] < math.inf:
+                self._softmax[inverse] = z, log
             return of(inverse if mask is ONE else build("if_else", mask, inverse, ZERO))
         return of(build("multiply", a, build("divide", ONE, b)))
 
