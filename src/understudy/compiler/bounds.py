@@ -21,7 +21,7 @@ import numpy as np
 
 from understudy.compiler.curves import CURVES
 from understudy.compiler.demand import Demand
-from understudy.compiler.gates import Bend, Curved, Masked, Product, Step, Table
+from understudy.compiler.gates import Bend, Curved, Masked, Product, Snap, Step, Table
 from understudy.compiler.hidden import Hidden
 from understudy.compiler.network import NO_SINK, Form, Head, Network, Signal, Unit, Value
 from understudy.compiler.scores import Selectors
@@ -146,6 +146,8 @@ class Bounds:
                     found = Spread(np.zeros(self.size), np.ones(self.size), np.zeros(self.size))
                 case Table():
                     found = self._table(gate, arguments[0], hidden)
+                case Snap():
+                    found = Spread(arguments[0].low, arguments[0].high, np.zeros(self.size), True)
         if found.exact:
             rounding = np.zeros(self.size)
         if isinstance(gate, Curved) and gate.relative:

@@ -21,6 +21,7 @@ from understudy.compiler.fitting import fit, report
 from understudy.compiler.lowering import Lowering
 from understudy.compiler.network import Signal
 from understudy.compiler.normalise import normalise
+from understudy.compiler.pruning import pruned
 from understudy.compiler.realising import GateRoles
 from understudy.compiler.schedule import Roles, schedule
 from understudy.compiler.scores import Selectors
@@ -85,10 +86,11 @@ def _compiled(root: Node, wanted: Target, name: str, began: float) -> CompiledTr
     fused = wanted.feed_forward == "exact"
     roles = Roles(values, selectors)
     if not fused:
-        roles = GateRoles(values, selectors, codes=codes, kind=wanted.feed_forward)
+        roles = gates = GateRoles(values, selectors, codes=codes, kind=wanted.feed_forward)
+        gates.keep_whole(plain)
     times = schedule(plain, roles, fused=fused)
     lowering = Lowering(times, roles, codes, fused=fused)
-    network = lowering.network(plain)
+    network = pruned(lowering.network(plain))
     if wanted.feed_forward == "glu":
         network.one = Signal("1", 0, positions=np.ones(wanted.longest))
     outputs = _outputs(plain, values)

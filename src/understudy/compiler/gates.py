@@ -116,4 +116,23 @@ class Table:
         return float(np.abs(np.diff(self.values) / np.diff(self.keys)).max())
 
 
-Gate: TypeAlias = Product | Masked | Curved | Bend | Step | Table
+@dataclass(frozen=True, eq=False)
+class Snap:
+    """x itself, a whole number that was computed up to rounding; and now without.
+
+    It is relu(x + C) − C for a large C: no more than x on paper, but floats as large as C have no room for
+    the noise. So counts can be keys of hard attention, whose ties have to be exact.
+    """
+
+    x: Form
+
+    @property
+    def arguments(self) -> tuple[Form, ...]:
+        """What it reads."""
+        return (self.x,)
+
+
+Gate: TypeAlias = Product | Masked | Curved | Bend | Step | Table | Snap
+
+#: C, and how far apart the floats of its size are.
+SNAP = {"float64": (1.5 * 2.0**32, 2.0**-20), "float32": (1.5 * 2.0**19, 2.0**-4)}

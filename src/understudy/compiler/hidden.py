@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.compiler.curves import BrokenLine, approximate, exponential
-from understudy.compiler.gates import Bend, Curved, Gate, Masked, Product, Step, Table
+from understudy.compiler.gates import SNAP, Bend, Curved, Gate, Masked, Product, Snap, Step, Table
 
 Vector: TypeAlias = NDArray[np.float64]
 
@@ -98,6 +98,8 @@ def realise(
             return _step(gate, kind, arguments[0])
         case Table():
             return _table(gate, kind, arguments[0])
+        case Snap():
+            return _snap(kind, arguments[0], unit)
 
 
 # Ridges -----------------------------------------------------------------------------------------
@@ -257,6 +259,18 @@ def _table(gate: Table, kind: str, x: Argument) -> Hidden:
     hidden = _from_line(line, kind, how, x.largest, sharpness)
     hidden.at_sink = (float(keys[0]),)
     hidden.flat = flat
+    return hidden
+
+
+def _snap(kind: str, x: Argument, unit: float) -> Hidden:
+    large, grid = SNAP["float64" if unit < 2.0**-40 else "float32"]
+    if x.error > grid / 4 or x.largest > large / 4:
+        raise UnitsError(f"a whole number is off by up to {x.error:.2g}, too much to be made whole again")
+    one = np.ones((1, 1))
+    bias = np.array([large])
+    hidden = Hidden(one, bias, np.ones(1), -large, 0.0, "made whole", flat=True)
+    if kind == "glu":
+        hidden.gate, hidden.gate_bias = np.zeros((1, 1)), np.ones(1)
     return hidden
 
 

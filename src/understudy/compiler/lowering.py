@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.compiler.codes import Codes
-from understudy.compiler.gates import Gate
+from understudy.compiler.gates import Gate, Snap
 from understudy.compiler.linear import Linear
 from understudy.compiler.network import (
     LOSING_SINK,
@@ -197,7 +197,14 @@ class Lowering:
     def _gate(self, node: Node) -> Gate:
         assert isinstance(self.roles, GateRoles)
         if self.roles.of(node) == COUNT:
-            return self.roles.counting(node, Form({self._share(node): 1.0}), self.sink)
+            count = self.roles.counting(node, Form({self._share(node): 1.0}), self.sink)
+            if self.roles.delay(node) == 1:
+                return count
+            # A layer of its own makes it whole.
+            time = self.schedule.ready[node] - 2
+            about = Signal(f"about {abbreviate(node)}", time)
+            self.units.append(Unit(node, about, time, gate=count))
+            return Snap(Form({about: 1.0}))
         return self.roles.gate(node, self.linear)
 
     def _reads(self, root: Node, time: int) -> dict[Node, Form]:

@@ -26,7 +26,16 @@ from understudy.compiler.codes import Codes
 from understudy.compiler.gates import Bend, Curved, Gate, Masked, Product, Step, Table
 from understudy.compiler.linear import Linear, of
 from understudy.compiler.network import Form
-from understudy.compiler.schedule import FUNCTION, LINEAR, POSITION, TABLE, Roles
+from understudy.compiler.schedule import (
+    AGGREGATE,
+    COUNT,
+    FUNCTION,
+    LINEAR,
+    POSITION,
+    TABLE,
+    Roles,
+    in_order,
+)
 from understudy.compiler.target import DOMAIN
 from understudy.errors import CompileError
 from understudy.graph import OPERATIONS, Atom, Node, abbreviate, build
@@ -67,6 +76,8 @@ class GateRoles(Roles):
     #: Exponentials whose relative error counts, and arguments that are known to be bounded.
     _relative: set[Node] = field(default_factory=set)
     _at_most: dict[Node, float] = field(default_factory=dict)
+    #: Counts that are made whole.
+    _whole: set[Node] = field(default_factory=set)
     #: Exponentials that are a softmax: exp(z − log b), by z and log b.
     _softmax: dict[Node, tuple[Node, Node]] = field(default_factory=dict)
 
@@ -80,6 +91,26 @@ class GateRoles(Roles):
             return LINEAR
         self._recipes[node] = found
         return FUNCTION
+
+    def keep_whole(self, root: Node) -> None:
+        """Finds the counts that hard attention scores by: these have to be whole to the last bit."""
+        if self.values.target.attention != "hard":
+            return
+        scored = [
+            below
+            for node in in_order(root, self.reads)
+            if self.of(node) in (AGGREGATE, COUNT) and node.op != "length"
+            for below in self.selectors.scores(node.inputs[0]).nodes
+        ]
+        seen: set[Node] = set()
+        for node in scored:
+            if node not in seen:
+                seen.update(in_order(node, lambda n: [b for b in self.reads(n) if b not in seen]))
+        self._whole = {node for node in seen if self.of(node) == COUNT}
+
+    def delay(self, node: Node) -> int:
+        """How long after its attention a count can be read."""
+        return 3 if node in self._whole else 1
 
     def reads(self, node: Node) -> list[Node]:
         """The s-ops that have to be there before it."""

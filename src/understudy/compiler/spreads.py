@@ -120,7 +120,7 @@ def of_form(form: Form, spreads: Mapping[Signal, Spread], positions: int, dtype:
     return Spread(
         low,
         high,
-        error + np.where(np.isfinite(weight), rounding * weight, 0.0),
+        error + rounding * np.where(np.isfinite(weight), weight, 0.0),
         exact,
         relative + 2 * rounding if positive else None,
         own + 2 * rounding if positive else None,
