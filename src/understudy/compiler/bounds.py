@@ -265,10 +265,9 @@ class Bounds:
         low = np.where(inside, gate.values[None], np.inf).min(axis=1)
         high = np.where(inside, gate.values[None], -np.inf).max(axis=1)
         dtype = self.target.dtype
-        slopes = np.diff(gate.values) / np.diff(gate.keys)
-        exact = x.exact and all(dyadic(v, dtype) for v in (gate.keys, gate.values, slopes))
-        # gelu is not relu next to a knot, by as much as the noise at most.
-        steepness = 0.0 if hidden.flat else 3 * gate.steepest
+        exact = x.exact and dyadic(gate.keys, dtype) and dyadic(gate.values, dtype)
+        # Lines rise over half of the way at least; gelu is not relu next to a knot, by as much as the noise.
+        steepness = 0.0 if hidden.flat else 6 * gate.steepest
         return Spread(low, high, steepness * x.error, exact)
 
     # Heads --------------------------------------------------------------------------------------

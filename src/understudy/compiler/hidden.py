@@ -253,13 +253,29 @@ def _table(gate: Table, kind: str, x: Argument) -> Hidden:
         heights = np.repeat(values, 2)[1:-1]
         how = f"a staircase of {len(keys)} steps"
     else:
-        at, heights, how = keys, values, f"a table of {len(keys)}"
+        at, heights = _steps(keys, values)
+        how = f"a table of {len(keys)}"
     line = BrokenLine(at, heights, 0.0)
-    sharpness = _power_of_two(64 / (gate.gap / 20 if flat else gate.gap))
+    nearest = float(np.diff(np.unique(np.concatenate([at, keys]))).min())
+    sharpness = _power_of_two(64 / (min(nearest, gate.gap / 20) if flat else nearest))
     hidden = _from_line(line, kind, how, x.largest, sharpness)
     hidden.at_sink = (float(keys[0]),)
     hidden.flat = flat
     return hidden
+
+
+def _steps(keys: Vector, values: Vector) -> tuple[Vector, Vector]:
+    """Points through which a table's line goes: between two keys it rises over a power of two.
+
+    So whole values of whole keys come out whole, without rounding, however far the keys are apart.
+    """
+    gaps = np.diff(keys)
+    rise = 2.0 ** np.floor(np.log2(gaps))
+    more = (np.diff(values) != 0) & (rise < gaps)
+    at = np.concatenate([keys, (keys[1:] - rise)[more]])
+    heights = np.concatenate([values, values[:-1][more]])
+    order = np.argsort(at, kind="stable")
+    return at[order], heights[order]
 
 
 def _snap(kind: str, x: Argument, unit: float) -> Hidden:
@@ -362,7 +378,8 @@ def _relu_product(a: Argument, b: Argument, tolerance: float, unit: float) -> Hi
 
 def _balance(a: Argument, b: Argument) -> float:
     """A scale that makes the ranges of s·a and b/s equally wide."""
-    wide_a, wide_b = (x.high - x.low for x in (a, b))
+    # A factor that hardly varies is not blown up: its square would round too much.
+    wide_a, wide_b = (max(x.high - x.low, x.largest / 16) for x in (a, b))
     if not (math.isfinite(wide_a) and math.isfinite(wide_b)):
         raise UnitsError("a product of numbers without bounds")
     if wide_a <= 0 or wide_b <= 0:

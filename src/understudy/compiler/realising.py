@@ -63,6 +63,8 @@ class Recipe:
     make: Callable[..., Gate]
     #: More forms that it is good to know of, but that are not read.
     beside: tuple[Linear, ...] = ()
+    #: Whether whole numbers come out, but real ones go in.
+    rounds: bool = False
 
 
 @dataclass
@@ -76,7 +78,7 @@ class GateRoles(Roles):
     #: Exponentials whose relative error counts, and arguments that are known to be bounded.
     _relative: set[Node] = field(default_factory=set)
     _at_most: dict[Node, float] = field(default_factory=dict)
-    #: Counts that are made whole.
+    #: Counts, and comparisons of real numbers, that are made whole.
     _whole: set[Node] = field(default_factory=set)
     #: Exponentials that are a softmax: exp(z − log b), by z and log b.
     _softmax: dict[Node, tuple[Node, Node]] = field(default_factory=dict)
@@ -93,9 +95,10 @@ class GateRoles(Roles):
         return FUNCTION
 
     def keep_whole(self, root: Node) -> None:
-        """Finds the counts that hard attention scores by: these have to be whole to the last bit."""
-        if self.values.target.attention != "hard":
-            return
+        """Finds whole numbers, made of others, that heads score by: these are to be whole to the last bit.
+
+        Hard attention needs exact ties, and a softmax that is to be as good as hard makes much of noise.
+        """
         scored = [
             below
             for node in in_order(root, self.reads)
@@ -106,10 +109,14 @@ class GateRoles(Roles):
         for node in scored:
             if node not in seen:
                 seen.update(in_order(node, lambda n: [b for b in self.reads(n) if b not in seen]))
-        self._whole = {node for node in seen if self.of(node) == COUNT}
+        self._whole = {
+            node
+            for node in seen
+            if self.of(node) == COUNT or (node in self._recipes and self._recipes[node].rounds)
+        }
 
     def delay(self, node: Node) -> int:
-        """How long after its attention a count can be read."""
+        """How long after its attention a count can be read; a function, after what it reads."""
         return 3 if node in self._whole else 1
 
     def reads(self, node: Node) -> list[Node]:
@@ -204,7 +211,7 @@ class GateRoles(Roles):
             case op if OPERATIONS[op].group == "comparison":
                 return self._comparison(node)
             case "round" if (known := self.values.finite(node)) is not None:
-                return self._table(node, [node.inputs[0]], [known], known)
+                return self._rounded(node, known)
             case _:
                 raise CompileError(
                     f"{self.kind} units have no {node.op} of real numbers, which jumps; it can be had where "
@@ -259,6 +266,11 @@ class GateRoles(Roles):
                 Linear(constant=float(heights[0] - slopes[0] * at[0]))
             )
         return Recipe((code,), lambda x: Table(x, at, heights))
+
+    def _rounded(self, node: Node, known: Sequence[Atom]) -> Recipe:
+        """The nearest of few whole numbers, where the argument is one of them up to rounding."""
+        numbers = np.array(sorted(self.codes.number(v, abbreviate(node)) for v in known))
+        return Recipe((of(node.inputs[0]),), lambda x: Table(x, numbers, numbers), rounds=True)
 
     def counting(self, node: Node, share: Form, sink: bool) -> Table:
         """Keys from the share of attention that one of them gets: 1/(1 + m) with a sink, else 1/m."""
@@ -378,7 +390,7 @@ class GateRoles(Roles):
             return of(build("greater", a, b), -1.0).plus(Linear(constant=1.0))
         if node.op != "greater":
             return of(build("greater", a, b))
-        return Recipe((of(a).plus(of(b, -1.0)),), lambda x: Step(x, width))
+        return Recipe((of(a).plus(of(b, -1.0)),), lambda x: Step(x, width), rounds=True)
 
 
 def _value(function: Callable[..., Atom], row: tuple[Atom, ...]) -> Atom | None:

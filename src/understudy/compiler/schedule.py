@@ -98,7 +98,7 @@ class Roles:
                 return False
 
     def delay(self, node: Node) -> int:
-        """How long after its attention a count can be read."""
+        """How long after its attention a count can be read; a function, after what it reads."""
         return 1
 
     def sources(self, node: Node) -> list[Node]:
@@ -235,8 +235,9 @@ class _Times:
             case _:
                 times = self.base if self.fused else self.ready
                 base = max((times[n] for n in reads), default=0)
-                self.base[node] = base if self.fused else _feed_forward_after(base)
-                self.ready[node] = _feed_forward_after(base)
+                more = self.roles.delay(node) - 1
+                self.base[node] = base if self.fused else _feed_forward_after(base) + more
+                self.ready[node] = _feed_forward_after(base) + more
 
 
 def _feed_forward_after(time: int) -> int:
@@ -258,7 +259,7 @@ def _deadlines(order: list[Node], roles: Roles, root: Node, depth: int, fused: b
             allowed = deadline
         else:
             deadline -= deadline % 2
-            allowed = deadline - 1
+            allowed = deadline - roles.delay(node)
         for below in roles.reads(node):
             limit = allowed
             if fused and role in (FUNCTION, TABLE) and roles.of(below) in (*_COMPUTED, LINEAR):
