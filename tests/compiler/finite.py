@@ -1,4 +1,7 @@
-"""Random programs over a small vocabulary, and over real numbers: what units and soft heads have to stand."""
+"""Random programs over a small vocabulary, and over real numbers.
+
+What units and soft heads have to stand.
+"""
 
 from __future__ import annotations
 
@@ -31,12 +34,17 @@ class Programs:
                 return constant(draw.randrange(-2, 4))
             case 3 | 4:
                 return build(
-                    "aggregate", self.selector(depth - 1), self.value(depth - 1), default=draw.randrange(3)
+                    "aggregate",
+                    self.selector(depth - 1),
+                    self.value(depth - 1),
+                    default=draw.randrange(3),
                 )
             case 5:
                 return build("selector_width", self.selector(depth - 1))
             case 6:
-                return build("if_else", self.truth(depth - 1), self.value(depth - 1), self.value(depth - 1))
+                return build(
+                    "if_else", self.truth(depth - 1), self.value(depth - 1), self.value(depth - 1)
+                )
             case 7:
                 op = draw.choice(("minimum", "maximum", "add", "subtract", "multiply"))
                 return build(op, self.value(depth - 1), self.value(depth - 1))
@@ -45,7 +53,9 @@ class Programs:
             case 9:
                 return build("indicator", self.truth(depth - 1))
             case _:
-                return build(draw.choice(("add", "subtract")), self.value(depth - 1), self.value(depth - 1))
+                return build(
+                    draw.choice(("add", "subtract")), self.value(depth - 1), self.value(depth - 1)
+                )
 
     def position(self) -> Node:
         """A number that depends on the position alone."""

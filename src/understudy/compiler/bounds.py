@@ -1,12 +1,15 @@
 """How wrong the network can be: a bound for every signal, computed from the embedding to the output.
 
-Three things are off: gates whose units are not the function itself (``hidden.py`` says by how much), softmax
-attention that gives a little weight to keys that are not selected, and floating point. Each is carried on:
+Three things are off: gates whose units are not the function itself (``hidden.py`` says by how much),
+softmax attention that gives a little weight to keys that are not selected, and floating point. Each is
+carried on:
 
-- sums and means add up errors; products: |a|·δb + |b|·δa + δa·δb; curves by their steepest slope, at most;
+- sums and means add up errors; products: |a|·δb + |b|·δa + δa·δb; curves by their steepest slope, at
+  most;
 - a head whose scores are off by up to δ and whose unselected keys get a share λ of the weight moves the
-  mean by at most (λ + tanh(β·δ/2)) times the spread of the values: factors between e^−a and e^a on weights
-  that add up to 1 shift at most tanh(a/2) of them (the worst case is two groups, of weights 1 : e^a).
+  mean by at most (λ + tanh(β·δ/2)) times the spread of the values: factors between e^−a and e^a on
+  weights that add up to 1 shift at most tanh(a/2) of them (the worst case is two groups, of weights 1 :
+  e^a).
 
 Tables, ramps and whole numbers *stop* errors: inside a plateau the noise of the argument is gone.
 """
@@ -63,8 +66,8 @@ class Bounds:
     selectors: Selectors
     demand: Demand
     make: Maker
-    #: The inverse temperature of a head, given its spread of values and how few keys it may select; None:
-    #: attention is hard.
+    #: The inverse temperature of a head, given its spread of values and how few keys it may select;
+    #: None: attention is hard.
     heat: Heat | None = None
     spreads: dict[Signal, Spread] = field(default_factory=dict)
     hidden: dict[Unit, Hidden] = field(default_factory=dict)
@@ -99,9 +102,7 @@ class Bounds:
             return self._known(signal.positions, signal.positions, signal.positions)
         assert signal.tokens is not None, f"{signal.label} is read before it is written"
         if self.target.vocabulary is not None:
-            return self._known(
-                zero + signal.tokens.min(), zero + signal.tokens.max(), signal.tokens
-            )
+            return self._known(zero + signal.tokens.min(), zero + signal.tokens.max(), signal.tokens)
         low, high = (zero + np.array(ends) for ends in (self.target.low, self.target.high))
         rounding = self.unit * np.maximum(np.abs(low), np.abs(high))
         if self.target.dtype == "float64" or not np.isfinite(rounding).all():
@@ -132,9 +133,9 @@ class Bounds:
         with np.errstate(all="ignore"):
             match gate:
                 case Product():
-                    found = _product(*arguments)
+                    found = _product(arguments[0], arguments[1])
                 case Masked():
-                    found = self._masked(*arguments, hidden)
+                    found = self._masked(arguments[0], arguments[1], hidden)
                     # A closed gate is 0 to the last bit.
                     shut = (arguments[0].high == 0) & (arguments[0].error == 0)
                     rounding = np.where(shut, 0.0, rounding)
@@ -193,7 +194,9 @@ class Bounds:
         exact = mask.exact and value.exact
         positive = bool((low >= 0).all())
         own = None if value.own is None else np.where(closed & (mask.error == 0), 0.0, value.own)
-        return Spread(low, high, error, exact, relative if positive else None, own if positive else None)
+        return Spread(
+            low, high, error, exact, relative if positive else None, own if positive else None
+        )
 
     def _curved(self, gate: Curved, x: Spread, hidden: Hidden) -> Spread:
         high = np.minimum(x.high, gate.at_most)
@@ -233,8 +236,11 @@ class Bounds:
                 found.low = np.where(crosses, 0.0, found.low)
                 found.error = 2 * furthest * error + error**2
             case _:
-                near = np.where((x.net_low < 0) & (x.net_high > 0), 0.0, np.minimum(
-                    np.abs(x.net_low), np.abs(x.net_high)))
+                near = np.where(
+                    (x.net_low < 0) & (x.net_high > 0),
+                    0.0,
+                    np.minimum(np.abs(x.net_low), np.abs(x.net_high)),
+                )
                 found.error = CURVES[gate.name].slope(near) * error
         return found
 
@@ -266,7 +272,8 @@ class Bounds:
         high = np.where(inside, gate.values[None], -np.inf).max(axis=1)
         dtype = self.target.dtype
         exact = x.exact and dyadic(gate.keys, dtype) and dyadic(gate.values, dtype)
-        # Lines rise over half of the way at least; gelu is not relu next to a knot, by as much as the noise.
+        # Lines rise over half of the way at least; gelu is not relu next to a knot, by as much as the
+        # noise.
         steepness = 0.0 if hidden.flat else 6 * gate.steepest
         return Spread(low, high, steepness * x.error, exact)
 
@@ -347,9 +354,7 @@ class Bounds:
                 or (head.selector is not None and self.selectors.unique(head.selector))
             )
         )
-        mean = Spread(
-            low, high, error, exact, share if positive else None, own if positive else None
-        )
+        mean = Spread(low, high, error, exact, share if positive else None, own if positive else None)
         return _Mean(mean, least, most, chosen)
 
     def _moved(self, found: _Mean, shift: Vector, where: Mask) -> Spread:
@@ -397,7 +402,10 @@ class Bounds:
 
 @dataclass
 class _Mean:
-    """The mean over selected keys; what the least and greatest of all values are; how many are selected."""
+    """The mean over selected keys; what the least and greatest of all values are.
+
+    How many are selected.
+    """
 
     mean: Spread
     least: float

@@ -1,10 +1,10 @@
 """Smooth functions as broken lines, with an error that is certified.
 
-On a piece where a function is convex (or concave) the chord between two knots deviates to one side only, and
-most where the function's slope is that of the chord: that point has a closed form for every function here, so
-the greatest deviation (the *sag*) of each segment is computed, not sampled. Moving all knots by half of the
-greatest sag balances the error to both sides, and knots spaced evenly in ∫√|f″| make all sags nearly equal,
-which is the fewest segments there can be.
+On a piece where a function is convex (or concave) the chord between two knots deviates to one side
+only, and most where the function's slope is that of the chord: that point has a closed form for every
+function here, so the greatest deviation (the *sag*) of each segment is computed, not sampled. Moving
+all knots by half of the greatest sag balances the error to both sides, and knots spaced evenly in
+∫√|f″| make all sags nearly equal, which is the fewest segments there can be.
 
 >>> line = approximate("exp", -1.0, 1.0, 1e-2)
 >>> len(line.knots), line.error <= 1e-2
@@ -59,7 +59,9 @@ def _table(density: Callable[[Vector], Vector], reach: float) -> tuple[Vector, V
     return grid, np.concatenate([[0.0], np.cumsum(steps + 1e-9 * np.diff(grid))])
 
 
-def _numeric(density: Callable[[Vector], Vector], reach: float) -> tuple[Callable[[Vector], Vector], ...]:
+def _numeric(
+    density: Callable[[Vector], Vector], reach: float
+) -> tuple[Callable[[Vector], Vector], Callable[[Vector], Vector]]:
     grid, total = _table(density, reach)
 
     def measure(x: Vector) -> Vector:
@@ -123,9 +125,7 @@ CURVES = {
             lambda x: np.sign(x) * -2 * math.sqrt(2) / np.sqrt(np.abs(x)),
             lambda m: -np.sign(m) * 8 / m**2,
         ),
-        Curve(
-            "square", np.square, lambda x: 2 * x, lambda s, side: s / 2, lambda x: x, lambda m: m
-        ),
+        Curve("square", np.square, lambda x: 2 * x, lambda s, side: s / 2, lambda x: x, lambda m: m),
         Curve(
             "tanh",
             np.tanh,
@@ -160,6 +160,7 @@ class BrokenLine:
     error: float
 
     def __call__(self, x: Vector) -> Vector:
+        """Its values."""
         return np.asarray(np.interp(x, self.knots, self.values), dtype=np.float64)
 
 
@@ -250,7 +251,9 @@ def _sag(curve: Curve, at: Vector, side: float) -> tuple[Vector, float]:
     chord = f[:-1] + slope * (tangent - at[:-1])
     away = chord - curve.function(tangent)
     right = curve.curvature
-    sign = float(right if side > 0 or not (curve.turns_at_zero or curve.name == "reciprocal") else -right)
+    sign = float(
+        right if side > 0 or not (curve.turns_at_zero or curve.name == "reciprocal") else -right
+    )
     # The tangent point is found up to rounding: the deviation is flat there, so a sliver covers it.
     return np.maximum(sign * away, 0.0) * (1 + 1e-9), sign
 
@@ -258,7 +261,8 @@ def _sag(curve: Curve, at: Vector, side: float) -> tuple[Vector, float]:
 def exponential(low: float, high: float, error: float) -> BrokenLine:
     """exp on [low, high] within a *relative* error: all segments have one width.
 
-    On a segment [t, t + h] the chord over exp is greatest, relatively, at a point that depends on h alone.
+    On a segment [t, t + h] the chord over exp is greatest, relatively, at a point that depends on h
+    alone.
     """
     _require_inside(CURVES["exp"], low, high)
     high = max(high, low + 1e-9)

@@ -1,8 +1,8 @@
 """How exact each part has to be, so that the whole is as exact as was asked for.
 
-The error of the whole network is carried through it (``bounds.py``) for a common tolerance of its gates and
-heads, and that tolerance is made smaller until the bound meets the goal. What is reported is the bound of the
-network as it is in the end, with the errors that its parts really have.
+The error of the whole network is carried through it (``bounds.py``) for a common tolerance of its gates
+and heads, and that tolerance is made smaller until the bound meets the goal. What is reported is the
+bound of the network as it is in the end, with the errors that its parts really have.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class _Fitting:
                 continue
             if last.error <= self.limit and (best is None or last.tolerance > best.tolerance):
                 best = last
-            if not last.error or self.limit == math.inf or best and best.error > 0.85 * self.limit:
+            if not last.error or self.limit == math.inf or (best and best.error > 0.85 * self.limit):
                 break
             ratio = self.limit / last.error
             tolerance *= min(max(0.97 * ratio, 1e-6), 8.0)
@@ -115,8 +115,8 @@ class _Fitting:
             raise problem
         assert last is not None
         raise CompileError(
-            f"the error can be as large as {last.error:.2g} whatever its units are, and {self.limit:.2g} is "
-            f"allowed{'; float64 rounds less' if self.target.dtype == 'float32' else ''}",
+            f"the error can be as large as {last.error:.2g} whatever its units are, and "
+            f"{self.limit:.2g} is allowed{'; float64 rounds less' if self.target.dtype == 'float32' else ''}",
             self._where(last),
         )
 
@@ -140,7 +140,9 @@ class _Fitting:
         gate, kind = unit.gate, self.target.feed_forward
         assert gate is not None
         everywhere = np.ones(self.target.longest, dtype=bool)
-        if isinstance(gate, Masked) or (isinstance(gate, Product) and kind == "gelu"):
+        # These have no limits, so they have to be right (or at least bounded) at every position.
+        square = isinstance(gate, Curved) and gate.name == "square" and kind == "glu"
+        if isinstance(gate, Masked) or square or (isinstance(gate, Product) and kind != "relu"):
             where = everywhere
         arguments = tuple(spread.argument(where) for spread in spreads)
         if isinstance(gate, Curved):
@@ -200,7 +202,8 @@ def report(fitted: Fitted, network: Network, kind: str) -> dict[str, Any]:
     if kind != "exact":
         layers = (max((u.time for u in network.units), default=0)) // 2
         found["feed_forward"] = [
-            _counted([u for u in network.units if u.time == 2 * n], fitted) for n in range(1, layers + 1)
+            _counted([u for u in network.units if u.time == 2 * n], fitted)
+            for n in range(1, layers + 1)
         ]
         found["realised"] = [
             {

@@ -1,14 +1,14 @@
 """Gates as hidden units of a feed-forward: relu, gelu, or relu-gated (``glu``).
 
-All three kinds have *ridges*, c·relu(w·x + b), in common: relu itself; relu(w·x + b) as the gate of a unit that
-is 1; and GELU(S·z)/S with a sharpness S, which differs from relu(z) by at most 0.17/S, and not at all (in
-floats) where |S·z| ≥ 40. Where they differ is in products:
+All three kinds have *ridges*, c·relu(w·x + b), in common: relu itself; relu(w·x + b) as the gate of a
+unit that is 1; and GELU(S·z)/S with a sharpness S, which differs from relu(z) by at most 0.17/S, and
+not at all (in floats) where |S·z| ≥ 40. Where they differ is in products:
 
 - ``glu``: relu(a)·b − relu(−a)·b = a·b, exactly;
-- ``relu``: ((s·a + b/s)² − (s·a − b/s)²)/4, each square a broken line; with knots h apart both lie above by at
-  most h²/4, so the product is off by at most h²/16;
-- ``gelu``: GELU(z) + GELU(−z) = z·erf(z/√2) = √(2/π)·(z² − z⁴/6 + z⁶/40 − …), at two scales, so that the
-  terms in z⁴ cancel: what is left of a·b is s⁴R⁶/20 and less, R the greatest |a| + |b|.
+- ``relu``: ((s·a + b/s)² − (s·a − b/s)²)/4, each square a broken line; with knots h apart both lie
+  above by at most h²/4, so the product is off by at most h²/16;
+- ``gelu``: GELU(z) + GELU(−z) = z·erf(z/√2) = √(2/π)·(z² − z⁴/6 + z⁶/40 − …), at two scales, so that
+  the terms in z⁴ cancel: what is left of a·b is s⁴R⁶/20 and less, R the greatest |a| + |b|.
 """
 
 from __future__ import annotations
@@ -87,9 +87,9 @@ def realise(
     """The units of a gate over the ranges of its arguments; ``unit``: the rounding of one operation."""
     match gate:
         case Product():
-            return _PRODUCTS[kind](*arguments, tolerance, unit)
+            return _PRODUCTS[kind](arguments[0], arguments[1], tolerance, unit)
         case Masked():
-            return _masked(kind, *arguments)
+            return _masked(kind, arguments[0], arguments[1])
         case Curved():
             return _curved(gate, kind, arguments[0], tolerance)
         case Bend():
@@ -166,9 +166,7 @@ def _along(line: BrokenLine) -> tuple[Vector, Vector, Vector, float]:
     return direction[some], at[some], coefficient[some], float(values[anchor])
 
 
-def _from_line(
-    line: BrokenLine, kind: str, how: str, largest: float, sharpness: float = 1.0
-) -> Hidden:
+def _from_line(line: BrokenLine, kind: str, how: str, largest: float, sharpness: float = 1.0) -> Hidden:
     direction, at, coefficient, constant = _along(line)
     pre, bias = direction[:, None], -direction * at
     hidden = _ridges(kind, pre, bias, coefficient, constant, line.error, how, (largest,), sharpness)
@@ -180,7 +178,9 @@ def _from_line(
 def _sharpened(line: BrokenLine, slack: float) -> tuple[float, float]:
     """A sharpness for gelu, and what it adds to the error: no more than ``slack``."""
     spacing = float(np.diff(line.knots).min())
-    jump = float(np.abs(np.diff(np.concatenate([[0], np.diff(line.values) / np.diff(line.knots), [0]]))).max())
+    jump = float(
+        np.abs(np.diff(np.concatenate([[0], np.diff(line.values) / np.diff(line.knots), [0]]))).max()
+    )
     sharpness = _power_of_two(max(64 / spacing, 2 * SOFTNESS * jump / slack))
     # Beyond its two neighbours a knot is saturated.
     return sharpness, 2 * SOFTNESS * jump / sharpness
@@ -246,7 +246,9 @@ def _table(gate: Table, kind: str, x: Argument) -> Hidden:
         )
     if len(keys) == 1 or bool((values == values[0]).all()):
         empty = np.zeros((0, 1))
-        return _ridges(kind, empty, np.zeros(0), np.zeros(0), float(values[0]), 0.0, "a constant", (0.0,))
+        return _ridges(
+            kind, empty, np.zeros(0), np.zeros(0), float(values[0]), 0.0, "a constant", (0.0,)
+        )
     if flat:
         quarter = np.diff(keys) / 4
         at = np.stack([keys[:-1] + quarter, keys[1:] - quarter], axis=1).ravel()
@@ -281,7 +283,9 @@ def _steps(keys: Vector, values: Vector) -> tuple[Vector, Vector]:
 def _snap(kind: str, x: Argument, unit: float) -> Hidden:
     large, grid = SNAP["float64" if unit < 2.0**-40 else "float32"]
     if x.error > grid / 4 or x.largest > large / 4:
-        raise UnitsError(f"a whole number is off by up to {x.error:.2g}, too much to be made whole again")
+        raise UnitsError(
+            f"a whole number is off by up to {x.error:.2g}, too much to be made whole again"
+        )
     one = np.ones((1, 1))
     bias = np.array([large])
     hidden = Hidden(one, bias, np.ones(1), -large, 0.0, "made whole", flat=True)
@@ -313,7 +317,15 @@ def _masked(kind: str, mask: Argument, value: Argument) -> Hidden:
         sides = [1.0, -1.0]  # GELU(z) − GELU(−z) is z even where z is small
     pre = np.array([[bound, side] for side in sides]).reshape(-1, 2)
     hidden = _ridges(
-        kind, pre, np.full(len(sides), -bound), np.array(sides), 0.0, 0.0, "a gate", (1.0, value.largest), max(2.0**16 / bound, 64.0)
+        kind,
+        pre,
+        np.full(len(sides), -bound),
+        np.array(sides),
+        0.0,
+        0.0,
+        "a gate",
+        (1.0, value.largest),
+        max(2.0**16 / bound, 64.0),
     )
     if kind == "gelu":
         hidden.how = "a gate"

@@ -2,9 +2,9 @@
 
 An s-op becomes one *gate* (``gates.py``), or stands for a combination of other s-ops that are gates:
 
-- whatever is finite is a table: of the positions, tokens and attention results that it depends on, if these
-  combine in few ways, or else of its inputs. Several numbers are looked up at once by one number, their
-  mixed-radix code, which is a linear form;
+- whatever is finite is a table: of the positions, tokens and attention results that it depends on, if
+  these combine in few ways, or else of its inputs. Several numbers are looked up at once by one number,
+  their mixed-radix code, which is a linear form;
 - ``a if c else b`` is a where c, plus b where not c; ``max(a, b)`` is b + max(a − b, 0);
 - a / b is a·(1/b), and exp(z) / b is exp(z − log b): then no number of wide range has to be multiplied;
 - comparisons of real numbers are ramps, whose width is the separation that was declared.
@@ -97,7 +97,8 @@ class GateRoles(Roles):
     def keep_whole(self, root: Node) -> None:
         """Finds whole numbers, made of others, that heads score by: these are to be whole to the last bit.
 
-        Hard attention needs exact ties, and a softmax that is to be as good as hard makes much of noise.
+        Hard attention needs exact ties, and a softmax that is to be as good as hard makes much of
+        noise.
         """
         scored = [
             below
@@ -254,7 +255,9 @@ class GateRoles(Roles):
                 factor = 0.0
             keys = (factor * numbers[:, None] + keys[None]).ravel()
         found = [None if v is None else self.codes.number(v, where) for v in values]
-        rows = sorted({k: v for k, v in zip(keys.tolist(), found, strict=True) if v is not None}.items())
+        rows = sorted(
+            {k: v for k, v in zip(keys.tolist(), found, strict=True) if v is not None}.items()
+        )
         if not rows:
             raise CompileError("it has no value for any input", where)
         at, heights = np.array([k for k, _ in rows]), np.array([v for _, v in rows])
@@ -402,7 +405,10 @@ def _value(function: Callable[..., Atom], row: tuple[Atom, ...]) -> Atom | None:
 
 
 def _unmasked(node: Node, otherwise: Node | None = ZERO) -> tuple[Node, Node]:
-    """(mask, s-op) of ``s-op if mask else 0`` (or anything else, for None); the mask is 1 where there is none."""
+    """(mask, s-op) of ``s-op if mask else 0`` (or anything else, for None).
+
+    The mask is 1 where there is none.
+    """
     if node.op == "if_else" and (otherwise is None or node.inputs[2] is otherwise):
         return node.inputs[0], node.inputs[1]
     return ONE, node

@@ -1,8 +1,8 @@
 """What is known of a signal: between which numbers it lies, and how wrong the network's number may be.
 
-All of it position by position. Where nobody reads a signal (the positions outside a matrix, say) the network
-computes something all the same: there ``low`` and ``high`` bound that, and the error is 0, since nothing was
-asked for.
+All of it position by position. Where nobody reads a signal (the positions outside a matrix, say) the
+network computes something all the same: there ``low`` and ``high`` bound that, and the error is 0,
+since nothing was asked for.
 """
 
 from __future__ import annotations
@@ -36,8 +36,9 @@ class Spread:
     exact: bool = False
     #: The error as a share of the (positive) true value; inf where none is known.
     relative: Vector | None = None
-    #: The same for exponentials (and what is made of them), but measured against exponentials of what the
-    #: network has instead of the true argument; for their logarithm, the absolute error so measured.
+    #: The same for exponentials (and what is made of them), but measured against exponentials of what
+    #: the network has instead of the true argument; for their logarithm, the absolute error so
+    #: measured.
     own: Vector | None = None
 
     @property
@@ -83,7 +84,9 @@ def dyadic(numbers: Vector | float, dtype: str) -> bool:
     array = np.asarray(numbers, dtype=np.float64)
     if not np.isfinite(array).all():
         return False
-    return bool((array * 1024 == np.round(array * 1024)).all() and (np.abs(array) <= _SAFE[dtype]).all())
+    return bool(
+        (array * 1024 == np.round(array * 1024)).all() and (np.abs(array) <= _SAFE[dtype]).all()
+    )
 
 
 def of_form(form: Form, spreads: Mapping[Signal, Spread], positions: int, dtype: str) -> Spread:
@@ -114,7 +117,9 @@ def of_form(form: Form, spreads: Mapping[Signal, Spread], positions: int, dtype:
         return Spread(low, high, error, True)
     rounding = UNIT[dtype] * (len(form.terms) + 2)
     # A signal as it is, and nothing else, is read without rounding.
-    plain = not form.terms or (len(form.terms) == 1 and set(form.terms.values()) == {1.0} and not form.constant)
+    plain = not form.terms or (
+        len(form.terms) == 1 and set(form.terms.values()) == {1.0} and not form.constant
+    )
     if plain:
         rounding = 0.0
     return Spread(
