@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy.compiler import compile
+from understudy.compiler import compile  # noqa: A004
 from understudy.simulators import UniversalSimulator
 
 Batch = NDArray[np.float64]
@@ -27,7 +27,7 @@ def differences(model: Any, exact: Any, batch: Batch) -> Batch:
 
 
 def adversarial(model: Any, exact: Any, count: int, draw: np.random.Generator) -> Iterator[Batch]:
-    """Batches of inputs: a third random, a third extreme, a third climbing from the worst found."""
+    """The differences on batches of inputs: random ones, extreme ones, and a climb from the worst."""
     size = exact.config.lengths[1]
     best, height = np.zeros(size), -1.0
     kinds = [
@@ -38,8 +38,8 @@ def adversarial(model: Any, exact: Any, count: int, draw: np.random.Generator) -
     step = 100
     for start in range(0, count - count // 3, step):
         batch = kinds[start // step % len(kinds)](step)
-        yield batch
         found = differences(model, exact, batch)
+        yield found
         if found.max() > height:
             best, height = batch[found.argmax()], float(found.max())
     for _ in range(0, count // 3, step):
@@ -47,24 +47,26 @@ def adversarial(model: Any, exact: Any, count: int, draw: np.random.Generator) -
         changed = draw.random((step, size)) < draw.choice([0.04, 0.15, 0.5])
         reach = draw.choice([2.0, 0.3, 0.02])
         moved = np.clip(moved + changed * draw.uniform(-reach, reach, (step, size)), -1, 1)
-        yield moved
         found = differences(model, exact, moved)
+        yield found
         if found.max() > height:
             best, height = moved[found.argmax()], float(found.max())
 
 
 def measure(kind: str, tolerance: float, count: int) -> dict[str, Any]:
     """The bound, and the worst of ``count`` inputs."""
-    U = UniversalSimulator(3, 3, 3, recipe="fetch", stable=False)
-    inputs: dict[str, Any] = {"length": U.length, "numeric": True, "fixed": True}
+    simulator = UniversalSimulator(3, 3, 3, recipe="fetch", stable=False)
+    inputs: dict[str, Any] = {"length": simulator.length, "numeric": True, "fixed": True}
     began = time.perf_counter()
-    model = compile(U.output.sop, **inputs, feed_forward=kind, tolerance=tolerance, ranges=(-1, 1))
+    model = compile(
+        simulator.output.sop, **inputs, feed_forward=kind, tolerance=tolerance, ranges=(-1, 1)
+    )
     seconds = time.perf_counter() - began
-    exact = compile(U.output.sop, **inputs)
+    exact = compile(simulator.output.sop, **inputs)
     worst, tried = 0.0, 0
-    for batch in adversarial(model, exact, count, np.random.default_rng(0)):
-        worst = max(worst, float(differences(model, exact, batch).max()))
-        tried += len(batch)
+    for found in adversarial(model, exact, count, np.random.default_rng(0)):
+        worst = max(worst, float(found.max()))
+        tried += len(found)
     bound = float(model.config.report["error_bound"])
     units = [
         0 if l.feed_forward is None else l.feed_forward.W_in.shape[1] for l in model.weights.layers
@@ -89,8 +91,9 @@ def main() -> None:
         return
     for row in rows:
         print(
-            f"U(3, 3, 3), {row['feed_forward']}: bound {row['bound']:.3g}, worst of {row['inputs']:,} inputs "
-            f"{row['worst']:.3g} (bound / worst {row['ratio']:.1f}), {sum(row['units']):,} units"
+            f"U(3, 3, 3), {row['feed_forward']}: bound {row['bound']:.3g}, "
+            f"worst of {row['inputs']:,} inputs {row['worst']:.3g} "
+            f"(bound / worst {row['ratio']:.1f}), {sum(row['units']):,} units"
         )
 
 

@@ -6,18 +6,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-
 from benchmarks.bench_bounds import adversarial, differences
-from understudy.compiler import compile
+
+from understudy.compiler import compile  # noqa: A004
 from understudy.simulators import UniversalSimulator
 
 
 @pytest.fixture(scope="module")
 def models() -> tuple[Any, Any]:
-    U = UniversalSimulator(3, 3, 3, recipe="fetch", stable=False)
-    inputs: dict[str, Any] = {"length": U.length, "numeric": True, "fixed": True}
-    relu = compile(U.output.sop, **inputs, feed_forward="relu", tolerance=1e-3, ranges=(-1, 1))
-    return relu, compile(U.output.sop, **inputs)
+    simulator = UniversalSimulator(3, 3, 3, recipe="fetch", stable=False)
+    inputs: dict[str, Any] = {"length": simulator.length, "numeric": True, "fixed": True}
+    relu = compile(simulator.output.sop, **inputs, feed_forward="relu", tolerance=1e-3, ranges=(-1, 1))
+    return relu, compile(simulator.output.sop, **inputs)
 
 
 def test_u_of_relu_units_keeps_its_bound(models: tuple[Any, Any]) -> None:
@@ -26,19 +26,19 @@ def test_u_of_relu_units_keeps_its_bound(models: tuple[Any, Any]) -> None:
     assert bound <= 1e-3
     assert {layer.feed_forward.kind for layer in relu.weights.layers if layer.feed_forward} == {"relu"}
     worst = 0.0
-    for batch in adversarial(relu, exact, 600, np.random.default_rng(6)):
-        worst = max(worst, float(differences(relu, exact, batch).max()))
+    for found in adversarial(relu, exact, 600, np.random.default_rng(6)):
+        worst = max(worst, float(found.max()))
     assert worst <= bound <= 30 * worst
 
 
 @pytest.mark.parametrize("kind", ["glu", "gelu"])
 def test_u_of_other_units(kind: str, models: tuple[Any, Any]) -> None:
-    U = UniversalSimulator(3, 3, 3, recipe="fetch", stable=False)
+    simulator = UniversalSimulator(3, 3, 3, recipe="fetch", stable=False)
     model = compile(
-        U.output.sop, length=U.length, numeric=True, fixed=True, ranges=(-1, 1), feed_forward=kind,
-        tolerance=1e-2,
+        simulator.output.sop, length=simulator.length, numeric=True, fixed=True, ranges=(-1, 1),
+        feed_forward=kind, tolerance=1e-2,
     )  # fmt: skip
-    batch = np.random.default_rng(7).uniform(-1, 1, (20, U.length))
+    batch = np.random.default_rng(7).uniform(-1, 1, (20, simulator.length))
     assert differences(model, models[1], batch).max() <= model.config.report["error_bound"] <= 1e-2
 
 

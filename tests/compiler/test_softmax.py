@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from understudy import aggregate, indices, select, selector_width, tokens
-from understudy.compiler import compile
+from understudy.compiler import compile  # noqa: A004
 
 PREFIX = aggregate(select(indices, indices, "<="), tokens)
 HIST = selector_width(select(tokens, tokens, "=="))

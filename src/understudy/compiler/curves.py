@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 Vector = NDArray[np.float64]
 
 #: Segments of one function; beyond that the feed-forward is not worth having.
-MAX_SEGMENTS = 200_000
+MAX_SEGMENTS = 50_000
 _UNIT = 2.0**-52
 
 

@@ -94,6 +94,7 @@ class _Fitting:
         best: Fitted | None = None
         problem: CompileError | None = None
         last: Fitted | None = None
+        before: tuple[float, float] | None = None
         for _ in range(_ROUNDS):
             try:
                 last = self._attempt(tolerance)
@@ -105,6 +106,9 @@ class _Fitting:
                 best = last
             if not last.error or self.limit == math.inf or (best and best.error > 0.85 * self.limit):
                 break
+            if before is not None and last.tolerance < before[0] / 2 and last.error > 0.9 * before[1]:
+                break  # what is left is not for units to mend
+            before = last.tolerance, last.error
             ratio = self.limit / last.error
             tolerance *= min(max(0.97 * ratio, 1e-6), 8.0)
             if tolerance < 1e-15:
@@ -114,9 +118,10 @@ class _Fitting:
         if last is None and problem is not None:
             raise problem
         assert last is not None
+        rounding = "; float64 rounds less" if self.target.dtype == "float32" else ""
         raise CompileError(
             f"the error can be as large as {last.error:.2g} whatever its units are, and "
-            f"{self.limit:.2g} is allowed{'; float64 rounds less' if self.target.dtype == 'float32' else ''}",
+            f"{self.limit:.2g} is allowed{rounding}",
             self._where(last),
         )
 

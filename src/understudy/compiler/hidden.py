@@ -20,7 +20,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy.compiler.curves import BrokenLine, approximate, exponential
+from understudy.compiler.curves import MAX_SEGMENTS, BrokenLine, approximate, exponential
 from understudy.compiler.gates import SNAP, Bend, Curved, Gate, Masked, Product, Snap, Step, Table
 
 Vector: TypeAlias = NDArray[np.float64]
@@ -150,10 +150,8 @@ def _along(line: BrokenLine) -> tuple[Vector, Vector, Vector, float]:
     level = np.concatenate([[0.0], slopes, [0.0]])  # constant outside
     inner = np.abs(level[1:-1])
     turn = np.flatnonzero(np.sign(slopes[1:]) * np.sign(slopes[:-1]) <= 0)
-    if len(turn) == 1:
-        anchor = int(turn[0]) + 1
-    else:
-        anchor = 0 if inner[0] <= inner[-1] else len(knots) - 1
+    flat_end = 0 if inner[0] <= inner[-1] else len(knots) - 1
+    anchor = int(turn[0]) + 1 if len(turn) == 1 else flat_end
     bends = np.diff(level)
     right = bends[anchor:].copy()
     right[0] = level[anchor + 1]
@@ -242,7 +240,8 @@ def _table(gate: Table, kind: str, x: Argument) -> Hidden:
     flat = noise * gate.steepest > SLIGHT
     if flat and noise > gate.gap / 5:
         raise UnitsError(
-            f"a table with keys {gate.gap:.2g} apart is looked up with a number off by up to {noise:.2g}"
+            f"a table with keys {gate.gap:.2g} apart is looked up with a number that may be off by "
+            f"{noise:.2g}"
         )
     if len(keys) == 1 or bool((values == values[0]).all()):
         empty = np.zeros((0, 1))
@@ -359,12 +358,16 @@ def _glu_product(a: Argument, b: Argument, tolerance: float, unit: float) -> Hid
 def _relu_product(a: Argument, b: Argument, tolerance: float, unit: float) -> Hidden:
     scale = _balance(a, b)
     parts = []
-    width = 4 * math.sqrt(tolerance)
+    width = 4 * math.sqrt(tolerance * (1 - 1e-6))
     constant, error, segments = 0.0, 0.0, 0
     for sign in (1.0, -1.0):
         low = scale * a.low + min(sign * b.low / scale, sign * b.high / scale)
         high = scale * a.high + max(sign * b.low / scale, sign * b.high / scale)
         count = max(1, math.ceil((high - low) / width))
+        if count > MAX_SEGMENTS:
+            raise UnitsError(
+                f"a product within {tolerance:.2g} takes more than {MAX_SEGMENTS:,} segments"
+            )
         knots = np.linspace(low, high, count + 1) if high > low else np.array([low, low + 1e-6])
         direction, at, coefficient, level = _along(BrokenLine(knots, knots**2, 0.0))
         pre = direction[:, None] * np.array([[scale, sign / scale]])

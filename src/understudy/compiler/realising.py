@@ -6,7 +6,7 @@ An s-op becomes one *gate* (``gates.py``), or stands for a combination of other 
   these combine in few ways, or else of its inputs. Several numbers are looked up at once by one number,
   their mixed-radix code, which is a linear form;
 - ``a if c else b`` is a where c, plus b where not c; ``max(a, b)`` is b + max(a − b, 0);
-- a / b is a·(1/b), and exp(z) / b is exp(z − log b): then no number of wide range has to be multiplied;
+- a / b is a·(1/b), and exp(z) / b is exp(z − log b): then no number of wide range is multiplied;
 - comparisons of real numbers are ramps, whose width is the separation that was declared.
 
 What has no such form is refused, with the s-op and what would help.
@@ -95,7 +95,7 @@ class GateRoles(Roles):
         return FUNCTION
 
     def keep_whole(self, root: Node) -> None:
-        """Finds whole numbers, made of others, that heads score by: these are to be whole to the last bit.
+        """Finds the whole numbers that heads score by: they are to be whole to the last bit.
 
         Hard attention needs exact ties, and a softmax that is to be as good as hard makes much of
         noise.
@@ -215,8 +215,8 @@ class GateRoles(Roles):
                 return self._rounded(node, known)
             case _:
                 raise CompileError(
-                    f"{self.kind} units have no {node.op} of real numbers, which jumps; it can be had where "
-                    "its inputs take finitely many values, or with feed_forward='exact'",
+                    f"{self.kind} units have no {node.op} of real numbers, which jumps; it can be had "
+                    "where its inputs take finitely many values, or with feed_forward='exact'",
                     abbreviate(node),
                 )
 
@@ -376,8 +376,8 @@ class GateRoles(Roles):
         separation = self.values.target.separation
         if separation is None:
             raise CompileError(
-                "real numbers are compared, which jumps where they are equal: say by how much different "
-                "ones differ at least, separation=…",
+                "real numbers are compared, which jumps where they are equal: say by how much "
+                "different ones differ at least, separation=…",
                 abbreviate(node),
             )
         # What is compared is equal or a separation apart; or it is compared with half of one.
