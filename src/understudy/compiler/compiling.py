@@ -115,7 +115,8 @@ def compile_for(
     fused = wanted.feed_forward == "exact"
     roles = Roles(values, selectors)
     if not fused:
-        roles = GateRoles(values, selectors, codes=codes, kind=wanted.feed_forward)
+        roles = gates = GateRoles(values, selectors, codes=codes, kind=wanted.feed_forward)
+        gates.keep_whole(plain)
     times = schedule(plain, roles, fused=fused)
     lowering = Lowering(times, roles, codes, fused=fused, names=names)
     network = lowering.network(plain)

@@ -1,10 +1,10 @@
 """Smooth functions as broken lines, with an error that is certified.
 
-On a piece where a function is convex (or concave) the chord between two knots deviates to one side only, and
-most where the function's slope is that of the chord: that point has a closed form for every function here, so
-the greatest deviation (the *sag*) of each segment is computed, not sampled. Moving all knots by half of the
-greatest sag balances the error to both sides, and knots spaced evenly in ∫√|f″| make all sags nearly equal,
-which is the fewest segments there can be.
+On a piece where a function is convex (or concave) the chord between two knots deviates to one side
+only, and most where the function's slope is that of the chord: that point has a closed form for every
+function here, so the greatest deviation (the *sag*) of each segment is computed, not sampled. Moving
+all knots by half of the greatest sag balances the error to both sides, and knots spaced evenly in
+∫√|f″| make all sags nearly equal, which is the fewest segments there can be.
 
 >>> line = approximate("exp", -1.0, 1.0, 1e-2)
 >>> len(line.knots), line.error <= 1e-2
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 Vector = NDArray[np.float64]
 
 #: Segments of one function; beyond that the feed-forward is not worth having.
-MAX_SEGMENTS = 200_000
+MAX_SEGMENTS = 50_000
 _UNIT = 2.0**-52
 
 
@@ -61,7 +61,7 @@ def _table(density: Callable[[Vector], Vector], reach: float) -> tuple[Vector, V
 
 def _numeric(
     density: Callable[[Vector], Vector], reach: float
-) -> tuple[Callable[[Vector], Vector], ...]:
+) -> tuple[Callable[[Vector], Vector], Callable[[Vector], Vector]]:
     grid, total = _table(density, reach)
 
     def measure(x: Vector) -> Vector:
@@ -160,6 +160,7 @@ class BrokenLine:
     error: float
 
     def __call__(self, x: Vector) -> Vector:
+        """Its values."""
         return np.asarray(np.interp(x, self.knots, self.values), dtype=np.float64)
 
 
@@ -260,7 +261,8 @@ def _sag(curve: Curve, at: Vector, side: float) -> tuple[Vector, float]:
 def exponential(low: float, high: float, error: float) -> BrokenLine:
     """exp on [low, high] within a *relative* error: all segments have one width.
 
-    On a segment [t, t + h] the chord over exp is greatest, relatively, at a point that depends on h alone.
+    On a segment [t, t + h] the chord over exp is greatest, relatively, at a point that depends on h
+    alone.
     """
     _require_inside(CURVES["exp"], low, high)
     high = max(high, low + 1e-9)

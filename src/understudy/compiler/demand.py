@@ -1,8 +1,8 @@
 """Which positions of a signal anybody reads, and which keys a head may select.
 
-U computes at every position, but only what lies inside a matrix is ever read; the ranges (and so the units)
-need not cover the rest. Read backwards: the output at every position; a head's values where its pattern
-allows; a gate's argument where its mask, if that depends on positions alone, is open.
+U computes at every position, but only what lies inside a matrix is ever read; the ranges (and so the
+units) need not cover the rest. Read backwards: the output at every position; a head's values where its
+pattern allows; a gate's argument where its mask, if that depends on positions alone, is open.
 """
 
 from __future__ import annotations
@@ -46,6 +46,13 @@ class Demand:
     def of(self, signal: Signal) -> Mask:
         """Where it is read."""
         return self._of.get(signal, np.zeros(self.size, dtype=bool))
+
+    def form(self, form: Form) -> Mask:
+        """Where any part of it is read."""
+        found = np.zeros(self.size, dtype=bool)
+        for signal in form.terms:
+            found |= self.of(signal)
+        return found
 
     def rows(self, head: Head) -> Mask:
         """The queries whose result is read."""
@@ -98,7 +105,8 @@ class Demand:
             self._read(key, everywhere)
         self._read(head.offset, rows)
         for value in head.values:
-            self._read(value.form, allowed[self.of(value.into)].any(axis=0))
+            keys: Mask = np.asarray(allowed[self.of(value.into)].any(axis=0))
+            self._read(value.form, keys)
 
 
 def static(form: Form, size: int) -> NDArray[np.float64] | None:

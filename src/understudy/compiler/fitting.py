@@ -1,8 +1,8 @@
 """How exact each part has to be, so that the whole is as exact as was asked for.
 
-The error of the whole network is carried through it (``bounds.py``) for a common tolerance of its gates and
-heads, and that tolerance is made smaller until the bound meets the goal. What is reported is the bound of the
-network as it is in the end, with the errors that its parts really have.
+The error of the whole network is carried through it (``bounds.py``) for a common tolerance of its gates
+and heads, and that tolerance is made smaller until the bound meets the goal. What is reported is the
+bound of the network as it is in the end, with the errors that its parts really have.
 """
 
 from __future__ import annotations
@@ -76,13 +76,25 @@ class _Fitting:
         if self.asked is None and kind in ("relu", "gelu"):
             self.asked = DEFAULT_TOLERANCE
         self.limit = min(self.asked or math.inf, gap / 4)
-        self.forced: set[Head] = set()
+        #: Whether heads are made as soft as the tolerance allows; else nothing leaks at all.
+        self.soft = target.tolerance is not None and kind != "exact"
 
     def found(self) -> Fitted:
+        """The fit; where leaking heads let no bound through, nothing leaks."""
+        try:
+            return self._found()
+        except CompileError:
+            if not (self.soft and self.target.attention == "softmax"):
+                raise
+        self.soft = False
+        return self._found()
+
+    def _found(self) -> Fitted:
         tolerance = self.asked if self.asked is not None else DEFAULT_TOLERANCE
         best: Fitted | None = None
         problem: CompileError | None = None
         last: Fitted | None = None
+        before: tuple[float, float] | None = None
         for _ in range(_ROUNDS):
             try:
                 last = self._attempt(tolerance)
@@ -94,6 +106,9 @@ class _Fitting:
                 best = last
             if not last.error or self.limit == math.inf or (best and best.error > 0.85 * self.limit):
                 break
+            if before is not None and last.tolerance < before[0] / 2 and last.error > 0.9 * before[1]:
+                break  # what is left is not for units to mend
+            before = last.tolerance, last.error
             ratio = self.limit / last.error
             tolerance *= min(max(0.97 * ratio, 1e-6), 8.0)
             if tolerance < 1e-15:
@@ -103,9 +118,10 @@ class _Fitting:
         if last is None and problem is not None:
             raise problem
         assert last is not None
+        rounding = "; float64 rounds less" if self.target.dtype == "float32" else ""
         raise CompileError(
-            f"the error can be as large as {last.error:.2g} whatever its units are, and {self.limit:.2g} is "
-            f"allowed{'; float64 rounds less' if self.target.dtype == 'float32' else ''}",
+            f"the error can be as large as {last.error:.2g} whatever its units are, and "
+            f"{self.limit:.2g} is allowed{rounding}",
             self._where(last),
         )
 
@@ -129,7 +145,9 @@ class _Fitting:
         gate, kind = unit.gate, self.target.feed_forward
         assert gate is not None
         everywhere = np.ones(self.target.longest, dtype=bool)
-        if isinstance(gate, Masked) or (isinstance(gate, Product) and kind == "gelu"):
+        # These have no limits, so they have to be right (or at least bounded) at every position.
+        square = isinstance(gate, Curved) and gate.name == "square" and kind == "glu"
+        if isinstance(gate, Masked) or square or (isinstance(gate, Product) and kind != "relu"):
             where = everywhere
         arguments = tuple(spread.argument(where) for spread in spreads)
         if isinstance(gate, Curved):
@@ -158,14 +176,10 @@ class _Fitting:
         """β a power of two: all but the selected keys get nothing, or too little to matter."""
         full = 2 * UNDERFLOW[self.target.dtype] / head.gap
         least = full
-        if self.target.tolerance is not None and head not in self.forced and math.isfinite(spread):
-            keys = self.target.longest + 1
-            allowed = tolerance * _FOR_HEADS
-            least = min(
-                full,
-                max(math.log(max(keys * max(spread, 1e-300) / (fewest * allowed), 2.0)), 1.0)
-                / head.gap,
-            )
+        if self.soft and math.isfinite(spread):
+            # (n − m)·D/m·e^(−β·gap) ≤ ε
+            odds = self.target.longest * spread / (fewest * tolerance * _FOR_HEADS)
+            least = min(full, math.log(max(odds, 2.0)) / head.gap)
         return float(2.0 ** math.ceil(math.log2(least)))
 
     # Reports ------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
-"""What one group of hidden units computes: the few shapes that all elementwise functions are brought to.
+"""What one group of hidden units computes: the few shapes that all functions are brought to.
 
-A gate is a function of one or two forms. Whatever the activation (relu, gelu, or relu in a gated unit), a gate
-becomes *ridges*, c·activation(w·x + b), and in a gated feed-forward products of two forms
+A gate is a function of one or two forms. Whatever the activation (relu, gelu, or relu in a gated unit),
+a gate becomes *ridges*, c·activation(w·x + b), and in a gated feed-forward products of two forms
 (``hidden.py`` has the three kinds side by side).
 """
 
@@ -54,6 +54,9 @@ class Curved:
     relative: bool = False
     #: What the argument is known not to exceed, beyond what its parts tell.
     at_most: float = np.inf
+    #: (z, log b), where this is exp(z − log b) and b a sum of exp(z) over keys, its own among them: a
+    #: softmax.
+    softmax: tuple[Form, Form] | None = None
 
     @property
     def arguments(self) -> tuple[Form, ...]:
@@ -114,4 +117,23 @@ class Table:
         return float(np.abs(np.diff(self.values) / np.diff(self.keys)).max())
 
 
-Gate: TypeAlias = Product | Masked | Curved | Bend | Step | Table
+@dataclass(frozen=True, eq=False)
+class Snap:
+    """x itself, a whole number that was computed up to rounding; and now without.
+
+    It is relu(x + C) − C for a large C: no more than x on paper, but floats as large as C have no room
+    for the noise. So counts can be keys of hard attention, whose ties have to be exact.
+    """
+
+    x: Form
+
+    @property
+    def arguments(self) -> tuple[Form, ...]:
+        """What it reads."""
+        return (self.x,)
+
+
+Gate: TypeAlias = Product | Masked | Curved | Bend | Step | Table | Snap
+
+#: C, and how far apart the floats of its size are.
+SNAP = {"float64": (1.5 * 2.0**32, 2.0**-20), "float32": (1.5 * 2.0**19, 2.0**-4)}

@@ -1,14 +1,14 @@
 """Gates as hidden units of a feed-forward: relu, gelu, or relu-gated (``glu``).
 
-All three kinds have *ridges*, c·relu(w·x + b), in common: relu itself; relu(w·x + b) as the gate of a unit that
-is 1; and GELU(S·z)/S with a sharpness S, which differs from relu(z) by at most 0.17/S, and not at all (in
-floats) where |S·z| ≥ 40. Where they differ is in products:
+All three kinds have *ridges*, c·relu(w·x + b), in common: relu itself; relu(w·x + b) as the gate of a
+unit that is 1; and GELU(S·z)/S with a sharpness S, which differs from relu(z) by at most 0.17/S, and
+not at all (in floats) where |S·z| ≥ 40. Where they differ is in products:
 
 - ``glu``: relu(a)·b − relu(−a)·b = a·b, exactly;
-- ``relu``: ((s·a + b/s)² − (s·a − b/s)²)/4, each square a broken line; with knots h apart both lie above by at
-  most h²/4, so the product is off by at most h²/16;
-- ``gelu``: GELU(z) + GELU(−z) = z·erf(z/√2) = √(2/π)·(z² − z⁴/6 + z⁶/40 − …), at two scales, so that the
-  terms in z⁴ cancel: what is left of a·b is s⁴R⁶/20 and less, R the greatest |a| + |b|.
+- ``relu``: ((s·a + b/s)² − (s·a − b/s)²)/4, each square a broken line; with knots h apart both lie
+  above by at most h²/4, so the product is off by at most h²/16;
+- ``gelu``: GELU(z) + GELU(−z) = z·erf(z/√2) = √(2/π)·(z² − z⁴/6 + z⁶/40 − …), at two scales, so that
+  the terms in z⁴ cancel: what is left of a·b is s⁴R⁶/20 and less, R the greatest |a| + |b|.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy.compiler.curves import BrokenLine, approximate, exponential
-from understudy.compiler.gates import Bend, Curved, Gate, Masked, Product, Step, Table
+from understudy.compiler.curves import MAX_SEGMENTS, BrokenLine, approximate, exponential
+from understudy.compiler.gates import SNAP, Bend, Curved, Gate, Masked, Product, Snap, Step, Table
 
 Vector: TypeAlias = NDArray[np.float64]
 
@@ -87,9 +87,9 @@ def realise(
     """The units of a gate over the ranges of its arguments; ``unit``: the rounding of one operation."""
     match gate:
         case Product():
-            return _PRODUCTS[kind](*arguments, tolerance, unit)
+            return _PRODUCTS[kind](arguments[0], arguments[1], tolerance, unit)
         case Masked():
-            return _masked(kind, *arguments)
+            return _masked(kind, arguments[0], arguments[1])
         case Curved():
             return _curved(gate, kind, arguments[0], tolerance)
         case Bend():
@@ -98,6 +98,8 @@ def realise(
             return _step(gate, kind, arguments[0])
         case Table():
             return _table(gate, kind, arguments[0])
+        case Snap():
+            return _snap(kind, arguments[0], unit)
 
 
 # Ridges -----------------------------------------------------------------------------------------
@@ -148,10 +150,8 @@ def _along(line: BrokenLine) -> tuple[Vector, Vector, Vector, float]:
     level = np.concatenate([[0.0], slopes, [0.0]])  # constant outside
     inner = np.abs(level[1:-1])
     turn = np.flatnonzero(np.sign(slopes[1:]) * np.sign(slopes[:-1]) <= 0)
-    if len(turn) == 1:
-        anchor = int(turn[0]) + 1
-    else:
-        anchor = 0 if inner[0] <= inner[-1] else len(knots) - 1
+    flat_end = 0 if inner[0] <= inner[-1] else len(knots) - 1
+    anchor = int(turn[0]) + 1 if len(turn) == 1 else flat_end
     bends = np.diff(level)
     right = bends[anchor:].copy()
     right[0] = level[anchor + 1]
@@ -240,7 +240,8 @@ def _table(gate: Table, kind: str, x: Argument) -> Hidden:
     flat = noise * gate.steepest > SLIGHT
     if flat and noise > gate.gap / 5:
         raise UnitsError(
-            f"a table with keys {gate.gap:.2g} apart is looked up with a number off by up to {noise:.2g}"
+            f"a table with keys {gate.gap:.2g} apart is looked up with a number that may be off by "
+            f"{noise:.2g}"
         )
     if len(keys) == 1 or bool((values == values[0]).all()):
         empty = np.zeros((0, 1))
@@ -253,12 +254,42 @@ def _table(gate: Table, kind: str, x: Argument) -> Hidden:
         heights = np.repeat(values, 2)[1:-1]
         how = f"a staircase of {len(keys)} steps"
     else:
-        at, heights, how = keys, values, f"a table of {len(keys)}"
+        at, heights = _steps(keys, values)
+        how = f"a table of {len(keys)}"
     line = BrokenLine(at, heights, 0.0)
-    sharpness = _power_of_two(64 / (gate.gap / 20 if flat else gate.gap))
+    nearest = float(np.diff(np.unique(np.concatenate([at, keys]))).min())
+    sharpness = _power_of_two(64 / (min(nearest, gate.gap / 20) if flat else nearest))
     hidden = _from_line(line, kind, how, x.largest, sharpness)
     hidden.at_sink = (float(keys[0]),)
     hidden.flat = flat
+    return hidden
+
+
+def _steps(keys: Vector, values: Vector) -> tuple[Vector, Vector]:
+    """Points through which a table's line goes: between two keys it rises over a power of two.
+
+    So whole values of whole keys come out whole, without rounding, however far the keys are apart.
+    """
+    gaps = np.diff(keys)
+    rise = 2.0 ** np.floor(np.log2(gaps))
+    more = (np.diff(values) != 0) & (rise < gaps)
+    at = np.concatenate([keys, (keys[1:] - rise)[more]])
+    heights = np.concatenate([values, values[:-1][more]])
+    order = np.argsort(at, kind="stable")
+    return at[order], heights[order]
+
+
+def _snap(kind: str, x: Argument, unit: float) -> Hidden:
+    large, grid = SNAP["float64" if unit < 2.0**-40 else "float32"]
+    if x.error > grid / 4 or x.largest > large / 4:
+        raise UnitsError(
+            f"a whole number is off by up to {x.error:.2g}, too much to be made whole again"
+        )
+    one = np.ones((1, 1))
+    bias = np.array([large])
+    hidden = Hidden(one, bias, np.ones(1), -large, 0.0, "made whole", flat=True)
+    if kind == "glu":
+        hidden.gate, hidden.gate_bias = np.zeros((1, 1)), np.ones(1)
     return hidden
 
 
@@ -327,12 +358,16 @@ def _glu_product(a: Argument, b: Argument, tolerance: float, unit: float) -> Hid
 def _relu_product(a: Argument, b: Argument, tolerance: float, unit: float) -> Hidden:
     scale = _balance(a, b)
     parts = []
-    width = 4 * math.sqrt(tolerance)
+    width = 4 * math.sqrt(tolerance * (1 - 1e-6))
     constant, error, segments = 0.0, 0.0, 0
     for sign in (1.0, -1.0):
         low = scale * a.low + min(sign * b.low / scale, sign * b.high / scale)
         high = scale * a.high + max(sign * b.low / scale, sign * b.high / scale)
         count = max(1, math.ceil((high - low) / width))
+        if count > MAX_SEGMENTS:
+            raise UnitsError(
+                f"a product within {tolerance:.2g} takes more than {MAX_SEGMENTS:,} segments"
+            )
         knots = np.linspace(low, high, count + 1) if high > low else np.array([low, low + 1e-6])
         direction, at, coefficient, level = _along(BrokenLine(knots, knots**2, 0.0))
         pre = direction[:, None] * np.array([[scale, sign / scale]])
@@ -358,7 +393,8 @@ def _relu_product(a: Argument, b: Argument, tolerance: float, unit: float) -> Hi
 
 def _balance(a: Argument, b: Argument) -> float:
     """A scale that makes the ranges of s·a and b/s equally wide."""
-    wide_a, wide_b = (x.high - x.low for x in (a, b))
+    # A factor that hardly varies is not blown up: its square would round too much.
+    wide_a, wide_b = (max(x.high - x.low, x.largest / 16) for x in (a, b))
     if not (math.isfinite(wide_a) and math.isfinite(wide_b)):
         raise UnitsError("a product of numbers without bounds")
     if wide_a <= 0 or wide_b <= 0:
@@ -394,7 +430,7 @@ def _gelu_product(a: Argument, b: Argument, tolerance: float, unit: float) -> Hi
     pre, out = np.array(rows), np.array(outs)
     hidden = Hidden(pre, np.zeros(8), out, 0.0, cut(scale) * (1 + 1e-9), "a product by 8 units")
     hidden.at_sink = (0.0, 0.0)
-    hidden.weight = float((np.abs(out) * np.abs(pre) @ [a.largest, b.largest]).sum())
+    hidden.weight = float((np.abs(out) * (np.abs(pre) @ np.array([a.largest, b.largest]))).sum())
     return hidden
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.compiler.codes import Codes
-from understudy.compiler.gates import Gate
+from understudy.compiler.gates import Gate, Snap
 from understudy.compiler.linear import Linear
 from understudy.compiler.network import (
     LOSING_SINK,
@@ -233,8 +233,16 @@ class Lowering:
     def _gate(self, node: Node) -> Gate:
         assert isinstance(self.roles, GateRoles)
         if self.roles.of(node) == COUNT:
-            return self.roles.counting(node, Form({self._shares[node]: 1.0}), self.sink)
-        return self.roles.gate(node, self.linear)
+            gate: Gate = self.roles.counting(node, Form({self._shares[node]: 1.0}), self.sink)
+        else:
+            gate = self.roles.gate(node, self.linear)
+        if self.roles.delay(node) == 1:
+            return gate
+        # A layer of its own makes it whole.
+        time = self.schedule.ready[node] - 2
+        about = Signal(f"about {self.say(node)}", time)
+        self.units.append(Unit(node, about, time, gate=gate))
+        return Snap(Form({about: 1.0}))
 
     def _reads(self, root: Node, time: int) -> dict[Node, Form]:
         """What a unit finds in the stream: all parts of its expression that are there before."""

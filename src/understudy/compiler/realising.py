@@ -2,11 +2,11 @@
 
 An s-op becomes one *gate* (``gates.py``), or stands for a combination of other s-ops that are gates:
 
-- whatever is finite is a table: of the positions, tokens and attention results that it depends on, if these
-  combine in few ways, or else of its inputs. Several numbers are looked up at once by one number, their
-  mixed-radix code, which is a linear form;
+- whatever is finite is a table: of the positions, tokens and attention results that it depends on, if
+  these combine in few ways, or else of its inputs. Several numbers are looked up at once by one number,
+  their mixed-radix code, which is a linear form;
 - ``a if c else b`` is a where c, plus b where not c; ``max(a, b)`` is b + max(a − b, 0);
-- a / b is a·(1/b), and exp(z) / b is exp(z − log b): then no number of wide range has to be multiplied;
+- a / b is a·(1/b), and exp(z) / b is exp(z − log b): then no number of wide range is multiplied;
 - comparisons of real numbers are ramps, whose width is the separation that was declared.
 
 What has no such form is refused, with the s-op and what would help.
@@ -26,7 +26,16 @@ from understudy.compiler.codes import Codes
 from understudy.compiler.gates import Bend, Curved, Gate, Masked, Product, Step, Table
 from understudy.compiler.linear import Linear, of
 from understudy.compiler.network import Form
-from understudy.compiler.schedule import FUNCTION, LINEAR, POSITION, TABLE, Roles
+from understudy.compiler.schedule import (
+    AGGREGATE,
+    COUNT,
+    FUNCTION,
+    LINEAR,
+    POSITION,
+    TABLE,
+    Roles,
+    in_order,
+)
 from understudy.compiler.target import DOMAIN
 from understudy.errors import CompileError
 from understudy.graph import OPERATIONS, Atom, Node, abbreviate, build
@@ -52,6 +61,10 @@ class Recipe:
 
     arguments: tuple[Linear, ...]
     make: Callable[..., Gate]
+    #: More forms that it is good to know of, but that are not read.
+    beside: tuple[Linear, ...] = ()
+    #: Whether whole numbers come out, but real ones go in.
+    rounds: bool = False
 
 
 @dataclass
@@ -65,6 +78,10 @@ class GateRoles(Roles):
     #: Exponentials whose relative error counts, and arguments that are known to be bounded.
     _relative: set[Node] = field(default_factory=set)
     _at_most: dict[Node, float] = field(default_factory=dict)
+    #: Counts, and comparisons of real numbers, that are made whole.
+    _whole: set[Node] = field(default_factory=set)
+    #: Exponentials that are a softmax: exp(z − log b), by z and log b.
+    _softmax: dict[Node, tuple[Node, Node]] = field(default_factory=dict)
 
     def _found(self, node: Node) -> str:
         role = super()._found(node)
@@ -76,6 +93,32 @@ class GateRoles(Roles):
             return LINEAR
         self._recipes[node] = found
         return FUNCTION
+
+    def keep_whole(self, root: Node) -> None:
+        """Finds the whole numbers that heads score by: they are to be whole to the last bit.
+
+        Hard attention needs exact ties, and a softmax that is to be as good as hard makes much of
+        noise.
+        """
+        scored = [
+            below
+            for node in in_order(root, self.reads)
+            if self.of(node) in (AGGREGATE, COUNT) and node.op != "length"
+            for below in self.selectors.scores(node.inputs[0]).nodes
+        ]
+        seen: set[Node] = set()
+        for node in scored:
+            if node not in seen:
+                seen.update(in_order(node, lambda n: [b for b in self.reads(n) if b not in seen]))
+        self._whole = {
+            node
+            for node in seen
+            if self.of(node) == COUNT or (node in self._recipes and self._recipes[node].rounds)
+        }
+
+    def delay(self, node: Node) -> int:
+        """How long after its attention a count can be read; a function, after what it reads."""
+        return 3 if node in self._whole else 1
 
     def reads(self, node: Node) -> list[Node]:
         """The s-ops that have to be there before it."""
@@ -95,7 +138,7 @@ class GateRoles(Roles):
     def gate(self, node: Node, form: Callable[[Linear], Form]) -> Gate:
         """The gate of a function."""
         recipe = self._recipes[node]
-        return recipe.make(*map(form, recipe.arguments))
+        return recipe.make(*map(form, (*recipe.arguments, *recipe.beside)))
 
     # Choosing -----------------------------------------------------------------------------------
 
@@ -169,11 +212,11 @@ class GateRoles(Roles):
             case op if OPERATIONS[op].group == "comparison":
                 return self._comparison(node)
             case "round" if (known := self.values.finite(node)) is not None:
-                return self._table(node, [node.inputs[0]], [known], known)
+                return self._rounded(node, known)
             case _:
                 raise CompileError(
-                    f"{self.kind} units have no {node.op} of real numbers, which jumps; it can be had where "
-                    "its inputs take finitely many values, or with feed_forward='exact'",
+                    f"{self.kind} units have no {node.op} of real numbers, which jumps; it can be had "
+                    "where its inputs take finitely many values, or with feed_forward='exact'",
                     abbreviate(node),
                 )
 
@@ -227,6 +270,11 @@ class GateRoles(Roles):
             )
         return Recipe((code,), lambda x: Table(x, at, heights))
 
+    def _rounded(self, node: Node, known: Sequence[Atom]) -> Recipe:
+        """The nearest of few whole numbers, where the argument is one of them up to rounding."""
+        numbers = np.array(sorted(self.codes.number(v, abbreviate(node)) for v in known))
+        return Recipe((of(node.inputs[0]),), lambda x: Table(x, numbers, numbers), rounds=True)
+
     def counting(self, node: Node, share: Form, sink: bool) -> Table:
         """Keys from the share of attention that one of them gets: 1/(1 + m) with a sink, else 1/m."""
         target = self.values.target
@@ -269,20 +317,25 @@ class GateRoles(Roles):
         return of(build("if_else", truth, a, ZERO)).plus(of(otherwise))
 
     def _curve(self, name: str, x: Node, node: Node) -> Recipe:
-        def made(form: Form) -> Curved:
-            return Curved(name, form, node in self._relative, self._at_most.get(node, math.inf))
+        def made(form: Form, *softmax: Form) -> Curved:
+            known = (softmax[0], softmax[1]) if softmax else None
+            bound = self._at_most.get(node, math.inf)
+            return Curved(name, form, node in self._relative, bound, known)
 
-        return Recipe((of(x),), made)
+        return Recipe((of(x),), made, tuple(map(of, self._softmax.get(node, ()))))
 
     def _quotient(self, node: Node) -> Linear | Recipe:
         a, b = node.inputs
         if self._number(a) == 1.0:
             return self._curve("reciprocal", b, node)
         mask, exponential = _unmasked(a)
-        if exponential.op == "exp" and self.kind != "glu" and self.of(mask) == POSITION:
-            inverse = build("exp", build("subtract", exponential.inputs[0], build("log", b)))
+        if exponential.op == "exp" and self.of(mask) == POSITION:
+            z, log = exponential.inputs[0], build("log", b)
+            inverse = build("exp", build("subtract", z, log))
             self._relative.add(exponential)
             self._at_most[inverse] = self._greatest_log(a, b)
+            if self._at_most[inverse] < math.inf:
+                self._softmax[inverse] = z, log
             return of(inverse if mask is ONE else build("if_else", mask, inverse, ZERO))
         return of(build("multiply", a, build("divide", ONE, b)))
 
@@ -323,8 +376,8 @@ class GateRoles(Roles):
         separation = self.values.target.separation
         if separation is None:
             raise CompileError(
-                "real numbers are compared, which jumps where they are equal: say by how much different "
-                "ones differ at least, separation=…",
+                "real numbers are compared, which jumps where they are equal: say by how much "
+                "different ones differ at least, separation=…",
                 abbreviate(node),
             )
         # What is compared is equal or a separation apart; or it is compared with half of one.
@@ -340,7 +393,7 @@ class GateRoles(Roles):
             return of(build("greater", a, b), -1.0).plus(Linear(constant=1.0))
         if node.op != "greater":
             return of(build("greater", a, b))
-        return Recipe((of(a).plus(of(b, -1.0)),), lambda x: Step(x, width))
+        return Recipe((of(a).plus(of(b, -1.0)),), lambda x: Step(x, width), rounds=True)
 
 
 def _value(function: Callable[..., Atom], row: tuple[Atom, ...]) -> Atom | None:
@@ -352,7 +405,10 @@ def _value(function: Callable[..., Atom], row: tuple[Atom, ...]) -> Atom | None:
 
 
 def _unmasked(node: Node, otherwise: Node | None = ZERO) -> tuple[Node, Node]:
-    """(mask, s-op) of ``s-op if mask else 0`` (or anything else, for None); the mask is 1 where there is none."""
+    """(mask, s-op) of ``s-op if mask else 0`` (or anything else, for None).
+
+    The mask is 1 where there is none.
+    """
     if node.op == "if_else" and (otherwise is None or node.inputs[2] is otherwise):
         return node.inputs[0], node.inputs[1]
     return ONE, node

@@ -100,6 +100,10 @@ class Roles:
             case _:
                 return False
 
+    def delay(self, node: Node) -> int:
+        """How long after its attention a count can be read; a function, after what it reads."""
+        return 1
+
     def sources(self, node: Node) -> list[Node]:
         """What a table is looked up by."""
         column = self.values.column(node)
@@ -229,12 +233,13 @@ class _Times:
                 self.base[node] = self.ready[node] = self.heads[node] = attention
             case "count":
                 self.base[node] = self.heads[node] = attention
-                self.ready[node] = attention + 1
+                self.ready[node] = attention + self.roles.delay(node)
             case _:
                 times = self.base if self.fused else self.ready
                 base = max((times[n] for n in reads), default=0)
-                self.base[node] = base if self.fused else _feed_forward_after(base)
-                self.ready[node] = _feed_forward_after(base)
+                more = self.roles.delay(node) - 1
+                self.base[node] = base if self.fused else _feed_forward_after(base) + more
+                self.ready[node] = _feed_forward_after(base) + more
 
 
 def _feed_forward_after(time: int) -> int:
@@ -249,14 +254,14 @@ def _deadlines(order: list[Node], roles: Roles, root: Node, depth: int, fused: b
         deadline = by.get(node, depth)
         role = roles.of(node)
         if role in _ATTENTION:
-            late = deadline - 1 if role == COUNT else deadline
+            late = deadline - roles.delay(node) if role == COUNT else deadline
             heads[node] = late if late % 2 else late - 1
             allowed = heads[node] - 1
         elif role == LINEAR:
             allowed = deadline
         else:
             deadline -= deadline % 2
-            allowed = deadline - 1
+            allowed = deadline - roles.delay(node)
         for below in roles.reads(node):
             limit = allowed
             if fused and role in (FUNCTION, TABLE) and roles.of(below) in (*_COMPUTED, LINEAR):

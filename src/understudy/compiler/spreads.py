@@ -1,8 +1,8 @@
 """What is known of a signal: between which numbers it lies, and how wrong the network's number may be.
 
-All of it position by position. Where nobody reads a signal (the positions outside a matrix, say) the network
-computes something all the same: there ``low`` and ``high`` bound that, and the error is 0, since nothing was
-asked for.
+All of it position by position. Where nobody reads a signal (the positions outside a matrix, say) the
+network computes something all the same: there ``low`` and ``high`` bound that, and the error is 0,
+since nothing was asked for.
 """
 
 from __future__ import annotations
@@ -36,6 +36,10 @@ class Spread:
     exact: bool = False
     #: The error as a share of the (positive) true value; inf where none is known.
     relative: Vector | None = None
+    #: The same for exponentials (and what is made of them), but measured against exponentials of what
+    #: the network has instead of the true argument; for their logarithm, the absolute error so
+    #: measured.
+    own: Vector | None = None
 
     @property
     def largest(self) -> Vector:
@@ -102,12 +106,13 @@ def of_form(form: Form, spreads: Mapping[Signal, Spread], positions: int, dtype:
             others.append((part, c))
     low, high = fixed, fixed
     positive = bool((fixed >= 0).all())
-    relative = np.zeros(positions)
+    relative, own = np.zeros(positions), np.zeros(positions)
     for part, c in others:
         ends = (c * part.low, c * part.high)
         low, high = low + np.minimum(*ends), high + np.maximum(*ends)
         positive = positive and c > 0 and bool((part.low >= 0).all())
         relative = np.maximum(relative, part.proportion())
+        own = np.maximum(own, np.inf if part.own is None else part.own)
     if exact and dyadic(np.max(weight, initial=0.0), "float32"):
         return Spread(low, high, error, True)
     rounding = UNIT[dtype] * (len(form.terms) + 2)
@@ -120,7 +125,8 @@ def of_form(form: Form, spreads: Mapping[Signal, Spread], positions: int, dtype:
     return Spread(
         low,
         high,
-        error + np.where(np.isfinite(weight), rounding * weight, 0.0),
+        error + rounding * np.where(np.isfinite(weight), weight, 0.0),
         exact,
         relative + 2 * rounding if positive else None,
+        own + 2 * rounding if positive else None,
     )

@@ -41,7 +41,8 @@ class UnitFeedForward:
             w_in[:, here] = columns @ hidden.pre.T
             b_in[here] = hidden.bias + hidden.pre @ biases
             if w_gate is not None:
-                assert hidden.gate is not None and hidden.gate_bias is not None
+                assert hidden.gate is not None
+                assert hidden.gate_bias is not None
                 w_gate[:, here] = columns @ hidden.gate.T
                 self._constant(assembly, w_gate[:, here], hidden.gate_bias + hidden.gate @ biases)
             slot, scale = assembly.slots.of(unit.into)
@@ -68,7 +69,10 @@ class UnitFeedForward:
         return columns, biases
 
     def _constant(self, assembly: Assembly, gate: np.ndarray, constants: np.ndarray) -> None:
-        """A gate has no bias: a slot that is 1 everywhere stands in (the mark of the sink, at the sink)."""
+        """A gate has no bias: a slot that is 1 everywhere stands in (the mark of the sink.
+
+        At the sink).
+        """
         one = assembly.network.one
         assert one is not None
         slot, _ = assembly.slots.of(one)

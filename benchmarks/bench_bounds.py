@@ -1,0 +1,101 @@
+"""The certified error of U(3, 3, 3) as relu units, against the worst error that can be found.
+
+Inputs: random ones, sign patterns, corners, and a search by coordinates from the worst of these.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from understudy.compiler import compile  # noqa: A004
+from understudy.simulators import UniversalSimulator
+
+Batch = NDArray[np.float64]
+
+
+def differences(model: Any, exact: Any, batch: Batch) -> Batch:
+    """For each input, how far the two models are apart at most."""
+    given = batch.tolist()
+    return np.asarray(np.abs(np.array(model(given)) - np.array(exact(given))).max(axis=1))
+
+
+def adversarial(model: Any, exact: Any, count: int, draw: np.random.Generator) -> Iterator[Batch]:
+    """The differences on batches of inputs: random ones, extreme ones, and a climb from the worst."""
+    size = exact.config.lengths[1]
+    best, height = np.zeros(size), -1.0
+    kinds = [
+        lambda n: draw.uniform(-1, 1, (n, size)),
+        lambda n: draw.choice([-1.0, 1.0], (n, size)),
+        lambda n: draw.choice([-1.0, 0.0, 1.0], (n, size)) * draw.uniform(0.9, 1, (n, 1)),
+    ]
+    step = 100
+    for start in range(0, count - count // 3, step):
+        batch = kinds[start // step % len(kinds)](step)
+        found = differences(model, exact, batch)
+        yield found
+        if found.max() > height:
+            best, height = batch[found.argmax()], float(found.max())
+    for _ in range(0, count // 3, step):
+        moved = np.repeat(best[None], step, axis=0)
+        changed = draw.random((step, size)) < draw.choice([0.04, 0.15, 0.5])
+        reach = draw.choice([2.0, 0.3, 0.02])
+        moved = np.clip(moved + changed * draw.uniform(-reach, reach, (step, size)), -1, 1)
+        found = differences(model, exact, moved)
+        yield found
+        if found.max() > height:
+            best, height = moved[found.argmax()], float(found.max())
+
+
+def measure(kind: str, tolerance: float, count: int) -> dict[str, Any]:
+    """The bound, and the worst of ``count`` inputs."""
+    simulator = UniversalSimulator(3, 3, 3, recipe="fetch", stable=False)
+    inputs: dict[str, Any] = {"length": simulator.length, "numeric": True, "fixed": True}
+    began = time.perf_counter()
+    model = compile(
+        simulator.output.sop, **inputs, feed_forward=kind, tolerance=tolerance, ranges=(-1, 1)
+    )
+    seconds = time.perf_counter() - began
+    exact = compile(simulator.output.sop, **inputs)
+    worst, tried = 0.0, 0
+    for found in adversarial(model, exact, count, np.random.default_rng(0)):
+        worst = max(worst, float(found.max()))
+        tried += len(found)
+    bound = float(model.config.report["error_bound"])
+    units = [
+        0 if l.feed_forward is None else l.feed_forward.W_in.shape[1] for l in model.weights.layers
+    ]
+    return {
+        "feed_forward": kind, "tolerance": tolerance, "bound": bound, "inputs": tried, "worst": worst,
+        "ratio": bound / worst, "holds": worst <= bound, "units": units, "compile_seconds": seconds,
+    }  # fmt: skip
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--kinds", default="relu,gelu,glu")
+    parser.add_argument("--tolerance", type=float, default=1e-3)
+    parser.add_argument("--inputs", type=int, default=10_000)
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    arguments = parser.parse_args()
+    rows = [measure(kind, arguments.tolerance, arguments.inputs) for kind in arguments.kinds.split(",")]
+    if arguments.json:
+        print(json.dumps({"benchmark": "bounds", "rows": rows}))
+        return
+    for row in rows:
+        print(
+            f"U(3, 3, 3), {row['feed_forward']}: bound {row['bound']:.3g}, "
+            f"worst of {row['inputs']:,} inputs {row['worst']:.3g} "
+            f"(bound / worst {row['ratio']:.1f}), {sum(row['units']):,} units"
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,205 @@
+"""Feed-forwards of relu, gelu and gated units: gates against their errors, and whole programs."""
+
+from __future__ import annotations
+
+import math
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.compiler.finite import Programs
+from understudy import aggregate, indices, length, select, selector_width, tokens
+from understudy.compiler import compile  # noqa: A004
+from understudy.compiler.curves import CURVES, OutsideError, approximate, exponential
+from understudy.compiler.gates import Bend, Curved, Gate, Masked, Product, Table
+from understudy.compiler.hidden import Argument, Hidden, realise
+from understudy.compiler.network import Form
+from understudy.errors import CompileError, ExecutionError
+from understudy.execution.dense import evaluate
+from understudy.execution.floats import FloatDomain
+from understudy.language.python import exp
+
+KINDS = ("relu", "gelu", "glu")
+RANGES = {
+    "exp": [(-1.0, 1.0), (-12.0, 3.0)],
+    "log": [(0.05, 16.0), (3e-4, 3e4)],
+    "sqrt": [(0.0, 4.0), (0.5, 9.0)],
+    "reciprocal": [(0.1, 16.0), (-3.0, -0.25)],
+    "square": [(-2.0, 2.0), (0.5, 3.0)],
+    "tanh": [(-3.0, 3.0), (-30.0, 30.0), (0.5, 2.0)],
+    "erf": [(-3.0, 5.0), (-2.0, -0.2)],
+}
+
+
+@pytest.mark.parametrize("error", [1e-2, 1e-5])
+@pytest.mark.parametrize("name", CURVES)
+def test_broken_lines_keep_their_certificate_and_nearly_reach_it(name: str, error: float) -> None:
+    draw = np.random.default_rng(1)
+    for low, high in RANGES[name]:
+        line = approximate(name, low, high, error)
+        x = np.concatenate(
+            [draw.uniform(low, high, 50_000), line.knots, (line.knots[1:] + line.knots[:-1]) / 2]
+        )
+        worst = float(np.abs(line(x) - CURVES[name].function(x)).max())
+        assert 0.95 * line.error <= worst <= line.error <= error
+
+
+def test_exponentials_of_relative_error() -> None:
+    line = exponential(-9.0, 9.0, 1e-4)
+    x = np.random.default_rng(2).uniform(-9, 9, 50_000)
+    worst = float(np.abs(line(x) / np.exp(x) - 1).max())
+    assert 0.95 * line.error <= worst <= line.error <= 1e-4
+
+
+@pytest.mark.parametrize(
+    ("name", "low", "high"), [("log", -1, 1), ("reciprocal", -1, 1), ("exp", 0, math.inf)]
+)
+def test_where_a_curve_has_no_value_there_is_no_line(name: str, low: float, high: float) -> None:
+    with pytest.raises(OutsideError):
+        approximate(name, low, high, 1e-3)
+
+
+def computed(hidden: Hidden, kind: str, *arguments: Any) -> Any:
+    """What the units give."""
+    x = np.stack(arguments, axis=-1)
+    pre = x @ hidden.pre.T + hidden.bias
+    if kind == "glu":
+        assert hidden.gate is not None
+        assert hidden.gate_bias is not None
+        after = np.maximum(x @ hidden.gate.T + hidden.gate_bias, 0) * pre
+    elif kind == "relu":
+        after = np.maximum(pre, 0)
+    else:
+        after = pre * 0.5 * (1 + np.vectorize(math.erf)(pre / math.sqrt(2)))
+    return after @ hidden.out + hidden.constant
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("low", [-2.0, 0.5])
+def test_gates_are_within_their_errors(kind: str, low: float) -> None:
+    draw = np.random.default_rng(3)
+    a, b = draw.uniform(low, 3, 4000), draw.uniform(-1, 5, 4000)
+    one, other = Argument(low, 3.0), Argument(-1.0, 5.0)
+    form = Form()
+    mask = draw.integers(0, 2, 4000).astype(float)
+    trials: list[tuple[Gate, tuple[Argument, ...], tuple[Any, ...], Any]] = [
+        (Product(form, form), (one, other), (a, b), a * b),
+        (Masked(form, form), (Argument(0.0, 1.0), other), (mask, b), mask * b),
+        (Bend(form, -1.0, 1.0), (one,), (a,), np.abs(a)),
+        (Curved("square", form), (one,), (a,), a * a),
+        (Curved("tanh", form), (one,), (a,), np.tanh(a)),
+    ]
+    for gate, ranges, arguments, wanted in trials:
+        hidden = realise(gate, kind, ranges, 1e-4, 2.0**-53)
+        worst = float(np.abs(computed(hidden, kind, *arguments) - wanted).max())
+        assert hidden.error <= 1e-4
+        assert worst <= hidden.error + 2.0**-53 * (hidden.size + 8) * hidden.weight
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_tables_of_whole_numbers_are_exact_and_staircases_stop_noise(kind: str) -> None:
+    keys = np.array([0.0, 1, 2, 5, 11, 12])
+    values = np.array([3.0, -1, 4, 4, 0, 7])
+    exact = realise(Table(Form(), keys, values), kind, (Argument(0, 12),), 1e-3, 2.0**-53)
+    assert (computed(exact, kind, keys) == values).all()
+    noisy = realise(Table(Form(), keys, values), kind, (Argument(0, 12, 0.1),), 1e-3, 2.0**-53)
+    for noise in (-0.1, 0.05, 0.1):
+        assert np.abs(computed(noisy, kind, keys + noise) - values).max() < 1e-12
+
+
+def agree(seed: int, kind: str, *, real: bool, **options: Any) -> float | None:
+    """Compares a random program with dense execution; its bound, or None where it is refused."""
+    draw = random.Random(seed)
+    node = Programs(seed, real=real).value(3 + seed % 2)
+    size, fixed = draw.randrange(1, 6), draw.random() < 0.4
+    inputs: dict[str, Any] = {"numeric": True, "ranges": (-2, 2)} if real else {"vocabulary": range(4)}
+    try:
+        model = compile(node, length=size, fixed=fixed, feed_forward=kind, **inputs, **options)
+    except CompileError:
+        return None
+    bound = float(model.config.report["error_bound"])
+    for _ in range(4):
+        many = size if fixed else draw.randrange(1, size + 1)
+        given = [draw.uniform(-2, 2) if real else draw.randrange(4) for _ in range(many)]
+        try:
+            wanted = evaluate(node, given, FloatDomain())
+        except ExecutionError:
+            continue
+        found = model(given)
+        for one, other in zip(found, wanted, strict=True):
+            assert abs(float(one) - float(other)) <= max(bound, 1e-12), (seed, node, given)
+    return bound
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("real", [False, True])
+@pytest.mark.parametrize("attention", ["hard", "softmax"])
+def test_random_programs_within_their_bounds(kind: str, real: bool, attention: str) -> None:
+    bounds = [agree(seed, kind, real=real, attention=attention) for seed in range(20)]
+    kept = [bound for bound in bounds if bound is not None]
+    assert len(kept) >= 18  # few are refused
+    if kind == "glu":  # products are exact
+        assert max(kept) < 1e-9
+    else:
+        assert max(kept) <= 1e-3
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_random_programs_in_single_precision(kind: str) -> None:
+    bounds = [agree(seed, kind, real=False, dtype="float32", tolerance=0.01) for seed in range(15)]
+    assert sum(bound is not None for bound in bounds) >= 8
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_counts_as_keys_of_hard_attention(kind: str) -> None:
+    """Ties have to be exact, so counts are made whole first."""
+    smaller = select(tokens, tokens, "<") | (
+        select(tokens, tokens, "==") & select(indices, indices, "<")
+    )
+    ordered = aggregate(select(selector_width(smaller), indices, "=="), tokens)
+    model = compile(ordered, length=8, vocabulary=[1, 2, 3, 4, 5], feed_forward=kind)
+    for given in ([3, 1, 2], [5, 5, 1, 2, 2, 4, 1, 3], [4]):
+        assert model(given) == sorted(given)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_reverse_at_every_length(kind: str) -> None:
+    reverse = aggregate(select(indices, length - 1 - indices, "=="), tokens)
+    model = compile(reverse, length=9, vocabulary="abcd", feed_forward=kind)
+    for size in range(1, 10):
+        given = [random.Random(size).choice("abcd") for _ in range(size)]
+        assert model(given) == given[::-1]
+
+
+@pytest.mark.parametrize(
+    ("kind", "attention"), [("glu", "hard"), ("relu", "hard"), ("gelu", "softmax")]
+)
+def test_real_numbers_compared_with_a_separation(kind: str, attention: str) -> None:
+    ordered = aggregate(select(selector_width(select(tokens, tokens, "<")), indices, "=="), tokens)
+    model = compile(
+        ordered, length=5, numeric=True, fixed=True, ranges=(-1, 1), separation=0.01,
+        feed_forward=kind, attention=attention, tolerance=1e-3,
+    )  # fmt: skip
+    given = [0.3, -0.2, 0.9, 0.1, -0.7]
+    assert (
+        np.abs(np.array(model(given)) - sorted(given)).max()
+        <= model.config.report["error_bound"]
+        <= 1e-3
+    )
+
+
+REFUSED = [
+    (tokens * indices, {"numeric": True, "feed_forward": "relu"}, "ranges"),
+    (exp(tokens), {"numeric": True, "feed_forward": "glu", "ranges": (-1, 1)}, "tolerance"),
+    (tokens // 2, {"numeric": True, "feed_forward": "relu", "ranges": (-1, 1)}, "jumps"),
+    (tokens > 0.5, {"numeric": True, "feed_forward": "glu", "ranges": (-1, 1)}, "separation"),
+    (1 / tokens, {"numeric": True, "feed_forward": "relu", "ranges": (-1, 1)}, "reciprocal"),
+]
+
+
+@pytest.mark.parametrize(("program", "options", "word"), REFUSED)
+def test_refusals_say_what_would_help(program: Any, options: dict[str, Any], word: str) -> None:
+    with pytest.raises(CompileError, match=word):
+        compile(program, length=4, **options)

@@ -1,0 +1,66 @@
+"""Softmax heads that stand in for hard ones."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from understudy import aggregate, indices, select, selector_width, tokens
+from understudy.compiler import compile  # noqa: A004
+
+PREFIX = aggregate(select(indices, indices, "<="), tokens)
+HIST = selector_width(select(tokens, tokens, "=="))
+LATER = aggregate(select(indices, indices, ">"), tokens, default=7)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_without_a_tolerance_soft_and_hard_are_the_same_to_the_last_bit(dtype: str) -> None:
+    draw = np.random.default_rng(4)
+    for program in (PREFIX, LATER):
+        hard, soft = (
+            compile(program, length=12, numeric=True, attention=kind, dtype=dtype)
+            for kind in ("hard", "softmax")
+        )
+        for size in (1, 5, 12):
+            given = draw.normal(size=size).tolist()
+            assert hard(given) == soft(given)
+
+
+def test_counts_by_soft_heads() -> None:
+    model = compile(HIST, length=12, vocabulary="abc", attention="softmax")
+    assert model("abacabcccaab") == HIST("abacabcccaab")
+
+
+def test_temperatures_are_powers_of_two_that_make_everything_else_underflow() -> None:
+    model = compile(PREFIX, length=12, numeric=True, attention="softmax")
+    (head,) = model.config.report["softmax"]
+    assert math.log2(head["beta"]).is_integer()
+    assert head["beta"] * head["gap"] >= 2 * 746
+    assert head["leak"] == 0
+    assert model.config.report["error_bound"] == 0
+    attention = model.weights.layers[0].attention
+    assert attention is not None
+    assert set(attention.kinds) == {"softmax"}
+
+
+@pytest.mark.parametrize("tolerance", [1e-1, 1e-4])
+def test_a_tolerance_allows_softer_heads_within_the_bound(tolerance: float) -> None:
+    model = compile(
+        PREFIX, length=12, numeric=True, ranges=(-1, 1), attention="softmax", feed_forward="relu",
+        tolerance=tolerance,
+    )  # fmt: skip
+    (head,) = model.config.report["softmax"]
+    assert head["beta"] < 64
+    # The formula of the report: (n − m)·D/m·e^(−β·gap).
+    leak = (head["keys"] - head["selected"]) / head["selected"] * math.exp(-head["beta"] * head["gap"])
+    assert head["leak"] == pytest.approx(leak)
+    bound = model.config.report["error_bound"]
+    assert leak * head["spread"] <= bound <= tolerance
+    draw = np.random.default_rng(5)
+    worst = 0.0
+    for _ in range(50):
+        given = draw.choice([-1.0, 1.0], size=12).tolist()
+        worst = max(worst, float(np.abs(np.array(model(given)) - PREFIX(given)).max()))
+    assert 0 < worst <= bound
