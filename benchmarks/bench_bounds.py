@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -30,7 +30,7 @@ def adversarial(model: Any, exact: Any, count: int, draw: np.random.Generator) -
     """The differences on batches of inputs: random ones, extreme ones, and a climb from the worst."""
     size = exact.config.lengths[1]
     best, height = np.zeros(size), -1.0
-    kinds = [
+    kinds: list[Callable[[int], Batch]] = [
         lambda n: draw.uniform(-1, 1, (n, size)),
         lambda n: draw.choice([-1.0, 1.0], (n, size)),
         lambda n: draw.choice([-1.0, 0.0, 1.0], (n, size)) * draw.uniform(0.9, 1, (n, 1)),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,7 +11,17 @@ import pytest
 from benchmarks.bench_bounds import adversarial, differences
 
 from understudy.compiler import compile  # noqa: A004
+from understudy.compiler.assemble import Assembly
+from understudy.compiler.fitting import fit
+from understudy.compiler.gates import Curved, Product
+from understudy.compiler.network import NO_SINK, Form, Head, Network, Signal, Unit, Value
+from understudy.compiler.scores import Selectors
+from understudy.compiler.slots import slots
+from understudy.compiler.target import target
+from understudy.compiler.units import UnitFeedForward
+from understudy.graph import build
 from understudy.simulators import UniversalSimulator
+from understudy.transformer.forward import forward
 
 
 @pytest.fixture(scope="module")
@@ -49,3 +61,38 @@ def test_a_report_of_every_gate(models: tuple[Any, Any]) -> None:
     for layer, counted in enumerate(report["feed_forward"], start=1):
         assert sum(counted.values()) == sum(g["units"] for g in gates if g["layer"] == layer)
     assert max(gate["error"] for gate in gates if gate["layer"] == 12) == report["error_bound"]
+
+
+def test_a_head_that_is_a_softmax_itself() -> None:
+    """softmax(x xᵀ) x² for numbers x, with x² by relu units: scores are exact, values are not."""
+    size = 5
+    wanted = target(
+        size, None, numeric=True, fixed=True, attention="hard", feed_forward="relu", tolerance=1e-3,
+        ranges=(-1, 1), separation=None, dtype="float64",
+    )  # fmt: skip
+    selectors = Selectors(size, size, "float64")
+    x, squared, rough, out = (
+        Signal(name, time) for name, time in zip("xsro", (0, 2, 2, 3), strict=True)
+    )
+    x = replace(x, tokens=np.ones(1))
+    read, node = Form({x: 1.0}), build("tokens", cast="asis")
+    units = [
+        Unit(node, squared, 2, gate=Curved("square", read)),
+        Unit(node, rough, 2, gate=Product(read, Form({}, 0.5))),
+    ]
+    head = Head(
+        "softmax", 3, (Form({x: 2.0}),), (Form({rough: 1.0}),), Form(), NO_SINK, 0.0, kind="softmax"
+    )
+    head.values.append(Value(Form({squared: 1.0}), out, 0.0))
+    network = Network([head], units, Form({out: 1.0}), False)
+    fitted = fit(network, wanted, selectors, math.inf)
+    assert fitted.error <= 1e-3
+    made = Assembly(network, slots(network, 2), None, wanted, 2)  # type: ignore[arg-type]
+    made.by_units = UnitFeedForward("relu", "float64", fitted.hidden)
+    weights = made.weights()
+    for given in np.random.default_rng(8).uniform(-1, 1, (200, size)):
+        stream = (given[:, None] * weights.W_E[0] + weights.W_pos)[None]
+        found = forward(weights, stream, sink=False)[0] @ weights.W_U[:, 0] + weights.b_U[0]
+        shares = np.exp(given[:, None] * given[None])
+        true = shares @ given**2 / shares.sum(axis=1)
+        assert np.abs(found - true).max() <= fitted.error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 
 import numpy as np
@@ -39,6 +40,8 @@ def test_temperatures_are_powers_of_two_that_make_everything_else_underflow() ->
     assert math.log2(head["beta"]).is_integer()
     assert head["beta"] * head["gap"] >= 2 * 746
     assert head["leak"] == 0
+    assert head["spread"] is None  # tokens without a range
+    json.dumps(model.config.report, allow_nan=False)
     assert model.config.report["error_bound"] == 0
     attention = model.weights.layers[0].attention
     assert attention is not None

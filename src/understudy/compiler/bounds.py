@@ -355,15 +355,20 @@ class Bounds:
             )
         )
         mean = Spread(low, high, error, exact, share if positive else None, own if positive else None)
-        return _Mean(mean, least, most, chosen)
+        found = _Mean(mean, least, most, chosen)
+        if head.kind == "softmax":  # what is not in play has no weight at all
+            top = np.where(allowed, v.net_high, -np.inf).max(axis=1)
+            bottom = np.where(allowed, v.net_low, np.inf).min(axis=1)
+            found.spread = np.where(empty, 0.0, top - bottom)
+        return found
 
     def _moved(self, found: _Mean, shift: Vector, where: Mask) -> Spread:
         mean = found.mean
         error, relative, own, exact = mean.error, mean.relative, mean.own, mean.exact
-        spread = found.most - found.least
+        spread = found.most - found.least if found.spread is None else found.spread
         if shift.any():
             exact, relative, own = False, None, None
-            error = error + (shift * spread if spread else 0.0)
+            error = error + np.where(shift > 0, shift * spread, 0.0)
         if not exact:
             rounding = self.unit * (self.size + 4)
             largest = max(abs(found.least), abs(found.most))
@@ -402,15 +407,15 @@ class Bounds:
 
 @dataclass
 class _Mean:
-    """The mean over selected keys; what the least and greatest of all values are.
-
-    How many are selected.
-    """
+    """The mean over selected keys, and what a shift of weights may do to it."""
 
     mean: Spread
+    #: The least and the greatest of all values, and how many keys are selected at least.
     least: float
     most: float
     chosen: Vector
+    #: How far the values that may have weight lie apart, for each query, if not by all of that.
+    spread: Vector | None = None
 
 
 def _product(a: Spread, b: Spread) -> Spread:

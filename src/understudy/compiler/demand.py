@@ -70,7 +70,9 @@ class Demand:
     def _found(self, head: Head) -> tuple[Mask, bool]:
         everything = np.ones((self.size, self.size), dtype=bool)
         if head.kind == "softmax":
-            return everything, False
+            # Its selector, if it depends on positions, is what its scores leave in play at all.
+            within = None if head.selector is None else self.selectors.pattern(head.selector)
+            return everything if within is None else within, False
         if head.selector is None:
             return everything, self.target.fixed
         pattern = self.selectors.pattern(head.selector)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from understudy.compiler.bounds import UNDERFLOW, Bounds, Heat
+from understudy.compiler.bounds import UNDERFLOW, Bounds, Heat, Temperature
 from understudy.compiler.curves import OutsideError
 from understudy.compiler.demand import Demand
 from understudy.compiler.gates import Curved, Masked, Product
@@ -224,10 +224,15 @@ def report(fitted: Fitted, network: Network, kind: str) -> dict[str, Any]:
         ]
     if bounds.temperatures:
         found["softmax"] = [
-            {"head": head.label, "layer": (head.time + 1) // 2, **vars(temperature)}
+            {"head": head.label, "layer": (head.time + 1) // 2, **_plain(temperature)}
             for head, temperature in bounds.temperatures.items()
         ]
     return found
+
+
+def _plain(temperature: Temperature) -> dict[str, float | None]:
+    """Plain numbers; None where there is no bound, which JSON has no number for."""
+    return {name: value if math.isfinite(value) else None for name, value in vars(temperature).items()}
 
 
 def _counted(units: list[Unit], fitted: Fitted) -> dict[str, int]:
