@@ -8,28 +8,23 @@ from typing import Any
 
 import numpy as np
 import pytest
-from benchmarks.bench_bounds import adversarial, differences
+from benchmarks.bench_bounds import adversarial, differences, networks
 
-from understudy.compiler import compile  # noqa: A004
 from understudy.compiler.assemble import Assembly
 from understudy.compiler.fitting import fit
 from understudy.compiler.gates import Curved, Product
 from understudy.compiler.network import NO_SINK, Form, Head, Network, Signal, Unit, Value
-from understudy.compiler.scores import Selectors
+from understudy.compiler.selectors import Selectors
 from understudy.compiler.slots import slots
 from understudy.compiler.target import target
 from understudy.compiler.units import UnitFeedForward
 from understudy.graph import build
-from understudy.simulators import UniversalSimulator
 from understudy.transformer.forward import forward
 
 
 @pytest.fixture(scope="module")
 def models() -> tuple[Any, Any]:
-    simulator = UniversalSimulator(3, 3, 3, recipe="fetch", stable=False)
-    inputs: dict[str, Any] = {"length": simulator.length, "numeric": True, "fixed": True}
-    relu = compile(simulator.output.sop, **inputs, feed_forward="relu", tolerance=1e-3, ranges=(-1, 1))
-    return relu, compile(simulator.output.sop, **inputs)
+    return networks("fetch", "relu", 1e-3)
 
 
 def test_u_of_relu_units_keeps_its_bound(models: tuple[Any, Any]) -> None:
@@ -43,15 +38,12 @@ def test_u_of_relu_units_keeps_its_bound(models: tuple[Any, Any]) -> None:
     assert worst <= bound <= 30 * worst
 
 
-@pytest.mark.parametrize("kind", ["glu", "gelu"])
-def test_u_of_other_units(kind: str, models: tuple[Any, Any]) -> None:
-    simulator = UniversalSimulator(3, 3, 3, recipe="fetch", stable=False)
-    model = compile(
-        simulator.output.sop, length=simulator.length, numeric=True, fixed=True, ranges=(-1, 1),
-        feed_forward=kind, tolerance=1e-2,
-    )  # fmt: skip
-    batch = np.random.default_rng(7).uniform(-1, 1, (20, simulator.length))
-    assert differences(model, models[1], batch).max() <= model.config.report["error_bound"] <= 1e-2
+@pytest.mark.parametrize("recipe", ["fetch", "native"])
+@pytest.mark.parametrize("kind", ["relu", "glu", "gelu"])
+def test_u_of_other_units(recipe: str, kind: str) -> None:
+    model, exact = networks(recipe, kind, 1e-2)
+    batch = np.random.default_rng(7).uniform(-1, 1, (20, model.config.lengths[1]))
+    assert differences(model, exact, batch).max() <= model.config.report["error_bound"] <= 1e-2
 
 
 def test_a_report_of_every_gate(models: tuple[Any, Any]) -> None:
@@ -60,7 +52,8 @@ def test_a_report_of_every_gate(models: tuple[Any, Any]) -> None:
     assert {gate["gate"] for gate in gates} == {"product", "masked", "curved"}
     for layer, counted in enumerate(report["feed_forward"], start=1):
         assert sum(counted.values()) == sum(g["units"] for g in gates if g["layer"] == layer)
-    assert max(gate["error"] for gate in gates if gate["layer"] == 12) == report["error_bound"]
+    last = max(gate["layer"] for gate in gates)
+    assert max(gate["error"] for gate in gates if gate["layer"] == last) == report["error_bound"]
 
 
 def test_a_head_that_is_a_softmax_itself() -> None:
@@ -87,7 +80,7 @@ def test_a_head_that_is_a_softmax_itself() -> None:
     network = Network([head], units, Form({out: 1.0}), False)
     fitted = fit(network, wanted, selectors, math.inf)
     assert fitted.error <= 1e-3
-    made = Assembly(network, slots(network, 2), None, wanted, 2)  # type: ignore[arg-type]
+    made = Assembly(network, slots(network), None, wanted, 2)  # type: ignore[arg-type]
     made.by_units = UnitFeedForward("relu", "float64", fitted.hidden)
     weights = made.weights()
     for given in np.random.default_rng(8).uniform(-1, 1, (200, size)):

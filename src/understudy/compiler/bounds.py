@@ -298,8 +298,10 @@ class Bounds:
             if q.exact and k.exact:
                 continue
             around = float(k.net_high.max() - k.net_low.min()) / 2
-            off = off + q.error * around + q.largest * float(k.error.max())
-            off = off + self.unit * (len(forms) + 2) * q.largest * float(k.largest.max())
+            off = off + _times(q.error, around) + _times(q.largest, float(k.error.max()))
+            # Of numbers without a range nothing can be said, and rounding is left out, as elsewhere.
+            rounding = self.unit * (len(forms) + 2) * _times(q.largest, float(k.largest.max()))
+            off = off + np.where(np.isfinite(rounding), rounding, 0.0)
         if head.sink != NO_SINK:
             offset = self.form(head.offset)
             if not offset.exact:
@@ -436,3 +438,11 @@ def _bend(gate: Bend, x: Spread) -> Spread:
     ends = [at(x.low), at(x.high), np.where((x.low < 0) & (x.high > 0), 0.0, at(x.low))]
     error = max(abs(gate.before), abs(gate.after)) * x.error
     return Spread(np.min(ends, axis=0), np.max(ends, axis=0), error, x.exact)
+
+
+def _times(vector: Vector, factor: float) -> Vector:
+    """Where one of the two is 0 nothing is off, however large the other may be."""
+    if factor == 0:
+        return np.zeros_like(vector)
+    found: Vector = np.where(vector == 0, 0.0, np.where(vector == 0, 1.0, vector) * factor)
+    return found

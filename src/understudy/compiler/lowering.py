@@ -70,7 +70,7 @@ class Lowering:
         self._signals: dict[Node, Signal] = {}
         #: For what is counted: the share of attention that the sink (or position 0) gets.
         self._shares: dict[Node, Signal] = {}
-        self._columns: dict[tuple[str, bytes], tuple[Signal, float, float]] = {}
+        self._columns: dict[tuple[str, bytes], Signal] = {}
         self._by_scores: dict[object, Head] = {}
         # Counting needs a sink; so does whatever may select nothing.
         self.sink = any(self._needs_sink(node) for node in schedule.order)
@@ -190,29 +190,21 @@ class Lowering:
     def _column(self, numbers: Sequence[float], kind: str, label: str) -> Form:
         """A column of W_pos or W_E; what is the same up to a factor and a constant is there once.
 
-        The first to come is stored as it is: so what a program computes from the position, and how it
-        is read, stay apart, and one set of weights can serve several tables of positions.
+        Unless positions are not to be shared: then a column is stored as it is, so that what a program
+        computes from the position stays out of how it is read.
         """
-        vector = np.array(numbers)
+        vector, factor, constant = np.array(numbers), 1.0, 0.0
         if (vector == vector[0]).all():
             return Form({}, float(vector[0]))
-        standard, factor, constant = _standard(vector)
-        key = kind, standard.tobytes()
-        if kind == "positions" and not self.values.target.share_positions:
-            key = kind, vector.tobytes()
-        if key in self._columns:
-            signal, first_factor, first_constant = self._columns[key]
-            ratio = factor / first_factor
-            shift = constant - ratio * first_constant
-            stored = signal.positions if kind == "positions" else signal.tokens
-            assert stored is not None
-            if np.array_equal(ratio * stored + shift, vector):
-                return Form({signal: ratio}, shift)
-            key = kind, vector.tobytes()
-        at = {"positions": vector} if kind == "positions" else {"tokens": vector}
-        signal = Signal(label, 0, **at)
-        self._columns[key] = signal, factor, constant
-        return Form({signal: 1.0})
+        if kind == "tokens" or self.values.target.share_positions:
+            vector, factor, constant = _standard(vector)
+        key = kind, vector.tobytes()
+        if key not in self._columns:
+            as_it_is = (factor, constant) == (1, 0) or kind == "tokens"
+            name = label if as_it_is else _named(vector, label)
+            at = {"positions": vector} if kind == "positions" else {"tokens": vector}
+            self._columns[key] = Signal(name, 0, **at)
+        return Form({self._columns[key]: factor}, constant)
 
     # Units --------------------------------------------------------------------------------------
 
@@ -362,3 +354,10 @@ def _standard(vector: NDArray[np.float64]) -> tuple[NDArray[np.float64], float, 
     sign = 1 if rest[np.flatnonzero(rest)[0]] > 0 else -1
     factor = sign * divisor
     return (rest // factor).astype(np.float64), float(factor), constant
+
+
+def _named(vector: NDArray[np.float64], label: str) -> str:
+    """What a column holds that was brought to standard form."""
+    if bool((vector == np.arange(len(vector))).all()):
+        return "indices"
+    return label

@@ -64,7 +64,13 @@ def compile_simulator(
         root, weighing = native(simulator.order, simulator.layout, dtype)
         model = compile_for(wanted, root, name, means=simulator.program.node, weighing=weighing)
         return _with_layout(model, simulator)
-    built = type(simulator).from_order(simulator.order, recipe, stable, simulator.style.base)
+    built = type(simulator).from_order(
+        simulator.order,
+        recipe,
+        stable,
+        simulator.style.base,
+        divide_last=feed_forward == "exact",
+    )
     if built.length > simulator.length:
         raise CompileError(
             f"the recipe {recipe} needs {built.length} tokens, and this U has {simulator.length}: make "

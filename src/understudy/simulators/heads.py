@@ -65,6 +65,8 @@ class Style:
     recipe: str
     stable: bool
     base: float | None
+    #: Whether a softmax may be divided by its sums after the product with the values.
+    divide_last: bool = True
 
     def __post_init__(self) -> None:
         if self.recipe not in RECIPES:
@@ -104,7 +106,8 @@ class Style:
         That saves the layer of the sums, which the product can read along; not where rows may see no
         key at all, and not in the paper's form.
         """
-        return self.recipe == "fetch" and not self.stable and order.mask in (None, "causal", "rows")
+        fits = self.recipe == "fetch" and not self.stable and self.divide_last
+        return fits and order.mask in (None, "causal", "rows")
 
 
 def softmax_head(order: AttentionOrder, X: Matrix, Y: Matrix, of: Of, style: Style) -> Steps:

@@ -142,11 +142,21 @@ class UniversalSimulator(Simulator):
 
     @classmethod
     def from_order(
-        cls, order: Order, recipe: str = "fetch", stable: bool | None = None, base: float | None = None
+        cls,
+        order: Order,
+        recipe: str = "fetch",
+        stable: bool | None = None,
+        base: float | None = None,
+        *,
+        divide_last: bool = True,
     ) -> Self:
-        """The simulator of an order."""
+        """The simulator of an order.
+
+        ``divide_last``: whether a plain softmax may be divided by its sums after the product, which
+        saves a layer; networks that approximate divisions do better with shares than with sums.
+        """
         made = cls.__new__(cls)
-        made._build(order, recipe, stable, base)
+        made._build(order, recipe, stable, base, divide_last=divide_last)
         return made
 
     @classmethod
@@ -162,14 +172,22 @@ class UniversalSimulator(Simulator):
         """The simulator of the order that T has on n rows: for this T, and every other like it."""
         return cls.from_order(require_module(T).order(n, memory), recipe, stable, base)
 
-    def _build(self, order: Order, recipe: str, stable: bool | None, base: float | None) -> None:
+    def _build(
+        self,
+        order: Order,
+        recipe: str,
+        stable: bool | None,
+        base: float | None,
+        *,
+        divide_last: bool = True,
+    ) -> None:
         stable = recipe not in ("paper", "width-1") if stable is None else stable
         if base is not None and not order.attention.exponential:
             attention = order.attention
             which = attention.kind if attention.pooling == "softmax" else f"{attention.pooling} pooling"
             raise GraphError(f"base is that of the softmax, and {which} has none: leave it out")
         self.order = order
-        self.style = Style(recipe, stable, base)
+        self.style = Style(recipe, stable, base, divide_last)
         layout = Layout(order.blocks())
         formula = Formula(views_of(layout), self.style)
         memory = layout.view(tokens, "M") if order.memory else None
