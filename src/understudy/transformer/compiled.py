@@ -72,6 +72,11 @@ class CompiledTransformer:
             raise InputError("this transformer does not say which program it was compiled from")
         return loads(self.config.program)
 
+    @property
+    def error_bound(self) -> float:
+        """How far it may be from the program, at most: 0 where nothing but rounding comes between."""
+        return float(self.config.report.get("error_bound", 0.0))
+
     def report(self) -> str:
         """What the compiler has to say, as text: sizes, how things were realised, bounds."""
         data = {"name": self.config.name} if self.config.name else {}
