@@ -150,7 +150,8 @@ def _simulator(path: Path | None, options: dict[str, Any]) -> tuple[CompiledTran
     model = U.compile(recipe, **_network(options))
     generator = np.random.default_rng(0)
     T, X = random_module(U.order, generator), generator.normal(size=(n, d))
-    return model, [U.encode(T, X).tolist()]
+    low, high = options["ranges"] or (-np.inf, np.inf)
+    return model, [np.clip(U.encode(T, X), low, high).tolist()]
 
 
 def _network(options: dict[str, Any]) -> dict[str, Any]:
@@ -187,12 +188,11 @@ def _page(model: CompiledTransformer, drawn: list[Any]) -> str:
 
 
 def _text(model: CompiledTransformer, seconds: float) -> str:
-    from understudy.display.network_page import facts, said_further
+    from understudy.display.network_report import facts
 
     taken = ("compiled in", f"{seconds * 1e3:.0f} ms of processor time")
-    lines = [model.config.name, *(f"  {name:<13}{value}" for name, value in [*facts(model), taken])]
-    further = said_further(model)
-    return "\n".join([*lines, *(f"  {line}" for line in further.splitlines())])
+    lines = [f"  {name:<13}{value}" for name, value in [*facts(model), taken]]
+    return "\n".join([model.config.name, *lines])
 
 
 def _as_json(model: CompiledTransformer, options: dict[str, Any]) -> dict[str, Any]:
