@@ -65,11 +65,11 @@ def ranges(model: CompiledTransformer) -> list[tuple[float, float]]:
 def details(model: CompiledTransformer) -> str:
     """Every head with how it attends, and the gates of every feed-forward, equal ones together."""
     heads, gates = _entries(model, "attention"), _entries(model, "realised")
-    soft = {(e.get("layer"), e.get("head")): e for e in _entries(model, "softmax")}
+    soft = _entries(model, "softmax")
     lines = []
     for layer in range(1, model.architecture.layers + 1):
         said = [
-            f"  head {layer - 1}.{number}: {_head(entry, soft.get((layer, entry.get('selector'))))}"
+            f"  head {layer - 1}.{number}: {_head(entry, soft)}"
             for number, entry in enumerate(e for e in heads if e.get("layer") == layer)
         ]
         said += [f"  {line}" for line in _gates([e for e in gates if e.get("layer") == layer])]
@@ -133,7 +133,7 @@ def _softmax(model: CompiledTransformer) -> str:
     betas = sorted({e["beta"] for e in entries if _is_number(e.get("beta"))})
     if not betas:
         return ""
-    between = f"{betas[0]:g}" if len(betas) == 1 else f"{betas[0]:g} to {betas[-1]:g}"
+    between = f"{_short(betas[0])}" if len(betas) == 1 else f"{_short(betas[0])} to {_short(betas[-1])}"
     leaks: list[Any] = [e.get("leak") for e in entries]
     if not all(map(_is_number, leaks)):
         return f"β {between}"
@@ -142,12 +142,16 @@ def _softmax(model: CompiledTransformer) -> str:
     return f"β {between}: {said}"
 
 
-def _head(entry: Mapping[str, Any], soft: Mapping[str, Any] | None) -> str:
+def _head(entry: Mapping[str, Any], soft: list[dict[str, Any]]) -> str:
+    """One head; its temperature is taken from the list, so that heads of one name have each its own."""
     parts = [f"{entry.get('selector')}", f"scored by {entry.get('scored by')}"]
     if entry.get("sink") != "none":
         parts.append(f"sink: {entry.get('sink')}")
-    if soft is not None:
-        parts.append(f"β {_short(soft.get('beta'))}, leak {_short(soft.get('leak'))}")
+    who = entry.get("layer"), entry.get("selector")
+    place = next((i for i, e in enumerate(soft) if (e.get("layer"), e.get("head")) == who), None)
+    if place is not None:
+        found = soft.pop(place)
+        parts.append(f"β {_short(found.get('beta'))}, leak {_short(found.get('leak'))}")
     return "; ".join(parts)
 
 
@@ -191,13 +195,13 @@ def _gates(entries: list[dict[str, Any]]) -> Iterator[str]:
         first = alike[0]
         each = _units_of(first) + (" each" if len(alike) > 1 else "")
         times = f" ×{len(alike)}" if len(alike) > 1 else ""
-        yield (
-            f"{first.get('gate')}{times}: {first.get('how')}, {each}; error "
-            f"{_short(first.get('own_error'))} by itself, {_short(first.get('error'))} with what comes in"
-        )
-        yield from (f"  {entry.get('s-op')}" for entry in alike[:MAX_NAMED])
-        if len(alike) > MAX_NAMED:
-            yield f"  … and {len(alike) - MAX_NAMED} more"
+        own, whole = _short(first.get("own_error")), _short(first.get("error"))
+        made_so = f"{first.get('gate')}{times}: {first.get('how')}, {each}"
+        yield f"{made_so}; error {own} by itself, {whole} with what comes in"
+        names = list(dict.fromkeys(str(entry.get("s-op")) for entry in alike))
+        yield from (f"  {name}" for name in names[:MAX_NAMED])
+        if len(names) > MAX_NAMED:
+            yield f"  … and {len(names) - MAX_NAMED} more"
 
 
 # Reports are data ---------------------------------------------------------------------------------
@@ -213,7 +217,9 @@ def _is_number(value: Any) -> bool:
 
 
 def _short(value: Any) -> str:
-    return f"{value:.3g}" if isinstance(value, float) else "unknown" if value is None else str(value)
+    if isinstance(value, float):
+        return f"{value:.0f}" if value.is_integer() and abs(value) < 1e6 else f"{value:.3g}"
+    return "unknown" if value is None else str(value)
 
 
 def _counted(said: Any) -> str:
