@@ -13,10 +13,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import understudy as us
 from understudy.cli.main import COMMANDS
 from understudy.constructions.catalogue import ITEMS
 from understudy.language import Session
+from understudy.simulators import UniversalSimulator
 from understudy.simulators.catalogue import ITEMS as ABOUT_U
+from understudy.simulators.compiling import RECIPES
 
 ROOT = Path(__file__).parents[1]
 
@@ -85,6 +88,21 @@ def test_commands_of_the_page_on_the_compiler(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["reverse.html", "u.html"]
     for picture in re.findall(r"\]\((pictures/[\w.]+)\)", text):
         assert (ROOT / "docs" / picture).exists()
+
+
+def test_the_weights_of_u_on_the_page_on_the_compiler() -> None:
+    text = (ROOT / "docs" / "compiler.md").read_text(encoding="utf-8")
+    rows = re.findall(
+        r"^\| ([\w-]+) \| (\d+) \| ([\d, ]+) \| (\d+) \| ([\d,]+) \|$", text, re.MULTILINE
+    )
+    assert sorted(row[0] for row in rows) == sorted(RECIPES)
+    for recipe, *shown in rows:
+        size = UniversalSimulator(3, 3, 3).compile(recipe).architecture
+        heads = ", ".join(map(str, size.heads))
+        assert shown == [str(size.layers), heads, str(size.d_model), f"{size.parameters:,}"], recipe
+    reverse = us.aggregate(us.select(us.indices, us.length - 1 - us.indices, "=="), us.tokens)
+    size = us.compile(reverse, length=8, vocabulary="abcd").architecture
+    assert f"# {size.layers} layers (heads: 1, 1; …), d_model {size.d_model}, …" in text
 
 
 def test_the_program_of_the_page_on_feed_forwards() -> None:

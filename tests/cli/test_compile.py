@@ -24,6 +24,9 @@ from understudy.simulators import Attention, UniversalSimulator
 REVERSE = """
 flip = select(indices, length - 1 - indices, ==);
 reverse = aggregate(flip, tokens);
+previous = select(indices, indices - 1, ==);
+moved = aggregate(previous, tokens);
+square = aggregate(previous, tokens_asis * tokens_asis);
 mean = aggregate(full_s, tokens_asis);
 hist = selector_width(select(tokens, tokens, ==));
 wrong = 1 / indices;
@@ -199,7 +202,7 @@ def test_a_page(rasp: str, tmp_path: Path) -> None:
 
 
 def test_the_example_that_is_drawn(rasp: str) -> None:
-    start = ("compile", rasp, "--name", "reverse", "--length")
+    start = ("compile", rasp, "--name", "moved", "--length")
     assert "⊥hello" in understudy(*start, "6", "--vocab", "helo").stdout  # the session's own example
     assert "⊥aba\n" in understudy(*start, "3", "--vocab", "ab").stdout
 
@@ -259,8 +262,8 @@ def test_apply_json(folder: str) -> None:
     (result,) = found["results"]
     assert result["values"] == result["program"] == ["c", "b", "a"]
     assert result["agrees"] is True
-    assert np.shape(result["attention"]) == (2, 1, 4, 4)
-    assert np.shape(result["residual"]["values"]) == (5, 4, len(us.load(folder).slots))
+    assert np.shape(result["attention"]) == (2, 1, 3, 3)
+    assert np.shape(result["residual"]["values"]) == (5, 3, len(us.load(folder).slots))
     assert found["weights"] == us.load(folder).hash
 
 
@@ -268,10 +271,57 @@ def test_apply_shows_attention_and_stream(folder: str, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     arguments = ("--input", "abc", "--show-attention", "--residual", "--check", "--html", str(page))
     shown = understudy("apply", folder, *arguments).stdout
-    assert "head 1.0: flip\n       ⊥abc\n  sink █···\n     a ···█\n" in shown
-    assert re.search(r"s\d reverse +1  3  2  1\n", shown)
+    assert "head 1.0: flip\n    abc\n  a ··█\n  b ·█·\n" in shown
+    assert re.search(r"s\d reverse +3 +2 +1\n", shown)
     assert "The program itself gives the same." in shown
     assert page.exists()
+
+
+def test_apply_shows_the_sink(rasp: str, tmp_path: Path) -> None:
+    start = ("compile", rasp, "--name", "moved", "--length", "8", "--vocab", "abcd")
+    assert understudy(*start, "-o", str(tmp_path / "m")).returncode == 0
+    arguments = ("apply", str(tmp_path / "m"), "--input", "abc", "--show-attention", "--residual")
+    shown = understudy(*arguments).stdout
+    assert "head 0.0: previous\n       ⊥abc\n  sink █···\n     a █···\n     b ·█··\n" in shown
+    assert re.search(r"\n +sink +a +b +c\n", shown)
+    (result,) = json_of(*arguments)["results"]
+    assert np.shape(result["attention"]) == (1, 1, 4, 4)
+    assert result["residual"]["positions"] == ["sink", "a", "b", "c"]
+
+
+@pytest.mark.parametrize("kind", ["glu", "gelu", "relu"])
+def test_units_and_soft_heads(kind: str, rasp: str, tmp_path: Path) -> None:
+    path, page = tmp_path / "m", tmp_path / "page.html"
+    soft = ("--attention", "softmax", "--feed-forward", kind)
+    start = ("compile", rasp, "--name", "reverse", "--length", "8", "--vocab", "abcd", "-o", str(path))
+    shown = understudy(*start, *soft, "--html", str(page)).stdout
+    assert f"  feed-forward {kind}\n  units        layer 0: table " in shown
+    assert "nothing leaks\n" in shown
+    assert "realised" not in shown
+    assert "made whole" in page.read_text(encoding="utf-8")
+    assert json_of(*start, *soft)["report"]["realised"][0]["s-op"] == "length"
+    assert understudy("apply", str(path), "--input", "abcd", "--check").returncode == 0
+    native = ("compile", "--simulator", "2,2,2", "--recipe", "native", "--range", "-1", "1")
+    shown = understudy(*native, "--tolerance", "1e-3", *soft, "-o", str(path)).stdout
+    assert "takes        12 tokens: real numbers from −1 to 1\n" in shown
+    assert re.search(r"  error        at most [\d.e-]+ \(certified\)\n", shown)
+    tokens = ",".join(["1,-0.5,0.25"] * 4)
+    (found,) = json_of("apply", str(path), "--input", tokens, "--check")["results"]
+    bound = us.load(path).error_bound
+    assert 0 < bound <= 1e-3
+    assert found["error"] <= bound <= found["allowed"]
+
+
+def test_nothing_is_checked_beyond_the_range(rasp: str, tmp_path: Path) -> None:
+    path = str(tmp_path / "m")
+    start = ("compile", rasp, "--name", "square", "--length", "3", "--numeric", "--range", "-1", "1")
+    assert json_of(*start, "--feed-forward", "relu", "-o", path)["report"]["ranges"] == [[-1, 1]]
+    assert understudy("apply", path, "--input", "1,-1,0.5", "--check").returncode == 0
+    words = "certified for numbers from -1 to 1, and the input has 2: leave --check out"
+    assert words in refused("apply", path, "--input", "1,2,0", "--check")
+    assert understudy("apply", path, "--input", "1,2,0").returncode == 0
+    json_of(*start, "-o", path)  # exact: the range is not needed
+    assert understudy("apply", path, "--input", "1,2,0", "--check").returncode == 0
 
 
 def test_disagreement_is_exit_1(tmp_path: Path) -> None:

@@ -16,20 +16,34 @@ from understudy.display import network_page as pages
 from understudy.display.expressions import combination, expressions
 from understudy.display.network import EMPTY, IDLE, LIVE, NetworkInWords
 from understudy.display.network_page import network_page
+from understudy.display.network_report import details, facts
 from understudy.display.network_text import attention_text, network_text, residual_text
 from understudy.display.places import answer_places, entries, positions
 from understudy.simulators import UniversalSimulator
-from understudy.transformer import CompiledTransformer
+from understudy.transformer import CompiledTransformer, FeedForwardWeights, LayerWeights
 from understudy.transformer.functions import Functions, Instruction
 
 flip = us.select(us.indices, us.length - 1 - us.indices, "==")
 reverse = us.aggregate(flip, us.tokens)
+same_token = us.select(us.tokens, us.tokens, "==")
+before = us.select(us.indices, us.indices, "<")
+# At the first position it selects nothing: such a network has a sink.
+previous = us.select(us.indices, us.indices - 1, "==")
+shift = us.aggregate(previous, us.tokens)
 
 
 @pytest.fixture(scope="module")
 def model() -> CompiledTransformer:
     names = {reverse.node: "reverse", flip.node: "flip"}
     return us.compile(reverse, length=8, vocabulary="abcd", name="reverse", names=names)
+
+
+@pytest.fixture(scope="module")
+def with_sink() -> CompiledTransformer:
+    names = {shift.node: "shift", previous.node: "previous"}
+    compiled = us.compile(shift, length=8, vocabulary="abcd", name="shift", names=names)
+    assert compiled.config.sink
+    return compiled
 
 
 @pytest.fixture(scope="module")
@@ -49,30 +63,38 @@ def data_of(page: str) -> Any:
 
 def test_the_names_of_the_program_are_those_of_slots_and_heads(model: CompiledTransformer) -> None:
     assert model.config.heads == (("everywhere",), ("flip",))
-    assert "1/(1+n) of length → reverse" in model.slots
-    assert "tokens" in model.slots
+    assert "indices == 0 → reverse" in model.slots
+    assert {"tokens", "length", "1/length"} <= set(model.slots)
 
 
 def test_a_slot_that_is_used_twice(model: CompiledTransformer) -> None:
     words = NetworkInWords(model)
     slot = next(number for number, stays in enumerate(words.slots) if len(stays) == 2)
-    share, answer = words.slots[slot]
-    assert (share.label, answer.label) == ("1/(1+n) of length", "reverse")
-    # The head of layer 0 writes, its feed-forward reads and erases; the answer is read at the end.
-    assert (share.first, share.last, share.until) == (1, 2, 2)
+    first, answer = words.slots[slot]
+    assert (first.label, answer.label) == ("indices == 0", "reverse")
+    # The head of layer 0 reads it, the feed-forward erases it; the answer is read at the end.
+    assert (first.first, first.last, first.until) == (0, 1, 2)
     assert (answer.first, answer.last) == (3, 5)
-    assert [share.state(time) for time in range(3)] == [EMPTY, LIVE, EMPTY]
+    assert [first.state(time) for time in range(3)] == [LIVE, IDLE, EMPTY]
     assert words.erased(2) == [slot]
     assert slot in words.written(3)
     assert slot not in words.written(2)
 
 
-def test_states_are_those_of_the_stream(
-    model: CompiledTransformer, simulator: CompiledTransformer
-) -> None:
+@pytest.mark.parametrize("kind", ["exact", "glu", "relu", "gelu"])
+def test_states_are_those_of_the_stream(kind: str) -> None:
     """Where a slot is said to hold nothing, it is 0 at every position of every input."""
     generator = np.random.default_rng(0)
-    for network, tokens in [(model, "abcda"), (simulator, generator.normal(size=12).tolist())]:
+    counted = us.aggregate(us.select(us.selector_width(flip & previous), us.indices, "=="), us.tokens)
+    native = UniversalSimulator(2, 2, 2).compile(
+        "native", feed_forward=kind, ranges=(-1, 1), tolerance=0.1
+    )
+    networks: list[tuple[Any, Any]] = [
+        (us.compile(reverse, length=8, vocabulary="abcd", feed_forward=kind), "abcda"),
+        (us.compile(counted, length=6, vocabulary="abcd", feed_forward=kind), "abcda"),
+        (native, generator.uniform(-1, 1, size=12).tolist()),
+    ]
+    for network, tokens in networks:
         words = NetworkInWords(network)
         stream = network.residual(tokens).values[:, int(network.config.sink) :]
         empty = 0
@@ -109,13 +131,17 @@ def test_heads_and_feed_forwards_in_words(
 ) -> None:
     words = NetworkInWords(model)
     place = {stay.label: f"s{slot}" for slot, stays in enumerate(words.slots) for stay in stays}
-    share, answer = place["1/(1+n) of length"], place["reverse"]
-    assert words.heads[0][0].moves == (f"share of the sink → {share}",)
-    assert words.heads[1][0].moves == (f"{place['tokens']} + 1 → {answer}",)
-    length, square = (text for _, text in words.says(0))
-    assert length == f"{place['length']} = round(1 / {share}) − 1"
-    assert square.endswith(f" = (length − 1 − {place['indices']})²")
+    share = place["1/length"]
+    assert words.heads[0][0].moves == (f"1 − {place['indices == 0']} → {share}",)
+    assert words.heads[1][0].moves == (f"{place['tokens']} + 1 → {place['reverse']}",)
+    assert [text for _, text in words.says(0)] == [f"{place['length']} = round(1 / {share})"]
     assert words.says(1) == []
+    # Keys are counted by the share of the attention that the sink gets.
+    counting = NetworkInWords(us.compile(us.selector_width(same_token), length=4, vocabulary="ab"))
+    ((move,),) = (head.moves for head in counting.heads[0])
+    ((_, count),) = counting.says(0)
+    assert re.fullmatch(r"share of the sink → s\d", move)
+    assert re.fullmatch(rf"s\d = round\(1 / {move[-2:]}\) − 1", count)
     # The last feed-forward of U is the quotient of a softmax.
     ((_, quotient),) = NetworkInWords(simulator).says(2)
     assert re.fullmatch(r"s\d+ = \(s\d+·s\d+ \+ s\d+·s\d+\) / \(s\d+ \+ s\d+\)", quotient)
@@ -149,17 +175,15 @@ def test_formulas() -> None:
     assert len(of(*squares)) <= 170
 
 
-def test_units_are_counted() -> None:
-    """A network with ReLU units, written by hand: two units on s0 into s1."""
+def by_hand(*units: tuple[list[float], list[float]], bias: float = 0.0) -> NetworkInWords:
+    """A network of ReLU units on two slots: for each unit, what it reads and what it writes."""
     exact = us.compile(us.indices * us.indices, length=4, vocabulary="ab")
-    from understudy.transformer import FeedForwardWeights, LayerWeights
-
     feed = FeedForwardWeights(
         "relu",
-        np.array([[1.0, -1.0], [0, 0]]),
-        np.zeros(2),
-        np.array([[0, 1.0], [0, 1.0]]),
-        np.zeros(2),
+        np.array([reads for reads, _ in units]).T,
+        np.zeros(len(units)),
+        np.array([writes for _, writes in units]),
+        np.array([bias, 0.0]),
     )
     weights = replace(
         exact.weights,
@@ -170,9 +194,116 @@ def test_units_are_counted() -> None:
         b_U=np.zeros(1),
     )
     config = replace(exact.config, slots=("one", "size"), heads=((),), sink=False, outputs=None)
-    words = NetworkInWords(CompiledTransformer(config, weights))
+    return NetworkInWords(CompiledTransformer(config, weights))
+
+
+def test_units_are_counted() -> None:
+    words = by_hand(([1.0, 0.0], [0.0, 1.0]), ([-1.0, 0.0], [0.0, 1.0]))
     assert words.says(0) == [(1, "s1 = 2 relu units on s0")]
     assert "2 relu units" in network_text(words.model, "ab")
+
+
+def test_what_is_taken_off_itself_is_erased_and_nothing_else() -> None:
+    away = [([1.0, 0.0], [-1.0, 0.0]), ([-1.0, 0.0], [1.0, 0.0])]
+    assert by_hand(*away).erased(2) == [0]
+    assert by_hand(([4.0, 0.0], [-0.25, 0.0]), ([-4.0, 0.0], [0.25, 0.0])).erased(2) == [0]
+    words = by_hand(*away)
+    assert words.says(0) == []
+    assert words.held(0, 2) is None
+    for units in (
+        away[:1],  # positive numbers only
+        [([1.0, 0.0], [-0.5, 0.0]), ([-1.0, 0.0], [0.5, 0.0])],  # half of it
+        [*away, ([0.0, 1.0], [1.0, 0.0])],  # something else comes instead
+        [([1.0, 1.0], [-1.0, 0.0]), ([-1.0, -1.0], [1.0, 0.0])],  # another slot is in it
+        [([1.0, 0.0], [1.0, 0.0]), ([-1.0, 0.0], [1.0, 0.0])],  # |s0| is added
+    ):
+        other = by_hand(*units)
+        assert other.erased(2) == []
+        assert other.says(0) == [(0, f"s0 += {other.feeds[0][0][1]}")]
+    assert by_hand(*away, bias=1.0).erased(2) == []
+
+
+@pytest.mark.parametrize("kind", ["glu", "relu", "gelu"])
+def test_an_eraser_is_no_reader(kind: str) -> None:
+    """A slot that is only erased any more is idle, as it is with exact feed-forwards."""
+    words = NetworkInWords(us.compile(reverse, length=8, vocabulary="abcd", feed_forward=kind))
+    first = next(stay for stays in words.slots for stay in stays if stay.label == "indices == 0")
+    assert [first.state(time) for time in range(3)] == [LIVE, IDLE, EMPTY]
+
+
+# The report -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def of_units() -> CompiledTransformer:
+    options = {"attention": "softmax", "feed_forward": "relu", "tolerance": 1e-3, "ranges": (-1, 1)}
+    compiled = UniversalSimulator(2, 2, 2).compile("native", **options)
+    assert isinstance(compiled, CompiledTransformer)
+    return compiled
+
+
+def test_a_report_in_a_few_lines(of_units: CompiledTransformer, with_sink: CompiledTransformer) -> None:
+    said, report = dict(facts(of_units)), of_units.config.report
+    assert said["takes"] == "12 tokens: real numbers from −1 to 1"
+    assert said["error"] == f"at most {of_units.error_bound:.3g} (certified)"
+    assert said["scores"] == "equality by squares (10 heads), the simulated softmax itself (1 head)"
+    products, _, masks = report["feed_forward"]
+    assert (
+        said["units"] == f"layer 0: product {products['product']:,}; layer 2: masked {masks['masked']}"
+    )
+    leak = max(entry["leak"] for entry in report["softmax"])
+    assert said["softmax"].endswith(f": at most {leak:.2g} of the attention leaks")
+    assert "sink" not in said
+    plain = dict(facts(with_sink))
+    assert plain["sink"] == "where nothing is selected (1 head)"
+    assert plain["error"] == "rounding only"
+    assert not plain.keys() & {"units", "softmax"}
+
+
+def test_a_report_at_length(of_units: CompiledTransformer) -> None:
+    lines = details(of_units).splitlines()
+    names = [f"{layer}.{head}" for layer, heads in enumerate((6, 4, 1)) for head in range(heads)]
+    assert [line.split()[1][:-1] for line in lines if line.startswith("  head ")] == names
+    heads = iter(line for line in lines if line.startswith("  head "))
+    for labels in of_units.config.heads:  # in the order of the weights
+        for label in labels:
+            assert f": {label}; scored by " in next(heads)
+    gates = of_units.config.report["realised"]
+    (products,) = [line for line in lines if line.startswith("  product ×4: ")]
+    assert f"{gates[0]['how']}, {gates[0]['units']} units each; error " in products
+    assert data_of(network_page(of_units, []))["report"] == "\n".join(lines)
+
+
+def test_thousands_of_units_are_a_few_lines() -> None:
+    network = UniversalSimulator(3, 3, 3).compile(
+        "native", feed_forward="relu", tolerance=1e-3, ranges=(-1, 1)
+    )
+    assert network.architecture.d_mlp > 2000
+    tokens = [0.5] * 27
+    assert len(network_text(network, tokens).splitlines()) < 100
+    assert len(network_page(network, [tokens])) < 250_000
+    assert max(len(f"{name} {value}") for name, value in facts(network)) < 100
+
+
+def test_deep_networks_keep_to_the_width() -> None:
+    ranks = us.selector_width(us.select(us.tokens, us.tokens, "<") | (same_token & before))
+    ordered = us.aggregate(us.select(ranks, us.indices, "=="), us.tokens)
+    network = us.compile(ordered, length=5, vocabulary=[1, 2, 3], feed_forward="relu")
+    text = network_text(network, [1, 2, 3])
+    assert network.architecture.layers > 6
+    assert max(map(len, text.splitlines())) <= 100
+    assert "\n\n\n" not in text  # layers that do nothing leave no gap
+
+
+@pytest.mark.parametrize("nonsense", [None, 3, "x", [3], {"a": 1}, [{"layer": 1, "beta": "x"}], [[1]]])
+def test_reports_of_anything_are_survived(of_units: CompiledTransformer, nonsense: Any) -> None:
+    names = ("attention", "softmax", "feed_forward", "realised", "ranges", "error_bound")
+    config = replace(of_units.config, report=dict.fromkeys(names, nonsense))
+    other = CompiledTransformer(config, of_units.weights)
+    assert dict(facts(other))["d_model"] == str(len(other.slots))
+    if not isinstance(nonsense, int):
+        assert dict(facts(other))["error"] == "not stated"
+    assert isinstance(details(other), str)
 
 
 # Positions ----------------------------------------------------------------------------------------
@@ -203,7 +334,9 @@ def test_reports_that_say_nonsense_are_not_believed(
 # The terminal -------------------------------------------------------------------------------------
 
 
-def test_the_terminal(model: CompiledTransformer, simulator: CompiledTransformer) -> None:
+def test_the_terminal(
+    model: CompiledTransformer, with_sink: CompiledTransformer, simulator: CompiledTransformer
+) -> None:
     text = network_text(model, "abcd")
     assert (
         text.index("output")
@@ -211,24 +344,27 @@ def test_the_terminal(model: CompiledTransformer, simulator: CompiledTransformer
         < text.index("0 attention")
         < text.index("slots")
     )
-    assert "                 a ····█\n                 b ···█·\n" in text
-    assert re.search(r"s\d {14}███ {5}███ ███  1/\(1\+n\) of length → reverse\n", text)
+    assert "              a ···█\n              b ··█·\n" in text
+    assert re.search(r"s\d {10}███ ░░░ {5}███ ███  indices == 0 → reverse\n", text)
+    shifted = network_text(with_sink, "abcd")
+    assert "              sink █····\n                 a █····\n                 b ·█···\n" in shifted
     assert max(map(len, network_text(simulator, list(range(12))).splitlines())) <= 100
     assert "█···" not in network_text(model)  # without an input there are no patterns
-    assert re.search(r"s\d reverse +1  4  3  2  1\n", residual_text(model, "abcd"))
+    assert re.search(r"s\d reverse +4 +3 +2 +1\n", residual_text(model, "abcd"))
+    assert re.search(r"\n +sink +a +b +c +d\n", residual_text(with_sink, "abcd"))
     assert attention_text(model, "ab").count("head ") == 2
 
 
 def test_long_inputs_have_no_patterns_in_the_terminal() -> None:
-    network = us.compile(reverse, length=40, vocabulary="ab")
+    network = us.compile(shift, length=40, vocabulary="ab")
     assert "⊥" in network_text(network, "ab" * 10)
     assert "⊥" not in network_text(network, "ab" * 20)
 
 
 def test_tokens_without_a_letter() -> None:
-    network = us.compile(reverse, length=3, vocabulary=["", "b", "a long word"])
+    network = us.compile(shift, length=3, vocabulary=["", "b", "a long word"])
     assert "⊥ ba" in network_text(network, ["", "b", "a long word"])
-    assert data_of(network_page(network, [["", "b"]]))["inputs"][0]["answer"] == ["b", ""]
+    assert data_of(network_page(network, [["", "b"]]))["inputs"][0]["answer"] == ["0", ""]
 
 
 def test_a_program_without_heads() -> None:
@@ -241,12 +377,17 @@ def test_a_program_without_heads() -> None:
 # The page -----------------------------------------------------------------------------------------
 
 
-def test_the_numbers_of_the_run_are_in_the_page(model: CompiledTransformer) -> None:
+def test_the_numbers_of_the_run_are_in_the_page(
+    model: CompiledTransformer, with_sink: CompiledTransformer
+) -> None:
     data = data_of(network_page(model, ["abcd", "ba"]))
     assert [entry["title"] for entry in data["inputs"]] == ["abcd", "ba"]
     first = data["inputs"][0]
     assert first["answer"] == ["d", "c", "b", "a"]
-    assert first["positions"] == ["sink", "a", "b", "c", "d"]
+    assert first["positions"] == ["a", "b", "c", "d"]
+    shifted = data_of(network_page(with_sink, ["abcd"]))["inputs"][0]
+    assert shifted["positions"] == ["sink", "a", "b", "c", "d"]
+    assert shifted["answer"] == ["0", "a", "b", "c"]
     _, cache = model.run_with_cache("abcd")
     for layer in range(2):
         for number, sparse in enumerate(first["patterns"][layer]):
@@ -256,7 +397,7 @@ def test_the_numbers_of_the_run_are_in_the_page(model: CompiledTransformer) -> N
     stream = np.array(first["stream"]).transpose(0, 2, 1)
     np.testing.assert_allclose(stream, model.residual("abcd").values, rtol=1e-5)
     assert data["heads"][1][0]["label"] == "flip"
-    assert ["1/(1+n) of length", "reverse"] in [[s["label"] for s in stays] for stays in data["slots"]]
+    assert ["indices == 0", "reverse"] in [[s["label"] for s in stays] for stays in data["slots"]]
     assert dict(data["codes"]) == {"0": 0, "a": 1, "b": 2, "c": 3, "d": 4}
     assert "select(indices" in data["program"]
     assert data["heads"][0][0]["weights"].keys() == {"W_Q", "W_K", "W_V", "W_O"}

@@ -111,9 +111,11 @@ def _result(
 
 def _check(model: CompiledTransformer, tokens: Any, values: list[Any]) -> dict[str, Any]:
     """The program by dense execution beside it."""
+    from understudy.display.network_report import bound
     from understudy.display.places import answer_places
     from understudy.execution import run
 
+    _require_range(model, tokens)
     wanted = run(model.program, tokens)
     places = answer_places(model, len(values))
     if places is not None:  # what U gives elsewhere means nothing
@@ -123,9 +125,23 @@ def _check(model: CompiledTransformer, tokens: Any, values: list[Any]) -> dict[s
         return {"program": wanted, "agrees": wanted == values}
     error = max(abs(float(a) - float(b)) for a, b in zip(wanted, values, strict=True))
     size = max(1.0, *(abs(float(value)) for value in wanted))
-    bound = model.config.report.get("error_bound")
-    allowed = ROUNDING[model.config.dtype] * size + (bound if isinstance(bound, (int, float)) else 0.0)
+    allowed = ROUNDING[model.config.dtype] * size + (bound(model) or 0.0)
     return {"program": wanted, "error": error, "allowed": allowed, "agrees": error <= allowed}
+
+
+def _require_range(model: CompiledTransformer, tokens: Any) -> None:
+    """Refuses to check what nothing was promised for."""
+    from understudy.display.network_report import bound, ranges
+
+    pairs = ranges(model)
+    if not bound(model) or len(pairs) not in (1, len(tokens)):
+        return
+    for token, (low, high) in zip(tokens, pairs * (len(tokens) // len(pairs)), strict=True):
+        if not low <= float(token) <= high:
+            raise InputError(
+                f"the error is certified for numbers from {low:g} to {high:g}, and the input has "
+                f"{float(token):g}: leave --check out, or compile for a wider --range"
+            )
 
 
 def _text(model: CompiledTransformer, tokens: Any, result: dict[str, Any]) -> str:
@@ -153,5 +169,6 @@ def _verdict(result: dict[str, Any]) -> str:
     if not result["agrees"]:
         return f"The program itself gives {echo.sequence(result['program'])}: they do NOT agree."
     if "error" in result:
-        return f"The program itself gives the same, to {result['error']:.1e}."
+        allowed = f" (allowed: {result['allowed']:.1e})"
+        return f"The program itself gives the same, to {result['error']:.1e}{allowed}."
     return "The program itself gives the same."

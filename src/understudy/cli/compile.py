@@ -68,14 +68,12 @@ def command(program: Path | None, **options: Any) -> None:
     html = options["html"]
     if html is not None and not html.resolve().parent.is_dir():
         raise InputError(f"cannot write {html}: there is no folder {html.resolve().parent}")
-    began = time.process_time()
     try:
-        model, drawn = (
+        model, drawn, seconds = (
             _program(program, options) if options["simulator"] is None else _simulator(program, options)
         )
     except MemoryError:
         raise InputError("the weights do not fit into the memory: take a smaller length") from None
-    seconds = time.process_time() - began
     if options["given"]:
         drawn = [read_tokens(text, model) for text in options["given"]]
         for tokens in drawn:
@@ -97,8 +95,10 @@ def command(program: Path | None, **options: Any) -> None:
             click.echo(f"{what} {path}.")
 
 
-def _program(path: Path | None, options: dict[str, Any]) -> tuple[CompiledTransformer, list[Any]]:
-    """The network of a program, and an input to show it on."""
+def _program(
+    path: Path | None, options: dict[str, Any]
+) -> tuple[CompiledTransformer, list[Any], float]:
+    """The network of a program, an input to show it on, and the time that compiling took."""
     from understudy.compiler import compile as compiled
 
     if path is None:
@@ -114,6 +114,7 @@ def _program(path: Path | None, options: dict[str, Any]) -> tuple[CompiledTransf
     if not isinstance(value, SOp):
         raise UnderstudyError(f"{name} is a selector; an s-op is compiled (aggregate over it, say)")
     text = options["vocabulary"]
+    began = time.process_time()
     model = compiled(
         value,
         length=options["length"],
@@ -125,11 +126,14 @@ def _program(path: Path | None, options: dict[str, Any]) -> tuple[CompiledTransf
         | {value.node: name},
         **_network(options),
     )
-    return model, _example(model, loaded.tokens)
+    seconds = time.process_time() - began
+    return model, _example(model, loaded.tokens), seconds
 
 
-def _simulator(path: Path | None, options: dict[str, Any]) -> tuple[CompiledTransformer, list[Any]]:
-    """The network of U, and a ⟨T, X⟩ drawn at random."""
+def _simulator(
+    path: Path | None, options: dict[str, Any]
+) -> tuple[CompiledTransformer, list[Any], float]:
+    """The network of U, a ⟨T, X⟩ drawn at random, and the time that compiling took."""
     import numpy as np
 
     from understudy.simulators import UniversalSimulator
@@ -147,10 +151,13 @@ def _simulator(path: Path | None, options: dict[str, Any]) -> tuple[CompiledTran
         raise InputError(f"there is no recipe {recipe!r}: choose one of {', '.join(RECIPES)}")
     # Only the network is native: the tokens are those of any other recipe.
     U = UniversalSimulator(n, d, d_v, recipe="fetch" if recipe == "native" else recipe)
+    began = time.process_time()
     model = U.compile(recipe, **_network(options))
+    seconds = time.process_time() - began
     generator = np.random.default_rng(0)
     T, X = random_module(U.order, generator), generator.normal(size=(n, d))
-    return model, [U.encode(T, X).tolist()]
+    low, high = options["ranges"] or (-np.inf, np.inf)
+    return model, [np.clip(U.encode(T, X), low, high).tolist()], seconds
 
 
 def _network(options: dict[str, Any]) -> dict[str, Any]:
@@ -187,12 +194,11 @@ def _page(model: CompiledTransformer, drawn: list[Any]) -> str:
 
 
 def _text(model: CompiledTransformer, seconds: float) -> str:
-    from understudy.display.network_page import facts, said_further
+    from understudy.display.network_report import facts
 
     taken = ("compiled in", f"{seconds * 1e3:.0f} ms of processor time")
-    lines = [model.config.name, *(f"  {name:<13}{value}" for name, value in [*facts(model), taken])]
-    further = said_further(model)
-    return "\n".join([*lines, *(f"  {line}" for line in further.splitlines())])
+    lines = [f"  {name:<13}{value}" for name, value in [*facts(model), taken]]
+    return "\n".join([model.config.name, *lines])
 
 
 def _as_json(model: CompiledTransformer, options: dict[str, Any]) -> dict[str, Any]:

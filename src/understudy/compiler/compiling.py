@@ -157,7 +157,8 @@ def compile_for(
         program_hash=stable_hash(means or root),
         name=name,
         report={"attention": _attention(network)}
-        | (report(fitted, network, wanted.feed_forward) if fitted is not None else {}),
+        | (report(fitted, network, wanted.feed_forward) if fitted is not None else {})
+        | _ranges(wanted),
     )
     return CompiledTransformer(config, _cast(weights, wanted.dtype))
 
@@ -177,6 +178,13 @@ def _attention(network: Network) -> list[dict[str, Any]]:
         }
         for head in network.heads
     ]
+
+
+def _ranges(wanted: Target) -> dict[str, Any]:
+    """Where the tokens lie that the bound is for, for the report: one pair, or one per position."""
+    pairs = [list(pair) for pair in zip(wanted.low, wanted.high, strict=True)]
+    declared = wanted.vocabulary is None and all(math.isfinite(end) for pair in pairs for end in pair)
+    return {"ranges": pairs} if declared else {}
 
 
 def _gap(numbers: Sequence[float]) -> float:

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from understudy.display.erasing import erasures
 from understudy.display.expressions import added, combination, expressions
 from understudy.transformer import CompiledTransformer
 from understudy.transformer.weights import AttentionWeights, FeedForwardWeights
@@ -22,6 +23,9 @@ from understudy.transformer.weights import AttentionWeights, FeedForwardWeights
 SHORT = 26
 #: What stands between the things that a slot holds one after another.
 THEN = " → "
+
+#: What stands between the number of units and the slots that they read.
+UNITS = " on "
 
 LIVE, IDLE, EMPTY = "live", "idle", "empty"
 
@@ -116,10 +120,12 @@ class NetworkInWords:
             if layer.feed_forward is not None:
                 feed = layer.feed_forward
                 # An erased slot is read as it is and taken off itself: nobody uses it by that.
-                erased = _erased(feed)
-                erases[time + 1] = erased
-                used = _used(feed)
-                note(reads, used, time + 1)
+                steady = [slot for slot in range(size) if writes[slot] <= {0}]
+                steady = [slot for slot in steady if not weights.W_E[:, slot].any()]
+                erased = erasures(feed, weights.W_pos, steady)
+                erases[time + 1] = set(erased)
+                erasers = [column for columns in erased.values() for column in columns]
+                note(reads, _used(feed, erasers), time + 1)
                 note(writes, np.vstack([feed.W_out, feed.b_out[None]]), time + 1)
         note(reads, weights.W_U.T, 2 * self.depth + 1)
         return writes, reads, erases
@@ -156,7 +162,7 @@ class NetworkInWords:
             return shortened(f"from head{'s' if len(names) > 1 else ''} {', '.join(names)}")
         for target, words in self.feeds[time // 2 - 1] if time else ():
             if target == slot:
-                return shortened(words)
+                return shortened(words.partition(UNITS)[0])
         if time == 0:
             return (
                 "code of the token" if self.model.weights.W_E[:, slot].any() else "code of the position"
@@ -224,24 +230,17 @@ class NetworkInWords:
         if feed.W_gate is not None:
             read |= np.any(feed.W_gate[:, units], axis=1)
         noun = f"{feed.kind} unit{'s' if len(units) > 1 else ''}"
-        return f"{len(units)} {noun} on {_slots(np.flatnonzero(read))}"
+        return f"{len(units):,} {noun}{UNITS}{_slots(np.flatnonzero(read))}"
 
 
-def _erased(feed: FeedForwardWeights) -> set[int]:
-    """The slots that a feed-forward both reads and writes: it takes them off themselves."""
-    read = np.any(feed.W_in, axis=1)
-    if feed.W_gate is not None:
-        read = read | np.any(feed.W_gate, axis=1)
-    return set(np.flatnonzero(read & np.any(feed.W_out, axis=0)).tolist())
-
-
-def _used(feed: FeedForwardWeights) -> Any:
-    """What is read to compute with, as rows over slots."""
+def _used(feed: FeedForwardWeights, erasers: Sequence[int]) -> Any:
+    """What is read to compute with, as rows over slots; an eraser uses nothing that it reads."""
     if feed.functions is not None:
         inputs = {place for i in feed.functions.instructions for place in i.inputs}
         columns = [i for i in range(feed.functions.arguments) if i in inputs]
         return feed.W_in.T[columns] if columns else np.zeros((1, feed.W_in.shape[0]))
-    return feed.W_in.T if feed.W_gate is None else np.vstack([feed.W_in.T, feed.W_gate.T])
+    rows = np.delete(feed.W_in.T, erasers, axis=0)
+    return rows if feed.W_gate is None else np.vstack([rows, feed.W_gate.T])
 
 
 def _slots(numbers: Sequence[int] | Any) -> str:

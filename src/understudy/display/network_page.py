@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 
 from understudy.display.network import NetworkInWords
+from understudy.display.network_report import details, facts
 from understudy.display.places import answer_places, positions
 from understudy.errors import UnderstudyError
 from understudy.graph import Sort, sort_of, to_rasp
 from understudy.language.echo import scalar
 from understudy.transformer import CompiledTransformer
-from understudy.transformer.report import render
 
 #: So many numbers of patterns and streams at most travel in a page (one input always does).
 NUMBERS = 400_000
@@ -46,7 +46,7 @@ def network_page(model: CompiledTransformer, inputs: Sequence[Any]) -> str:
         "title": model.config.name or "a compiled transformer",
         "facts": facts(model),
         "program": _program(model),
-        "report": said_further(model)[:MAX_TEXT],
+        "report": _cut(details(model)),
         "depth": words.depth,
         "slots": [[vars(stay) for stay in stays] for stays in words.slots],
         "written": [words.written(time) for time in range(2 * words.depth + 1)],
@@ -64,47 +64,6 @@ def network_page(model: CompiledTransformer, inputs: Sequence[Any]) -> str:
     return TEMPLATE.read_text(encoding="utf-8").replace("__DATA__", packed)
 
 
-def facts(model: CompiledTransformer) -> list[tuple[str, str]]:
-    """What it is, as names and values."""
-    size, config = model.architecture, model.config
-    shortest, longest = config.lengths
-    count = f"{longest}" if shortest == longest else f"{shortest} to {longest}"
-    kind = "real numbers" if config.vocabulary is None else _listed(config.vocabulary)
-    bound: Any = config.report.get("error_bound")
-    if not isinstance(bound, (int, float)):
-        exact = size.attention == "hard" and size.feed_forward in ("exact", "glu")
-        bound = "rounding only" if exact else "not stated"
-    return [
-        ("takes", f"{count} tokens: {kind}"),
-        ("layers", str(size.layers)),
-        ("heads", ", ".join(map(str, size.heads)) or "none"),
-        ("attention", _attention(model)),
-        ("feed-forward", size.feed_forward),
-        ("d_model", str(size.d_model)),
-        ("d_head", str(size.d_head)),
-        ("d_mlp", str(size.d_mlp)),
-        ("parameters", f"{size.parameters:,}, {size.nonzeros:,} of them not 0"),
-        ("error", bound if isinstance(bound, str) else f"at most {bound:.3g}"),
-        ("numbers", config.dtype),
-        ("weights", model.hash[:12]),
-    ]
-
-
-def _attention(model: CompiledTransformer) -> str:
-    """hard or softmax, as the heads are; ``hard, but 1 head softmax`` where they differ."""
-    kinds = [k for layer in model.weights.layers if layer.attention for k in layer.attention.kinds]
-    asked = model.config.attention
-    others = [kind for kind in kinds if kind != asked]
-    if not others:
-        return asked
-    return f"{asked}, but {len(others)} head{'s' if len(others) > 1 else ''} {others[0]}"
-
-
-def _listed(vocabulary: Sequence[Any]) -> str:
-    shown = ", ".join(map(scalar, vocabulary[:8]))
-    return shown if len(vocabulary) <= 8 else f"{shown}, … ({len(vocabulary)})"
-
-
 def _program(model: CompiledTransformer) -> str:
     if not model.config.program:
         return ""
@@ -113,6 +72,10 @@ def _program(model: CompiledTransformer) -> str:
         text = to_rasp(root) if sort_of(root) is Sort.SOP else ""
     except (UnderstudyError, RecursionError):
         return ""
+    return _cut(text)
+
+
+def _cut(text: str) -> str:
     return text if len(text) <= MAX_TEXT else text[:MAX_TEXT] + "\n… (cut)"
 
 
@@ -129,12 +92,6 @@ def _codes(model: CompiledTransformer) -> list[tuple[str, float]]:
     if not np.array_equal(weights.b_U, -(codes**2)):
         return []
     return [(scalar(output), float(code)) for output, code in zip(outputs, codes, strict=True)]
-
-
-def said_further(model: CompiledTransformer) -> str:
-    """What the compiler says beside that: how things were realised, temperatures."""
-    told = {"error_bound", "layout", "answer"}
-    return render({name: part for name, part in model.config.report.items() if name not in told})
 
 
 def _heads(words: NetworkInWords, layer: int) -> list[dict[str, Any]]:

@@ -15,11 +15,15 @@ from understudy.transformer import CompiledTransformer
 
 #: Patterns are drawn of inputs up to so many positions, and of so many heads of a layer.
 MAX_POSITIONS, MAX_HEADS = 26, 12
+#: Slots whose formulas are shown of one feed-forward.
+MAX_FORMULAS = 16
 #: Lines are not longer than this.
 WIDTH = 100
 _MARGIN = 14
 _GAP = 3
-_STATES = {LIVE: "███", IDLE: "░░░"}
+_STATES = {LIVE: "█", IDLE: "░"}
+#: A sublayer is a column of three characters as long as there is so much room for names beside it.
+_NAMES = 30
 
 
 def network_text(model: CompiledTransformer, tokens: Any = None) -> str:
@@ -36,7 +40,8 @@ def network_text(model: CompiledTransformer, tokens: Any = None) -> str:
             ]
     lines = [_entry("output", f"read off {_answer(words)}")]
     for number in reversed(range(words.depth)):
-        lines += ["", *_feed(words, number), *_attention(words, number, patterns[number], labels)]
+        layer = [*_feed(words, number), *_attention(words, number, patterns[number], labels)]
+        lines += ["", *layer] if layer else []
     lines += ["", *_embedding(words), "", *_slots(words)]
     return "\n".join(line.rstrip() for line in lines)
 
@@ -91,9 +96,12 @@ def _feed(words: NetworkInWords, layer: int) -> list[str]:
     erased = words.erased(2 * layer + 2)
     if not words.feeds[layer] and not erased:
         return []
-    texts = [shortened(text, WIDTH - _MARGIN) for _, text in words.says(layer)]
+    said = words.says(layer)
+    texts = [shortened(text, WIDTH - _MARGIN) for _, text in said[:MAX_FORMULAS]]
+    if len(said) > MAX_FORMULAS:
+        texts.append(f"… and {len(said) - MAX_FORMULAS} more slots")
     if erased:
-        texts.append(f"erases {', '.join(f's{slot}' for slot in erased)}")
+        texts.append(shortened(f"erases {', '.join(f's{slot}' for slot in erased)}", WIDTH - _MARGIN))
     return [_entry(f"{layer} feed-fwd" if not i else "", text) for i, text in enumerate(texts)]
 
 
@@ -164,12 +172,17 @@ def _embedding(words: NetworkInWords) -> list[str]:
 def _slots(words: NetworkInWords) -> list[str]:
     """When each slot holds what: a bar for each, a column for each sublayer."""
     times = ["emb", *(f"{n}{half}" for n in range(words.depth) for half in ("at", "ff"))]
-    lines = [_entry("slots", " ".join(f"{time:<3}" for time in times))]
+    width, between = 3, " "
+    if _MARGIN + 4 * len(times) + _NAMES > WIDTH:  # deep: a character each, with the layers' numbers
+        width, between = 1, ""
+        times = ["e", *(mark for n in range(words.depth) for mark in (str(n % 10), " "))]
+    lines = [_entry("slots", between.join(f"{time:<{width}}" for time in times))]
     for slot, stays in enumerate(words.slots):
         bars = []
         for time in range(len(times)):
             stay = words.held(slot, time)
-            bars.append("   " if stay is None else _STATES[stay.state(time)])
-        names = " → ".join(stay.short for stay in stays)
-        lines.append(_entry(f"  s{slot}", f"{' '.join(bars)}  {names}"))
+            bars.append((" " if stay is None else _STATES[stay.state(time)]) * width)
+        drawn = between.join(bars)
+        names = shortened(" → ".join(stay.short for stay in stays), WIDTH - _MARGIN - len(drawn) - 2)
+        lines.append(_entry(f"  s{slot}", f"{drawn}  {names}"))
     return lines
