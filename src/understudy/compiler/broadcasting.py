@@ -15,12 +15,13 @@ from __future__ import annotations
 import numpy as np
 
 from understudy.compiler.candidates import Candidates, EveryKey, few_keys
+from understudy.compiler.columns import distinct
 from understudy.compiler.conditions import conditions
 from understudy.compiler.linear import Linear, of
 from understudy.compiler.scores import Scores, Unscored
 from understudy.compiler.selectors import Selectors
 from understudy.compiler.target import Target
-from understudy.compiler.values import Values, distinct
+from understudy.compiler.values import Values
 from understudy.errors import CompileError
 from understudy.execution.domains import COMPARISONS
 from understudy.graph import Node, abbreviate, build, postorder

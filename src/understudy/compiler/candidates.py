@@ -15,8 +15,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from understudy.compiler.columns import distinct
 from understudy.compiler.target import Target
-from understudy.compiler.values import Values, distinct
+from understudy.compiler.values import Values
 from understudy.graph import Node, build
 from understudy.graph.atoms import canonical_table
 from understudy.graph.definitions import everywhere

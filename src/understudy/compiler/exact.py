@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from understudy.compiler.codes import Codes
+from understudy.compiler.columns import table_of
 from understudy.compiler.lowering import Lowering
 from understudy.compiler.network import Form, Unit
 from understudy.compiler.schedule import COUNT, TABLE, in_order
-from understudy.compiler.values import table_of
 from understudy.errors import CompileError
 from understudy.graph import Node
 from understudy.transformer.functions import INSTRUCTIONS, Functions, Instruction

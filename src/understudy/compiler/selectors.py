@@ -9,11 +9,12 @@ from functools import partial
 import numpy as np
 
 from understudy.compiler.classes import Classes, class_numbers, indicator, one_hot, sum_of
+from understudy.compiler.columns import distinct
 from understudy.compiler.conditions import Pattern, conditions, evaluated, reflexive, select
 from understudy.compiler.linear import Linear, of
 from understudy.compiler.scores import Scores, Unscored, at_positions, binary, quadratic
 from understudy.compiler.target import DOMAIN, EXACT_WHOLE
-from understudy.compiler.values import Values, distinct
+from understudy.compiler.values import Values
 from understudy.errors import CompileError
 from understudy.graph import Atom, Node, Sort, build, postorder, sort_of
 from understudy.graph.atoms import canonical_table
