@@ -65,7 +65,7 @@ def test_a_head_that_is_a_softmax_itself() -> None:
         size, None, numeric=True, fixed=True, attention="hard", feed_forward="relu", tolerance=1e-3,
         ranges=(-1, 1), separation=None, dtype="float64",
     )  # fmt: skip
-    selectors = Selectors(size, size, "float64")
+    selectors = Selectors(wanted)
     x, squared, rough, out = (
         Signal(name, time) for name, time in zip("xsro", (0, 2, 2, 3), strict=True)
     )

@@ -17,6 +17,7 @@ import numpy as np
 from understudy.compiler.candidates import Candidates, EveryKey, few_keys
 from understudy.compiler.columns import distinct
 from understudy.compiler.conditions import conditions
+from understudy.compiler.features import rank
 from understudy.compiler.linear import Linear, of
 from understudy.compiler.scores import Scores, Unscored
 from understudy.compiler.selectors import Selectors
@@ -163,7 +164,7 @@ class _Broadcasting:
         finite = keys is not None and queries is not None
         if keys is not None and queries is not None:
             together = distinct((*keys, *queries))
-            key, query = self.selectors.rank(key, together), self.selectors.rank(query, together)
+            key, query = rank(key, together), rank(query, together)
         brought = candidates.brought(key)
         margin = self.target.separation
         if finite or margin is None:
@@ -174,7 +175,7 @@ class _Broadcasting:
         """Of the selected keys those that no other selected key exceeds."""
         values = self.values.finite(score)
         if values is not None:
-            score = self.selectors.rank(score, values)
+            score = rank(score, values)
         brought, present = candidates.brought(score), candidates.only_present(row)
         greatest, some = brought[0], present[0]
         for here, value in zip(present[1:], brought[1:], strict=True):

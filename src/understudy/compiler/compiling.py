@@ -105,9 +105,8 @@ def compile_for(
     """
     without_families = partial(normalise, numeric=wanted.vocabulary is None)
     plain = without_families(root)
-    selectors = Selectors(wanted.longest, wanted.shortest, wanted.dtype)
-    values = Values(wanted, selectors.unique)
-    selectors.values = values
+    selectors = Selectors(wanted)
+    values = selectors.values
     for selector, scores in (weighing or {}).items():
         selectors.given(selector, scores.map(without_families))
     codes = Codes(values, postorder(plain))
