@@ -12,8 +12,9 @@ from benchmarks.bench_bounds import adversarial, differences, networks
 
 from understudy.compiler.assemble import Assembly
 from understudy.compiler.fitting import fit
+from understudy.compiler.forms import Form, Signal
 from understudy.compiler.gates import Curved, Product
-from understudy.compiler.network import NO_SINK, Form, Head, Network, Signal, Unit, Value
+from understudy.compiler.network import NO_SINK, Head, Network, Unit, Value
 from understudy.compiler.selectors import Selectors
 from understudy.compiler.slots import slots
 from understudy.compiler.target import target

@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.compiler.exact import ExactFeedForward
+from understudy.compiler.forms import Form
 from understudy.compiler.lowering import Lowering
-from understudy.compiler.network import NO_SINK, TIED_SINK, Form, Head, Network, Unit
+from understudy.compiler.network import NO_SINK, TIED_SINK, Head, Network, Unit
 from understudy.compiler.slots import Slots
 from understudy.compiler.target import Target
 from understudy.compiler.units import UnitFeedForward

@@ -24,11 +24,12 @@ import numpy as np
 
 from understudy.compiler.curves import CURVES
 from understudy.compiler.demand import Demand
+from understudy.compiler.forms import Form, Mask, Signal, Vector
 from understudy.compiler.gates import Bend, Curved, Masked, Product, Snap, Step, Table
 from understudy.compiler.hidden import Hidden
-from understudy.compiler.network import NO_SINK, Form, Head, Network, Signal, Unit, Value
+from understudy.compiler.network import NO_SINK, Head, Network, Unit, Value
 from understudy.compiler.selectors import Selectors
-from understudy.compiler.spreads import UNIT, Mask, Spread, Vector, dyadic, of_form
+from understudy.compiler.spreads import UNIT, Spread, dyadic, of_form
 from understudy.compiler.target import Target
 from understudy.errors import CompileError
 
@@ -87,9 +88,7 @@ class Bounds:
 
     def run(self) -> Spread:
         """The output."""
-        steps: list[tuple[int, Head | Unit]] = [(h.time, h) for h in self.network.heads]
-        steps += [(u.time, u) for u in self.network.units]
-        for _, step in sorted(steps, key=lambda pair: pair[0]):
+        for step in self.network.steps():
             if isinstance(step, Head):
                 self._head(step)
             else:

@@ -18,8 +18,9 @@ from understudy.compiler.assemble import Assembly, categories
 from understudy.compiler.broadcasting import realisable
 from understudy.compiler.codes import Codes
 from understudy.compiler.fitting import fit, report
+from understudy.compiler.forms import Signal
 from understudy.compiler.lowering import Lowering
-from understudy.compiler.network import LOSING_SINK, NO_SINK, TIED_SINK, Network, Signal
+from understudy.compiler.network import LOSING_SINK, NO_SINK, TIED_SINK, Network
 from understudy.compiler.normalise import normalise
 from understudy.compiler.realising import GateRoles
 from understudy.compiler.schedule import Roles, schedule

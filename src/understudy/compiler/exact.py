@@ -7,8 +7,9 @@ from typing import Any
 
 from understudy.compiler.codes import Codes
 from understudy.compiler.columns import table_of
+from understudy.compiler.forms import Form
 from understudy.compiler.lowering import Lowering
-from understudy.compiler.network import Form, Unit
+from understudy.compiler.network import Unit
 from understudy.compiler.schedule import COUNT, TABLE, in_order
 from understudy.errors import CompileError
 from understudy.graph import Node

@@ -16,11 +16,12 @@ import numpy as np
 from understudy.compiler.bounds import UNDERFLOW, Bounds, Heat, Temperature
 from understudy.compiler.curves import OutsideError
 from understudy.compiler.demand import Demand
+from understudy.compiler.forms import Mask
 from understudy.compiler.gates import Curved, Masked, Product
 from understudy.compiler.hidden import Hidden, UnitsError, realise
 from understudy.compiler.network import Head, Network, Unit
 from understudy.compiler.selectors import Selectors
-from understudy.compiler.spreads import UNIT, Mask, Spread
+from understudy.compiler.spreads import UNIT, Spread
 from understudy.compiler.target import Target
 from understudy.errors import CompileError
 from understudy.graph import abbreviate

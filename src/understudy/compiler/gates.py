@@ -11,11 +11,8 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-from understudy.compiler.network import Form
-
-Vector = NDArray[np.float64]
+from understudy.compiler.forms import Form, Vector
 
 
 @dataclass(frozen=True, eq=False)

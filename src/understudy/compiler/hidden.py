@@ -15,15 +15,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from understudy.compiler.curves import MAX_SEGMENTS, BrokenLine, approximate, exponential
+from understudy.compiler.forms import Vector
 from understudy.compiler.gates import SNAP, Bend, Curved, Gate, Masked, Product, Snap, Step, Table
-
-Vector: TypeAlias = NDArray[np.float64]
 
 #: GELU(z) is z or 0 to the last bit from here on.
 SATURATED = 40.0

@@ -8,22 +8,19 @@ from collections.abc import Mapping, Sequence
 from itertools import count
 
 import numpy as np
-from numpy.typing import NDArray
 
 from understudy.compiler.codes import Codes
+from understudy.compiler.forms import Form, Signal, Vector, total
 from understudy.compiler.gates import Gate, Snap
 from understudy.compiler.linear import Linear
 from understudy.compiler.network import (
     LOSING_SINK,
     NO_SINK,
     TIED_SINK,
-    Form,
     Head,
     Network,
-    Signal,
     Unit,
     Value,
-    total,
 )
 from understudy.compiler.realising import GateRoles
 from understudy.compiler.schedule import (
@@ -343,7 +340,7 @@ class Lowering:
         return self._by_scores[same]
 
 
-def _standard(vector: NDArray[np.float64]) -> tuple[NDArray[np.float64], float, float]:
+def _standard(vector: Vector) -> tuple[Vector, float, float]:
     """The vector as constant + factor · (whole numbers from 0 on without a common divisor)."""
     whole = bool((vector == np.round(vector)).all()) and float(np.abs(vector).max()) < 2**40
     if not whole:
@@ -356,7 +353,7 @@ def _standard(vector: NDArray[np.float64]) -> tuple[NDArray[np.float64], float, 
     return (rest // factor).astype(np.float64), float(factor), constant
 
 
-def _named(vector: NDArray[np.float64], label: str) -> str:
+def _named(vector: Vector, label: str) -> str:
     """What a column holds that was brought to standard form."""
     if bool((vector == np.arange(len(vector))).all()):
         return "indices"

@@ -23,9 +23,9 @@ from itertools import product
 import numpy as np
 
 from understudy.compiler.codes import Codes
+from understudy.compiler.forms import Form
 from understudy.compiler.gates import Bend, Curved, Gate, Masked, Product, Step, Table
 from understudy.compiler.linear import Linear, of
-from understudy.compiler.network import Form
 from understudy.compiler.schedule import (
     AGGREGATE,
     COUNT,

@@ -12,7 +12,8 @@ import heapq
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from understudy.compiler.network import Form, Network, Signal
+from understudy.compiler.forms import Form, Signal
+from understudy.compiler.network import Network
 
 
 @dataclass

@@ -11,13 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from understudy.compiler.forms import Form, Mask, Signal, Vector
 from understudy.compiler.hidden import Argument
-from understudy.compiler.network import Form, Signal
-
-Vector = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
 #: The rounding of one operation.
 UNIT = {"float64": 2.0**-53, "float32": 2.0**-24}

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from understudy.compiler.forms import Form
 from understudy.compiler.hidden import Hidden, erasing
-from understudy.compiler.network import Form, Unit
+from understudy.compiler.network import Unit
 from understudy.transformer.weights import FeedForwardWeights
 
 if TYPE_CHECKING:
