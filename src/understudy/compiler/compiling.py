@@ -19,11 +19,12 @@ from understudy.compiler.broadcasting import realisable
 from understudy.compiler.codes import Codes
 from understudy.compiler.fitting import fit, report
 from understudy.compiler.forms import Signal
+from understudy.compiler.gate_roles import GateRoles
 from understudy.compiler.lowering import Lowering
 from understudy.compiler.network import LOSING_SINK, NO_SINK, TIED_SINK, Network
 from understudy.compiler.normalise import normalise
-from understudy.compiler.realising import GateRoles
-from understudy.compiler.schedule import Roles, schedule
+from understudy.compiler.roles import Roles
+from understudy.compiler.schedule import schedule
 from understudy.compiler.scores import Scores
 from understudy.compiler.selectors import Selectors
 from understudy.compiler.slots import slots
@@ -112,13 +113,10 @@ def compile_for(
         selectors.given(selector, scores.map(without_families))
     codes = Codes(values, postorder(plain))
     plain = realisable(plain, selectors, values, wanted)
-    fused = wanted.feed_forward == "exact"
-    roles = Roles(values, selectors)
-    if not fused:
-        roles = gates = GateRoles(values, selectors, codes=codes, kind=wanted.feed_forward)
-        gates.keep_whole(plain)
-    times = schedule(plain, roles, fused=fused)
-    lowering = Lowering(times, roles, codes, fused=fused, names=names)
+    roles = _roles(plain, selectors, codes)
+    fused = roles.fused
+    times = schedule(plain, roles)
+    lowering = Lowering(times, roles, names=names)
     network = lowering.network(plain)
     if wanted.feed_forward == "glu":
         network.one = Signal("1", 0, positions=np.ones(wanted.longest))
@@ -160,6 +158,15 @@ def compile_for(
         | (report(fitted, network, wanted.feed_forward) if fitted is not None else {}),
     )
     return CompiledTransformer(config, _cast(weights, wanted.dtype))
+
+
+def _roles(root: Node, selectors: Selectors, codes: Codes) -> Roles:
+    """What each s-op is to the network, with the feed-forwards that were asked for."""
+    if selectors.target.feed_forward == "exact":
+        return Roles(selectors, codes)
+    gates = GateRoles(selectors, codes)
+    gates.keep_whole(root)
+    return gates
 
 
 def _attention(network: Network) -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ from understudy.compiler.columns import table_of
 from understudy.compiler.forms import Form
 from understudy.compiler.lowering import Lowering
 from understudy.compiler.network import Unit
-from understudy.compiler.schedule import COUNT, TABLE, in_order
+from understudy.compiler.roles import COUNT, TABLE, in_order
 from understudy.errors import CompileError
 from understudy.graph import Node
 from understudy.transformer.functions import INSTRUCTIONS, Functions, Instruction

@@ -22,16 +22,8 @@ from understudy.compiler.network import (
     Unit,
     Value,
 )
-from understudy.compiler.realising import GateRoles
-from understudy.compiler.schedule import (
-    AGGREGATE,
-    COUNT,
-    FUNCTION,
-    LINEAR,
-    TABLE,
-    Roles,
-    Schedule,
-)
+from understudy.compiler.roles import AGGREGATE, COUNT, FUNCTION, LINEAR, TABLE, Roles
+from understudy.compiler.schedule import Schedule
 from understudy.compiler.scores import Scores
 from understudy.compiler.selectors import Selectors
 from understudy.compiler.values import Values
@@ -46,9 +38,7 @@ class Lowering:
         self,
         schedule: Schedule,
         roles: Roles,
-        codes: Codes,
         *,
-        fused: bool,
         names: Mapping[Node, str] | None = None,
     ) -> None:
         self.schedule = schedule
@@ -57,8 +47,7 @@ class Lowering:
         self.roles = roles
         self.values: Values = roles.values
         self.selectors: Selectors = roles.selectors
-        self.codes = codes
-        self.fused = fused
+        self.codes: Codes = roles.codes
         self.heads: list[Head] = []
         self.units: list[Unit] = []
         #: Tokens for which an s-op has no value.
@@ -114,7 +103,6 @@ class Lowering:
         """The s-op as a combination of signals; sums are taken apart, however long."""
         if node not in self._forms:
             parts: list[tuple[Form, float]] = []
-            constant = 0.0
             ticket = count()
             coefficients = {node: 1.0}
             queue = [(-node.depth, next(ticket), node)]
@@ -124,38 +112,18 @@ class Lowering:
                 if self.roles.of(here) != LINEAR:
                     parts.append((self._leaf(here), coefficient))
                     continue
-                for below, factor in self._taken_apart(here):
+                for below, factor in self.roles.parts(here):
                     if below in coefficients:
                         coefficients[below] += coefficient * factor
                     else:
                         coefficients[below] = coefficient * factor
                         heapq.heappush(queue, (-below.depth, next(ticket), below))
-            self._forms[node] = total(parts, constant)
+            self._forms[node] = total(parts)
         return self._forms[node]
 
     def linear(self, linear: Linear) -> Form:
         """A combination of s-ops as one of signals."""
         return total(((self.form(node), c) for node, c in linear.terms), linear.constant)
-
-    def _taken_apart(self, node: Node) -> list[tuple[Node, float]]:
-        if isinstance(self.roles, GateRoles):
-            return self.roles.parts(node)
-        match node.op:
-            case "add":
-                return [(node.inputs[0], 1.0), (node.inputs[1], 1.0)]
-            case "subtract":
-                return [(node.inputs[0], 1.0), (node.inputs[1], -1.0)]
-            case "negate":
-                return [(node.inputs[0], -1.0)]
-            case _:
-                a, b = node.inputs
-                factor = self.values.constant(b)
-                if factor is None or (node.op == "multiply" and self.values.constant(a) is not None):
-                    a, b = b, a
-                    factor = self.values.constant(b)
-                assert factor is not None
-                number = self.codes.number(factor, node)
-                return [(a, 1 / number if node.op == "divide" else number)]
 
     def _leaf(self, node: Node) -> Form:
         match self.roles.of(node):
@@ -213,19 +181,18 @@ class Lowering:
             self._signals[node] = signal
             unit = Unit(node, signal, time)
             self.units.append(unit)
-            if isinstance(self.roles, GateRoles):
-                unit.gate = self._gate(node)
-            else:
+            unit.gate = self._gate(node)
+            if unit.gate is None:
                 unit.reads = self._reads(node, time)
         return self._signals[node]
 
-    def _gate(self, node: Node) -> Gate:
-        assert isinstance(self.roles, GateRoles)
+    def _gate(self, node: Node) -> Gate | None:
+        """What it is where feed-forwards have units of one kind; None: a function as it is."""
         if self.roles.of(node) == COUNT:
-            gate: Gate = self.roles.counting(node, Form({self._shares[node]: 1.0}), self.sink)
+            gate = self.roles.counting(node, Form({self._shares[node]: 1.0}), self.sink)
         else:
             gate = self.roles.gate(node, self.linear)
-        if self.roles.delay(node) == 1:
+        if gate is None or self.roles.delay(node) == 1:
             return gate
         # A layer of its own makes it whole.
         time = self.schedule.ready[node] - 2
@@ -254,7 +221,7 @@ class Lowering:
 
     def inlined(self, node: Node, time: int) -> bool:
         """Whether a unit at that time computes it itself."""
-        return self.fused and (
+        return self.roles.fused and (
             self.roles.of(node) in (COUNT, FUNCTION, TABLE, LINEAR)
             and self.schedule.ready[node] == time
         )
