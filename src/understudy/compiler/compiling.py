@@ -18,7 +18,6 @@ from understudy.compiler.assemble import Assembly, categories
 from understudy.compiler.broadcasting import realisable
 from understudy.compiler.codes import Codes
 from understudy.compiler.fitting import fit, report
-from understudy.compiler.forms import Signal
 from understudy.compiler.gate_roles import GateRoles
 from understudy.compiler.lowering import Lowering
 from understudy.compiler.network import LOSING_SINK, NO_SINK, TIED_SINK, Network
@@ -118,8 +117,6 @@ def compile_for(
     times = schedule(plain, roles)
     lowering = Lowering(times, roles, names=names)
     network = lowering.network(plain)
-    if wanted.feed_forward == "glu":
-        network.one = Signal("1", 0, positions=np.ones(wanted.longest))
     outputs = _outputs(plain, values, codes)
     fitted = None
     if not fused or wanted.attention == "softmax":
@@ -150,7 +147,7 @@ def compile_for(
             tuple(h.label for h in network.heads if h.time == 2 * number - 1)
             for number in range(1, depth + 1)
         ),
-        undefined=tuple((token, why) for token, why in lowering.undefined.items()),  # type: ignore[misc]
+        undefined=tuple(lowering.undefined.items()),
         program=dumps(means or root),
         program_hash=stable_hash(means or root),
         name=name,
