@@ -1,6 +1,6 @@
 """How wrong the network can be: a bound for every signal, computed from the embedding to the output.
 
-Three things are off: gates whose units are not the function itself (``hidden.py`` says by how much),
+Three things are off: gates whose units are not the function itself (``realise.py`` says by how much),
 softmax attention that gives a little weight to keys that are not selected, and floating point. Each is
 carried on:
 

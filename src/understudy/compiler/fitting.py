@@ -18,8 +18,9 @@ from understudy.compiler.curves import OutsideError
 from understudy.compiler.demand import Demand
 from understudy.compiler.forms import Mask
 from understudy.compiler.gates import Curved, Masked, Product
-from understudy.compiler.hidden import Hidden, UnitsError, realise
+from understudy.compiler.hidden import Hidden, UnitsError
 from understudy.compiler.network import Head, Network, Unit
+from understudy.compiler.realise import realise
 from understudy.compiler.selectors import Selectors
 from understudy.compiler.spreads import UNIT, Spread
 from understudy.compiler.target import Target

@@ -28,7 +28,7 @@ class UnitFeedForward:
         self, assembly: Assembly, units: list[Unit], erased: Sequence[int]
     ) -> FeedForwardWeights:
         """The feed-forward that computes these units and erases these slots."""
-        erasers = [(1.0, -1.0)] if self.kind == "glu" else erasing(self.kind, self.dtype)
+        erasers = erasing(self.kind, self.dtype)
         sizes = [self.hidden[unit].size for unit in units]
         total = sum(sizes) + len(erased) * len(erasers)
         w_in, b_in = np.zeros((assembly.width, total)), np.zeros(total)
@@ -70,10 +70,7 @@ class UnitFeedForward:
         return columns, biases
 
     def _constant(self, assembly: Assembly, gate: np.ndarray, constants: np.ndarray) -> None:
-        """A gate has no bias: a slot that is 1 everywhere stands in (the mark of the sink.
-
-        At the sink).
-        """
+        """A gate has no bias: a slot that is 1 everywhere stands in, at the sink the sink's mark."""
         one = assembly.network.one
         assert one is not None
         slot, _ = assembly.slots.of(one)
