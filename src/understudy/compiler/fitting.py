@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from understudy.compiler.bounds import UNDERFLOW, Bounds, Heat, Temperature
+from understudy.compiler.bounds import Bounds
 from understudy.compiler.curves import OutsideError
 from understudy.compiler.demand import Demand
 from understudy.compiler.forms import Mask
 from understudy.compiler.gates import Curved, Masked, Product
+from understudy.compiler.head_bounds import UNDERFLOW, Heat, Temperature
 from understudy.compiler.hidden import Hidden, UnitsError
 from understudy.compiler.network import Head, Network, Unit
 from understudy.compiler.realise import realise
@@ -137,7 +138,7 @@ class _Fitting:
             def heat(head: Head, spread: float, fewest: float) -> float:
                 return self._heat(head, spread, fewest, tolerance)
 
-        bounds = Bounds(self.network, self.target, self.selectors, self.demand, make, heat)
+        bounds = Bounds(self.network, self.selectors, self.demand, make, heat)
         output = bounds.run()
         return Fitted(bounds, output, tolerance)
 
@@ -189,7 +190,7 @@ class _Fitting:
     def _where(self, fitted: Fitted) -> str:
         """The first s-op that is as wrong as that."""
         for unit in sorted(self.network.units, key=lambda u: u.time):
-            if float(fitted.bounds.spreads[unit.into].error.max()) > self.limit:
+            if float(fitted.bounds.spreads.signals[unit.into].error.max()) > self.limit:
                 return abbreviate(unit.node)
         return "the output"
 
@@ -220,7 +221,7 @@ def report(fitted: Fitted, network: Network, kind: str) -> dict[str, Any]:
                 "units": fitted.hidden[unit].size,
                 "how": fitted.hidden[unit].how,
                 "own_error": fitted.hidden[unit].error,
-                "error": float(bounds.spreads[unit.into].error.max()),
+                "error": float(bounds.spreads.signals[unit.into].error.max()),
             }
             for unit in sorted(network.units, key=lambda u: u.time)
         ]
