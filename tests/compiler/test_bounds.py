@@ -17,6 +17,7 @@ from understudy.compiler.gates import Curved, Product
 from understudy.compiler.network import NO_SINK, Head, Network, Unit, Value
 from understudy.compiler.selectors import Selectors
 from understudy.compiler.slots import slots
+from understudy.compiler.stream import Stream
 from understudy.compiler.target import target
 from understudy.compiler.units import UnitFeedForward
 from understudy.graph import build
@@ -83,9 +84,8 @@ def test_a_head_that_is_a_softmax_itself() -> None:
     network = Network([head], units, Form({out: 1.0}), False)
     fitted = fit(network, wanted, selectors, math.inf)
     assert fitted.error <= 1e-3
-    made = Assembly(network, slots(network), None, wanted, 2)  # type: ignore[arg-type]
-    made.by_units = UnitFeedForward("relu", "float64", fitted.hidden)
-    weights = made.weights()
+    feed_forward = UnitFeedForward("relu", "float64", fitted.hidden)
+    weights = Assembly(network, Stream(network, slots(network)), wanted, feed_forward).weights()
     for given in np.random.default_rng(8).uniform(-1, 1, (200, size)):
         stream = (given[:, None] * weights.W_E[0] + weights.W_pos)[None]
         found = forward(weights, stream, sink=False)[0] @ weights.W_U[:, 0] + weights.b_U[0]

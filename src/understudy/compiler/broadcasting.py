@@ -1,4 +1,4 @@
-"""Second stage: selectors that no dot product can score, by bringing keys to the queries.
+"""Stage *broadcasting*: selectors that no dot product can score, by bringing keys to the queries.
 
 One head cannot attend to ``key < query`` for arbitrary numbers: on N ordered values it needs d_k ≥ N−1
 (docs/compiler.md). But a network can bring keys to every position first, and let the feed-forward

@@ -78,8 +78,9 @@ class GateBounds:
         self, found: Spread, where: Mask, hidden: Hidden, gate: Gate, rounding: Vector
     ) -> Spread:
         """Where nobody asked, the network's own number is the truth."""
-        low, high = found.net_low, found.net_high
-        if hidden.limits is not None and not isinstance(gate, Masked):
+        if hidden.limits is None or isinstance(gate, Masked):
+            low, high = found.net_low, found.net_high
+        else:
             low, high = (np.full(self.spreads.size, end) for end in hidden.limits)
             low, high = low - rounding, high + rounding
         return Spread(
