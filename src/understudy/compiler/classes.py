@@ -30,10 +30,14 @@ class Classes:
         """How many there are, not counting the one that selects nothing."""
         return len(self.members)
 
-    def pairs(self, side: Callable[[Pattern], Linear]) -> tuple[tuple[Linear, Linear], ...]:
-        """(query, key) for each class, where both sides are described alike."""
-        both = zip(map(side, self.members), map(side, self.holds), strict=True)
-        return tuple(both) if self.of_queries else tuple((holds, member) for member, holds in both)
+    def pairs(
+        self, query: Callable[[Pattern], Linear], key: Callable[[Pattern], Linear]
+    ) -> tuple[tuple[Linear, Linear], ...]:
+        """(query, key) for each class, given what describes some of the queries, or of the keys."""
+        queries, keys = self.members, self.holds
+        if not self.of_queries:
+            queries, keys = keys, queries
+        return tuple(zip(map(query, queries), map(key, keys), strict=True))
 
     @classmethod
     def of(cls, pattern: Pattern) -> Classes:

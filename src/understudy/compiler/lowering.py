@@ -189,13 +189,13 @@ class Lowering:
                 if below in seen:
                     continue
                 seen.add(below)
-                if self.inlined(below, time):
+                if self._inlined(below, time):
                     stack.append(below)
                 elif self.values.constant(below) is None:
                     reads[below] = self.form(below)
         return reads
 
-    def inlined(self, node: Node, time: int) -> bool:
+    def _inlined(self, node: Node, time: int) -> bool:
         """Whether a unit at that time computes it itself."""
         return self.roles.fused and (
             self.roles.of(node) in (COUNT, FUNCTION, TABLE, LINEAR)

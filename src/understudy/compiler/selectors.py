@@ -23,6 +23,10 @@ from understudy.graph.operations import constant
 
 #: Keys and queries of one condition are told apart into at most so many classes.
 MAX_CLASSES = 512
+#: Pairs of values that are compared to find these classes.
+MAX_COMPARISONS = 2**22
+#: Values of a score by which the best key is found.
+MAX_RANKS = 4096
 #: Values of several s-ops that are looked at together.
 MAX_TOGETHER = 1024
 
@@ -60,7 +64,7 @@ class Selectors(Patterns):
                 rest.append(condition)
             else:
                 static = pattern if static is None else static & pattern
-        found = Scores(()) if static is None else self.of_pattern(static)
+        found = Scores(()) if static is None else self._of_pattern(static)
         for condition in rest:
             found = found.plus(self._condition(condition))
         self._require_exact(found)
@@ -70,7 +74,7 @@ class Selectors(Patterns):
         """Of the selected, those of greatest rank: ranks are worth less than one penalty."""
         inner, score = selector.inputs
         values = self.values.finite(score)
-        if values is None or len(values) > 4096 or not _comparable(values):
+        if values is None or len(values) > MAX_RANKS or not _comparable(values):
             raise Unscored
         size = len(values)
         scores = self.scores(inner)
@@ -105,7 +109,7 @@ class Selectors(Patterns):
         if condition not in self._classes:
             key, query = condition.inputs
             keys, queries = self.values.finite(key), self.values.finite(query)
-            if keys is None or queries is None or len(keys) * len(queries) > 2**22:
+            if keys is None or queries is None or len(keys) * len(queries) > MAX_COMPARISONS:
                 return None
             predicate = str(condition.attributes["predicate"])
             self._classes[condition] = Classes.of(
@@ -128,17 +132,10 @@ class Selectors(Patterns):
         """Σ_c [query in c]·[c selects the key] − 1, or the same by classes of keys."""
         if query is key:
             # One set of one-hot s-ops serves both sides.
-            pairs = classes.pairs(partial(sum_of, one_hot(query, queries)))
-        elif classes.of_queries:
-            pairs = tuple(
-                (indicator(query, queries, members), indicator(key, keys, holds))
-                for members, holds in zip(classes.members, classes.holds, strict=True)
-            )
+            both = partial(sum_of, one_hot(query, queries))
+            pairs = classes.pairs(both, both)
         else:
-            pairs = tuple(
-                (indicator(query, queries, holds), indicator(key, keys, members))
-                for members, holds in zip(classes.members, classes.holds, strict=True)
-            )
+            pairs = classes.pairs(partial(indicator, query, queries), partial(indicator, key, keys))
         return Scores(pairs, Linear(constant=-1.0), how=(f"{classes.count} classes",))
 
     def _together(self, condition: Node) -> Scores:
@@ -176,7 +173,7 @@ class Selectors(Patterns):
 
     # Patterns -----------------------------------------------------------------------------------
 
-    def of_pattern(self, pattern: Pattern) -> Scores:
+    def _of_pattern(self, pattern: Pattern) -> Scores:
         """The scores of a selector of positions."""
         if pattern.all():
             return Scores(())
@@ -191,11 +188,12 @@ class Selectors(Patterns):
             return binary(*ids)
         classes = Classes.of(pattern)
         shared = len(positions) - 1 < 2 * classes.count
-        if shared:
-            pairs = classes.pairs(partial(sum_of, one_hot(at, positions)))
-        else:
-            pairs = classes.pairs(lambda chosen: indicator(at, positions, chosen))
-        return Scores(pairs, Linear(constant=-1.0), how=(f"{classes.count} classes of positions",))
+        both = partial(sum_of, one_hot(at, positions)) if shared else partial(indicator, at, positions)
+        return Scores(
+            classes.pairs(both, both),
+            Linear(constant=-1.0),
+            how=(f"{classes.count} classes of positions",),
+        )
 
     def _require_exact(self, scores: Scores) -> None:
         """Whole scores must be ones that the type of number holds exactly; else there are none."""
