@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -74,6 +75,20 @@ def test_imports_run_one_way() -> None:
         assert part in MAY_IMPORT, f"{path}: give the new part {part!r} a place in the house"
         wrong = imported(path) - MAY_IMPORT[part] - {part}
         assert not wrong, f"{path} imports {sorted(wrong)}, which {part} must not use"
+
+
+def test_modules_of_the_compiler_import_from_the_ground_up() -> None:
+    """The order that its docstring draws: all of its modules, each after those that it imports."""
+    folder = ROOT / "compiler"
+    drawn = re.findall(
+        r"``(\w+)``", ast.get_docstring(ast.parse((folder / "__init__.py").read_text())) or ""
+    )
+    assert sorted(drawn) == sorted(path.stem for path in folder.glob("*.py") if path.stem != "__init__")
+    for place, module in enumerate(drawn):
+        text = (folder / f"{module}.py").read_text(encoding="utf-8")
+        used = set(re.findall(r"from understudy\.compiler\.(\w+) import", text))
+        late = used - set(drawn[:place])
+        assert not late, f"compiler/{module}.py imports {sorted(late)}, which come after it"
 
 
 def loaded_by(code: str) -> set[str]:

@@ -12,10 +12,12 @@ from benchmarks.bench_bounds import adversarial, differences, networks
 
 from understudy.compiler.assemble import Assembly
 from understudy.compiler.fitting import fit
+from understudy.compiler.forms import Form, Signal
 from understudy.compiler.gates import Curved, Product
-from understudy.compiler.network import NO_SINK, Form, Head, Network, Signal, Unit, Value
+from understudy.compiler.network import NO_SINK, Head, Network, Unit, Value
 from understudy.compiler.selectors import Selectors
 from understudy.compiler.slots import slots
+from understudy.compiler.stream import Stream
 from understudy.compiler.target import target
 from understudy.compiler.units import UnitFeedForward
 from understudy.graph import build
@@ -65,7 +67,7 @@ def test_a_head_that_is_a_softmax_itself() -> None:
         size, None, numeric=True, fixed=True, attention="hard", feed_forward="relu", tolerance=1e-3,
         ranges=(-1, 1), separation=None, dtype="float64",
     )  # fmt: skip
-    selectors = Selectors(size, size, "float64")
+    selectors = Selectors(wanted)
     x, squared, rough, out = (
         Signal(name, time) for name, time in zip("xsro", (0, 2, 2, 3), strict=True)
     )
@@ -82,9 +84,8 @@ def test_a_head_that_is_a_softmax_itself() -> None:
     network = Network([head], units, Form({out: 1.0}), False)
     fitted = fit(network, wanted, selectors, math.inf)
     assert fitted.error <= 1e-3
-    made = Assembly(network, slots(network), None, wanted, 2)  # type: ignore[arg-type]
-    made.by_units = UnitFeedForward("relu", "float64", fitted.hidden)
-    weights = made.weights()
+    feed_forward = UnitFeedForward("relu", "float64", fitted.hidden)
+    weights = Assembly(network, Stream(network, slots(network)), wanted, feed_forward).weights()
     for given in np.random.default_rng(8).uniform(-1, 1, (200, size)):
         stream = (given[:, None] * weights.W_E[0] + weights.W_pos)[None]
         found = forward(weights, stream, sink=False)[0] @ weights.W_U[:, 0] + weights.b_U[0]

@@ -13,9 +13,10 @@ from tests.compiler.finite import Programs
 from understudy import aggregate, indices, length, select, selector_width, tokens
 from understudy.compiler import compile  # noqa: A004
 from understudy.compiler.curves import CURVES, OutsideError, approximate, exponential
+from understudy.compiler.forms import Form
 from understudy.compiler.gates import Bend, Curved, Gate, Masked, Product, Table
-from understudy.compiler.hidden import Argument, Hidden, realise
-from understudy.compiler.network import Form
+from understudy.compiler.hidden import Argument, Hidden
+from understudy.compiler.realise import realise
 from understudy.errors import CompileError, ExecutionError
 from understudy.execution.dense import evaluate
 from understudy.execution.floats import FloatDomain

@@ -1,4 +1,4 @@
-"""Second stage: selectors that no dot product can score, by bringing keys to the queries.
+"""Stage *broadcasting*: selectors that no dot product can score, by bringing keys to the queries.
 
 One head cannot attend to ``key < query`` for arbitrary numbers: on N ordered values it needs d_k ≥ N−1
 (docs/compiler.md). But a network can bring keys to every position first, and let the feed-forward
@@ -15,12 +15,14 @@ from __future__ import annotations
 import numpy as np
 
 from understudy.compiler.candidates import Candidates, EveryKey, few_keys
+from understudy.compiler.columns import distinct
 from understudy.compiler.conditions import conditions
+from understudy.compiler.features import rank
 from understudy.compiler.linear import Linear, of
 from understudy.compiler.scores import Scores, Unscored
 from understudy.compiler.selectors import Selectors
 from understudy.compiler.target import Target
-from understudy.compiler.values import Values, distinct
+from understudy.compiler.values import Values
 from understudy.errors import CompileError
 from understudy.execution.domains import COMPARISONS
 from understudy.graph import Node, abbreviate, build, postorder
@@ -162,7 +164,7 @@ class _Broadcasting:
         finite = keys is not None and queries is not None
         if keys is not None and queries is not None:
             together = distinct((*keys, *queries))
-            key, query = self.selectors.rank(key, together), self.selectors.rank(query, together)
+            key, query = rank(key, together), rank(query, together)
         brought = candidates.brought(key)
         margin = self.target.separation
         if finite or margin is None:
@@ -173,7 +175,7 @@ class _Broadcasting:
         """Of the selected keys those that no other selected key exceeds."""
         values = self.values.finite(score)
         if values is not None:
-            score = self.selectors.rank(score, values)
+            score = rank(score, values)
         brought, present = candidates.brought(score), candidates.only_present(row)
         greatest, some = brought[0], present[0]
         for here, value in zip(present[1:], brought[1:], strict=True):

@@ -10,15 +10,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+from understudy.compiler.columns import distinct
+from understudy.compiler.features import at_positions, whole_numbers
 from understudy.compiler.target import Target
-from understudy.compiler.values import Values, distinct
+from understudy.compiler.values import Values
 from understudy.graph import Node, build
-from understudy.graph.atoms import canonical_table
 from understudy.graph.definitions import everywhere
 from understudy.graph.operations import constant
 
@@ -52,7 +52,7 @@ class EveryKey(Candidates):
         if self.values.depends_on(node, "indices"):
             return [constant(value) for value in self.values.at_positions(node)]
         finite = self.values.finite(node)
-        whole = finite is not None and all(isinstance(v, int) and abs(v) < 2**20 for v in finite)
+        whole = finite is not None and whole_numbers(finite)
         if whole or (self.target.separation is not None and self.target.feed_forward == "exact"):
             shares = [
                 build(
@@ -101,10 +101,15 @@ class FewKeys(Candidates):
         """The value at each position's own candidates."""
         if self.values.depends_on(node, "indices"):
             at = self.values.at_positions(node)
-            return [_table([at[max(place, 0)] for place in places]) for places in self.places]
+            return [at_positions([at[max(place, 0)] for place in places]) for places in self.places]
         keys = build("indices")
         return [
-            build("aggregate", build("select", keys, _table(places), predicate="=="), node, default=0)
+            build(
+                "aggregate",
+                build("select", keys, at_positions(places), predicate="=="),
+                node,
+                default=0,
+            )
             for places in self.places
         ]
 
@@ -113,9 +118,9 @@ class FewKeys(Candidates):
         found = []
         for here, places in zip(row, self.places, strict=True):
             if min(places) < 0:
-                here = build("and", here, _table([place >= 0 for place in places]))
+                here = build("and", here, at_positions([place >= 0 for place in places]))
             if not self.target.fixed:
-                here = build("and", here, build("less", _table(places), build("length")))
+                here = build("and", here, build("less", at_positions(places), build("length")))
             found.append(here)
         return found
 
@@ -126,10 +131,3 @@ def few_keys(pattern: NDArray[np.bool_], values: Values, target: Target) -> FewK
     if not 0 < most <= MAX_FEW or 2 * most > target.longest:
         return None
     return FewKeys(pattern, values, target)
-
-
-def _table(values: Sequence[bool | int | float | str]) -> Node:
-    """The s-op that has these values at the positions."""
-    if len({(type(value), value) for value in values}) == 1:
-        return constant(values[0])
-    return build("lookup", build("indices"), table=canonical_table(dict(enumerate(values))))

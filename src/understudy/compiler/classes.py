@@ -1,18 +1,19 @@
-"""Patterns by their different rows: which queries select the same keys, and how features say so."""
+"""Patterns by their different rows: which queries select the same keys.
+
+A pattern comes in; out come its classes, or numbers of queries and keys that are equal where it holds.
+``selectors.py`` makes scores of them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from understudy.compiler.conditions import Pattern
-from understudy.compiler.linear import Linear, of
-from understudy.graph import Atom, Node, build
-from understudy.graph.atoms import canonical_table
-from understudy.graph.operations import constant
+from understudy.compiler.linear import Linear
 
 
 @dataclass(frozen=True)
@@ -29,10 +30,14 @@ class Classes:
         """How many there are, not counting the one that selects nothing."""
         return len(self.members)
 
-    def pairs(self, side: Callable[[Pattern], Linear]) -> tuple[tuple[Linear, Linear], ...]:
-        """(query, key) for each class, where both sides are described alike."""
-        both = zip(map(side, self.members), map(side, self.holds), strict=True)
-        return tuple(both) if self.of_queries else tuple((holds, member) for member, holds in both)
+    def pairs(
+        self, query: Callable[[Pattern], Linear], key: Callable[[Pattern], Linear]
+    ) -> tuple[tuple[Linear, Linear], ...]:
+        """(query, key) for each class, given what describes some of the queries, or of the keys."""
+        queries, keys = self.members, self.holds
+        if not self.of_queries:
+            queries, keys = keys, queries
+        return tuple(zip(map(query, queries), map(key, keys), strict=True))
 
     @classmethod
     def of(cls, pattern: Pattern) -> Classes:
@@ -72,29 +77,3 @@ def class_numbers(pattern: Pattern) -> tuple[list[int], list[int]] | None:
     for number, r in enumerate(order):
         numbers[rows[r]] = number
     return np.where(some, numbers[first], -2).tolist(), numbers.tolist()
-
-
-def indicator(node: Node, values: Sequence[Atom], chosen: Pattern) -> Linear:
-    """1 where the value is one of the chosen, else 0."""
-    if chosen.all():
-        return Linear(constant=1.0)
-    table: Mapping[Atom, Atom] = {v: int(c) for v, c in zip(values, chosen.tolist(), strict=True)}
-    return of(build("lookup", node, table=canonical_table(table)))
-
-
-def one_hot(node: Node, values: Sequence[Atom]) -> list[Linear]:
-    """For each value, whether it is the one; the last follows from the others."""
-    hot: list[Linear] = []
-    rest = Linear(constant=1.0)
-    for value in values[:-1]:
-        this = of(build("indicator", build("equal", node, constant(value))))
-        hot.append(this)
-    rest = Linear(tuple((linear.terms[0][0], -1.0) for linear in hot), 1.0)
-    return [*hot, rest]
-
-
-def sum_of(hot: Sequence[Linear], chosen: Pattern) -> Linear:
-    """Σ of the chosen; the last one is 1 minus all others, so its coefficients cancel."""
-    coefficient = -1.0 if chosen[-1] else 1.0
-    others = np.flatnonzero(chosen[:-1] != chosen[-1]).tolist()
-    return Linear(tuple((hot[place].terms[0][0], coefficient) for place in others), float(chosen[-1]))

@@ -11,7 +11,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from understudy.compiler.values import Values, require_finite
+from understudy.compiler.columns import require_finite
+from understudy.compiler.values import Values
 from understudy.graph import Atom, Node, Sort, sort_of
 
 

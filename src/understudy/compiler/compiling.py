@@ -1,40 +1,38 @@
 """From a program to a transformer: the stages in their order.
 
-normalise → values and selectors → broadcasting → schedule → lowering → slots → assembly.
+normalise → values, patterns and scores → broadcasting → roles → schedule → lowering → fitting → slots →
+feed-forwards and assembly. :func:`compile_for` is their table of contents.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from understudy.analysis.architecture import HasNode, node_of
-from understudy.compiler.assemble import Assembly, categories
+from understudy.compiler.assemble import Assembly, FeedForward, cast
 from understudy.compiler.broadcasting import realisable
 from understudy.compiler.codes import Codes
-from understudy.compiler.fitting import fit, report
+from understudy.compiler.exact import ExactFeedForward
+from understudy.compiler.fitting import Fitted, fit
+from understudy.compiler.gate_roles import GateRoles
 from understudy.compiler.lowering import Lowering
-from understudy.compiler.network import LOSING_SINK, NO_SINK, TIED_SINK, Network, Signal
+from understudy.compiler.network import Network
 from understudy.compiler.normalise import normalise
-from understudy.compiler.realising import GateRoles
-from understudy.compiler.schedule import Roles, schedule
+from understudy.compiler.outputs import categories, nearest, unembedded
+from understudy.compiler.reports import report
+from understudy.compiler.roles import Roles
+from understudy.compiler.schedule import schedule
 from understudy.compiler.scores import Scores
 from understudy.compiler.selectors import Selectors
 from understudy.compiler.slots import slots
-from understudy.compiler.target import EXACT_WHOLE, Target, target
+from understudy.compiler.stream import Stream
+from understudy.compiler.target import Target, target
 from understudy.compiler.units import UnitFeedForward
-from understudy.compiler.values import Values
-from understudy.errors import CompileError
 from understudy.graph import Atom, Node, abbreviate, dumps, postorder, stable_hash
-from understudy.transformer import CompiledTransformer, Config, Weights
-
-#: Outputs of more different values than this are read off as a number.
-MAX_CATEGORIES = 1024
+from understudy.transformer import CompiledTransformer, Config
 
 
 def compile(  # noqa: A001  (the name users know it by: understudy.compile)
@@ -105,79 +103,46 @@ def compile_for(
     """
     without_families = partial(normalise, numeric=wanted.vocabulary is None)
     plain = without_families(root)
-    selectors = Selectors(wanted.longest, wanted.shortest, wanted.dtype)
-    values = Values(wanted, selectors.unique)
-    selectors.values = values
-    for selector, scores in (weighing or {}).items():
-        selectors.given(selector, scores.map(without_families))
-    codes = Codes(values, postorder(plain))
-    plain = realisable(plain, selectors, values, wanted)
-    fused = wanted.feed_forward == "exact"
-    roles = Roles(values, selectors)
-    if not fused:
-        roles = gates = GateRoles(values, selectors, codes=codes, kind=wanted.feed_forward)
-        gates.keep_whole(plain)
-    times = schedule(plain, roles, fused=fused)
-    lowering = Lowering(times, roles, codes, fused=fused, names=names)
+    selectors = _selectors(wanted, weighing or {}, without_families)
+    codes = Codes(selectors.values, postorder(plain))
+    plain = realisable(plain, selectors, selectors.values, wanted)
+    roles = _roles(plain, selectors, codes)
+    times = schedule(plain, roles)
+    lowering = Lowering(times, roles, names=names)
     network = lowering.network(plain)
-    if wanted.feed_forward == "glu":
-        network.one = Signal("1", 0, positions=np.ones(wanted.longest))
-    outputs = _outputs(plain, values, codes)
-    fitted = None
-    if not fused or wanted.attention == "softmax":
-        gap = math.inf if outputs is None else _gap([codes.number(v, name) for v in outputs])
-        fitted = fit(network, wanted, selectors, gap)
-    depth = network.layers
-    plan = slots(network)
-    assembly = Assembly(network, plan, lowering, wanted, depth)
-    if fitted is not None:
-        assembly.beta = fitted.beta
-        if not fused:
-            assembly.by_units = UnitFeedForward(wanted.feed_forward, wanted.dtype, fitted.hidden)
-    weights = assembly.weights()
+    outputs = categories(plain, selectors.values, codes)
+    fitted = _fitted(network, selectors, outputs)
+    stream = Stream(network, slots(network))
+    weights = _assembly(network, stream, lowering, fitted).weights()
     if outputs is not None:
-        by_code: Mapping[float, object] = {codes.number(v, name): v for v in outputs}
-        unembedding, bias = categories(weights, by_code)
-        weights = replace(weights, W_U=unembedding, b_U=bias)
+        weights = unembedded(weights, outputs)
     config = Config(
         vocabulary=wanted.vocabulary,
         lengths=(wanted.shortest, wanted.longest),
         sink=network.sink,
-        outputs=outputs,
+        outputs=None if outputs is None else tuple(outputs.values()),
         attention=wanted.attention,
         feed_forward=wanted.feed_forward,
         dtype=wanted.dtype,
-        slots=(*plan.labels(), *(["is_sink"] if network.sink else [])),
-        heads=tuple(
-            tuple(h.label for h in network.heads if h.time == 2 * number - 1)
-            for number in range(1, depth + 1)
-        ),
-        undefined=tuple((token, why) for token, why in lowering.undefined.items()),  # type: ignore[misc]
+        slots=tuple(stream.labels()),
+        heads=_labels(network),
+        undefined=tuple(lowering.undefined.items()),
         program=dumps(means or root),
         program_hash=stable_hash(means or root),
         name=name,
-        report={"attention": _attention(network)}
-        | (report(fitted, network, wanted.feed_forward) if fitted is not None else {})
-        | _ranges(wanted),
+        report=report(network, fitted, wanted.feed_forward) | _ranges(wanted),
     )
-    return CompiledTransformer(config, _cast(weights, wanted.dtype))
+    return CompiledTransformer(config, cast(weights, wanted.dtype))
 
 
-def _attention(network: Network) -> list[dict[str, Any]]:
-    """How each head attends, for the report."""
-    return [
-        {
-            "layer": (head.time + 1) // 2,
-            "selector": head.label,
-            "scored by": ", ".join(dict.fromkeys(head.how)) or "nothing: it attends everywhere",
-            "gap": head.gap,
-            "sink": {NO_SINK: "none", LOSING_SINK: "where nothing is selected", TIED_SINK: "counted"}[
-                head.sink
-            ],
-            "values": len(head.values),
-        }
-        for head in network.heads
-    ]
+def _selectors(
+    wanted: Target, weighing: Mapping[Node, Scores], rewritten: Callable[[Node], Node]
+) -> Selectors:
+    """What is known of values and selectors; the scores that are given, of rewritten s-ops."""
+    selectors = Selectors(wanted)
+    for selector, scores in weighing.items():
+        selectors.given(selector, scores.map(rewritten))
+    return selectors
 
 
 def _ranges(wanted: Target) -> dict[str, Any]:
@@ -187,53 +152,39 @@ def _ranges(wanted: Target) -> dict[str, Any]:
     return {"ranges": pairs} if declared else {}
 
 
-def _gap(numbers: Sequence[float]) -> float:
-    """How far the nearest two lie apart."""
-    return float(np.diff(np.sort(numbers)).min()) if len(numbers) > 1 else math.inf
+def _roles(root: Node, selectors: Selectors, codes: Codes) -> Roles:
+    """What each s-op is to the network, with the feed-forwards that were asked for."""
+    if selectors.target.feed_forward == "exact":
+        return Roles(selectors, codes)
+    gates = GateRoles(selectors, codes)
+    gates.keep_whole(root)
+    return gates
 
 
-def _outputs(root: Node, values: Values, codes: Codes) -> tuple[Atom, ...] | None:
-    """What may come out, if it is one of few things (and not real numbers)."""
-    found = values.finite(root)
-    if found is None:
+def _fitted(
+    network: Network, selectors: Selectors, outputs: Mapping[float, Atom] | None
+) -> Fitted | None:
+    """Units and temperatures, where gates or heads are not exact of themselves."""
+    wanted = selectors.target
+    if wanted.feed_forward == "exact" and wanted.attention == "hard":
         return None
-    strings = any(isinstance(value, str) for value in found)
-    many = len(found) > MAX_CATEGORIES or any(isinstance(value, float) for value in found)
-    if many and not strings:
-        return None
-    # Logits have squares of codes in them, and must tell neighbours apart.
-    largest = max((abs(codes.number(value, abbreviate(root))) for value in found), default=0.0)
-    if largest < math.isqrt(EXACT_WHOLE[values.target.dtype] // 4):
-        return found
-    if strings:
-        raise CompileError(
-            f"strings come out of it beside numbers as large as {largest:.3g}; the greatest of its "
-            f"logits could not tell them apart in {values.target.dtype}",
-            abbreviate(root),
-        )
-    return None
+    return fit(network, wanted, selectors, math.inf if outputs is None else nearest(outputs))
 
 
-def _cast(weights: Weights, dtype: str) -> Weights:
-    """The same in another type of number."""
+def _assembly(network: Network, stream: Stream, lowering: Lowering, fitted: Fitted | None) -> Assembly:
+    """What makes the weights, with the feed-forwards that were asked for."""
+    wanted = lowering.values.target
+    feed_forward: FeedForward = ExactFeedForward(lowering)
+    if fitted is None:
+        return Assembly(network, stream, wanted, feed_forward)
+    if wanted.feed_forward != "exact":
+        feed_forward = UnitFeedForward(wanted.feed_forward, wanted.dtype, fitted.hidden)
+    return Assembly(network, stream, wanted, feed_forward, fitted.beta)
 
-    def cast(value: Any) -> Any:
-        largest = float(np.abs(value).max(initial=0.0))
-        if largest > float(np.finfo(dtype).max):
-            raise CompileError(f"a weight would be {largest:.3g}, which {dtype} does not hold")
-        return value.astype(dtype)
 
-    layers = tuple(
-        replace(
-            layer,
-            attention=layer.attention and replace(layer.attention, **_arrays(layer.attention, cast)),
-            feed_forward=layer.feed_forward
-            and replace(layer.feed_forward, **_arrays(layer.feed_forward, cast)),
-        )
-        for layer in weights.layers
+def _labels(network: Network) -> tuple[tuple[str, ...], ...]:
+    """What the heads of each layer are called."""
+    return tuple(
+        tuple(head.label for head in network.heads if head.time == 2 * layer - 1)
+        for layer in range(1, network.layers + 1)
     )
-    return replace(weights, layers=layers, **_arrays(weights, cast))
-
-
-def _arrays(weights: Any, cast: Any) -> dict[str, Any]:
-    return {name: cast(value) for name, value in vars(weights).items() if isinstance(value, np.ndarray)}

@@ -18,9 +18,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-Vector = NDArray[np.float64]
+from understudy.compiler.forms import Vector
 
 #: Segments of one function; beyond that the feed-forward is not worth having.
 MAX_SEGMENTS = 50_000

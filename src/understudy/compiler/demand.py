@@ -10,15 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from understudy.compiler.conditions import conditions
+from understudy.compiler.forms import Form, Mask, Signal, Vector
 from understudy.compiler.gates import Masked
-from understudy.compiler.network import Form, Head, Network, Signal, Unit
+from understudy.compiler.network import Head, Network, Unit
 from understudy.compiler.selectors import Selectors
 from understudy.compiler.target import Target
-
-Mask = NDArray[np.bool_]
 
 
 @dataclass
@@ -35,9 +33,7 @@ class Demand:
         self.size = self.target.longest
         everywhere = np.ones(self.size, dtype=bool)
         self._read(self.network.output, everywhere)
-        steps: list[tuple[int, Head | Unit]] = [(h.time, h) for h in self.network.heads]
-        steps += [(u.time, u) for u in self.network.units]
-        for _, step in sorted(steps, key=lambda pair: -pair[0]):
+        for step in reversed(self.network.steps()):
             if isinstance(step, Unit):
                 self._unit(step)
             else:
@@ -111,7 +107,7 @@ class Demand:
             self._read(value.form, keys)
 
 
-def static(form: Form, size: int) -> NDArray[np.float64] | None:
+def static(form: Form, size: int) -> Vector | None:
     """Its values, where it depends on positions alone."""
     found = np.full(size, form.constant)
     for signal, c in form.terms.items():

@@ -1,21 +1,57 @@
-"""Sixth stage, exact: the feed-forward of a layer as a straight-line program on what it reads."""
+"""Stage *feed-forwards*, exact: that of a layer as a straight-line program on what it reads.
+
+The units of a layer come in, with the slots that it erases; out come its weights, whose functions are
+data (``transformer/functions.py``).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from understudy.compiler.codes import Codes
+from understudy.compiler.columns import table_of
+from understudy.compiler.forms import Form
 from understudy.compiler.lowering import Lowering
-from understudy.compiler.network import Form, Unit
-from understudy.compiler.schedule import COUNT, TABLE, in_order
-from understudy.compiler.values import table_of
+from understudy.compiler.network import Unit
+from understudy.compiler.roles import COUNT, TABLE, in_order
+from understudy.compiler.stream import Stream
 from understudy.errors import CompileError
 from understudy.graph import Node
 from understudy.transformer.functions import INSTRUCTIONS, Functions, Instruction
+from understudy.transformer.weights import FeedForwardWeights
 
 
 class ExactFeedForward:
+    """Makes feed-forwards that compute any function."""
+
+    def __init__(self, lowering: Lowering) -> None:
+        self.lowering = lowering
+
+    def weights(self, stream: Stream, units: list[Unit], erased: Sequence[int]) -> FeedForwardWeights:
+        """The feed-forward that computes these units and erases these slots."""
+        layer = _Layer(self.lowering, units)
+        functions = layer.functions(len(erased))
+        w_in = np.zeros((stream.width, functions.arguments))
+        b_in = np.zeros(functions.arguments)
+        for i, form in enumerate(layer.forms):
+            w_in[:, i], b_in[i] = stream.read(form)
+        for i, slot in enumerate(erased, start=len(layer.forms)):
+            w_in[slot, i] = 1.0
+        w_out = np.zeros((len(functions.outputs), stream.width))
+        for i, unit in enumerate(units):
+            slot, scale = stream.slots.of(unit.into)
+            w_out[i, slot] = scale
+        for i, slot in enumerate(erased, start=len(units)):
+            w_out[i, slot] = -1.0
+        return FeedForwardWeights(
+            "exact", w_in, b_in, w_out, np.zeros(stream.width), functions=functions
+        )
+
+
+class _Layer:
     """One layer's functions: forms in, one output for each unit."""
 
     def __init__(self, lowering: Lowering, units: list[Unit]) -> None:
@@ -127,8 +163,6 @@ class ExactFeedForward:
 
 def _reordered(values: tuple[Any, ...], order: list[list[int]]) -> list[Any]:
     """Values in row-major order, with each axis in its new order."""
-    import numpy as np
-
     grid = np.empty(len(values), dtype=object)
     grid[:] = values
     shaped = grid.reshape([len(place) for place in order])

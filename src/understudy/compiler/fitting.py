@@ -9,18 +9,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
-from understudy.compiler.bounds import UNDERFLOW, Bounds, Heat, Temperature
+from understudy.compiler.bounds import Bounds
 from understudy.compiler.curves import OutsideError
 from understudy.compiler.demand import Demand
+from understudy.compiler.forms import Mask
 from understudy.compiler.gates import Curved, Masked, Product
-from understudy.compiler.hidden import Hidden, UnitsError, realise
+from understudy.compiler.head_bounds import UNDERFLOW, Heat
+from understudy.compiler.hidden import Hidden, UnitsError
 from understudy.compiler.network import Head, Network, Unit
+from understudy.compiler.realise import realise
 from understudy.compiler.selectors import Selectors
-from understudy.compiler.spreads import UNIT, Mask, Spread
+from understudy.compiler.spreads import UNIT, Spread
 from understudy.compiler.target import Target
 from understudy.errors import CompileError
 from understudy.graph import abbreviate
@@ -135,7 +137,7 @@ class _Fitting:
             def heat(head: Head, spread: float, fewest: float) -> float:
                 return self._heat(head, spread, fewest, tolerance)
 
-        bounds = Bounds(self.network, self.target, self.selectors, self.demand, make, heat)
+        bounds = Bounds(self.network, self.selectors, self.demand, make, heat)
         output = bounds.run()
         return Fitted(bounds, output, tolerance)
 
@@ -187,7 +189,7 @@ class _Fitting:
     def _where(self, fitted: Fitted) -> str:
         """The first s-op that is as wrong as that."""
         for unit in sorted(self.network.units, key=lambda u: u.time):
-            if float(fitted.bounds.spreads[unit.into].error.max()) > self.limit:
+            if float(fitted.bounds.spreads.signals[unit.into].error.max()) > self.limit:
                 return abbreviate(unit.node)
         return "the output"
 
@@ -198,46 +200,3 @@ class _Unfit(Exception):  # noqa: N818  (a signal to try again, not an error)
     def __init__(self, problem: str, where: str) -> None:
         super().__init__(problem)
         self.where = where
-
-
-def report(fitted: Fitted, network: Network, kind: str) -> dict[str, Any]:
-    """What ``config.report`` says about it, as plain data."""
-    bounds = fitted.bounds
-    found: dict[str, Any] = {"error_bound": fitted.error}
-    if kind != "exact":
-        layers = (max((u.time for u in network.units), default=0)) // 2
-        found["feed_forward"] = [
-            _counted([u for u in network.units if u.time == 2 * n], fitted)
-            for n in range(1, layers + 1)
-        ]
-        found["realised"] = [
-            {
-                "s-op": abbreviate(unit.node),
-                "gate": type(unit.gate).__name__.lower(),
-                "layer": unit.time // 2,
-                "units": fitted.hidden[unit].size,
-                "how": fitted.hidden[unit].how,
-                "own_error": fitted.hidden[unit].error,
-                "error": float(bounds.spreads[unit.into].error.max()),
-            }
-            for unit in sorted(network.units, key=lambda u: u.time)
-        ]
-    if bounds.temperatures:
-        found["softmax"] = [
-            {"head": head.label, "layer": (head.time + 1) // 2, **_plain(temperature)}
-            for head, temperature in bounds.temperatures.items()
-        ]
-    return found
-
-
-def _plain(temperature: Temperature) -> dict[str, float | None]:
-    """Plain numbers; None where there is no bound, which JSON has no number for."""
-    return {name: value if math.isfinite(value) else None for name, value in vars(temperature).items()}
-
-
-def _counted(units: list[Unit], fitted: Fitted) -> dict[str, int]:
-    counts: dict[str, int] = {}
-    for unit in units:
-        name = type(unit.gate).__name__.lower()
-        counts[name] = counts.get(name, 0) + fitted.hidden[unit].size
-    return counts

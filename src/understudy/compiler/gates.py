@@ -2,20 +2,20 @@
 
 A gate is a function of one or two forms. Whatever the activation (relu, gelu, or relu in a gated unit),
 a gate becomes *ridges*, c·activation(w·x + b), and in a gated feed-forward products of two forms
-(``hidden.py`` has the three kinds side by side).
+(``realise.py`` has the kinds side by side). Which gate an s-op is, is known before the forms that it
+reads are: until then it is a :class:`Recipe`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-from understudy.compiler.network import Form
-
-Vector = NDArray[np.float64]
+from understudy.compiler.forms import Form, Vector
+from understudy.compiler.linear import Linear
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,3 +137,15 @@ Gate: TypeAlias = Product | Masked | Curved | Bend | Step | Table | Snap
 
 #: C, and how far apart the floats of its size are.
 SNAP = {"float64": (1.5 * 2.0**32, 2.0**-20), "float32": (1.5 * 2.0**19, 2.0**-4)}
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A gate before its arguments are forms: how to make it of them."""
+
+    arguments: tuple[Linear, ...]
+    make: Callable[..., Gate]
+    #: More forms that it is good to know of, but that are not read.
+    beside: tuple[Linear, ...] = ()
+    #: Whether whole numbers come out, but real ones go in.
+    rounds: bool = False

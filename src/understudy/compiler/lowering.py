@@ -1,58 +1,39 @@
-"""Fourth stage: from s-ops to heads, units and forms over the signals of a residual stream."""
+"""Stage *lowering*: from s-ops to a network, heads and units that read forms and write signals.
+
+A program comes in with its roles and its schedule, a :class:`Network` comes out. Sums and constant
+factors become forms and cost nothing; what is known from the position or the token is embedded
+(``embedding.py``); heads with equal scores become one that moves several values (``heads.py``).
+"""
 
 from __future__ import annotations
 
 import heapq
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import count
 
 import numpy as np
-from numpy.typing import NDArray
 
 from understudy.compiler.codes import Codes
+from understudy.compiler.embedding import Embedding
+from understudy.compiler.forms import Form, Signal, total
 from understudy.compiler.gates import Gate, Snap
+from understudy.compiler.heads import Heads
 from understudy.compiler.linear import Linear
-from understudy.compiler.network import (
-    LOSING_SINK,
-    NO_SINK,
-    TIED_SINK,
-    Form,
-    Head,
-    Network,
-    Signal,
-    Unit,
-    Value,
-    total,
-)
-from understudy.compiler.realising import GateRoles
-from understudy.compiler.schedule import (
-    AGGREGATE,
-    COUNT,
-    FUNCTION,
-    LINEAR,
-    TABLE,
-    Roles,
-    Schedule,
-)
+from understudy.compiler.network import LOSING_SINK, NO_SINK, TIED_SINK, Network, Unit, Value
+from understudy.compiler.roles import AGGREGATE, COUNT, FUNCTION, LINEAR, TABLE, Roles
+from understudy.compiler.schedule import Schedule
 from understudy.compiler.scores import Scores
 from understudy.compiler.selectors import Selectors
 from understudy.compiler.values import Values
 from understudy.errors import CompileError
-from understudy.graph import Node, abbreviate
+from understudy.graph import Atom, Node, abbreviate
 
 
 class Lowering:
     """The network of a scheduled program."""
 
     def __init__(
-        self,
-        schedule: Schedule,
-        roles: Roles,
-        codes: Codes,
-        *,
-        fused: bool,
-        names: Mapping[Node, str] | None = None,
+        self, schedule: Schedule, roles: Roles, *, names: Mapping[Node, str] | None = None
     ) -> None:
         self.schedule = schedule
         #: What the program itself calls its s-ops and selectors.
@@ -60,18 +41,16 @@ class Lowering:
         self.roles = roles
         self.values: Values = roles.values
         self.selectors: Selectors = roles.selectors
-        self.codes = codes
-        self.fused = fused
-        self.heads: list[Head] = []
+        self.codes: Codes = roles.codes
         self.units: list[Unit] = []
         #: Tokens for which an s-op has no value.
-        self.undefined: dict[object, str] = {}
+        self.undefined: dict[Atom, str] = {}
         self._forms: dict[Node, Form] = {}
         self._signals: dict[Node, Signal] = {}
         #: For what is counted: the share of attention that the sink (or position 0) gets.
         self._shares: dict[Node, Signal] = {}
-        self._columns: dict[tuple[str, bytes], Signal] = {}
-        self._by_scores: dict[object, Head] = {}
+        self._embedding = Embedding(share_positions=self.values.target.share_positions)
+        self._heads = Heads(self.linear)
         # Counting needs a sink; so does whatever may select nothing.
         self.sink = any(self._needs_sink(node) for node in schedule.order)
         #: When a head attends everywhere anyway, without the sink.
@@ -90,8 +69,10 @@ class Lowering:
         for node in self.schedule.order:
             if self.roles.of(node) in (AGGREGATE, COUNT):
                 self._attend(node)
-        network = Network(self.heads, self.units, self.form(root), self.sink)
+        network = Network(self._heads.all, self.units, self.form(root), self.sink)
         network.forget_unread()
+        if self.values.target.feed_forward == "glu":  # its gates have no biases
+            network.one = Signal("1", 0, positions=np.ones(self.values.target.longest))
         return network
 
     def _needs_sink(self, node: Node) -> bool:
@@ -117,7 +98,6 @@ class Lowering:
         """The s-op as a combination of signals; sums are taken apart, however long."""
         if node not in self._forms:
             parts: list[tuple[Form, float]] = []
-            constant = 0.0
             ticket = count()
             coefficients = {node: 1.0}
             queue = [(-node.depth, next(ticket), node)]
@@ -127,46 +107,26 @@ class Lowering:
                 if self.roles.of(here) != LINEAR:
                     parts.append((self._leaf(here), coefficient))
                     continue
-                for below, factor in self._taken_apart(here):
+                for below, factor in self.roles.parts(here):
                     if below in coefficients:
                         coefficients[below] += coefficient * factor
                     else:
                         coefficients[below] = coefficient * factor
                         heapq.heappush(queue, (-below.depth, next(ticket), below))
-            self._forms[node] = total(parts, constant)
+            self._forms[node] = total(parts)
         return self._forms[node]
 
     def linear(self, linear: Linear) -> Form:
         """A combination of s-ops as one of signals."""
         return total(((self.form(node), c) for node, c in linear.terms), linear.constant)
 
-    def _taken_apart(self, node: Node) -> list[tuple[Node, float]]:
-        if isinstance(self.roles, GateRoles):
-            return self.roles.parts(node)
-        match node.op:
-            case "add":
-                return [(node.inputs[0], 1.0), (node.inputs[1], 1.0)]
-            case "subtract":
-                return [(node.inputs[0], 1.0), (node.inputs[1], -1.0)]
-            case "negate":
-                return [(node.inputs[0], -1.0)]
-            case _:
-                a, b = node.inputs
-                factor = self.values.constant(b)
-                if factor is None or (node.op == "multiply" and self.values.constant(a) is not None):
-                    a, b = b, a
-                    factor = self.values.constant(b)
-                assert factor is not None
-                number = self.codes.number(factor, node)
-                return [(a, 1 / number if node.op == "divide" else number)]
-
     def _leaf(self, node: Node) -> Form:
         match self.roles.of(node):
             case "position":
                 numbers = [self.codes.number(v, node) for v in self.values.at_positions(node)]
-                return self._column(numbers, "positions", self.say(node))
+                return self._embedding.at_positions(numbers, self.say(node))
             case "token":
-                return self._column(self._of_tokens(node), "tokens", self.say(node))
+                return self._embedding.of_tokens(self._of_tokens(node), self.say(node))
             case "number":
                 if node not in self._signals:
                     self._signals[node] = Signal("tokens", 0, tokens=np.ones(1))
@@ -187,25 +147,6 @@ class Lowering:
             numbers.append(0.0 if value is None else self.codes.number(value, node))
         return numbers
 
-    def _column(self, numbers: Sequence[float], kind: str, label: str) -> Form:
-        """A column of W_pos or W_E; what is the same up to a factor and a constant is there once.
-
-        Unless positions are not to be shared: then a column is stored as it is, so that what a program
-        computes from the position stays out of how it is read.
-        """
-        vector, factor, constant = np.array(numbers), 1.0, 0.0
-        if (vector == vector[0]).all():
-            return Form({}, float(vector[0]))
-        if kind == "tokens" or self.values.target.share_positions:
-            vector, factor, constant = _standard(vector)
-        key = kind, vector.tobytes()
-        if key not in self._columns:
-            as_it_is = (factor, constant) == (1, 0) or kind == "tokens"
-            name = label if as_it_is else _named(vector, label)
-            at = {"positions": vector} if kind == "positions" else {"tokens": vector}
-            self._columns[key] = Signal(name, 0, **at)
-        return Form({self._columns[key]: factor}, constant)
-
     # Units --------------------------------------------------------------------------------------
 
     def _computed(self, node: Node) -> Signal:
@@ -216,19 +157,18 @@ class Lowering:
             self._signals[node] = signal
             unit = Unit(node, signal, time)
             self.units.append(unit)
-            if isinstance(self.roles, GateRoles):
-                unit.gate = self._gate(node)
-            else:
+            unit.gate = self._gate(node)
+            if unit.gate is None:
                 unit.reads = self._reads(node, time)
         return self._signals[node]
 
-    def _gate(self, node: Node) -> Gate:
-        assert isinstance(self.roles, GateRoles)
+    def _gate(self, node: Node) -> Gate | None:
+        """What it is where feed-forwards have units of one kind; None: a function as it is."""
         if self.roles.of(node) == COUNT:
-            gate: Gate = self.roles.counting(node, Form({self._shares[node]: 1.0}), self.sink)
+            gate = self.roles.counting(node, Form({self._shares[node]: 1.0}), self.sink)
         else:
             gate = self.roles.gate(node, self.linear)
-        if self.roles.delay(node) == 1:
+        if gate is None or self.roles.delay(node) == 1:
             return gate
         # A layer of its own makes it whole.
         time = self.schedule.ready[node] - 2
@@ -249,15 +189,15 @@ class Lowering:
                 if below in seen:
                     continue
                 seen.add(below)
-                if self.inlined(below, time):
+                if self._inlined(below, time):
                     stack.append(below)
                 elif self.values.constant(below) is None:
                     reads[below] = self.form(below)
         return reads
 
-    def inlined(self, node: Node, time: int) -> bool:
+    def _inlined(self, node: Node, time: int) -> bool:
         """Whether a unit at that time computes it itself."""
-        return self.fused and (
+        return self.roles.fused and (
             self.roles.of(node) in (COUNT, FUNCTION, TABLE, LINEAR)
             and self.schedule.ready[node] == time
         )
@@ -273,13 +213,14 @@ class Lowering:
         tied = counting and self.counts_sink(node)
         losing = LOSING_SINK if self.sink else NO_SINK
         sink = TIED_SINK if tied else losing
-        head = self._head(scores, sink, time, selector, node)
+        label = "everywhere" if selector is None else self.say(selector)
+        head = self._heads.head(scores, sink, time, label, selector, node)
         if counting:
             signal = Signal(f"1/(1+n) of {self.say(node)}" if tied else "1/length", time)
             self._shares[node] = signal
             first = np.zeros(self.values.target.longest)
             first[0] = 1.0
-            form = Form() if tied else self._column(first.tolist(), "positions", "indices == 0")
+            form = Form() if tied else self._embedding.at_positions(first.tolist(), "indices == 0")
             head.values.append(Value(form, signal, at_sink=1.0, share=tied))
             return
         signal = Signal(self.say(node), time)
@@ -298,66 +239,3 @@ class Lowering:
                 f"its default is the string {default!r}, but its values are numbers", abbreviate(node)
             )
         return self.codes.number(default, node)
-
-    def _head(self, scores: Scores, sink: str, time: int, selector: Node | None, node: Node) -> Head:
-        if scores.kind == "softmax" and sink != NO_SINK:
-            raise CompileError(
-                "a softmax head weighs every key, and here a sink would be one", abbreviate(node)
-            )
-        pairs = []
-        offset = self.linear(scores.offset)
-        for query, key in scores.pairs:
-            q, k = self.linear(query), self.linear(key)
-            if not q.terms and q.constant == 0:
-                continue
-            if not k.terms:  # the same for all keys: it only shifts a row
-                offset = total([(offset, 1.0), (q, k.constant)])
-            else:
-                pairs.append((q, k))
-        same = (
-            time,
-            sink,
-            scores.kind,
-            offset.key if sink != NO_SINK else None,
-            *((q.key, k.key) for q, k in pairs),
-        )
-        if same not in self._by_scores:
-            gap = scores.gap if sink == NO_SINK else scores.gap / 2
-            label = "everywhere" if selector is None else self.say(selector)
-            head = Head(
-                label,
-                time,
-                tuple(q for q, _ in pairs),
-                tuple(k for _, k in pairs),
-                offset,
-                sink,
-                gap if sink != TIED_SINK else scores.gap,
-                kind=scores.kind,
-                selector=selector,
-                how=scores.how,
-            )
-            if any(form.time >= time for form in (*head.queries, *head.keys)):
-                raise CompileError("a head would read what is not there yet", abbreviate(node))
-            self._by_scores[same] = head
-            self.heads.append(head)
-        return self._by_scores[same]
-
-
-def _standard(vector: NDArray[np.float64]) -> tuple[NDArray[np.float64], float, float]:
-    """The vector as constant + factor · (whole numbers from 0 on without a common divisor)."""
-    whole = bool((vector == np.round(vector)).all()) and float(np.abs(vector).max()) < 2**40
-    if not whole:
-        return vector, 1.0, 0.0
-    constant = float(vector[0])
-    rest = (vector - constant).astype(np.int64)
-    divisor = math.gcd(*(abs(int(v)) for v in rest))
-    sign = 1 if rest[np.flatnonzero(rest)[0]] > 0 else -1
-    factor = sign * divisor
-    return (rest // factor).astype(np.float64), float(factor), constant
-
-
-def _named(vector: NDArray[np.float64], label: str) -> str:
-    """What a column holds that was brought to standard form."""
-    if bool((vector == np.arange(len(vector))).all()):
-        return "indices"
-    return label

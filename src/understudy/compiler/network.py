@@ -1,64 +1,18 @@
-"""The network before it has weights: signals in a residual stream, heads and units that write them.
+"""The network before it has weights: heads and units that read forms and write signals.
 
-A :class:`Signal` is one number at each position. A :class:`Form` is an affine combination of signals;
-since every matrix of a transformer is linear, whatever reads the stream reads forms, and sums and
-constant factors cost nothing. Time runs in sublayers: 0 is the embedding, 2l−1 the attention of layer
-l, 2l its feed-forward.
+``lowering.py`` makes it; ``slots.py`` gives its signals places, ``fitting.py`` its gates units and its
+heads temperatures, ``assemble.py`` all of it weights. Time runs in sublayers: 0 is the embedding, 2l−1
+the attention of layer l, 2l its feed-forward.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
-
+from understudy.compiler.forms import Form, Signal
+from understudy.compiler.gates import Gate
 from understudy.graph import Node
-
-if TYPE_CHECKING:
-    from understudy.compiler.gates import Gate
-
-
-@dataclass(frozen=True, eq=False)
-class Signal:
-    """One number at each position, from ``time`` on."""
-
-    label: str
-    time: int
-    #: What the positions (0 … longest−1) and the tokens put into it at the start.
-    positions: NDArray[np.float64] | None = None
-    tokens: NDArray[np.float64] | None = None
-
-
-@dataclass(frozen=True)
-class Form:
-    """Σ coefficient · signal + constant."""
-
-    terms: Mapping[Signal, float] = field(default_factory=dict)
-    constant: float = 0.0
-
-    @property
-    def key(self) -> tuple[frozenset[tuple[int, float]], float]:
-        """Equal for equal forms."""
-        return frozenset((id(s), c) for s, c in self.terms.items()), self.constant
-
-    @property
-    def time(self) -> int:
-        """When all of it is there."""
-        return max((signal.time for signal in self.terms), default=0)
-
-
-def total(parts: Iterable[tuple[Form, float]], constant: float = 0.0) -> Form:
-    """Σ coefficient · form + constant."""
-    terms: dict[Signal, float] = {}
-    for form, coefficient in parts:
-        constant += coefficient * form.constant
-        for signal, c in form.terms.items():
-            terms[signal] = terms.get(signal, 0.0) + coefficient * c
-    return Form({signal: c for signal, c in terms.items() if c}, constant)
-
 
 #: What a head does where its selector holds nowhere: cannot happen, take the sink, or count it in.
 NO_SINK, LOSING_SINK, TIED_SINK = "none", "losing", "tied"
@@ -141,6 +95,10 @@ class Network:
             yield Form({self.one: 1.0}), 2 * self.layers
         yield self.output, 2 * self.layers + 1
 
+    def steps(self) -> list[Head | Unit]:
+        """Heads and units in the order of time."""
+        return sorted([*self.heads, *self.units], key=lambda step: step.time)
+
     def forget_unread(self) -> None:
         """Without what nobody reads (x·0, say), and without what only that had read."""
         while True:
@@ -157,5 +115,4 @@ class Network:
     @property
     def layers(self) -> int:
         """How many: the last one that anything is done in."""
-        times = [h.time for h in self.heads] + [u.time for u in self.units]
-        return (max(times, default=0) + 1) // 2
+        return (max((step.time for step in self.steps()), default=0) + 1) // 2

@@ -1,4 +1,4 @@
-"""First stage: the program without families. Each head of a family becomes a head of its own.
+"""Stage *normalise*: the program without families. Each head of a family becomes a head of its own.
 
 What is the same in two heads is one node afterwards, since nodes are interned.
 

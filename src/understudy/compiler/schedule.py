@@ -1,9 +1,7 @@
-"""Third stage: when everything happens. The fewest layers, and then as even a number of heads as may
-be.
+"""Stage *schedule*: when everything happens.
 
-Every s-op has a *role* in the network: known from the position or from the token, a linear combination
-(free), the output of a head, or a function that a feed-forward computes. Exact feed-forwards compute
-whole expressions at once, so a function of functions takes no longer than one.
+S-ops with their roles come in; out comes the sublayer of each head, and from when on each s-op can be
+read: in the fewest layers, and then with as even a number of heads as may be.
 
 Heads go into the earliest layer they can be in, which gives the least depth; those that have time to
 spare then move to where the fewest heads are, or to a head that they can be one with.
@@ -11,135 +9,16 @@ spare then move to where the fewest heads are, or to a head that they can be one
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from understudy.compiler.selectors import Selectors
-from understudy.compiler.values import Values
-from understudy.errors import CompileError
-from understudy.graph import Node, abbreviate, build
+from understudy.compiler.roles import AGGREGATE, COUNT, FUNCTION, LINEAR, TABLE, Roles, in_order
+from understudy.graph import Node
 from understudy.graph.definitions import everywhere
 
-#: Roles.
-POSITION, TOKEN, NUMBER, LINEAR, AGGREGATE, COUNT, FUNCTION, TABLE = (
-    "position",
-    "token",
-    "number",
-    "linear",
-    "aggregate",
-    "count",
-    "function",
-    "table",
-)
 _ATTENTION = (AGGREGATE, COUNT)
 _COMPUTED = (COUNT, FUNCTION, TABLE)
 
 EVERYWHERE = everywhere()
-INDICES, LENGTH, TOKENS = build("indices"), build("length"), build("tokens", cast="asis")
-
-
-@dataclass
-class Roles:
-    """What each s-op is to the network."""
-
-    values: Values
-    selectors: Selectors
-    _roles: dict[Node, str] = field(default_factory=dict)
-
-    def of(self, node: Node) -> str:
-        """Its role."""
-        if node not in self._roles:
-            self._roles[node] = self._found(node)
-        return self._roles[node]
-
-    def _found(self, node: Node) -> str:
-        if self.values.depends_on(node, "indices"):
-            return POSITION
-        if self.values.target.vocabulary is not None and self.values.depends_on(node, "tokens"):
-            return TOKEN
-        match node.op:
-            case "tokens":
-                return NUMBER
-            case "aggregate":
-                return AGGREGATE
-            case "selector_width" | "length":
-                return COUNT
-        if self._needs_table(node):
-            column = self.values.column(node)
-            if column is None or column.sources == (node,):
-                raise CompileError(
-                    "strings (or whole numbers beyond 2^53) meet too many other values here to be told "
-                    "apart",
-                    abbreviate(node),
-                )
-            return TABLE
-        return LINEAR if self._linear(node) else FUNCTION
-
-    def _needs_table(self, node: Node) -> bool:
-        """Whether floats cannot do what the operation does to its inputs."""
-        if node.op == "lookup":
-            column = self.values.column(node)
-            return column is not None and column.sources != (node,)
-        columns = [self.values.column(n) for n in (node, *node.inputs)]
-        return any(column is not None and column.beyond_floats for column in columns)
-
-    def _linear(self, node: Node) -> bool:
-        match node.op:
-            case "add" | "subtract" | "negate":
-                return True
-            case "multiply":
-                return any(self.values.constant(i) is not None for i in node.inputs)
-            case "divide":
-                # Only by powers of two: x/3 is not x·(1/3) to the last bit.
-                divisor = self.values.constant(node.inputs[1])
-                return (
-                    isinstance(divisor, (int, float))
-                    and divisor != 0
-                    and abs(float(divisor)).hex().split("p")[0] in ("0x1.0", "0x1.0000000000000")
-                )
-            case _:
-                return False
-
-    def delay(self, node: Node) -> int:
-        """How long after its attention a count can be read; a function, after what it reads."""
-        return 1
-
-    def sources(self, node: Node) -> list[Node]:
-        """What a table is looked up by."""
-        column = self.values.column(node)
-        assert column is not None
-        named = {"indices": INDICES, "length": LENGTH, "tokens": TOKENS}
-        return [named[s] if isinstance(s, str) else s for s in column.sources]
-
-    def reads(self, node: Node) -> list[Node]:
-        """The s-ops that have to be there before it."""
-        match self.of(node):
-            case "position" | "token" | "number":
-                return []
-            case "aggregate":
-                return [*self.selectors.scores(node.inputs[0]).nodes, node.inputs[1]]
-            case "count":
-                if node.op == "length":
-                    return []
-                return list(self.selectors.scores(node.inputs[0]).nodes)
-            case "table":
-                return self.sources(node)
-            case _:
-                return list(node.inputs)
-
-
-def in_order(root: Node, reads: Callable[[Node], Iterable[Node]]) -> Iterator[Node]:
-    """Every s-op after what it reads; without recursion."""
-    seen: set[Node] = set()
-    stack: list[tuple[Node, bool]] = [(root, False)]
-    while stack:
-        node, done = stack.pop()
-        if done:
-            yield node
-        elif node not in seen:
-            seen.add(node)
-            stack.append((node, True))
-            stack.extend((below, False) for below in reads(node) if below not in seen)
 
 
 @dataclass
@@ -151,26 +30,25 @@ class Schedule:
     ready: dict[Node, int]
     #: The attention sublayer of each aggregate, width and length.
     heads: dict[Node, int]
-    depth: int
 
 
-def schedule(root: Node, roles: Roles, *, fused: bool) -> Schedule:
-    """The times of a program; ``fused`` feed-forwards compute whole expressions in one sublayer."""
+def schedule(root: Node, roles: Roles) -> Schedule:
+    """The times of a program."""
     order = list(in_order(root, roles.reads))
-    earliest = _Times(roles, fused)
+    earliest = _Times(roles)
     for node in order:
         earliest.place(node, earliest.attention(node))
     depth = earliest.ready[root] + earliest.ready[root] % 2
-    latest = _deadlines(order, roles, root, depth, fused)
+    latest = _deadlines(order, roles, root, depth)
     windows = {node: (earliest.heads[node], late) for node, late in latest.items()}
     level = _Levelling(windows)
-    final = _Times(roles, fused)
+    final = _Times(roles)
     for node in order:
         time = final.attention(node)
         if node in windows:
             time = level.place(node, time)
         final.place(node, time)
-    return Schedule(order, final.ready, final.heads, depth)
+    return Schedule(order, final.ready, final.heads)
 
 
 class _Levelling:
@@ -208,9 +86,8 @@ def _selector(node: Node) -> Node:
 class _Times:
     """Times, given those of all that is read."""
 
-    def __init__(self, roles: Roles, fused: bool) -> None:
+    def __init__(self, roles: Roles) -> None:
         self.roles = roles
-        self.fused = fused
         #: When everything is there that it is computed from, functions in between left out.
         self.base: dict[Node, int] = {}
         self.ready: dict[Node, int] = {}
@@ -235,10 +112,10 @@ class _Times:
                 self.base[node] = self.heads[node] = attention
                 self.ready[node] = attention + self.roles.delay(node)
             case _:
-                times = self.base if self.fused else self.ready
+                times = self.base if self.roles.fused else self.ready
                 base = max((times[n] for n in reads), default=0)
                 more = self.roles.delay(node) - 1
-                self.base[node] = base if self.fused else _feed_forward_after(base) + more
+                self.base[node] = base if self.roles.fused else _feed_forward_after(base) + more
                 self.ready[node] = _feed_forward_after(base) + more
 
 
@@ -246,7 +123,7 @@ def _feed_forward_after(time: int) -> int:
     return time + 1 if time % 2 else time + 2
 
 
-def _deadlines(order: list[Node], roles: Roles, root: Node, depth: int, fused: bool) -> dict[Node, int]:
+def _deadlines(order: list[Node], roles: Roles, root: Node, depth: int) -> dict[Node, int]:
     """For each head the last sublayer that does not make the network deeper."""
     by: dict[Node, int] = {root: depth}
     heads: dict[Node, int] = {}
@@ -264,7 +141,7 @@ def _deadlines(order: list[Node], roles: Roles, root: Node, depth: int, fused: b
             allowed = deadline - roles.delay(node)
         for below in roles.reads(node):
             limit = allowed
-            if fused and role in (FUNCTION, TABLE) and roles.of(below) in (*_COMPUTED, LINEAR):
+            if roles.fused and role in (FUNCTION, TABLE) and roles.of(below) in (*_COMPUTED, LINEAR):
                 limit = deadline  # computed in the same feed-forward
             by[below] = min(by.get(below, depth), limit)
     return heads

@@ -21,10 +21,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from understudy.compiler.features import numbered
 from understudy.compiler.linear import NOTHING, Linear, of
 from understudy.graph import Node, build
-from understudy.graph.atoms import canonical_table
-from understudy.graph.operations import constant
 
 
 @dataclass(frozen=True)
@@ -73,24 +72,15 @@ def quadratic(query: Node, key: Node) -> Scores:
     return Scores(pairs, of(build("multiply", query, query), -1.0), how=("equality by squares",))
 
 
-def binary(at: Node, queries: Sequence[int], keys: Sequence[int]) -> Scores:
+def binary(queries: Sequence[int], keys: Sequence[int]) -> Scores:
     """±1 for each binary digit: the score is 0 where all agree, −2 or less where one does not."""
     lowest = min(*queries, *keys)
     bits = max(1, (max(*queries, *keys) - lowest).bit_length())
     pairs = []
     for bit in range(bits):
         q, k = (
-            at_positions(at, [2 * ((number - lowest) >> bit & 1) - 1 for number in numbers])
+            numbered([2 * ((number - lowest) >> bit & 1) - 1 for number in numbers])
             for numbers in (queries, keys)
         )
         pairs.append((of(q), of(k)))
     return Scores(tuple(pairs), Linear(constant=-float(bits)), how=(f"{bits} binary digits",))
-
-
-def at_positions(at: Node, numbers: Sequence[int]) -> Node:
-    """The s-op that has these numbers at the positions."""
-    if list(numbers) == list(range(len(numbers))):
-        return at
-    if len(set(numbers)) == 1:
-        return constant(numbers[0])
-    return build("lookup", at, table=canonical_table(dict(enumerate(numbers))))

@@ -1,4 +1,4 @@
-"""Fifth stage: which slot of the residual stream each signal lives in, and when a slot is free again.
+"""Stage *slots*: where in the residual stream each signal lives, and when a slot is free again.
 
 Signals that are always read together, in the same proportion, share a slot and add up in it: the r·c
 heads of a matrix product, say, which write disjoint parts of one sum. A slot whose signals nobody
@@ -12,7 +12,8 @@ import heapq
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from understudy.compiler.network import Form, Network, Signal
+from understudy.compiler.forms import Form, Signal
+from understudy.compiler.network import Network
 
 
 @dataclass

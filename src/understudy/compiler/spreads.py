@@ -2,22 +2,19 @@
 
 All of it position by position. Where nobody reads a signal (the positions outside a matrix, say) the
 network computes something all the same: there ``low`` and ``high`` bound that, and the error is 0,
-since nothing was asked for.
+since nothing was asked for. :class:`Spreads` has what is known so far, and reads forms of it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
+from understudy.compiler.forms import Form, Mask, Signal, Vector
 from understudy.compiler.hidden import Argument
-from understudy.compiler.network import Form, Signal
-
-Vector = NDArray[np.float64]
-Mask = NDArray[np.bool_]
+from understudy.compiler.target import Target
 
 #: The rounding of one operation.
 UNIT = {"float64": 2.0**-53, "float32": 2.0**-24}
@@ -130,3 +127,41 @@ def of_form(form: Form, spreads: Mapping[Signal, Spread], positions: int, dtype:
         relative + 2 * rounding if positive else None,
         own + 2 * rounding if positive else None,
     )
+
+
+@dataclass
+class Spreads:
+    """What is known of every signal that has been written so far."""
+
+    target: Target
+    signals: dict[Signal, Spread] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.size = self.target.longest
+        #: The rounding of one operation.
+        self.unit = UNIT[self.target.dtype]
+
+    def form(self, form: Form) -> Spread:
+        """What is known of a form."""
+        for signal in form.terms:
+            if signal not in self.signals:
+                self.signals[signal] = self._embedded(signal)
+        return of_form(form, self.signals, self.size, self.target.dtype)
+
+    def _embedded(self, signal: Signal) -> Spread:
+        zero = np.zeros(self.size)
+        if signal.positions is not None:
+            return self._known(signal.positions, signal.positions, signal.positions)
+        assert signal.tokens is not None, f"{signal.label} is read before it is written"
+        if self.target.vocabulary is not None:
+            return self._known(zero + signal.tokens.min(), zero + signal.tokens.max(), signal.tokens)
+        low, high = (zero + np.array(ends) for ends in (self.target.low, self.target.high))
+        rounding = self.unit * np.maximum(np.abs(low), np.abs(high))
+        if self.target.dtype == "float64" or not np.isfinite(rounding).all():
+            rounding = zero
+        return Spread(low, high, rounding)
+
+    def _known(self, low: Vector, high: Vector, among: Vector) -> Spread:
+        exact = dyadic(among, self.target.dtype)
+        rounding = 0.0 if exact else self.unit * np.abs(among).max()
+        return Spread(low.copy(), high.copy(), np.full(self.size, rounding), exact)

@@ -11,20 +11,15 @@ finite can be told apart exactly.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from functools import cached_property, partial
-from typing import TypeAlias
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 
+from understudy.compiler.columns import Column, Source, distinct, each, meaning, table_of
 from understudy.compiler.target import DOMAIN, Target
 from understudy.errors import CompileError
-from understudy.graph import OPERATIONS, Atom, Node, abbreviate, is_atom, postorder
-from understudy.graph.atoms import short
-
-#: What a value depends on: "indices", "length", "tokens", or an attention operation.
-Source: TypeAlias = "str | Node"
+from understudy.graph import OPERATIONS, Atom, Node, abbreviate, postorder
 
 #: Combinations of sources that are looked at one by one: in general; of positions and lengths alone
 #: (``length - 1 - indices`` on 512 tokens); of truth values that depend on attention (of which long
@@ -34,29 +29,6 @@ MAX_POSITIONS = 2**18
 MAX_TRUTHS = 2**11
 #: Values that an s-op may have and still be called finite.
 MAX_VALUES = 2**14
-
-_WRONG = (ArithmeticError, LookupError, TypeError, ValueError)
-
-
-@dataclass(frozen=True)
-class Column:
-    """The value for each combination of sources, the last source running fastest; None: an error."""
-
-    sources: tuple[Source, ...]
-    values: tuple[Atom | None, ...]
-
-    @property
-    def constant(self) -> bool:
-        """Whether it depends on nothing."""
-        return not self.sources
-
-    @cached_property
-    def beyond_floats(self) -> bool:
-        """Whether it has strings, or whole numbers that floats do not hold."""
-        return any(
-            isinstance(value, str) or (isinstance(value, int) and abs(value) > 2**53)
-            for value in self.values
-        )
 
 
 class Values:
@@ -156,7 +128,7 @@ class Values:
                 if self.target.vocabulary is None:
                     return None
                 cast = partial(DOMAIN.token, cast=str(node.attributes["cast"]))
-                return Column(("tokens",), tuple(_each(cast, [self.target.vocabulary])))
+                return Column(("tokens",), tuple(each(cast, [self.target.vocabulary])))
             case "aggregate" | "selector_width":
                 domain = self._attended(node)
                 if domain is None:
@@ -168,7 +140,7 @@ class Values:
                 known = [column for column in inputs if column is not None]
                 found = None
                 if len(known) == len(inputs):
-                    found = self._joint(_meaning(node), known, self._most(node, known))
+                    found = self._joint(meaning(node), known, self._most(node, known))
                 return found or self._by_kind(node)
             case _:
                 return None
@@ -230,7 +202,7 @@ class Values:
                 arguments.append([column.values[place] for place in places.tolist()])
             else:
                 arguments.append(column.values * grid.shape[1])
-        values = _each(function, arguments)
+        values = each(function, arguments)
         if "indices" in sources and "length" in sources:  # no position lies behind the end
             position = grid[sources.index("indices")]
             length = grid[sources.index("length")] + self.target.shortest
@@ -248,63 +220,3 @@ class Values:
         if sources and all(v is not None and type(v) is type(first) and v == first for v in values):
             return Column((), (first,))
         return Column(sources, tuple(values))
-
-
-def _meaning(node: Node) -> Callable[..., Atom]:
-    """What an operation does to scalars."""
-    if node.op == "lookup":  # a dictionary finds at once what the definition looks for
-        return table_of(node).__getitem__
-    return partial(DOMAIN.meanings[node.op], **node.attributes)
-
-
-def table_of(node: Node) -> dict[Atom, Atom]:
-    """The table of a ``lookup``; of equal keys the first counts."""
-    pairs = node.attributes["table"]
-    assert isinstance(pairs, tuple)
-    table: dict[Atom, Atom] = {}
-    for pair in pairs:
-        assert isinstance(pair, tuple)
-        key, value = pair
-        if is_atom(key) and is_atom(value):
-            table.setdefault(key, value)
-    return table
-
-
-def _each(
-    function: Callable[..., Atom], arguments: Sequence[Sequence[Atom | None]]
-) -> list[Atom | None]:
-    """The function at every combination; None where it fails, or where an argument did."""
-    if not any(None in argument for argument in arguments):
-        try:
-            return list(map(function, *arguments))
-        except _WRONG:
-            pass
-    found: list[Atom | None] = []
-    for scalars in zip(*arguments, strict=True):
-        try:
-            found.append(None if None in scalars else function(*scalars))
-        except _WRONG:
-            found.append(None)
-    return found
-
-
-def distinct(values: Iterable[Atom]) -> tuple[Atom, ...]:
-    """Each value once, in order: numbers, then strings.
-
-    >>> distinct([3, 1, 1.0, "b", "a", True])
-    (1, 3, 'a', 'b')
-    """
-    once = dict.fromkeys(values)
-    return tuple(sorted(once, key=lambda v: (isinstance(v, str), v)))
-
-
-def require_finite(value: Atom, where: Node | str) -> float:
-    """A number that a weight can be."""
-    try:
-        number = float(value)
-    except OverflowError:
-        number = math.inf
-    if not math.isfinite(number):
-        place = where if isinstance(where, str) else abbreviate(where)
-        raise CompileError(f"weights hold finite numbers only, but here is {short(value)}", place)
-    return number

@@ -1,0 +1,58 @@
+"""What stands in the residual stream, and what is read from it.
+
+A :class:`Signal` is one number at each position. A :class:`Form` is an affine combination of signals;
+since every matrix of a transformer is linear, whatever reads the stream reads forms, and sums and
+constant factors cost nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+#: A number, or a truth, for each position (or for each of some units, knots, keys).
+Vector: TypeAlias = NDArray[np.float64]
+Mask: TypeAlias = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Signal:
+    """One number at each position, from ``time`` on."""
+
+    label: str
+    time: int
+    #: What the positions (0 … longest−1) and the tokens put into it at the start.
+    positions: Vector | None = None
+    tokens: Vector | None = None
+
+
+@dataclass(frozen=True)
+class Form:
+    """Σ coefficient · signal + constant."""
+
+    terms: Mapping[Signal, float] = field(default_factory=dict)
+    constant: float = 0.0
+
+    @property
+    def key(self) -> tuple[frozenset[tuple[int, float]], float]:
+        """Equal for equal forms."""
+        return frozenset((id(s), c) for s, c in self.terms.items()), self.constant
+
+    @property
+    def time(self) -> int:
+        """When all of it is there."""
+        return max((signal.time for signal in self.terms), default=0)
+
+
+def total(parts: Iterable[tuple[Form, float]], constant: float = 0.0) -> Form:
+    """Σ coefficient · form + constant."""
+    terms: dict[Signal, float] = {}
+    for form, coefficient in parts:
+        constant += coefficient * form.constant
+        for signal, c in form.terms.items():
+            terms[signal] = terms.get(signal, 0.0) + coefficient * c
+    return Form({signal: c for signal, c in terms.items() if c}, constant)

@@ -1,0 +1,64 @@
+"""The residual stream: how forms are read from its slots, and what the sink holds.
+
+The sink is a token like any other: every matrix acts on it. What it holds in each slot is known here,
+since it attends to itself alone; so whatever reads the stream can read 0, or a default, at the sink,
+by subtracting what it would have read there from the mark ``is_sink``, which has the last slot.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from understudy.compiler.forms import Form
+from understudy.compiler.network import Network
+from understudy.compiler.slots import Slots
+from understudy.transformer.forward import attend, feed
+from understudy.transformer.weights import LayerWeights
+
+Matrix: TypeAlias = NDArray[np.float64]
+
+
+class Stream:
+    """Slots, the mark of the sink, and what the sink holds after the layers so far."""
+
+    def __init__(self, network: Network, slots: Slots) -> None:
+        self.slots = slots
+        self.sink_slot = slots.size if network.sink else None
+        self.width = slots.size + network.sink
+        #: The slot that is 1 at every position, where there is one.
+        self.one_slot = None if network.one is None else slots.of(network.one)[0]
+        #: The residual stream at the sink.
+        self.at_sink = np.zeros(self.width)
+        if self.sink_slot is not None:
+            self.at_sink[self.sink_slot] = 1.0
+
+    def labels(self) -> list[str]:
+        """What each slot holds."""
+        return [*self.slots.labels(), *(["is_sink"] if self.sink_slot is not None else [])]
+
+    def read(self, form: Form, at_sink: float | None = None) -> tuple[Matrix, float]:
+        """A form as a column and a bias; at the sink it is to read ``at_sink``."""
+        column = np.zeros(self.width)
+        for slot, coefficient in self.slots.read(form).items():
+            column[slot] = coefficient
+        if self.sink_slot is not None and at_sink is not None:
+            column[self.sink_slot] += at_sink - (float(self.at_sink @ column) + form.constant)
+        return column, form.constant
+
+    def carry_sink(self, layer: LayerWeights) -> None:
+        """What the layer does to the sink, which sees nothing but itself."""
+        if self.sink_slot is None:
+            return
+        stream = self.at_sink[None, None]
+        if layer.attention is not None:
+            stream = stream + attend(layer.attention, stream, "", _ignore)
+        if layer.feed_forward is not None and layer.feed_forward.functions is None:
+            stream = stream + feed(layer.feed_forward, stream, "", _ignore, sink=False)
+        self.at_sink = stream[0, 0]
+
+
+def _ignore(name: str, value: object) -> None:
+    pass
