@@ -19,6 +19,8 @@ REASONS = (
     "real-valued tokens have no text",
     "weights hold finite numbers only",
     "strings (or whole numbers beyond 2^53) meet too many other values",
+    "strings (or whole numbers beyond 2^24) meet too many other values",
+    "it tells values apart that are one number in float",
     "its default is the string",
     "it averages several values",
     "these cannot be compared",

@@ -36,11 +36,15 @@ class Column:
         return not self.sources
 
     @cached_property
-    def beyond_floats(self) -> bool:
-        """Whether it has strings, or whole numbers that floats do not hold."""
-        return any(
-            isinstance(value, str) or (isinstance(value, int) and abs(value) > 2**53)
-            for value in self.values
+    def largest_whole(self) -> float:
+        """The absolute value of its largest whole number; strings count as larger than any."""
+        return max(
+            (
+                math.inf if isinstance(value, str) else abs(value)
+                for value in self.values
+                if isinstance(value, (int, str))
+            ),
+            default=0,
         )
 
 
@@ -83,12 +87,14 @@ def each(
 
 
 def distinct(values: Iterable[Atom]) -> tuple[Atom, ...]:
-    """Each value once, in order: numbers, then strings.
+    """Each value once, in order: numbers, then strings; of a truth and an equal number, the number.
 
-    >>> distinct([3, 1, 1.0, "b", "a", True])
-    (1, 3, 'a', 'b')
+    >>> distinct([3, True, 1, 1.0, "b", "a"]), distinct([True, False])
+    ((1, 3, 'a', 'b'), (False, True))
     """
-    once = dict.fromkeys(values)
+    # A mean of truths is an error, so what is all truths is known to be moved; with a number among
+    # them it is not.
+    once = dict.fromkeys(sorted(values, key=lambda v: isinstance(v, bool)))
     return tuple(sorted(once, key=lambda v: (isinstance(v, str), v)))
 
 

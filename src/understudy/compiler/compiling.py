@@ -126,7 +126,7 @@ def compile_for(
         dtype=wanted.dtype,
         slots=tuple(stream.labels()),
         heads=_labels(network),
-        undefined=tuple(lowering.undefined.items()),
+        undefined=tuple(lowering.undefined.values()),
         program=dumps(means or root),
         program_hash=stable_hash(means or root),
         name=name,

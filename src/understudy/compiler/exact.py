@@ -19,7 +19,8 @@ from understudy.compiler.network import Unit
 from understudy.compiler.roles import COUNT, TABLE, in_order
 from understudy.compiler.stream import Stream
 from understudy.errors import CompileError
-from understudy.graph import Node
+from understudy.graph import Atom, Node
+from understudy.graph.atoms import short
 from understudy.transformer.functions import INSTRUCTIONS, Functions, Instruction
 from understudy.transformer.weights import FeedForwardWeights
 
@@ -122,7 +123,11 @@ class _Layer:
         if node.op == "member":
             values = node.attributes["values"]
             assert isinstance(values, tuple)
-            numbers = [self.codes.number(v, label) for v in values if not isinstance(v, (str, tuple))]
+            numbers = [
+                self.codes.number(v, label)
+                for v in values
+                if not isinstance(v, tuple) and self._may_be_met(v)
+            ]
             return self._add("member", inputs, label, values=numbers)
         return self._add(node.op, inputs, label)
 
@@ -145,17 +150,60 @@ class _Layer:
         found = _reordered(column.values, order)
         inputs = tuple(self._of[by] for by in self.lowering.roles.sources(node))
         entries = [None if v is None else codes.number(v, label) for v in found]
+        keys, entries = self._told_apart(keys, entries, label)
         return self._add("table", inputs, label, keys=keys, values=entries)
 
+    def _may_be_met(self, atom: Atom) -> bool:
+        """Whether the stream, which holds numbers, may hold this one.
+
+        It has no strings where it is asked (they have tables of their own), and no whole numbers that
+        the floats do not hold.
+        """
+        if not isinstance(atom, int):
+            return not isinstance(atom, str)
+        # Beyond all floats there is nothing to compare with.
+        largest = float(np.finfo(self.lowering.values.target.dtype).max)
+        return (
+            abs(atom) <= largest and int(np.dtype(self.lowering.values.target.dtype).type(atom)) == atom
+        )
+
+    def _told_apart(
+        self, keys: list[list[float]], values: list[float | None], label: str
+    ) -> tuple[list[list[float]], list[float | None]]:
+        """The table with keys that are one number (1 and True, say) there once.
+
+        Values that differ between them would need what the stream does not hold.
+        """
+        dtype = self.lowering.values.target.dtype
+        grid = np.empty(len(values), dtype=object)
+        grid[:] = values
+        grid = grid.reshape([len(among) for among in keys])
+        for axis, among in enumerate(keys):
+            held = np.array(among).astype(dtype)
+            again = np.flatnonzero(held[1:] == held[:-1]) + 1
+            if again.size == 0:
+                continue
+            rows, before = (grid.take(places, axis).ravel().tolist() for places in (again, again - 1))
+            if rows != before:
+                raise CompileError(
+                    f"it tells values apart that are one number in {dtype}, such as "
+                    f"{short(among[int(again[0])])}",
+                    label,
+                )
+            grid = np.delete(grid, again, axis)
+            keys = [*keys[:axis], np.delete(among, again).tolist(), *keys[axis + 1 :]]
+        return keys, grid.ravel().tolist()
+
     def _lookup(self, node: Node, inputs: tuple[int, ...], label: str) -> int:
-        # What is looked up is a number here (strings have their own tables): string keys never match.
         pairs = sorted(
             (self.codes.number(key, label), self.codes.number(value, label))
             for key, value in table_of(node).items()
-            if not isinstance(key, str)
+            if self._may_be_met(key)
         )
-        keys = [k for k, _ in pairs]
-        found = self._add("table", inputs, label, keys=[keys], values=[v for _, v in pairs])
+        if not pairs:
+            raise CompileError("its table has nothing for any number that may be looked up", label)
+        (keys,), values = self._told_apart([[k for k, _ in pairs]], [v for _, v in pairs], label)
+        found = self._add("table", inputs, label, keys=[keys], values=values)
         # A table gives the nearest; what it does not have must have no value: divided by 0.
         known = self._add("member", inputs, f"{label} is in the table", values=keys)
         return self._add("divide", (found, known), label)

@@ -8,7 +8,7 @@ factors become forms and cost nothing; what is known from the position or the to
 from __future__ import annotations
 
 import heapq
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from itertools import count
 
 import numpy as np
@@ -27,6 +27,7 @@ from understudy.compiler.selectors import Selectors
 from understudy.compiler.values import Values
 from understudy.errors import CompileError
 from understudy.graph import Atom, Node, abbreviate
+from understudy.graph.atoms import identity
 
 
 class Lowering:
@@ -44,7 +45,7 @@ class Lowering:
         self.codes: Codes = roles.codes
         self.units: list[Unit] = []
         #: Tokens for which an s-op has no value.
-        self.undefined: dict[Atom, str] = {}
+        self.undefined: dict[Hashable, tuple[Atom, str]] = {}
         self._forms: dict[Node, Form] = {}
         self._signals: dict[Node, Signal] = {}
         #: For what is counted: the share of attention that the sink (or position 0) gets.
@@ -143,7 +144,8 @@ class Lowering:
         numbers = []
         for token, value in zip(self.values.target.vocabulary, column.values, strict=True):
             if value is None:
-                self.undefined.setdefault(token, f"{abbreviate(node)} has no value for it")
+                why = f"{abbreviate(node)} has no value for it"
+                self.undefined.setdefault(identity(token), (token, why))
             numbers.append(0.0 if value is None else self.codes.number(value, node))
         return numbers
 

@@ -17,6 +17,7 @@ from understudy.compiler.forms import Form
 from understudy.compiler.gates import Gate
 from understudy.compiler.linear import Linear
 from understudy.compiler.selectors import Selectors
+from understudy.compiler.target import EXACT_WHOLE
 from understudy.compiler.values import Values
 from understudy.errors import CompileError
 from understudy.graph import Node, abbreviate, build
@@ -72,9 +73,10 @@ class Roles:
         if self._needs_table(node):
             column = self.values.column(node)
             if column is None or column.sources == (node,):
+                bits = EXACT_WHOLE[self.values.target.dtype].bit_length() - 1
                 raise CompileError(
-                    "strings (or whole numbers beyond 2^53) meet too many other values here to be told "
-                    "apart",
+                    f"strings (or whole numbers beyond 2^{bits}) meet too many other values here to be "
+                    "told apart",
                     abbreviate(node),
                 )
             return TABLE
@@ -86,7 +88,8 @@ class Roles:
             column = self.values.column(node)
             return column is not None and column.sources != (node,)
         columns = [self.values.column(n) for n in (node, *node.inputs)]
-        return any(column is not None and column.beyond_floats for column in columns)
+        limit = EXACT_WHOLE[self.values.target.dtype]
+        return any(column is not None and column.largest_whole > limit for column in columns)
 
     def _linear(self, node: Node) -> bool:
         match node.op:

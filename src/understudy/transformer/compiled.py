@@ -263,7 +263,8 @@ class CompiledTransformer:
         except OverflowError:
             number = math.inf
         largest = float(np.finfo(self.config.dtype).max)
-        if not abs(number) <= largest or (isinstance(token, int) and int(number) != token):
+        held = np.dtype(self.config.dtype).type
+        if not abs(number) <= largest or (isinstance(token, int) and int(held(number)) != token):
             shown = repr(token) if abs(number) < 1e30 else "a number"
             raise InputError(f"the input has {shown}, which is beyond what a {self.config.dtype} holds")
         return number
@@ -288,12 +289,12 @@ class CompiledTransformer:
         place = self._ids.get(identity(token))
         if place is None:
             place = self._ids.get(token)
+        vocabulary = self.config.vocabulary or ()
         if place is None:
-            vocabulary = self.config.vocabulary or ()
             known = ", ".join(map(repr, vocabulary[:8])) + (", …" if len(vocabulary) > 8 else "")
             raise InputError(f"the input has {token!r}, which is not in the vocabulary: {known}")
         for wrong, why in self.config.undefined:
-            if wrong == token:
+            if identity(wrong) == identity(vocabulary[place]):
                 raise ExecutionError(why, f"the token {token!r}", kind="undefined")
         return place
 

@@ -1,0 +1,112 @@
+"""Values that are equal as numbers, or one number in the stream: never told apart by accident."""
+
+from __future__ import annotations
+
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.compiler.agreement import close
+from understudy import (
+    SOp,
+    aggregate,
+    best,
+    compiler,
+    full,
+    indices,
+    lookup,
+    select,
+    selector_width,
+    tokens,
+    tokens_str,
+    where,
+)
+from understudy.errors import CompileError, InputError, UnderstudyError
+from understudy.graph import build
+from understudy.graph.atoms import canonical_set
+from understudy.transformer import load
+
+_before = aggregate(select(indices, indices - 1, "=="), tokens)
+_ONE_NUMBER = "it tells values apart that are one number in float"
+
+
+def _agree(program: SOp, given_tokens: list[Any], **options: Any) -> int:
+    """How many inputs of up to three tokens were compared with dense execution."""
+    model = compiler.compile(program, length=3, **options)
+    compared = 0
+    for size in (1, 2, 3):
+        for given in product(given_tokens, repeat=size):
+            try:
+                wanted = program(list(given))
+            except UnderstudyError:
+                continue
+            assert close(model(list(given)), wanted), given
+            compared += 1
+    return compared
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        aggregate(full, tokens),
+        aggregate(select(tokens, tokens, ">="), tokens),
+        aggregate(best(full, tokens), tokens) + aggregate(select(tokens, tokens, "<="), tokens),
+    ],
+)
+def test_truths_among_numbers_are_averaged(program: SOp) -> None:
+    vocabulary = [True, False, 1, 0]
+    assert _agree(program, vocabulary, vocabulary=vocabulary) > 50
+
+
+@pytest.mark.parametrize(
+    ("program", "vocabulary", "dtype"),
+    [
+        (where(selector_width(full) > 1, tokens_str, "x"), [1, True, 1.0], "float64"),
+        (_before == 2**53 + 1, [2**53, 2**53 + 1], "float64"),
+        (selector_width(select(_before, tokens, "==")), [2**53, 2**53 + 1], "float64"),
+        (_before == 2**24 + 1, [2**24, 2**24 + 1], "float32"),
+        (selector_width(select(_before, tokens, "==")), [2**24, 2**24 + 1], "float32"),
+    ],
+)
+def test_what_the_stream_does_not_tell_apart_is_refused(
+    program: SOp, vocabulary: list[Any], dtype: str
+) -> None:
+    with pytest.raises(CompileError, match=_ONE_NUMBER):
+        compiler.compile(program, length=3, vocabulary=vocabulary, dtype=dtype)
+
+
+def test_equal_keys_of_a_table_with_one_value_are_one_key(tmp_path: Path) -> None:
+    vocabulary = [1, True, 2]
+    named = lookup(tokens, {1: "one", 2: "two"})
+    program = where(selector_width(full) > 2, named, "short")
+    assert _agree(program, vocabulary, vocabulary=vocabulary) == 39
+    model = compiler.compile(program, length=3, vocabulary=vocabulary)
+    model.save(tmp_path / "model")
+    assert load(tmp_path / "model")([1, True, 2]) == ["one", "one", "two"]
+
+
+def test_whole_numbers_beyond_the_floats_are_no_keys_of_real_numbers() -> None:
+    found = lookup(tokens, {2**53: 5, 2**53 + 1: 3, 1: 0})
+    assert _agree(found, [2**53, 1], numeric=True) == 14
+    member = build("member", tokens.node, values=canonical_set([2**53 + 1, 10**400, 1]))
+    assert _agree(SOp(member), [2**53, 1, 0.5], numeric=True) == 39
+    with pytest.raises(CompileError, match="nothing for any number"):
+        compiler.compile(lookup(tokens, {2**53 + 1: 3, "a": 1}), length=2, numeric=True)
+
+
+def test_whole_tokens_that_float32_does_not_hold_are_refused() -> None:
+    model = compiler.compile(tokens + 1, length=2, numeric=True, dtype="float32")
+    assert model([2**24, 0.5]) == [2**24, 1.5]
+    with pytest.raises(InputError, match="beyond what a float32 holds"):
+        model([2**24 + 1])
+    with pytest.raises(CompileError, match=r"whole numbers beyond 2\^24"):
+        compiler.compile(tokens == 2**24 + 1, length=2, numeric=True, dtype="float32")
+
+
+def test_a_token_without_a_value_is_not_its_equal() -> None:
+    model = compiler.compile(lookup(tokens_str, {"1": 5, "2": 6}), length=2, vocabulary=[1, True, 2])
+    assert model([1, 2]) == [5, 6]
+    with pytest.raises(UnderstudyError, match="has no value for it"):
+        model([True])
