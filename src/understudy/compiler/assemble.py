@@ -88,7 +88,14 @@ class Assembly:
     def _attention(self, heads: Sequence[Head]) -> AttentionWeights | None:
         if not heads:
             return None
-        sizes = [max(len(h.keys) + (h.sink != NO_SINK), len(h.values), 1) for h in heads]
+        moved = [
+            [(v, part) for v in head.values for part in self.stream.moved(v, self.target.dtype)]
+            for head in heads
+        ]
+        sizes = [
+            max(len(h.keys) + (h.sink != NO_SINK), len(parts), 1)
+            for h, parts in zip(heads, moved, strict=True)
+        ]
         size = max(sizes)
         shape = (len(heads), self.stream.width, size)
         w_q, w_k, w_v = np.zeros(shape), np.zeros(shape), np.zeros(shape)
@@ -104,14 +111,10 @@ class Assembly:
             if beta is not None:
                 w_q[h] *= beta
                 b_q[h] *= beta
-            for i, value in enumerate(head.values):
-                if value.share:
-                    assert self.stream.sink_slot is not None
-                    w_v[h, self.stream.sink_slot, i] = 1.0
-                else:
-                    w_v[h, :, i], b_v[h, i] = self.stream.read(value.form, at_sink=value.at_sink)
+            for i, (value, (column, bias, factor)) in enumerate(moved[h]):
+                w_v[h, :, i], b_v[h, i] = column, bias
                 slot, scale = self.stream.slots.of(value.into)
-                w_o[h, i, slot] = scale
+                w_o[h, i, slot] = factor * scale
         kinds = tuple(head.kind if self.beta(head) is None else SOFTMAX for head in heads)
         return AttentionWeights(w_q, b_q, w_k, b_k, w_v, b_v, w_o, np.zeros(self.stream.width), kinds)
 

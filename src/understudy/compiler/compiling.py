@@ -112,7 +112,7 @@ def compile_for(
     network = lowering.network(plain)
     outputs = categories(plain, selectors.values, codes)
     fitted = _fitted(network, selectors, outputs)
-    stream = Stream(network, slots(network))
+    stream = Stream(network, slots(network, wanted.dtype))
     weights = _assembly(network, stream, lowering, fitted).weights()
     if outputs is not None:
         weights = unembedded(weights, outputs)

@@ -3,7 +3,8 @@
 Signals that are always read together, in the same proportion, share a slot and add up in it: the r·c
 heads of a matrix product, say, which write disjoint parts of one sum. A slot whose signals nobody
 reads any more is *erased* by the next feed-forward (which subtracts it from itself: exactly 0 is
-left) and then given to others. It is erased only if somebody wants it.
+left) and then given to others, unless it leaves a number like 0.1 at the sink. It is erased only if
+somebody wants it.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from dataclasses import dataclass, field
 
 from understudy.compiler.forms import Form, Signal
 from understudy.compiler.network import Network
+from understudy.compiler.spreads import dyadic
 
 
 @dataclass
@@ -70,9 +72,23 @@ class Slots:
         return [" → ".join(names) for names in held]
 
 
-def slots(network: Network) -> Slots:
+def slots(network: Network, dtype: str = "float64") -> Slots:
     """A slot for every signal that is read."""
-    return _assigned(_groups(network))
+    return _assigned(_groups(network), _left_at_sink(network, dtype))
+
+
+def _left_at_sink(network: Network, dtype: str) -> set[Signal]:
+    """Signals whose slots are not used again, since of what they leave at the sink sums are rounded.
+
+    The sink is not erased. Whoever reads a slot there subtracts what it is known to hold, and scores
+    have to be exact.
+    """
+    return {
+        value.into
+        for head in network.heads
+        for value in head.values
+        if network.sink and not value.share and not dyadic(value.at_sink, dtype)
+    }
 
 
 def _groups(network: Network) -> list[Group]:
@@ -110,7 +126,7 @@ def _multiples(signals: dict[Signal, float]) -> Iterator[dict[Signal, float]]:
         signals = {s: scale for s, scale in signals.items() if s not in shared}
 
 
-def _assigned(groups: list[Group]) -> Slots:
+def _assigned(groups: list[Group], never_again: set[Signal]) -> Slots:
     free: list[tuple[int, int]] = []  # (from when, slot)
     erased: dict[int, list[int]] = {}
     size = 0
@@ -125,6 +141,8 @@ def _assigned(groups: list[Group]) -> Slots:
         else:
             group.slot = size
             size += 1
+        if not never_again.isdisjoint(group.signals):
+            continue
         # The first feed-forward at or after the last read erases; what it erases is free behind it.
         erasing = group.last + group.last % 2
         heapq.heappush(waiting, (erasing, group.slot))

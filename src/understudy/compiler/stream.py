@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from understudy.compiler.forms import Form
-from understudy.compiler.network import Network
+from understudy.compiler.network import Network, Value
 from understudy.compiler.slots import Slots
+from understudy.compiler.spreads import dyadic
 from understudy.transformer.forward import attend, feed
 from understudy.transformer.weights import LayerWeights
 
@@ -48,6 +49,39 @@ class Stream:
             column[self.sink_slot] += at_sink - (float(self.at_sink @ column) + form.constant)
         return column, form.constant
 
+    def moved(self, value: Value, dtype: str) -> list[tuple[Matrix, float, float]]:
+        """What a head moves, as columns, biases and factors of a sum; one, unless the sink needs more.
+
+        Beside a 10¹⁵ that the sink holds, a default of 0.001 would be rounded away. Then every slot
+        that holds something at the sink is read by itself: x − x is exactly 0.
+        """
+        if value.share:
+            return [(self._at_slot(self.sink_slot), 0.0, 1.0)]
+        column, bias = self.read(value.form, at_sink=value.at_sink)
+        if self.sink_slot is None:
+            return [(column, bias, 1.0)]
+        rest, _ = self.read(value.form)
+        held = np.flatnonzero(rest * self.at_sink).tolist()
+        if _recovered(value.at_sink, bias, rest[held], self.at_sink[held], dtype):
+            return [(column, bias, 1.0)]
+        parts = []
+        for slot in held:
+            alone = self._at_slot(slot)
+            alone[self.sink_slot] = -self.at_sink[slot]
+            parts.append((alone, 0.0, float(rest[slot])))
+            rest[slot] = 0.0
+        if bias:
+            parts.append((-bias * self._at_slot(self.sink_slot), bias, 1.0))
+        rest[self.sink_slot] = value.at_sink
+        return [*parts, (rest, 0.0, 1.0)] if rest.any() else parts
+
+    def _at_slot(self, slot: int | None) -> Matrix:
+        """1 in a slot, 0 elsewhere."""
+        assert slot is not None
+        column = np.zeros(self.width)
+        column[slot] = 1.0
+        return column
+
     def carry_sink(self, layer: LayerWeights) -> None:
         """What the layer does to the sink, which sees nothing but itself."""
         if self.sink_slot is None:
@@ -58,6 +92,19 @@ class Stream:
         if layer.feed_forward is not None and layer.feed_forward.functions is None:
             stream = stream + feed(layer.feed_forward, stream, "", _ignore, sink=False)
         self.at_sink = stream[0, 0]
+
+
+def _recovered(wanted: float, bias: float, factors: Matrix, held: Matrix, dtype: str) -> bool:
+    """Whether the sink reads what is wanted to the last bit, in whichever order it is added up."""
+    products = factors * held
+    if dyadic(np.array([wanted, bias, *factors, *held, *products]), dtype):
+        return True
+    if len(held) + bool(bias) > 1 or not (np.abs(factors) == 1).all():
+        return False
+    number = np.dtype(dtype).type
+    with np.errstate(all="ignore"):
+        there = number(bias + products.sum())
+        return bool(there + (number(wanted - bias - products.sum())) == number(wanted))
 
 
 def _ignore(name: str, value: object) -> None:
