@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from understudy.compiler.candidates import Candidates, EveryKey, few_keys
+from understudy.compiler.candidates import Candidates, EveryKey, FewKeys, few_keys
 from understudy.compiler.columns import distinct
 from understudy.compiler.conditions import conditions
 from understudy.compiler.features import rank
@@ -70,7 +70,7 @@ class _Broadcasting:
                     return node
         except Unscored:
             pass
-        few = few_keys(self.selectors.possible(selector), self.values, self.target)
+        few = self._few(selector)
         if few is not None and (width or self.values.finite(node.inputs[1]) is None):
             return self._among(few, node)
         if self.target.longest > MAX_KEYS:
@@ -90,6 +90,17 @@ class _Broadcasting:
             selector, Scores(pairs, Linear(constant=-1.0), how=("keys brought to every position",))
         )
         return node
+
+    def _few(self, selector: Node) -> FewKeys | None:
+        """The few keys that positions allow each query, if they are all that is asked about.
+
+        A key that is selected only if it is the best of many has to be compared with all of them.
+        """
+        allowed = self.selectors.possible(selector)
+        for node in postorder(selector):
+            if node.op == "best" and (self.selectors.possible(node.inputs[0]) & ~allowed).any():
+                return None
+        return few_keys(allowed, self.values, self.target)
 
     def _require_numbers(self, node: Node) -> None:
         """Several keys certainly: what is averaged must not all be strings and truths."""
