@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -104,13 +104,17 @@ def _one_of(value: object, choices: tuple[str, ...], name: str) -> None:
 
 
 def _vocabulary(given: Sequence[Atom]) -> tuple[Atom, ...]:
+    if not isinstance(given, Iterable):
+        raise CompileError(f"the vocabulary is a list of tokens, not {given!r}")
+    listed = list(given)
+    for token in listed:
+        if not is_atom(token):
+            raise CompileError(f"the vocabulary has {token!r}: tokens are bools, numbers or strings")
     # 1, 1.0 and True are three tokens: they print differently.
-    tokens = tuple({identity(token): token for token in given}.values())
+    tokens = tuple({identity(token): token for token in listed}.values())
     if not tokens:
         raise CompileError("the vocabulary is empty: a program needs tokens")
     for token in tokens:
-        if not is_atom(token):
-            raise CompileError(f"the vocabulary has {token!r}: tokens are bools, numbers or strings")
         if isinstance(token, float) and not math.isfinite(token):
             raise CompileError(f"the vocabulary has {token!r}: weights hold finite numbers only")
     if sequence_type(tokens) is None:
@@ -134,7 +138,7 @@ def _ranges(given: Any, length: int) -> tuple[tuple[float, ...], tuple[float, ..
             if _nested(given)
             else [tuple(map(float, given))]
         )
-    except (TypeError, ValueError):
+    except (IndexError, TypeError, ValueError):
         pairs = []
     sound = pairs and all(len(pair) == 2 and pair[0] <= pair[1] for pair in pairs)
     if not sound or len(pairs) not in (1, length):
