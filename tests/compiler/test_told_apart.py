@@ -110,3 +110,11 @@ def test_a_token_without_a_value_is_not_its_equal() -> None:
     assert model([1, 2]) == [5, 6]
     with pytest.raises(UnderstudyError, match="has no value for it"):
         model([True])
+
+
+def test_many_strings_are_looked_up_by_what_they_are_made_of() -> None:
+    words = [f"{number:02d}" for number in range(50)]
+    pair = tokens + aggregate(select(indices, indices - 1, "=="), tokens, "zz")
+    table = {a + b: (int(a) + len(b)) % 7 for a in words for b in [*words, "zz"]}
+    for program in (lookup(pair, {**table, 0: 1}), selector_width(select(pair, pair, "=="))):
+        assert _agree(program, words[:3], vocabulary=words) == 39

@@ -17,7 +17,7 @@ from functools import partial
 import numpy as np
 
 from understudy.compiler.columns import Column, Source, distinct, each, meaning, table_of
-from understudy.compiler.target import DOMAIN, Target
+from understudy.compiler.target import DOMAIN, EXACT_WHOLE, Target
 from understudy.errors import CompileError
 from understudy.graph import OPERATIONS, Atom, Node, abbreviate, postorder
 
@@ -151,7 +151,9 @@ class Values:
         if sources <= {"indices", "length"}:
             return MAX_POSITIONS
         attended = any(not isinstance(source, str) for source in sources)
-        truth = OPERATIONS[node.op].group in ("comparison", "logic")
+        # What numbers cannot be looked up by (strings) is looked up by its sources, or not at all.
+        by_sources = node.op == "lookup" and inputs[0].largest_whole > EXACT_WHOLE[self.target.dtype]
+        truth = OPERATIONS[node.op].group in ("comparison", "logic") and not by_sources
         return MAX_TRUTHS if attended and truth else MAX_COMBINATIONS
 
     def declare(self, node: Node, values: Sequence[Atom]) -> None:
