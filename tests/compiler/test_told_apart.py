@@ -16,6 +16,7 @@ from understudy import (
     compiler,
     full,
     indices,
+    length,
     lookup,
     select,
     selector_width,
@@ -118,3 +119,14 @@ def test_many_strings_are_looked_up_by_what_they_are_made_of() -> None:
     table = {a + b: (int(a) + len(b)) % 7 for a in words for b in [*words, "zz"]}
     for program in (lookup(pair, {**table, 0: 1}), selector_width(select(pair, pair, "=="))):
         assert _agree(program, words[:3], vocabulary=words) == 39
+
+
+def test_close_numbers_beside_strings_are_refused() -> None:
+    words = lookup(tokens, {1: "a", 2: "b"})
+    for other, fits in ((0.25, True), (0.1 + 1e-10, False)):
+        program = where(length == 1, 0.1, where(length == 2, other, words))
+        if fits:
+            assert _agree(program, [1, 2], vocabulary=[1, 2]) == 14
+            continue
+        with pytest.raises(CompileError, match="strings come out of it beside numbers"):
+            compiler.compile(program, length=3, vocabulary=[1, 2])

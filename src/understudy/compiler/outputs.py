@@ -34,13 +34,13 @@ def categories(root: Node, values: Values, codes: Codes) -> dict[float, Atom] | 
         return None
     by_code = {codes.number(value, abbreviate(root)): value for value in found}
     # Logits have squares of codes in them, and must tell neighbours apart.
-    largest = max(map(abs, by_code), default=0.0)
-    if largest < math.isqrt(EXACT_WHOLE[values.target.dtype] // 4):
+    largest, apart = max(map(abs, by_code), default=0.0), min(1.0, nearest(by_code))
+    if largest < apart * math.isqrt(EXACT_WHOLE[values.target.dtype] // 4):
         return by_code
     if strings:
         raise CompileError(
-            f"strings come out of it beside numbers as large as {largest:.3g}; the greatest of its "
-            f"logits could not tell them apart in {values.target.dtype}",
+            f"strings come out of it beside numbers as large as {largest:.3g}, {apart:.3g} apart; the "
+            f"greatest of its logits could not tell them apart in {values.target.dtype}",
             abbreviate(root),
         )
     return None
