@@ -130,3 +130,15 @@ def test_close_numbers_beside_strings_are_refused() -> None:
             continue
         with pytest.raises(CompileError, match="strings come out of it beside numbers"):
             compiler.compile(program, length=3, vocabulary=[1, 2])
+
+
+def test_products_beyond_the_floats_are_not_compared() -> None:
+    counts = [selector_width(select(tokens, number, "==")) + 9000 for number in range(5)]
+    product_of_all = counts[0] * counts[1] * counts[2] * counts[3] * counts[4]
+    assert _agree(product_of_all, [0, 1, 4], vocabulary=[0, 1, 2, 3, 4]) == 39
+    for program in (
+        product_of_all == product_of_all + 1,
+        selector_width(select(product_of_all, indices, "<")),
+    ):
+        with pytest.raises(CompileError, match=r"whole numbers beyond 2\^53"):
+            compiler.compile(program, length=10, vocabulary=[0, 1, 2, 3, 4])

@@ -20,7 +20,7 @@ from understudy.compiler.selectors import Selectors
 from understudy.compiler.target import EXACT_WHOLE
 from understudy.compiler.values import Values
 from understudy.errors import CompileError
-from understudy.graph import Node, abbreviate, build
+from understudy.graph import OPERATIONS, Node, abbreviate, build
 
 #: Roles.
 POSITION, TOKEN, NUMBER, LINEAR, AGGREGATE, COUNT, FUNCTION, TABLE = (
@@ -89,7 +89,11 @@ class Roles:
             return column is not None and column.sources != (node,)
         columns = [self.values.column(n) for n in (node, *node.inputs)]
         limit = EXACT_WHOLE[self.values.target.dtype]
-        return any(column is not None and column.largest_whole > limit for column in columns)
+        if any(column is not None and column.largest_whole > limit for column in columns):
+            return True
+        # Products of counts are as good as the floats are, until they are compared.
+        compares = OPERATIONS[node.op].group == "comparison" or node.op == "member"
+        return compares and any((self.values.largest_whole(i) or 0) > limit for i in node.inputs)
 
     def _linear(self, node: Node) -> bool:
         match node.op:

@@ -30,6 +30,9 @@ MAX_TRUTHS = 2**11
 #: Values that an s-op may have and still be called finite.
 MAX_VALUES = 2**14
 
+#: Whole numbers larger than all that any type of float holds with its neighbours.
+_ENDLESS = 2**64
+
 
 class Values:
     """The columns of all s-ops of a program, found when asked for."""
@@ -40,6 +43,7 @@ class Values:
         self._unique = unique
         self._columns: dict[Node, Column | None] = {}
         self._finite: dict[Node, tuple[Atom, ...] | None] = {}
+        self._wholes: dict[Node, int | None] = {}
         self._domains: dict[Source, tuple[Atom, ...]] = {
             "indices": tuple(range(target.longest)),
             "length": tuple(range(target.shortest, target.longest + 1)),
@@ -74,6 +78,39 @@ class Values:
         """Its value, if it is the same everywhere."""
         column = self.column(node)
         return column.values[0] if column is not None and column.constant else None
+
+    def largest_whole(self, node: Node) -> int | None:
+        """A bound for an s-op that is always a whole number, or None where it may be another."""
+        if node not in self._wholes:
+            for below in postorder(node, into=lambda n: n not in self._wholes):
+                self._wholes[below] = self._bounded(below)
+        return self._wholes[node]
+
+    def _bounded(self, node: Node) -> int | None:
+        column = self.column(node)
+        if column is not None:
+            values = [value for value in column.values if value is not None]
+            whole = [abs(value) for value in values if isinstance(value, int)]
+            return max(whole, default=0) if len(whole) == len(values) else None
+        parts = [self._wholes[i] for i in node.inputs]
+        known = [part for part in parts if part is not None]
+        match node.op:
+            case "add" | "subtract" if len(known) == 2:
+                return min(sum(known), _ENDLESS)
+            case "multiply" if len(known) == 2:
+                return min(math.prod(known), _ENDLESS)
+            case "negate" | "absolute" | "round" | "floor" if known:
+                return known[0]
+            case "minimum" | "maximum" if len(known) == 2:
+                return max(known)
+            case "if_else" if None not in parts[1:]:
+                return max(part for part in parts[1:] if part is not None)
+            case "modulo":
+                return parts[1]
+            case "aggregate":  # a mean is no whole number, but no more of one than what it is of
+                return parts[1]
+            case _:
+                return None
 
     def at_positions(self, node: Node) -> tuple[Atom, ...]:
         """The value at each position of an s-op that depends on the position alone."""
