@@ -166,6 +166,16 @@ def test_counts_as_keys_of_hard_attention(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_a_length_counted_by_a_head_that_is_there_anyway(kind: str) -> None:
+    """That head does not attend to the sink, as others that count do."""
+    total = aggregate(select(1, 1, "=="), tokens) * length
+    program = total + aggregate(select(indices, indices, "<"), tokens)  # the first selects nothing
+    model = compile(program, length=4, vocabulary=[0, 1, 2], feed_forward=kind)
+    for given in ([2], [2, 1], [2, 1, 0], [1, 1, 2, 0]):
+        assert model(given) == pytest.approx(program(given), abs=model.error_bound + 1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_reverse_at_every_length(kind: str) -> None:
     reverse = aggregate(select(indices, length - 1 - indices, "=="), tokens)
     model = compile(reverse, length=9, vocabulary="abcd", feed_forward=kind)

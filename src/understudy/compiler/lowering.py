@@ -167,7 +167,8 @@ class Lowering:
     def _gate(self, node: Node) -> Gate | None:
         """What it is where feed-forwards have units of one kind; None: a function as it is."""
         if self.roles.of(node) == COUNT:
-            gate = self.roles.counting(node, Form({self._shares[node]: 1.0}), self.sink)
+            share = Form({self._shares[node]: 1.0})
+            gate = self.roles.counting(node, share, self.counts_sink(node))
         else:
             gate = self.roles.gate(node, self.linear)
         if gate is None or self.roles.delay(node) == 1:
