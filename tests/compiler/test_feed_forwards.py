@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,10 +18,11 @@ from understudy.compiler.forms import Form
 from understudy.compiler.gates import Bend, Curved, Gate, Masked, Product, Table
 from understudy.compiler.hidden import Argument, Hidden
 from understudy.compiler.realise import realise
-from understudy.errors import CompileError, ExecutionError
+from understudy.errors import CompileError, ExecutionError, InputError
 from understudy.execution.dense import evaluate
 from understudy.execution.floats import FloatDomain
 from understudy.language.python import exp
+from understudy.transformer import load
 
 KINDS = ("relu", "gelu", "glu")
 RANGES = {
@@ -199,6 +201,34 @@ def test_real_numbers_compared_with_a_separation(kind: str, attention: str) -> N
         <= model.config.report["error_bound"]
         <= 1e-3
     )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_numbers_outside_of_the_declared_ranges_are_refused(kind: str, tmp_path: Path) -> None:
+    """Units do not serve them: the square of 5 would come out as that of 1."""
+    model = compile(tokens * tokens, length=3, numeric=True, feed_forward=kind, ranges=(-1, 1))
+    model.save(tmp_path / "model")
+    for one in (model, load(tmp_path / "model")):
+        assert one([1, -1.0]) == pytest.approx([1, 1], abs=1e-3)
+        for given in ([0.5, 1.5], [5], np.array([0.0, -1.0000001])):
+            with pytest.raises(InputError, match="from -1 to 1"):
+                one(given)
+            with pytest.raises(InputError, match="from -1 to 1"):
+                one.encode(given)
+
+
+def test_ranges_of_positions_and_of_rounded_numbers() -> None:
+    ends = [(-1, 1), (0, math.inf), (0.1, 0.1)]
+    model = compile(tokens * indices, length=3, numeric=True, feed_forward="glu", ranges=ends)
+    assert model([1, 5e9, 0.1]) == [0, 5e9, 0.2]
+    with pytest.raises(InputError, match=r"position 1, .* from 0 to inf"):
+        model([1, -1])
+    single = compile(
+        tokens, length=1, numeric=True, feed_forward="relu", ranges=(0, 0.1), dtype="float32"
+    )
+    single(np.array([0.1], dtype=np.float32))  # more than 0.1, in the last bit
+    anywhere = compile(tokens * tokens, length=2, numeric=True, ranges=(-1, 1))
+    assert anywhere([5, 6]) == [25, 36]  # exact feed-forwards have no range
 
 
 REFUSED = [

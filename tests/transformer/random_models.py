@@ -133,6 +133,7 @@ def random_model(
         program=dumps(program),
         program_hash=stable_hash(program),
         name=f"random {seed}",
+        ranges=((-1e9, float("inf")),) if vocabulary is None and seed % 2 else None,
         report={"bound": 1e-3, "worst": float("inf"), "layers": [{"heads": 2}], "note": "drawn"},
     )
     weights = Weights(

@@ -115,7 +115,6 @@ def _check(model: CompiledTransformer, tokens: Any, values: list[Any]) -> dict[s
     from understudy.display.places import answer_places
     from understudy.execution import run
 
-    _require_range(model, tokens)
     wanted = run(model.program, tokens)
     places = answer_places(model, len(values))
     if places is not None:  # what U gives elsewhere means nothing
@@ -127,21 +126,6 @@ def _check(model: CompiledTransformer, tokens: Any, values: list[Any]) -> dict[s
     size = max(1.0, *(abs(float(value)) for value in wanted))
     allowed = ROUNDING[model.config.dtype] * size + (bound(model) or 0.0)
     return {"program": wanted, "error": error, "allowed": allowed, "agrees": error <= allowed}
-
-
-def _require_range(model: CompiledTransformer, tokens: Any) -> None:
-    """Refuses to check what nothing was promised for."""
-    from understudy.display.network_report import bound, ranges
-
-    pairs = ranges(model) if model.config.vocabulary is None else []
-    if not bound(model) or len(pairs) not in (1, len(tokens)):
-        return
-    for token, (low, high) in zip(tokens, pairs * (len(tokens) // len(pairs)), strict=True):
-        if not low <= float(token) <= high:
-            raise InputError(
-                f"the error is certified for numbers from {low:g} to {high:g}, and the input has "
-                f"{float(token):g}: leave --check out, or compile for a wider --range"
-            )
 
 
 def _text(model: CompiledTransformer, tokens: Any, result: dict[str, Any]) -> str:

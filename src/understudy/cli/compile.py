@@ -156,8 +156,7 @@ def _simulator(
     seconds = time.process_time() - began
     generator = np.random.default_rng(0)
     T, X = random_module(U.order, generator), generator.normal(size=(n, d))
-    low, high = options["ranges"] or (-np.inf, np.inf)
-    return model, [np.clip(U.encode(T, X), low, high).tolist()], seconds
+    return model, [_moved_inside(model, U.encode(T, X).tolist())], seconds
 
 
 def _network(options: dict[str, Any]) -> dict[str, Any]:
@@ -171,6 +170,8 @@ def _example(model: CompiledTransformer, tokens: Any) -> list[Any]:
     length = longest if shortest == longest else min(longest, DRAWN)
     known = model.config.vocabulary or [float(number) for number in range(1, length + 1)]
     other = [known[place % len(known)] for place in range(length)]
+    if model.config.vocabulary is None:
+        other = _moved_inside(model, other)
     characters = all(isinstance(token, str) and len(token) == 1 for token in other)
     for candidate in (tokens, "".join(map(str, other)) if characters else other):
         try:
@@ -179,6 +180,15 @@ def _example(model: CompiledTransformer, tokens: Any) -> list[Any]:
             continue
         return [candidate]
     return []
+
+
+def _moved_inside(model: CompiledTransformer, numbers: list[Any]) -> list[Any]:
+    """Numbers to draw it on, each moved to the nearest that the network was made for."""
+    ranges = model.config.ranges
+    if ranges is None:
+        return numbers
+    ends = [ranges[place % len(ranges)] for place in range(len(numbers))]
+    return [min(max(x, low), high) for x, (low, high) in zip(numbers, ends, strict=True)]
 
 
 def _picture(model: CompiledTransformer, drawn: list[Any]) -> str:

@@ -130,7 +130,8 @@ def compile_for(
         program=dumps(means or root),
         program_hash=stable_hash(means or root),
         name=name,
-        report=report(network, fitted, wanted.feed_forward) | _ranges(wanted),
+        ranges=_served(wanted),
+        report=report(network, fitted, wanted.feed_forward),
     )
     return CompiledTransformer(config, cast(weights, wanted.dtype))
 
@@ -145,11 +146,12 @@ def _selectors(
     return selectors
 
 
-def _ranges(wanted: Target) -> dict[str, Any]:
-    """Where the tokens lie that the bound is for, for the report: one pair, or one per position."""
-    pairs = [list(pair) for pair in zip(wanted.low, wanted.high, strict=True)]
-    declared = wanted.vocabulary is None and all(math.isfinite(end) for pair in pairs for end in pair)
-    return {"ranges": pairs} if declared else {}
+def _served(wanted: Target) -> tuple[tuple[float, float], ...] | None:
+    """Which numbers it is right for, where that is not all of them: units serve a range."""
+    ends = tuple(zip(wanted.low, wanted.high, strict=True))
+    everywhere = all(pair == (-math.inf, math.inf) for pair in ends)
+    exact = wanted.feed_forward == "exact"
+    return None if exact or everywhere or wanted.vocabulary is not None else ends
 
 
 def _roles(root: Node, selectors: Selectors, codes: Codes) -> Roles:

@@ -56,10 +56,7 @@ def bound(model: CompiledTransformer) -> float | None:
 
 def ranges(model: CompiledTransformer) -> list[tuple[float, float]]:
     """Where the tokens lie that the bound is for: a pair for all, or one for each position, or none."""
-    said = model.config.report.get("ranges")
-    pairs = said if isinstance(said, (list, tuple)) else []
-    sound = all(isinstance(p, (list, tuple)) and len(p) == 2 and all(map(_is_number, p)) for p in pairs)
-    return [(float(low), float(high)) for low, high in pairs] if sound else []
+    return list(model.config.ranges or ())
 
 
 def details(model: CompiledTransformer) -> str:

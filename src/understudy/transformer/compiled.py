@@ -75,7 +75,9 @@ class CompiledTransformer:
     @property
     def error_bound(self) -> float:
         """How far it may be from the program, at most: 0 where nothing but rounding comes between."""
-        return float(self.config.report.get("error_bound", 0.0))
+        bound = self.config.report.get("error_bound", 0.0)
+        # A report may come from a file that says anything: of what is no number, nothing is known.
+        return float(bound) if isinstance(bound, (int, float)) else math.inf
 
     def report(self) -> str:
         """What the compiler has to say, as text: sizes, how things were realised, bounds."""
@@ -241,9 +243,28 @@ class CompiledTransformer:
             if all(set(map(type, row)) == {float} for row in batch):  # at once, for large batches
                 numbers = np.array(batch, dtype=np.float64)
                 if (np.abs(numbers) <= np.finfo(self.config.dtype).max).all():
-                    return numbers
-            return np.array([[self._number(token) for token in row] for row in batch], dtype=np.float64)
+                    return self._inside(numbers)
+            numbers = np.array([[self._number(token) for token in row] for row in batch], np.float64)
+            return self._inside(numbers)
         return np.array([[self._id(token) for token in row] for row in batch], dtype=np.int64)
+
+    def _inside(self, numbers: Array) -> Array:
+        """The numbers, if they lie where the network was made for them."""
+        if self.config.ranges is None:
+            return numbers
+        ends = np.array(self.config.ranges)[: numbers.shape[1]]
+        # A number that was rounded to the network's own type is still inside.
+        rounded = ends.astype(self.config.dtype)
+        low, high = np.minimum(ends, rounded)[:, 0], np.maximum(ends, rounded)[:, 1]
+        outside = ~((low <= numbers) & (numbers <= high))
+        if outside.any():
+            row, place = np.argwhere(outside)[0]
+            least, most = ends[place % len(ends)]
+            raise InputError(
+                f"the input has {float(numbers[row, place])!r} at position {place}, but this "
+                f"transformer was compiled for numbers from {least:g} to {most:g} there (ranges=…)"
+            )
+        return numbers
 
     def _check_length(self, size: int) -> None:
         shortest, longest = self.config.lengths

@@ -34,5 +34,8 @@ class Config:
     program: str = ""
     program_hash: str = ""
     name: str = ""
+    #: Between which numbers tokens lie, for all positions or for each; None: anywhere. Units are made
+    #: for these numbers, and elsewhere they give something else, so other inputs are refused.
+    ranges: tuple[tuple[float, float], ...] | None = None
     #: What the compiler has to say: how things were realised, bounds, temperatures.
     report: dict[str, Any] = field(default_factory=dict)

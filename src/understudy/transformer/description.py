@@ -26,6 +26,7 @@ from understudy.transformer.fields import (
     flag,
     items,
     pair,
+    ranges,
     text,
     whole,
 )
@@ -100,6 +101,10 @@ def agree(config: Config, shape: Shape) -> None:
         raise InputError(f"the lengths {shortest} to {longest} are none")
     if longest + config.sink > shape.n_ctx:
         raise InputError(f"inputs of {longest} tokens do not fit into n_ctx = {shape.n_ctx}")
+    if config.ranges is not None and (
+        config.vocabulary is not None or len(config.ranges) not in (1, longest)
+    ):
+        raise InputError("ranges are of numbers: one for all tokens, or one for each position")
     if config.program and config.program_hash != _hash(config.program):
         raise InputError("the program does not have the hash that is given for it")
 
@@ -189,6 +194,7 @@ def _config(row: Mapping[str, Any]) -> Config:
         program=text(row["program"], "program"),
         program_hash=text(row["program_hash"], "program_hash"),
         name=text(row["name"], "name"),
+        ranges=tuple_or_none("ranges", ranges),
         report={name: _open(part) for name, part in report.items()},
     )
 

@@ -127,3 +127,25 @@ def pair(value: Any, where: str) -> tuple[Atom, str]:
     if not isinstance(value, list) or len(value) != 2:
         refuse(where, "a token and a reason", value)
     return atom(value[0], where), text(value[1], where)
+
+
+def ranges(value: Any, where: str) -> tuple[tuple[float, float], ...]:
+    """Pairs of numbers, the lower first; infinities are numbers here."""
+    return items(value, where, _range)
+
+
+def _range(value: Any, where: str) -> tuple[float, float]:
+    low, high = items(value, where, _end, exactly=2)
+    if not low <= high:
+        refuse(where, "two numbers, the lower first", value)
+    return low, high
+
+
+def _end(value: Any, where: str) -> float:
+    try:
+        found = decode_attribute(value)
+    except GraphError:
+        found = ""
+    if not isinstance(found, float):
+        refuse(where, "a number", value)
+    return found
