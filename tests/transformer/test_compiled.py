@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -210,3 +212,15 @@ def test_a_graph_in_the_configuration_is_checked_when_it_is_asked_for() -> None:
     wrong = dataclasses.replace(model.config, program="{}")
     with pytest.raises(GraphError):
         CompiledTransformer(wrong, model.weights).program
+
+
+@pytest.mark.parametrize(("said", "bound"), [({}, 0), ({"error_bound": 0.5}, 0.5)])
+def test_the_bound_of_a_report(said: dict[str, float], bound: float) -> None:
+    model = previous()
+    assert CompiledTransformer(replace(model.config, report=said), model.weights).error_bound == bound
+
+
+def test_a_bound_that_is_no_number_is_none() -> None:
+    model = previous()
+    found = CompiledTransformer(replace(model.config, report={"error_bound": "small"}), model.weights)
+    assert found.error_bound == math.inf
