@@ -156,6 +156,17 @@ def test_random_programs_in_single_precision(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_constants_that_single_precision_does_not_hold(kind: str) -> None:
+    """Written down they are off: the output itself, or what is added to the units of a curve."""
+    for program in (indices * 0 + 0.1, exp(tokens)):
+        model = compile(
+            program, length=1, numeric=True, ranges=(-0.1, -0.1), feed_forward=kind, dtype="float32",
+            tolerance=1e-3,
+        )  # fmt: skip
+        assert 0 < abs(model([-0.1])[0] - program([-0.1])[0]) <= model.error_bound < 1e-6
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_counts_as_keys_of_hard_attention(kind: str) -> None:
     """Ties have to be exact, so counts are made whole first."""
     smaller = select(tokens, tokens, "<") | (

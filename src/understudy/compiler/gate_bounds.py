@@ -65,8 +65,11 @@ class GateBounds:
                 return Spread(x.low, x.high, zero, True)
 
     def _rounding(self, gate: Gate, arguments: list[Spread], hidden: Hidden) -> Vector:
-        """Every product and sum of a unit may round, in proportion to what is added up."""
-        amount = self.spreads.unit * (hidden.size + 8) * hidden.weight
+        """Every product and sum of a unit may round, in proportion to what is added up.
+
+        So may the constant, when it is written down and when it is added.
+        """
+        amount = self.spreads.unit * ((hidden.size + 8) * hidden.weight + 2 * abs(hidden.constant))
         if not math.isfinite(amount):  # numbers without bounds: the error is in proportion to them
             amount = 0.0
         rounding = np.full(self.spreads.size, amount)

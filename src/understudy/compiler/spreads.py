@@ -113,11 +113,9 @@ def of_form(form: Form, spreads: Mapping[Signal, Spread], positions: int, dtype:
     if exact and dyadic(np.max(weight, initial=0.0), "float32"):
         return Spread(low, high, error, True)
     rounding = UNIT[dtype] * (len(form.terms) + 2)
-    # A signal as it is, and nothing else, is read without rounding.
-    plain = not form.terms or (
-        len(form.terms) == 1 and set(form.terms.values()) == {1.0} and not form.constant
-    )
-    if plain:
+    # A signal as it is, and nothing else, is read without rounding; so is a constant that a float is.
+    plain = len(form.terms) == 1 and set(form.terms.values()) == {1.0} and not form.constant
+    if plain or (not form.terms and float(np.dtype(dtype).type(form.constant)) == form.constant):
         rounding = 0.0
     return Spread(
         low,
