@@ -16,7 +16,7 @@ from understudy.compiler import compile  # noqa: A004
 from understudy.compiler.curves import CURVES, OutsideError, approximate, exponential
 from understudy.compiler.forms import Form
 from understudy.compiler.gates import Bend, Curved, Gate, Masked, Product, Table
-from understudy.compiler.hidden import Argument, Hidden
+from understudy.compiler.hidden import Argument, Hidden, UnitsError
 from understudy.compiler.realise import realise
 from understudy.errors import CompileError, ExecutionError, InputError
 from understudy.execution.dense import evaluate
@@ -62,6 +62,12 @@ def test_exponentials_of_relative_error() -> None:
 def test_where_a_curve_has_no_value_there_is_no_line(name: str, low: float, high: float) -> None:
     with pytest.raises(OutsideError):
         approximate(name, low, high, 1e-3)
+
+
+def test_gelu_that_would_have_to_be_too_sharp_is_refused() -> None:
+    gate = Curved("exp", Form(), relative=True)
+    with pytest.raises(UnitsError, match="sharply"):
+        realise(gate, "gelu", (Argument(-690.0, 500.0),), 1e-1, 2.0**-53)
 
 
 def computed(hidden: Hidden, kind: str, *arguments: Any) -> Any:

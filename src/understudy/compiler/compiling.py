@@ -180,7 +180,9 @@ def _assembly(network: Network, stream: Stream, lowering: Lowering, fitted: Fitt
     if fitted is None:
         return Assembly(network, stream, wanted, feed_forward)
     if wanted.feed_forward != "exact":
-        feed_forward = UnitFeedForward(wanted.feed_forward, wanted.dtype, fitted.hidden)
+        feed_forward = UnitFeedForward(
+            wanted.feed_forward, wanted.dtype, fitted.hidden, wanted.attention
+        )
     return Assembly(network, stream, wanted, feed_forward, fitted.beta)
 
 

@@ -121,6 +121,8 @@ class _Fitting:
             raise problem
         assert last is not None
         rounding = "; float64 rounds less" if self.target.dtype == "float32" else ""
+        if self.target.tolerance is None and self.limit == self.asked:
+            rounding += "; tolerance=… allows more"
         raise CompileError(
             f"the error can be as large as {last.error:.2g} whatever its units are, and "
             f"{self.limit:.2g} is allowed{rounding}",

@@ -19,7 +19,12 @@ from understudy.compiler.forms import Vector
 #: The greatest |GELU(z) − relu(z)|, rounded up.
 SOFTNESS = 0.17
 #: Sharpness of units that only move or erase: whatever is not tiny passes them unchanged.
+#: Ties of hard heads have to be exact, and so has the erased slot to be; a softmax does not see
+#: 2⁻¹¹⁰, and its network may be turned into float32, which has no numbers above 2¹²⁸.
 SHARP = {"float64": 2.0**400, "float32": 2.0**50}
+SHARP_SOFTMAX = 2.0**64
+#: No unit is sharper: what it reads times this still is a number.
+SHARPEST = 2.0**500
 
 
 @dataclass(frozen=True)
@@ -144,16 +149,19 @@ def sharpened(line: BrokenLine, slack: float) -> tuple[float, float]:
     jump = float(
         np.abs(np.diff(np.concatenate([[0], np.diff(line.values) / np.diff(line.knots), [0]]))).max()
     )
-    sharpness = power_of_two(max(64 / spacing, 2 * SOFTNESS * jump / slack))
+    needed = max(64 / spacing, 2 * SOFTNESS * jump / slack) if slack > 0 else math.inf
+    if needed > SHARPEST:
+        raise UnitsError(f"gelu would have to bend as sharply as {needed:.2g}·x does")
+    sharpness = power_of_two(needed)
     # Beyond its two neighbours a knot is saturated.
     return sharpness, 2 * SOFTNESS * jump / sharpness
 
 
-def erasing(kind: str, dtype: str) -> list[tuple[float, float]]:
+def erasing(kind: str, dtype: str, attention: str = "hard") -> list[tuple[float, float]]:
     """(what a slot is multiplied by, and what the unit then writes): together they take it away."""
     if kind == "glu":  # nothing is cut off: its gate is 1
         return [(1.0, -1.0)]
     if kind == "gelu":
-        sharp = SHARP[dtype]
+        sharp = SHARP[dtype] if attention == "hard" else min(SHARP[dtype], SHARP_SOFTMAX)
         return [(sharp, -1 / sharp), (-sharp, 1 / sharp)]
     return [(1.0, -1.0), (-1.0, 1.0)]

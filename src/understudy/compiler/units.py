@@ -20,14 +20,17 @@ from understudy.transformer.weights import FeedForwardWeights
 class UnitFeedForward:
     """Makes feed-forwards of one kind of unit: relu, gelu or glu."""
 
-    def __init__(self, kind: str, dtype: str, hidden: dict[Unit, Hidden]) -> None:
+    def __init__(
+        self, kind: str, dtype: str, hidden: dict[Unit, Hidden], attention: str = "hard"
+    ) -> None:
         self.kind = kind
         self.dtype = dtype
         self.hidden = hidden
+        self.attention = attention
 
     def weights(self, stream: Stream, units: list[Unit], erased: Sequence[int]) -> FeedForwardWeights:
         """The feed-forward that computes these units and erases these slots."""
-        erasers = erasing(self.kind, self.dtype)
+        erasers = erasing(self.kind, self.dtype, self.attention)
         sizes = [self.hidden[unit].size for unit in units]
         total = sum(sizes) + len(erased) * len(erasers)
         w_in, b_in = np.zeros((stream.width, total)), np.zeros(total)
