@@ -184,12 +184,26 @@ def test_bad_input_to_compile(rasp: str, tmp_path: Path) -> None:
         ((*full, "-o", str(other)), "it holds other files"),
         ((*full, "-o", rasp), "it is there and not a folder"),
         ((*full, "--html", str(tmp_path / "no" / "page.html")), "there is no folder"),
+        ((*full, "--html", str(other), "-o", str(tmp_path / "new")), "not an ordinary file"),
         ((*full, "--input", "abx"), "'x', which is not in the vocabulary"),
         ((*full, "--input", "abx", "--json"), "'x', which is not in the vocabulary"),
         ((*full, "--recipe", "paper"), "it goes with --simulator"),
     ]:
         assert words in refused(*arguments), arguments
     assert [path.name for path in other.iterdir()] == ["precious.txt"]
+    assert not (tmp_path / "new").exists()
+
+
+def test_examples_lie_in_the_ranges(rasp: str, tmp_path: Path) -> None:
+    """What is drawn, of a program or of U, is what the network was made for; what is given has to be."""
+    units = ("--feed-forward", "glu", "--range", "-0.5", "0.25", "--tolerance", "0.1")
+    start = ("compile", rasp, "--name", "mean", "--length", "3", "--numeric", *units)
+    page = tmp_path / "page.html"
+    for arguments in (start, ("compile", "--simulator", "2,2,2", *units)):
+        assert typed(*arguments, "--html", str(page))[0] == 0
+        assert "0.25" in page.read_text(encoding="utf-8")
+    assert "from -0.5 to 0.25" in refused(*start, "--input", "0,1", "-o", str(tmp_path / "new"))
+    assert not (tmp_path / "new").exists()
 
 
 def test_a_page(rasp: str, tmp_path: Path) -> None:

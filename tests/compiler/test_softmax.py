@@ -10,6 +10,7 @@ import pytest
 
 from understudy import aggregate, indices, select, selector_width, tokens
 from understudy.compiler import compile  # noqa: A004
+from understudy.language.handles import SOp
 
 PREFIX = aggregate(select(indices, indices, "<="), tokens)
 HIST = selector_width(select(tokens, tokens, "=="))
@@ -67,3 +68,22 @@ def test_a_tolerance_allows_softer_heads_within_the_bound(tolerance: float) -> N
         given = draw.choice([-1.0, 1.0], size=12).tolist()
         worst = max(worst, float(np.abs(np.array(model(given)) - PREFIX(given)).max()))
     assert 0 < worst <= bound
+
+
+@pytest.mark.parametrize("program", [PREFIX, LATER, HIST, aggregate(select(HIST, 2, "<"), tokens)])
+def test_every_temperature_follows_from_the_report(program: SOp) -> None:
+    """β ≥ log((n − m)·D/(m·ε))/gap, or 746/gap and more where nothing is to leak."""
+    for tolerance in (None, 1e-2, 1e-6):
+        model = compile(
+            program, length=6, vocabulary=[0, 1, 2], attention="softmax", feed_forward="glu",
+            tolerance=tolerance,
+        )  # fmt: skip
+        for head in model.config.report["softmax"]:
+            beta, gap, n, m = (head[name] for name in ("beta", "gap", "keys", "selected"))
+            assert 1 <= m <= n <= 7
+            if head["error"]:
+                assert tolerance is not None
+                odds = (n - m) * head["spread"] / (m * head["error"])
+                assert math.exp(beta * gap) >= odds
+            else:
+                assert beta * gap >= 2 * 746

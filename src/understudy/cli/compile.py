@@ -68,6 +68,8 @@ def command(program: Path | None, **options: Any) -> None:
     html = options["html"]
     if html is not None and not html.resolve().parent.is_dir():
         raise InputError(f"cannot write {html}: there is no folder {html.resolve().parent}")
+    if html is not None and html.exists() and not html.is_file():
+        raise InputError(f"cannot write {html}: it is there and not an ordinary file")
     try:
         model, drawn, seconds = (
             _program(program, options) if options["simulator"] is None else _simulator(program, options)

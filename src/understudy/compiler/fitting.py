@@ -136,7 +136,7 @@ class _Fitting:
         heat: Heat | None = None
         if self.target.attention == "softmax":
 
-            def heat(head: Head, spread: float, fewest: float) -> float:
+            def heat(head: Head, spread: float, fewest: float) -> tuple[float, float]:
                 return self._heat(head, spread, fewest, tolerance)
 
         bounds = Bounds(self.network, self.selectors, self.demand, make, heat)
@@ -176,15 +176,17 @@ class _Fitting:
 
     # Heads --------------------------------------------------------------------------------------
 
-    def _heat(self, head: Head, spread: float, fewest: float, tolerance: float) -> float:
-        """β a power of two: all but the selected keys get nothing, or too little to matter."""
+    def _heat(self, head: Head, spread: float, fewest: float, tolerance: float) -> tuple[float, float]:
+        """β a power of two: all but the selected keys get nothing, or too little to matter; and ε."""
         full = 2 * UNDERFLOW[self.target.dtype] / head.gap
-        least = full
+        least, error = full, 0.0
         if self.soft and math.isfinite(spread):
             # (n − m)·D/m·e^(−β·gap) ≤ ε
             odds = self.target.longest * spread / (fewest * tolerance * _FOR_HEADS)
-            least = min(full, math.log(max(odds, 2.0)) / head.gap)
-        return float(2.0 ** math.ceil(math.log2(least)))
+            enough = math.log(max(odds, 2.0)) / head.gap
+            if enough < full:
+                least, error = enough, tolerance * _FOR_HEADS
+        return float(2.0 ** math.ceil(math.log2(least))), error
 
     # Reports ------------------------------------------------------------------------------------
 

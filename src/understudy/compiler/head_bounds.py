@@ -23,7 +23,7 @@ from understudy.compiler.spreads import Spread, Spreads, dyadic
 from understudy.errors import CompileError
 
 #: Chooses an inverse temperature: (head, spread of its values, fewest keys it may select).
-Heat = Callable[[Head, float, float], float]
+Heat = Callable[[Head, float, float], tuple[float, float]]
 
 #: exp of minus this is 0.
 UNDERFLOW = {"float64": 746.0, "float32": 104.0}
@@ -43,6 +43,8 @@ class Temperature:
     #: How far its scores may be off, and the share of the weight that goes astray, at most.
     noise: float
     leak: float
+    #: The error that β was chosen for; 0: nothing was to leak at all.
+    error: float
 
 
 @dataclass
@@ -186,16 +188,16 @@ class HeadBounds:
             return np.zeros(self.spreads.size)
         spread = max((m.most - m.least for m in means), default=0.0)
         chosen = np.min([m.chosen for m in means], axis=0)
-        fewest = float(chosen[where].min(initial=self.spreads.size))
-        beta = self.heat(head, spread, fewest)
         keys = self.spreads.size + (head.sink != NO_SINK)
+        fewest = float(chosen[where].min(initial=keys))
+        beta, error = self.heat(head, spread, fewest)
         below = beta * (head.gap - 2 * noise)
         gone = below >= UNDERFLOW[self.spreads.target.dtype]
         with np.errstate(over="ignore"):
             leak = np.where(gone, 0.0, (keys - chosen) / chosen * np.exp(-below))
         worst = float(leak[where].max(initial=0.0))
         off = float(noise.max())
-        self.temperatures[head] = Temperature(beta, head.gap, keys, fewest, spread, off, worst)
+        self.temperatures[head] = Temperature(beta, head.gap, keys, fewest, spread, off, worst, error)
         return np.where(where, np.minimum(leak + np.tanh(beta * noise / 2), 1.0), 0.0)
 
 
