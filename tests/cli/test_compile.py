@@ -158,6 +158,8 @@ def test_bad_input_to_compile(rasp: str, tmp_path: Path) -> None:
     (other / "precious.txt").write_text("keep me")
     bad = tmp_path / "bad.json"
     bad.write_text('{"a": 1}')
+    half = tmp_path / "half.json"
+    half.write_text('["a", "\\ud800"]')
     for arguments, words in [
         (("compile",), "say what to compile"),
         (
@@ -174,6 +176,8 @@ def test_bad_input_to_compile(rasp: str, tmp_path: Path) -> None:
         ((*start, "--length", "4", "--vocab", "a,,b"), "nothing between two commas"),
         ((*start, "--length", "4", "--vocab", "none.txt"), "cannot read the vocabulary none.txt"),
         ((*start, "--length", "4", "--vocab", str(bad)), "must be a list"),
+        ((*start, "--length", "4", "--vocab", str(half)), "half a character"),
+        ((*start, "--length", "4", "--vocab", "a\udcff"), "half a character"),
         (("compile", rasp, "--length", "4", "--vocab", "ab"), "shows nothing"),
         (("compile", rasp, "--name", "nobody", "--length", "4", "--vocab", "ab"), "nobody"),
         (("compile", rasp, "--name", "flip", "--length", "4", "--vocab", "ab"), "flip is a selector"),
@@ -195,7 +199,7 @@ def test_bad_input_to_compile(rasp: str, tmp_path: Path) -> None:
 
 
 def test_examples_lie_in_the_ranges(rasp: str, tmp_path: Path) -> None:
-    """What is drawn, of a program or of U, is what the network was made for; what is given has to be."""
+    """What is drawn, of a program or of U, is what the network was made for."""
     units = ("--feed-forward", "glu", "--range", "-0.5", "0.25", "--tolerance", "0.1")
     start = ("compile", rasp, "--name", "mean", "--length", "3", "--numeric", *units)
     page = tmp_path / "page.html"
@@ -427,3 +431,19 @@ def test_inputs_are_read_by_what_the_model_takes() -> None:
     assert read_tokens("[1, 2]", numbers) == [1, 2]
     words = us.compile(us.tokens, length=4, vocabulary=["one", "two"])
     assert read_tokens("one,two", words) == ["one", "two"]
+
+
+def test_a_damaged_name_is_no_traceback(tmp_path: Path) -> None:
+    """Half a character can be in a file's JSON, but neither in a page nor in a terminal."""
+    made = us.compile(us.tokens, length=2, numeric=True)
+    config = replace(made.config, slots=("\ud800", *made.config.slots[1:]))
+    us.CompiledTransformer(config, made.weights).save(tmp_path / "model")
+    page = tmp_path / "page.html"
+    arguments = ("apply", str(tmp_path / "model"), "--input", "1,2")
+    assert "half a character" in refused(*arguments, "--html", str(page))
+    assert not page.exists()
+    done = understudy(*arguments, "--residual")
+    assert (done.returncode, done.stderr) == (
+        2,
+        "understudy: the output has '\\ud800', which utf-8 lacks\n",
+    )

@@ -86,6 +86,11 @@ def main() -> None:
     except BrokenPipeError:  # the reader of our output has gone, as `| head` does
         _drop_output()
         code = 0
+    except UnicodeEncodeError as error:  # from a damaged file, say, or where the terminal has no é
+        _drop_output()
+        wrong = ascii(error.object[error.start])
+        click.echo(f"understudy: the output has {wrong}, which {error.encoding} lacks", err=True)
+        code = 2
     except OSError as error:
         _drop_output()
         click.echo(f"understudy: cannot write the output: {error.strerror}", err=True)

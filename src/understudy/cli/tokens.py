@@ -30,6 +30,7 @@ def read_vocabulary(text: str) -> list[Atom]:
     """
     if text.endswith((TEXT, LIST)):
         return _from_file(Path(text))
+    _refuse_half_characters(text, "--vocab")
     return list(text) if "," not in text else _separated(text, "--vocab")
 
 
@@ -132,6 +133,15 @@ def _read(path: Path, what: str) -> str:
 
 def _json(content: str, path: Path) -> Any:
     try:
-        return json.loads(content)
+        found = json.loads(content)
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path} is not JSON: {error}") from None
+    _refuse_half_characters(found, str(path))
+    return found
+
+
+def _refuse_half_characters(value: Any, where: str) -> None:
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise InputError(f"{where} has half a character in it (a lone surrogate)") from None

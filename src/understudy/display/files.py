@@ -15,12 +15,18 @@ def write_whole(path: Path, content: str | bytes) -> None:
     if path.exists() and not path.is_file():
         raise UnderstudyError(f"cannot write {path}: it is there and not an ordinary file")
     try:
+        data = content.encode() if isinstance(content, str) else content
+    except UnicodeEncodeError:
+        raise UnderstudyError(
+            f"cannot write {path}: its text has half a character in it (a lone surrogate)"
+        ) from None
+    try:
         with tempfile.NamedTemporaryFile(
             dir=path.parent, prefix=f".{path.name}.", delete=False
         ) as file:
             temporary = Path(file.name)
             try:
-                file.write(content.encode() if isinstance(content, str) else content)
+                file.write(data)
             except BaseException:
                 temporary.unlink(missing_ok=True)
                 raise
