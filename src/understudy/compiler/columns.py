@@ -94,7 +94,10 @@ def distinct(values: Iterable[Atom]) -> tuple[Atom, ...]:
     """
     # A mean of truths is an error, so what is all truths is known to be moved; with a number among
     # them it is not.
-    once = dict.fromkeys(sorted(values, key=lambda v: isinstance(v, bool)))
+    listed = list(values)
+    once = dict.fromkeys(listed)
+    if any(isinstance(v, bool) for v in once):
+        once = dict.fromkeys(v for v in listed if not isinstance(v, bool)) | once
     return tuple(sorted(once, key=lambda v: (isinstance(v, str), v)))
 
 
