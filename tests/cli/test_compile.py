@@ -335,7 +335,7 @@ def test_nothing_is_checked_beyond_the_range(rasp: str, tmp_path: Path) -> None:
     start = ("compile", rasp, "--name", "square", "--length", "3", "--numeric", "--range", "-1", "1")
     json_of(*start, "--feed-forward", "relu", "-o", path)
     assert understudy("apply", path, "--input", "1,-1,0.5", "--check").returncode == 0
-    words = "the input has 2.0 at position 1, but this transformer was compiled for numbers from -1 to 1"
+    words = "has 2.0 at position 1, but this transformer was compiled for numbers from -1 to 1"
     assert words in refused("apply", path, "--input", "1,2,0", "--check")
     assert words in refused("apply", path, "--input", "1,2,0")
     json_of(*start, "-o", path)  # exact: the range is not needed

@@ -63,7 +63,7 @@ def data_of(page: str) -> Any:
 
 def test_the_names_of_the_program_are_those_of_slots_and_heads(model: CompiledTransformer) -> None:
     assert model.config.heads == (("everywhere",), ("flip",))
-    assert "indices == 0 → reverse" in model.slots
+    assert "not (indices == 0) → reverse" in model.slots
     assert {"tokens", "length", "1/length"} <= set(model.slots)
 
 
@@ -71,7 +71,7 @@ def test_a_slot_that_is_used_twice(model: CompiledTransformer) -> None:
     words = NetworkInWords(model)
     slot = next(number for number, stays in enumerate(words.slots) if len(stays) == 2)
     first, answer = words.slots[slot]
-    assert (first.label, answer.label) == ("indices == 0", "reverse")
+    assert (first.label, answer.label) == ("not (indices == 0)", "reverse")
     # The head of layer 0 reads it, the feed-forward erases it; the answer is read at the end.
     assert (first.first, first.last, first.until) == (0, 1, 2)
     assert (answer.first, answer.last) == (3, 5)
@@ -131,8 +131,8 @@ def test_heads_and_feed_forwards_in_words(
 ) -> None:
     words = NetworkInWords(model)
     place = {stay.label: f"s{slot}" for slot, stays in enumerate(words.slots) for stay in stays}
-    share = place["1/length"]
-    assert words.heads[0][0].moves == (f"1 − {place['indices == 0']} → {share}",)
+    first, share = place["not (indices == 0)"], place["1/length"]
+    assert words.heads[0][0].moves == (f"1 − {first} → {share}",)
     assert words.heads[1][0].moves == (f"{place['tokens']} + 1 → {place['reverse']}",)
     assert [text for _, text in words.says(0)] == [f"{place['length']} = round(1 / {share})"]
     assert words.says(1) == []
@@ -227,7 +227,7 @@ def test_what_is_taken_off_itself_is_erased_and_nothing_else() -> None:
 def test_an_eraser_is_no_reader(kind: str) -> None:
     """A slot that is only erased any more is idle, as it is with exact feed-forwards."""
     words = NetworkInWords(us.compile(reverse, length=8, vocabulary="abcd", feed_forward=kind))
-    first = next(stay for stays in words.slots for stay in stays if stay.label == "indices == 0")
+    first = next(stay for stays in words.slots for stay in stays if stay.label == "not (indices == 0)")
     assert [first.state(time) for time in range(3)] == [LIVE, IDLE, EMPTY]
 
 
@@ -345,7 +345,7 @@ def test_the_terminal(
         < text.index("slots")
     )
     assert "              a ···█\n              b ··█·\n" in text
-    assert re.search(r"s\d {10}███ ░░░ {5}███ ███  indices == 0 → reverse\n", text)
+    assert re.search(r"s\d {10}███ ░░░ {5}███ ███  not \(indices == 0\) → reverse\n", text)
     shifted = network_text(with_sink, "abcd")
     assert "              sink █····\n                 a █····\n                 b ·█···\n" in shifted
     assert max(map(len, network_text(simulator, list(range(12))).splitlines())) <= 100
@@ -397,7 +397,7 @@ def test_the_numbers_of_the_run_are_in_the_page(
     stream = np.array(first["stream"]).transpose(0, 2, 1)
     np.testing.assert_allclose(stream, model.residual("abcd").values, rtol=1e-5)
     assert data["heads"][1][0]["label"] == "flip"
-    assert ["indices == 0", "reverse"] in [[s["label"] for s in stays] for stays in data["slots"]]
+    assert ["not (indices == 0)", "reverse"] in [[s["label"] for s in stays] for stays in data["slots"]]
     assert dict(data["codes"]) == {"0": 0, "a": 1, "b": 2, "c": 3, "d": 4}
     assert "select(indices" in data["program"]
     assert data["heads"][0][0]["weights"].keys() == {"W_Q", "W_K", "W_V", "W_O"}

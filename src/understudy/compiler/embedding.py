@@ -35,9 +35,7 @@ class Embedding:
             vector, factor, constant = _standard(vector)
         key = vector.tobytes()
         if key not in self._positions:
-            counts = bool((vector == np.arange(len(vector))).all())
-            name = "indices" if counts and (factor, constant) != (1, 0) else label
-            self._positions[key] = Signal(name, 0, positions=vector)
+            self._positions[key] = Signal(_named(vector, factor, constant, label), 0, positions=vector)
         return Form({self._positions[key]: factor}, constant)
 
     def of_tokens(self, numbers: Sequence[float], label: str) -> Form:
@@ -50,6 +48,15 @@ class Embedding:
         if key not in self._tokens:
             self._tokens[key] = Signal(label, 0, tokens=vector)
         return Form({self._tokens[key]: factor}, constant)
+
+
+def _named(vector: Vector, factor: float, constant: float, label: str) -> str:
+    """What a column of positions holds, in standard form."""
+    if (factor, constant) == (1, 0):
+        return label
+    if bool((vector == np.arange(len(vector))).all()):
+        return "indices"
+    return f"not ({label})" if (factor, constant) == (-1, 1) else f"{label}, up to scale"
 
 
 def _standard(vector: Vector) -> tuple[Vector, float, float]:
