@@ -67,8 +67,9 @@ class EveryKey(Candidates):
             if finite is None or not whole:
                 return sums
             rounded = [build("round", total) for total in sums]
+            values = distinct((0, *finite))
             for total in rounded:
-                self.values.declare(total, distinct((0, *finite)))
+                self.values.declare(total, values)
             return rounded
         return [
             build("aggregate", build("select", at, constant(place), predicate="=="), node, default=0)
