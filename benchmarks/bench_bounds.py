@@ -76,9 +76,13 @@ def measure(recipe: str, kind: str, tolerance: float, count: int) -> dict[str, A
     ]
     return {
         "recipe": recipe, "feed_forward": kind, "tolerance": tolerance, "bound": bound, "inputs": tried,
-        "worst": worst, "ratio": bound / worst, "holds": worst <= bound <= tolerance, "units": units,
+        "worst": worst, "ratio": bound / worst if worst else None, "holds": worst <= bound <= tolerance, "units": units,
         "compile_seconds": seconds,
     }  # fmt: skip
+
+
+def _ratio(row: dict[str, Any]) -> str:
+    return "no error was found" if row["ratio"] is None else f"bound / worst {row['ratio']:.1f}"
 
 
 def main() -> int:
@@ -102,7 +106,7 @@ def main() -> int:
             print(
                 f"U(3, 3, 3), {row['recipe']}, {row['feed_forward']}: bound {row['bound']:.3g}, "
                 f"worst of {row['inputs']:,} inputs {row['worst']:.3g} "
-                f"(bound / worst {row['ratio']:.1f}), {sum(row['units']):,} units"
+                f"({_ratio(row)}), {sum(row['units']):,} units"
                 + ("" if row["holds"] else "  THE BOUND DOES NOT HOLD")
             )
     return 0 if all(row["holds"] for row in rows) else 1
