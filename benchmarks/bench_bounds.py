@@ -75,10 +75,17 @@ def measure(recipe: str, kind: str, tolerance: float, count: int) -> dict[str, A
         0 if l.feed_forward is None else l.feed_forward.W_in.shape[1] for l in model.weights.layers
     ]
     return {
-        "recipe": recipe, "feed_forward": kind, "tolerance": tolerance, "bound": bound, "inputs": tried,
-        "worst": worst, "ratio": bound / worst if worst else None, "holds": worst <= bound <= tolerance, "units": units,
+        "recipe": recipe,
+        "feed_forward": kind,
+        "tolerance": tolerance,
+        "bound": bound,
+        "inputs": tried,
+        "worst": worst,
+        "ratio": bound / worst if worst else None,
+        "holds": worst <= bound <= tolerance,
+        "units": units,
         "compile_seconds": seconds,
-    }  # fmt: skip
+    }
 
 
 def _ratio(row: dict[str, Any]) -> str:
