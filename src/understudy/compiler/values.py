@@ -119,10 +119,10 @@ class Values:
         values = column.values * self.target.longest if column.constant else column.values
         for position, value in enumerate(values):
             if value is None:
+                which = f"inputs longer than {position} tokens" if position else "any input"
                 raise CompileError(
-                    f"it has no value at position {position}, so the program has none on inputs longer "
-                    f"than {position} tokens",
-                    repr(node),
+                    f"it has no value at position {position}, so the program has none on {which}",
+                    abbreviate(node),
                 )
         return tuple(v for v in values if v is not None)
 
