@@ -54,16 +54,16 @@ class Target:
 
 def target(
     length: int,
-    vocabulary: Sequence[Atom] | None,
+    vocabulary: Sequence[Atom] | None = None,
     *,
-    numeric: bool,
-    fixed: bool,
-    attention: str,
-    feed_forward: str,
-    tolerance: float | None,
-    ranges: Any,
-    separation: float | None,
-    dtype: str,
+    numeric: bool = False,
+    fixed: bool = False,
+    attention: str = "hard",
+    feed_forward: str = "exact",
+    tolerance: float | None = None,
+    ranges: Any = None,
+    separation: float | None = None,
+    dtype: str = "float64",
     share_positions: bool = True,
 ) -> Target:
     """The options of ``compile`` as a :class:`Target`, or an error that says what is wrong."""

@@ -32,36 +32,21 @@ def compile_simulator(
     recipe: str | None = None,
     *,
     stable: bool = False,
-    attention: str = "hard",
-    feed_forward: str = "exact",
-    tolerance: float | None = None,
-    ranges: Any = None,
-    separation: float | None = None,
-    dtype: str = "float64",
+    **options: Any,
 ) -> CompiledTransformer:
     """The weights of U in a recipe; they read what ``encode`` writes, and ``decode`` reads the answer.
 
     ``stable`` takes the greatest score of each row off before the exponential, which hard attention
-    pays for with many heads; without it, scores above 709 are an error, never a wrong number.
+    pays for with more heads and layers; without it, scores above 709 are an error, never a wrong
+    number. Options as of ``understudy.compile``: attention, feed_forward, tolerance, ranges, dtype, ….
     """
     recipe = recipe or simulator.style.recipe
     if recipe not in RECIPES:
         raise CompileError(f"there is no recipe {recipe!r}: choose one of {', '.join(RECIPES)}")
-    wanted = target(
-        simulator.length,
-        None,
-        numeric=True,
-        fixed=True,
-        attention=attention,
-        feed_forward=feed_forward,
-        tolerance=tolerance,
-        ranges=ranges,
-        separation=separation,
-        dtype=dtype,
-    )
+    wanted = target(simulator.length, numeric=True, fixed=True, **options)
     name = f"U for T of order {simulator.order}, recipe {recipe}"
     if recipe == "native":
-        root, weighing = native(simulator.order, simulator.layout, dtype)
+        root, weighing = native(simulator.order, simulator.layout, wanted.dtype)
         model = compile_for(wanted, root, name, means=simulator.program.node, weighing=weighing)
         return _with_layout(model, simulator)
     built = type(simulator).from_order(
@@ -69,7 +54,7 @@ def compile_simulator(
         recipe,
         stable,
         simulator.style.base,
-        divide_last=feed_forward == "exact",
+        divide_last=wanted.feed_forward == "exact",
     )
     if built.length > simulator.length:
         raise CompileError(
