@@ -21,6 +21,8 @@ REASONS = (
     "strings (or whole numbers beyond 2^53) meet too many other values",
     "strings (or whole numbers beyond 2^24) meet too many other values",
     "it tells values apart that are one number in float",
+    "its table has nothing for any number that may be looked up",
+    "it has no value for any input",
     "its default is the string",
     "it averages several values",
     "these cannot be compared",
