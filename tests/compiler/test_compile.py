@@ -27,6 +27,8 @@ from understudy import (
     where,
 )
 from understudy.errors import CompileError, ExecutionError, InputError, UnderstudyError
+from understudy.graph import OPERATIONS
+from understudy.transformer.functions import INSTRUCTIONS
 
 PROGRAMS = [case for case in CASES if isinstance(case.program, SOp)]
 SELECTORS = [case for case in CASES if isinstance(case.program, Selector)]
@@ -257,3 +259,9 @@ def test_reverse_of_hundreds_of_tokens() -> None:
     assert model(given) == given[::-1]
     assert model(given[:101]) == given[100::-1]
     assert model.weights.W_U.shape[0] <= 8
+
+
+def test_every_elementwise_operation_has_an_instruction() -> None:
+    """But ``lookup``, which becomes a table: a new operation needs one, or a refusal of its own."""
+    elementwise = {row.name for row in OPERATIONS.values() if row.elementwise}
+    assert elementwise - INSTRUCTIONS == {"lookup"}

@@ -29,7 +29,7 @@ from torch import Tensor, nn
 from understudy.errors import CompileError, InputError
 from understudy.transformer.config import Config
 from understudy.transformer.torch_module import embedded
-from understudy.transformer.weights import HARD, AttentionWeights, FeedForwardWeights, Weights
+from understudy.transformer.weights import AttentionWeights, FeedForwardWeights, Weights
 
 Norm = Literal["identity", "mirrored"]
 #: The constant of the mirrored stream: large against x, small against what rounding forgives.
@@ -98,14 +98,8 @@ class Encoder(nn.Module):
 
 def _activation(weights: Weights) -> str:
     """The one activation of all feed-forwards; what a stock encoder cannot be is refused."""
-    for number, layer in enumerate(weights.layers):
-        if layer.attention is not None and HARD in layer.attention.kinds:
-            raise CompileError(
-                "a stock encoder has softmax attention, but there is a hard head: compile with "
-                "attention='softmax'",
-                f"layer {number}",
-            )
-    kinds = {layer.feed_forward.kind for layer in weights.layers if layer.feed_forward is not None}
+    weights.require_soft("a stock encoder")
+    kinds = weights.feed_forwards
     if kinds - {"gelu", "relu"} or len(kinds) > 1:
         raise CompileError(
             f"a stock encoder has gelu or relu in all its feed-forwards, but these are "

@@ -21,8 +21,6 @@ from typing import Any
 
 import numpy as np
 
-from understudy.graph import OPERATIONS
-
 #: Beyond this, floats do not hold every whole number, and remainders of them mean nothing.
 EXACT_WHOLE = 2.0**53
 
@@ -193,8 +191,3 @@ MEANINGS: Mapping[str, Callable[..., Any]] = {
 
 #: Operations that an instruction may name.
 INSTRUCTIONS = frozenset(MEANINGS) | {"constant", "table", "member"}
-
-#: Elementwise operations that compile into a table instead.
-AS_TABLES = frozenset(
-    row.name for row in OPERATIONS.values() if row.elementwise and row.name not in INSTRUCTIONS
-)

@@ -23,7 +23,7 @@ import numpy as np
 
 from understudy.errors import CompileError
 from understudy.transformer.config import Config
-from understudy.transformer.weights import HARD, Array, Weights
+from understudy.transformer.weights import Array, Weights
 
 
 def lens_config(config: Config, weights: Weights) -> dict[str, Any]:
@@ -151,14 +151,8 @@ def _load(module: Any, state: dict[str, Any], known: tuple[str, ...] = ()) -> No
 
 def _kind(weights: Weights) -> str | None:
     """What all feed-forwards are; what TransformerLens cannot hold is refused."""
-    for number, layer in enumerate(weights.layers):
-        if layer.attention is not None and HARD in layer.attention.kinds:
-            raise CompileError(
-                "TransformerLens has softmax attention, but there is a hard head: compile with "
-                "attention='softmax'",
-                f"layer {number}",
-            )
-    kinds = {layer.feed_forward.kind for layer in weights.layers if layer.feed_forward is not None}
+    weights.require_soft("TransformerLens")
+    kinds = weights.feed_forwards
     if "exact" in kinds or len(kinds) > 1:
         raise CompileError(
             "TransformerLens has relu, gelu or relu-gated feed-forwards, one kind in all layers, but "

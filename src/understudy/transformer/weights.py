@@ -25,6 +25,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from understudy.errors import CompileError
 from understudy.transformer.functions import Functions
 
 Array: TypeAlias = NDArray[np.floating[Any]]
@@ -90,6 +91,21 @@ class Weights:
     layers: tuple[LayerWeights, ...]
     W_U: Array
     b_U: Array
+
+    @property
+    def feed_forwards(self) -> set[str]:
+        """The kinds of feed-forward that it has."""
+        return {layer.feed_forward.kind for layer in self.layers if layer.feed_forward is not None}
+
+    def require_soft(self, host: str) -> None:
+        """Refuse hard heads, which ``host`` does not have."""
+        for number, layer in enumerate(self.layers):
+            if layer.attention is not None and HARD in layer.attention.kinds:
+                raise CompileError(
+                    f"{host} has softmax attention, but there is a hard head: compile with "
+                    "attention='softmax'",
+                    f"layer {number}",
+                )
 
     def named(self) -> Iterator[tuple[str, Array]]:
         """Every tensor under its name, in the order of the forward pass."""
