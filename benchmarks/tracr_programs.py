@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
-from understudy import (
+from locum import (
     SOp,
     aggregate,
     full,
@@ -24,9 +24,9 @@ from understudy import (
     selector_width,
     tokens,
 )
-from understudy.graph import Atom, Node, build, postorder
-from understudy.graph.traversal import with_inputs
-from understudy.language.handles import wrap
+from locum.graph import Atom, Node, build, postorder
+from locum.graph.traversal import with_inputs
+from locum.language.handles import wrap
 
 LETTERS = ("a", "b", "c", "d")
 BRACKETS = ("()", "{}", "[]")

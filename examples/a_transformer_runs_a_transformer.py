@@ -8,7 +8,7 @@ U's tokens, and U's weights compute what the layer computes. Needs torch.
 import numpy as np
 import torch
 
-from understudy.simulators import UniversalSimulator, from_torch
+from locum.simulators import UniversalSimulator, from_torch
 
 
 def new_layer(seed: int) -> torch.nn.TransformerEncoderLayer:

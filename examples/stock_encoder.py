@@ -11,7 +11,7 @@ from pathlib import Path
 
 from safetensors.torch import load_file, save_file
 
-from understudy.simulators import UniversalSimulator
+from locum.simulators import UniversalSimulator
 
 U = UniversalSimulator(3, 3, 3)
 folder = Path(tempfile.mkdtemp())

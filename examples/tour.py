@@ -1,11 +1,11 @@
-"""A tour of Understudy in one minute: what ``make demo`` shows. Needs the light core only."""
+"""A tour of Locum in one minute: what ``make demo`` shows. Needs the light core only."""
 
 from __future__ import annotations
 
 from fractions import Fraction
 
-import understudy as us
-from understudy.language import Session
+import locum
+from locum.language import Session
 
 
 def heading(text: str) -> None:
@@ -13,14 +13,16 @@ def heading(text: str) -> None:
 
 
 heading("1. A program is an expression; calling it runs it")
-same = us.select(us.tokens, us.tokens, "==")
-histogram = us.selector_width(same)
+same = locum.select(locum.tokens, locum.tokens, "==")
+histogram = locum.selector_width(same)
 print('histogram = selector_width(select(tokens, tokens, "=="))')
 print('histogram("hello") =', histogram("hello"))
 print(same)
 
 heading("2. It describes a transformer: layers, and heads in each")
-reverse = us.aggregate(us.select(us.indices, us.length - 1 - us.indices, "=="), us.tokens)
+reverse = locum.aggregate(
+    locum.select(locum.indices, locum.length - 1 - locum.indices, "=="), locum.tokens
+)
 print("histogram:", histogram.architecture)
 print("reverse:  ", reverse.architecture)
 
@@ -35,18 +37,20 @@ for source in ("frac = aggregate(select(indices, indices, <=), indicator(tokens 
 heading("4. Families: the paper's matrix product at any shape is one small program")
 
 
-def matmul(rows: int, inner: int, columns: int) -> us.SOp:
+def matmul(rows: int, inner: int, columns: int) -> locum.SOp:
     """Algorithm 3 of the paper: r + c heads fetch rows and columns, r·c heads sum the products."""
-    l, m = us.family(rows), us.family(columns)
-    row = us.aggregate(us.select(us.indices, us.indices % inner + l * inner, "=="), us.tokens)
-    place = (us.indices % inner) * columns + rows * inner + m
-    column = us.aggregate(us.select(us.indices, place, "=="), us.tokens)
-    at = us.select(us.indices, inner, "<") & us.select(l * columns + m, us.indices, "==")
-    return inner * us.sum_over(l, m, us.aggregate(at, row * column))
+    l, m = locum.family(rows), locum.family(columns)
+    row = locum.aggregate(
+        locum.select(locum.indices, locum.indices % inner + l * inner, "=="), locum.tokens
+    )
+    place = (locum.indices % inner) * columns + rows * inner + m
+    column = locum.aggregate(locum.select(locum.indices, place, "=="), locum.tokens)
+    at = locum.select(locum.indices, inner, "<") & locum.select(l * columns + m, locum.indices, "==")
+    return inner * locum.sum_over(l, m, locum.aggregate(at, row * column))
 
 
 product = matmul(4, 4, 4)
-print(us.to_rasp(product))
+print(locum.to_rasp(product))
 print("heads per layer:", product.architecture.heads, "= [r + c, r·c]")
 
 heading("5. Exactly: the same program on rational numbers")

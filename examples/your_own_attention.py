@@ -9,15 +9,15 @@ import importlib.util
 
 import numpy as np
 
-import understudy as us
+import locum
 
 chance = np.random.default_rng(0)
 n, d, d_v = 4, 3, 2
-U = us.UniversalSimulator(n, d, d_v)
+U = locum.UniversalSimulator(n, d, d_v)
 print(U.describe())
 
 for number in range(3):
-    T = us.Attention(A=chance.normal(size=(d, d)), V=chance.normal(size=(d, d_v)))
+    T = locum.Attention(A=chance.normal(size=(d, d)), V=chance.normal(size=(d, d_v)))
     X = chance.normal(size=(n, d))
     error = np.abs(U(T, X) - T(X)).max()
     print(f"T number {number}: U(⟨T, X⟩) differs from T(X) by {error:.1e}; program {U.hash[:12]}")
@@ -31,8 +31,8 @@ if importlib.util.find_spec("torch"):
 
     module = torch.nn.MultiheadAttention(4, 2, dtype=torch.float64)
     tensor = torch.randn(3, 4, dtype=torch.float64)
-    read = us.from_torch(module)
-    found = us.UniversalSimulator.of(read, n=3)(read, tensor)
+    read = locum.from_torch(module)
+    found = locum.UniversalSimulator.of(read, n=3)(read, tensor)
     wanted = module(tensor, tensor, tensor, need_weights=False)[0]
     print("\nnn.MultiheadAttention by U, error", f"{(found - wanted).abs().max().item():.1e}")
     assert torch.allclose(found, wanted, rtol=0, atol=1e-12)

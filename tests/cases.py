@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from understudy import (
+from locum import (
     Selector,
     SOp,
     aggregate,

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from functools import reduce
 from typing import Any
 
-from understudy.graph import Node, build, members, postorder
-from understudy.graph.traversal import replace_families, with_inputs
-from understudy.language.handles import Selector, SOp
+from locum.graph import Node, build, members, postorder
+from locum.graph.traversal import replace_families, with_inputs
+from locum.language.handles import Selector, SOp
 
 
 def expanded(root: Node) -> Node:

@@ -10,7 +10,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from understudy.graph import (
+from locum.graph import (
     CASTS,
     OPERATIONS,
     PREDICATES,
@@ -22,7 +22,7 @@ from understudy.graph import (
     sort_of,
     sum_over,
 )
-from understudy.graph.atoms import canonical_set, canonical_table
+from locum.graph.atoms import canonical_set, canonical_table
 
 small_ints = st.integers(-3, 5)
 floats = st.sampled_from([0.0, -0.0, 0.5, -1.5, 2.0, 1e300, float("inf"), 0.1])

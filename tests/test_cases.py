@@ -6,15 +6,15 @@ import math
 
 import pytest
 
+from locum import ExecutionError, Selector
+from locum.execution import EXECUTORS
 from tests.cases import CASES, FAILURES, Case, Failure
-from understudy import ExecutionError, Selector
-from understudy.execution import EXECUTORS
 
 #: Those that run every program; ``heads`` runs programs on numbers (tests/execution/test_heads.py).
 COMPLETE = [executor for executor in EXECUTORS if executor != "heads"]
 
 
-@pytest.mark.filterwarnings("ignore::understudy.execution.fast.FallbackWarning")
+@pytest.mark.filterwarnings("ignore::locum.execution.fast.FallbackWarning")
 @pytest.mark.parametrize("executor", COMPLETE)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_case(case: Case, executor: str) -> None:
@@ -32,7 +32,7 @@ def test_case(case: Case, executor: str) -> None:
             assert found == wanted
 
 
-@pytest.mark.filterwarnings("ignore::understudy.execution.fast.FallbackWarning")
+@pytest.mark.filterwarnings("ignore::locum.execution.fast.FallbackWarning")
 @pytest.mark.parametrize("executor", COMPLETE)
 @pytest.mark.parametrize("failure", FAILURES, ids=lambda failure: failure.name)
 def test_failure(failure: Failure, executor: str) -> None:
@@ -43,7 +43,7 @@ def test_failure(failure: Failure, executor: str) -> None:
 
 
 def test_the_table_covers_every_operation() -> None:
-    from understudy.graph import OPERATIONS, postorder
+    from locum.graph import OPERATIONS, postorder
 
     used = {node.op for case in CASES for node in postorder(case.program.node)}
     assert used == set(OPERATIONS)

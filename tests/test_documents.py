@@ -13,13 +13,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import understudy as us
-from understudy.cli.main import COMMANDS
-from understudy.constructions.catalogue import ITEMS
-from understudy.language import Session
-from understudy.simulators import UniversalSimulator
-from understudy.simulators.catalogue import ITEMS as ABOUT_U
-from understudy.simulators.compiling import RECIPES
+import locum
+from locum.cli.main import COMMANDS
+from locum.constructions.catalogue import ITEMS
+from locum.language import Session
+from locum.simulators import UniversalSimulator
+from locum.simulators.catalogue import ITEMS as ABOUT_U
+from locum.simulators.compiling import RECIPES
 
 ROOT = Path(__file__).parents[1]
 
@@ -61,7 +61,7 @@ def test_the_network_of_the_readme(tmp_path: Path) -> None:
     shown = [
         (code, printed)
         for (_, code), (_, printed) in pairs
-        if code.startswith(("understudy compile ", "understudy apply "))
+        if code.startswith(("locum compile ", "locum apply "))
     ]
     assert len(shown) == 2
     for command, printed in shown:
@@ -75,12 +75,12 @@ def test_the_network_of_the_readme(tmp_path: Path) -> None:
 
 def test_commands_of_the_page_on_the_compiler(tmp_path: Path) -> None:
     text = (ROOT / "docs" / "compiler.md").read_text(encoding="utf-8")
-    commands = re.findall(r"`understudy (compile (?:examples/|--)[^`]*)`", text)
+    commands = re.findall(r"`locum (compile (?:examples/|--)[^`]*)`", text)
     assert len(commands) == 2
     for command in commands:
         arguments = shlex.split(command.replace("examples/", f"{ROOT / 'examples'}/"))
         subprocess.run(
-            [sys.executable, "-m", "understudy", *arguments],
+            [sys.executable, "-m", "locum", *arguments],
             cwd=tmp_path,
             check=True,
             capture_output=True,
@@ -100,8 +100,10 @@ def test_the_weights_of_u_on_the_page_on_the_compiler() -> None:
         size = UniversalSimulator(3, 3, 3).compile(recipe).architecture
         heads = ", ".join(map(str, size.heads))
         assert shown == [str(size.layers), heads, str(size.d_model), f"{size.parameters:,}"], recipe
-    reverse = us.aggregate(us.select(us.indices, us.length - 1 - us.indices, "=="), us.tokens)
-    size = us.compile(reverse, length=8, vocabulary="abcd").architecture
+    reverse = locum.aggregate(
+        locum.select(locum.indices, locum.length - 1 - locum.indices, "=="), locum.tokens
+    )
+    size = locum.compile(reverse, length=8, vocabulary="abcd").architecture
     assert f"# {size.layers} layers (heads: 1, 1; …), d_model {size.d_model}, …" in text
 
 
@@ -133,14 +135,14 @@ def test_the_headline_of_the_readme() -> None:
 
 
 def test_commands_in_the_documents_run() -> None:
-    """Each ``understudy simulate …`` that a document shows without a file of the reader's own."""
+    """Each ``locum simulate …`` that a document shows without a file of the reader's own."""
     pages = [ROOT / "README.md", ROOT / "docs" / "simulators.md"]
     text = "\n".join(page.read_text(encoding="utf-8") for page in pages)
-    commands = set(re.findall(r"`understudy (simulate(?: --[a-z]+ [\w.,]+)*)`", text))
+    commands = set(re.findall(r"`locum (simulate(?: --[a-z]+ [\w.,]+)*)`", text))
     assert len(commands) >= 8
     for command in commands:
         if ".np" not in command:
-            arguments = [sys.executable, "-m", "understudy", *command.split()]
+            arguments = [sys.executable, "-m", "locum", *command.split()]
             subprocess.run(arguments, check=True, capture_output=True)
 
 
@@ -179,7 +181,7 @@ def test_the_proofs_of_the_verification_page() -> None:
 
 def test_commands_in_the_readme_exist() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    used = set(re.findall(r"`understudy (\w+)", text))
+    used = set(re.findall(r"`locum (\w+)", text))
     assert used <= COMMANDS.keys()
 
 
@@ -197,7 +199,7 @@ def test_files_named_in_the_readme_exist() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     for link in re.findall(r"\]\(([\w./-]+)\)", text):
         assert (ROOT / link).exists(), link
-    package = ROOT / "src" / "understudy"
+    package = ROOT / "src" / "locum"
     folders = [package / part for part in ("constructions", "constructions/listings", "simulators")]
     table = text[text.index("## The paper, item by item") : text.index("## Trust")]
     for name in re.findall(r"`((?:listings/)?\w+\.(?:py|rasp))`", table):

@@ -8,9 +8,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import understudy
+import locum
 
-ROOT = Path(understudy.__file__).parent
+ROOT = Path(locum.__file__).parent
 
 #: The parts of the house, from the ground up: each may use those before it, but not those named.
 #: Data flows from the front ends into the graph and on to executors and compiler; a front end that
@@ -33,7 +33,7 @@ MAY_IMPORT = {
 }
 #: The faces may use everything.
 FACES = {"cli", "__init__", "__main__"}
-#: Too heavy to be loaded by ``import understudy`` or ``understudy --help``.
+#: Too heavy to be loaded by ``import locum`` or ``locum --help``.
 HEAVY = (
     "numpy",
     "torch",
@@ -48,7 +48,7 @@ HEAVY = (
 
 
 def part_of(module: str) -> str:
-    """``understudy.graph.node`` → ``graph``."""
+    """``locum.graph.node`` → ``graph``."""
     pieces = module.split(".")
     return pieces[1] if len(pieces) > 1 else "__init__"
 
@@ -63,7 +63,7 @@ def imported(path: Path) -> set[str]:
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path} uses a relative import"
             names = [f"{node.module}.{alias.name}" for alias in node.names]
-        found |= {part_of(name) for name in names if name.split(".")[0] == "understudy"}
+        found |= {part_of(name) for name in names if name.split(".")[0] == "locum"}
     return found
 
 
@@ -86,7 +86,7 @@ def test_modules_of_the_compiler_import_from_the_ground_up() -> None:
     assert sorted(drawn) == sorted(path.stem for path in folder.glob("*.py") if path.stem != "__init__")
     for place, module in enumerate(drawn):
         text = (folder / f"{module}.py").read_text(encoding="utf-8")
-        used = set(re.findall(r"from understudy\.compiler\.(\w+) import", text))
+        used = set(re.findall(r"from locum\.compiler\.(\w+) import", text))
         late = used - set(drawn[:place])
         assert not late, f"compiler/{module}.py imports {sorted(late)}, which come after it"
 
@@ -98,12 +98,12 @@ def loaded_by(code: str) -> set[str]:
 
 
 def test_importing_loads_nothing_heavy() -> None:
-    assert loaded_by("import understudy") == set()
+    assert loaded_by("import locum") == set()
 
 
 def test_help_loads_nothing_heavy() -> None:
     code = (
-        "import click.testing, understudy.cli.main as m\n"
+        "import click.testing, locum.cli.main as m\n"
         "assert click.testing.CliRunner().invoke(m.cli, ['--help']).exit_code == 0"
     )
     assert loaded_by(code) == set()

@@ -1,4 +1,4 @@
-"""The paper's listings through ``understudy run``: what Weiss's RASP gives, their bugs included."""
+"""The paper's listings through ``locum run``: what Weiss's RASP gives, their bugs included."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from understudy.language import Session
+from locum.language import Session
 
-FOLDER = Path(str(resources.files("understudy.constructions").joinpath("listings")))
+FOLDER = Path(str(resources.files("locum.constructions").joinpath("listings")))
 CORPUS: list[dict[str, Any]] = json.loads(
     (Path(__file__).parent / "conformance" / "rasp.json").read_text(encoding="utf-8")
 )
@@ -121,7 +121,7 @@ def test_every_file_runs_from_the_command_line() -> None:
     inputs = {"matmul": [1.0] * 14, "match2": [1, 5, 4], "match2_corrected": [1, 5, 4]}
     for path in sorted(FOLDER.glob("*.rasp")):
         tokens = inputs.get(path.stem, SQUARE)
-        command = [sys.executable, "-m", "understudy", "run", str(path), "--input", json.dumps(tokens)]
+        command = [sys.executable, "-m", "locum", "run", str(path), "--input", json.dumps(tokens)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == (2 if path.stem == "inverse" else 0), done.stderr
         assert done.stdout.startswith("out = [") or path.stem == "inverse"

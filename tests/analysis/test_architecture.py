@@ -7,39 +7,39 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-import understudy as us
+import locum
+from locum import architecture, indices, length, tokens
+from locum.graph import Node
 from tests.cases import before, dyck1, histogram, matmul, most_frequent, reverse, sort
 from tests.strategies import programs
-from understudy import architecture, indices, length, tokens
-from understudy.graph import Node
 
-same = us.select(tokens, tokens, "==")
-causal = us.select(indices, indices, "<=")
+same = locum.select(tokens, tokens, "==")
+causal = locum.select(indices, indices, "<=")
 
 
-def transpose(rows: int) -> us.SOp:
+def transpose(rows: int) -> locum.SOp:
     """Listing 1 of the paper."""
     columns = length / rows
     reflected = (indices % rows) * columns + (indices - indices % rows) / rows
-    return us.aggregate(us.select(indices, reflected, "=="), tokens)
+    return locum.aggregate(locum.select(indices, reflected, "=="), tokens)
 
 
-def cofactor() -> us.SOp:
+def cofactor() -> locum.SOp:
     """Listing 7 of the paper."""
     n = length**0.5
     i, j = (indices - indices % n) / n, indices % n
 
-    def entry(u: int, v: int) -> us.SOp:
+    def entry(u: int, v: int) -> locum.SOp:
         place = (i + u) % n * n + (j + v) % n
-        return us.aggregate(us.select(indices, place, "=="), tokens)
+        return locum.aggregate(locum.select(indices, place, "=="), tokens)
 
     return entry(2, 2) * entry(1, 1) - entry(2, 1) * entry(1, 2)
 
 
-def determinant(cofactors: us.SOp) -> us.SOp:
+def determinant(cofactors: locum.SOp) -> locum.SOp:
     """Listing 8 of the paper."""
-    mask = us.select(indices, length**0.5, "<") & us.select(indices, indices, "==")
-    return length * us.aggregate(us.full, us.aggregate(mask, tokens * cofactors))
+    mask = locum.select(indices, length**0.5, "<") & locum.select(indices, indices, "==")
+    return length * locum.aggregate(locum.full, locum.aggregate(mask, tokens * cofactors))
 
 
 @pytest.mark.parametrize(
@@ -48,23 +48,26 @@ def determinant(cofactors: us.SOp) -> us.SOp:
         (tokens, []),
         (indices * 2 + 1, []),
         (length, [1]),
-        (us.aggregate(us.full, indices), [1]),
-        (us.aggregate(us.full, indices) + length, [1]),
-        (us.aggregate(us.full, length), [1, 1]),
+        (locum.aggregate(locum.full, indices), [1]),
+        (locum.aggregate(locum.full, indices) + length, [1]),
+        (locum.aggregate(locum.full, length), [1, 1]),
         (histogram, [2]),
         (reverse, [1, 1]),
         (sort(tokens, tokens), [2, 1]),
-        (us.aggregate(before, us.aggregate(before, us.aggregate(before, indices))), [1, 1, 1]),
+        (locum.aggregate(before, locum.aggregate(before, locum.aggregate(before, indices))), [1, 1, 1]),
         # Several values through one selector are one head; its negation is another.
-        (us.aggregate(before, indices) + us.aggregate(before, tokens), [1]),
-        (us.aggregate(before, indices) + us.aggregate(~before, indices), [2]),
+        (locum.aggregate(before, indices) + locum.aggregate(before, tokens), [1]),
+        (locum.aggregate(before, indices) + locum.aggregate(~before, indices), [2]),
         # One selector in two layers is a head in each.
-        (us.aggregate(before, us.aggregate(before, indices)) + us.aggregate(before, 1), [1, 1]),
+        (
+            locum.aggregate(before, locum.aggregate(before, indices)) + locum.aggregate(before, 1),
+            [1, 1],
+        ),
         # Two texts, one structure: one head (Weiss counts two).
-        (us.aggregate(us.select(tokens, tokens, "=="), indices) + us.aggregate(same, 1), [1]),
+        (locum.aggregate(locum.select(tokens, tokens, "=="), indices) + locum.aggregate(same, 1), [1]),
         (dyck1, [1, 1]),
-        (us.aggregate(us.best(us.full, indices), tokens), [1]),
-        (us.aggregate(us.best(us.full, length), tokens), [1, 1]),
+        (locum.aggregate(locum.best(locum.full, indices), tokens), [1]),
+        (locum.aggregate(locum.best(locum.full, length), tokens), [1, 1]),
         (transpose(3), [1, 1]),
         (cofactor(), [1, 4]),
         (determinant(cofactor()), [1, 4, 1, 1]),
@@ -73,7 +76,7 @@ def determinant(cofactors: us.SOp) -> us.SOp:
         (matmul(3, 2, 4), [7, 12]),
     ],
 )
-def test_counts(program: us.SOp, heads: list[int]) -> None:
+def test_counts(program: locum.SOp, heads: list[int]) -> None:
     found = architecture(program)
     assert found.heads == heads
     assert found.layers == len(heads)
@@ -85,7 +88,7 @@ def test_most_frequent_has_the_depth_of_the_paper() -> None:
 
 
 def test_a_selector_is_the_head_it_would_be() -> None:
-    assert architecture(us.select(indices, length, "<")).heads == [1, 1]
+    assert architecture(locum.select(indices, length, "<")).heads == [1, 1]
 
 
 @pytest.mark.parametrize("shape", [(1, 1, 1), (2, 3, 4), (5, 2, 3)])
@@ -96,15 +99,17 @@ def test_families_count_all_their_members(shape: tuple[int, int, int]) -> None:
 
 def test_families_are_equal_whatever_binds_them() -> None:
     """The same heads under an inner and under an outer sum are counted once."""
-    l, m = us.family(3), us.family(2)
-    gather = us.aggregate(us.select(indices, l, "=="), tokens)
-    inner = us.sum_over(l, gather)
-    outer = us.sum_over(l, gather * us.sum_over(m, m + l))
+    l, m = locum.family(3), locum.family(2)
+    gather = locum.aggregate(locum.select(indices, l, "=="), tokens)
+    inner = locum.sum_over(l, gather)
+    outer = locum.sum_over(l, gather * locum.sum_over(m, m + l))
     assert architecture(inner + outer).heads == [3]
 
 
 def test_heads_serve_their_aggregates() -> None:
-    layer = architecture(us.aggregate(before, indices) + us.aggregate(before, tokens)).structure[0]
+    layer = architecture(locum.aggregate(before, indices) + locum.aggregate(before, tokens)).structure[
+        0
+    ]
     assert [len(head.serves) for head in layer] == [2]
     assert layer[0].selector is before.node
 

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-import understudy as us
+import locum
 from tests.cases import histogram, matmul
 
 
-def understudy(*arguments: str, typed: str | None = None) -> subprocess.CompletedProcess[str]:
+def command_line(*arguments: str, typed: str | None = None) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "understudy", *arguments],
+        [sys.executable, "-m", "locum", *arguments],
         input=typed,
         capture_output=True,
         text=True,
@@ -25,7 +25,7 @@ def understudy(*arguments: str, typed: str | None = None) -> subprocess.Complete
 
 
 def json_of(*arguments: str, typed: str | None = None) -> Any:
-    done = understudy(*arguments, "--json", typed=typed)
+    done = command_line(*arguments, "--json", typed=typed)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("\n") == 1
     return json.loads(done.stdout)
@@ -34,7 +34,7 @@ def json_of(*arguments: str, typed: str | None = None) -> Any:
 @pytest.fixture
 def graph(tmp_path: Path) -> str:
     path = tmp_path / "histogram.json"
-    path.write_text(us.dumps(histogram))
+    path.write_text(locum.dumps(histogram))
     return str(path)
 
 
@@ -54,14 +54,14 @@ def test_run_with_each_executor(tmp_path: Path) -> None:
     for executor in ("dense", "fast", "auto", "heads"):
         found = json_of("run", str(path), "--input", "[1, 2, 6]", "--executor", executor)
         assert found["results"][0]["values"] == [1.0, 1.5, 3.0]
-    done = understudy("run", str(path), "--executor", "magic")
+    done = command_line("run", str(path), "--executor", "magic")
     assert done.returncode == 2
     assert "there is no executor 'magic': choose one of dense, fast, auto, heads" in done.stderr
 
 
 def test_plan(rasp: str) -> None:
-    listing = "src/understudy/constructions/listings/matmul.rasp"
-    assert " @ " in understudy("plan", listing).stdout
+    listing = "src/locum/constructions/listings/matmul.rasp"
+    assert " @ " in command_line("plan", listing).stdout
     found = json_of("plan", listing, "--length", "21")
     assert (found["length"], found["counts"]["matmul"], found["structured"]) == (21, 1, {})
     assert json_of("plan", rasp)["structured"]
@@ -70,17 +70,17 @@ def test_plan(rasp: str) -> None:
         (("plan", rasp, "--length", "0"), "0 is not in the range"),
         (("plan", "nowhere.rasp"), "cannot read the program nowhere.rasp"),
     ]:
-        done = understudy(*wrong)
+        done = command_line(*wrong)
         assert done.returncode == 2
         assert words in done.stderr
         assert "Traceback" not in done.stderr
 
 
 def test_run_rasp(rasp: str) -> None:
-    assert understudy("run", rasp).stdout == "hist = [1, 1, 2, 2, 1] (ints)\n"
-    assert understudy("run", rasp, "--input", '"aab"', "--show", "total", "--show", "same").stdout == (
-        "total = [1.667]*3 (floats)\nsame =\n     a a b\n a | 1 1  \n a | 1 1  \n b |     1\n"
-    )
+    assert command_line("run", rasp).stdout == "hist = [1, 1, 2, 2, 1] (ints)\n"
+    assert command_line(
+        "run", rasp, "--input", '"aab"', "--show", "total", "--show", "same"
+    ).stdout == ("total = [1.667]*3 (floats)\nsame =\n     a a b\n a | 1 1  \n a | 1 1  \n b |     1\n")
     assert json_of("run", rasp, "--input", '"aab"') == {
         "input": "aab",
         "results": [{"name": "hist", "kind": "s-op", "type": "int", "values": [2, 2, 1]}],
@@ -90,7 +90,7 @@ def test_run_rasp(rasp: str) -> None:
 def test_run_shows_plain_values_and_applications(tmp_path: Path) -> None:
     path = tmp_path / "values.rasp"
     path.write_text('1 + 1;\n[1, "a"];\nindices("abc");\ndef f(x) { return x; }\nf;\n')
-    assert understudy("run", str(path)).stdout == (
+    assert command_line("run", str(path)).stdout == (
         "    value: out =  2\n     list: out = [1, 'a']\n\t =  [0, 1, 2] (ints)\n"
         "     console function: f(x)\n"
     )
@@ -99,8 +99,8 @@ def test_run_shows_plain_values_and_applications(tmp_path: Path) -> None:
 
 
 def test_run_graphs_and_batches(graph: str) -> None:
-    assert understudy("run", graph).stdout == "histogram = [1, 1, 2, 2, 1] (ints)\n"
-    assert understudy("run", graph, "--input", "[3, 3.0]").stdout == "histogram = [2]*2 (ints)\n"
+    assert command_line("run", graph).stdout == "histogram = [1, 1, 2, 2, 1] (ints)\n"
+    assert command_line("run", graph, "--input", "[3, 3.0]").stdout == "histogram = [2]*2 (ints)\n"
     assert json_of("run", graph, "--input", "[[1, 1], [1, 2]]")["results"] == [
         {"name": "histogram", "kind": "s-op", "type": ["int", "int"], "values": [[2, 2], [1, 1]]}
     ]
@@ -124,7 +124,7 @@ def test_files_load_their_neighbours(tmp_path: Path) -> None:
     (tmp_path / "neighbour.rasp").write_text("def inc(x) { return x + 1; }")
     path = tmp_path / "main.rasp"
     path.write_text('load "neighbour";\ninc(indices);')
-    assert understudy("run", str(path), "--input", '"ab"').stdout == "out = [1, 2] (ints)\n"
+    assert command_line("run", str(path), "--input", '"ab"').stdout == "out = [1, 2] (ints)\n"
 
 
 def test_analyse(rasp: str, tmp_path: Path) -> None:
@@ -134,9 +134,9 @@ def test_analyse(rasp: str, tmp_path: Path) -> None:
     }  # fmt: skip
     assert [row["name"] for row in json_of("analyse", rasp)["programs"]] == ["same", "hist"]
     path = tmp_path / "matmul.json"
-    path.write_text(us.dumps(matmul(4, 4, 4)))
+    path.write_text(locum.dumps(matmul(4, 4, 4)))
     assert json_of("analyse", str(path))["heads"] == [8, 16]
-    table = understudy("analyse", str(path)).stdout
+    table = command_line("analyse", str(path)).stdout
     assert "[8, 16]" in table
     assert "select(" in table
 
@@ -153,10 +153,10 @@ def test_draw(rasp: str, tmp_path: Path) -> None:
 
 
 def test_operations() -> None:
-    from understudy.graph import OPERATIONS
+    from locum.graph import OPERATIONS
 
     assert [row["name"] for row in json_of("operations")["operations"]] == list(OPERATIONS)
-    assert "key[k] ? query[q]" in understudy("operations").stdout
+    assert "key[k] ? query[q]" in command_line("operations").stdout
 
 
 TRANSCRIPT = """\
@@ -175,16 +175,16 @@ TRANSCRIPT = """\
 
 
 def test_repl_transcript() -> None:
-    done = understudy("repl", typed="x = indices;\nselect(indices,indices,<);\n")
+    done = command_line("repl", typed="x = indices;\nselect(indices,indices,<);\n")
     banner, _, rest = done.stdout.partition("\n")
-    assert banner.startswith("Understudy ")
+    assert banner.startswith("Locum ")
     wanted = TRANSCRIPT.replace(" |{blank}", " |          ").replace("{blank}", " ")
     assert rest == wanted.replace(">>  \n", ">> \n")
 
 
 def test_repl_reads_over_several_lines_and_reports_what_is_left() -> None:
     typed = "def f(x) {\n  # a comment\n  return x + 1;\n}\nf(1);\n\nx +;\nlast = 3"
-    done = understudy("repl", typed=typed)
+    done = command_line("repl", typed=typed)
     assert done.stdout.split("\n", 1)[1] == (
         ">> .. .. ..      console function: f(x)\n"
         ">>     value: out =  2\n"
@@ -197,7 +197,7 @@ def test_repl_reads_over_several_lines_and_reports_what_is_left() -> None:
 
 
 def test_repl_leaves_and_takes_an_example() -> None:
-    done = understudy("repl", "--example", "[1, 2]", typed="tokens;\nexit\nindices;\n")
+    done = command_line("repl", "--example", "[1, 2]", typed="tokens;\nexit\nindices;\n")
     assert done.stdout.split("\n", 1)[1] == (
         ">>      s-op: tokens\n \t Example: tokens([1, 2]) = [1, 2] (strings)\n>> "
     )
@@ -225,9 +225,9 @@ BAD: list[tuple[str, list[str], str]] = [
 def test_bad_input(source: str, arguments: list[str], words: str, tmp_path: Path) -> None:
     path = tmp_path / "program.rasp"
     path.write_text(source)
-    done = understudy("run", str(path), *arguments)
+    done = command_line("run", str(path), *arguments)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("understudy: ")
+    assert done.stderr.startswith("locum: ")
     assert words in done.stderr
     assert "Traceback" not in done.stderr
 
@@ -243,7 +243,7 @@ def test_bad_graphs(graph: str, tmp_path: Path) -> None:
         ([["family", [], {"name": "l", "size": 3}]], "is bound by no sum"),
     ]:
         path.write_text(json.dumps({**good, "nodes": nodes}))
-        done = understudy("run", str(path))
+        done = command_line("run", str(path))
         assert (done.returncode, done.stdout) == (2, "")
         assert words in done.stderr
         assert done.stderr.count("\n") == 1
@@ -258,7 +258,7 @@ def test_files_that_are_no_programs(tmp_path: Path) -> None:
         (str(binary), "not text"),
     ]:
         for command in ("run", "analyse", "draw"):
-            done = understudy(command, path)
+            done = command_line(command, path)
             assert (done.returncode, done.stdout) == (2, "")
             assert words in done.stderr
             assert "Traceback" not in done.stderr
@@ -272,7 +272,7 @@ def test_pictures_that_cannot_be_drawn(rasp: str, tmp_path: Path) -> None:
         (("--input", "[1, [2]]"), "mixes tokens and sequences"),
         (("-o", str(tmp_path / "no" / "such" / "folder.svg")), "cannot write"),
     ]:
-        done = understudy("draw", rasp, *arguments)
+        done = command_line("draw", rasp, *arguments)
         assert (done.returncode, done.stdout) == (2, "")
         assert words in done.stderr
         assert "Traceback" not in done.stderr
@@ -280,7 +280,7 @@ def test_pictures_that_cannot_be_drawn(rasp: str, tmp_path: Path) -> None:
 
 
 def test_blank_lines_and_comments_continue_a_transcript() -> None:
-    done = understudy("repl", typed="\n\n# c\nx = 1;\n\n")
+    done = command_line("repl", typed="\n\n# c\nx = 1;\n\n")
     assert done.stdout.split("\n", 1)[1] == ">> .. .. ..     value: x =  1\n>> .. \n"
 
 
@@ -294,7 +294,7 @@ def test_odd_inputs(rasp: str, tmp_path: Path) -> None:
         (("repl", "--example", "{"), "--example { is not JSON"),
         (("draw", rasp, "-o", "/dev/null"), "not an ordinary file"),
     ]:
-        done = understudy(*arguments, typed="")
+        done = command_line(*arguments, typed="")
         assert (done.returncode, done.stdout) == (2, ""), arguments
         assert words in done.stderr
         assert "Traceback" not in done.stderr
@@ -303,14 +303,14 @@ def test_odd_inputs(rasp: str, tmp_path: Path) -> None:
 def test_files_with_a_byte_order_mark_and_other_line_endings(tmp_path: Path) -> None:
     path = tmp_path / "windows.rasp"
     path.write_bytes("\ufeffx = indices;\r\n\tx;\r\n".encode())
-    assert understudy("run", str(path), "--input", '"ab"').stdout == "x = [0, 1] (ints)\n"
-    assert "value: out =  1" in understudy("repl", typed="\ufeff1;\n").stdout
+    assert command_line("run", str(path), "--input", '"ab"').stdout == "x = [0, 1] (ints)\n"
+    assert "value: out =  1" in command_line("repl", typed="\ufeff1;\n").stdout
 
 
 def test_pictures_hold_only_what_xml_may(rasp: str, tmp_path: Path) -> None:
     import xml.etree.ElementTree as ET
 
-    done = understudy("draw", rasp, "--input", '["<b>", "&", "\\u0001"]', "-o", "-")
+    done = command_line("draw", rasp, "--input", '["<b>", "&", "\\u0001"]', "-o", "-")
     assert done.returncode == 0
     ET.fromstring(done.stdout)
 
@@ -318,7 +318,7 @@ def test_pictures_hold_only_what_xml_may(rasp: str, tmp_path: Path) -> None:
 def test_links_stay_links(rasp: str, tmp_path: Path) -> None:
     (tmp_path / "real.svg").write_text("old")
     (tmp_path / "link.svg").symlink_to(tmp_path / "real.svg")
-    assert understudy("draw", rasp, "-o", str(tmp_path / "link.svg")).returncode == 0
+    assert command_line("draw", rasp, "-o", str(tmp_path / "link.svg")).returncode == 0
     assert (tmp_path / "link.svg").is_symlink()
     assert (tmp_path / "real.svg").read_text().startswith("<svg")
 
@@ -326,18 +326,18 @@ def test_links_stay_links(rasp: str, tmp_path: Path) -> None:
 def test_output_that_nobody_takes(tmp_path: Path) -> None:
     path = tmp_path / "many.rasp"
     path.write_text("indices;\n" * 5_000)
-    command = f"{sys.executable} -m understudy run {path} | head -1; exit ${{PIPESTATUS[0]}}"
+    command = f"{sys.executable} -m locum run {path} | head -1; exit ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     if Path("/dev/full").is_char_device():
-        full = f"{sys.executable} -m understudy operations > /dev/full"
+        full = f"{sys.executable} -m locum operations > /dev/full"
         done = subprocess.run(["bash", "-c", full], capture_output=True, text=True, check=False)
         assert done.returncode == 2
         assert "cannot write the output" in done.stderr
 
 
 def test_a_missing_standard_input_is_an_empty_one() -> None:
-    command = f"{sys.executable} -m understudy repl <&-"
+    command = f"{sys.executable} -m locum repl <&-"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
     assert "Traceback" not in done.stderr
     assert done.returncode == 0
@@ -350,13 +350,13 @@ def test_catalogue() -> None:
     named = [part for part in papers if part.startswith(("Listing ", "Algorithm ", "Proposition "))]
     assert len(named) == len(set(named))
     assert {f"Listing {n}" for n in range(1, 9)} | {f"Algorithm {n}" for n in range(1, 6)} <= set(named)
-    text = understudy("catalogue").stdout
+    text = command_line("catalogue").stdout
     assert "todo" not in text.lower()
     assert text.count("right") >= len(items)
 
 
 def test_unknown_command_and_version() -> None:
-    done = understudy("juggle")
+    done = command_line("juggle")
     assert done.returncode == 2
     assert "No such command 'juggle'" in done.stderr
-    assert understudy("--version").stdout.startswith("understudy ")
+    assert command_line("--version").stdout.startswith("locum ")

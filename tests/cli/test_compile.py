@@ -1,4 +1,4 @@
-"""``understudy compile`` and ``understudy apply`` as a user types them."""
+"""``locum compile`` and ``locum apply`` as a user types them."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-import understudy as us
-from tests.cli.test_commands import json_of, understudy
-from understudy.cli.main import main
-from understudy.cli.tokens import literal, read_tokens, read_vocabulary
-from understudy.errors import InputError
-from understudy.simulators import Attention, UniversalSimulator
+import locum
+from locum.cli.main import main
+from locum.cli.tokens import literal, read_tokens, read_vocabulary
+from locum.errors import InputError
+from locum.simulators import Attention, UniversalSimulator
+from tests.cli.test_commands import command_line, json_of
 
 REVERSE = """
 flip = select(indices, length - 1 - indices, ==);
@@ -34,10 +34,10 @@ def f(x) { return x; }
 """
 
 
-def reverse() -> us.SOp:
+def reverse() -> locum.SOp:
     """The same in Python (RASP's tokens are text)."""
-    flip = us.select(us.indices, us.length - 1 - us.indices, "==")
-    return us.aggregate(flip, us.tokens_str)
+    flip = locum.select(locum.indices, locum.length - 1 - locum.indices, "==")
+    return locum.aggregate(flip, locum.tokens_str)
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def rasp(tmp_path: Path) -> str:
 @pytest.fixture
 def folder(rasp: str, tmp_path: Path) -> str:
     path = str(tmp_path / "model")
-    done = understudy(
+    done = command_line(
         "compile", rasp, "--name", "reverse", "--length", "8", "--vocab", "abcd", "-o", path
     )
     assert done.returncode == 0, done.stderr
@@ -60,7 +60,7 @@ def folder(rasp: str, tmp_path: Path) -> str:
 def typed(*arguments: str) -> tuple[int, str, str]:
     """The same without a new process: exit code, standard output and error."""
     out, err = io.StringIO(), io.StringIO()
-    given, sys.argv = sys.argv, ["understudy", *arguments]
+    given, sys.argv = sys.argv, ["locum", *arguments]
     try:
         with redirect_stdout(out), redirect_stderr(err), pytest.raises(SystemExit) as leaving:
             main()
@@ -74,7 +74,7 @@ def typed(*arguments: str) -> tuple[int, str, str]:
 def refused(*arguments: str) -> str:
     code, out, err = typed(*arguments)
     assert (code, out) == (2, "")
-    assert err.startswith(("understudy: ", "Usage: "))
+    assert err.startswith(("locum: ", "Usage: "))
     return err
 
 
@@ -83,8 +83,8 @@ def refused(*arguments: str) -> str:
 
 def test_a_report_and_a_picture(rasp: str, tmp_path: Path) -> None:
     arguments = ("compile", rasp, "--name", "reverse", "--length", "8", "--vocab", "abcd")
-    shown = understudy(*arguments).stdout
-    size = us.compile(reverse(), length=8, vocabulary="abcd").architecture
+    shown = command_line(*arguments).stdout
+    size = locum.compile(reverse(), length=8, vocabulary="abcd").architecture
     for line in (
         "takes        1 to 8 tokens: a, b, c, d",
         "heads        1, 1",
@@ -107,7 +107,7 @@ def test_json(rasp: str, tmp_path: Path) -> None:
     assert found["vocabulary"] == ["a", "b", "c"]
     assert found["lengths"] == [1, 6]
     assert found["folder"] == str(path)
-    model = us.load(path)
+    model = locum.load(path)
     assert model.hash == found["weights"]
     assert model("abca") == [2, 1, 1, 2]
 
@@ -131,8 +131,8 @@ def test_all_kinds_of_tokens(rasp: str, tmp_path: Path) -> None:
     for name, option, tokens in cases:
         arguments = ("compile", rasp, "--name", name, "--length", "3", *option, "-o", str(model))
         assert json_of(*arguments)["vocabulary"] == tokens
-        assert us.load(model).config.vocabulary == (None if tokens is None else tuple(tokens))
-    assert us.load(model).config.lengths == (3, 3)
+        assert locum.load(model).config.vocabulary == (None if tokens is None else tuple(tokens))
+    assert locum.load(model).config.lengths == (3, 3)
 
 
 def test_the_options_of_the_network_arrive(rasp: str) -> None:
@@ -213,7 +213,7 @@ def test_examples_lie_in_the_ranges(rasp: str, tmp_path: Path) -> None:
 def test_a_page(rasp: str, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     arguments = ("compile", rasp, "--name", "reverse", "--length", "8", "--vocab", "abcd")
-    assert "Drawn in" in understudy(*arguments, "--input", "abcd", "--html", str(page)).stdout
+    assert "Drawn in" in command_line(*arguments, "--input", "abcd", "--html", str(page)).stdout
     text = page.read_text(encoding="utf-8")
     assert '"answer": ["d", "c", "b", "a"]' in text
     assert "__DATA__" not in text
@@ -221,8 +221,8 @@ def test_a_page(rasp: str, tmp_path: Path) -> None:
 
 def test_the_example_that_is_drawn(rasp: str) -> None:
     start = ("compile", rasp, "--name", "moved", "--length")
-    assert "⊥hello" in understudy(*start, "6", "--vocab", "helo").stdout  # the session's own example
-    assert "⊥aba\n" in understudy(*start, "3", "--vocab", "ab").stdout
+    assert "⊥hello" in command_line(*start, "6", "--vocab", "helo").stdout  # the session's own example
+    assert "⊥aba\n" in command_line(*start, "3", "--vocab", "ab").stdout
 
 
 def test_u_as_weights(tmp_path: Path) -> None:
@@ -242,7 +242,7 @@ def test_u_as_weights(tmp_path: Path) -> None:
         for name in ("x.npy", "x.json"):
             again = json_of("apply", str(path), "--input-file", str(tmp_path / name))["results"][0]
             assert again["values"] == found["values"]
-    shown = understudy("apply", str(path), "--input", typed, "--check").stdout
+    shown = command_line("apply", str(path), "--input", typed, "--check").stdout
     assert shown.startswith("T(X) =\n")
     for arguments, words in [
         (("--simulator", "2,2"), "takes 3 positive whole numbers"),
@@ -260,9 +260,9 @@ def test_an_interrupted_compilation_leaves_nothing(
 
     out, page = tmp_path / "model", tmp_path / "page.html"
     arguments = ("compile", rasp, "--name", "reverse", "--length", "4", "--vocab", "ab")
-    monkeypatch.setattr("understudy.transformer.placing.os.rename", interrupted)
+    monkeypatch.setattr("locum.transformer.placing.os.rename", interrupted)
     code, shown, said = typed(*arguments, "-o", str(out), "--html", str(page))
-    assert (code, shown, said) == (130, "", "understudy: interrupted\n")
+    assert (code, shown, said) == (130, "", "locum: interrupted\n")
     assert [path.name for path in tmp_path.iterdir()] == ["reverse.rasp"]
 
 
@@ -270,9 +270,9 @@ def test_an_interrupted_compilation_leaves_nothing(
 
 
 def test_apply_prints_what_run_prints(folder: str, rasp: str) -> None:
-    shown = understudy("apply", folder, "--input", "abcd", "--input", '["b", "a"]').stdout
+    shown = command_line("apply", folder, "--input", "abcd", "--input", '["b", "a"]').stdout
     assert shown == "reverse = [d, c, b, a] (strings)\nreverse = [a, b] (strings)\n"
-    assert shown.startswith(understudy("run", rasp, "--input", '"abcd"', "--show", "reverse").stdout)
+    assert shown.startswith(command_line("run", rasp, "--input", '"abcd"', "--show", "reverse").stdout)
 
 
 def test_apply_json(folder: str) -> None:
@@ -281,14 +281,14 @@ def test_apply_json(folder: str) -> None:
     assert result["values"] == result["program"] == ["c", "b", "a"]
     assert result["agrees"] is True
     assert np.shape(result["attention"]) == (2, 1, 3, 3)
-    assert np.shape(result["residual"]["values"]) == (5, 3, len(us.load(folder).slots))
-    assert found["weights"] == us.load(folder).hash
+    assert np.shape(result["residual"]["values"]) == (5, 3, len(locum.load(folder).slots))
+    assert found["weights"] == locum.load(folder).hash
 
 
 def test_apply_shows_attention_and_stream(folder: str, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     arguments = ("--input", "abc", "--show-attention", "--residual", "--check", "--html", str(page))
-    shown = understudy("apply", folder, *arguments).stdout
+    shown = command_line("apply", folder, *arguments).stdout
     assert "head 1.0: flip\n    abc\n  a ··█\n  b ·█·\n" in shown
     assert re.search(r"s\d reverse +3 +2 +1\n", shown)
     assert "The program itself gives the same." in shown
@@ -297,9 +297,9 @@ def test_apply_shows_attention_and_stream(folder: str, tmp_path: Path) -> None:
 
 def test_apply_shows_the_sink(rasp: str, tmp_path: Path) -> None:
     start = ("compile", rasp, "--name", "moved", "--length", "8", "--vocab", "abcd")
-    assert understudy(*start, "-o", str(tmp_path / "m")).returncode == 0
+    assert command_line(*start, "-o", str(tmp_path / "m")).returncode == 0
     arguments = ("apply", str(tmp_path / "m"), "--input", "abc", "--show-attention", "--residual")
-    shown = understudy(*arguments).stdout
+    shown = command_line(*arguments).stdout
     assert "head 0.0: previous\n       ⊥abc\n  sink █···\n     a █···\n     b ·█··\n" in shown
     assert re.search(r"\n +sink +a +b +c\n", shown)
     (result,) = json_of(*arguments)["results"]
@@ -312,20 +312,20 @@ def test_units_and_soft_heads(kind: str, rasp: str, tmp_path: Path) -> None:
     path, page = tmp_path / "m", tmp_path / "page.html"
     soft = ("--attention", "softmax", "--feed-forward", kind)
     start = ("compile", rasp, "--name", "reverse", "--length", "8", "--vocab", "abcd", "-o", str(path))
-    shown = understudy(*start, *soft, "--html", str(page)).stdout
+    shown = command_line(*start, *soft, "--html", str(page)).stdout
     assert f"  feed-forward {kind}\n  units        layer 0: table " in shown
     assert "nothing leaks\n" in shown
     assert "realised" not in shown
     assert "made whole" in page.read_text(encoding="utf-8")
     assert json_of(*start, *soft)["report"]["realised"][0]["s-op"] == "length"
-    assert understudy("apply", str(path), "--input", "abcd", "--check").returncode == 0
+    assert command_line("apply", str(path), "--input", "abcd", "--check").returncode == 0
     native = ("compile", "--simulator", "2,2,2", "--recipe", "native", "--range", "-1", "1")
-    shown = understudy(*native, "--tolerance", "1e-3", *soft, "-o", str(path)).stdout
+    shown = command_line(*native, "--tolerance", "1e-3", *soft, "-o", str(path)).stdout
     assert "takes        12 tokens: real numbers from −1 to 1\n" in shown
     assert re.search(r"  error        at most [\d.e-]+ \(certified\)\n", shown)
     tokens = ",".join(["1,-0.5,0.25"] * 4)
     (found,) = json_of("apply", str(path), "--input", tokens, "--check")["results"]
-    bound = us.load(path).error_bound
+    bound = locum.load(path).error_bound
     assert 0 < bound <= 1e-3
     assert found["error"] <= bound <= found["allowed"]
 
@@ -334,27 +334,29 @@ def test_nothing_is_checked_beyond_the_range(rasp: str, tmp_path: Path) -> None:
     path = str(tmp_path / "m")
     start = ("compile", rasp, "--name", "square", "--length", "3", "--numeric", "--range", "-1", "1")
     json_of(*start, "--feed-forward", "relu", "-o", path)
-    assert understudy("apply", path, "--input", "1,-1,0.5", "--check").returncode == 0
+    assert command_line("apply", path, "--input", "1,-1,0.5", "--check").returncode == 0
     words = "has 2.0 at position 1, but this transformer was compiled for numbers from -1 to 1"
     assert words in refused("apply", path, "--input", "1,2,0", "--check")
     assert words in refused("apply", path, "--input", "1,2,0")
     json_of(*start, "-o", path)  # exact: the range is not needed
-    assert understudy("apply", path, "--input", "1,2,0", "--check").returncode == 0
+    assert command_line("apply", path, "--input", "1,2,0", "--check").returncode == 0
 
 
 def test_disagreement_is_exit_1(tmp_path: Path) -> None:
     """Weights that compute something else than the program they say they are."""
-    honest = us.compile(us.aggregate(us.full, us.tokens), length=3, numeric=True, name="mean")
+    honest = locum.compile(
+        locum.aggregate(locum.full, locum.tokens), length=3, numeric=True, name="mean"
+    )
     weights = replace(honest.weights, W_U=honest.weights.W_U * 1.001)
-    us.CompiledTransformer(honest.config, weights).save(tmp_path / "m")
-    done = understudy("apply", str(tmp_path / "m"), "--input", "1,2,3", "--check")
+    locum.CompiledTransformer(honest.config, weights).save(tmp_path / "m")
+    done = command_line("apply", str(tmp_path / "m"), "--input", "1,2,3", "--check")
     assert done.returncode == 1
     assert done.stdout.endswith("they do NOT agree.\n")
     assert json.loads(
-        understudy("apply", str(tmp_path / "m"), "--input", "1,2,3", "--check", "--json").stdout
+        command_line("apply", str(tmp_path / "m"), "--input", "1,2,3", "--check", "--json").stdout
     )["results"][0]["error"] == pytest.approx(0.002)
     honest.save(tmp_path / "m")
-    assert understudy("apply", str(tmp_path / "m"), "--input", "1,2,3", "--check").returncode == 0
+    assert command_line("apply", str(tmp_path / "m"), "--input", "1,2,3", "--check").returncode == 0
 
 
 def test_bad_input_to_apply(folder: str, tmp_path: Path) -> None:
@@ -416,34 +418,34 @@ def test_very_long_numbers_are_refused() -> None:
 
 
 def test_inputs_are_read_by_what_the_model_takes() -> None:
-    brackets = us.compile(us.tokens, length=4, vocabulary="()[]")
+    brackets = locum.compile(locum.tokens, length=4, vocabulary="()[]")
     assert read_tokens("[[]]", brackets) == "[[]]"
     assert read_tokens("[]", brackets) == "[]"
     assert read_tokens('["(", ")"]', brackets) == ["(", ")"]
-    digits = us.compile(us.tokens, length=4, vocabulary="0123")
+    digits = locum.compile(locum.tokens, length=4, vocabulary="0123")
     assert read_tokens("123", digits) == "123"
     assert read_tokens('"12"', digits) == "12"
-    numbers = us.compile(us.tokens, length=4, vocabulary=[1, 2, 3])
+    numbers = locum.compile(locum.tokens, length=4, vocabulary=[1, 2, 3])
     assert read_tokens("1,2", numbers) == [1, 2]
     with pytest.raises(InputError, match="one sequence"):
         read_tokens("[[1, 2], [3, 1]]", numbers)
     assert read_tokens("3", numbers) == [3]
     assert read_tokens("[1, 2]", numbers) == [1, 2]
-    words = us.compile(us.tokens, length=4, vocabulary=["one", "two"])
+    words = locum.compile(locum.tokens, length=4, vocabulary=["one", "two"])
     assert read_tokens("one,two", words) == ["one", "two"]
 
 
 def test_a_damaged_name_is_no_traceback(tmp_path: Path) -> None:
     """Half a character can be in a file's JSON, but neither in a page nor in a terminal."""
-    made = us.compile(us.tokens, length=2, numeric=True)
+    made = locum.compile(locum.tokens, length=2, numeric=True)
     config = replace(made.config, slots=("\ud800", *made.config.slots[1:]))
-    us.CompiledTransformer(config, made.weights).save(tmp_path / "model")
+    locum.CompiledTransformer(config, made.weights).save(tmp_path / "model")
     page = tmp_path / "page.html"
     arguments = ("apply", str(tmp_path / "model"), "--input", "1,2")
     assert "half a character" in refused(*arguments, "--html", str(page))
     assert not page.exists()
-    done = understudy(*arguments, "--residual")
+    done = command_line(*arguments, "--residual")
     assert (done.returncode, done.stderr) == (
         2,
-        "understudy: the output has '\\ud800', which utf-8 lacks\n",
+        "locum: the output has '\\ud800', which utf-8 lacks\n",
     )

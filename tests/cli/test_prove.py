@@ -1,4 +1,4 @@
-"""``understudy prove``, ``check``, ``certify`` and ``claims``."""
+"""``locum prove``, ``check``, ``certify`` and ``claims``."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from pathlib import Path
 import pytest
 
 
-def understudy(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "understudy", *arguments]
+def command_line(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "locum", *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
 def test_prove_and_check(tmp_path: Path) -> None:
     file = tmp_path / "proof.json"
-    done = understudy("prove", "softmax", "2", "2", "--certificate", str(file))
+    done = command_line("prove", "softmax", "2", "2", "--certificate", str(file))
     assert done.returncode == 0, done.stderr
     assert "Proven, for all X ∈ ℝ^{2×2}: T(X) = σ(X), row by row" in done.stdout
-    assert understudy("check", str(file)).returncode == 0
+    assert command_line("check", str(file)).returncode == 0
     content = json.loads(file.read_text())
     content["shape"][0] = 3
     file.write_text(json.dumps(content))
-    rejected = understudy("check", str(file), "--json")
+    rejected = command_line("check", str(file), "--json")
     assert rejected.returncode == 1
     assert json.loads(rejected.stdout)["accepted"] is False
 
 
 def test_a_refutation_leaves_with_1() -> None:
-    done = understudy("prove", "E2", "--json")
+    done = command_line("prove", "E2", "--json")
     assert done.returncode == 1
     found = json.loads(done.stdout)
     assert found["verdict"] == "refuted"
@@ -39,7 +39,7 @@ def test_a_refutation_leaves_with_1() -> None:
 
 
 def test_a_limit_leaves_with_1() -> None:
-    done = understudy("prove", "attention", "4", "4", "4", "--seconds", "0.05")
+    done = command_line("prove", "attention", "4", "4", "4", "--seconds", "0.05")
     assert done.returncode == 1
     assert "not proven within 0.05 seconds" in done.stdout
 
@@ -56,24 +56,24 @@ def test_a_limit_leaves_with_1() -> None:
     ],
 )
 def test_bad_input_leaves_with_2(arguments: list[str], message: str) -> None:
-    done = understudy(*arguments)
+    done = command_line(*arguments)
     assert done.returncode == 2
     assert message in done.stderr
     assert "Traceback" not in done.stderr
 
 
 def test_certify() -> None:
-    done = understudy("certify", "--order", "8,8,8", "--seed", "0", "--json")
+    done = command_line("certify", "--order", "8,8,8", "--seed", "0", "--json")
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert found["width"] < 1e-30
     assert 0 < found["observed_error"] <= found["certified_error"] < 1e-11
-    assert "certified" in understudy("certify", "--order", "2,2,2").stdout
+    assert "certified" in command_line("certify", "--order", "2,2,2").stdout
 
 
 def test_claims(tmp_path: Path) -> None:
     page = tmp_path / "claims.html"
-    done = understudy("claims", "--json", "--html", str(page))
+    done = command_line("claims", "--json", "--html", str(page))
     assert done.returncode == 0, done.stderr
     rows = json.loads(done.stdout)["claims"]
     assert all(row["holds"] for row in rows)

@@ -1,4 +1,4 @@
-"""``understudy simulate``: the figure, random T's, the user's files, and what is refused."""
+"""``locum simulate``: the figure, random T's, the user's files, and what is refused."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from locum.cli.main import main
+from locum.simulators import Attention, Encoder, LinearAttention, MultiHeadAttention
 from tests.simulators.random_modules import Chance, distance
-from understudy.cli.main import main
-from understudy.simulators import Attention, Encoder, LinearAttention, MultiHeadAttention
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -25,7 +25,7 @@ def simulate(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     """Runs the command as a user would: exit code, output, errors."""
 
     def run(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["understudy", "simulate", *map(str, arguments)])
+        monkeypatch.setattr(sys, "argv", ["locum", "simulate", *map(str, arguments)])
         with pytest.raises(SystemExit) as leaving:
             main()
         out, err = capsys.readouterr()
@@ -224,7 +224,7 @@ def test_a_larger_u_for_heads_and_a_feed_forward(simulate: Run) -> None:
 
 
 def test_warnings_are_lines(simulate: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    from understudy.cli import simulations
+    from locum.cli import simulations
 
     run = simulations.Simulation.run
 
@@ -236,12 +236,12 @@ def test_warnings_are_lines(simulate: Run, monkeypatch: pytest.MonkeyPatch) -> N
     with warnings.catch_warnings():
         warnings.simplefilter("always")
         code, out, err = simulate("--order", "2,2,2", "--json")
-    assert (code, err) == (0, "understudy: run by dense execution: so it is\n")
+    assert (code, err) == (0, "locum: run by dense execution: so it is\n")
     assert json.loads(out)["error"] <= 1e-12
 
 
 def test_memory_that_does_not_suffice(simulate: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    from understudy.cli import simulations
+    from locum.cli import simulations
 
     def full(*arguments: object) -> None:
         raise MemoryError

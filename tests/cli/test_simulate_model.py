@@ -1,4 +1,4 @@
-"""``understudy simulate --model``: a checkpoint from the command line, its files, what is refused."""
+"""``locum simulate --model``: a checkpoint from the command line, its files, what is refused."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from locum.cli.main import main
 from tests.simulators.checkpoints import Formula, unit_mean, write, write_tokenizer
-from understudy.cli.main import main
 
 pytest.importorskip("tokenizers", reason="the extra models is not installed")
 
@@ -32,7 +32,7 @@ def simulate(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     """Runs the command as a user would: exit code, output, errors."""
 
     def run(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["understudy", "simulate", *map(str, arguments)])
+        monkeypatch.setattr(sys, "argv", ["locum", "simulate", *map(str, arguments)])
         monkeypatch.setenv("COLUMNS", "140")
         with pytest.raises(SystemExit) as leaving:
             main()
@@ -97,7 +97,7 @@ def test_small_models_run_head_by_head(simulate: Run, model: Path, executor: str
 def test_one_head_of_a_larger_model(
     simulate: Run, model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("understudy.cli.models.LONGEST", 100)
+    monkeypatch.setattr("locum.cli.models.LONGEST", 100)
     found = json_of(
         simulate, "--model", model, *TEXTS, "--executor", "heads", "--head", "2,1", "--form", "factored"
     )
@@ -134,7 +134,7 @@ def test_files(simulate: Run, model: Path, tmp_path: Path) -> None:
 def test_a_disagreement_is_exit_code_1(
     simulate: Run, model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(__import__("understudy.cli.models").cli.models.TOLERANCES, "float64", 1e-30)
+    monkeypatch.setitem(__import__("locum.cli.models").cli.models.TOLERANCES, "float64", 1e-30)
     code, out, _ = simulate("--model", model, *TEXTS)
     assert code == 1
     assert "layer 2" in out

@@ -7,7 +7,7 @@ import random
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from understudy.transformer import CompiledTransformer
+from locum.transformer import CompiledTransformer
 
 
 def close(found: Sequence[Any], wanted: Sequence[Any], tolerance: float = 1e-12) -> bool:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import random
 
-from understudy.graph import PREDICATES, Node, build
-from understudy.graph.operations import constant
+from locum.graph import PREDICATES, Node, build
+from locum.graph.operations import constant
 
 INDICES, LENGTH, TOKENS = build("indices"), build("length"), build("tokens", cast="asis")
 _COMPARISONS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")

@@ -11,8 +11,8 @@ from __future__ import annotations
 import random
 from typing import NamedTuple
 
-from understudy.graph import Atom, Node, build, postorder
-from understudy.graph.atoms import canonical_set, canonical_table
+from locum.graph import Atom, Node, build, postorder
+from locum.graph.atoms import canonical_set, canonical_table
 
 INDICES, LENGTH, TOKENS = build("indices"), build("length"), build("tokens", cast="asis")
 _WORDS = ("", "a", "b", "ba", "é", "1", "z")

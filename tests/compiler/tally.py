@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from locum import SOp, compiler, to_rasp
+from locum.errors import CompileError, LocumError
+from locum.graph import Node
+from locum.language.handles import wrap
 from tests.compiler.agreement import close, fingerprint, others
-from understudy import SOp, compiler, to_rasp
-from understudy.errors import CompileError, UnderstudyError
-from understudy.graph import Node
-from understudy.language.handles import wrap
 
 #: Why a program may be refused.
 REASONS = (
@@ -92,7 +92,7 @@ class Tally:
             self.counts["runs"] += 1
             try:
                 found = model(tokens)
-            except UnderstudyError as error:
+            except LocumError as error:
                 assert any(limit in str(error) for limit in LIMITS), (
                     str(error),
                     to_rasp(program),
@@ -111,7 +111,7 @@ class Tally:
             return True
         try:
             exact = program(tokens, domain="exact")
-        except UnderstudyError:
+        except LocumError:
             return False
         return close(found, [v if isinstance(v, str) else float(v) for v in exact], self.tolerance)
 
@@ -133,6 +133,6 @@ def _ways(vocabulary: Sequence[Any]) -> Iterator[dict[str, Any]]:
 def _value(program: SOp, tokens: list[Any]) -> list[Any] | None:
     try:
         found: list[Any] = program(tokens)
-    except UnderstudyError:
+    except LocumError:
         return None
     return found

@@ -10,18 +10,18 @@ import numpy as np
 import pytest
 from benchmarks.bench_bounds import adversarial, differences, networks
 
-from understudy.compiler.assemble import Assembly
-from understudy.compiler.fitting import fit
-from understudy.compiler.forms import Form, Signal
-from understudy.compiler.gates import Curved, Product
-from understudy.compiler.network import NO_SINK, Head, Network, Unit, Value
-from understudy.compiler.selectors import Selectors
-from understudy.compiler.slots import slots
-from understudy.compiler.stream import Stream
-from understudy.compiler.target import target
-from understudy.compiler.units import UnitFeedForward
-from understudy.graph import build
-from understudy.transformer.forward import forward
+from locum.compiler.assemble import Assembly
+from locum.compiler.fitting import fit
+from locum.compiler.forms import Form, Signal
+from locum.compiler.gates import Curved, Product
+from locum.compiler.network import NO_SINK, Head, Network, Unit, Value
+from locum.compiler.selectors import Selectors
+from locum.compiler.slots import slots
+from locum.compiler.stream import Stream
+from locum.compiler.target import target
+from locum.compiler.units import UnitFeedForward
+from locum.graph import build
+from locum.transformer.forward import forward
 
 
 @pytest.fixture(scope="module")

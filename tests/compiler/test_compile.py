@@ -8,9 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.cases import CASES, FAILURES, Case, Failure
-from tests.compiler.agreement import close, fingerprint, others
-from understudy import (
+from locum import (
     Selector,
     SOp,
     aggregate,
@@ -26,9 +24,11 @@ from understudy import (
     tokens_str,
     where,
 )
-from understudy.errors import CompileError, ExecutionError, InputError, UnderstudyError
-from understudy.graph import OPERATIONS
-from understudy.transformer.functions import INSTRUCTIONS
+from locum.errors import CompileError, ExecutionError, InputError, LocumError
+from locum.graph import OPERATIONS
+from locum.transformer.functions import INSTRUCTIONS
+from tests.cases import CASES, FAILURES, Case, Failure
+from tests.compiler.agreement import close, fingerprint, others
 
 PROGRAMS = [case for case in CASES if isinstance(case.program, SOp)]
 SELECTORS = [case for case in CASES if isinstance(case.program, Selector)]
@@ -83,7 +83,7 @@ def test_every_case_compiles_and_equals_dense(case: Case, kind: str, fixed: bool
     for given in others(longer, chance, 8, shortest=longest if fixed else 1):
         try:
             wanted = program(given)
-        except UnderstudyError:
+        except LocumError:
             continue
         assert close(model(given), wanted), given
     assert fingerprint(model) == before

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from locum import Attention, SOp, UniversalSimulator, compiler, tokens
+from locum import constructions as c
+from locum.constructions import Matrix
+from locum.constructions.catalogue import ITEMS
+from locum.errors import ExecutionError
 from tests.compiler.agreement import close, fingerprint
-from understudy import Attention, SOp, UniversalSimulator, compiler, tokens
-from understudy import constructions as c
-from understudy.constructions import Matrix
-from understudy.constructions.catalogue import ITEMS
-from understudy.errors import ExecutionError
 
 #: Whole numbers, where the construction is about them.
 WHOLE = ("match2, match3", "k_parity")

@@ -10,19 +10,19 @@ from typing import Any
 import numpy as np
 import pytest
 
+from locum import aggregate, indices, length, select, selector_width, tokens
+from locum.compiler import compile  # noqa: A004
+from locum.compiler.curves import CURVES, OutsideError, approximate, exponential
+from locum.compiler.forms import Form
+from locum.compiler.gates import Bend, Curved, Gate, Masked, Product, Table
+from locum.compiler.hidden import Argument, Hidden, UnitsError
+from locum.compiler.realise import realise
+from locum.errors import CompileError, ExecutionError, InputError
+from locum.execution.dense import evaluate
+from locum.execution.floats import FloatDomain
+from locum.language.python import exp
+from locum.transformer import load
 from tests.compiler.finite import Programs
-from understudy import aggregate, indices, length, select, selector_width, tokens
-from understudy.compiler import compile  # noqa: A004
-from understudy.compiler.curves import CURVES, OutsideError, approximate, exponential
-from understudy.compiler.forms import Form
-from understudy.compiler.gates import Bend, Curved, Gate, Masked, Product, Table
-from understudy.compiler.hidden import Argument, Hidden, UnitsError
-from understudy.compiler.realise import realise
-from understudy.errors import CompileError, ExecutionError, InputError
-from understudy.execution.dense import evaluate
-from understudy.execution.floats import FloatDomain
-from understudy.language.python import exp
-from understudy.transformer import load
 
 KINDS = ("relu", "gelu", "glu")
 RANGES = {

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from locum import SOp, aggregate, best, compiler, full, indices, select, selector_width, tokens
 from tests.compiler.agreement import close, others
-from understudy import SOp, aggregate, best, compiler, full, indices, select, selector_width, tokens
 
 _ONE = select(indices, indices // 2, "==")
 _PAIR = select(indices // 2, indices // 2, "==")

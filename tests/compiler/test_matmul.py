@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-import understudy as us
-from understudy.constructions import Matrix, matmul
-from understudy.constructions.layout import concatenate
-from understudy.constructions.own_token import own_token_product
-from understudy.transformer import CompiledTransformer
+import locum
+from locum.constructions import Matrix, matmul
+from locum.constructions.layout import concatenate
+from locum.constructions.own_token import own_token_product
+from locum.transformer import CompiledTransformer
 
 SHAPES = [(1, 1, 1), (2, 2, 2), (3, 3, 4), (4, 8, 4), (5, 2, 3), (8, 8, 8)]
 
@@ -20,10 +20,10 @@ def product(
     shape: tuple[int, int, int], recipe: str, **options: Any
 ) -> tuple[Matrix, CompiledTransformer]:
     r, k, c = shape
-    a, b = concatenate(us.tokens, (r, k), (k, c))
+    a, b = concatenate(locum.tokens, (r, k), (k, c))
     result = matmul(a, b, recipe)
     length = max(r * k + k * c, result.needs or 0)
-    return result, us.compile(result.sop, length=length, numeric=True, fixed=True, **options)
+    return result, locum.compile(result.sop, length=length, numeric=True, fixed=True, **options)
 
 
 def factors(shape: tuple[int, int, int], seed: int = 0) -> tuple[Any, Any]:
@@ -69,9 +69,9 @@ def test_layers_and_heads(shape: tuple[int, int, int]) -> None:
 def test_one_layer_of_2k_minus_1_heads(shape: tuple[int, int, int]) -> None:
     """Wherever Hall's condition k ≥ rc/(r + c) allows, up to 6."""
     r, k, c = shape
-    a, b = concatenate(us.tokens, (r, k), (k, c))
+    a, b = concatenate(locum.tokens, (r, k), (k, c))
     result = own_token_product(a, b)
-    model = us.compile(result.sop, length=result.needs, numeric=True, fixed=True)
+    model = locum.compile(result.sop, length=result.needs, numeric=True, fixed=True)
     assert model.architecture.layers == 1
     assert sum(model.architecture.heads) == 2 * k - 1
     A, B = factors(shape)

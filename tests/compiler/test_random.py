@@ -18,6 +18,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from locum import compiler
+from locum.graph import Atom, Node, Sort
 from tests.compiler import random_programs
 from tests.compiler.tally import Tally
 from tests.execution import positional
@@ -30,8 +32,6 @@ from tests.strategies import (
     small_ints,
     strings,
 )
-from understudy import compiler
-from understudy.graph import Atom, Node, Sort
 
 #: Examples: a multiple of what the profile says, so that ``make fuzz`` draws more.
 _USUAL = settings.get_profile("default").max_examples

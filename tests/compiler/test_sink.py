@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from locum import SOp, aggregate, compiler, indices, select, selector_width, tokens, where
 from tests.compiler.agreement import close, others
-from understudy import SOp, aggregate, compiler, indices, select, selector_width, tokens, where
 
 
 def _back(steps: int, values: Any, default: float) -> SOp:

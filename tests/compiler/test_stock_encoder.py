@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from understudy.simulators import UniversalSimulator
+from locum.simulators import UniversalSimulator
 
 torch = pytest.importorskip("torch")
 

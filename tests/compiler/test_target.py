@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from understudy import compiler, tokens
-from understudy.errors import CompileError
+from locum import compiler, tokens
+from locum.errors import CompileError
 
 
 @pytest.mark.parametrize("vocabulary", [5, [[1]], [{}], [None], [b"a"]])

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.compiler.agreement import close
-from understudy import (
+from locum import (
     SOp,
     aggregate,
     best,
@@ -24,10 +23,11 @@ from understudy import (
     tokens_str,
     where,
 )
-from understudy.errors import CompileError, InputError, UnderstudyError
-from understudy.graph import build
-from understudy.graph.atoms import canonical_set
-from understudy.transformer import load
+from locum.errors import CompileError, InputError, LocumError
+from locum.graph import build
+from locum.graph.atoms import canonical_set
+from locum.transformer import load
+from tests.compiler.agreement import close
 
 _before = aggregate(select(indices, indices - 1, "=="), tokens)
 _ONE_NUMBER = "it tells values apart that are one number in float"
@@ -41,7 +41,7 @@ def _agree(program: SOp, given_tokens: list[Any], **options: Any) -> int:
         for given in product(given_tokens, repeat=size):
             try:
                 wanted = program(list(given))
-            except UnderstudyError:
+            except LocumError:
                 continue
             assert close(model(list(given)), wanted), given
             compared += 1
@@ -109,7 +109,7 @@ def test_whole_tokens_that_float32_does_not_hold_are_refused() -> None:
 def test_a_token_without_a_value_is_not_its_equal() -> None:
     model = compiler.compile(lookup(tokens_str, {"1": 5, "2": 6}), length=2, vocabulary=[1, True, 2])
     assert model([1, 2]) == [5, 6]
-    with pytest.raises(UnderstudyError, match="has no value for it"):
+    with pytest.raises(LocumError, match="has no value for it"):
         model([True])
 
 

@@ -1,6 +1,6 @@
 """The corpus: programs with what Weiss's RASP answers, and what we answer.
 
-``UNDERSTUDY_RASP_CORPUS`` may name another file of the same form (objects with ``name``, ``source``,
+``LOCUM_RASP_CORPUS`` may name another file of the same form (objects with ``name``, ``source``,
 ``input``, ``output`` and ``printed``); ours is beside this file.
 """
 
@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from understudy import architecture
-from understudy.language import Result, Session
+from locum import architecture
+from locum.language import Result, Session
 
-CORPUS = Path(os.environ.get("UNDERSTUDY_RASP_CORPUS") or Path(__file__).with_name("rasp.json"))
+CORPUS = Path(os.environ.get("LOCUM_RASP_CORPUS") or Path(__file__).with_name("rasp.json"))
 CASES: list[dict[str, Any]] = json.loads(CORPUS.read_text(encoding="utf-8"))
 
 #: Errors there, values here: our extensions (docs/language.md), and bugs not copied.

@@ -19,9 +19,9 @@ from typing import Any
 import pytest
 from benchmarks.tracr_programs import PROGRAMS, VARIANTS, causal, program
 
-from understudy import SOp, compiler
-from understudy.graph import Node
-from understudy.transformer import CompiledTransformer
+from locum import SOp, compiler
+from locum.graph import Node
+from locum.transformer import CompiledTransformer
 
 CASES: list[dict[str, Any]] = json.loads(Path(__file__).with_name("tracr.json").read_text("utf-8"))
 

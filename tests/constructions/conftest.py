@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from understudy.constructions import Matrix
+from locum.constructions import Matrix
 
 
 @pytest.fixture(scope="module", autouse=True, params=["dense", "fast"])
@@ -22,7 +22,7 @@ def default_executor(request: pytest.FixtureRequest) -> Iterator[str]:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Falling back is no failure here: numbers that arrays do not hold, errors."""
-    mark = pytest.mark.filterwarnings("ignore::understudy.execution.fast.FallbackWarning")
+    mark = pytest.mark.filterwarnings("ignore::locum.execution.fast.FallbackWarning")
     for item in items:
         if "constructions" in item.path.parts:
             item.add_marker(mark)

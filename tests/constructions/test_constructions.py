@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import understudy as us
-from understudy import constructions as c
-from understudy.constructions import Matrix
-from understudy.constructions.elimination import newton_steps
-from understudy.constructions.lipschitz import lipschitz_network
+import locum
+from locum import constructions as c
+from locum.constructions import Matrix
+from locum.constructions.elimination import newton_steps
+from locum.constructions.lipschitz import lipschitz_network
 
 sizes = st.integers(1, 6)
 small = st.integers(1, 4)
@@ -59,7 +59,7 @@ RECIPES = ("paper", "fetch", "tiled", "scatter")
 @given(st.data(), sizes, sizes, sizes, st.sampled_from(RECIPES))
 def test_matmul(data: st.DataObject, r: int, k: int, cc: int, recipe: str) -> None:
     a, b = data.draw(st.composite(lambda draw: arrays(draw, (r, k), (k, cc)))())
-    x, y = c.concatenate(us.tokens, (r, k), (k, cc))
+    x, y = c.concatenate(locum.tokens, (r, k), (k, cc))
     close(c.matmul(x, y, recipe=recipe).run(together(a, b)), a @ b)
 
 
@@ -69,7 +69,7 @@ def test_matmul_is_exact_on_rationals(
     data: st.DataObject, r: int, k: int, cc: int, recipe: str
 ) -> None:
     a, b = data.draw(st.composite(lambda draw: arrays(draw, (r, k), (k, cc), of=rationals))())
-    x, y = c.concatenate(us.tokens, (r, k), (k, cc))
+    x, y = c.concatenate(locum.tokens, (r, k), (k, cc))
     found = c.matmul(x, y, recipe=recipe).run(together(a, b), domain="exact")
     assert (found == a.dot(b)).all()
 
@@ -77,7 +77,7 @@ def test_matmul_is_exact_on_rationals(
 @given(st.data(), sizes, sizes, st.sampled_from(["view", "paper"]))
 def test_transpose(data: st.DataObject, r: int, cc: int, recipe: str) -> None:
     (a,) = data.draw(st.composite(lambda draw: arrays(draw, (r, cc), of=rationals))())
-    found = c.transpose(Matrix(us.tokens, r, cc), recipe=recipe).run(together(a), domain="exact")
+    found = c.transpose(Matrix(locum.tokens, r, cc), recipe=recipe).run(together(a), domain="exact")
     assert (found == a.T).all()
 
 
@@ -85,14 +85,14 @@ def test_transpose(data: st.DataObject, r: int, cc: int, recipe: str) -> None:
 def test_softmax(data: st.DataObject, r: int, cc: int, recipe: str, stable: bool) -> None:
     of = entries if stable else st.floats(-4, 4)
     (a,) = data.draw(st.composite(lambda draw: arrays(draw, (r, cc), of=of))())
-    found = c.softmax(Matrix(us.tokens, r, cc), stable=stable, recipe=recipe).run(together(a))
+    found = c.softmax(Matrix(locum.tokens, r, cc), stable=stable, recipe=recipe).run(together(a))
     close(found, np_softmax(a))
 
 
 @given(st.data(), sizes, sizes, st.integers(1, 6), st.sampled_from(["paper", "frugal"]))
 def test_masked_softmax(data: st.DataObject, r: int, cc: int, valid: int, recipe: str) -> None:
     a, m = data.draw(st.composite(lambda draw: arrays(draw, (r, cc), (r, cc)))())
-    view, mask = c.concatenate(us.tokens, (r, cc), (r, cc))
+    view, mask = c.concatenate(locum.tokens, (r, cc), (r, cc))
 
     def reference(keep: Any) -> Any:
         result = np.zeros((r, cc))
@@ -110,14 +110,14 @@ def test_masked_softmax(data: st.DataObject, r: int, cc: int, valid: int, recipe
 
 
 def test_softmax_bases_and_large_scores() -> None:
-    view, tokens = Matrix(us.tokens, 2, 2), [1.0, 2.0, -1.0, 0.5]
+    view, tokens = Matrix(locum.tokens, 2, 2), [1.0, 2.0, -1.0, 0.5]
     x = np.reshape(tokens, (2, 2))
     for base in (2.73, 2.718, 2.0):
         for stable in (True, False):
             wanted = base**x / (base**x).sum(1, keepdims=True)
             close(c.softmax(view, base=base, stable=stable).run(tokens), wanted)
     assert c.softmax(view).run([3000, -3000, 1e300, 0]).tolist() == [[1.0, 0.0], [1.0, 0.0]]
-    with pytest.raises(us.ExecutionError, match="too large"):
+    with pytest.raises(locum.ExecutionError, match="too large"):
         c.softmax(view, stable=False).run([3000, -3000, 0, 0])
 
 
@@ -129,12 +129,14 @@ def test_groupsort(data: st.DataObject, r: int, g: int, groups: int) -> None:
         st.composite(lambda draw: arrays(draw, shape, of=rationals if groups % 2 else values))()
     )
     wanted = -np.sort(-np.array(a.tolist(), dtype=object).reshape(-1, g), axis=1)
-    found = c.groupsort(Matrix(us.tokens, *shape), g).run(together(a), domain="exact")
+    found = c.groupsort(Matrix(locum.tokens, *shape), g).run(together(a), domain="exact")
     assert (found == wanted.reshape(shape)).all()
     if shape[0] * shape[1] % 2 == 0:
         pairs = -np.sort(-np.array(a.tolist(), dtype=object).reshape(-1, 2), axis=1)
         for recipe in ("partner", "paper"):
-            found = c.maxmin(Matrix(us.tokens, *shape), recipe=recipe).run(together(a), domain="exact")
+            found = c.maxmin(Matrix(locum.tokens, *shape), recipe=recipe).run(
+                together(a), domain="exact"
+            )
             assert (found == pairs.reshape(shape)).all()
 
 
@@ -167,7 +169,7 @@ def test_elementwise_and_rows(name: str, data: st.DataObject, r: int, cc: int, o
     build, reference = ELEMENTWISE[name]
     (a,) = data.draw(st.composite(lambda draw: arrays(draw, (r, cc)))())
     tokens = [-1e6] * offset + together(a) + [1e6]  # neighbours must not matter
-    close(build(Matrix(us.tokens, r, cc, offset)).run(tokens), reference(a))
+    close(build(Matrix(locum.tokens, r, cc, offset)).run(tokens), reference(a))
 
 
 @pytest.mark.parametrize("name", ["relu", "relu through MaxMin", "absolute", "row sums", "row means"])
@@ -179,7 +181,7 @@ def test_linear_parts_are_exact_on_rationals(name: str) -> None:
         "row sums": np.array([[a[i].sum()] * 2 for i in range(2)]),
         "row means": np.array([[a[i].sum() / 2] * 2 for i in range(2)]),
     }  # fmt: skip
-    found = build(Matrix(us.tokens, 2, 2)).run(together(a), domain="exact")
+    found = build(Matrix(locum.tokens, 2, 2)).run(together(a), domain="exact")
     assert (found == exact[name]).all()
 
 
@@ -187,7 +189,9 @@ def test_linear_parts_are_exact_on_rationals(name: str) -> None:
 def test_maxout(data: st.DataObject, r: int, group: int, groups: int) -> None:
     (a,) = data.draw(st.composite(lambda draw: arrays(draw, (r, group * groups)))())
     for through in ("best", "maxmin"):
-        found = c.maxout(Matrix(us.tokens, r, group * groups), group, through=through).run(together(a))
+        found = c.maxout(Matrix(locum.tokens, r, group * groups), group, through=through).run(
+            together(a)
+        )
         assert (found == a.reshape(r, groups, group).max(2)).all()
 
 
@@ -195,7 +199,7 @@ def test_maxout(data: st.DataObject, r: int, group: int, groups: int) -> None:
 def test_layer_norm(data: st.DataObject, r: int, cc: int) -> None:
     of = st.floats(-3, 3)
     x, g, b = data.draw(st.composite(lambda draw: arrays(draw, (r, cc), (1, cc), (1, cc), of=of))())
-    view, gain, bias = c.concatenate(us.tokens, (r, cc), (1, cc), (1, cc))
+    view, gain, bias = c.concatenate(locum.tokens, (r, cc), (1, cc), (1, cc))
     mean, variance = x.mean(1, keepdims=True), x.var(1, keepdims=True)
     wanted = (x - mean) / np.sqrt(variance + 1e-5) * g + b
     close(c.layer_norm(view, gain, bias).run(together(x, g, b)), wanted, 1e-11)
@@ -204,7 +208,7 @@ def test_layer_norm(data: st.DataObject, r: int, cc: int) -> None:
 @given(st.data(), sizes, sizes)
 def test_sums_and_broadcasts(data: st.DataObject, r: int, cc: int) -> None:
     a, b = data.draw(st.composite(lambda draw: arrays(draw, (r, cc), (r, cc)))())
-    first, second = c.concatenate(us.tokens, (r, cc), (r, cc))
+    first, second = c.concatenate(locum.tokens, (r, cc), (r, cc))
     tokens = together(a, b)
     close(c.add(first, second).run(tokens), a + b)
     close(c.multiply(first, second).run(tokens), a * b)
@@ -221,7 +225,7 @@ def test_inverse_is_exact_on_rationals(data: st.DataObject, r: int) -> None:
         st.composite(lambda draw: arrays(draw, (r, r), of=st.integers(-4, 4).map(Fraction)))()
     )
     a = np.array([[Fraction(int(x)) for x in row] for row in a], dtype=object).reshape(r, r)
-    view = Matrix(us.tokens, r, r)
+    view = Matrix(locum.tokens, r, r)
     exact = _determinant(a)
     det = c.determinant(view).run(together(a), domain="exact")
     assert det[0, 0] == exact
@@ -229,7 +233,7 @@ def test_inverse_is_exact_on_rationals(data: st.DataObject, r: int) -> None:
     for recipe in ("cofactor", "gauss-jordan", "faddeev-leverrier"):
         program = c.inverse(view, recipe=recipe)
         if exact == 0:
-            with pytest.raises(us.ExecutionError, match="singular"):
+            with pytest.raises(locum.ExecutionError, match="singular"):
                 program.run(together(a), domain="exact")
         else:
             assert (program.run(together(a), domain="exact").dot(a) == identity).all()
@@ -255,20 +259,20 @@ def test_inverses_in_floats(order: int) -> None:
             + (["faddeev-leverrier"] if order <= 4 else [])
         )
         for recipe in recipes:
-            found = c.inverse(Matrix(us.tokens, order, order), recipe=recipe).run(a.ravel())
+            found = c.inverse(Matrix(locum.tokens, order, order), recipe=recipe).run(a.ravel())
             residual = np.abs(found @ a - np.eye(order)).max()
             assert residual <= 1e-12 * np.linalg.cond(a)
 
 
 def test_gauss_jordan_pivots() -> None:
     a = np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 2.0], [4.0, 0.0, 0.0]])
-    close(c.inverse(Matrix(us.tokens, 3, 3), recipe="gauss-jordan").run(a.ravel()), np.linalg.inv(a))
+    close(c.inverse(Matrix(locum.tokens, 3, 3), recipe="gauss-jordan").run(a.ravel()), np.linalg.inv(a))
 
 
 def test_newton_schulz() -> None:
     a = np.array([[4.0, 1.0, 0.5], [1.0, 3.0, -1.0], [0.0, 0.5, 2.0]])
     steps = newton_steps(3, np.linalg.cond(a), 1e-10)
-    program = c.inverse(Matrix(us.tokens, 3, 3), recipe="newton-schulz", steps=steps)
+    program = c.inverse(Matrix(locum.tokens, 3, 3), recipe="newton-schulz", steps=steps)
     close(program.run(a.ravel()), np.linalg.inv(a), 1e-9)
     assert program.sop.architecture.layers <= 5 + 2 * steps  # two of them check the result
 
@@ -276,7 +280,7 @@ def test_newton_schulz() -> None:
 def test_the_papers_matrix() -> None:
     tokens = [7, 8, 12, 10, 11, 9, 2, 4, 21]
     a = np.reshape(tokens, (3, 3)).astype(float)
-    view = Matrix(us.tokens, 3, 3)
+    view = Matrix(locum.tokens, 3, 3)
     assert c.determinant(view).run(tokens)[0, 0] == pytest.approx(45.0, abs=1e-12)
     for recipe in ("paper", "cofactor", "gauss-jordan", "faddeev-leverrier"):
         found = c.inverse(view, recipe=recipe).run(tokens)
@@ -287,25 +291,25 @@ def test_the_papers_matrix() -> None:
     "recipe", ["paper", "cofactor", "gauss-jordan", "faddeev-leverrier", "newton-schulz"]
 )
 def test_singular_matrices_are_refused(recipe: str) -> None:
-    view = Matrix(us.tokens, 3, 3)
-    with pytest.raises(us.ExecutionError, match="the matrix is singular"):
+    view = Matrix(locum.tokens, 3, 3)
+    with pytest.raises(locum.ExecutionError, match="the matrix is singular"):
         c.inverse(view, recipe=recipe).run([1, 2, 3, 2, 4, 6, 1, 0, 1])
     # Rank 2 in floats, where the determinant comes out as 1.7e-17: flagged, not garbage.
     nearly = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]
-    with pytest.raises(us.ExecutionError, match="singular"):
+    with pytest.raises(locum.ExecutionError, match="singular"):
         c.inverse(view, recipe=recipe).run(nearly)
     for rank in (1, 2):
         random = np.random.default_rng(rank)
         for _ in range(5):
             low = random.normal(size=(3, rank)) @ random.normal(size=(rank, 3))
-            with pytest.raises(us.ExecutionError, match="singular"):
+            with pytest.raises(locum.ExecutionError, match="singular"):
                 c.inverse(view, recipe=recipe).run(low.ravel())
 
 
 @given(st.lists(st.integers(-9, 20), min_size=1, max_size=8), st.integers(1, 9))
 def test_match2(tokens: list[int], p: int) -> None:
     wanted = [int(any((a + b) % p == 0 for b in tokens)) for a in tokens]
-    assert c.match2(us.tokens, p)(tokens) == wanted
+    assert c.match2(locum.tokens, p)(tokens) == wanted
 
 
 @settings(max_examples=60)
@@ -313,7 +317,9 @@ def test_match2(tokens: list[int], p: int) -> None:
 def test_match3(tokens: list[int], p: int) -> None:
     wanted = [[int(any((a + b + d) % p == 0 for b in tokens for d in tokens)) for a in tokens]]
     for form in ("padded", "heads", "tensor"):
-        assert c.match3(Matrix(us.tokens, 1, len(tokens)), p, form=form).run(tokens).tolist() == wanted
+        assert (
+            c.match3(Matrix(locum.tokens, 1, len(tokens)), p, form=form).run(tokens).tolist() == wanted
+        )
 
 
 @pytest.mark.parametrize(
@@ -321,7 +327,7 @@ def test_match3(tokens: list[int], p: int) -> None:
 )
 def test_k_parity_on_all_inputs(n: int, chosen: tuple[int, ...]) -> None:
     programs = [
-        c.k_parity(us.tokens, chosen, heads=heads, wave=wave)
+        c.k_parity(locum.tokens, chosen, heads=heads, wave=wave)
         for heads in ("one", "each")
         for wave in (True, False)
     ]
@@ -340,9 +346,9 @@ def test_k_parity_on_all_inputs(n: int, chosen: tuple[int, ...]) -> None:
 )
 def test_identify_and_shift(tokens: list[int], t: int, start: int, count: int) -> None:
     n = len(tokens)
-    assert c.shift(us.tokens, t)(tokens) == [tokens[(i + t) % n] for i in range(n)]
-    assert c.shift(us.tokens, t, n)(tokens) == [tokens[(i + t) % n] for i in range(n)]
-    assert c.identify(us.tokens, start, count)(tokens) == [
+    assert c.shift(locum.tokens, t)(tokens) == [tokens[(i + t) % n] for i in range(n)]
+    assert c.shift(locum.tokens, t, n)(tokens) == [tokens[(i + t) % n] for i in range(n)]
+    assert c.identify(locum.tokens, start, count)(tokens) == [
         tokens[i] if start <= i < start + count else 0 for i in range(n)
     ]
 
@@ -353,11 +359,11 @@ def test_composition_is_one_program_and_multihead_equals_separate_runs() -> None
 
     random = np.random.default_rng(8)
     blocks = random.normal(size=(3, 3, 2))
-    single = attend(Matrix(us.tokens, 3, 2))
+    single = attend(Matrix(locum.tokens, 3, 2))
     wanted = [np_softmax(x @ x.T) @ x for x in blocks]
     for block, expected in zip(blocks, wanted, strict=True):
         close(single.run(block.ravel()), expected)
-    stacked = c.multihead(attend, 3, Matrix(us.tokens, 3, 2)).run(blocks.ravel())
+    stacked = c.multihead(attend, 3, Matrix(locum.tokens, 3, 2)).run(blocks.ravel())
     close(stacked, np.concatenate(wanted))
 
 
@@ -366,7 +372,7 @@ def test_composition_is_one_program_and_multihead_equals_separate_runs() -> None
 def test_multihead_of_products(data: st.DataObject, r: int, k: int, cc: int, heads: int) -> None:
     shapes = [(heads * r, k), (heads * k, cc)]
     a, b = data.draw(st.composite(lambda draw: arrays(draw, *shapes, of=rationals))())
-    views = Matrix(us.tokens, r, k), Matrix(us.tokens, k, cc, heads * r * k)
+    views = Matrix(locum.tokens, r, k), Matrix(locum.tokens, k, cc, heads * r * k)
     for recipe in ("paper", "fetch"):
         program = c.multihead(lambda x, y, recipe=recipe: c.matmul(x, y, recipe), heads, *views)
         found = program.run(together(a, b), domain="exact")
@@ -391,7 +397,7 @@ def test_lipschitz_networks() -> None:
     network = lipschitz_network(f, np.linspace(-3, 3, 5).tolist())
     few = [-2.5, -0.3, 1.1]
     close(network.program(3).run(few)[:, 0], network(few))
-    with pytest.raises(us.GraphError, match="not 1-Lipschitz"):
+    with pytest.raises(locum.GraphError, match="not 1-Lipschitz"):
         lipschitz_network(lambda x: 2 * x, [0.0, 1.0])
 
 
@@ -409,7 +415,7 @@ def test_prop_is_a_bijection(shape: list[int]) -> None:
 
 def test_column_major_matrices() -> None:
     a = np.arange(6.0).reshape(2, 3)
-    assert (c.matrix(us.tokens, 2, 3, order="column").run(a.ravel("F")) == a).all()
+    assert (c.matrix(locum.tokens, 2, 3, order="column").run(a.ravel("F")) == a).all()
 
 
 @pytest.mark.parametrize(
@@ -430,25 +436,29 @@ def test_column_major_matrices() -> None:
         (lambda a, b: c.matmul(b, b, recipe="quick"), "matmul has no recipe 'quick'"),
         (lambda a, b: c.inverse(b, recipe="paper"), "order 3, but this matrix is of order 2"),
         (lambda a, b: c.multihead(c.transpose, 0, a), "a whole number of heads"),
-        (lambda a, b: Matrix(us.tokens, 0, 2), "one or more rows"),
-        (lambda a, b: Matrix(us.tokens, 2, cast(int, 2.5)), "one or more columns"),
+        (lambda a, b: Matrix(locum.tokens, 0, 2), "one or more rows"),
+        (lambda a, b: Matrix(locum.tokens, 2, cast(int, 2.5)), "one or more columns"),
         (lambda a, b: c.broadcast_row(a, 3), "not 2×3"),
         (lambda a, b: c.match3(a, 5), "not a 2×3 one"),
         (lambda a, b: c.prop((2, 2), (0, 5)), r"the index (0, 5) is not one"),
-        (lambda a, b: c.k_parity(us.tokens, (1, 1)), "distinct positions"),
-        (lambda a, b: c.softmax(Matrix(us.tokens, us.length, 2)), "must be a number here, not an s-op"),
+        (lambda a, b: c.k_parity(locum.tokens, (1, 1)), "distinct positions"),
+        (
+            lambda a, b: c.softmax(Matrix(locum.tokens, locum.length, 2)),
+            "must be a number here, not an s-op",
+        ),
     ],
 )
 def test_what_does_not_fit_is_refused(build: Any, words: str) -> None:
-    with pytest.raises(us.GraphError) as caught:
-        build(Matrix(us.tokens, 2, 3), Matrix(us.tokens, 2, 2))
+    with pytest.raises(locum.GraphError) as caught:
+        build(Matrix(locum.tokens, 2, 3), Matrix(locum.tokens, 2, 2))
     assert words in str(caught.value)
 
 
 def test_sequences_that_are_too_short_are_refused() -> None:
-    a, b = c.concatenate(us.tokens, (2, 3), (3, 2))
+    a, b = c.concatenate(locum.tokens, (2, 3), (3, 2))
     with pytest.raises(
-        us.InputError, match=r"the sequence has 7 tokens, but the inputs of this 2×2 matrix take up 12"
+        locum.InputError,
+        match=r"the sequence has 7 tokens, but the inputs of this 2×2 matrix take up 12",
     ):
         c.matmul(a, b).run([1] * 7)
 
@@ -459,7 +469,7 @@ def test_the_default_inverse_of_ill_conditioned_matrices(order: int, condition: 
     random = np.random.default_rng(order)
     left, right = (np.linalg.qr(random.normal(size=(order, order)))[0] for _ in range(2))
     a = left @ np.diag(np.geomspace(1, 1 / condition, order)) @ right
-    found = c.inverse(Matrix(us.tokens, order, order)).run(a.ravel())
+    found = c.inverse(Matrix(locum.tokens, order, order)).run(a.ravel())
     assert np.abs(found @ a - np.eye(order)).max() <= 1e-12 * condition
 
 
@@ -468,14 +478,14 @@ def test_the_default_inverse_of_ill_conditioned_matrices(order: int, condition: 
 )
 def test_badly_scaled_matrices_are_not_called_singular(diagonal: list[float]) -> None:
     n = len(diagonal)
-    found = c.inverse(Matrix(us.tokens, n, n), recipe="gauss-jordan").run(np.diag(diagonal).ravel())
+    found = c.inverse(Matrix(locum.tokens, n, n), recipe="gauss-jordan").run(np.diag(diagonal).ravel())
     np.testing.assert_allclose(found, np.diag(1 / np.array(diagonal)))
 
 
 def test_exact_inverses_have_no_tolerance() -> None:
     tokens = [Fraction(1), Fraction(1), Fraction(1), 1 + Fraction(1, 10**20)]
     for recipe in ("cofactor", "gauss-jordan"):
-        found = c.inverse(Matrix(us.tokens, 2, 2), recipe=recipe).run(tokens, domain="exact")
+        found = c.inverse(Matrix(locum.tokens, 2, 2), recipe=recipe).run(tokens, domain="exact")
         assert found[1, 1] == 10**20
 
 
@@ -485,22 +495,24 @@ def test_low_rank_is_flagged_at_every_order() -> None:
         if rank < order:
             low = random.normal(size=(order, rank)) @ random.normal(size=(rank, order))
             for recipe in ("gauss-jordan",) + (("cofactor",) if order <= 5 else ()):
-                with pytest.raises(us.ExecutionError, match="singular"):
-                    c.inverse(Matrix(us.tokens, order, order), recipe=recipe).run(low.ravel())
+                with pytest.raises(locum.ExecutionError, match="singular"):
+                    c.inverse(Matrix(locum.tokens, order, order), recipe=recipe).run(low.ravel())
 
 
 def test_ties_of_the_maximum() -> None:
     for value in (8.281565184266097e18, 1e308, -1e308, 0.1):
-        close(c.softmax(Matrix(us.tokens, 1, 6)).run([value] * 6), np.full((1, 6), 1 / 6))
-        assert c.maxout(Matrix(us.tokens, 1, 6), 3).run([value] * 6).tolist() == [[value, value]]
-    close(c.softmax(Matrix(us.tokens, 1, 2), base=0.5).run([3000, -3000]), [[0.0, 1.0]])
-    assert c.relu(Matrix(us.tokens, 1, 2)).run([math.inf, -math.inf]).tolist() == [[math.inf, 0.0]]
+        close(c.softmax(Matrix(locum.tokens, 1, 6)).run([value] * 6), np.full((1, 6), 1 / 6))
+        assert c.maxout(Matrix(locum.tokens, 1, 6), 3).run([value] * 6).tolist() == [[value, value]]
+    close(c.softmax(Matrix(locum.tokens, 1, 2), base=0.5).run([3000, -3000]), [[0.0, 1.0]])
+    assert c.relu(Matrix(locum.tokens, 1, 2)).run([math.inf, -math.inf]).tolist() == [[math.inf, 0.0]]
 
 
 def test_sizes_from_the_length_are_not_padded_over() -> None:
-    k = us.length // 10
-    a, b = Matrix(us.tokens, 5, k), Matrix(us.tokens, k, 5, offset=5 * k)
-    with pytest.raises(us.InputError, match="5×5 result needs 25 positions, but the sequence has 10"):
+    k = locum.length // 10
+    a, b = Matrix(locum.tokens, 5, k), Matrix(locum.tokens, k, 5, offset=5 * k)
+    with pytest.raises(
+        locum.InputError, match="5×5 result needs 25 positions, but the sequence has 10"
+    ):
         c.matmul(a, b).run([1.0] * 10)
     x = np.arange(15.0).reshape(5, 3), np.arange(15.0).reshape(3, 5)
     close(c.matmul(a, b).run([*x[0].ravel(), *x[1].ravel()]), x[0] @ x[1])
@@ -510,81 +522,89 @@ def test_sizes_from_the_length_are_not_padded_over() -> None:
     ("build", "tokens", "words"),
     [
         (
-            lambda: Matrix(us.tokens, 3, us.length // 3, offset=5),
+            lambda: Matrix(locum.tokens, 3, locum.length // 3, offset=5),
             [1] * 6,
             "3×2 matrix ends at position 10",
         ),
-        (lambda: c.broadcast_row(Matrix(us.tokens, 1, 3), us.length), [1, 2, 3], "ends at position 8"),
         (
-            lambda: c.softmax(Matrix(us.tokens, 3, us.length // 3)),
+            lambda: c.broadcast_row(Matrix(locum.tokens, 1, 3), locum.length),
+            [1, 2, 3],
+            "ends at position 8",
+        ),
+        (
+            lambda: c.softmax(Matrix(locum.tokens, 3, locum.length // 3)),
             [1, 2],
             "2 tokens do not make such a matrix",
         ),
         (
-            lambda: c.cofactor(Matrix(us.tokens, us.length**0.5, us.length**0.5), 3),
+            lambda: c.cofactor(Matrix(locum.tokens, locum.length**0.5, locum.length**0.5), 3),
             [1] * 8,
             "do not make",
         ),
     ],
 )
 def test_sizes_that_do_not_come_out(build: Any, tokens: list[int], words: str) -> None:
-    with pytest.raises(us.InputError) as caught:
+    with pytest.raises(locum.InputError) as caught:
         build().run(tokens)
     assert words in str(caught.value)
 
 
 def test_bookkeeping_of_multihead() -> None:
-    a, b = c.concatenate(us.tokens, (4, 1), (1, 4))
+    a, b = c.concatenate(locum.tokens, (4, 1), (1, 4))
     q = c.matmul(c.matmul(a, b, "fetch"), b.view_transposed())
     m = c.multihead(lambda x: c.scale(x, 1), 2, q.block(0, 0, 2, 1))
     assert (m.reads, m.needs) == (8, 16)
     assert m.run([1, 2, 3, 4, 1, 1, 1, 1]).ravel().tolist() == [4, 8, 12, 16]
     weights = c.constant_matrix([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0], [7.0, 8.0]]).block(0, 0, 2, 2)
-    found = c.multihead(lambda x, w: c.matmul(x, w, "fetch"), 2, Matrix(us.tokens, 1, 2), weights)
+    found = c.multihead(lambda x, w: c.matmul(x, w, "fetch"), 2, Matrix(locum.tokens, 1, 2), weights)
     assert found.run([1, 1, 1, 1]).tolist() == [[4, 6], [12, 14]]
-    with pytest.raises(us.ExecutionError, match="singular"):
-        c.multihead(c.inverse, 2, Matrix(us.tokens, 2, 2)).run([1, 2, 3, 4, 1, 2, 2, 4])
+    with pytest.raises(locum.ExecutionError, match="singular"):
+        c.multihead(c.inverse, 2, Matrix(locum.tokens, 2, 2)).run([1, 2, 3, 4, 1, 2, 2, 4])
 
 
 def test_multihead_on_blocks_of_columns() -> None:
     x = np.arange(8.0).reshape(2, 4)
-    first = Matrix(us.tokens, 2, 4).block(0, 0, 2, 2)
+    first = Matrix(locum.tokens, 2, 4).block(0, 0, 2, 2)
     found = c.multihead(lambda m: c.matmul(m, c.transpose(m)), 2, first, steps=(2,)).run(x.ravel())
     close(found, np.concatenate([x[:, :2] @ x[:, :2].T, x[:, 2:] @ x[:, 2:].T]))
-    with pytest.raises(us.GraphError, match="say how far apart"):
+    with pytest.raises(locum.GraphError, match="say how far apart"):
         c.multihead(c.transpose, 2, first)
 
 
 def test_views_are_checked_and_cost_nothing_where_they_need_not() -> None:
-    view = Matrix(us.tokens, 2, 2)
+    view = Matrix(locum.tokens, 2, 2)
     for row, column, rows in ((1, 1, 2), (-1, 0, 1)):
-        with pytest.raises(us.GraphError, match="are not in a 2×2 matrix"):
+        with pytest.raises(locum.GraphError, match="are not in a 2×2 matrix"):
             view.block(row, column, rows, 2)
     for arguments in ((2, 2, -1), (2, 2, 0, -1)):
-        with pytest.raises(us.GraphError, match="no negative"):
-            Matrix(us.tokens, *arguments)
-    assert Matrix(us.tokens, 6, 6).block(0, 0, 1, 1).reads == 1
-    assert c.add(Matrix(us.tokens, 2, 2, 4), Matrix(us.tokens, 2, 2, 4)).sop.architecture.heads == []
-    assert c.softmax(c.transpose(Matrix(us.tokens, 4, 1)), recipe="frugal").sop.architecture.heads == [
+        with pytest.raises(locum.GraphError, match="no negative"):
+            Matrix(locum.tokens, *arguments)
+    assert Matrix(locum.tokens, 6, 6).block(0, 0, 1, 1).reads == 1
+    assert (
+        c.add(Matrix(locum.tokens, 2, 2, 4), Matrix(locum.tokens, 2, 2, 4)).sop.architecture.heads == []
+    )
+    assert c.softmax(
+        c.transpose(Matrix(locum.tokens, 4, 1)), recipe="frugal"
+    ).sop.architecture.heads == [
         1,
         1,
     ]
-    assert c.maxout(Matrix(us.tokens, 2, 4), 2).sop.architecture.heads == [1]
+    assert c.maxout(Matrix(locum.tokens, 2, 4), 2).sop.architecture.heads == [1]
     assert c.groupsort(view, 1).sop is view.sop
     two: Any = np.int64(2)
-    assert Matrix(us.tokens, two, two).run([[1, 2], [3, 4]]).tolist() == [[1, 2], [3, 4]]
+    assert Matrix(locum.tokens, two, two).run([[1, 2], [3, 4]]).tolist() == [[1, 2], [3, 4]]
     no_matrix: Any = np.eye(2)
-    with pytest.raises(us.GraphError, match="matmul takes matrices, but got ndarray"):
+    with pytest.raises(locum.GraphError, match="matmul takes matrices, but got ndarray"):
         c.matmul(view, no_matrix)
-    no_matrix = us.tokens
-    with pytest.raises(us.GraphError, match="softmax takes matrices, but got an s-op"):
+    no_matrix = locum.tokens
+    with pytest.raises(locum.GraphError, match="softmax takes matrices, but got an s-op"):
         c.softmax(no_matrix)
 
 
 def test_k_parity_needs_its_positions() -> None:
-    with pytest.raises(us.ExecutionError):
-        c.k_parity(us.tokens, (0, 5))([1, 0])
-    assert c.k_parity(us.tokens, (0, 5), heads="each")([1, 0]) == [1, 1]
+    with pytest.raises(locum.ExecutionError):
+        c.k_parity(locum.tokens, (0, 5))([1, 0])
+    assert c.k_parity(locum.tokens, (0, 5), heads="each")([1, 0]) == [1, 1]
 
 
 @pytest.mark.parametrize("knots", [[0.0], [0.0, 1.0], [1.0, 0.0, 0.5], [0.0, 0.0, 1.0, 2.0, 3.0]])
@@ -594,5 +614,5 @@ def test_small_lipschitz_networks(knots: list[float]) -> None:
     close(network.program(2).run([0.2, 0.7])[:, 0], network([0.2, 0.7]))
     fine = np.linspace(0, 1e-4, 101).tolist()
     assert max(lipschitz_network(lambda x: x + 0.1, fine).norms) <= 1
-    with pytest.raises(us.GraphError, match="finite value"):
+    with pytest.raises(locum.GraphError, match="finite value"):
         lipschitz_network(lambda x: math.nan, knots)

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-import understudy as us
+import locum
+from locum import constructions as c
+from locum.constructions import Matrix
+from locum.language import Session
 from tests.test_listings import SQUARE, run
-from understudy import constructions as c
-from understudy.constructions import Matrix
-from understudy.language import Session
 
 RANDOM = np.random.default_rng(2026)
 
@@ -39,11 +39,11 @@ def test_e1_the_base_of_the_exponential() -> None:
     assert np.abs(np.reshape(run("softmax", x.ravel().tolist()), (3, 2)) - softmax(x)).max() > 1e-4
     for found in (
         run("softmax_corrected", x.ravel().tolist()),
-        c.softmax(Matrix(us.tokens, 3, 2)).run(x.ravel()),
+        c.softmax(Matrix(locum.tokens, 3, 2)).run(x.ravel()),
     ):
         np.testing.assert_allclose(np.reshape(found, (3, 2)), softmax(x), atol=1e-15)
     np.testing.assert_allclose(
-        c.softmax(Matrix(us.tokens, 3, 2), base=2.73, stable=False).run(x.ravel()).ravel(),
+        c.softmax(Matrix(locum.tokens, 3, 2), base=2.73, stable=False).run(x.ravel()).ravel(),
         run("softmax", x.ravel().tolist()),
         atol=1e-15,
     )
@@ -52,27 +52,27 @@ def test_e1_the_base_of_the_exponential() -> None:
 def test_e2_maxmin_with_a_negative_number() -> None:
     assert run("maxmin", [1.0, -2.0]) == [1.0, 1.0]
     for recipe in ("partner", "paper"):
-        assert c.maxmin(Matrix(us.tokens, 1, 2), recipe=recipe).run([1.0, -2.0]).tolist() == [
+        assert c.maxmin(Matrix(locum.tokens, 1, 2), recipe=recipe).run([1.0, -2.0]).tolist() == [
             [1.0, -2.0]
         ]
 
 
 def test_e3_match2_with_a_multiple_of_p() -> None:
     assert run("match2", [5, 5]) == [0, 0]
-    assert c.match2(us.tokens, 5)([5, 5]) == [1, 1]
-    assert c.match2(us.tokens, 5)([5, -5]) == [1, 1]  # averages to 0
+    assert c.match2(locum.tokens, 5)([5, 5]) == [1, 1]
+    assert c.match2(locum.tokens, 5)([5, -5]) == [1, 1]  # averages to 0
 
 
 def test_e4_application_binds_tighter_than_division() -> None:
-    with pytest.raises(us.UnderstudyError, match="applying a program to an input"):
+    with pytest.raises(locum.LocumError, match="applying a program to an input"):
         run("inverse", SQUARE)
-    found = c.inverse(Matrix(us.tokens, 3, 3), recipe="paper").run(SQUARE)
+    found = c.inverse(Matrix(locum.tokens, 3, 3), recipe="paper").run(SQUARE)
     np.testing.assert_allclose(found, np.linalg.inv(np.reshape(SQUARE, (3, 3))), atol=1e-13)
 
 
 def test_e5_the_listings_are_for_order_3_only() -> None:
     assert run("determinant", [1.0, 2.0, 3.0, 4.0])[0] != pytest.approx(-2.0)
-    assert c.determinant(Matrix(us.tokens, 2, 2)).run([1, 2, 3, 4])[0, 0] == -2.0
+    assert c.determinant(Matrix(locum.tokens, 2, 2)).run([1, 2, 3, 4])[0, 0] == -2.0
     # M_A / |A| is the transposed inverse, not the adjugate or its transpose.
     ratio = np.reshape(run("cofactor", SQUARE), (3, 3)) / 45
     np.testing.assert_allclose(ratio.T, np.linalg.inv(np.reshape(SQUARE, (3, 3))), atol=1e-13)
@@ -102,7 +102,7 @@ def test_e6_the_index_of_algorithm_3(shape: tuple[int, int, int]) -> None:
     a, b = RANDOM.normal(size=(r, k)), RANDOM.normal(size=(k, columns))
     assert np.abs(algorithm_3(a, b, stride=k) - a @ b).max() > 1e-3
     np.testing.assert_allclose(algorithm_3(a, b, stride=columns), a @ b, atol=1e-13)
-    x, y = c.concatenate(us.tokens, (r, k), (k, columns))
+    x, y = c.concatenate(locum.tokens, (r, k), (k, columns))
     np.testing.assert_allclose(c.matmul(x, y).run([*a.ravel(), *b.ravel()]), a @ b, atol=1e-13)
 
 
@@ -120,14 +120,14 @@ def test_e7_the_blocks_of_algorithm_2() -> None:
     assert (sums == 0).any()  # a zero denominator
     np.testing.assert_allclose(powers / right, softmax(x).ravel(), atol=1e-15)
     np.testing.assert_allclose(
-        c.softmax(Matrix(us.tokens, 2, 3)).run(x.ravel()), softmax(x), atol=1e-15
+        c.softmax(Matrix(locum.tokens, 2, 3)).run(x.ravel()), softmax(x), atol=1e-15
     )
 
 
 def test_e8_heads_are_shared_or_they_are_eight() -> None:
     """Weiss counts 8 heads for two calls of Cofactor(); equal selectors are one head here."""
-    n = us.length**0.5
-    whole = Matrix(us.tokens, n, n)
+    n = locum.length**0.5
+    whole = Matrix(locum.tokens, n, n)
     assert c.inverse(whole, recipe="paper", order=3).sop.architecture.heads == [1, 4, 1, 1, 1]
 
 
@@ -153,32 +153,34 @@ def test_e11_the_matrix_of_shift_turns_the_other_way() -> None:
         mended[i, (i + t) % 5] = 1
     defined = [30, 40, 50, 10, 20]
     assert mean(printed, s).tolist() != defined
-    assert mean(mended, s).tolist() == defined == c.shift(us.tokens, t)(s.tolist())
+    assert mean(mended, s).tolist() == defined == c.shift(locum.tokens, t)(s.tolist())
 
 
 def test_e12_identify_may_take_the_last_element() -> None:
     i, k, size = 2, 1, 3
     assert not i + k <= size - 1  # the paper's bound forbids it
-    assert c.identify(us.tokens, 1, 2)([10, 20, 30]) == [0, 20, 30]
+    assert c.identify(locum.tokens, 1, 2)([10, 20, 30]) == [0, 20, 30]
 
 
 def test_e13_length_must_become_the_length_of_a_block() -> None:
     blocks = np.arange(12.0).reshape(2, 2, 3)
     wanted = np.concatenate([block.T for block in blocks])
-    local, start = us.indices % 6, us.indices - us.indices % 6
+    local, start = locum.indices % 6, locum.indices - locum.indices % 6
 
-    def blockwise(length: us.SOp) -> Any:
+    def blockwise(length: locum.SOp) -> Any:
         columns = length / 2
         place = start + (local % 2) * columns + (local - local % 2) / 2
-        return us.aggregate(us.select(us.indices, place, "=="), us.tokens)(blocks.ravel().tolist())
+        return locum.aggregate(locum.select(locum.indices, place, "=="), locum.tokens)(
+            blocks.ravel().tolist()
+        )
 
-    assert blockwise(us.length) != wanted.ravel().tolist()
-    assert blockwise(us.length / 2) == wanted.ravel().tolist()
-    assert (c.multihead(c.transpose, 2, Matrix(us.tokens, 2, 3)).run(blocks.ravel()) == wanted).all()
+    assert blockwise(locum.length) != wanted.ravel().tolist()
+    assert blockwise(locum.length / 2) == wanted.ravel().tolist()
+    assert (c.multihead(c.transpose, 2, Matrix(locum.tokens, 2, 3)).run(blocks.ravel()) == wanted).all()
 
 
 def simulate(n: int, d: int, d_v: int) -> Matrix:
-    x, a, v = c.concatenate(us.tokens, (n, d), (d, d), (d, d_v))
+    x, a, v = c.concatenate(locum.tokens, (n, d), (d, d), (d, d_v))
     return c.matmul(c.softmax(c.matmul(c.matmul(x, a), c.transpose(x))), c.matmul(x, v))
 
 
@@ -203,7 +205,7 @@ def test_e15_zero_padding_is_not_exact() -> None:
     assert np.abs(found - wanted).max() > 1e-3
     np.testing.assert_allclose(found, wanted * z / (z + n - m), atol=1e-13)
     # Masked softmax on the larger size is exact.
-    xs, as_, vs = c.concatenate(us.tokens, (n, d), (d, d), (d, d))
+    xs, as_, vs = c.concatenate(locum.tokens, (n, d), (d, d), (d, d))
     scores = c.matmul(c.matmul(xs, as_), c.transpose(xs))
     program = c.matmul(c.softmax(scores, mask=m), c.matmul(xs, vs))
     masked = program.run([*padded.ravel(), *a.ravel(), *v.ravel()])[:m]
@@ -238,15 +240,15 @@ def test_e18_the_size_is_always_found() -> None:
 
 
 def test_e19_the_residual_sum_needs_d_equal_to_d_v() -> None:
-    with pytest.raises(us.GraphError, match="cannot add a 3×1 matrix to a 3×2 one"):
-        c.add(Matrix(us.tokens, 3, 2), simulate(3, 2, 1))
-    x = Matrix(us.tokens, 3, 2)
+    with pytest.raises(locum.GraphError, match="cannot add a 3×1 matrix to a 3×2 one"):
+        c.add(Matrix(locum.tokens, 3, 2), simulate(3, 2, 1))
+    x = Matrix(locum.tokens, 3, 2)
     assert c.add(x, x).sop.architecture.heads == []
 
 
 def test_e20_a_product_has_r_plus_c_plus_rc_heads() -> None:
     for r, columns in ((3, 4), (5, 5)):
-        x, y = c.concatenate(us.tokens, (r, 6), (6, columns))
+        x, y = c.concatenate(locum.tokens, (r, 6), (6, columns))
         assert sum(c.matmul(x, y).sop.architecture.heads) == r + columns + r * columns < 3 * r * columns
 
 
@@ -255,7 +257,7 @@ def test_e21_exactly_means_up_to_rounding() -> None:
     off = 0
     for _ in range(200):
         values = RANDOM.normal(size=3).tolist()
-        total = c.summed(us.full, us.tokens, 3)
+        total = c.summed(locum.full, locum.tokens, 3)
         off += total(values)[0] != (values[0] + values[1]) + values[2]
         assert total([Fraction(x) for x in values], domain="exact")[0] == sum(map(Fraction, values))
     assert off > 0
@@ -267,45 +269,45 @@ TILES = [(2, 2, 2), (3, 3, 3), (3, 4, 3), (4, 4, 3), (5, 7, 4), (8, 8, 4), (16, 
 @pytest.mark.parametrize(("r", "columns", "heads"), TILES)
 def test_frugal_counts(r: int, columns: int, heads: int) -> None:
     """The marks that the paper's counts are to be beaten by."""
-    k = us.length // (r + columns)
-    x, y = Matrix(us.tokens, r, k), Matrix(us.tokens, k, columns, offset=r * k)
+    k = locum.length // (r + columns)
+    x, y = Matrix(locum.tokens, r, k), Matrix(locum.tokens, k, columns, offset=r * k)
     assert c.matmul(x, y, recipe="tiled").sop.architecture.heads == [
         1,
         heads,
         1,
     ]  # one network for all k
-    x, y = c.concatenate(us.tokens, (r, 4), (4, columns))
+    x, y = c.concatenate(locum.tokens, (r, 4), (4, columns))
     assert c.matmul(x, y, recipe="tiled").sop.architecture.heads == [heads, 1]
     assert c.matmul(x, y, recipe="fetch").sop.architecture.heads == [8]
     assert c.matmul(x, y).sop.architecture.heads == [r + columns, r * columns]
 
 
 def test_other_frugal_counts() -> None:
-    view = Matrix(us.tokens, 8, 8)
+    view = Matrix(locum.tokens, 8, 8)
     assert c.transpose(view).sop.architecture.heads == []
     assert c.transpose(view, recipe="paper").sop.architecture.heads == [1]
     assert c.softmax(view, stable=False, recipe="frugal").sop.architecture.heads == [1]
-    assert c.inverse(Matrix(us.tokens, 3, 3)).sop.architecture.heads == [5, 1]
+    assert c.inverse(Matrix(locum.tokens, 3, 3)).sop.architecture.heads == [5, 1]
     for size in (2, 10, 100):
-        assert c.maxmin(Matrix(us.tokens, 1, size)).sop.architecture.heads == [1]
-        assert c.maxmin(Matrix(us.tokens, 1, size), recipe="paper").sop.architecture.heads == [3, 1]
+        assert c.maxmin(Matrix(locum.tokens, 1, size)).sop.architecture.heads == [1]
+        assert c.maxmin(Matrix(locum.tokens, 1, size), recipe="paper").sop.architecture.heads == [3, 1]
 
 
 @pytest.mark.parametrize("k", [2, 3, 5])
 def test_listings_and_constructions_agree(k: int) -> None:
     tokens = RANDOM.normal(size=7 * k).tolist()
-    x, y = c.concatenate(us.tokens, (3, k), (k, 4))
+    x, y = c.concatenate(locum.tokens, (3, k), (k, 4))
     np.testing.assert_allclose(
         c.matmul(x, y).run(tokens).ravel(), run("matmul", tokens)[:12], atol=1e-13
     )
     tokens = RANDOM.normal(size=3 * k).tolist()
-    view = Matrix(us.tokens, 3, k)
+    view = Matrix(locum.tokens, 3, k)
     assert c.transpose(view, recipe="paper").run(tokens).ravel().tolist() == run("transpose", tokens)
     assert c.relu(view).run(tokens).ravel().tolist() == run("relu", tokens)
     found = c.softmax(view, base=2.73, stable=False).run(tokens).ravel()
     np.testing.assert_allclose(found, run("softmax", tokens), atol=1e-15)
     square = RANDOM.normal(size=9).tolist()
-    view = Matrix(us.tokens, 3, 3)
+    view = Matrix(locum.tokens, 3, 3)
     np.testing.assert_allclose(
         c.cofactor(view).run(square).ravel(), run("cofactor", square), atol=1e-14
     )
@@ -313,5 +315,7 @@ def test_listings_and_constructions_agree(k: int) -> None:
         c.determinant(view).run(square)[0, 0], run("determinant", square)[0], rtol=1e-12
     )
     positive = np.abs(RANDOM.normal(size=8)).tolist()
-    assert c.maxmin(Matrix(us.tokens, 1, 8)).run(positive).ravel().tolist() == run("maxmin", positive)
-    assert c.match2(us.tokens, 5)([1, 2, 3, 4]) == run("match2", [1, 2, 3, 4])
+    assert c.maxmin(Matrix(locum.tokens, 1, 8)).run(positive).ravel().tolist() == run(
+        "maxmin", positive
+    )
+    assert c.match2(locum.tokens, 5)([1, 2, 3, 4]) == run("match2", [1, 2, 3, 4])

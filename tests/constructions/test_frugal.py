@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import understudy as us
+import locum
+from locum import constructions as c
+from locum.constructions import Matrix
+from locum.constructions.bipartite import places_for_all
 from tests.constructions.test_constructions import arrays, close, rationals, sizes, small, together
 from tests.selectors import distinct_selectors, empty_selections, without_tables
-from understudy import constructions as c
-from understudy.constructions import Matrix
-from understudy.constructions.bipartite import places_for_all
 
 SHAPES = list(itertools.product(range(1, 7), repeat=3))
 #: Shapes with k ≥ rc/(r + c).
@@ -24,7 +24,7 @@ ROOMY = [(r, k, columns) for r, k, columns in SHAPES if k * (r + columns) >= r *
 
 
 def views(r: int, k: int, columns: int) -> tuple[Matrix, Matrix]:
-    a, b = c.concatenate(us.tokens, (r, k), (k, columns))
+    a, b = c.concatenate(locum.tokens, (r, k), (k, columns))
     return a, b
 
 
@@ -62,7 +62,7 @@ def test_without_room_there_is_no_such_product() -> None:
     refused = 0
     for r, k, columns in SHAPES:
         if (r, k, columns) not in ROOMY:
-            with pytest.raises(us.GraphError, match=rf"k ≥ rc/\(r \+ c\), here {k} ≥ "):
+            with pytest.raises(locum.GraphError, match=rf"k ≥ rc/\(r \+ c\), here {k} ≥ "):
                 c.own_token_product(*views(r, k, columns))
             refused += 1
     assert refused == len(SHAPES) - len(ROOMY) > 0
@@ -86,7 +86,7 @@ def test_own_tokens_of_views_and_of_results() -> None:
     close(c.own_token_product(y.view_transposed(), x.view_transposed()).run([a, b]), (a @ b).T)
     gram = c.own_token_product(x, x.view_transposed())  # every token is one of both sides
     close(gram.run([a]), a @ a.T)
-    doubled = 2 * us.tokens
+    doubled = 2 * locum.tokens
     twice = c.own_token_product(x.map(doubled), y.map(doubled))
     close(twice.run([a, b]), 4 * a @ b)
     assert twice.compact().sop.architecture.heads == [7, 1]
@@ -94,16 +94,18 @@ def test_own_tokens_of_views_and_of_results() -> None:
 
 def test_own_tokens_refuse_what_they_cannot_read() -> None:
     x, y = views(3, 4, 2)
-    with pytest.raises(us.GraphError, match="views of one s-op"):
-        c.own_token_product(x, y.map(us.tokens + 1))
-    with pytest.raises(us.GraphError, match="inner dimensions 4 and 3 differ"):
+    with pytest.raises(locum.GraphError, match="views of one s-op"):
+        c.own_token_product(x, y.map(locum.tokens + 1))
+    with pytest.raises(locum.GraphError, match="inner dimensions 4 and 3 differ"):
         c.own_token_product(x, x)
-    with pytest.raises(us.GraphError, match="must be a number here"):
-        c.own_token_product(Matrix(us.tokens, 3, us.length // 3), y)
-    with pytest.raises(us.InputError, match="19 tokens, but the inputs of this 3×2 product take up 20"):
+    with pytest.raises(locum.GraphError, match="must be a number here"):
+        c.own_token_product(Matrix(locum.tokens, 3, locum.length // 3), y)
+    with pytest.raises(
+        locum.InputError, match="19 tokens, but the inputs of this 3×2 product take up 20"
+    ):
         c.own_token_product(x, y).run([0] * 19)
-    with pytest.raises(us.InputError, match="3×2 matrix are not all numbers"):
-        c.Placed(us.where(us.indices < 3, "a", "b"), ((0, 1), (2, 3), (4, 5)), 6, 6).run([0] * 6)
+    with pytest.raises(locum.InputError, match="3×2 matrix are not all numbers"):
+        c.Placed(locum.where(locum.indices < 3, "a", "b"), ((0, 1), (2, 3), (4, 5)), 6, 6).run([0] * 6)
 
 
 @given(st.dictionaries(st.integers(0, 5), st.lists(st.integers(0, 5), max_size=3), max_size=5))
@@ -132,7 +134,7 @@ def test_a_product_by_one_head(shape: tuple[int, int, int]) -> None:
 
 def test_two_heads_where_the_matrices_do_not_lie_apart() -> None:
     (a,) = numbers((3, 4))
-    x = Matrix(us.tokens, 3, 4)
+    x = Matrix(locum.tokens, 3, 4)
     gram = c.matmul(x, x.view_transposed(), recipe="scatter")
     close(gram.run([a]), a @ a.T)
     assert gram.sop.architecture.heads == [2]
@@ -145,8 +147,8 @@ def test_views_under_one_head(
     """Strides, offsets and transposes; B in front of A, too."""
     a, b = data.draw(st.composite(lambda draw: arrays(draw, (r, k), (k, columns)))())
     second = gap + stride * r * k
-    x = Matrix(us.tokens, r, k, offset=gap, row_stride=stride * k, column_stride=stride)
-    y = Matrix(us.tokens, k, columns, offset=second, row_stride=1, column_stride=k)
+    x = Matrix(locum.tokens, r, k, offset=gap, row_stride=stride * k, column_stride=stride)
+    y = Matrix(locum.tokens, k, columns, offset=second, row_stride=1, column_stride=k)
     given = [9.0] * (second + k * columns)
     for i, t in itertools.product(range(r), range(k)):
         given[gap + stride * (i * k + t)] = a[i, t]
@@ -158,16 +160,16 @@ def test_views_under_one_head(
 
 
 def test_scattering_needs_numbers() -> None:
-    k = us.length // 7
-    x, y = Matrix(us.tokens, 3, k), Matrix(us.tokens, k, 4, offset=3 * k)
+    k = locum.length // 7
+    x, y = Matrix(locum.tokens, 3, k), Matrix(locum.tokens, k, 4, offset=3 * k)
     with pytest.raises(
-        us.GraphError, match="the inner dimension \\(recipe scatter\\) must be a number"
+        locum.GraphError, match="the inner dimension \\(recipe scatter\\) must be a number"
     ):
         c.matmul(x, y, recipe="scatter")
-    y = Matrix(us.tokens, 2, 2, offset=9)
+    y = Matrix(locum.tokens, 2, 2, offset=9)
     for strides in ((0, 0), (0, 1), (1, 0), (1, 1)):
-        with pytest.raises(us.GraphError, match="entries of this 2×2 matrix lie at one position"):
-            c.matmul(Matrix(us.tokens, 2, 2, 0, *strides), y, recipe="scatter")
+        with pytest.raises(locum.GraphError, match="entries of this 2×2 matrix lie at one position"):
+            c.matmul(Matrix(locum.tokens, 2, 2, 0, *strides), y, recipe="scatter")
 
 
 # Means by weights ---------------------------------------------------------------------------------------
@@ -185,9 +187,11 @@ def test_weighted_mean(data: st.DataObject, r: int, k: int, columns: int, recipe
 
 def test_what_weighted_mean_refuses() -> None:
     x, y = views(1, 2, 1)
-    with pytest.raises(us.GraphError, match="weighted_mean has no recipe 'paper': choose one of fetch"):
+    with pytest.raises(
+        locum.GraphError, match="weighted_mean has no recipe 'paper': choose one of fetch"
+    ):
         c.weighted_mean(x, y, recipe="paper")
-    with pytest.raises(us.ExecutionError, match="division by zero"):
+    with pytest.raises(locum.ExecutionError, match="division by zero"):
         c.weighted_mean(x, y).run([1, -1, 2, 3])
 
 
@@ -210,7 +214,7 @@ def test_no_query_is_left_without_keys(shape: tuple[int, int, int], recipe: str)
 def test_the_tiled_product_has_k_in_tables_of_the_position_alone(r: int, columns: int) -> None:
     """One set of weights for all k: what is not such a table is the same program."""
 
-    def product(recipe: str, k: int) -> us.SOp:
+    def product(recipe: str, k: int) -> locum.SOp:
         return c.matmul(*views(r, k, columns), recipe=recipe).sop
 
     tiled, fetch, paper = (

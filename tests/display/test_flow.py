@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-import understudy as us
+import locum
+from locum.display.flow import MAX_MEMBERS, flow_svg
+from locum.graph import Node, Sort
 from tests.cases import CASES, matmul, reverse
 from tests.strategies import inputs, programs
-from understudy.display.flow import MAX_MEMBERS, flow_svg
-from understudy.graph import Node, Sort
 
 SVG = "{http://www.w3.org/2000/svg}"
-LAYERS = [case for case in CASES if isinstance(case.program, us.SOp)]
+LAYERS = [case for case in CASES if isinstance(case.program, locum.SOp)]
 
 
 @pytest.mark.parametrize("case", LAYERS, ids=lambda case: case.name)
@@ -35,7 +35,7 @@ def test_every_case_can_be_drawn(case: Any) -> None:
 def test_random_programs_can_be_drawn(program: Node, given: Any) -> None:
     try:
         picture = flow_svg(program, given)
-    except us.ExecutionError:
+    except locum.ExecutionError:
         return
     ET.fromstring(picture)
     assert "<script" not in picture

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from locum.display import model_page as pages
+from locum.simulators import EncoderModel, ModelRun
+from locum.simulators.adapters.tokenising import Text
 from tests.simulators.checkpoints import write
-from understudy.display import model_page as pages
-from understudy.simulators import EncoderModel, ModelRun
-from understudy.simulators.adapters.tokenising import Text
 
 
 @pytest.fixture

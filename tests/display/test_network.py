@@ -11,37 +11,37 @@ from typing import Any
 import numpy as np
 import pytest
 
-import understudy as us
-from understudy.display import network_page as pages
-from understudy.display.expressions import combination, expressions
-from understudy.display.network import EMPTY, IDLE, LIVE, NetworkInWords
-from understudy.display.network_page import network_page
-from understudy.display.network_report import details, facts
-from understudy.display.network_text import attention_text, network_text, residual_text
-from understudy.display.places import answer_places, entries, positions
-from understudy.simulators import UniversalSimulator
-from understudy.transformer import CompiledTransformer, FeedForwardWeights, LayerWeights
-from understudy.transformer.functions import Functions, Instruction
+import locum
+from locum.display import network_page as pages
+from locum.display.expressions import combination, expressions
+from locum.display.network import EMPTY, IDLE, LIVE, NetworkInWords
+from locum.display.network_page import network_page
+from locum.display.network_report import details, facts
+from locum.display.network_text import attention_text, network_text, residual_text
+from locum.display.places import answer_places, entries, positions
+from locum.simulators import UniversalSimulator
+from locum.transformer import CompiledTransformer, FeedForwardWeights, LayerWeights
+from locum.transformer.functions import Functions, Instruction
 
-flip = us.select(us.indices, us.length - 1 - us.indices, "==")
-reverse = us.aggregate(flip, us.tokens)
-same_token = us.select(us.tokens, us.tokens, "==")
-before = us.select(us.indices, us.indices, "<")
+flip = locum.select(locum.indices, locum.length - 1 - locum.indices, "==")
+reverse = locum.aggregate(flip, locum.tokens)
+same_token = locum.select(locum.tokens, locum.tokens, "==")
+before = locum.select(locum.indices, locum.indices, "<")
 # At the first position it selects nothing: such a network has a sink.
-previous = us.select(us.indices, us.indices - 1, "==")
-shift = us.aggregate(previous, us.tokens)
+previous = locum.select(locum.indices, locum.indices - 1, "==")
+shift = locum.aggregate(previous, locum.tokens)
 
 
 @pytest.fixture(scope="module")
 def model() -> CompiledTransformer:
     names = {reverse.node: "reverse", flip.node: "flip"}
-    return us.compile(reverse, length=8, vocabulary="abcd", name="reverse", names=names)
+    return locum.compile(reverse, length=8, vocabulary="abcd", name="reverse", names=names)
 
 
 @pytest.fixture(scope="module")
 def with_sink() -> CompiledTransformer:
     names = {shift.node: "shift", previous.node: "previous"}
-    compiled = us.compile(shift, length=8, vocabulary="abcd", name="shift", names=names)
+    compiled = locum.compile(shift, length=8, vocabulary="abcd", name="shift", names=names)
     assert compiled.config.sink
     return compiled
 
@@ -85,13 +85,15 @@ def test_a_slot_that_is_used_twice(model: CompiledTransformer) -> None:
 def test_states_are_those_of_the_stream(kind: str) -> None:
     """Where a slot is said to hold nothing, it is 0 at every position of every input."""
     generator = np.random.default_rng(0)
-    counted = us.aggregate(us.select(us.selector_width(flip & previous), us.indices, "=="), us.tokens)
+    counted = locum.aggregate(
+        locum.select(locum.selector_width(flip & previous), locum.indices, "=="), locum.tokens
+    )
     native = UniversalSimulator(2, 2, 2).compile(
         "native", feed_forward=kind, ranges=(-1, 1), tolerance=0.1
     )
     networks: list[tuple[Any, Any]] = [
-        (us.compile(reverse, length=8, vocabulary="abcd", feed_forward=kind), "abcda"),
-        (us.compile(counted, length=6, vocabulary="abcd", feed_forward=kind), "abcda"),
+        (locum.compile(reverse, length=8, vocabulary="abcd", feed_forward=kind), "abcda"),
+        (locum.compile(counted, length=6, vocabulary="abcd", feed_forward=kind), "abcda"),
         (native, generator.uniform(-1, 1, size=12).tolist()),
     ]
     for network, tokens in networks:
@@ -137,7 +139,9 @@ def test_heads_and_feed_forwards_in_words(
     assert [text for _, text in words.says(0)] == [f"{place['length']} = round(1 / {share})"]
     assert words.says(1) == []
     # Keys are counted by the share of the attention that the sink gets.
-    counting = NetworkInWords(us.compile(us.selector_width(same_token), length=4, vocabulary="ab"))
+    counting = NetworkInWords(
+        locum.compile(locum.selector_width(same_token), length=4, vocabulary="ab")
+    )
     ((move,),) = (head.moves for head in counting.heads[0])
     ((_, count),) = counting.says(0)
     assert re.fullmatch(r"share of the sink → s\d", move)
@@ -177,7 +181,7 @@ def test_formulas() -> None:
 
 def by_hand(*units: tuple[list[float], list[float]], bias: float = 0.0) -> NetworkInWords:
     """A network of ReLU units on two slots: for each unit, what it reads and what it writes."""
-    exact = us.compile(us.indices * us.indices, length=4, vocabulary="ab")
+    exact = locum.compile(locum.indices * locum.indices, length=4, vocabulary="ab")
     feed = FeedForwardWeights(
         "relu",
         np.array([reads for reads, _ in units]).T,
@@ -226,7 +230,7 @@ def test_what_is_taken_off_itself_is_erased_and_nothing_else() -> None:
 @pytest.mark.parametrize("kind", ["glu", "relu", "gelu"])
 def test_an_eraser_is_no_reader(kind: str) -> None:
     """A slot that is only erased any more is idle, as it is with exact feed-forwards."""
-    words = NetworkInWords(us.compile(reverse, length=8, vocabulary="abcd", feed_forward=kind))
+    words = NetworkInWords(locum.compile(reverse, length=8, vocabulary="abcd", feed_forward=kind))
     first = next(stay for stays in words.slots for stay in stays if stay.label == "not (indices == 0)")
     assert [first.state(time) for time in range(3)] == [LIVE, IDLE, EMPTY]
 
@@ -286,9 +290,9 @@ def test_thousands_of_units_are_a_few_lines() -> None:
 
 
 def test_deep_networks_keep_to_the_width() -> None:
-    ranks = us.selector_width(us.select(us.tokens, us.tokens, "<") | (same_token & before))
-    ordered = us.aggregate(us.select(ranks, us.indices, "=="), us.tokens)
-    network = us.compile(ordered, length=5, vocabulary=[1, 2, 3], feed_forward="relu")
+    ranks = locum.selector_width(locum.select(locum.tokens, locum.tokens, "<") | (same_token & before))
+    ordered = locum.aggregate(locum.select(ranks, locum.indices, "=="), locum.tokens)
+    network = locum.compile(ordered, length=5, vocabulary=[1, 2, 3], feed_forward="relu")
     text = network_text(network, [1, 2, 3])
     assert network.architecture.layers > 6
     assert max(map(len, text.splitlines())) <= 100
@@ -356,20 +360,20 @@ def test_the_terminal(
 
 
 def test_long_inputs_have_no_patterns_in_the_terminal() -> None:
-    network = us.compile(shift, length=40, vocabulary="ab")
+    network = locum.compile(shift, length=40, vocabulary="ab")
     assert "⊥" in network_text(network, "ab" * 10)
     assert "⊥" not in network_text(network, "ab" * 20)
 
 
 def test_tokens_without_a_letter() -> None:
-    network = us.compile(shift, length=3, vocabulary=["", "b", "a long word"])
+    network = locum.compile(shift, length=3, vocabulary=["", "b", "a long word"])
     assert "⊥ ba" in network_text(network, ["", "b", "a long word"])
     assert data_of(network_page(network, [["", "b"]]))["inputs"][0]["answer"] == ["0", ""]
 
 
 def test_a_program_without_heads() -> None:
-    for program in (us.tokens, us.indices + 1, us.constant(3)):
-        network = us.compile(program, length=4, vocabulary="ab")
+    for program in (locum.tokens, locum.indices + 1, locum.constant(3)):
+        network = locum.compile(program, length=4, vocabulary="ab")
         assert network_text(network, "ab").startswith("output")
         assert data_of(network_page(network, ["ab"]))["depth"] == 0
 
@@ -429,7 +433,7 @@ class Elements(HTMLParser):
 
 def test_no_text_breaks_out(model: CompiledTransformer) -> None:
     nasty = "</script><script>alert(1)</script><!--"
-    network = us.compile(us.tokens, length=2, vocabulary=[nasty, "b"], name=nasty)
+    network = locum.compile(locum.tokens, length=2, vocabulary=[nasty, "b"], name=nasty)
     page = network_page(network, [[nasty, "b"]])
     elements = Elements()
     elements.feed(page)

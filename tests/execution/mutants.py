@@ -25,7 +25,7 @@ class Mutant(NamedTuple):
 @contextmanager
 def in_force(mutant: Mutant) -> Iterator[None]:
     """Run with the mutant instead of the rule."""
-    module = import_module(f"understudy.execution.fast.{mutant.module}")
+    module = import_module(f"locum.execution.fast.{mutant.module}")
     source = inspect.getsource(module)
     assert source.count(mutant.there) == 1, f"{mutant.there!r} must occur once in {mutant.module}"
     namespace: dict[str, Any] = {"__name__": module.__name__}

@@ -10,8 +10,8 @@ from __future__ import annotations
 import random
 from typing import NamedTuple
 
-from understudy import tokens
-from understudy.constructions import (
+from locum import tokens
+from locum.constructions import (
     Matrix,
     concatenate,
     layer_norm,
@@ -20,9 +20,9 @@ from understudy.constructions import (
     softmax,
     transpose,
 )
-from understudy.constructions.sums import multiply, row_sums, total
-from understudy.graph import Node, build, family, postorder, sum_over
-from understudy.graph.families import substitute
+from locum.constructions.sums import multiply, row_sums, total
+from locum.graph import Node, build, family, postorder, sum_over
+from locum.graph.families import substitute
 
 INDICES = build("indices")
 TOKENS = build("tokens", cast="asis")

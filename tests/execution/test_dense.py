@@ -9,17 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import understudy as us
+import locum
+from locum.execution import DOMAINS, EXECUTORS, run
+from locum.graph import Node, Sort, sequence_type, sort_of
 from tests.strategies import inputs, programs
-from understudy.execution import DOMAINS, EXECUTORS, run
-from understudy.graph import Node, Sort, sequence_type, sort_of
 
 
 @given(programs(), inputs, st.sampled_from(sorted(DOMAINS)))
 def test_a_value_or_a_described_error(program: Node, given: Any, domain: str) -> None:
     try:
         value = run(program, given, domain=domain)
-    except us.ExecutionError as error:
+    except locum.ExecutionError as error:
         message = str(error)
         assert error.where in message
         assert "\n" not in message
@@ -40,7 +40,7 @@ def test_a_value_or_a_described_error(program: Node, given: Any, domain: str) ->
 def test_a_batch_is_its_sequences_one_by_one(program: Node, batch: list[list[int]]) -> None:
     try:
         together = run(program, batch)
-    except us.ExecutionError:
+    except locum.ExecutionError:
         return
     for found, sequence in zip(together, batch, strict=True):
         alone = run(program, sequence)
@@ -48,10 +48,10 @@ def test_a_batch_is_its_sequences_one_by_one(program: Node, batch: list[list[int
 
 
 def test_arrays_come_back_as_arrays() -> None:
-    double = us.tokens * 2
+    double = locum.tokens * 2
     assert double(np.array([1, 2])).tolist() == [2, 4]
     assert double(np.array([[1.5, 2], [3, 4]])).tolist() == [[3.0, 4.0], [6.0, 8.0]]
-    assert us.select(us.tokens, us.tokens, "<")([[1, 2], [2, 1]]).shape == (2, 2, 2)
+    assert locum.select(locum.tokens, locum.tokens, "<")([[1, 2], [2, 1]]).shape == (2, 2, 2)
     assert double([np.int64(3), np.float32(0.5)]) == [6, 1.0]
 
 
@@ -76,47 +76,47 @@ def test_arrays_come_back_as_arrays() -> None:
     ],
 )
 def test_bad_inputs(given: Any, words: str, executor: str) -> None:
-    with pytest.raises(us.InputError, match=words):
-        us.tokens(given, executor=executor)
+    with pytest.raises(locum.InputError, match=words):
+        locum.tokens(given, executor=executor)
 
 
 def test_unknown_executor_and_domain() -> None:
-    with pytest.raises(us.UnderstudyError, match="no executor 'slow': choose one of dense"):
-        us.tokens("a", executor="slow")
-    with pytest.raises(us.UnderstudyError, match="no domain 'complex': choose one of float, exact"):
-        us.tokens("a", domain="complex")
+    with pytest.raises(locum.LocumError, match="no executor 'slow': choose one of dense"):
+        locum.tokens("a", executor="slow")
+    with pytest.raises(locum.LocumError, match="no domain 'complex': choose one of float, exact"):
+        locum.tokens("a", domain="complex")
 
 
 def test_a_shared_graph_is_evaluated_once() -> None:
     """2^200 paths, 200 nodes."""
-    value = us.indices
+    value = locum.indices
     for _ in range(200):
-        value = us.maximum(value, value)
+        value = locum.maximum(value, value)
     assert value("abc") == [0, 1, 2]
 
 
 def test_deep_chains_of_attention_and_of_sums() -> None:
-    value, selector = us.indices, us.select(us.indices, us.indices, "==")
+    value, selector = locum.indices, locum.select(locum.indices, locum.indices, "==")
     for _ in range(3_000):
-        value = us.aggregate(selector, value) + 1
+        value = locum.aggregate(selector, value) + 1
     assert value("ab") == [3_000, 3_001]
-    total, l = us.indices, us.family(2)
+    total, l = locum.indices, locum.family(2)
     for _ in range(2_000):
-        total = us.sum_over(l, total * l)
+        total = locum.sum_over(l, total * l)
     assert total("ab") == [0, 1]
 
 
 def test_errors_name_the_head() -> None:
-    l, m = us.family(3), us.family(2)
-    with pytest.raises(us.ExecutionError, match=r"position 1, in 1 / .* \(head l = 1, m = 0\)"):
-        us.sum_over(l, m, 1 / (us.indices * 2 - l - m - 0.5 * (l == 0) + (l == 2) * 9 - (l == 1)))(
-            "abc"
-        )
+    l, m = locum.family(3), locum.family(2)
+    with pytest.raises(locum.ExecutionError, match=r"position 1, in 1 / .* \(head l = 1, m = 0\)"):
+        locum.sum_over(
+            l, m, 1 / (locum.indices * 2 - l - m - 0.5 * (l == 0) + (l == 2) * 9 - (l == 1))
+        )("abc")
 
 
 def test_known_values_are_not_walked_again() -> None:
     """A session of n dependent statements costs n, not n²."""
-    from understudy.language import Session
+    from locum.language import Session
 
     chain = "x = indices;\n" + "x = x + 1;\n" * 2_000
     assert Session().execute(chain)[-1].values == [2000, 2001, 2002, 2003, 2004]

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import understudy as us
+import locum
+from locum.execution import DOMAINS, dense, run
+from locum.execution.domains import Domain, PairError
+from locum.execution.floats import FloatDomain
+from locum.graph import OPERATIONS, PREDICATES, Node
 from tests.cases import CASES, matmul
 from tests.strategies import programs
-from understudy.execution import DOMAINS, dense, run
-from understudy.execution.domains import Domain, PairError
-from understudy.execution.floats import FloatDomain
-from understudy.graph import OPERATIONS, PREDICATES, Node
 
 
 @pytest.mark.parametrize("name", DOMAINS)
@@ -31,8 +31,10 @@ def test_every_operation_has_a_meaning_or_a_stated_refusal(name: str) -> None:
 
 @pytest.mark.parametrize("op", sorted(DOMAINS["exact"].refusals))
 def test_refusals_are_said(op: str) -> None:
-    program = getattr(us, op)(us.tokens)
-    with pytest.raises(us.ExecutionError, match=rf"{op} has no meaning in the exact domain: it leaves"):
+    program = getattr(locum, op)(locum.tokens)
+    with pytest.raises(
+        locum.ExecutionError, match=rf"{op} has no meaning in the exact domain: it leaves"
+    ):
         program([1, 2], domain="exact")
 
 
@@ -90,11 +92,11 @@ def test_exact_agrees_on_the_cases(case: Any) -> None:
     """Where exact arithmetic has a value at all, it is the float one without the rounding."""
     try:
         value = case.program(case.given, domain="exact")
-    except us.ExecutionError as error:
+    except locum.ExecutionError as error:
         reason = str(error)
         assert "exact domain" in reason or "not rational" in reason or "rational number" in reason
         return
-    if isinstance(case.program, us.Selector):
+    if isinstance(case.program, locum.Selector):
         assert value.tolist() == case.expected
         return
     for found, wanted in zip(value, case.expected, strict=True):
@@ -123,7 +125,7 @@ def test_whole_numbers_are_the_same_in_both_domains(program: Node, given: list[i
     def outcome(domain: str) -> str:
         try:
             return repr(run(program, given, domain=domain))
-        except us.ExecutionError as error:
+        except locum.ExecutionError as error:
             return f"no value at {error.position} of {error.where}"
 
     assert outcome("exact") == outcome("float")
@@ -150,19 +152,19 @@ def test_matmul_equals_numpy() -> None:
 
 def test_roots_and_powers_stay_rational_or_say_so() -> None:
     exact: dict[str, Any] = {"domain": "exact"}
-    assert us.sqrt(us.tokens)([9, Fraction(1, 4)], **exact) == [3, Fraction(1, 2)]
-    assert (us.length**0.5)("abcd", **exact) == [2, 2, 2, 2]
-    assert (us.tokens**-2)([Fraction(2, 3)], **exact) == [Fraction(9, 4)]
-    assert (us.tokens ** (1 / 2))([Fraction(4, 9)], **exact) == [Fraction(2, 3)]
+    assert locum.sqrt(locum.tokens)([9, Fraction(1, 4)], **exact) == [3, Fraction(1, 2)]
+    assert (locum.length**0.5)("abcd", **exact) == [2, 2, 2, 2]
+    assert (locum.tokens**-2)([Fraction(2, 3)], **exact) == [Fraction(9, 4)]
+    assert (locum.tokens ** (1 / 2))([Fraction(4, 9)], **exact) == [Fraction(2, 3)]
     for program, tokens, words in [
-        (us.sqrt(us.tokens), [2], "not rational"),
-        (us.sqrt(us.tokens), [-4], "no real root"),
-        (us.tokens**0.5, [2], "not rational"),
-        (0**us.tokens, [-1], "division by zero"),
-        (us.tokens ** (10**9), [3], "more than 1000000 bits"),
-        (us.tokens + 1, [math.inf], "not a rational number"),
+        (locum.sqrt(locum.tokens), [2], "not rational"),
+        (locum.sqrt(locum.tokens), [-4], "no real root"),
+        (locum.tokens**0.5, [2], "not rational"),
+        (0**locum.tokens, [-1], "division by zero"),
+        (locum.tokens ** (10**9), [3], "more than 1000000 bits"),
+        (locum.tokens + 1, [math.inf], "not a rational number"),
     ]:
-        with pytest.raises(us.ExecutionError, match=words):
+        with pytest.raises(locum.ExecutionError, match=words):
             program(tokens, **exact)
 
 
@@ -173,21 +175,21 @@ def test_exact_arithmetic_follows_python() -> None:
         b = Fraction(int(random.integers(1, 20)), int(random.integers(1, 9))) * int(
             random.choice([-1, 1])
         )
-        x, y = us.tokens, us.aggregate(us.select(us.indices, 1, "=="), us.tokens)
+        x, y = locum.tokens, locum.aggregate(locum.select(locum.indices, 1, "=="), locum.tokens)
         for program, wanted in [
             (x % y, a % b),
             (x // y, a // b),
             (x / y, a / b),
             (round(x), round(a)),
-            (us.floor(x), math.floor(a)),
+            (locum.floor(x), math.floor(a)),
             (abs(x), abs(a)),
-            (us.maximum(x, y), max(a, b)),
+            (locum.maximum(x, y), max(a, b)),
         ]:
             assert program([a, b], domain="exact")[0] == wanted
 
 
 def test_means_of_nasty_floats() -> None:
-    mean = us.aggregate(us.full, us.tokens)
+    mean = locum.aggregate(locum.full, locum.tokens)
     assert repr(mean([-0.0, -0.0])) == "[0.0, 0.0]"  # 0 + -0.0 + -0.0, as the definition adds
     exact = [2**53, 1, 1, 0.0]
     assert mean(exact) == [(2**53 + 1 + 1 + 0.0) * 1.0 / 4] * 4
@@ -195,9 +197,12 @@ def test_means_of_nasty_floats() -> None:
 
 def test_exact_powers_follow_python() -> None:
     exact: dict[str, Any] = {"domain": "exact"}
-    assert (us.constant(0) ** 2_000_000)("a", **exact) == [0]
-    for program, tokens in [(us.tokens ** (us.constant(1) / 3), [-8]), (us.tokens_int, ["1.9"])]:
-        with pytest.raises(us.ExecutionError):
+    assert (locum.constant(0) ** 2_000_000)("a", **exact) == [0]
+    for program, tokens in [
+        (locum.tokens ** (locum.constant(1) / 3), [-8]),
+        (locum.tokens_int, ["1.9"]),
+    ]:
+        with pytest.raises(locum.ExecutionError):
             program(tokens, **exact)
-    with pytest.raises(us.ExecutionError, match="not a rational number"):
-        us.tokens_float(["1e1000000"], **exact)
+    with pytest.raises(locum.ExecutionError, match="not a rational number"):
+        locum.tokens_float(["1e1000000"], **exact)

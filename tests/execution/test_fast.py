@@ -13,23 +13,23 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
-from tests.execution.positional import trial
-from understudy import (
+from locum import (
     ExecutionError,
     InputError,
-    UnderstudyError,
+    LocumError,
     aggregate,
     constant,
     indices,
     select,
     tokens,
 )
-from understudy.constructions import Matrix, concatenate, matmul, multihead, softmax, transpose
-from understudy.execution import dense, fast, run, run_parts
-from understudy.execution.fast import FallbackWarning
-from understudy.execution.floats import FloatDomain
-from understudy.graph import Node, build
-from understudy.language import Session
+from locum.constructions import Matrix, concatenate, matmul, multihead, softmax, transpose
+from locum.execution import dense, fast, run, run_parts
+from locum.execution.fast import FallbackWarning
+from locum.execution.floats import FloatDomain
+from locum.graph import Node, build
+from locum.language import Session
+from tests.execution.positional import trial
 
 FUZZING = settings.default is not None and settings.default.max_examples >= 20_000
 #: Programs per run: a few thousand among the tests, a hundred thousand in ``make fuzz``.
@@ -42,7 +42,7 @@ def differs(seed: int) -> str | None:
     program, given, positions = trial(seed)
     try:
         wanted = dense.evaluate(program, [float(x) for x in given], FloatDomain(), max_heads=3_000)
-    except UnderstudyError:
+    except LocumError:
         return "no value"
     values = np.array(wanted, dtype=float)[positions.start : positions.stop]
     if not np.isfinite(values).all():
@@ -126,7 +126,7 @@ def test_heads_are_batched_products(heads: int) -> None:
 
 
 def test_the_listing_of_the_product_is_rolled_up() -> None:
-    text = resources.files("understudy.constructions").joinpath("listings/matmul.rasp").read_text()
+    text = resources.files("locum.constructions").joinpath("listings/matmul.rasp").read_text()
     for k in (2, 5):
         given = np.arange(7.0 * k)
         ((_, program),) = Session(given.tolist()).script(text)
@@ -256,7 +256,7 @@ def test_random_programs_agree_with_dense_on_torch() -> None:
         try:
             wanted = dense.evaluate(program, [float(x) for x in given], FloatDomain(), max_heads=3_000)
             plan = fast.plan(program, len(given), positions=positions, like=torch.zeros(1).double())
-        except UnderstudyError:
+        except LocumError:
             continue
         values = np.array(wanted, dtype=float)[positions.start : positions.stop]
         if plan.opaque or not np.isfinite(values).all():
@@ -301,7 +301,7 @@ def test_wrong_shapes_kinds_and_devices() -> None:
 
 def test_an_interrupted_plan_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
     program = tokens * 17 + 4
-    planning = import_module("understudy.execution.fast.planning")
+    planning = import_module("locum.execution.fast.planning")
     whole = planning._lower
 
     def interrupted(*_: object) -> None:
@@ -414,7 +414,7 @@ ONCE_WRONG: dict[str, tuple[Node, list[float]]] = {
 }
 
 
-@pytest.mark.filterwarnings("ignore::understudy.execution.fast.FallbackWarning")
+@pytest.mark.filterwarnings("ignore::locum.execution.fast.FallbackWarning")
 @pytest.mark.parametrize("name", ONCE_WRONG)
 def test_programs_that_once_came_out_wrong(name: str) -> None:
     program, given = ONCE_WRONG[name]

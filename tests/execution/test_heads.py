@@ -11,25 +11,25 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import understudy as us
+import locum
+from locum.constructions.layout import concatenate, matrix
+from locum.constructions.matmul import matmul
+from locum.constructions.matrix import Matrix
+from locum.constructions.normalisation import layer_norm
+from locum.constructions.softmax import softmax
+from locum.constructions.sums import row_sums
+from locum.constructions.transpose import transpose
+from locum.errors import ExecutionError, InputError
+from locum.execution import DOMAINS, dense, heads
+from locum.execution.heads.arrays import Backend
+from locum.execution.heads.attention import Head, Product
+from locum.execution.heads.elementwise import ElementError
+from locum.execution.heads.formulas import formula_of
+from locum.execution.heads.scores import code_of
+from locum.execution.heads.values import Values
+from locum.graph import PREDICATES, Node, build, postorder
 from tests.cases import CASES, FAILURES, Case, Failure
 from tests.strategies import programs
-from understudy.constructions.layout import concatenate, matrix
-from understudy.constructions.matmul import matmul
-from understudy.constructions.matrix import Matrix
-from understudy.constructions.normalisation import layer_norm
-from understudy.constructions.softmax import softmax
-from understudy.constructions.sums import row_sums
-from understudy.constructions.transpose import transpose
-from understudy.errors import ExecutionError, InputError
-from understudy.execution import DOMAINS, dense, heads
-from understudy.execution.heads.arrays import Backend
-from understudy.execution.heads.attention import Head, Product
-from understudy.execution.heads.elementwise import ElementError
-from understudy.execution.heads.formulas import formula_of
-from understudy.execution.heads.scores import code_of
-from understudy.execution.heads.values import Values
-from understudy.graph import PREDICATES, Node, build, postorder
 
 FLOATS = DOMAINS["float"]
 random = np.random.default_rng(6)
@@ -80,13 +80,13 @@ def test_failure(failure: Failure) -> None:
 
 
 def test_what_nobody_reads_is_not_computed() -> None:
-    program = us.where(us.indices > 0, 1 / us.tokens, 0)
+    program = locum.where(locum.indices > 0, 1 / locum.tokens, 0)
     assert program([0, 2], executor="heads") == [0, 0.5]
 
 
 # Constructions ------------------------------------------------------------------------------------
 
-A, B = concatenate(us.tokens, (3, 4), (4, 2))
+A, B = concatenate(locum.tokens, (3, 4), (4, 2))
 CONSTRUCTIONS = {
     "matmul": matmul(A, B),
     "matmul, fetch": matmul(A, B, recipe="fetch"),
@@ -101,8 +101,10 @@ CONSTRUCTIONS = {
     "softmax, base below 1": softmax(A, base=0.5),
     "layer_norm": layer_norm(A),
     "row sums": row_sums(B),
-    "column-major": matmul(matrix(us.tokens, 3, 4, order="column"), B),
-    "sizes found from the length": transpose(Matrix(us.tokens, 5, us.length // 5), recipe="paper"),
+    "column-major": matmul(matrix(locum.tokens, 3, 4, order="column"), B),
+    "sizes found from the length": transpose(
+        Matrix(locum.tokens, 5, locum.length // 5), recipe="paper"
+    ),
 }
 
 
@@ -116,7 +118,7 @@ def test_construction(name: str) -> None:
 
 def attention(n: int, d: int, dv: int, recipe: str = "paper") -> Matrix:
     """U as its formula."""
-    x, a, v = concatenate(us.tokens, (n, d), (d, d), (d, dv))
+    x, a, v = concatenate(locum.tokens, (n, d), (d, d), (d, dv))
     scores = matmul(matmul(x, a, recipe), transpose(x), recipe)
     return matmul(softmax(scores), matmul(x, v, recipe), recipe)
 
@@ -144,7 +146,7 @@ def test_attention(order: tuple[int, int, int], recipe: str) -> None:
 def test_a_product_of_64_by_64() -> None:
     """At this size one head's pattern has 67 million cells, and there are 4,224 heads."""
     a, b = random.normal(size=(2, 64, 64))
-    first, second = concatenate(us.tokens, (64, 64), (64, 64))
+    first, second = concatenate(locum.tokens, (64, 64), (64, 64))
     program = matmul(first, second)
     report = heads.Report()
     found = heads.evaluate(program.sop.node, np.concatenate([a.ravel(), b.ravel()]), report=report)
@@ -156,7 +158,7 @@ def test_a_product_of_64_by_64() -> None:
 @pytest.mark.parametrize(("r", "k", "c"), [(2, 2, 2), (3, 4, 5), (4, 7, 1)])
 def test_the_report_counts_what_the_lemma_has(r: int, k: int, c: int) -> None:
     """r + c heads that fetch have k live rows each; r·c heads that sum have one."""
-    first, second = concatenate(us.tokens, (r, k), (k, c))
+    first, second = concatenate(locum.tokens, (r, k), (k, c))
     program, report = matmul(first, second), heads.Report()
     size = r * k + k * c
     pairs: list[int] = []
@@ -257,58 +259,62 @@ def test_random_programs_at_some_positions(program: Node, tokens: list[Any], dat
 
 
 @st.composite
-def sums_of_heads(draw: st.DrawFn) -> us.SOp:
+def sums_of_heads(draw: st.DrawFn) -> locum.SOp:
     """Sums over families as the constructions have them, perturbed in every place.
 
     Heads are live at positions that a comparison or a condition names, fetch what other heads have
     fetched, and may stand inside another sum.
     """
-    outer, l, m = us.family(2), us.family(draw(st.integers(1, 4))), us.family(draw(st.integers(1, 3)))
+    outer, l, m = (
+        locum.family(2),
+        locum.family(draw(st.integers(1, 4))),
+        locum.family(draw(st.integers(1, 3))),
+    )
     small = st.integers(-1, 4)
     predicate = st.sampled_from(PREDICATES)
 
-    def number(*leaves: us.SOp) -> us.SOp:
+    def number(*leaves: locum.SOp) -> locum.SOp:
         value = draw(small) * draw(st.sampled_from(leaves)) + draw(small)
         if draw(st.booleans()):
             value = value + draw(st.sampled_from(leaves))
         divided = draw(st.sampled_from(["no", "no", "%", "//"]))
         return value if divided == "no" else value % 3 if divided == "%" else value // 2
 
-    def about_rows() -> us.Selector:
-        position = draw(st.sampled_from([us.indices, number(us.indices)]))
-        return us.select(number(l, m, outer), position, draw(predicate))
+    def about_rows() -> locum.Selector:
+        position = draw(st.sampled_from([locum.indices, number(locum.indices)]))
+        return locum.select(number(l, m, outer), position, draw(predicate))
 
-    def fetched(*leaves: us.SOp) -> us.SOp:
-        return us.aggregate(
-            us.select(us.indices, number(us.indices, *leaves), draw(predicate)), us.tokens
+    def fetched(*leaves: locum.SOp) -> locum.SOp:
+        return locum.aggregate(
+            locum.select(locum.indices, number(locum.indices, *leaves), draw(predicate)), locum.tokens
         )
 
-    selector = us.select(us.indices, number(us.indices, l, m), draw(predicate))
+    selector = locum.select(locum.indices, number(locum.indices, l, m), draw(predicate))
     for _ in range(draw(st.integers(0, 3))):
         selector = selector & about_rows()
     if draw(st.integers(0, 4)) == 0:
         selector = selector | about_rows()
     if draw(st.integers(0, 4)) == 0:
-        selector = us.best(selector, number(us.indices, us.tokens))
+        selector = locum.best(selector, number(locum.indices, locum.tokens))
     value = draw(
-        st.sampled_from([us.tokens, fetched(l) * fetched(m), fetched(l, outer), l + us.tokens])
+        st.sampled_from([locum.tokens, fetched(l) * fetched(m), fetched(l, outer), l + locum.tokens])
     )
     default = draw(st.sampled_from([0, 0, 0, 1]))
-    body: us.SOp = us.aggregate(selector, value, default)
+    body: locum.SOp = locum.aggregate(selector, value, default)
     body = number(l, m, outer) * body if draw(st.booleans()) else body
     if draw(st.booleans()):
-        sides = number(us.indices), number(l, m)
+        sides = number(locum.indices), number(l, m)
         condition = sides[0] == sides[1] if draw(st.booleans()) else sides[0] < sides[1]
         condition = (
-            condition & (us.indices < draw(st.integers(0, 6))) if draw(st.booleans()) else condition
+            condition & (locum.indices < draw(st.integers(0, 6))) if draw(st.booleans()) else condition
         )
-        body = us.where(condition, body, draw(st.sampled_from([0, 0, 2])))
-    inner = us.sum_over(l, m, body)
-    return us.sum_over(outer, inner * (outer + 1))
+        body = locum.where(condition, body, draw(st.sampled_from([0, 0, 2])))
+    inner = locum.sum_over(l, m, body)
+    return locum.sum_over(outer, inner * (outer + 1))
 
 
 @given(sums_of_heads(), st.lists(st.integers(-3, 5), min_size=1, max_size=9), st.integers(1, 400))
-def test_random_sums_of_heads_mean_the_same(program: us.SOp, tokens: list[int], memory: int) -> None:
+def test_random_sums_of_heads_mean_the_same(program: locum.SOp, tokens: list[int], memory: int) -> None:
     wanted = dense.evaluate(program.node, tokens, FLOATS)
     assert agree(heads.execute(program.node, tokens, FLOATS), wanted)
     assert agree(heads.evaluate(program.node, np.array(tokens), memory=memory).tolist(), wanted)
@@ -358,7 +364,7 @@ def test_conjunctions_are_one_product() -> None:
 
 def test_many_distinct_queries_of_an_order_are_compared_by_digits() -> None:
     tokens = random.permutation(700).astype(np.float64)
-    rank = us.selector_width(us.select(us.tokens, us.tokens, "<"))
+    rank = locum.selector_width(locum.select(locum.tokens, locum.tokens, "<"))
     report = heads.Report()
     assert (heads.evaluate(rank.node, tokens, report=report) == tokens).all()
     assert report.width == 7
@@ -369,13 +375,13 @@ def test_many_distinct_queries_of_an_order_are_compared_by_digits() -> None:
 
 @pytest.mark.parametrize("memory", [None, 16])
 def test_infinities_at_unselected_keys_do_not_leak(memory: int | None) -> None:
-    l = us.family(2)
-    before = us.select(us.indices, us.indices, "<")
+    l = locum.family(2)
+    before = locum.select(locum.indices, locum.indices, "<")
     programs = [
-        us.aggregate(us.select(us.indices, 1, ">"), us.tokens),
-        us.aggregate(before, us.tokens),
-        us.sum_over(l, us.aggregate(before, us.tokens * (l + 1))),
-        us.aggregate(us.best(us.select(us.indices, 1, ">"), us.tokens), us.tokens),
+        locum.aggregate(locum.select(locum.indices, 1, ">"), locum.tokens),
+        locum.aggregate(before, locum.tokens),
+        locum.sum_over(l, locum.aggregate(before, locum.tokens * (l + 1))),
+        locum.aggregate(locum.best(locum.select(locum.indices, 1, ">"), locum.tokens), locum.tokens),
     ]
     tokens = np.array([math.inf, -math.inf, 1.0, 3.0])
     for program in programs:
@@ -386,10 +392,10 @@ def test_infinities_at_unselected_keys_do_not_leak(memory: int | None) -> None:
 
 def test_an_infinite_factor_makes_a_head_matter_everywhere() -> None:
     """0 · ∞ is not 0: such a head cannot be left out where it is empty."""
-    l = us.family(2)
-    place = us.select(l, us.indices, "==") & us.select(us.indices, 1, "<=")
+    l = locum.family(2)
+    place = locum.select(l, locum.indices, "==") & locum.select(locum.indices, 1, "<=")
     for factor in (math.inf, 2.0):
-        program = us.sum_over(l, us.constant(factor) * us.aggregate(place, us.tokens))
+        program = locum.sum_over(l, locum.constant(factor) * locum.aggregate(place, locum.tokens))
         wanted = dense.evaluate(program.node, [1, 2, 3], FLOATS)
         assert agree(heads.execute(program.node, [1, 2, 3], FLOATS), wanted)
 
@@ -399,7 +405,7 @@ def test_a_bound_that_is_too_small_is_noticed() -> None:
     backend, index = Backend(np.zeros(1)), np.arange(4)
     short = Values(np.ones((1, 2)), np.array([0, 1]), None, finite=True)
     for predicate in ("==", "<="):
-        literal = formula_of(us.select(us.indices, us.indices, predicate).node)
+        literal = formula_of(locum.select(locum.indices, locum.indices, predicate).node)
         codes: Any = {literal: code_of(backend, index, index, predicate)}
         head = Head(backend, literal, codes, {}, {}, 4, 4, memory=1 << 20)
         with pytest.raises(ElementError, match="unreachable"):
@@ -408,8 +414,12 @@ def test_a_bound_that_is_too_small_is_noticed() -> None:
 
 def test_only_live_rows_are_run() -> None:
     """Rows of a head that a condition rules out are not scored."""
-    inside = us.where(us.indices < 3, us.aggregate(us.select(us.indices, 1, ">="), us.tokens), 0)
-    empty = us.aggregate(us.select(7, us.indices, "==") & us.select(us.indices, 1, ">="), us.tokens)
+    inside = locum.where(
+        locum.indices < 3, locum.aggregate(locum.select(locum.indices, 1, ">="), locum.tokens), 0
+    )
+    empty = locum.aggregate(
+        locum.select(7, locum.indices, "==") & locum.select(locum.indices, 1, ">="), locum.tokens
+    )
     for program, rows in ((inside, 3), (empty, 1)):
         report = heads.Report()
         found = heads.evaluate(program.node, np.arange(10.0), report=report)
@@ -418,11 +428,11 @@ def test_only_live_rows_are_run() -> None:
 
 
 def test_types_of_arrays() -> None:
-    mean = us.aggregate(us.select(us.indices, us.indices, "<="), us.tokens)
+    mean = locum.aggregate(locum.select(locum.indices, locum.indices, "<="), locum.tokens)
     assert heads.evaluate(mean.node, np.array([1, 2], dtype=np.float32)).dtype == np.float32
     assert heads.evaluate(mean.node, np.array([1, 2])).dtype == np.float64
     assert heads.evaluate(mean.node, np.array([1, 2]), dtype="float32").dtype == np.float32
-    assert heads.evaluate(us.indices.node, np.array([1.5, 2])).dtype == np.int64
+    assert heads.evaluate(locum.indices.node, np.array([1.5, 2])).dtype == np.int64
     found = heads.evaluate(mean.node, torch.tensor([1.0, 2.0]))
     assert found.dtype == torch.float32
     assert found.tolist() == [1.0, 1.5]
@@ -436,9 +446,11 @@ def test_float32_agrees_with_direct_computation() -> None:
 
 
 def test_keys_that_differ_between_heads() -> None:
-    l, m = us.family(3), us.family(2)
-    program = us.sum_over(
-        l, m, us.aggregate(us.select(us.indices * (l + 1), us.indices + m, "=="), us.tokens)
+    l, m = locum.family(3), locum.family(2)
+    program = locum.sum_over(
+        l,
+        m,
+        locum.aggregate(locum.select(locum.indices * (l + 1), locum.indices + m, "=="), locum.tokens),
     )
     tokens = random.normal(size=7).tolist()
     assert agree(heads.execute(program.node, tokens, FLOATS), program(tokens))
@@ -446,31 +458,31 @@ def test_keys_that_differ_between_heads() -> None:
 
 def test_what_cannot_be_run_is_refused() -> None:
     with pytest.raises(ExecutionError, match="numbers"):
-        us.tokens("ab", executor="heads")
+        locum.tokens("ab", executor="heads")
     with pytest.raises(ExecutionError, match="exact domain"):
-        us.indices("ab", executor="heads", domain="exact")
+        locum.indices("ab", executor="heads", domain="exact")
     with pytest.raises(ExecutionError, match=r"division by zero at position 1, in 1 / \(indices - 1\)"):
-        (1 / (us.indices - 1))("abc", executor="heads")
+        (1 / (locum.indices - 1))("abc", executor="heads")
     with pytest.raises(ExecutionError, match="62 bits"):
-        (us.tokens * us.tokens)([2**40], executor="heads")
+        (locum.tokens * locum.tokens)([2**40], executor="heads")
     with pytest.raises(InputError, match="one axis"):
-        heads.evaluate(us.tokens.node, np.zeros((2, 2)))
+        heads.evaluate(locum.tokens.node, np.zeros((2, 2)))
     with pytest.raises(InputError, match="ascending"):
-        heads.evaluate(us.tokens.node, np.zeros(2), positions=[1, 0])
+        heads.evaluate(locum.tokens.node, np.zeros(2), positions=[1, 0])
     with pytest.raises(InputError, match="positive"):
-        heads.evaluate(us.tokens.node, np.zeros(2), memory=0)
+        heads.evaluate(locum.tokens.node, np.zeros(2), memory=0)
     with pytest.raises(InputError, match="numbers"):
-        heads.evaluate(us.tokens.node, np.array(["a"]))
+        heads.evaluate(locum.tokens.node, np.array(["a"]))
 
 
 # What once went wrong -----------------------------------------------------------------------------
 
-nearly_one = us.indices * 1e-9 + 1.0
-up_to_here = us.select(us.indices, us.indices, "<=")
-f = us.family(4)
-seldom = us.where(
-    us.indices == us.SOp(build("lookup", f.node, table=((0, 7), (1, 1), (2, 2), (3, 9)))),
-    1 / (us.tokens - (us.indices + f * 0)),
+nearly_one = locum.indices * 1e-9 + 1.0
+up_to_here = locum.select(locum.indices, locum.indices, "<=")
+f = locum.family(4)
+seldom = locum.where(
+    locum.indices == locum.SOp(build("lookup", f.node, table=((0, 7), (1, 1), (2, 2), (3, 9)))),
+    1 / (locum.tokens - (locum.indices + f * 0)),
     0,
 )
 
@@ -478,16 +490,21 @@ seldom = us.where(
 @pytest.mark.parametrize(
     ("program", "tokens"),
     [
-        (us.selector_width(us.best(up_to_here, us.tokens) & us.select(us.indices, 0, "==")), [1, 5, 3]),
-        (us.selector_width(~us.select(0, us.tokens, "<")), [1, math.nan, -1]),
-        (us.aggregate(us.select(nearly_one, 1.0, "=="), us.tokens), [1, 2, 3, 4]),
-        (us.aggregate(us.select(nearly_one, nearly_one, "=="), us.tokens), [1, 2, 3, 4]),
-        (us.selector_width(us.select(1.0, nearly_one, "==")), [1, 2, 3, 4]),
-        (us.aggregate(us.best(up_to_here, nearly_one), us.tokens), [1, 2, 3, 4]),
-        (us.sum_over(f, seldom), [5, 3, 9, 7]),
+        (
+            locum.selector_width(
+                locum.best(up_to_here, locum.tokens) & locum.select(locum.indices, 0, "==")
+            ),
+            [1, 5, 3],
+        ),
+        (locum.selector_width(~locum.select(0, locum.tokens, "<")), [1, math.nan, -1]),
+        (locum.aggregate(locum.select(nearly_one, 1.0, "=="), locum.tokens), [1, 2, 3, 4]),
+        (locum.aggregate(locum.select(nearly_one, nearly_one, "=="), locum.tokens), [1, 2, 3, 4]),
+        (locum.selector_width(locum.select(1.0, nearly_one, "==")), [1, 2, 3, 4]),
+        (locum.aggregate(locum.best(up_to_here, nearly_one), locum.tokens), [1, 2, 3, 4]),
+        (locum.sum_over(f, seldom), [5, 3, 9, 7]),
     ],
 )
-def test_float32_means_what_dense_execution_means(program: us.SOp, tokens: list[float]) -> None:
+def test_float32_means_what_dense_execution_means(program: locum.SOp, tokens: list[float]) -> None:
     """Maxima beside comparisons, nan under not, static numbers with many digits, padding."""
     wanted = dense.evaluate(program.node, list(map(float, tokens)), FLOATS)
     found = heads.evaluate(program.node, np.array(tokens, dtype=np.float32)).tolist()
@@ -497,20 +514,20 @@ def test_float32_means_what_dense_execution_means(program: us.SOp, tokens: list[
 def test_arrays_that_heads_cannot_hold_are_refused() -> None:
     for tokens in (np.array([2**63 + 5], np.uint64), np.array([-(2**63)]), torch.tensor([1 + 2j])):
         with pytest.raises(InputError):
-            heads.evaluate(us.tokens.node, tokens)
+            heads.evaluate(locum.tokens.node, tokens)
     for positions in ([0.5, 1.5], range(0)):
         with pytest.raises(InputError, match="ascending"):
-            heads.evaluate(us.tokens.node, np.zeros(3), positions=positions)  # type: ignore[arg-type]
+            heads.evaluate(locum.tokens.node, np.zeros(3), positions=positions)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="empty"):
-        heads.execute(us.tokens.node, [], FLOATS)
+        heads.execute(locum.tokens.node, [], FLOATS)
 
 
 def test_the_report_counts_pairs_that_are_scored_and_heads_that_are_run() -> None:
     report = heads.Report()
-    heads.evaluate(us.selector_width(us.select(1, 1, "==")).node, np.zeros(3), report=report)
+    heads.evaluate(locum.selector_width(locum.select(1, 1, "==")).node, np.zeros(3), report=report)
     assert (report.rows, report.pairs) == (3, 0)
-    l, report = us.family(50), heads.Report()
-    one_row = us.select(l, us.indices, "==") & us.select(us.indices, 1, ">=")
-    program = us.sum_over(l, us.aggregate(one_row, us.tokens))
+    l, report = locum.family(50), heads.Report()
+    one_row = locum.select(l, locum.indices, "==") & locum.select(locum.indices, 1, ">=")
+    program = locum.sum_over(l, locum.aggregate(one_row, locum.tokens))
     heads.evaluate(program.node, np.zeros(3), report=report)
     assert (report.heads, report.rows, report.pairs) == (3, 3, 9)

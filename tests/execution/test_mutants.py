@@ -6,11 +6,11 @@ import warnings
 
 import pytest
 
+from locum.errors import LocumError
+from locum.execution import fast
+from locum.execution.fast import FallbackWarning
 from tests.execution.mutants import Mutant, in_force
 from tests.execution.test_fast import differs
-from understudy.errors import UnderstudyError
-from understudy.execution import fast
-from understudy.execution.fast import FallbackWarning
 
 #: Programs that are tried before a mutant is said to have survived.
 TRIES = 6_000
@@ -132,7 +132,7 @@ def _is_noticed(seed: int) -> bool:
     fast.forget_plans()
     try:
         return differs(seed) not in (None, "no value")
-    except UnderstudyError:
+    except LocumError:
         return True
     except Exception:  # a broken rule may break anything
         return True

@@ -14,7 +14,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import understudy as us
+import locum
+from locum import Selector, SOp, aggregate, best, indices, select, selector_width, tokens
+from locum.execution import DOMAINS, dense, structured
+from locum.execution.structured import Unstructured
+from locum.execution.structured.evaluate import ELEMENTWISE
+from locum.graph import OPERATIONS, Atom, Node, Sort, build, postorder, sort_of
 from tests.cases import CASES, FAILURES, Case, Failure, before, here, same_token, up_to_here
 from tests.strategies import (
     ATTENTION,
@@ -24,11 +29,6 @@ from tests.strategies import (
     programs,
     small_ints,
 )
-from understudy import Selector, SOp, aggregate, best, indices, select, selector_width, tokens
-from understudy.execution import DOMAINS, dense, structured
-from understudy.execution.structured import Unstructured
-from understudy.execution.structured.evaluate import ELEMENTWISE
-from understudy.graph import OPERATIONS, Atom, Node, Sort, build, postorder, sort_of
 
 FLOAT = DOMAINS["float"]
 
@@ -48,7 +48,7 @@ def meaning(program: Node, values: list[Any]) -> Any:
     """What dense execution says, or None where it says there is an error."""
     try:
         return dense.evaluate(program, values, FLOAT)
-    except us.ExecutionError:
+    except locum.ExecutionError:
         return None
 
 
@@ -172,11 +172,13 @@ parts = select(indices, block * 8 + 1, ">=") & select(indices, block * 8 + 6, "<
 many = select(tokens * 9, tokens * 9, "==")
 shifted = select(indices % 8 * 10, (indices + 3) % 8 * 10, "==")
 falling = select(-indices // 8, -indices // 8, "==")
-rare = select(us.where(indices < 40, 60, indices), us.where(indices < 15, indices + 41, 200), "==")
+rare = select(
+    locum.where(indices < 40, 60, indices), locum.where(indices < 15, indices + 41, 200), "=="
+)
 latest = best(best(same_token & before, tokens % 3), indices)
 
 WAYS: list[tuple[str, Selector, dict[str, int]]] = [
-    ("reverse", select(indices, us.length - 1 - indices, "=="), {"gather": 1}),
+    ("reverse", select(indices, locum.length - 1 - indices, "=="), {"gather": 1}),
     ("shift", select(indices + 1, indices, "=="), {"gather": 1}),
     ("permutation", select(folded, indices, "=="), {"gather": 1}),
     ("one key, tested", select(folded, indices, "==") & (same_token | before), {"gather": 1}),
@@ -193,7 +195,7 @@ WAYS: list[tuple[str, Selector, dict[str, int]]] = [
     ("such a key for chosen queries", rare & some_queries, {"gather": 1}),
     ("nothing", select(indices, 99, "=="), {}),
     ("never", select(tokens, "a", "=="), {}),
-    ("everything", us.full, {"segment": 1}),
+    ("everything", locum.full, {"segment": 1}),
     ("chosen keys", select(tokens, 2, "=="), {"segment": 1}),
     ("chosen queries", select(1, tokens, "=="), {"segment": 1}),
     ("prefix", up_to_here, {"scan": 1}),
@@ -208,7 +210,7 @@ WAYS: list[tuple[str, Selector, dict[str, int]]] = [
     ("equal blocks", in_block, {"segment": 1}),
     ("blocks by their ends", between, {"segment": 1}),
     ("groups", same_token, {"sort": 1, "segment": 1}),
-    ("groups of strings", select(us.tokens_str, us.tokens_str, "=="), {"sort": 2, "segment": 1}),
+    ("groups of strings", select(locum.tokens_str, locum.tokens_str, "=="), {"sort": 2, "segment": 1}),
     ("two equalities", same_token & select(indices % 3, indices % 3, "=="), {"sort": 1, "segment": 1}),
     ("two equalities of many values", many & shifted, {"sort": 2, "segment": 1}),
     ("order in parts of blocks", parts & select(tokens, tokens, "<="), {"sort": 2, "scan": 1}),
@@ -358,22 +360,22 @@ REFUSED: list[tuple[SOp, list[Any]]] = [
     (tokens**tokens, [30, 2]),
     ((indices % 2) ** (10**30), [1, 2]),
     (tokens * 1.5, [2**55 + 1, 1]),
-    (aggregate(us.full, tokens), [2**60, 2**60, 5]),
+    (aggregate(locum.full, tokens), [2**60, 2**60, 5]),
     (aggregate(up_to_here, tokens), [2**53] * 1100),
     (aggregate(up_to_here, tokens) ** 40 % 7, [3, 3, 3]),
-    (us.where(indices > 0, tokens, 0.5), [2**55 + 1, 2**55 + 1]),
+    (locum.where(indices > 0, tokens, 0.5), [2**55 + 1, 2**55 + 1]),
     (tokens**40 % 7, [3, 0.5]),
     (tokens == 0.5, [2**55 + 1, 1]),
     (selector_width(select(tokens, indices / 2, "==")), [2**55 + 1, 1]),
     ((tokens % -(2**40)) * (tokens % -(2**40)), [1, 2]),
-    (us.tokens_str, [1, 0.5]),
+    (locum.tokens_str, [1, 0.5]),
     (tokens + "x" * 70, ["a", "b"]),
-    (us.where(indices > 0, "a\0", "b"), ["a", "b"]),
-    (us.lookup(tokens, {"a": 1}), ["a", "b"]),
-    (aggregate(us.full, tokens > 1), [1, 2]),
-    (selector_width(best(us.full, tokens)), [1.0, math.nan]),
+    (locum.where(indices > 0, "a\0", "b"), ["a", "b"]),
+    (locum.lookup(tokens, {"a": 1}), ["a", "b"]),
+    (aggregate(locum.full, tokens > 1), [1, 2]),
+    (selector_width(best(locum.full, tokens)), [1.0, math.nan]),
     (round(tokens), [math.inf, 1.0]),
-    (us.floor(tokens), [math.nan, 1.0]),
+    (locum.floor(tokens), [math.nan, 1.0]),
     (tokens // 2, [math.inf, 1.0]),
 ]
 
@@ -389,7 +391,7 @@ def test_bounds_are_looked_at_before_refusing() -> None:
     program = tokens % 1000
     for _ in range(3):
         program = program * (tokens % 1000)
-    bounded = us.minimum(tokens, 3) * (2**60)
+    bounded = locum.minimum(tokens, 3) * (2**60)
     assert agree(bounded.node, [1, 0, 1], np.array([1, 0, 1])) == "agreed"
     product = program * program
     assert agree(product.node, [1, 2, 3], np.array([1, 2, 3])) == "agreed"
@@ -421,10 +423,10 @@ def test_deep_graphs() -> None:
     for _ in range(100_000):
         chain = chain + 1
     assert structured.evaluate(chain.node, np.zeros(2)).tolist() == [100_000, 100_001]
-    selector, total, l = here, indices, us.family(2)
+    selector, total, l = here, indices, locum.family(2)
     for _ in range(3_000):
         selector = ~selector
-        total = us.sum_over(l, total * l)
+        total = locum.sum_over(l, total * l)
     assert structured.evaluate(selector_width(selector).node, np.zeros(3)).tolist() == [1, 1, 1]
     assert structured.evaluate(total.node, np.zeros(2)).tolist() == [0, 1]
 
@@ -444,9 +446,9 @@ def test_arrays_are_forgotten_after_their_last_use() -> None:
 
 def test_what_does_not_depend_on_a_family_is_computed_once() -> None:
     counts: Counter[str] = Counter()
-    l, m = us.family(4), us.family(3)
-    inner = us.sum_over(m, m * aggregate(window, tokens + l))
-    program = us.sum_over(l, inner + aggregate(up_to_here, tokens) * l).node
+    l, m = locum.family(4), locum.family(3)
+    inner = locum.sum_over(m, m * aggregate(window, tokens + l))
+    program = locum.sum_over(l, inner + aggregate(up_to_here, tokens) * l).node
     values = [3, 1, 4, 1, 5, 9, 2, 6]
     assert agree(program, values, np.array(values), counts=counts) == "agreed"
     assert dict(counts) == {"scan": 1 + 4}
@@ -456,12 +458,12 @@ def test_what_does_not_depend_on_a_family_is_computed_once() -> None:
 
 
 def test_what_a_sum_in_a_sum_uses_stays_until_then() -> None:
-    l, m = us.family(2), us.family(3)
-    inner = us.sum_over(m, (m + 4) * l + aggregate(window, (m + 4) * indices))
-    program = (us.sum_over(l, l * inner) + (indices + 4)).node
+    l, m = locum.family(2), locum.family(3)
+    inner = locum.sum_over(m, (m + 4) * l + aggregate(window, (m + 4) * indices))
+    program = (locum.sum_over(l, l * inner) + (indices + 4)).node
     assert agree(program, [1, 2, 3], np.array([1, 2, 3])) == "agreed"
-    first = us.maximum(indices + 4, 2)  # uses the 4 as well, before
-    program = (us.sum_over(l, (l + first) * inner)).node
+    first = locum.maximum(indices + 4, 2)  # uses the 4 as well, before
+    program = (locum.sum_over(l, (l + first) * inner)).node
     assert agree(program, [1, 2, 3], np.array([1, 2, 3])) == "agreed"
 
 
@@ -498,9 +500,9 @@ def test_several_programs_share_their_parts() -> None:
 
 def test_torch_is_not_loaded_without_a_tensor() -> None:
     code = (
-        "import sys, numpy as np, understudy as us\n"
-        "from understudy.execution import structured\n"
-        "program = us.selector_width(us.select(us.tokens, us.tokens, '=='))\n"
+        "import sys, numpy as np, locum\n"
+        "from locum.execution import structured\n"
+        "program = locum.selector_width(locum.select(locum.tokens, locum.tokens, '=='))\n"
         "structured.evaluate(program.node, np.ones(4))\n"
         "assert 'torch' not in sys.modules"
     )
@@ -510,7 +512,7 @@ def test_torch_is_not_loaded_without_a_tensor() -> None:
 def test_a_column_without_any_interval_has_no_blocks() -> None:
     low = indices % 3
     selector = select(indices, indices, ">") & (
-        select(abs(indices), low, "!=") & select(low, us.minimum(indices, 3), "<=")
+        select(abs(indices), low, "!=") & select(low, locum.minimum(indices, 3), "<=")
     )
     program = aggregate(selector, tokens).node
     values = [0.0, 1.0, 2.0, 3.0, 4.0]

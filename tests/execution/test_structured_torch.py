@@ -10,7 +10,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import understudy as us
+import locum
+from locum import Selector, aggregate, best, indices, select, selector_width, tokens
+from locum.execution import structured
+from locum.execution.structured import Unstructured
+from locum.graph import Atom, Node, Sort, build, postorder, sort_of
 from tests.cases import before, here, same_token, up_to_here
 from tests.execution.test_structured import (
     WAYS,
@@ -21,10 +25,6 @@ from tests.execution.test_structured import (
     window,
 )
 from tests.strategies import ATTENTION, USEFUL_PARTS, programs, small_ints
-from understudy import Selector, aggregate, best, indices, select, selector_width, tokens
-from understudy.execution import structured
-from understudy.execution.structured import Unstructured
-from understudy.graph import Atom, Node, Sort, build, postorder, sort_of
 
 DEVICES = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
 NUMBERS: st.SearchStrategy[Atom] = st.one_of(small_ints, st.sampled_from([0.5, -1.5]))
@@ -125,7 +125,7 @@ def test_infinities_outside_do_not_reach_the_gradient() -> None:
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
 def test_results_have_the_type_of_the_tokens(dtype: torch.dtype) -> None:
     values = torch.tensor([1.0, 2.0, 4.0], dtype=dtype)
-    for program in (aggregate(up_to_here, tokens), tokens / us.length, (indices + 1) / 2 + tokens):
+    for program in (aggregate(up_to_here, tokens), tokens / locum.length, (indices + 1) / 2 + tokens):
         assert structured.evaluate(program.node, values).dtype is dtype
     assert structured.evaluate((indices + 1).node, values).dtype is torch.int64
     assert structured.evaluate(selector_width(same_token).node, values).tolist() == [1, 1, 1]
@@ -148,7 +148,7 @@ def test_long_sums_in_single_precision() -> None:
 def test_exact_positions_whatever_the_type() -> None:
     """1 / (1 / n) in the type of the tokens would not be n."""
     n = 5_000
-    length = round(1 / aggregate(us.full, us.indicator(indices == 0)))
+    length = round(1 / aggregate(locum.full, locum.indicator(indices == 0)))
     reverse = aggregate(select(indices, length - 1 - indices, "=="), indices)
     for dtype in (torch.bfloat16, torch.float32):
         found = structured.evaluate(reverse.node, torch.zeros(n, dtype=dtype))
@@ -156,7 +156,7 @@ def test_exact_positions_whatever_the_type() -> None:
 
 
 def test_numbers_that_tensors_do_not_hold() -> None:
-    for program in (tokens == 10**30, tokens + 10**30, us.where(tokens > 1, "a", "b")):
+    for program in (tokens == 10**30, tokens + 10**30, locum.where(tokens > 1, "a", "b")):
         with pytest.raises(Unstructured):
             structured.evaluate(program.node, torch.tensor([1, 2]))
 

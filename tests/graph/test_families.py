@@ -8,38 +8,40 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import understudy as us
+import locum
+from locum.execution import run
+from locum.graph import Node, Sort, build, problems, substitute
+from locum.graph.families import closed, opened
 from tests.cases import matmul
 from tests.strategies import inputs, programs
-from understudy.execution import run
-from understudy.graph import Node, Sort, build, problems, substitute
-from understudy.graph.families import closed, opened
 
 
 def test_names_of_bound_families_do_not_matter() -> None:
-    def program(first: str | None, second: str | None) -> us.SOp:
-        l, m = us.family(3, first), us.family(4, second)
-        return us.sum_over(l, us.sum_over(m, l * us.indices + m))
+    def program(first: str | None, second: str | None) -> locum.SOp:
+        l, m = locum.family(3, first), locum.family(4, second)
+        return locum.sum_over(l, locum.sum_over(m, l * locum.indices + m))
 
     assert program("l", "m") is program("m", "l") is program(None, None) is program("x", None)
 
 
 def test_order_of_nesting_matters() -> None:
-    l, m = us.family(3, "l"), us.family(3, "m")
-    assert us.sum_over(l, us.sum_over(m, l - m)) is not us.sum_over(m, us.sum_over(l, l - m))
-    assert us.sum_over(l, us.sum_over(m, l - m)) is us.sum_over(m, us.sum_over(l, m - l))
+    l, m = locum.family(3, "l"), locum.family(3, "m")
+    assert locum.sum_over(l, locum.sum_over(m, l - m)) is not locum.sum_over(
+        m, locum.sum_over(l, l - m)
+    )
+    assert locum.sum_over(l, locum.sum_over(m, l - m)) is locum.sum_over(m, locum.sum_over(l, m - l))
 
 
 def test_swapping_names_inside_one_sum() -> None:
-    l, m = us.family(2, "l"), us.family(3, "m")
-    assert us.sum_over(l, m, 10 * l + m)("a") == [36]
-    assert us.sum_over(m, l, 10 * l + m)("a") == [36]
+    l, m = locum.family(2, "l"), locum.family(3, "m")
+    assert locum.sum_over(l, m, 10 * l + m)("a") == [36]
+    assert locum.sum_over(m, l, 10 * l + m)("a") == [36]
 
 
 def test_the_same_family_in_two_sums() -> None:
-    l = us.family(3, "l")
-    inner = us.sum_over(l, l + us.indices)
-    assert us.sum_over(l, l * inner)("ab") == [9, 18]
+    l = locum.family(3, "l")
+    inner = locum.sum_over(l, l + locum.indices)
+    assert locum.sum_over(l, l * inner)("ab") == [9, 18]
 
 
 def test_a_sum_of_sums_built_twice_is_one_object() -> None:
@@ -61,55 +63,55 @@ def test_substitution_is_composition(outer: Node, inner: Node, given: Any) -> No
         middle = run(inner, given)
         if not any(n.op == "tokens" and n.attributes["cast"] != "asis" for n in _below(outer)):
             assert repr(run(composed, given)) == repr(run(outer, middle))
-    except us.UnderstudyError:
+    except locum.LocumError:
         pass
 
 
 def _below(root: Node) -> list[Node]:
-    from understudy.graph import postorder
+    from locum.graph import postorder
 
     return list(postorder(root))
 
 
 @given(st.one_of(st.floats(), st.integers(max_value=0), st.booleans(), st.none(), st.text(max_size=3)))
 def test_sizes_that_are_no_whole_number_of_heads(size: Any) -> None:
-    with pytest.raises(us.GraphError, match="finite, positive whole number"):
-        us.family(size)
+    with pytest.raises(locum.GraphError, match="finite, positive whole number"):
+        locum.family(size)
 
 
 def test_unbound_families_are_named_in_the_error() -> None:
-    l = us.family(4, "row")
-    with pytest.raises(us.GraphError, match=r"row \(size 4\) is bound by no sum"):
+    l = locum.family(4, "row")
+    with pytest.raises(locum.GraphError, match=r"row \(size 4\) is bound by no sum"):
         (l + 1)("abc")
 
 
 def test_sum_over_needs_families_and_a_body() -> None:
-    l = us.family(2)
+    l = locum.family(2)
     for arguments, words in [
         ((l,), "a family and a body"),
-        ((us.indices, us.tokens), "sums over families"),
-        ((l, l, us.tokens), "the same family twice"),
-        ((l, us.full), "needs an s-op, but got the selector"),
+        ((locum.indices, locum.tokens), "sums over families"),
+        ((l, l, locum.tokens), "the same family twice"),
+        ((l, locum.full), "needs an s-op, but got the selector"),
     ]:
-        with pytest.raises(us.GraphError, match=words):
-            us.sum_over(*arguments)  # type: ignore[arg-type]
-    with pytest.raises(us.GraphError, match="identifier"):
-        us.family(2, "two words")
+        with pytest.raises(locum.GraphError, match=words):
+            locum.sum_over(*arguments)  # type: ignore[arg-type]
+    with pytest.raises(locum.GraphError, match="identifier"):
+        locum.family(2, "two words")
 
 
 def test_a_part_of_a_sum_cannot_be_bound_again() -> None:
-    l, m = us.family(2), us.family(3)
-    inside = us.SOp(us.sum_over(l, us.indices + l).node.inputs[0])
-    with pytest.raises(us.GraphError, match="the index of another sum"):
-        us.sum_over(m, inside * m)
+    l, m = locum.family(2), locum.family(3)
+    inside = locum.SOp(locum.sum_over(l, locum.indices + l).node.inputs[0])
+    with pytest.raises(locum.GraphError, match="the index of another sum"):
+        locum.sum_over(m, inside * m)
 
 
 def test_unnamed_families_of_other_processes_stay_apart() -> None:
     import subprocess
     import sys
 
-    code = "import understudy as us; print(us.dumps(us.family(3) * us.indices))"
+    code = "import locum; print(locum.dumps(locum.family(3) * locum.indices))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    ours = us.family(3) * us.indices
-    assert us.loads(done.stdout) is not ours
-    assert us.loads(us.dumps(ours)) is ours
+    ours = locum.family(3) * locum.indices
+    assert locum.loads(done.stdout) is not ours
+    assert locum.loads(locum.dumps(ours)) is ours

@@ -10,15 +10,17 @@ import threading
 import pytest
 from hypothesis import given
 
-import understudy as us
+import locum
+from locum.graph import Node, build
+from locum.graph.node import pool_size
 from tests.strategies import programs
-from understudy.graph import Node, build
-from understudy.graph.node import pool_size
 
 
 def test_the_same_program_is_the_same_object() -> None:
-    def make() -> us.SOp:
-        return us.aggregate(us.select(us.indices, us.tokens, "<"), us.exp(us.indices) + 1, 2)
+    def make() -> locum.SOp:
+        return locum.aggregate(
+            locum.select(locum.indices, locum.tokens, "<"), locum.exp(locum.indices) + 1, 2
+        )
 
     assert make() is make()
     assert make().node is make().node
@@ -28,30 +30,30 @@ def test_the_same_program_is_the_same_object() -> None:
     ("one", "other"), [(1, 1.0), (1, True), (0, False), (0.0, -0.0), (1.0, True), (1, "1")]
 )
 def test_atoms_that_python_confuses_stay_apart(one: object, other: object) -> None:
-    assert us.constant(one) is not us.constant(other)  # type: ignore[arg-type]
-    assert us.member(us.tokens, [one]) is not us.member(us.tokens, [other])  # type: ignore[list-item]
-    assert us.aggregate(us.full, 1, one) is not us.aggregate(us.full, 1, other)  # type: ignore[arg-type]
+    assert locum.constant(one) is not locum.constant(other)  # type: ignore[arg-type]
+    assert locum.member(locum.tokens, [one]) is not locum.member(locum.tokens, [other])  # type: ignore[list-item]
+    assert locum.aggregate(locum.full, 1, one) is not locum.aggregate(locum.full, 1, other)  # type: ignore[arg-type]
 
 
 def test_not_a_number_is_itself() -> None:
-    assert us.constant(float("nan")) is us.constant(float("inf") - float("inf"))
+    assert locum.constant(float("nan")) is locum.constant(float("inf") - float("inf"))
 
 
 def test_nodes_and_handles_are_immutable() -> None:
     with pytest.raises(AttributeError, match="immutable"):
-        us.indices.node.op = "tokens"
+        locum.indices.node.op = "tokens"
     with pytest.raises(AttributeError, match="immutable"):
-        del us.indices.node.op
+        del locum.indices.node.op
     with pytest.raises(AttributeError, match="immutable"):
-        us.indices.node = us.tokens.node
+        locum.indices.node = locum.tokens.node
     with pytest.raises(TypeError):
-        us.constant(1).node.attributes["value"] = 2  # type: ignore[index]
+        locum.constant(1).node.attributes["value"] = 2  # type: ignore[index]
 
 
 def test_the_pool_forgets_what_nobody_holds() -> None:
     gc.collect()
     before = pool_size()
-    chain = us.indices
+    chain = locum.indices
     for step in range(1000):
         chain = chain + f"only here {step}"
     assert pool_size() > before + 1000
@@ -68,7 +70,7 @@ def test_copies_and_pickles_are_the_same_object(program: Node) -> None:
 
 
 def test_handles_pickle_to_themselves() -> None:
-    program = us.tokens + 1
+    program = locum.tokens + 1
     assert pickle.loads(pickle.dumps(program)) is program
 
 
@@ -92,25 +94,25 @@ def test_threads_agree_on_one_object() -> None:
 
 
 def test_a_chain_of_100_000_nodes() -> None:
-    chain = us.indices
+    chain = locum.indices
     for _ in range(100_000):
         chain = chain + 1
     assert chain.depth == 100_000
     assert chain("abc") == [100_000, 100_001, 100_002]
-    assert us.architecture(chain).layers == 0
-    assert us.loads(us.dumps(chain)) is chain
+    assert locum.architecture(chain).layers == 0
+    assert locum.loads(locum.dumps(chain)) is chain
     assert "depth 100000" in repr(chain)
-    assert us.to_rasp(chain).count("+ 1") == 100_000
+    assert locum.to_rasp(chain).count("+ 1") == 100_000
 
 
 def test_threads_agree_on_one_handle() -> None:
     nodes = [build("constant", value=f"handle {number}") for number in range(300)]
-    found: list[list[us.SOp]] = []
+    found: list[list[locum.SOp]] = []
     start = threading.Barrier(8)
 
     def make() -> None:
         start.wait()
-        found.append([us.SOp(node) for node in nodes])
+        found.append([locum.SOp(node) for node in nodes])
 
     threads = [threading.Thread(target=make) for _ in range(8)]
     for thread in threads:

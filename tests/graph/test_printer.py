@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 
-import understudy as us
+import locum
+from locum.graph import Node, abbreviate, to_rasp
+from locum.language import Session
 from tests.cases import CASES, matmul
 from tests.strategies import programs
-from understudy.graph import Node, abbreviate, to_rasp
-from understudy.language import Session
 
 
 def read_back(text: str) -> Node:
@@ -33,27 +33,27 @@ def test_cases_round_trip(case: object) -> None:
 
 def test_shared_parts_are_said_once() -> None:
     """2^60 paths: the text must be as small as the graph."""
-    value, l = us.tokens_int, us.family(2)
+    value, l = locum.tokens_int, locum.family(2)
     for _ in range(30):
         value = value * value
-    inside = l + us.indices
+    inside = l + locum.indices
     for _ in range(30):
         inside = inside * inside
-    program = us.sum_over(l, inside) + value
-    text = us.to_rasp(program)
+    program = locum.sum_over(l, inside) + value
+    text = locum.to_rasp(program)
     assert len(text) < 2_000
     assert read_back(text) is program.node
 
 
 def test_deep_programs_round_trip() -> None:
-    chain = us.indices
+    chain = locum.indices
     for _ in range(5_000):
         chain = -(chain + 1)
-    assert read_back(us.to_rasp(chain)) is chain.node
+    assert read_back(locum.to_rasp(chain)) is chain.node
 
 
 def test_names_are_used() -> None:
-    histogram = us.selector_width(us.select(us.tokens_str, us.tokens_str, "=="))
+    histogram = locum.selector_width(locum.select(locum.tokens_str, locum.tokens_str, "=="))
     names = {histogram.node: "histogram", histogram.node.inputs[0]: "same"}
     assert to_rasp((histogram + 1).node, names) == (
         "same = select(tokens_str, tokens_str, ==);\nhistogram = selector_width(same);\nhistogram + 1;"
@@ -61,7 +61,7 @@ def test_names_are_used() -> None:
 
 
 def test_matmul_is_a_few_lines() -> None:
-    text = us.to_rasp(matmul(3, 2, 4))
+    text = locum.to_rasp(matmul(3, 2, 4))
     assert "sum l in range(3), m in range(4) {" in text
     assert len(text.splitlines()) <= 4
     assert read_back(text) is matmul(3, 2, 4).node
@@ -69,8 +69,8 @@ def test_matmul_is_a_few_lines() -> None:
 
 def test_what_rasp_cannot_say() -> None:
     for text in ('a"b', "a\nb"):
-        with pytest.raises(us.GraphError, match="no literal"):
-            us.to_rasp(us.constant(text))
+        with pytest.raises(locum.GraphError, match="no literal"):
+            locum.to_rasp(locum.constant(text))
 
 
 @given(programs())
@@ -81,5 +81,5 @@ def test_short_forms_are_one_short_line(program: Node) -> None:
 
 
 def test_short_forms_leave_most_of_a_large_table_out() -> None:
-    program = us.lookup(us.indices, {i: i % 2 for i in range(5000)}) + 1
+    program = locum.lookup(locum.indices, {i: i % 2 for i in range(5000)}) + 1
     assert abbreviate(program.node) == "({0: 0, 1: 1, 2: 0, 3: 1, …}[indices]) + 1"

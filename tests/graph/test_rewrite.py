@@ -7,19 +7,19 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-import understudy as us
+import locum
+from locum.execution import run
+from locum.graph import Node, build, problems
+from locum.graph.definitions import DEFINITIONS
+from locum.graph.rewrite import SELECTOR_ALGEBRA, Rule, rewrite
 from tests.strategies import inputs, programs
-from understudy.execution import run
-from understudy.graph import Node, build, problems
-from understudy.graph.definitions import DEFINITIONS
-from understudy.graph.rewrite import SELECTOR_ALGEBRA, Rule, rewrite
 
 
 def outcome(program: Node, given: Any) -> tuple[bool, str]:
     """The value, or that there is none (which position fails first may differ between forms)."""
     try:
         return True, repr(run(program, given))
-    except us.UnderstudyError:
+    except locum.LocumError:
         return False, ""
 
 
@@ -34,14 +34,14 @@ def test_rules_keep_the_meaning(program: Node, given: Any) -> None:
 
 @given(programs())
 def test_definitions_leave_only_attention_and_feed_forward(program: Node) -> None:
-    from understudy.graph import postorder
+    from locum.graph import postorder
 
     left = {node.op for node in postorder(rewrite(program, DEFINITIONS).root)}
     assert left.isdisjoint({"length", "selector_width"})
 
 
 def test_the_log_says_what_was_done() -> None:
-    before = us.select(us.indices, us.tokens, "==")
+    before = locum.select(locum.indices, locum.tokens, "==")
     result = rewrite((~~(before & before)).node, SELECTOR_ALGEBRA)
     assert result.root is before.node
     assert [step.rule for step in result.log] == [
@@ -54,15 +54,15 @@ def test_the_log_says_what_was_done() -> None:
 
 def test_rewriting_under_a_sum_renames_what_is_bound() -> None:
     """A rule that puts a sum inside another must not capture the outer family."""
-    l, m = us.family(2, "l"), us.family(3, "m")
-    deeper = us.sum_over(m, m * us.indices).node
+    l, m = locum.family(2, "l"), locum.family(3, "m")
+    deeper = locum.sum_over(m, m * locum.indices).node
     rule = Rule("indices become a sum", lambda n: deeper if n.op == "length" else None)
-    result = rewrite(us.sum_over(l, l + us.length).node, [rule])
+    result = rewrite(locum.sum_over(l, l + locum.length).node, [rule])
     assert problems(result.root) == []
-    assert result.root is us.sum_over(l, l + us.sum_over(m, m * us.indices)).node
+    assert result.root is locum.sum_over(l, l + locum.sum_over(m, m * locum.indices)).node
 
 
 def test_rules_that_undo_each_other_are_stopped() -> None:
     swap = Rule("swap", lambda n: build("add", *reversed(n.inputs)) if n.op == "add" else None)
-    with pytest.raises(us.GraphError, match=r"did not come to an end in 7 passes.*'swap'"):
-        rewrite((us.indices + 1).node, [swap], passes=7)
+    with pytest.raises(locum.GraphError, match=r"did not come to an end in 7 passes.*'swap'"):
+        rewrite((locum.indices + 1).node, [swap], passes=7)

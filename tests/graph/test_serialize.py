@@ -9,10 +9,10 @@ import sys
 import pytest
 from hypothesis import given
 
-import understudy as us
+import locum
+from locum.graph import Node, dumps, loads, stable_hash
 from tests.cases import CASES, matmul
 from tests.strategies import programs
-from understudy.graph import Node, dumps, loads, stable_hash
 
 
 @given(programs())
@@ -24,16 +24,16 @@ def test_round_trip_is_the_same_object(program: Node) -> None:
 
 def test_all_cases_round_trip() -> None:
     for case in CASES:
-        assert us.loads(us.dumps(case.program)) is case.program
+        assert locum.loads(locum.dumps(case.program)) is case.program
 
 
 @pytest.mark.parametrize("value", [float("inf"), float("-inf"), float("nan"), -0.0, 1e-320, 10**400])
 def test_numbers_that_json_finds_hard(value: float) -> None:
-    assert us.loads(us.dumps(us.constant(value))) is us.constant(value)
+    assert locum.loads(locum.dumps(locum.constant(value))) is locum.constant(value)
 
 
 def test_the_hash_is_the_same_in_another_process() -> None:
-    code = "import tests.cases as c, understudy as us; print(us.stable_hash(c.matmul(3, 2, 4)))"
+    code = "import tests.cases as c, locum; print(locum.stable_hash(c.matmul(3, 2, 4)))"
     for seed in ("1", "2"):
         other = subprocess.run(
             [sys.executable, "-c", code],
@@ -42,7 +42,7 @@ def test_the_hash_is_the_same_in_another_process() -> None:
             check=True,
             env={"PYTHONHASHSEED": seed, "PATH": ""},
         )
-        assert other.stdout.strip() == us.stable_hash(matmul(3, 2, 4))
+        assert other.stdout.strip() == locum.stable_hash(matmul(3, 2, 4))
 
 
 def test_hashes_differ_where_programs_differ() -> None:
@@ -50,7 +50,7 @@ def test_hashes_differ_where_programs_differ() -> None:
     assert len(hashes) == len({case.program for case in CASES})
 
 
-GOOD = json.loads(dumps((us.indices + 1).node))
+GOOD = json.loads(dumps((locum.indices + 1).node))
 
 
 @pytest.mark.parametrize(
@@ -74,11 +74,11 @@ GOOD = json.loads(dumps((us.indices + 1).node))
 )
 def test_what_is_no_graph(change: object, words: str) -> None:
     text = change if isinstance(change, str) else json.dumps(change)
-    with pytest.raises(us.GraphError) as caught:
-        us.loads(text)
+    with pytest.raises(locum.GraphError) as caught:
+        locum.loads(text)
     assert words in str(caught.value)
 
 
 def test_deeply_nested_json_is_refused() -> None:
-    with pytest.raises(us.GraphError):
-        us.loads("[" * 100_000)
+    with pytest.raises(locum.GraphError):
+        locum.loads("[" * 100_000)

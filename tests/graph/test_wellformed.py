@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 
-import understudy as us
+import locum
+from locum.graph import Node, build, family, problems
 from tests.cases import CASES
 from tests.strategies import programs
-from understudy.graph import Node, build, family, problems
 
 INDICES = build("indices")
-FULL = us.full.node
+FULL = locum.full.node
 
 
 @given(programs())
@@ -47,7 +47,7 @@ def test_all_cases_are_legal() -> None:
 def test_illegal_nodes(
     op: str, inputs: tuple[Node, ...], attributes: dict[str, object], words: str
 ) -> None:
-    with pytest.raises(us.GraphError) as caught:
+    with pytest.raises(locum.GraphError) as caught:
         build(op, *inputs, **attributes)  # type: ignore[arg-type]
     assert words in str(caught.value)
     # The same rule finds it in a graph that was put together behind the table's back.

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from understudy.language import Limits, Session
+from locum.language import Limits, Session
 
 HOSTILE = {
     "nested brackets": ("(" * 100_000 + "1" + ")" * 100_000 + ";", "nested more than 500 deep"),
@@ -82,7 +82,7 @@ def test_the_faces_survive_them_too(name: str, tmp_path: Path) -> None:
     source, words = HOSTILE[name]
     path = tmp_path / "hostile.rasp"
     path.write_text(source)
-    command = [sys.executable, "-m", "understudy"]
+    command = [sys.executable, "-m", "locum"]
     done = subprocess.run([*command, "run", str(path)], capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert words in done.stderr

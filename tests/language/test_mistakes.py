@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from understudy.language import Session
+from locum.language import Session
 
 GOLDEN = {
     "missing semicolon": (

@@ -7,19 +7,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-import understudy as us
-from understudy import indices, tokens
+import locum
+from locum import indices, tokens
 
 
 def test_the_first_lines_of_the_readme() -> None:
-    histogram = us.selector_width(us.select(us.tokens, us.tokens, "=="))
+    histogram = locum.selector_width(locum.select(locum.tokens, locum.tokens, "=="))
     assert histogram("hello") == [1, 1, 2, 2, 1]
-    assert us.architecture(histogram).layers == 1
+    assert locum.architecture(histogram).layers == 1
 
 
 @pytest.mark.parametrize("predicate", ["==", "!=", "<", "<=", ">", ">="])
 def test_the_two_spellings_of_select(predicate: str) -> None:
-    key, query = us.key(tokens), us.query(indices)
+    key, query = locum.key(tokens), locum.query(indices)
     spelled = {
         "==": key == query,
         "!=": key != query,
@@ -28,7 +28,7 @@ def test_the_two_spellings_of_select(predicate: str) -> None:
         ">": key > query,
         ">=": key >= query,
     }
-    assert spelled[predicate] is us.select(tokens, indices, predicate)
+    assert spelled[predicate] is locum.select(tokens, indices, predicate)
 
 
 def test_reflected_operators() -> None:
@@ -53,29 +53,29 @@ def test_reflected_operators() -> None:
 def test_numpy_scalars_are_atoms() -> None:
     program = np.float64(2.0) * tokens + np.int64(1)  # type: ignore[operator]
     assert program is 2.0 * tokens + 1
-    assert us.constant(np.bool_(True)) is us.constant(True)  # type: ignore[arg-type]
+    assert locum.constant(np.bool_(True)) is locum.constant(True)  # type: ignore[arg-type]
 
 
 def test_member_and_lookup_do_not_depend_on_order() -> None:
-    assert us.member(tokens, "ab") is us.member(tokens, "bab")
-    assert us.lookup(tokens, {"a": 1, "b": 2}) is us.lookup(tokens, {"b": 2, "a": 1})
+    assert locum.member(tokens, "ab") is locum.member(tokens, "bab")
+    assert locum.lookup(tokens, {"a": 1, "b": 2}) is locum.lookup(tokens, {"b": 2, "a": 1})
 
 
 def test_repr_shows_an_example() -> None:
     assert repr(tokens) == 's-op tokens\n  on "hello": [h, e, l, l, o] (strings)'
-    assert repr(us.tokens_int) == "s-op tokens_int\n  on [3, 1, 4, 1, 5]: [3, 1, 4, 1, 5] (ints)"
+    assert repr(locum.tokens_int) == "s-op tokens_int\n  on [3, 1, 4, 1, 5]: [3, 1, 4, 1, 5] (ints)"
     assert repr(indices * 0 + 1.0).endswith("[1.0]*5 (floats)")
     assert "no value on" in repr(1 / indices)
-    assert repr(us.select(indices, 1, "==")).splitlines()[:3] == [
+    assert repr(locum.select(indices, 1, "==")).splitlines()[:3] == [
         "selector select(indices, 1, ==)",
         "     h e l l o",
         " h |   1      ",
     ]
-    assert "close it with sum_over" in repr(us.family(3, "l") + 1)
+    assert "close it with sum_over" in repr(locum.family(3, "l") + 1)
 
 
 def test_notebooks_get_self_contained_html() -> None:
-    html = us.select(tokens, tokens, "==")._repr_html_()
+    html = locum.select(tokens, tokens, "==")._repr_html_()
     assert html.count("<tr>") == 6
     assert html.count(">1</td>") == 7
     assert "<script" not in html
@@ -84,37 +84,40 @@ def test_notebooks_get_self_contained_html() -> None:
     assert "h&lt;b&gt;" in sop
     assert "<b>" not in sop
     assert "no value on" in (1 / indices)._repr_html_()
-    assert "close it" in us.select(us.family(2, "l"), indices, "==")._repr_html_()
+    assert "close it" in locum.select(locum.family(2, "l"), indices, "==")._repr_html_()
 
 
 MISTAKES: list[tuple[Any, str]] = [
-    (lambda: us.select(tokens, tokens, "=<"), "does not know the predicate '=<': it must be one of"),
-    (lambda: us.select(tokens, tokens, 3), 'needs its predicate as a string, such as "=="'),  # type: ignore[arg-type]
-    (lambda: us.select(us.full, tokens, "=="), "select needs an s-op, but got the selector"),  # type: ignore[arg-type]
-    (lambda: us.full + 1, "there is no arithmetic or order of selectors"),
-    (lambda: us.architecture(3), "this needs a program, an s-op or a selector, but got 3"),  # type: ignore[arg-type]
-    (lambda: us.to_rasp(us.family(2)), "only a whole program can be printed"),
-    (lambda: us.member(tokens, 3), "member needs a set of atoms"),  # type: ignore[arg-type]
-    (lambda: us.lookup(tokens, 3), "lookup needs a table"),  # type: ignore[arg-type]
-    (lambda: us.loads(3), "it is not JSON"),  # type: ignore[arg-type]
+    (lambda: locum.select(tokens, tokens, "=<"), "does not know the predicate '=<': it must be one of"),
+    (lambda: locum.select(tokens, tokens, 3), 'needs its predicate as a string, such as "=="'),  # type: ignore[arg-type]
+    (lambda: locum.select(locum.full, tokens, "=="), "select needs an s-op, but got the selector"),  # type: ignore[arg-type]
+    (lambda: locum.full + 1, "there is no arithmetic or order of selectors"),
+    (lambda: locum.architecture(3), "this needs a program, an s-op or a selector, but got 3"),  # type: ignore[arg-type]
+    (lambda: locum.to_rasp(locum.family(2)), "only a whole program can be printed"),
+    (lambda: locum.member(tokens, 3), "member needs a set of atoms"),  # type: ignore[arg-type]
+    (lambda: locum.lookup(tokens, 3), "lookup needs a table"),  # type: ignore[arg-type]
+    (lambda: locum.loads(3), "it is not JSON"),  # type: ignore[arg-type]
     (lambda: tokens + np.array([1, 2]), "add needs an s-op or an atom"),
-    (lambda: us.aggregate(us.full, 1, tokens), "one atom, the same at every position"),  # type: ignore[arg-type]
-    (lambda: tokens + us.full, "add needs an s-op, but got the selector select"),
-    (lambda: us.aggregate(tokens, tokens), "aggregate needs a selector, such as select"),  # type: ignore[arg-type]
-    (lambda: us.full & tokens, "selector_and needs a selector"),  # type: ignore[operator]
-    (lambda: us.selector_width(3), "needs a selector, such as select(keys, queries"),  # type: ignore[arg-type]
+    (lambda: locum.aggregate(locum.full, 1, tokens), "one atom, the same at every position"),  # type: ignore[arg-type]
+    (lambda: tokens + locum.full, "add needs an s-op, but got the selector select"),
+    (lambda: locum.aggregate(tokens, tokens), "aggregate needs a selector, such as select"),  # type: ignore[arg-type]
+    (lambda: locum.full & tokens, "selector_and needs a selector"),  # type: ignore[operator]
+    (lambda: locum.selector_width(3), "needs a selector, such as select(keys, queries"),  # type: ignore[arg-type]
     (lambda: tokens + None, "add needs an s-op or an atom"),  # type: ignore[operator]
     (lambda: tokens + [1], "but got [1]"),  # type: ignore[operator]
-    (lambda: us.constant([1]), "constant needs an s-op or an atom"),  # type: ignore[arg-type]
-    (lambda: us.aggregate(us.full, tokens, None), "the default of aggregate needs"),  # type: ignore[arg-type]
+    (lambda: locum.constant([1]), "constant needs an s-op or an atom"),  # type: ignore[arg-type]
+    (lambda: locum.aggregate(locum.full, tokens, None), "the default of aggregate needs"),  # type: ignore[arg-type]
     (lambda: bool(tokens == 1), "has no truth value of its own"),
     (lambda: 0 < indices < 3, "two comparisons instead of a < b < c"),
     (lambda: tokens and indices, "use & | ~ instead of and or not"),
-    (lambda: us.key(tokens) == 3, "a key is compared with a query"),
-    (lambda: us.query(tokens) == us.key(tokens), "write the key first"),
-    (lambda: us.family(float("inf")), "a finite, positive whole number of heads, but its size is inf"),  # type: ignore[arg-type]
-    (lambda: us.SOp(us.full.node), "is no s-op"),
-    (lambda: us.lookup(tokens, {}), "one or more"),
+    (lambda: locum.key(tokens) == 3, "a key is compared with a query"),
+    (lambda: locum.query(tokens) == locum.key(tokens), "write the key first"),
+    (
+        lambda: locum.family(float("inf")),
+        "a finite, positive whole number of heads, but its size is inf",
+    ),  # type: ignore[arg-type]
+    (lambda: locum.SOp(locum.full.node), "is no s-op"),
+    (lambda: locum.lookup(tokens, {}), "one or more"),
 ]
 
 
@@ -122,7 +125,7 @@ MISTAKES: list[tuple[Any, str]] = [
     ("mistake", "words"), MISTAKES, ids=lambda value: value if isinstance(value, str) else ""
 )
 def test_mistakes_are_named(mistake: Any, words: str) -> None:
-    with pytest.raises((us.GraphError, TypeError)) as caught:
+    with pytest.raises((locum.GraphError, TypeError)) as caught:
         mistake()
     assert words in str(caught.value)
     assert "\n" not in str(caught.value)

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-import understudy as us
+import locum
+from locum.language import RaspError, Session
 from tests.cases import matmul
-from understudy.language import RaspError, Session
 
 
 def last(source: str, example: Any = "hello") -> Any:
@@ -82,12 +82,12 @@ def test_matmul_at_any_shape_is_a_five_line_program() -> None:
 def test_rasp_and_python_build_the_same_object() -> None:
     session = Session()
     session.define("h = selector_width(select(tokens, tokens, ==));")
-    same = us.select(us.tokens_str, us.tokens_str, "==")
-    assert session.get("h") is us.selector_width(same)
+    same = locum.select(locum.tokens_str, locum.tokens_str, "==")
+    assert session.get("h") is locum.selector_width(same)
 
 
 def test_building_does_not_run_anything(monkeypatch: pytest.MonkeyPatch) -> None:
-    from understudy.execution import dense
+    from locum.execution import dense
 
     def fail(*_: Any, **__: Any) -> None:
         raise AssertionError("the example was run")
@@ -97,7 +97,7 @@ def test_building_does_not_run_anything(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_what_is_shown_is_run_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    from understudy.execution.floats import FloatDomain
+    from locum.execution.floats import FloatDomain
 
     counted = []
     original = FloatDomain.select
@@ -164,13 +164,13 @@ def test_loading_files(tmp_path: Path) -> None:
 def test_drawing_is_handed_on() -> None:
     drawn = []
 
-    def drawer(program: us.SOp, name: str, tokens: Any) -> Path:
+    def drawer(program: locum.SOp, name: str, tokens: Any) -> Path:
         drawn.append((program, name, tokens))
         return Path("picture.svg")
 
     session = Session(drawer=drawer)
     (result,) = session.execute('draw(indices, "abc");')
-    assert drawn == [(us.indices, "indices", "abc")]
+    assert drawn == [(locum.indices, "indices", "abc")]
     assert result.printed == "\t =  [0, 1, 2] (ints)\n\t drawn in picture.svg\n"
     assert session.execute("draw(full_s);")[-1].category == "type"
     assert Session().execute("draw(indices);")[-1].category == "draw"
@@ -180,7 +180,7 @@ def test_scripts_give_what_they_show() -> None:
     session = Session()
     shown = session.script("x = indices + 1;\nx;\nx * 2;\n3;")
     assert [name for name, _ in shown] == ["x", "out", "out"]
-    assert shown[0][1] is us.indices + 1
+    assert shown[0][1] is locum.indices + 1
     with pytest.raises(RaspError, match="Undefined variable: nope"):
         session.script("nope;")
     with pytest.raises(RaspError, match="missing"):
@@ -190,7 +190,7 @@ def test_scripts_give_what_they_show() -> None:
 def test_functions_without_parameters_have_a_value() -> None:
     session = Session()
     session.define("def f() { return indices + 1; }")
-    assert session.value_of("f") is us.indices + 1
+    assert session.value_of("f") is locum.indices + 1
 
 
 def test_out_is_the_last_value_computed_at_top_level() -> None:
@@ -261,13 +261,13 @@ def test_gigantic_numbers_are_no_reason_to_crash() -> None:
         (result,) = Session().execute(source)
         assert len(result.printed) < 1_000
     assert Session().execute("2^200;")[-1].printed.strip().endswith(str(2**200))
-    big = us.indices + 10**5000
+    big = locum.indices + 10**5000
     assert "16610 bits" in repr(big)
-    assert us.loads(us.dumps(big)) is big
-    assert len(us.stable_hash(big)) == 64
-    with pytest.raises(us.GraphError, match="too large for a literal"):
-        us.to_rasp(big)
-    with pytest.raises(us.ExecutionError, match="division by zero"):
+    assert locum.loads(locum.dumps(big)) is big
+    assert len(locum.stable_hash(big)) == 64
+    with pytest.raises(locum.GraphError, match="too large for a literal"):
+        locum.to_rasp(big)
+    with pytest.raises(locum.ExecutionError, match="division by zero"):
         (big / 0)("ab")
 
 

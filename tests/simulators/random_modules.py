@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from understudy.simulators import Attention, MultiHeadAttention
+from locum.simulators import Attention, MultiHeadAttention
 
 Numbers = NDArray[np.float64]
 

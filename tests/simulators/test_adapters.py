@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import understudy as us
+import locum
+from locum.errors import InputError
+from locum.simulators.adapters import FORMS
 from tests.simulators.random_modules import Chance
-from understudy.errors import InputError
-from understudy.simulators.adapters import FORMS
 
 torch: Any = pytest.importorskip("torch")
 
@@ -64,7 +64,7 @@ class Options:
         return kept if self.batch else kept[0]
 
     def seen(self, rows: int, columns: int) -> Any:
-        """The mask as Understudy says it."""
+        """The mask as Locum says it."""
         if self.mask == "causal":
             return "causal"
         if self.mask == "none":
@@ -131,7 +131,7 @@ def test_random_encoder_layers(options: Options) -> None:
     wanted = module(
         X, src_mask=options.hidden_from(seen, options.n), src_key_padding_mask=inverted(padding)
     ).detach()
-    found = us.simulate(module, X, mask=seen, seen=padding, form=options.form)
+    found = locum.simulate(module, X, mask=seen, seen=padding, form=options.form)
     assert options.error(found, wanted, padding) <= 1e-10
 
 
@@ -144,7 +144,7 @@ def test_random_decoder_layers(options: Options) -> None:
     wanted = module(
         X, M, tgt_mask=options.hidden_from(seen, options.n), memory_key_padding_mask=inverted(padding)
     ).detach()
-    found = us.simulate(module, X, M, mask=seen, memory_seen=padding, form=options.form)
+    found = locum.simulate(module, X, M, mask=seen, memory_seen=padding, form=options.form)
     assert options.error(found, wanted, None) <= 1e-10
 
 
@@ -165,7 +165,7 @@ def test_random_attentions(options: Options) -> None:
         X, M, M, need_weights=False, attn_mask=options.hidden_from(seen, options.n),
         key_padding_mask=inverted(padding),
     )[0].detach()  # fmt: skip
-    found = us.simulate(module, X, M, memory_mask=seen, memory_seen=padding, form=options.form)
+    found = locum.simulate(module, X, M, memory_mask=seen, memory_seen=padding, form=options.form)
     assert options.error(found, wanted, None) <= 1e-10
 
 
@@ -183,7 +183,7 @@ def test_an_encoder_of_several_layers(last: str, batch_first: bool) -> None:
     given = X if batch_first else X.swapaxes(0, 1)
     padding = np.array([[True, True, True], [True, True, False]])
     wanted = module(given, src_key_padding_mask=inverted(padding)).detach()
-    found = us.simulate(module, given, seen=padding)
+    found = locum.simulate(module, given, seen=padding)
     if not batch_first:
         found, wanted = found.swapaxes(0, 1), wanted.swapaxes(0, 1)
     assert float((found - wanted)[torch.from_numpy(padding)].abs().max()) <= 1e-10
@@ -192,12 +192,14 @@ def test_an_encoder_of_several_layers(last: str, batch_first: bool) -> None:
 def test_arrays_in_arrays_out_and_a_t_of_ones_own() -> None:
     module = randomised(torch.nn.TransformerEncoderLayer(4, 2, 5, dropout=0.0, dtype=torch.float64), 1)
     X = Chance(2)(3, 4)
-    found = us.simulate(module, X)
+    found = locum.simulate(module, X)
     assert isinstance(found, np.ndarray)
     wanted = module(torch.from_numpy(X)).detach().numpy()
     assert np.abs(found - wanted).max() <= 1e-12
-    T = us.from_torch(module, form="factored")
-    assert np.abs(us.simulate(T, X.tolist(), mask="causal") - T.with_masks("causal")(X)).max() <= 1e-12
+    T = locum.from_torch(module, form="factored")
+    assert (
+        np.abs(locum.simulate(T, X.tolist(), mask="causal") - T.with_masks("causal")(X)).max() <= 1e-12
+    )
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -205,7 +207,7 @@ def test_left_padding_under_a_causal_mask(form: str) -> None:
     """Padded queries then see nothing: what they give is not used, and must not spoil the rest."""
     module = randomised(torch.nn.TransformerEncoderLayer(4, 2, 5, dropout=0.0, dtype=torch.float64), 3)
     X = torch.from_numpy(Chance(2)(4, 4))
-    found = us.simulate(module, X, mask="causal", seen=[0, 0, 1, 1], form=form)
+    found = locum.simulate(module, X, mask="causal", seen=[0, 0, 1, 1], form=form)
     hidden = torch.triu(torch.ones(2, 2, dtype=torch.bool), 1)
     wanted = module(X[2:], src_mask=hidden).detach()
     assert float((found[2:] - wanted).abs().max()) <= 1e-10
@@ -237,12 +239,12 @@ REFUSED: list[tuple[Any, dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("module", "options", "problem"), REFUSED)
 def test_what_is_refused(module: Any, options: dict[str, Any], problem: str) -> None:
-    with pytest.raises((InputError, us.GraphError), match=problem):
-        us.simulate(module, np.zeros((3, 4)), **options)
+    with pytest.raises((InputError, locum.GraphError), match=problem):
+        locum.simulate(module, np.zeros((3, 4)), **options)
 
 
 def test_wrong_inputs_are_refused() -> None:
     with pytest.raises(InputError, match="X must be 3×4, but it is 3×5"):
-        us.simulate(encoder_layer(), np.zeros((3, 5)))
+        locum.simulate(encoder_layer(), np.zeros((3, 5)))
     with pytest.raises(InputError, match="two axes, or three"):
-        us.simulate(encoder_layer(), np.zeros(3))
+        locum.simulate(encoder_layer(), np.zeros(3))

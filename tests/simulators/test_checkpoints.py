@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
-import understudy as us
+import locum
+from locum.errors import InputError
+from locum.simulators.adapters import FORMS, EncoderModel, read_checkpoint
+from locum.simulators.adapters import model as model_module
 from tests.simulators.checkpoints import D, Formula, unit_mean, write, write_tokenizer
-from understudy.errors import InputError
-from understudy.simulators.adapters import FORMS, EncoderModel, read_checkpoint
-from understudy.simulators.adapters import model as model_module
 
 TEXTS = [[2, 5, 6, 3], [2, 3], [2, 4, 5, 6, 7, 8, 3], [9]]
 
@@ -25,8 +25,8 @@ TEXTS = [[2, 5, 6, 3], [2, 3], [2, 4, 5, 6, 7, 8, 3], [9]]
 )
 def test_every_layer_against_the_formula(tmp_path: Path, family: str, prefix: str, form: str) -> None:
     plain = Formula(write(tmp_path / "plain", family), family)
-    run = us.simulate(write(tmp_path / "model", family, prefix), TEXTS, form=form, backend="numpy")
-    assert isinstance(run, us.simulators.ModelRun)
+    run = locum.simulate(write(tmp_path / "model", family, prefix), TEXTS, form=form, backend="numpy")
+    assert isinstance(run, locum.simulators.ModelRun)
     assert max(run.errors) <= 1e-12
     for text, numbers in enumerate(TEXTS):
         wanted = plain(numbers)
@@ -46,7 +46,7 @@ def test_every_layer_against_the_formula(tmp_path: Path, family: str, prefix: st
 def test_the_same_in_torch(tmp_path: Path, dtype: str) -> None:
     pytest.importorskip("torch")
     folder = write(tmp_path)
-    run = us.simulate(folder, TEXTS, dtype=dtype, backend="torch")
+    run = locum.simulate(folder, TEXTS, dtype=dtype, backend="torch")
     tolerance = 1e-5 if dtype == "float32" else 1e-12
     assert max(run.errors) <= tolerance
     wanted = Formula(folder)(TEXTS[2])
@@ -56,13 +56,13 @@ def test_the_same_in_torch(tmp_path: Path, dtype: str) -> None:
 @pytest.mark.parametrize("executor", ["dense", "heads"])
 def test_the_same_by_the_network_itself(tmp_path: Path, executor: str) -> None:
     folder = write(tmp_path)
-    run = us.simulate(folder, [[2, 5, 3]], backend="numpy", executor=executor)
+    run = locum.simulate(folder, [[2, 5, 3]], backend="numpy", executor=executor)
     assert max(run.errors) <= 1e-12
     np.testing.assert_allclose(run.states[-1][0], Formula(folder)([2, 5, 3])[-1], rtol=0, atol=1e-12)
 
 
 def test_one_program_serves_all_layers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from understudy.execution.fast import execute
+    from locum.execution.fast import execute
 
     made = []
     original: Any = execute.__dict__["blueprint"]
@@ -96,7 +96,7 @@ def test_old_names_pooling_and_fewer_layers(tmp_path: Path) -> None:
     (folder / "1_Pooling" / "config.json").write_text(
         '{"pooling_mode_cls_token": true}', encoding="utf-8"
     )
-    run = us.simulate(folder, TEXTS, layers=1, backend="numpy")
+    run = locum.simulate(folder, TEXTS, layers=1, backend="numpy")
     first = plain(TEXTS[0])[-1][0]
     np.testing.assert_allclose(run.embeddings[0], first / np.linalg.norm(first), rtol=0, atol=1e-12)
     assert len(run.states) == 2
@@ -106,17 +106,17 @@ def test_text_is_tokenised(tmp_path: Path) -> None:
     pytest.importorskip("tokenizers", reason="the extra models is not installed")
     folder = write(tmp_path)
     write_tokenizer(folder)
-    run = us.simulate(folder, ["the cat sat", "dog"], backend="numpy")
+    run = locum.simulate(folder, ["the cat sat", "dog"], backend="numpy")
     assert run.batch.texts[0].tokens == ["[CLS]", "the", "cat", "sat", "[SEP]"]
     assert run.batch.texts[0].numbers == [2, 9, 5, 6, 3]
     with pytest.raises(InputError, match="8 tokens, but the model has only 7 positions"):
-        us.simulate(folder, ["the cat sat on the mat"])
+        locum.simulate(folder, ["the cat sat on the mat"])
     (folder / "tokenizer.json").write_text("{", encoding="utf-8")
     with pytest.raises(InputError, match=r"tokenizer\.json cannot be read"):
-        us.simulate(folder, ["cat"])
+        locum.simulate(folder, ["cat"])
     (folder / "tokenizer.json").unlink()
     with pytest.raises(InputError, match=r"no tokenizer\.json"):
-        us.simulate(folder, ["cat"])
+        locum.simulate(folder, ["cat"])
 
 
 def test_folders_that_are_no_model(tmp_path: Path) -> None:
@@ -163,19 +163,19 @@ def test_architectures_that_are_not_simulated(
 def test_weights_that_do_not_fit(tmp_path: Path) -> None:
     folder = write(tmp_path, num_hidden_layers=3)
     with pytest.raises(InputError, match=r"lack encoder\.layer\.2\.attention\.self\.query\.weight"):
-        us.simulate(folder, TEXTS)
+        locum.simulate(folder, TEXTS)
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     changed = json.dumps(config | {"intermediate_size": 9, "num_hidden_layers": 2})
     (folder / "config.json").write_text(changed, encoding="utf-8")
     with pytest.raises(
         InputError, match=rf"intermediate\.dense\.weight should be 9×{D}, but it is 8×{D}"
     ):
-        us.simulate(folder, TEXTS)
+        locum.simulate(folder, TEXTS)
     tensors = load_file(folder / "model.safetensors")
     tensors["embeddings.LayerNorm.bias"][0] = np.nan
     save_file(tensors, folder / "model.safetensors")
     with pytest.raises(InputError, match="not finite"):
-        us.simulate(folder, TEXTS)
+        locum.simulate(folder, TEXTS)
 
 
 @pytest.mark.parametrize(
@@ -198,4 +198,4 @@ def test_inputs_that_are_refused(
     tmp_path: Path, texts: Any, options: dict[str, Any], problem: str
 ) -> None:
     with pytest.raises(InputError, match=problem):
-        us.simulate(write(tmp_path), texts, **options)
+        locum.simulate(write(tmp_path), texts, **options)

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from understudy.errors import CompileError
-from understudy.simulators import Attention, UniversalSimulator, figure2
-from understudy.transformer import CompiledTransformer
+from locum.errors import CompileError
+from locum.simulators import Attention, UniversalSimulator, figure2
+from locum.transformer import CompiledTransformer
 
 #: Layers, heads and width of the residual stream of U(3, 3, 3): what a prototype needed.
 FINDINGS = {
@@ -109,7 +109,7 @@ def test_refusals() -> None:
 def test_a_transformer_runs_a_transformer(pre_norm: bool) -> None:
     """A whole encoder layer of torch (norms, biases, GELU, two heads) by the weights of U alone."""
     torch = pytest.importorskip("torch")
-    from understudy.simulators import from_torch
+    from locum.simulators import from_torch
 
     torch.manual_seed(1)
     layer = torch.nn.TransformerEncoderLayer(

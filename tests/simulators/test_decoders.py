@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from locum.errors import InputError
+from locum.simulators import Attention, DecoderLayer, Encoder, UniversalSimulator
 from tests.simulators.random_modules import Chance, distance
-from understudy.errors import InputError
-from understudy.simulators import Attention, DecoderLayer, Encoder, UniversalSimulator
 
 
 @pytest.mark.parametrize("norm", ["none", "post", "pre"])

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from locum.execution import EXECUTORS
+from locum.execution.fast import plan
+from locum.simulators import DecoderLayer, UniversalSimulator
+from locum.simulators.sampling import random_module
 from tests.simulators.random_modules import Chance, distance
-from understudy.execution import EXECUTORS
-from understudy.execution.fast import plan
-from understudy.simulators import DecoderLayer, UniversalSimulator
-from understudy.simulators.sampling import random_module
 
 ORDERS: list[tuple[tuple[int, int, int], dict[str, Any]]] = [
     ((4, 3, 2), {}),

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from locum.errors import GraphError, InputError
+from locum.execution import fast
+from locum.simulators import Encoder, FactoredAttention, UniversalSimulator, from_arrays
+from locum.simulators.order import AttentionOrder, Order
+from locum.simulators.prepared import Prepared
 from tests.simulators.random_modules import Chance, distance
-from understudy.errors import GraphError, InputError
-from understudy.execution import fast
-from understudy.simulators import Encoder, FactoredAttention, UniversalSimulator, from_arrays
-from understudy.simulators.order import AttentionOrder, Order
-from understudy.simulators.prepared import Prepared
 
 
 def layer(form: str, mask: Any = None, heads: int = 2, d: int = 4) -> Any:

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from locum.errors import InputError
+from locum.simulators import Attention, Encoder, LanguageModel, from_torch
 from tests.simulators.random_modules import Chance, distance
-from understudy.errors import InputError
-from understudy.simulators import Attention, Encoder, LanguageModel, from_torch
 
 VOCABULARY, SIZE, D = 6, 5, 4
 

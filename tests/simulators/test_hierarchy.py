@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from locum.errors import InputError
+from locum.simulators import Attention, Encoder, MultiHeadAttention, UniversalSimulator
+from locum.simulators.hierarchy import padding_formula, paper_padding
 from tests.simulators.random_modules import Chance, distance
-from understudy.errors import InputError
-from understudy.simulators import Attention, Encoder, MultiHeadAttention, UniversalSimulator
-from understudy.simulators.hierarchy import padding_formula, paper_padding
 
 #: (m, e, e_v) → (n, d, d_v)
 PAIRS = [

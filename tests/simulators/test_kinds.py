@@ -7,9 +7,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from tests.simulators.random_modules import Chance, Numbers, distance
-from understudy.errors import GraphError, InputError, UnderstudyError
-from understudy.simulators import (
+from locum.errors import GraphError, InputError, LocumError
+from locum.simulators import (
     Attention,
     Encoder,
     LinearAttention,
@@ -21,9 +20,10 @@ from understudy.simulators import (
     Sumformer,
     UniversalSimulator,
 )
-from understudy.simulators.figure2 import figure2
-from understudy.simulators.kinds import orthogonal_features
-from understudy.simulators.sampling import random_module
+from locum.simulators.figure2 import figure2
+from locum.simulators.kinds import orthogonal_features
+from locum.simulators.sampling import random_module
+from tests.simulators.random_modules import Chance, Numbers, distance
 
 N, D, D_V = 4, 3, 2
 
@@ -193,9 +193,9 @@ def test_the_inverse_form(n: int, d: int) -> None:
 def test_the_inverse_form_needs_inverses() -> None:
     U, X = UniversalSimulator(2, 2, 2, recipe="inverse"), np.eye(2)
     for T in (Attention(np.ones((2, 2)), np.eye(2)), Attention(np.eye(2), np.zeros((2, 2)))):
-        with pytest.raises(UnderstudyError, match="A or V is singular"):
+        with pytest.raises(LocumError, match="A or V is singular"):
             U(T, X)
-    with pytest.raises(UnderstudyError, match="A or V is singular"):
+    with pytest.raises(LocumError, match="A or V is singular"):
         figure2(recipe="inverse")  # the figure's own A has rank 2
     with pytest.raises(GraphError, match="d = d_v"):
         UniversalSimulator(2, 2, 1, recipe="inverse")

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from understudy.errors import InputError
-from understudy.execution import EXECUTORS
-from understudy.simulators.languages import First, KParity, Match2, Parity
-from understudy.simulators.recogniser import Recogniser
+from locum.errors import InputError
+from locum.execution import EXECUTORS
+from locum.simulators.languages import First, KParity, Match2, Parity
+from locum.simulators.recogniser import Recogniser
 
 #: Long words need sequences of 10⁴ tokens: too many for literal execution.
 needs_fast = pytest.mark.skipif("fast" not in EXECUTORS, reason="needs the executor fast")

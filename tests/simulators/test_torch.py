@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from locum.errors import InputError
+from locum.execution import EXECUTORS
+from locum.simulators import Attention, UniversalSimulator, from_torch
 from tests.simulators.random_modules import Chance, distance
-from understudy.errors import InputError
-from understudy.execution import EXECUTORS
-from understudy.simulators import Attention, UniversalSimulator, from_torch
 
 torch: Any = pytest.importorskip("torch")
 

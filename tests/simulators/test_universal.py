@@ -9,11 +9,11 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-import understudy as us
+import locum
+from locum.errors import ExecutionError, GraphError, InputError, LocumError
+from locum.simulators import Attention, Encoder, MultiHeadAttention, Stack, UniversalSimulator
+from locum.simulators.explain import Explanation
 from tests.simulators.random_modules import Chance, distance
-from understudy.errors import ExecutionError, GraphError, InputError, UnderstudyError
-from understudy.simulators import Attention, Encoder, MultiHeadAttention, Stack, UniversalSimulator
-from understudy.simulators.explain import Explanation
 
 #: 50 orders: square, tall, wide, and n larger than d and d_v.
 ORDERS = [
@@ -66,8 +66,11 @@ def test_the_program_depends_on_the_order_alone() -> None:
     for seed in range(3):
         chance = Chance(seed)
         U(chance.attention(3, 1), chance(2, 3))
-        seen.add(us.stable_hash(U.program))
-    assert seen == {U.hash, us.stable_hash(UniversalSimulator.of(Chance(9).attention(3, 1), 2).program)}
+        seen.add(locum.stable_hash(U.program))
+    assert seen == {
+        U.hash,
+        locum.stable_hash(UniversalSimulator.of(Chance(9).attention(3, 1), 2).program),
+    }
     assert UniversalSimulator(2, 3, 2).hash not in seen
 
 
@@ -346,7 +349,7 @@ def test_what_is_not_what_it_should_be_is_said() -> None:
         (lambda: UniversalSimulator(3, 2, 2, recipe="inverse").embed(T, X[:2]), "inverse construction"),
     ]
     for attempt, words in cases:
-        with pytest.raises(UnderstudyError, match=words):
+        with pytest.raises(LocumError, match=words):
             attempt()
 
 
@@ -390,8 +393,8 @@ def test_sizes_may_be_of_numpys_kind() -> None:
 
 
 def test_the_top_level_has_it() -> None:
-    assert us.UniversalSimulator is UniversalSimulator
-    assert us.Attention is Attention
-    assert "Encoder" in dir(us)
+    assert locum.UniversalSimulator is UniversalSimulator
+    assert locum.Attention is Attention
+    assert "Encoder" in dir(locum)
     with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
-        us.Nothing
+        locum.Nothing

@@ -7,17 +7,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.selectors import distinct_selectors, empty_selections
-from tests.simulators.random_modules import Chance, distance
-from tests.simulators.test_universal import ORDERS
-from understudy.errors import ExecutionError, GraphError
-from understudy.simulators import (
+from locum.errors import ExecutionError, GraphError
+from locum.simulators import (
     Attention,
     Encoder,
     MultiHeadAttention,
     UniversalSimulator,
     figure2,
 )
+from tests.selectors import distinct_selectors, empty_selections
+from tests.simulators.random_modules import Chance, distance
+from tests.simulators.test_universal import ORDERS
 
 
 def width_one(n: int, d: int, d_v: int, **options: Any) -> UniversalSimulator:

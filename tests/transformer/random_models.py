@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from understudy.graph import build, dumps, stable_hash
-from understudy.transformer import (
+from locum.graph import build, dumps, stable_hash
+from locum.transformer import (
     AttentionWeights,
     CompiledTransformer,
     Config,
@@ -16,8 +16,8 @@ from understudy.transformer import (
     LayerWeights,
     Weights,
 )
-from understudy.transformer.functions import MEANINGS, Functions, Instruction
-from understudy.transformer.instructions import ARITIES
+from locum.transformer.functions import MEANINGS, Functions, Instruction
+from locum.transformer.instructions import ARITIES
 
 #: Operations that have a value for all numbers that are not large.
 TOTAL = tuple(
@@ -161,7 +161,7 @@ def random_inputs(model: CompiledTransformer, seed: int, batch: int = 3) -> list
 
 def logits(model: CompiledTransformer, inputs: list[list[Any]]) -> Any:
     """What the NumPy forward pass gives before answers are read off, [batch, position, d_vocab_out]."""
-    from understudy.transformer.forward import forward
+    from locum.transformer.forward import forward
 
     stream = forward(model.weights, model.embed(inputs), sink=model.config.sink)
     return stream[:, model.config.sink :] @ model.weights.W_U + model.weights.b_U

@@ -9,10 +9,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.transformer.random_models import logits, random_inputs, random_model
-from understudy.errors import ExecutionError, GraphError, InputError
-from understudy.graph import build
-from understudy.transformer import (
+from locum.errors import ExecutionError, GraphError, InputError
+from locum.graph import build
+from locum.transformer import (
     AttentionWeights,
     CompiledTransformer,
     Config,
@@ -20,7 +19,8 @@ from understudy.transformer import (
     LayerWeights,
     Weights,
 )
-from understudy.transformer.functions import Functions, Instruction
+from locum.transformer.functions import Functions, Instruction
+from tests.transformer.random_models import logits, random_inputs, random_model
 
 
 def previous(attention: str = "hard") -> CompiledTransformer:

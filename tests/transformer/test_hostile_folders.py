@@ -16,12 +16,12 @@ import safetensors.numpy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from locum.errors import InputError, LocumError
+from locum.transformer import load
+from locum.transformer.description import describe
+from locum.transformer.shapes import Shape
 from tests.transformer.random_models import random_model
 from tests.transformer.test_saving import same
-from understudy.errors import InputError, UnderstudyError
-from understudy.transformer import load
-from understudy.transformer.description import describe
-from understudy.transformer.shapes import Shape
 
 #: One with heads of both kinds, an exact feed-forward with a table, and a vocabulary.
 SEED = next(
@@ -191,7 +191,7 @@ DEEP = (
         (b'{"format": 1e999}', "no number of JSON"),
         (b'{"format": ' + b"9" * 10**5 + b"}", "not JSON"),
         (b'{"format": 1, "format": 2}', "a name twice"),
-        (pickle.dumps({"format": "understudy.transformer"}), "not JSON"),
+        (pickle.dumps({"format": "locum.transformer"}), "not JSON"),
     ],
 )
 def test_a_config_that_is_not_one(content: bytes, message: str, tmp_path: Path) -> None:
@@ -339,7 +339,7 @@ def test_mutated_folders_are_refused_or_equal(
         sign(place)
     try:
         found = load(place)
-    except UnderstudyError:
+    except LocumError:
         return
     # With a hash that was made to fit, a label may differ; the numbers may not.
     assert found.hash == model.hash if resigned else same(found, model)

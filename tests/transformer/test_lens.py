@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from locum.errors import CompileError, InputError
 from tests.transformer.random_models import logits, random_inputs, random_model
 from tests.transformer.test_compiled import previous
-from understudy.errors import CompileError, InputError
 
 INSTALLED = importlib.util.find_spec("transformer_lens") is not None
 

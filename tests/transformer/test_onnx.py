@@ -9,6 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from locum.errors import CompileError, InputError, LocumError
+from locum.transformer import CompiledTransformer
+from locum.transformer.functions import INSTRUCTIONS, Instruction
+from locum.transformer.onnx_functions import NUMBERS, PLAIN, TRUTHS
 from tests.transformer.random_models import logits, random_inputs, random_model
 from tests.transformer.single_instructions import (
     TOKENS,
@@ -18,10 +22,6 @@ from tests.transformer.single_instructions import (
     single,
 )
 from tests.transformer.test_compiled import previous
-from understudy.errors import CompileError, InputError, UnderstudyError
-from understudy.transformer import CompiledTransformer
-from understudy.transformer.functions import INSTRUCTIONS, Instruction
-from understudy.transformer.onnx_functions import NUMBERS, PLAIN, TRUTHS
 
 
 def test_every_instruction_can_be_written() -> None:
@@ -32,7 +32,7 @@ def test_every_instruction_can_be_written() -> None:
 
 def test_without_onnx_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "onnx", None)
-    with pytest.raises(InputError, match=r"pip install 'understudy\[onnx\]'"):
+    with pytest.raises(InputError, match=r"pip install 'locum\[onnx\]'"):
         previous().to_onnx(tmp_path / "model.onnx")
     assert not list(tmp_path.iterdir())
 
@@ -101,7 +101,7 @@ def test_a_file_comes_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.Mo
     assert path.read_text() == "before"
     previous().to_onnx(path)
     assert run(path, np.array([[3.0, 1.0]])).shape == (1, 2, 1)
-    with pytest.raises(UnderstudyError, match="not an ordinary file"):
+    with pytest.raises(LocumError, match="not an ordinary file"):
         previous().to_onnx(tmp_path)
-    with pytest.raises(UnderstudyError, match="cannot write"):
+    with pytest.raises(LocumError, match="cannot write"):
         previous().to_onnx(tmp_path / "nowhere" / "model.onnx")

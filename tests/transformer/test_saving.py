@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 import safetensors.numpy
 
-import understudy
+import locum
+from locum.errors import InputError, LocumError
+from locum.transformer import CompiledTransformer, load
+from locum.transformer.description import describe
+from locum.transformer.shapes import Shape
 from tests.transformer.random_models import random_inputs, random_model
-from understudy.errors import InputError, UnderstudyError
-from understudy.transformer import CompiledTransformer, load
-from understudy.transformer.description import describe
-from understudy.transformer.shapes import Shape
 
 
 def same(a: CompiledTransformer, b: CompiledTransformer) -> bool:
@@ -30,7 +30,7 @@ def same(a: CompiledTransformer, b: CompiledTransformer) -> bool:
 def test_a_round_trip_is_bit_for_bit(seed: int, tmp_path: Path) -> None:
     model = random_model(seed)
     model.save(tmp_path / "model")
-    back = understudy.load(tmp_path / "model")
+    back = locum.load(tmp_path / "model")
     assert same(model, back)
     assert back.config == model.config
     assert back.hash == model.hash
@@ -109,7 +109,7 @@ def test_an_interrupted_save_leaves_what_was_there(
         return real(*arguments)
 
     monkeypatch.setattr(os, when, failing)
-    with pytest.raises(KeyboardInterrupt if isinstance(how, KeyboardInterrupt) else UnderstudyError):
+    with pytest.raises(KeyboardInterrupt if isinstance(how, KeyboardInterrupt) else LocumError):
         random_model(2).save(target)
     monkeypatch.undo()
     assert [path.name for path in tmp_path.iterdir()] == (["model"] if old else [])

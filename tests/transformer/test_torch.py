@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from locum.errors import CompileError, InputError
+from locum.transformer.functions import INSTRUCTIONS
 from tests.transformer.random_models import logits, random_inputs, random_model
 from tests.transformer.single_instructions import TOKENS, assert_same, expected, single
 from tests.transformer.test_compiled import answer_of, previous
-from understudy.errors import CompileError, InputError
-from understudy.transformer.functions import INSTRUCTIONS
 
 torch = pytest.importorskip("torch")
 
@@ -172,8 +172,8 @@ def test_what_a_stock_encoder_cannot_be() -> None:
 def test_without_torch_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
     for name in ("torch_module", "encoder"):
-        monkeypatch.delitem(sys.modules, f"understudy.transformer.{name}", raising=False)
-    with pytest.raises(InputError, match=r"pip install 'understudy\[torch\]'"):
+        monkeypatch.delitem(sys.modules, f"locum.transformer.{name}", raising=False)
+    with pytest.raises(InputError, match=r"pip install 'locum\[torch\]'"):
         previous().to_torch()
-    with pytest.raises(InputError, match=r"pip install 'understudy\[torch\]'"):
+    with pytest.raises(InputError, match=r"pip install 'locum\[torch\]'"):
         previous().to_encoder()

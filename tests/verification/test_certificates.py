@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from understudy.verification import Proof, RejectedError, check, prove
-from understudy.verification.certificate import digest
+from locum.verification import Proof, RejectedError, check, prove
+from locum.verification.certificate import digest
 
 CLAIMS = [
     ("matmul", (2, 2, 2)),
@@ -111,7 +111,7 @@ def test_a_missing_tree_is_noticed() -> None:
         check(content)
 
 
-@pytest.mark.parametrize("content", [None, [], {}, {"format": "understudy certificate 1"}])
+@pytest.mark.parametrize("content", [None, [], {}, {"format": "locum certificate 1"}])
 def test_no_certificates(content: Any) -> None:
     with pytest.raises(RejectedError):
         check(content)

@@ -10,28 +10,28 @@ import numpy as np
 import pytest
 from flint import arb
 
-import understudy as us
-from understudy.constructions import Matrix, matmul, softmax
-from understudy.execution import dense
-from understudy.graph import OPERATIONS
-from understudy.verification.balls import BallDomain, precise
-from understudy.verification.cases import Case, Questions
-from understudy.verification.certify import certify, certify_matrix
-from understudy.verification.checked import CheckDomain
-from understudy.verification.domain import SymbolicDomain
-from understudy.verification.quotients import Known, Variables
-from understudy.verification.symbols import Ring
+import locum
+from locum.constructions import Matrix, matmul, softmax
+from locum.execution import dense
+from locum.graph import OPERATIONS
+from locum.verification.balls import BallDomain, precise
+from locum.verification.cases import Case, Questions
+from locum.verification.certify import certify, certify_matrix
+from locum.verification.checked import CheckDomain
+from locum.verification.domain import SymbolicDomain
+from locum.verification.quotients import Known, Variables
+from locum.verification.symbols import Ring
 
 
-def draw(seed: int, n: int, d: int, d_v: int) -> tuple[us.Attention, Any]:
+def draw(seed: int, n: int, d: int, d_v: int) -> tuple[locum.Attention, Any]:
     chance = np.random.default_rng(seed)
     A, V, X = chance.normal(size=(d, d)), chance.normal(size=(d, d_v)), chance.normal(size=(n, d))
-    return us.Attention(A, V), X
+    return locum.Attention(A, V), X
 
 
 def test_the_observed_error_stays_below_the_certificate() -> None:
     """Here on a few inputs; ``make prove`` does it on a thousand of order (8, 8, 8)."""
-    U = us.UniversalSimulator(4, 4, 4)
+    U = locum.UniversalSimulator(4, 4, 4)
     certified, observed = 0.0, 0.0
     for seed in range(40):
         T, X = draw(seed, 4, 4, 4)
@@ -45,7 +45,7 @@ def test_the_observed_error_stays_below_the_certificate() -> None:
 
 
 def test_the_enclosure_holds_the_exact_result() -> None:
-    view = Matrix(us.tokens, 2, 2)
+    view = Matrix(locum.tokens, 2, 2)
     product = matmul(view, view)
     tokens = [0.1, 0.2, 0.3, 0.7]
     exact = product.run([Fraction(x) for x in tokens], domain="exact")
@@ -58,27 +58,27 @@ def test_the_enclosure_holds_the_exact_result() -> None:
 
 
 def test_float32_loses_more() -> None:
-    U, (T, X) = us.UniversalSimulator(2, 2, 2), draw(0, 2, 2, 2)
-    with pytest.raises(us.InputError, match="not all float32"):
+    U, (T, X) = locum.UniversalSimulator(2, 2, 2), draw(0, 2, 2, 2)
+    with pytest.raises(locum.InputError, match="not all float32"):
         certify(U, T, X, dtype="float32")
     A, V, X = (np.asarray(m, dtype=np.float32).astype(float) for m in (T.A, T.V, X))
-    T = us.Attention(A, V)
+    T = locum.Attention(A, V)
     assert certify(U, T, X, dtype="float32").error > 1e6 * certify(U, T, X).error
-    with pytest.raises(us.InputError, match="no format 'float8'"):
+    with pytest.raises(locum.InputError, match="no format 'float8'"):
         certify(U, T, X, dtype="float8")
 
 
 def test_ties_are_decided_by_more_bits() -> None:
     """Two equal scores: with enough bits they are equal exactly, and the leftmost is taken."""
-    result = certify_matrix(softmax(Matrix(us.tokens, 1, 2)), [0.1, 0.1])
+    result = certify_matrix(softmax(Matrix(locum.tokens, 1, 2)), [0.1, 0.1])
     assert result.lower.max() <= 0.5 <= result.upper.min()
 
 
 def test_what_enclosures_cannot_tell_is_an_error() -> None:
     """Two exponentials that are the same number: no number of bits shows it."""
-    x = us.exp(us.tokens) - us.exp(us.tokens + 0)
-    program = Matrix(us.where(x > 0, 1, 0), 1, 1)
-    with pytest.raises(us.ExecutionError, match="too close"):
+    x = locum.exp(locum.tokens) - locum.exp(locum.tokens + 0)
+    program = Matrix(locum.where(x > 0, 1, 0), 1, 1)
+    with pytest.raises(locum.ExecutionError, match="too close"):
         certify_matrix(program, [1.0])
 
 

@@ -8,12 +8,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-import understudy as us
-from understudy.graph import dumps, loads
-from understudy.verification import Claim, Proof, Refutation, Unproven, about, claim, prove
-from understudy.verification.catalogue import PROVEN, QUICK, REFUTED
-from understudy.verification.errata import ERRATA
-from understudy.verification.refute import looks_wrong
+import locum
+from locum.graph import dumps, loads
+from locum.verification import Claim, Proof, Refutation, Unproven, about, claim, prove
+from locum.verification.catalogue import PROVEN, QUICK, REFUTED
+from locum.verification.errata import ERRATA
+from locum.verification.refute import looks_wrong
 
 SMALL = [named for claims in QUICK.values() for named in claims]
 
@@ -54,10 +54,10 @@ def test_errata_are_refuted_by_numbers_that_fail_under_dense(number: str) -> Non
     entries = verdict.counterexample.entries
     wanted = np.array(verdict.counterexample.wanted)
     if verdict.counterexample.found is None:
-        with pytest.raises(us.ExecutionError, match="division by zero"):
-            us.SOp(stated.program)(stated.tokens(entries))
+        with pytest.raises(locum.ExecutionError, match="division by zero"):
+            locum.SOp(stated.program)(stated.tokens(entries))
     else:
-        found = stated.found(us.SOp(stated.program)(stated.tokens(entries)))
+        found = stated.found(locum.SOp(stated.program)(stated.tokens(entries)))
         assert np.abs(np.array(found) - wanted).max() > 1e-4
         assert not np.allclose(found, wanted, rtol=0, atol=1e-6)
     name, shape = ERRATA[number].corrected
@@ -141,7 +141,7 @@ def test_progress_is_told() -> None:
 
 
 def test_a_claim_of_ones_own() -> None:
-    square = us.tokens * us.tokens
+    square = locum.tokens * locum.tokens
     right = about("square", (2,), "for all s ∈ ℝ^2: s²", square, [("s", 1, 2)], lambda g, s: g.each(
         "multiply", s, s
     ))  # fmt: skip
@@ -154,23 +154,25 @@ def test_a_claim_of_ones_own() -> None:
 
 def test_division_by_what_may_be_zero_is_no_proof() -> None:
     """x / x is 1, but for x = 0 the program has no value; a branch not taken does not help."""
-    quotient = us.tokens / us.tokens
+    quotient = locum.tokens / locum.tokens
     stated = about("one", (1,), "for all s ∈ ℝ: 1", quotient, [("s", 1, 1)], lambda g, s: [[1]])
     refuted = prove(stated)
     assert isinstance(refuted, Refutation)
     assert refuted.counterexample.entries == (0.0,)
-    guarded = us.where(us.tokens == 0, 1, quotient)
+    guarded = locum.where(locum.tokens == 0, 1, quotient)
     assert isinstance(prove(replace(stated, program=guarded.node)), Refutation)
-    safe = us.where(us.tokens == 0, 1, us.tokens / us.where(us.tokens == 0, 1, us.tokens))
+    safe = locum.where(
+        locum.tokens == 0, 1, locum.tokens / locum.where(locum.tokens == 0, 1, locum.tokens)
+    )
     assert prove(replace(stated, program=safe.node)).holds
 
 
 def test_ties_are_cases_of_their_own() -> None:
     """At x = y the two branches differ as formulas, not as numbers."""
-    x = us.tokens
-    first = us.aggregate(us.select(us.indices, 0, "=="), x)
-    second = us.aggregate(us.select(us.indices, 1, "=="), x)
-    program = us.where(first == second, second, first)
+    x = locum.tokens
+    first = locum.aggregate(locum.select(locum.indices, 0, "=="), x)
+    second = locum.aggregate(locum.select(locum.indices, 1, "=="), x)
+    program = locum.where(first == second, second, first)
     stated = about("first", (2,), "for all s ∈ ℝ^2: s[0]", program, [("s", 1, 2)], lambda g, s: [
         [s[0][0]] * 2
     ])  # fmt: skip
@@ -186,5 +188,5 @@ def test_ties_are_cases_of_their_own() -> None:
     ],
 )
 def test_bad_claims(arguments: tuple[str, int], message: str) -> None:
-    with pytest.raises(us.InputError, match=message):
+    with pytest.raises(locum.InputError, match=message):
         prove(*arguments)

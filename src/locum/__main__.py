@@ -1,0 +1,5 @@
+"""``python -m locum`` is the command line."""
+
+from locum.cli.main import main
+
+main()

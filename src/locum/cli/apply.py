@@ -1,0 +1,158 @@
+"""``locum apply``: a compiled transformer, run on inputs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from locum.cli.programs import json_option, print_json
+from locum.cli.tokens import read_tokens, read_tokens_file
+from locum.errors import InputError
+
+if TYPE_CHECKING:
+    from locum.transformer import CompiledTransformer
+
+PATH = click.Path(path_type=Path)
+#: Relative differences that are rounding errors, where nothing is approximated.
+ROUNDING = {"float64": 1e-9, "float32": 1e-4}
+
+
+@click.command("apply")
+@click.argument("folder", type=PATH)
+@click.option(
+    "--input",
+    "given",
+    multiple=True,
+    metavar="TOKENS",
+    help='An input: abc, or 1,2.5, or JSON ("abc", [1, 2.5]); may be repeated.',
+)
+@click.option(
+    "--input-file",
+    "files",
+    multiple=True,
+    type=PATH,
+    help="An input from a file: .json (a list) or .npy; may be repeated.",
+)
+@click.option("--show-attention", is_flag=True, help="What every head attends to.")
+@click.option("--residual", is_flag=True, help="The residual stream behind every half of a layer.")
+@click.option("--check", is_flag=True, help="Run the program itself, too; exit 1 if they disagree.")
+@click.option("--html", type=PATH, help="Write a page: heads, residual stream, slots, weights.")
+@json_option
+def command(
+    folder: Path,
+    given: tuple[str, ...],
+    files: tuple[Path, ...],
+    show_attention: bool,
+    residual: bool,
+    check: bool,
+    html: Path | None,
+    as_json: bool,
+) -> None:
+    """Run the transformer in FOLDER (what `locum compile -o` wrote) on inputs.
+
+    Nothing in the folder is trusted, and nothing in it is executed but sums and products.
+    """
+    from locum.transformer import load
+
+    if html is not None and not html.resolve().parent.is_dir():
+        raise InputError(f"cannot write {html}: there is no folder {html.resolve().parent}")
+    model = load(folder)
+    inputs = [*(read_tokens(text, model) for text in given), *map(read_tokens_file, files)]
+    if not inputs:
+        raise InputError("give an input: --input TOKENS, or --input-file FILE")
+    results = [_result(model, tokens, show_attention, residual, check) for tokens in inputs]
+    if html is not None:
+        from locum.display.files import write_whole
+        from locum.display.network_page import network_page
+
+        write_whole(html, network_page(model, inputs))
+    if as_json:
+        print_json({"name": model.config.name, "weights": model.hash, "results": results})
+    else:
+        for tokens, result in zip(inputs, results, strict=True):
+            click.echo(_text(model, tokens, result))
+        if html is not None:
+            click.echo(f"Drawn in {html}.")
+    if any(result.get("agrees") is False for result in results):
+        raise click.exceptions.Exit(1)
+
+
+def _result(
+    model: CompiledTransformer, tokens: Any, attention: bool, residual: bool, check: bool
+) -> dict[str, Any]:
+    """What came of one input, as plain data."""
+    from locum.display.places import answer_places
+    from locum.graph import sequence_type
+
+    values, cache = model.run_with_cache(tokens)
+    found = {"input": tokens, "type": sequence_type(values), "values": values}
+    places = answer_places(model, len(values))
+    if places is not None:
+        found["answer"] = [[values[place] for place in row] for row in places]
+    if attention:
+        layers = range(model.architecture.layers)
+        found["attention"] = [
+            cache["pattern", n][0].tolist() if ("pattern", n) in cache else [] for n in layers
+        ]
+    if residual:
+        stream = model.residual(tokens)
+        found["residual"] = {
+            "slots": stream.slots,
+            "moments": stream.moments,
+            "positions": stream.positions,
+            "values": stream.values.tolist(),
+        }
+    if check:
+        found |= _check(model, tokens, values)
+    return found
+
+
+def _check(model: CompiledTransformer, tokens: Any, values: list[Any]) -> dict[str, Any]:
+    """The program by dense execution beside it."""
+    from locum.display.network_report import bound
+    from locum.display.places import answer_places
+    from locum.execution import run
+
+    wanted = run(model.program, tokens)
+    places = answer_places(model, len(values))
+    if places is not None:  # what U gives elsewhere means nothing
+        wanted, values = ([of[place] for row in places for place in row] for of in (wanted, values))
+    strings = any(isinstance(value, str) for value in (*wanted, *values))
+    if strings or model.config.outputs is not None:
+        return {"program": wanted, "agrees": wanted == values}
+    error = max(abs(float(a) - float(b)) for a, b in zip(wanted, values, strict=True))
+    size = max(1.0, *(abs(float(value)) for value in wanted))
+    allowed = ROUNDING[model.config.dtype] * size + (bound(model) or 0.0)
+    return {"program": wanted, "error": error, "allowed": allowed, "agrees": error <= allowed}
+
+
+def _text(model: CompiledTransformer, tokens: Any, result: dict[str, Any]) -> str:
+    """The same for people."""
+    from locum.display.network_text import attention_text, residual_text
+    from locum.language import echo
+
+    name = model.config.name if model.config.name.isidentifier() else "out"
+    lines = [f"{name} = {echo.sequence(result['values'])}"]
+    if "answer" in result:
+        name = "T(X)"
+        lines = ["T(X) =", *("  ".join(f"{value:10.6g}" for value in row) for row in result["answer"])]
+    if "attention" in result:
+        lines += ["", attention_text(model, tokens), ""]
+    if "residual" in result:
+        lines += ["", residual_text(model, tokens), ""]
+    if "agrees" in result:
+        lines.append(_verdict(result))
+    return "\n".join(lines)
+
+
+def _verdict(result: dict[str, Any]) -> str:
+    from locum.language import echo
+
+    if not result["agrees"]:
+        return f"The program itself gives {echo.sequence(result['program'])}: they do NOT agree."
+    if "error" in result:
+        allowed = f" (allowed: {result['allowed']:.1e})"
+        return f"The program itself gives the same, to {result['error']:.1e}{allowed}."
+    return "The program itself gives the same."

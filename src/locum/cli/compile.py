@@ -1,0 +1,233 @@
+"""``locum compile``: a program, or U, as the weights of a transformer."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from locum.cli.programs import Program, json_option, name_option, print_json
+from locum.cli.simulate import numbers
+from locum.cli.tokens import read_tokens, read_vocabulary
+from locum.errors import InputError, LocumError
+from locum.language.handles import SOp
+
+if TYPE_CHECKING:
+    from locum.transformer import CompiledTransformer
+
+PATH = click.Path(path_type=Path)
+#: What says which tokens a program takes; U knows that itself.
+OF_PROGRAMS = ("name", "length", "vocabulary", "numeric", "fixed")
+#: Tokens of the input that is drawn where none is given.
+DRAWN = 8
+
+
+@click.command("compile")
+@click.argument("program", type=PATH, required=False)
+@name_option
+@click.option("--length", type=int, help="The longest input.")
+@click.option(
+    "--vocab",
+    "vocabulary",
+    metavar="TOKENS",
+    help="The tokens: abc, or one,two, or 1,2,3, or a file (.txt: one on each line; .json: a list).",
+)
+@click.option("--numeric", is_flag=True, help="Tokens are any real numbers.")
+@click.option("--fixed", is_flag=True, help="Inputs of exactly this length.")
+@click.option(
+    "--simulator",
+    callback=numbers((3,)),
+    metavar="n,d,d_v",
+    help="Compile U for this order instead of a program.",
+)
+@click.option("--recipe", help="How U is built: fetch, paper, tiled, width-1, inverse or native.")
+@click.option("--attention", default="hard", show_default=True, help="hard or softmax.")
+@click.option("--feed-forward", default="exact", show_default=True, help="exact, glu, gelu or relu.")
+@click.option("--tolerance", type=float, help="The error allowed where something is approximated.")
+@click.option(
+    "--range", "ranges", type=(float, float), metavar="LOW HIGH", help="Where numbers in the input lie."
+)
+@click.option("--separation", type=float, help="Numbers that are compared differ by so much, or not.")
+@click.option("--dtype", default="float64", show_default=True, help="float32 or float64.")
+@click.option(
+    "--input", "given", multiple=True, metavar="TOKENS", help="An input to draw; may be repeated."
+)
+@click.option("-o", "--output", type=PATH, help="The folder to write; without it, only the report.")
+@click.option("--html", type=PATH, help="Write a page: heads, residual stream, slots, weights.")
+@json_option
+def command(program: Path | None, **options: Any) -> None:
+    """Compile PROGRAM (RASP text, or a graph as JSON) into the weights of a transformer.
+
+    The folder holds config.json and model.safetensors; `locum apply` runs it. What a network
+    cannot hold is refused, with the reason and the s-op it lies in.
+    """
+    from locum.display.files import write_whole
+
+    html = options["html"]
+    if html is not None and not html.resolve().parent.is_dir():
+        raise InputError(f"cannot write {html}: there is no folder {html.resolve().parent}")
+    if html is not None and html.exists() and not html.is_file():
+        raise InputError(f"cannot write {html}: it is there and not an ordinary file")
+    try:
+        model, drawn, seconds = (
+            _program(program, options) if options["simulator"] is None else _simulator(program, options)
+        )
+    except MemoryError:
+        raise InputError("the weights do not fit into the memory: take a smaller length") from None
+    if options["given"]:
+        drawn = [read_tokens(text, model) for text in options["given"]]
+        for tokens in drawn:
+            model(tokens)  # what it does not take is refused before anything is written
+    page = _page(model, drawn) if html is not None else ""
+    picture = "" if options["as_json"] else _picture(model, drawn)
+    if options["output"] is not None:
+        model.save(options["output"])
+    if html is not None:
+        write_whole(html, page)
+    if options["as_json"]:
+        print_json(_as_json(model, options) | {"seconds": seconds})
+        return
+    click.echo(_text(model, seconds))
+    click.echo()
+    click.echo(picture)
+    for path, what in ((options["output"], "Saved in"), (html, "Drawn in")):
+        if path is not None:
+            click.echo(f"{what} {path}.")
+
+
+def _program(
+    path: Path | None, options: dict[str, Any]
+) -> tuple[CompiledTransformer, list[Any], float]:
+    """The network of a program, an input to show it on, and the time that compiling took."""
+    from locum.compiler import compile as compiled
+
+    if path is None:
+        raise InputError("say what to compile: a file, or --simulator n,d,d_v")
+    if options["recipe"] is not None:
+        raise InputError("--recipe says how U is built: it goes with --simulator n,d,d_v")
+    if options["length"] is None:
+        raise InputError("--length is missing: how many tokens the longest input has")
+    if (options["vocabulary"] is None) == (not options["numeric"]):
+        raise InputError("say which tokens there are: either --vocab TOKENS or --numeric")
+    loaded = Program(path)
+    name, value = loaded.program(options["name"])
+    if not isinstance(value, SOp):
+        raise LocumError(f"{name} is a selector; an s-op is compiled (aggregate over it, say)")
+    text = options["vocabulary"]
+    began = time.process_time()
+    model = compiled(
+        value,
+        length=options["length"],
+        vocabulary=None if text is None else read_vocabulary(text),
+        numeric=options["numeric"],
+        fixed=options["fixed"],
+        name=name,
+        names={node: said for node, said in loaded.names().items() if node is not value.node}
+        | {value.node: name},
+        **_network(options),
+    )
+    seconds = time.process_time() - began
+    return model, _example(model, loaded.tokens), seconds
+
+
+def _simulator(
+    path: Path | None, options: dict[str, Any]
+) -> tuple[CompiledTransformer, list[Any], float]:
+    """The network of U, a ⟨T, X⟩ drawn at random, and the time that compiling took."""
+    import numpy as np
+
+    from locum.simulators import UniversalSimulator
+    from locum.simulators.compiling import RECIPES
+    from locum.simulators.sampling import random_module
+
+    wrong = [f"--{name}" for name in OF_PROGRAMS if options[name]]
+    if path is not None or wrong:
+        raise InputError(
+            f"--simulator compiles U, which knows its tokens: leave {', '.join(wrong) or path} out"
+        )
+    n, d, d_v = options["simulator"]
+    recipe = options["recipe"] or "fetch"
+    if recipe not in RECIPES:
+        raise InputError(f"there is no recipe {recipe!r}: choose one of {', '.join(RECIPES)}")
+    # Only the network is native: the tokens are those of any other recipe.
+    U = UniversalSimulator(n, d, d_v, recipe="fetch" if recipe == "native" else recipe)
+    began = time.process_time()
+    model = U.compile(recipe, **_network(options))
+    seconds = time.process_time() - began
+    generator = np.random.default_rng(0)
+    T, X = random_module(U.order, generator), generator.normal(size=(n, d))
+    return model, [_moved_inside(model, U.encode(T, X).tolist())], seconds
+
+
+def _network(options: dict[str, Any]) -> dict[str, Any]:
+    names = ("attention", "feed_forward", "tolerance", "ranges", "separation", "dtype")
+    return {name: options[name] for name in names}
+
+
+def _example(model: CompiledTransformer, tokens: Any) -> list[Any]:
+    """The program's example, if the network takes it; else its vocabulary, or small numbers."""
+    shortest, longest = model.config.lengths
+    length = longest if shortest == longest else min(longest, DRAWN)
+    known = model.config.vocabulary or [float(number) for number in range(1, length + 1)]
+    other = [known[place % len(known)] for place in range(length)]
+    if model.config.vocabulary is None:
+        other = _moved_inside(model, other)
+    characters = all(isinstance(token, str) and len(token) == 1 for token in other)
+    for candidate in (tokens, "".join(map(str, other)) if characters else other):
+        try:
+            model(candidate)
+        except LocumError:
+            continue
+        return [candidate]
+    return []
+
+
+def _moved_inside(model: CompiledTransformer, numbers: list[Any]) -> list[Any]:
+    """Numbers to draw it on, each moved to the nearest that the network was made for."""
+    ranges = model.config.ranges
+    if ranges is None:
+        return numbers
+    ends = [ranges[place % len(ranges)] for place in range(len(numbers))]
+    return [min(max(x, low), high) for x, (low, high) in zip(numbers, ends, strict=True)]
+
+
+def _picture(model: CompiledTransformer, drawn: list[Any]) -> str:
+    from locum.display.network_text import network_text
+
+    return network_text(model, drawn[0] if drawn else None)
+
+
+def _page(model: CompiledTransformer, drawn: list[Any]) -> str:
+    from locum.display.network_page import network_page
+
+    return network_page(model, drawn)
+
+
+def _text(model: CompiledTransformer, seconds: float) -> str:
+    from locum.display.network_report import facts
+
+    taken = ("compiled in", f"{seconds * 1e3:.0f} ms of processor time")
+    lines = [f"  {name:<13}{value}" for name, value in [*facts(model), taken]]
+    return "\n".join([model.config.name, *lines])
+
+
+def _as_json(model: CompiledTransformer, options: dict[str, Any]) -> dict[str, Any]:
+    config = model.config
+    return {
+        "name": config.name,
+        "architecture": model.architecture.as_json(),
+        "vocabulary": config.vocabulary,
+        "lengths": config.lengths,
+        "sink": config.sink,
+        "outputs": config.outputs,
+        "slots": config.slots,
+        "heads": config.heads,
+        "dtype": config.dtype,
+        "report": config.report,
+        "program": config.program_hash,
+        "weights": model.hash,
+        "folder": None if options["output"] is None else str(options["output"]),
+        "html": None if options["html"] is None else str(options["html"]),
+    }

@@ -1,0 +1,117 @@
+"""Columns: what an s-op is, value by value, over the few things that it depends on.
+
+A :class:`Column` lists the values over all combinations of *sources*; :func:`each` makes one out of
+others, with the meaning that RASP gives an operation. ``values.py`` finds the columns of a program.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import TypeAlias
+
+from locum.compiler.target import DOMAIN
+from locum.errors import CompileError
+from locum.graph import Atom, Node, abbreviate, is_atom
+from locum.graph.atoms import short
+
+#: What a value depends on: "indices", "length", "tokens", or an attention operation.
+Source: TypeAlias = "str | Node"
+
+_WRONG = (ArithmeticError, LookupError, TypeError, ValueError)
+
+
+@dataclass(frozen=True)
+class Column:
+    """The value for each combination of sources, the last source running fastest; None: an error."""
+
+    sources: tuple[Source, ...]
+    values: tuple[Atom | None, ...]
+
+    @property
+    def constant(self) -> bool:
+        """Whether it depends on nothing."""
+        return not self.sources
+
+    @cached_property
+    def largest_whole(self) -> float:
+        """The absolute value of its largest whole number; strings count as larger than any."""
+        if set(map(type, self.values)) == {int}:  # at once, for long columns
+            return max(map(abs, self.values))  # type: ignore[arg-type]
+        return max(
+            (
+                math.inf if isinstance(value, str) else abs(value)
+                for value in self.values
+                if isinstance(value, (int, str))
+            ),
+            default=0,
+        )
+
+
+def meaning(node: Node) -> Callable[..., Atom]:
+    """What an elementwise operation does to scalars."""
+    if node.op == "lookup":  # a dictionary finds at once what the definition looks for
+        return table_of(node).__getitem__
+    return partial(DOMAIN.meanings[node.op], **node.attributes)
+
+
+def table_of(node: Node) -> dict[Atom, Atom]:
+    """The table of a ``lookup``; of equal keys the first counts."""
+    pairs = node.attributes["table"]
+    assert isinstance(pairs, tuple)
+    table: dict[Atom, Atom] = {}
+    for pair in pairs:
+        assert isinstance(pair, tuple)
+        key, value = pair
+        if is_atom(key) and is_atom(value):
+            table.setdefault(key, value)
+    return table
+
+
+def each(
+    function: Callable[..., Atom], arguments: Sequence[Sequence[Atom | None]]
+) -> list[Atom | None]:
+    """The function at every combination; None where it fails, or where an argument did."""
+    if not any(None in argument for argument in arguments):
+        try:
+            return list(map(function, *arguments))
+        except _WRONG:
+            pass
+    found: list[Atom | None] = []
+    for scalars in zip(*arguments, strict=True):
+        try:
+            found.append(None if None in scalars else function(*scalars))
+        except _WRONG:
+            found.append(None)
+    return found
+
+
+def distinct(values: Iterable[Atom]) -> tuple[Atom, ...]:
+    """Each value once, in order: numbers, then strings; of a truth and an equal number, the number.
+
+    >>> distinct([3, True, 1, 1.0, "b", "a"]), distinct([True, False])
+    ((1, 3, 'a', 'b'), (False, True))
+    """
+    # A mean of truths is an error, so what is all truths is known to be moved; with a number among
+    # them it is not.
+    listed = list(values)
+    if set(map(type, listed)) <= {int, float}:  # at once, for long columns
+        return tuple(sorted(dict.fromkeys(listed)))
+    once = dict.fromkeys(listed)
+    if any(isinstance(v, bool) for v in once):
+        once = dict.fromkeys(v for v in listed if not isinstance(v, bool)) | once
+    return tuple(sorted(once, key=lambda v: (isinstance(v, str), v)))
+
+
+def require_finite(value: Atom, where: Node | str) -> float:
+    """A number that a weight can be."""
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        place = where if isinstance(where, str) else abbreviate(where)
+        raise CompileError(f"weights hold finite numbers only, but here is {short(value)}", place)
+    return number

@@ -1,0 +1,86 @@
+"""Activations: elementwise, and through MaxMin where the paper's remark says so (Listing 4).
+
+ReLU is MaxMin of x and 0, leaky ReLU of x and a·x, |x| of x and −x: the first of the sorted pair.
+``through="maxmin"`` builds them that way. The others are the feed-forward's own functions. All leave
+positions outside the matrix alone.
+
+>>> from locum import tokens
+>>> relu(Matrix(tokens, 1, 3)).run([1.5, -2, 0]).tolist()
+[[1.5, 0.0, 0.0]]
+>>> relu(Matrix(tokens, 1, 3), through="maxmin").run([1.5, -2, 0]).tolist()
+[[1.5, 0.0, 0.0]]
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from locum.constructions.groupsort import first_of_pairs, interleaved, maxmin
+from locum.constructions.matrix import Matrix
+from locum.errors import GraphError
+from locum.language import python
+from locum.language.handles import SOp
+from locum.language.python import constant, erf, exp, maximum, where
+
+
+def relu(m: Matrix, through: str = "feed-forward") -> Matrix:
+    """max(x, 0)."""
+    return _greater(m, lambda x: constant(0), through)
+
+
+def leaky_relu(m: Matrix, slope: float = 0.01, through: str = "feed-forward") -> Matrix:
+    """max(x, slope·x), with 0 ≤ slope ≤ 1."""
+    if not 0 <= slope <= 1:
+        raise GraphError(f"the slope of a leaky ReLU lies between 0 and 1, but got {slope!r}")
+    return _greater(m, lambda x: slope * x, through)
+
+
+def absolute(m: Matrix, through: str = "feed-forward") -> Matrix:
+    """|x|, as max(x, −x)."""
+    return _greater(m, lambda x: -x, through)
+
+
+def _greater(m: Matrix, other: Callable[[SOp], SOp], through: str) -> Matrix:
+    if through == "feed-forward":
+        return m.map(maximum(m.sop, other(m.sop)))
+    if through != "maxmin":
+        raise GraphError(
+            f"an activation does not go through {through!r}: choose feed-forward or maxmin"
+        )
+    compact = m.compact()
+    pairs = maxmin(interleaved(compact, other(compact.sop)))
+    return first_of_pairs(pairs, m.rows, m.columns)
+
+
+def gelu(m: Matrix) -> Matrix:
+    """x · Φ(x), exactly: ½x(1 + erf(x/√2))."""
+    x = m.inside_or(0)
+    return m.map(0.5 * x * (1 + erf(x / math.sqrt(2))))
+
+
+def sigmoid(m: Matrix) -> Matrix:
+    """1 / (1 + e⁻ˣ), without overflow."""
+    return m.map(_sigmoid(m.inside_or(0)))
+
+
+def silu(m: Matrix) -> Matrix:
+    """x · sigmoid(x)."""
+    x = m.inside_or(0)
+    return m.map(x * _sigmoid(x))
+
+
+def tanh(m: Matrix) -> Matrix:
+    """The hyperbolic tangent."""
+    return m.map(python.tanh(m.inside_or(0)))
+
+
+def elu_plus_one(m: Matrix) -> Matrix:
+    """elu(x) + 1 = x + 1 above 0, eˣ below: the feature map of linear attention."""
+    x = m.inside_or(0)
+    return m.map(where(x > 0, x + 1, exp(python.minimum(x, 0))))
+
+
+def _sigmoid(x: SOp) -> SOp:
+    small = exp(-abs(x))  # never above 1
+    return where(x >= 0, 1, small) / (1 + small)

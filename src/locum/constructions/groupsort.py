@@ -1,0 +1,145 @@
+"""MaxMin and GroupSort (Lemma MaxMin, Algorithm 4, Listing 5), and what can be made of them.
+
+A sequence is cut into groups of g, and each group sorted, the greatest first. Erratum E2: the paper's
+listing fails where an odd position holds a negative number. ``paper`` is the listing with that
+mended; ``partner`` needs one head: each position looks at its partner and keeps max or min. The
+general GroupSort ranks each entry among its group and moves it there; the number of heads does not
+depend on g or on the length.
+
+>>> from locum import tokens
+>>> maxmin(Matrix(tokens, 1, 4)).run([1, -2, 3, 4]).tolist()
+[[1.0, -2.0, 4.0, 3.0]]
+>>> groupsort(Matrix(tokens, 2, 3), 3).run([1, -2, 3, 5, 4, 5]).tolist()
+[[3.0, 1.0, -2.0], [5.0, 5.0, 4.0]]
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from locum.constructions.matrix import (
+    Matrix,
+    Size,
+    as_matrix,
+    coordinates,
+    greatest,
+    number_of,
+)
+from locum.errors import GraphError
+from locum.language.handles import SOp
+from locum.language.python import (
+    aggregate,
+    indices,
+    maximum,
+    minimum,
+    select,
+    selector_width,
+    where,
+)
+
+
+def maxmin(m: Matrix, recipe: str = "partner") -> Matrix:
+    """Each pair of entries (in row-major order) sorted, the greater first."""
+    m = as_matrix(m, "maxmin").compact()
+    _require_groups(m, 2)
+    if recipe == "partner":
+        sorted_ = _by_partner(m.sop, m.count)
+    elif recipe == "paper":
+        sorted_ = _by_flipping(m.sop)
+    else:
+        raise GraphError(f"maxmin has no recipe {recipe!r}: choose partner or paper")
+    return m.derive(where(m.inside, sorted_, 0), m.rows, m.columns)
+
+
+def _by_partner(x: SOp, count: Size) -> SOp:
+    even = indices % 2 == 0
+    # One left over (where the size is an s-op, nobody could refuse it) is its own partner.
+    other = where(even, minimum(indices + 1, count - 1), indices - 1)
+    partner = aggregate(select(indices, other, "=="), x)
+    return where(even, maximum(x, partner), minimum(x, partner))
+
+
+def _by_flipping(x: SOp) -> SOp:
+    """Algorithm 4 as the listing goes about it: find the pairs to be flipped, flip them."""
+    even = indices % 2 == 0
+    itself = aggregate(select(indices, indices, "=="), x)
+    following = aggregate(select(indices, indices + 1, "==") & select(0, indices % 2, "=="), x)
+    flips = where(even & (itself - following < 0), 1, 0)  # the listing lacks `even`: erratum E2
+    flips = flips + aggregate(select(indices + 1, indices, "=="), flips)
+    other = indices + where(even, 1, -1)
+    return where(flips == 1, aggregate(select(indices, other, "=="), x), itself)
+
+
+def groupsort(m: Matrix, group: int) -> Matrix:
+    """Each group of entries (in row-major order) sorted, the greatest first; ties keep order."""
+    if type(group) is not int or group < 1:
+        raise GraphError(f"a group has one or more entries, a whole number, but got {group!r}")
+    m = as_matrix(m, "groupsort").compact()
+    _require_groups(m, group)
+    if group == 1:
+        return m
+    x = m.sop
+    which = indices // group
+    together = select(which, which, "==")
+    before = select(x, x, ">") | (select(x, x, "==") & select(indices, indices, "<"))
+    place = which * group + selector_width(together & before)
+    moved = aggregate(select(place, indices, "=="), x)
+    return m.derive(where(m.inside, moved, 0), m.rows, m.columns)
+
+
+def maxout(m: Matrix, group: int, through: str = "best") -> Matrix:
+    """The greatest of each group of ``group`` columns: r×c becomes r×(c/group).
+
+    By one hard-attention head (``best``), or *through* ``maxmin``: ⌈log₂ group⌉ levels of MaxMin.
+    """
+    m = as_matrix(m, "maxout").compact()
+    columns = number_of(m.columns, "the number of columns")
+    if type(group) is not int or group < 1 or columns % group:
+        raise GraphError(f"{m.columns} columns cannot be cut into groups of {group!r}")
+    if group == 1:
+        return m
+    if through == "maxmin":
+        return _tournament(m, group)
+    if through != "best":
+        raise GraphError(f"maxout does not go through {through!r}: choose best or maxmin")
+    which = indices // group
+    winner = aggregate(greatest(select(which, which, "=="), m.sop), m.sop)
+    every = m.derive(winner, m.rows, columns)
+    return replace(every, columns=columns // group, column_stride=group)
+
+
+def _tournament(m: Matrix, group: int) -> Matrix:
+    """Pairs meet, winners go on; an odd one out meets itself."""
+    while group > 1:
+        half, columns = (group + 1) // 2, number_of(m.columns, "columns")
+        groups = columns // group
+        i, j = coordinates(groups * 2 * half)
+        # Column 2t + s of a group is its (2t + s)-th entry, or again its last where that is none.
+        within = minimum(j % (2 * half), group - 1)
+        paired = m.derive(m.at(i, j // (2 * half) * group + within), m.rows, groups * 2 * half)
+        won = maxmin(paired)
+        m = replace(won, columns=groups * half, column_stride=2)
+        group = half
+    return m
+
+
+def interleaved(m: Matrix, other: SOp) -> Matrix:
+    """The entries of ``m``, each followed by what ``other`` makes of it: 1×2n, ready for MaxMin."""
+    m = m.compact()
+    count = m.count
+    fetched = aggregate(select(indices, indices // 2, "=="), m.sop)
+    partner = aggregate(select(indices, indices // 2, "=="), other)
+    pair = where(indices % 2 == 0, fetched, partner)
+    return m.derive(where(indices < 2 * count, pair, 0), 1, 2 * count)
+
+
+def first_of_pairs(m: Matrix, rows: Size, columns: Size) -> Matrix:
+    """Every other entry of a 1×2n matrix, as an r×c view."""
+    return Matrix(m.sop, rows, columns, 0, 2 * columns, 2, m.reads, m.needs, m.names)
+
+
+def _require_groups(m: Matrix, group: int) -> None:
+    if type(m.count) is int and m.count % group:
+        raise GraphError(
+            f"the {m.count} entries of a {m.shape} matrix cannot be cut into groups of {group}"
+        )

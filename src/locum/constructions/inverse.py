@@ -1,0 +1,165 @@
+"""Cofactors, determinant and inverse (Lemma inversion, Algorithm 5, Listings 7 and 8), at any order.
+
+The paper does order 3, with cyclic offsets: the cofactor of (i, j) is a signed sum of products of
+entries (i + u, j + v), u and v from 1 to r − 1, indices modulo r. The same works at every order
+((r−1)² heads, (r−1)! products), with a factor (−1)^(i+j) where r is even; sensible up to order 5.
+Gauss–Jordan elimination (``elimination.py``) works at every order, and there are two more recipes.
+
+A singular matrix has no inverse: its determinant or pivot is 0, or as good as 0, that is at most
+``tolerance`` times the size of what it was computed from (nothing but 0 in exact arithmetic). Then the
+division fails, and the error says so.
+
+>>> from locum import tokens
+>>> inverse(Matrix(tokens, 2, 2)).run([4, 7, 2, 6]).round(12).tolist()
+[[0.6, -0.7], [-0.2, 0.4]]
+"""
+
+from __future__ import annotations
+
+import itertools
+
+from locum.constructions import elimination
+from locum.constructions.matrix import Matrix, as_matrix, coordinates, require_same, rounding
+from locum.constructions.transpose import transpose
+from locum.errors import GraphError
+from locum.language.handles import SOp
+from locum.language.python import aggregate, constant, full, indices, length, select, where
+
+#: Determinants and pivots below this, relative to what they are made of, count as 0.
+TOLERANCE = 2.0**-48
+#: The order up to which the cofactor recipe is the default: beyond, elimination is far more accurate.
+LARGEST_COFACTOR_ORDER = 3
+
+#: What errors call the quotient that has no value.
+SINGULAR = "the inverse: the determinant is 0 but for rounding, the matrix is singular"
+
+RECIPES = ("paper", "cofactor", "gauss-jordan", "newton-schulz", "faddeev-leverrier")
+
+
+def cofactor(m: Matrix, order: int | None = None) -> Matrix:
+    """The matrix of cofactors: (r−1)² heads in one layer.
+
+    ``order`` must be given where the size of the matrix is an s-op, as in the paper's listing.
+    """
+    r = _order(m, order)
+    i, j = coordinates(m.columns)
+    return m.derive(where(indices < m.count, _cofactor_at(m, r, i, j), 0), m.rows, m.columns)
+
+
+def _cofactor_at(m: Matrix, r: int, i: SOp, j: SOp, permanent: bool = False) -> SOp:
+    """The cofactor of entry (i, j), at each position that asks for one.
+
+    As a ``permanent``, all signs plus and all entries absolute: what the cofactor's rounding errors
+    are to be measured by. It reads the same entries, and so needs no further head.
+    """
+    total: SOp | None = None
+    for columns in itertools.permutations(range(1, r)):
+        product: SOp | None = None
+        for u, v in enumerate(columns, start=1):
+            entry = m.at((i + u) % m.rows, (j + v) % m.columns)
+            entry = abs(entry) if permanent else entry
+            product = entry if product is None else product * entry
+        if product is None:  # order 1: the empty product
+            return constant(1)
+        signed = product if permanent or _is_even(columns) else -product
+        total = signed if total is None else total + signed
+    assert total is not None
+    return total if permanent or r % 2 else where((i + j) % 2 == 0, total, -total)
+
+
+def determinant(
+    m: Matrix, cofactors: Matrix | None = None, order: int | None = None, recipe: str = "frugal"
+) -> Matrix:
+    """The determinant as a 1×1 matrix (its s-op has it everywhere).
+
+    Expands along the first row. ``paper`` masks that row by one head and adds up by another, over the
+    whole input; ``frugal`` does both with one.
+    """
+    r = _order(m, order)
+    m = m.compact()
+    cofactors = cofactor(m, r) if cofactors is None else cofactors.compact()
+    products = m.sop * cofactors.sop
+    if recipe == "paper":
+        mask = select(indices, m.columns, "<") & select(indices, indices, "==")
+        sop = length * aggregate(full, aggregate(mask, products))
+    elif recipe == "frugal":
+        sop = r * aggregate(select(indices, m.columns, "<"), products)
+    else:
+        raise GraphError(f"determinant has no recipe {recipe!r}: choose frugal or paper")
+    return m.derive(sop, 1, 1, cofactors)
+
+
+def inverse(
+    m: Matrix,
+    recipe: str | None = None,
+    order: int | None = None,
+    tolerance: float = TOLERANCE,
+    steps: int | None = None,
+) -> Matrix:
+    """The inverse. Recipes: paper (order 3), cofactor, gauss-jordan, newton-schulz, faddeev-leverrier.
+
+    By default cofactors up to order 3 and Gauss–Jordan beyond: cofactors work at any order, but lose
+    accuracy with the condition of the matrix, and their products number (r−1)!. ``steps`` belongs to
+    newton-schulz, which needs no division by a pivot and is as exact as it has steps
+    (``elimination.newton_steps``).
+    """
+    r = _order(m, order)
+    if recipe is None:
+        recipe = "cofactor" if r <= LARGEST_COFACTOR_ORDER else "gauss-jordan"
+    match recipe:
+        case "paper":
+            if r != 3:
+                raise GraphError(f"the paper's inverse is for order 3, but this matrix is of order {r}")
+            cofactors = cofactor(m, r)
+            det = determinant(m, cofactors, r, recipe="paper").sop
+            i, j = coordinates(m.columns)
+            sizes = cofactors.map(_cofactor_at(m, r, i, j, permanent=True))
+            size = determinant(m.map(abs(m.sop)), sizes, r, recipe="paper").sop
+            ratio = cofactors.sop / _unless_rounding(det, size, tolerance)
+            named = cofactors.derive(ratio, m.rows, m.columns, m, names={ratio: SINGULAR})
+            return transpose(named, recipe="paper")
+        case "cofactor":
+            return _by_adjugate(m, r, tolerance)
+        case "gauss-jordan":
+            return elimination.gauss_jordan(m, r, tolerance)
+        case "newton-schulz":
+            return elimination.newton_schulz(m, r, steps)
+        case "faddeev-leverrier":
+            return elimination.faddeev_leverrier(m, r)
+    raise GraphError(f"inverse has no recipe {recipe!r}: choose one of {', '.join(RECIPES)}")
+
+
+def _by_adjugate(m: Matrix, r: int, tolerance: float) -> Matrix:
+    """The adjugate fetched already transposed, the determinant by one head: two layers."""
+    i, j = coordinates(m.columns)
+    inside = indices < m.count
+    adjugate = where(inside, _cofactor_at(m, r, j, i), 0)
+    products = where(inside, m.at(j, i), 0) * adjugate
+    # Entries (i, 0) of the adjugate belong to the first row of the matrix.
+    first = select(indices % m.columns, 0, "==") & select(indices, m.count, "<")
+    det = r * aggregate(first, products)
+    sizes = where(inside, abs(m.at(j, i)) * _cofactor_at(m, r, j, i, permanent=True), 0)
+    ratio = adjugate / _unless_rounding(det, r * aggregate(first, sizes), tolerance)
+    return m.derive(ratio, m.rows, m.columns, names={ratio: SINGULAR})
+
+
+def _unless_rounding(value: SOp, size: SOp, tolerance: float) -> SOp:
+    """``value``, or 0 if it is nothing but the rounding errors of something of this size."""
+    return where(abs(value) <= rounding(tolerance) * size, 0, value)
+
+
+def _order(m: Matrix, order: int | None) -> int:
+    m = as_matrix(m, "this operation")
+    require_same(m.rows, m.columns, f"only a square matrix has this, not a {m.shape} one")
+    if isinstance(m.rows, SOp):
+        if order is None:
+            raise GraphError("the size of this matrix is an s-op: say its order, order=3")
+        return order
+    if order is not None:
+        require_same(m.rows, order, f"a {m.shape} matrix is not of order {order}")
+    return m.rows
+
+
+def _is_even(permutation: tuple[int, ...]) -> bool:
+    pairs = itertools.combinations(permutation, 2)
+    return sum(a > b for a, b in pairs) % 2 == 0

@@ -1,0 +1,68 @@
+"""Arrays in a sequence: ``prop`` of any number of dimensions, and concatenation (Proposition 1D).
+
+The paper's base case, m₀i₀ + i₁, is not injective for m₀ ≠ m₁ (erratum E9): a row has m₁ entries, so
+row-major is m₁i₀ + i₁.
+
+>>> prop((2, 3), (1, 2)), prop((2, 3), (1, 2), order="column")
+(5, 5)
+>>> prop((2, 3), (1, 0)), prop((2, 3), (1, 0), order="column")
+(3, 1)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from locum.constructions.matrix import Matrix
+from locum.errors import GraphError
+from locum.language.handles import SOp
+
+
+def prop(shape: Sequence[int], index: Sequence[int], order: str = "row") -> int:
+    """The position of one entry of an n-dimensional array in the sequence."""
+    if len(shape) != len(index) or any(not 0 <= i < m for i, m in zip(index, shape, strict=False)):
+        raise GraphError(f"the index {tuple(index)} is not one of an array of shape {tuple(shape)}")
+    pairs = list(zip(shape, index, strict=True))
+    position = 0
+    for size, i in pairs if _is_row_major(order) else reversed(pairs):
+        position = position * size + i
+    return position
+
+
+def unprop(shape: Sequence[int], position: int, order: str = "row") -> tuple[int, ...]:
+    """The index of the entry at a position: the inverse of :func:`prop`."""
+    if not 0 <= position < math.prod(shape):
+        raise GraphError(f"position {position} is outside an array of shape {tuple(shape)}")
+    index = []
+    for size in reversed(shape) if _is_row_major(order) else shape:
+        position, i = divmod(position, size)
+        index.append(i)
+    return tuple(reversed(index)) if _is_row_major(order) else tuple(index)
+
+
+def matrix(sop: SOp, rows: int, columns: int, offset: int = 0, order: str = "row") -> Matrix:
+    """A matrix in a sequence, row-major or column-major."""
+    if _is_row_major(order):
+        return Matrix(sop, rows, columns, offset)
+    return Matrix(sop, rows, columns, offset, row_stride=1, column_stride=rows)
+
+
+def concatenate(sop: SOp, *shapes: tuple[int, int]) -> tuple[Matrix, ...]:
+    """Matrices one after another in one sequence: prop(A) ∥ prop(B) ∥ …
+
+    >>> from locum import tokens
+    >>> [m.offset for m in concatenate(tokens, (2, 3), (3, 4), (4, 1))]
+    [0, 6, 18]
+    """
+    found, offset = [], 0
+    for rows, columns in shapes:
+        found.append(Matrix(sop, rows, columns, offset))
+        offset += rows * columns
+    return tuple(found)
+
+
+def _is_row_major(order: str) -> bool:
+    if order not in ("row", "column"):
+        raise GraphError(f"there is no order {order!r}: choose row (row-major) or column")
+    return order == "row"

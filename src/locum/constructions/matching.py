@@ -1,0 +1,77 @@
+"""Match₂ and Match₃ (introduction, Listing 6): does a token belong to a pair, or triple, that sums to 0
+modulo p?
+
+Erratum E3: the listing of Match₂ misses every multiple of p, and what it found if it averages to 0.
+One attention layer with one head settles pairs. Triples need more: three ways that work are given.
+
+>>> from locum import tokens
+>>> match2(tokens, 5)([1, 5, 4, 2])
+[1, 1, 1, 0]
+>>> match3(Matrix(tokens, 1, 4), 11).run([1, 2, 8, 3]).tolist()
+[[1.0, 1.0, 1.0, 0.0]]
+"""
+
+from __future__ import annotations
+
+from locum.constructions.matrix import Matrix, number_of
+from locum.errors import GraphError
+from locum.language.handles import SOp
+from locum.language.python import aggregate, family, indicator, indices, select, sum_over, where
+
+
+def match2(sequence: SOp, p: int) -> SOp:
+    """1 where some token (itself included) adds up with this one to a multiple of p. One head."""
+    _require_modulus(p)
+    partners = select(sequence % p, (p - sequence % p) % p, "==")
+    return indicator(aggregate(partners, 1) > 0)
+
+
+def match3(m: Matrix, p: int, form: str = "padded") -> Matrix:
+    """1 where two tokens (repetitions allowed) add up with this one to a multiple of p; ``m`` is 1×n.
+
+    Forms: ``padded`` uses n² positions, one per pair, and O(1) heads in three layers; ``heads`` uses
+    2n heads and no padding; ``tensor`` fetches everything to everywhere (n heads, one layer) and looks
+    at all pairs elementwise.
+    """
+    _require_modulus(p)
+    n = number_of(m.columns, "the number of tokens")
+    if m.rows != 1:
+        raise GraphError(f"match3 takes a sequence, a 1×n matrix, not a {m.shape} one")
+    m = m.compact()
+    if form == "padded":
+        found, room = _padded(m, n, p), n * n
+    elif form == "heads":
+        found, room = _heads(m, n, p), n
+    elif form == "tensor":
+        found, room = _tensor(m, n, p), n
+    else:
+        raise GraphError(f"match3 has no form {form!r}: choose padded, heads or tensor")
+    return m.derive(where(indices < n, indicator(found), 0), 1, n, room=room)
+
+
+def _padded(m: Matrix, n: int, p: int) -> SOp:
+    """Position i·n + j stands for the pair (i, j)."""
+    pair = m.at(0, indices // n) + m.at(0, indices % n)
+    third = select(m.sop % p, (p - pair % p) % p, "==") & select(indices, n, "<")
+    found = indicator(aggregate(third, 1) > 0)
+    mine = select(indices // n, indices, "==") & select(indices, n * n, "<")
+    return aggregate(mine, found) > 0
+
+
+def _heads(m: Matrix, n: int, p: int) -> SOp:
+    """Head j knows the second token; a second layer looks for the third."""
+    j = family(n)
+    pair = m.sop + m.at(0, j)
+    third = select(m.sop % p, (p - pair % p) % p, "==") & select(indices, n, "<")
+    return sum_over(j, aggregate(third, 1)) > 0
+
+
+def _tensor(m: Matrix, n: int, p: int) -> SOp:
+    j, k = family(n), family(n)
+    triple = m.sop + m.at(0, j) + m.at(0, k)
+    return sum_over(j, k, indicator(triple % p == 0)) > 0
+
+
+def _require_modulus(p: int) -> None:
+    if type(p) is not int or p < 1:
+        raise GraphError(f"a modulus is a positive whole number, but got {p!r}")

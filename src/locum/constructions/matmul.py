@@ -1,0 +1,174 @@
+"""The matrix product (Lemma matmul, Algorithm 3, Listing 3), at any shape, in four recipes.
+
+- ``paper``: r heads fetch the rows of A, c heads the columns of B, r·c heads add up the products, each
+  at the position of its entry. Erratum E6: the entry (l, l') belongs at l·c + l', not l·k + l'. The
+  number k may be an s-op, so that one network serves all k.
+- ``fetch``: every entry fetches the k pairs it needs itself: 2k heads in one layer. Beyond its end the
+  result repeats entry (0, 0), so that no selection is empty and nothing has to be masked.
+- ``tiled``: as the paper's, for all k at once, with few heads: group g of k positions multiplies an
+  α×β tile of the result (α + β fetching heads), and one head adds up. k enters through functions of
+  ``indices`` alone, the factor that makes sums of means included, and no selection is empty.
+- ``scatter``: one head, behind a feed-forward that scatters the entries along k (``lines.py``), and 0
+  beyond the end of the result; two heads where A and B do not lie one behind the other.
+
+Another, ``own_token_product``, has 2k − 1 heads in one layer: its entries lie where the tokens are.
+
+Where the result has more entries than the inputs have tokens (k < rc/(r + c), the paper's condition),
+the sequence is padded.
+
+>>> from locum import tokens
+>>> from locum.constructions.layout import concatenate
+>>> a, b = concatenate(tokens, (2, 2), (2, 2))
+>>> matmul(a, b).run([1, 2, 3, 4, 5, 6, 7, 8]).tolist()
+[[19.0, 22.0], [43.0, 50.0]]
+>>> [matmul(a, b, recipe).sop.architecture.heads for recipe in ("paper", "fetch", "tiled", "scatter")]
+[[4, 4], [4], [2, 1], [1]]
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+from locum.constructions.lines import NONE, columns_of, gathered, lie_apart, rows_of
+from locum.constructions.matrix import (
+    Matrix,
+    as_matrix,
+    coordinates,
+    number_of,
+    plus,
+    require_same,
+    times,
+)
+from locum.errors import GraphError
+from locum.language.handles import SOp
+from locum.language.python import aggregate, family, indices, minimum, select, sum_over, where
+
+
+def matmul(a: Matrix, b: Matrix, recipe: str = "paper") -> Matrix:
+    """a · b. Recipes: paper, fetch, tiled, scatter."""
+    a, b = factors(a, b)
+    if recipe not in _RECIPES:
+        raise GraphError(f"matmul has no recipe {recipe!r}: choose one of {', '.join(_RECIPES)}")
+    return _RECIPES[recipe](a, b)
+
+
+def factors(a: Matrix, b: Matrix) -> tuple[Matrix, Matrix]:
+    """Both, if they are matrices that can be multiplied."""
+    a, b = as_matrix(a, "matmul"), as_matrix(b, "matmul")
+    require_same(
+        a.columns,
+        b.rows,
+        f"cannot multiply a {a.shape} matrix by a {b.shape} one: "
+        f"the inner dimensions {a.columns} and {b.rows} differ",
+    )
+    return a, b
+
+
+def weighted_mean(weights: Matrix, values: Matrix, recipe: str = "fetch") -> Matrix:
+    """The rows of ``values``, averaged by each row of ``weights``, which need not sum to 1.
+
+    The division comes after the product, and the sums of the weights are those of the entries that the
+    product reads anyway: no head more than the product has. A row whose weights sum to 0 is an error.
+    Recipes: fetch, scatter.
+
+    >>> from locum import tokens
+    >>> from locum.constructions.layout import concatenate
+    >>> weighted_mean(*concatenate(tokens, (1, 2), (2, 2))).run([1, 3, 10, 20, 30, 40]).tolist()
+    [[25.0, 35.0]]
+    """
+    weights, values = factors(weights, values)
+    if recipe not in _PAIRS:
+        raise GraphError(f"weighted_mean has no recipe {recipe!r}: choose one of {', '.join(_PAIRS)}")
+    t, weight, value = _PAIRS[recipe](weights, values)
+    mean = sum_over(t, weight * value) / sum_over(t, weight)
+    return weights.derive(mean, weights.rows, values.columns, values)
+
+
+def _paper(a: Matrix, b: Matrix) -> Matrix:
+    r, k, c = number_of(a.rows, "the rows of A"), a.columns, number_of(b.columns, "the columns of B")
+    l, m = family(r), family(c)
+    t = indices % k
+    row = a.at(l, t)  # R_l: row l of A, over and over
+    column = b.at(t, m)  # R'_m: column m of B
+    first_k = select(indices, k, "<")
+    place = first_k & select(plus(times(l, c), m), indices, "==")  # R''
+    product = k * sum_over(l, m, aggregate(place, row * column))
+    return a.derive(product, r, c, b, room=k)
+
+
+def _fetch(a: Matrix, b: Matrix) -> Matrix:
+    t, left, right = _fetched(a, b)
+    return a.derive(sum_over(t, left * right), a.rows, b.columns, b)
+
+
+def _scatter(a: Matrix, b: Matrix) -> Matrix:
+    t, left, right = _scattered(a, b)
+    return a.derive(sum_over(t, left * right), a.rows, b.columns, b)
+
+
+def _fetched(a: Matrix, b: Matrix) -> tuple[SOp, SOp, SOp]:
+    """A family t over the inner dimension; A[i, t] and B[t, j] at each entry (i, j), by a head each."""
+    t = family(number_of(a.columns, "the inner dimension (recipe fetch)"))
+    i, j, inside = _entry(a, b)
+    return t, a.at(where(inside, i, 0), t), b.at(t, where(inside, j, 0))
+
+
+def _scattered(a: Matrix, b: Matrix) -> tuple[SOp, SOp, SOp]:
+    """The same, by one head for all t."""
+    t = family(number_of(a.columns, "the inner dimension (recipe scatter)"))
+    i, j, inside = _entry(a, b)
+    i, j = where(inside, i, 0), where(inside, j, NONE)
+    return t, *gathered(t, rows_of(a), columns_of(b), i, j, lie_apart(a, b))
+
+
+def _entry(a: Matrix, b: Matrix) -> tuple[SOp, SOp, SOp]:
+    """Row and column of each position of the product, and whether it is one."""
+    return *coordinates(b.columns), indices < times(a.rows, b.columns)
+
+
+def _tiled(a: Matrix, b: Matrix) -> Matrix:
+    r, k, c = number_of(a.rows, "the rows of A"), a.columns, number_of(b.columns, "the columns of B")
+    height, width = tile(r, c)
+    across = math.ceil(c / width)
+    tiles = math.ceil(r / height) * across
+    u, v = family(height), family(width)
+    t, group = indices % k, indices // k
+    mine = where(group < tiles, group, 0)  # groups without a tile repeat the first one's work
+    row = a.at(_tiles_entry(mine // across, height, u, r), t)
+    column = b.at(t, _tiles_entry(mine % across, width, v, c))
+    i, j = coordinates(c)
+    inside = indices < r * c
+    # One head: each entry looks at the group that has its tile; which of the tile's products it
+    # reads there is settled position by position.
+    its_group = select(group, where(inside, plus(times(i // height, across), j // width), 0), "==")
+    # The mean becomes a sum by a factor that is a function of the position, as all that depends on k.
+    factor = where(inside & (i % height == u) & (j % width == v), k, 0)
+    product = sum_over(u, v, factor * aggregate(its_group, row * column))
+    return a.derive(product, r, c, b, room=times(k, tiles))
+
+
+def _tiles_entry(tile: SOp, size: int, within: SOp, count: int) -> SOp:
+    """A row (or column) of a tile, out of ``count``; the last of them where the tile reaches beyond."""
+    entry = plus(times(tile, size), within)
+    assert isinstance(entry, SOp)
+    return minimum(entry, count - 1) if count % size else entry
+
+
+def tile(r: int, c: int) -> tuple[int, int]:
+    """The tile with the fewest fetching heads such that r + c groups hold all of the result.
+
+    >>> tile(3, 4), tile(8, 8)
+    ((1, 2), (2, 2))
+    """
+    fits = (
+        (height, width)
+        for height, width in itertools.product(range(1, r + 1), range(1, c + 1))
+        if math.ceil(r / height) * math.ceil(c / width) <= r + c
+    )
+    return min(fits, key=lambda shape: (sum(shape), shape))
+
+
+_RECIPES = {"paper": _paper, "fetch": _fetch, "tiled": _tiled, "scatter": _scatter}
+#: What entry (i, j) reads for each place of the inner dimension.
+_PAIRS = {"fetch": _fetched, "scatter": _scattered}

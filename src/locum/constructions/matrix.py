@@ -1,0 +1,418 @@
+"""Matrices as views of a sequence: where in an s-op the entries lie (Proposition 1D).
+
+Entry (i, j) of a :class:`Matrix` is what its s-op has at position
+
+    offset + i · row_stride + j · column_stride,
+
+row-major from position 0 unless said otherwise. A transposed matrix is the same s-op with the
+strides exchanged and costs nothing; several matrices in one sequence differ in their offsets; a
+family of matrices has an offset that contains a family parameter. Sizes may be s-ops, too
+(``length // 7``): then one program serves all shapes, as the paper's listings do.
+
+Every construction takes views and gives a view, inside one sequence; its result is an s-op of its
+own whose entries begin at position 0. A matrix knows how many tokens its inputs need
+(``reads``) and how much room its intermediate results do (``needs``): running it refuses a sequence
+that is too short for the former and pads it with blanks for the latter.
+
+>>> from locum import tokens
+>>> a = Matrix(tokens, 2, 3)
+>>> a.run([1, 2, 3, 4, 5, 6])
+array([[1., 2., 3.],
+       [4., 5., 6.]])
+>>> a.view_transposed().run([1, 2, 3, 4, 5, 6]).shape
+(3, 2)
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from locum.constructions.places import Places, entries_as_numbers, token_arrays
+from locum.errors import GraphError, InputError
+from locum.graph import Node, abbreviate, build, members, postorder
+from locum.graph.traversal import replace_families
+from locum.language.handles import Selector, SOp
+from locum.language.python import (
+    aggregate,
+    best,
+    constant,
+    indices,
+    lookup,
+    maximum,
+    minimum,
+    select,
+    where,
+)
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from locum.execution.fast import Plan
+
+#: A size or a position: a number, or an s-op that has the same value everywhere.
+Size: TypeAlias = "int | SOp"
+
+
+@dataclass(frozen=True, eq=False)
+class Matrix:
+    """A view of an s-op as a matrix."""
+
+    sop: SOp
+    rows: Size
+    columns: Size
+    offset: Size = 0
+    row_stride: Size | None = None
+    column_stride: Size = 1
+    #: Tokens the inputs take up, and positions that results need; found from the view if not given.
+    reads: int | None = None
+    needs: int | None = None
+    #: What errors call the nodes of the program.
+    names: Mapping[Node, str] = field(default_factory=dict)
+    #: The numbers of a constant matrix, by position: reading them takes no head.
+    table: Mapping[int, float] | None = None
+
+    def __post_init__(self) -> None:
+        fill = object.__setattr__
+        if self.row_stride is None:
+            fill(self, "row_stride", self.columns)
+        for name in ("rows", "columns", "offset", "row_stride", "column_stride"):
+            least = 1 if name in ("rows", "columns") else 0
+            fill(self, name, _whole(getattr(self, name), name.replace("_", " "), least))
+        extent = largest(self.end)
+        if self.reads is None:
+            fill(self, "reads", extent or 0)
+        if self.needs is None:
+            fill(self, "needs", extent or 0)
+
+    # Where things are -----------------------------------------------------------------------------
+
+    @property
+    def shape(self) -> str:
+        """``2×3``, for messages; sizes that are s-ops are written ·"""
+        return "×".join(
+            "·" if isinstance(size, SOp) else str(size) for size in (self.rows, self.columns)
+        )
+
+    @property
+    def end(self) -> Size:
+        """One past the last position of an entry."""
+        last = self.position(plus(self.rows, -1), plus(self.columns, -1))
+        return plus(last, 1)
+
+    @property
+    def count(self) -> Size:
+        """Rows times columns."""
+        return times(self.rows, self.columns)
+
+    @property
+    def is_compact(self) -> bool:
+        """Whether it is row-major from position 0 on, as results are."""
+        return (
+            type(self.offset) is int
+            and self.offset == 0
+            and (same_size(self.rows, 1) or same_size(self.row_stride, self.columns))
+            and (same_size(self.columns, 1) or same_size(self.column_stride, 1))
+        )
+
+    def position(self, i: Size, j: Size) -> Size:
+        """Where entry (i, j) is; i and j may differ from position to position."""
+        assert self.row_stride is not None
+        return plus(plus(self.offset, times(i, self.row_stride)), times(j, self.column_stride))
+
+    def at(self, i: Size, j: Size) -> SOp:
+        """Entry (i, j) at each position that asks for it: fetched by one head, or a constant."""
+        if self.table is not None:
+            last = len(self.table) - 1  # that entry is 0
+            place = minimum(maximum(self.position(i, j), 0), last)
+            return lookup(place, self.table)
+        return aggregate(select(indices, self.position(i, j), "=="), self.sop)
+
+    @property
+    def inside(self) -> SOp:
+        """Whether a position lies within the stretch that the matrix takes up."""
+        below_end = indices < self.end
+        if type(self.offset) is int and self.offset == 0:
+            return below_end
+        return (indices >= self.offset) & below_end
+
+    def inside_or(self, outside: float) -> SOp:
+        """The s-op, with another value outside: functions such as exp and / must not see that.
+
+        RASP is strict: an error at any position is an error, whether or not anyone reads it.
+        """
+        return where(self.inside, self.sop, outside)
+
+    # Other views -------------------------------------------------------------------------------------
+
+    def view_transposed(self) -> Matrix:
+        """The transpose as a view: no head, no copy."""
+        return replace(
+            self,
+            rows=self.columns,
+            columns=self.rows,
+            row_stride=self.column_stride,
+            column_stride=self.row_stride if self.row_stride is not None else 1,
+        )
+
+    def block(self, row: int, column: int, rows: int, columns: int) -> Matrix:
+        """A rectangular part, as a view."""
+        for name, first, count, size in (
+            ("rows", row, rows, self.rows),
+            ("columns", column, columns, self.columns),
+        ):
+            last = first + count - 1
+            if first < 0 or (type(size) is int and last >= size):
+                raise GraphError(f"{name} {first} to {last} are not in a {self.shape} matrix")
+        part = replace(self, rows=rows, columns=columns, offset=self.position(row, column))
+        return part if self.is_result else replace(part, reads=None, needs=None)
+
+    @property
+    def is_result(self) -> bool:
+        """Whether it was computed, rather than given among the tokens."""
+        return self.sop.node.op != "tokens"
+
+    def compact(self) -> Matrix:
+        """Row-major from position 0: itself, or a copy made by one head."""
+        if self.is_compact:
+            return self
+        i, j = coordinates(self.columns)
+        return self.derive(where(indices < self.count, self.at(i, j), 0), self.rows, self.columns)
+
+    def map(self, sop: SOp) -> Matrix:
+        """Another s-op seen through the same view: the result of an elementwise function."""
+        return replace(self, sop=sop, table=None)
+
+    def derive(
+        self,
+        sop: SOp,
+        rows: Size,
+        columns: Size,
+        *others: Matrix,
+        room: Size = 0,
+        names: Mapping[SOp, str] | None = None,
+    ) -> Matrix:
+        """A result: compact, made of this matrix and ``others``, using ``room`` positions meanwhile.
+
+        ``names`` are what errors call the s-ops in it.
+        """
+        sources = (self, *others)
+        reads = max(m.reads or 0 for m in sources)
+        sizes = (largest(room), largest(times(rows, columns)), *(m.needs for m in sources))
+        known = {node: name for m in sources for node, name in m.names.items()}
+        known.update({value.node: name for value, name in (names or {}).items()})
+        return Matrix(sop, rows, columns, reads=reads, needs=max(s or 0 for s in sizes), names=known)
+
+    # Running ----------------------------------------------------------------------------------------
+
+    def run(
+        self,
+        tokens: Sequence[Any] | NDArray[Any],
+        *,
+        executor: str = "dense",
+        domain: str = "float",
+        strict: bool = False,
+    ) -> Any:
+        """The matrix as an array, on these tokens (padded with 0 where room is needed).
+
+        The tokens come as numbers, or as arrays of any shape, one after another. Torch tensors give a
+        torch tensor; everything else a NumPy array.
+        """
+        from locum.execution import run_parts
+
+        parts = token_arrays(tokens)
+        length = self._length(sum(math.prod(part.shape) for part in parts))
+        options: dict[str, Any] = {"executor": executor, "domain": domain, "strict": strict}
+        view = self._numbers(parts, length, options)
+        wanted = view.stretch
+        if wanted.stop > length:
+            raise InputError(
+                f"a {view.rows}×{view.columns} matrix ends at position {wanted.stop - 1}, but there "
+                f"are only {length} tokens"
+            )
+        values = run_parts(self.sop.node, parts, length, positions=wanted, names=self.names, **options)
+        return entries_as_numbers(view.take(values), domain)
+
+    def plan(
+        self, *, like: Any = None, segments: Sequence[int | tuple[int, ...]] | None = None
+    ) -> Plan:
+        """How the fast executor computes it: its entries, from tokens in parts of these shapes."""
+        from locum.execution import fast
+
+        offset, end = largest(self.offset), largest(self.end)
+        if offset is None or end is None:
+            raise GraphError("the sizes of this matrix depend on the input: plan its s-op for a length")
+        length = max(self.reads or 0, self.needs or 0)
+        return fast.plan(
+            self.sop.node,
+            length,
+            positions=range(offset, end),
+            segments=[self.reads or length] if segments is None else segments,
+            like=like,
+            names=self.names,
+        )
+
+    @property
+    def places(self) -> Places:
+        """Where the entries are, if its sizes are numbers."""
+        names = ("rows", "columns", "offset", "row_stride", "column_stride")
+        return Places(*(number_of(getattr(self, name), name.replace("_", " ")) for name in names))
+
+    def _length(self, given: int) -> int:
+        """How many positions it takes, with so many tokens given."""
+        if given < (self.reads or 0):
+            raise InputError(
+                f"the sequence has {given} tokens, but the inputs of this {self.shape} matrix "
+                f"take up {self.reads}"
+            )
+        needs = self.needs or 0
+        if given < needs and any(node.op == "length" for node in postorder(self.sop.node)):
+            raise InputError(
+                f"the {self.shape} result needs {needs} positions, but the sequence has "
+                f"{given} tokens, and it cannot be padded: sizes are found from its length"
+            )
+        return max(given, needs)
+
+    def _numbers(self, parts: list[Any], length: int, options: Mapping[str, Any]) -> Places:
+        """The sizes and places as numbers, on this input."""
+        from locum.execution import run_parts
+
+        def number(size: Size | None, least: int) -> int:
+            if not isinstance(size, SOp):
+                return size or 0
+            value = run_parts(size.node, parts, length, positions=range(1), **options)[0]
+            if value != int(value) or value < least:
+                raise InputError(
+                    f"{length} tokens do not make such a matrix: {abbreviate(size.node)} is {value}"
+                )
+            return int(value)
+
+        return Places(
+            number(self.rows, 1),
+            number(self.columns, 1),
+            number(self.offset, 0),
+            number(self.row_stride, 0),
+            number(self.column_stride, 0),
+        )
+
+
+def _whole(size: Any, what: str, least: int) -> Size:
+    """A size as Python's own int (NumPy's are taken, too), or the s-op that it is."""
+    if isinstance(size, SOp):
+        return size
+    try:
+        number = operator.index(size)
+    except TypeError:
+        number = -1
+    if isinstance(size, bool) or number < least:
+        wanted = "one or more" if least else "no negative"
+        raise GraphError(f"a matrix has {wanted} {what}, a whole number, but got {size!r}")
+    return number
+
+
+def as_matrix(value: Any, operation: str) -> Matrix:
+    """``value`` if it is a matrix, else an error that says what to do."""
+    if isinstance(value, Matrix):
+        return value
+    kind = "an s-op" if isinstance(value, SOp) else type(value).__name__
+    raise GraphError(
+        f"{operation} takes matrices, but got {kind}: Matrix(sop, rows, columns) makes one of an s-op, "
+        "constant_matrix(array) of numbers"
+    )
+
+
+def greatest(selector: Selector, score: SOp) -> Selector:
+    """Of the selected keys the one of greatest score; of several, the leftmost.
+
+    One key, not the mean of several: a mean of equal numbers need not be that number.
+    """
+    return best(best(selector, score), -indices)
+
+
+def rounding(tolerance: float) -> SOp:
+    """``tolerance`` where numbers are rounded, 0 where arithmetic is exact (1/10 + 2/10 = 3/10)."""
+    tenth = constant(1) / 10
+    return where(tenth + constant(2) / 10 == constant(3) / 10, 0, tolerance)
+
+
+def coordinates(columns: Size) -> tuple[SOp, SOp]:
+    """Row and column of each position of a compact matrix (and beyond its end)."""
+    return indices // columns, indices % columns
+
+
+def same_row(matrix: Matrix) -> Selector:
+    """Each position of a compact matrix selects the entries of its own row."""
+    row = indices // matrix.columns
+    return select(row, row, "==")
+
+
+def same_size(a: Size | None, b: Size | None) -> bool:
+    """Whether two sizes are known to be equal."""
+    return a is b or (type(a) is int and type(b) is int and a == b)
+
+
+def require_same(a: Size, b: Size, problem: str) -> None:
+    """Refuse two sizes that are known to differ."""
+    if type(a) is int and type(b) is int and a != b:
+        raise GraphError(problem)
+
+
+def number_of(size: Size, what: str) -> int:
+    """A size that must be a number, since heads are counted by it."""
+    if isinstance(size, SOp):
+        raise GraphError(
+            f"{what} must be a number here, not an s-op: it decides how many heads there are"
+        )
+    return size
+
+
+def plus(a: Size, b: Size) -> Size:
+    """a + b, without a node where nothing is added."""
+    if type(a) is int and a == 0:
+        return b
+    if type(b) is int and b == 0:
+        return a
+    return a + b
+
+
+def times(a: Size, b: Size) -> Size:
+    """a · b, without a node where it is a itself."""
+    if type(a) is int and a == 1:
+        return b
+    if type(b) is int and b == 1:
+        return a
+    if (type(a) is int and a == 0) or (type(b) is int and b == 0):
+        return 0
+    return a * b
+
+
+def largest(size: Size) -> int | None:
+    """The greatest value of a size over its families; None if it depends on the input."""
+    if not isinstance(size, SOp):
+        return size
+    if any(node.op in ("tokens", "indices", "length") for node in postorder(size.node)):
+        return None
+    from locum.execution import run
+
+    families = sorted(size.node.free, key=lambda f: str(f.attributes["name"]))
+    values = []
+    for member in members(families):
+        fixed = {family: build("constant", value=value) for family, value in member.items()}
+        values.append(int(run(replace_families(size.node, fixed), "x")[0]))
+    return max(values)
+
+
+def constant_matrix(array: np.ndarray[Any, Any] | Sequence[Sequence[float]]) -> Matrix:
+    """A matrix of numbers that belong to the program, not to the input."""
+    import numpy as np
+
+    table = np.atleast_2d(np.asarray(array, dtype=float))
+    entries = {position: float(value) for position, value in enumerate(table.ravel())}
+    entries[table.size] = 0.0  # everywhere behind the matrix
+    sop = lookup(minimum(indices, table.size), entries)
+    rows, columns = table.shape
+    return Matrix(sop, rows, columns, reads=0, table=entries)

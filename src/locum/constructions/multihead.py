@@ -1,0 +1,70 @@
+"""The multi-head lemma: an operation on H blocks at once, without a second implementation.
+
+The operation is applied to views whose offset contains a family parameter h, so its heads become
+families of heads; then one head brings the H results together, one below the other. Blocks cannot
+interfere: head h reads at its own offsets only. (Erratum E13: in the paper's form every ``length``
+of a listing must become ``length/H``, too; here sizes are the block's own.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from locum.constructions.matrix import Matrix, as_matrix, number_of, plus, same_size, times
+from locum.errors import GraphError
+from locum.graph.traversal import replace_families
+from locum.language.handles import SOp
+from locum.language.python import family, indices, sum_over, where
+
+
+def multihead(
+    operation: Callable[..., Matrix],
+    heads: int,
+    *firsts: Matrix,
+    steps: Sequence[int] | None = None,
+) -> Matrix:
+    """``operation`` on H sets of matrices, given the first set; the results stacked, (H·r)×c.
+
+    The other blocks of each operand follow its first one, A⁰ ∥ A¹ ∥ … ∥ B⁰ ∥ B¹ ∥ …, as in the paper,
+    or lie ``steps`` positions apart (one number per operand), as blocks of columns do.
+
+    >>> from locum import tokens
+    >>> from locum.constructions.transpose import transpose
+    >>> multihead(transpose, 2, Matrix(tokens, 1, 2)).run([1, 2, 3, 4]).tolist()
+    [[1.0], [2.0], [3.0], [4.0]]
+    """
+    if type(heads) is not int or heads < 1:
+        raise GraphError(f"multihead needs a whole number of heads, one or more, not {heads!r}")
+    if steps is not None and len(steps) != len(firsts):
+        raise GraphError(f"multihead has {len(firsts)} operands, but {len(steps)} steps were given")
+    h = family(heads)
+    views = [
+        _block(as_matrix(first, "multihead"), h, None if steps is None else steps[place])
+        for place, first in enumerate(firsts)
+    ]
+    result = as_matrix(operation(*views), "what multihead brings together")
+    r, c = number_of(result.rows, "rows"), number_of(result.columns, "columns")
+    local = indices % (r * c)
+    entry = result.at(local // c, local % c)
+    stacked = sum_over(h, where(indices // (r * c) == h, entry, 0))
+    # The sum renames its family: what errors call the nodes must follow.
+    renaming = {h.node: stacked.node.inputs[1]}
+    names = {replace_families(node, renaming): name for node, name in result.names.items()}
+    return replace(result.derive(stacked, heads * r, c), names=names)
+
+
+def _block(first: Matrix, h: SOp, step: int | None) -> Matrix:
+    """The view of one operand that moves with the head."""
+    if step is None:
+        lies_together = same_size(first.row_stride, first.columns) and same_size(first.column_stride, 1)
+        if not lies_together and not (same_size(first.rows, 1) and same_size(first.column_stride, 1)):
+            raise GraphError(
+                f"the blocks of a {first.shape} view with strides do not simply follow one another: "
+                "say how far apart they are, steps=(…)"
+            )
+        step = number_of(first.rows, "rows") * number_of(first.columns, "columns")
+    moving = replace(first, offset=plus(first.offset, times(h, step)), reads=None, needs=None)
+    needs = max(first.needs or 0, moving.needs or 0)
+    reads = first.reads if first.is_result else max(first.reads or 0, moving.reads or 0)
+    return replace(moving, reads=reads, needs=needs)

@@ -1,0 +1,35 @@
+"""Layer normalisation of each row, as encoders have it.
+
+>>> from locum import tokens
+>>> layer_norm(Matrix(tokens, 1, 2), epsilon=0.0).run([1, 3]).tolist()
+[[-1.0, 1.0]]
+"""
+
+from __future__ import annotations
+
+from locum.constructions.matrix import Matrix, coordinates, require_same
+from locum.constructions.sums import row_means
+from locum.language.python import sqrt, where
+
+
+def layer_norm(
+    m: Matrix, gain: Matrix | None = None, bias: Matrix | None = None, epsilon: float = 1e-5
+) -> Matrix:
+    """(x − mean) / √(variance + ε) along each row, times gain plus bias (1×c each).
+
+    Two attention layers: an averaging head gives the mean, another the variance.
+    """
+    m = m.compact()
+    deviation = m.map(where(m.inside, m.sop - row_means(m).sop, 0))
+    variance = row_means(deviation.map(deviation.sop * deviation.sop)).sop
+    result = deviation.sop / where(m.inside, sqrt(variance + epsilon), 1)
+    _, j = coordinates(m.columns)
+    others = []
+    for part, multiplies in ((gain, True), (bias, False)):
+        if part is not None:
+            require_same(part.rows, 1, f"gain and bias are 1×c, but got {part.shape}")
+            problem = f"a {part.shape} gain or bias does not fit a {m.shape} matrix"
+            require_same(part.columns, m.columns, problem)
+            result = result * part.at(0, j) if multiplies else result + part.at(0, j)
+            others.append(part)
+    return m.derive(where(m.inside, result, 0), m.rows, m.columns, *others)

@@ -1,0 +1,49 @@
+"""k-PARITY: the parity of k chosen bits, in one attention layer.
+
+>>> from locum import tokens
+>>> k_parity(tokens, (0, 2, 3))([1, 1, 1, 0])
+[0, 0, 0, 0]
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+
+from locum.errors import GraphError
+from locum.language.handles import SOp
+from locum.language.python import aggregate, indices, maximum, member, select, where
+
+
+def k_parity(bits: SOp, chosen: Sequence[int], heads: str = "one", wave: bool = False) -> SOp:
+    """Σ of the chosen bits modulo 2, everywhere.
+
+    ``heads="one"`` averages them with one head, and fails where the input is too short for the chosen
+    positions; ``"each"`` fetches each with a head of its own, as the construction of k trainable heads
+    does, and takes what is not there for 0. ``wave`` takes the parity by ReLUs alone, as a feed-forward
+    would: the triangle wave s + Σᵢ 2(−1)ⁱ relu(s − i).
+    """
+    places = tuple(operator.index(place) for place in chosen)
+    if not places or len(set(places)) < len(places) or min(places) < 0:
+        raise GraphError(f"k_parity needs distinct positions from 0 on, but got {places!r}")
+    if heads == "one":
+        chosen_ones = select(member(indices, places), True, "==")
+        ones: SOp = len(places) * aggregate(chosen_ones, bits)
+        # The same head says whether all of them exist: if not, their mean position is another.
+        expected = places[0] if len(places) == 1 else sum(places) / len(places)
+        all_there = aggregate(chosen_ones, indices, -1) == expected
+        ones = ones / where(all_there, 1, 0)
+    elif heads == "each":
+        fetched = [aggregate(select(indices, place, "=="), bits) for place in places]
+        ones = fetched[0]
+        for bit in fetched[1:]:
+            ones = ones + bit
+    else:
+        raise GraphError(f"k_parity has heads one or each, not {heads!r}")
+    ones = round(ones)
+    if not wave:
+        return ones % 2
+    parity = ones
+    for i in range(1, len(places)):
+        parity = parity + (-2 if i % 2 else 2) * maximum(ones - i, 0)
+    return parity

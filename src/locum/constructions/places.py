@@ -1,0 +1,62 @@
+"""Where the entries of a matrix are, in numbers, and the arrays that its tokens come in."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from locum.errors import InputError
+
+
+class Places(NamedTuple):
+    """Where the entries of a matrix are, in numbers."""
+
+    rows: int
+    columns: int
+    offset: int
+    row_stride: int
+    column_stride: int
+
+    @property
+    def stretch(self) -> range:
+        """The positions from the first entry to the last."""
+        last = (self.rows - 1) * self.row_stride + (self.columns - 1) * self.column_stride
+        return range(self.offset, self.offset + last + 1)
+
+    def take(self, values: Any) -> Any:
+        """The entries, out of an array that has the values of the stretch."""
+        if (self.row_stride, self.column_stride) == (self.columns, 1):
+            return values.reshape(self.rows, self.columns)
+        rows = [i * self.row_stride for i in range(self.rows)]
+        columns = [j * self.column_stride for j in range(self.columns)]
+        return values[[r + c for r in rows for c in columns]].reshape(self.rows, self.columns)
+
+
+def entries_as_numbers(entries: Any, domain: str) -> Any:
+    """The entries of a matrix as floats; as they are if exact, or tensors."""
+    import numpy as np
+
+    if domain == "exact" or not isinstance(entries, np.ndarray) or entries.dtype.kind == "f":
+        return entries
+    try:
+        return entries.astype(np.float64)
+    except (TypeError, ValueError):
+        shape = "×".join(map(str, entries.shape))
+        raise InputError(f"the entries of this {shape} matrix are not all numbers") from None
+
+
+def token_arrays(tokens: Any) -> list[Any]:
+    """Tokens, numbers or arrays of them, as arrays: as they are, or of Python's numbers."""
+    import numpy as np
+
+    from locum.execution.inputs import is_tensor
+
+    if is_tensor(tokens) or isinstance(tokens, np.ndarray):
+        tokens = [tokens]
+    if any(is_tensor(part) for part in tokens):
+        return list(tokens)
+    if all(isinstance(part, np.ndarray) and part.dtype.kind in "fiu" for part in tokens):
+        return list(tokens)
+    given = [x for part in tokens for x in np.asarray(part, dtype=object).ravel().tolist()]
+    array = np.empty(len(given), dtype=object)
+    array[:] = given
+    return [array]

@@ -1,0 +1,36 @@
+"""Two operations on sequences that the multi-head lemma uses: identify and shift."""
+
+from __future__ import annotations
+
+from locum.constructions.matrix import Size
+from locum.language.handles import SOp
+from locum.language.python import aggregate, indices, length, select
+
+
+def identify(sequence: SOp, start: Size, count: Size) -> SOp:
+    """What stands at ``start`` … ``start + count − 1``, where it stands; 0 elsewhere. One head.
+
+    (The paper counts i from 1 and takes k + 1 elements, s[i−1] … s[i+k−1]; its bounds leave out the
+    last element, erratum E12.)
+
+    >>> from locum import tokens
+    >>> identify(tokens, 1, 3)([10, 20, 30, 40, 50])
+    [0, 20, 30, 40, 0]
+    """
+    here = select(indices, indices, "==")
+    clip = here & select(indices, start, ">=") & select(indices, start + count, "<")
+    return aggregate(clip, sequence)
+
+
+def shift(sequence: SOp, by: Size, size: Size | None = None) -> SOp:
+    """The sequence rotated to the left: position i gets what stood at (i + by) mod size. One head.
+
+    This is the paper's definition and its code; its matrix turns the other way (erratum E11). Without
+    ``size`` the whole input is rotated, and ``length`` costs a head in a layer below.
+
+    >>> from locum import tokens
+    >>> shift(tokens, 2)([10, 20, 30, 40, 50])
+    [30, 40, 50, 10, 20]
+    """
+    around = (indices + by) % (length if size is None else size)
+    return aggregate(select(indices, around, "=="), sequence)

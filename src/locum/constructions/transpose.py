@@ -1,0 +1,28 @@
+"""Transposition (Lemma transposition, Algorithm 1, Listing 1).
+
+>>> from locum import length, tokens
+>>> transpose(Matrix(tokens, 2, 3)).run([1, 2, 3, 4, 5, 6]).tolist()
+[[1.0, 4.0], [2.0, 5.0], [3.0, 6.0]]
+>>> transpose(Matrix(tokens, 3, length // 3), recipe="paper").sop.architecture.heads
+[1, 1]
+"""
+
+from __future__ import annotations
+
+from locum.constructions.matrix import Matrix, as_matrix, coordinates
+from locum.errors import GraphError
+from locum.language.python import indices, where
+
+
+def transpose(m: Matrix, recipe: str = "view") -> Matrix:
+    """The transpose: a view that costs nothing, or the paper's head that moves every entry.
+
+    In the paper's form, position p = i·r + j of the result (c×r) fetches entry (j, i).
+    """
+    m = as_matrix(m, "transpose")
+    if recipe == "view":
+        return m.view_transposed()
+    if recipe == "paper":
+        i, j = coordinates(m.rows)
+        return m.derive(where(indices < m.count, m.at(j, i), 0), m.columns, m.rows)
+    raise GraphError(f"transpose has no recipe {recipe!r}: choose view or paper")

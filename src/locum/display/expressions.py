@@ -1,0 +1,136 @@
+"""What a feed-forward computes, as formulas over slots: s4 = round(1 / s3) − 1.
+
+>>> import numpy as np
+>>> from locum.transformer.functions import Functions, Instruction
+>>> product = Functions(2, (Instruction("multiply", (0, 1)), Instruction("exp", (2,))), (3,))
+>>> expressions(product, np.array([[1.0, 0.0], [0.0, 2.0]]), np.array([0.0, -1.0]))[0].text
+'exp(s0·(2·s1 − 1))'
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from locum.graph import OPERATIONS
+from locum.transformer.functions import Functions, Instruction
+
+#: Formulas are cut here: what is used again and again would make them long without end.
+LONGEST = 160
+#: How tightly a formula holds together.
+LOOSE, SUM, PRODUCT, TERM = range(4)
+#: Signs between two operands: what it is, what holds the left and what the right one together.
+_SIGNS = {
+    "add": (" + ", SUM, SUM, SUM),
+    "subtract": (" − ", SUM, SUM, PRODUCT),
+    "multiply": ("·", PRODUCT, PRODUCT, PRODUCT),
+    "divide": (" / ", PRODUCT, PRODUCT, TERM),
+    "modulo": (" % ", PRODUCT, TERM, TERM),
+    "floor_divide": (" // ", PRODUCT, TERM, TERM),
+    "power": ("^", PRODUCT, TERM, TERM),
+    "equal": (" == ", LOOSE, SUM, SUM),
+    "not_equal": (" != ", LOOSE, SUM, SUM),
+    "less": (" < ", LOOSE, SUM, SUM),
+    "less_equal": (" ≤ ", LOOSE, SUM, SUM),
+    "greater": (" > ", LOOSE, SUM, SUM),
+    "greater_equal": (" ≥ ", LOOSE, SUM, SUM),
+    "and": (" and ", LOOSE, TERM, TERM),
+    "or": (" or ", LOOSE, TERM, TERM),
+}
+
+
+@dataclass(frozen=True)
+class Formula:
+    """A piece of a formula."""
+
+    text: str
+    holds: int = TERM
+
+    def within(self, needed: int) -> str:
+        """The text where something at least so tight is needed."""
+        return self.text if self.holds >= needed else f"({self.text})"
+
+
+def expressions(functions: Functions, weights: Any, biases: Any) -> list[Formula]:
+    """Each output as a formula; ``weights`` and ``biases`` say what its arguments are."""
+    said = [combination(weights[:, i], float(biases[i])) for i in range(functions.arguments)]
+    called = list(said)
+    # The last instruction of a label computes what it names; those before it are steps towards it.
+    last = {instruction.label: place for place, instruction in enumerate(functions.instructions)}
+    for place, instruction in enumerate(functions.instructions):
+        formula = _cut(_say(instruction, [called[i] for i in instruction.inputs]))
+        said.append(formula)
+        # What has a name in the program goes by it where it is used further.
+        named = instruction.label.isidentifier() and last[instruction.label] == place
+        called.append(Formula(instruction.label) if named else formula)
+    return [said[place] for place in functions.outputs]
+
+
+def combination(column: Any, constant: float) -> Formula:
+    """An affine combination of slots.
+
+    >>> combination(np.array([-1.0, 0.0, 0.5]), -1.0).text
+    '0.5·s2 − s0 − 1'
+    """
+    parts: list[tuple[float, str]] = []
+    for slot in np.flatnonzero(column):
+        coefficient = float(column[slot])
+        size = abs(coefficient)
+        parts.append((coefficient, f"s{slot}" if size == 1 else f"{size:.4g}·s{slot}"))
+    parts.sort(key=lambda part: part[0] < 0)  # what is added stands before what is taken off
+    if constant or not parts:
+        parts.append((constant, f"{abs(constant):.4g}"))
+    if parts[0][0] < 0 < constant:
+        parts.insert(0, parts.pop())  # 1 − s7, not −s7 + 1
+    (sign, first), *rest = parts
+    text = ("−" if sign < 0 else "") + first
+    text += "".join((" − " if sign < 0 else " + ") + part for sign, part in rest)
+    alone = not rest and sign >= 0
+    return _cut(Formula(text, SUM if not alone else PRODUCT if "·" in first else TERM))
+
+
+def added(formulas: Iterable[Formula]) -> str:
+    """Several formulas as a sum."""
+    found = list(formulas)
+    return found[0].text if len(found) == 1 else " + ".join(f.within(SUM) for f in found)
+
+
+def _say(instruction: Instruction, inputs: list[Formula]) -> Formula:
+    op = instruction.op
+    arguments = ", ".join(formula.text for formula in inputs)
+    match op:
+        case "constant":
+            value = float(instruction.attributes["value"])
+            return Formula(f"{value:.4g}".replace("-", "−"), TERM if value >= 0 else SUM)
+        case "table":
+            return Formula(f"table({arguments})")
+        case "member":
+            values = instruction.attributes["values"]
+            shown = ", ".join(f"{value:.4g}" for value in values[:4])
+            return Formula(
+                f"{inputs[0].within(SUM)} in {{{shown}{', …' if len(values) > 4 else ''}}}", LOOSE
+            )
+        case "if_else":
+            condition, then, otherwise = (formula.within(SUM) for formula in inputs)
+            return Formula(f"{then} if {condition} else {otherwise}", LOOSE)
+        case "negate":
+            return Formula(f"−{inputs[0].within(PRODUCT)}", SUM)
+        case "absolute":
+            return Formula(f"|{arguments}|")
+        case "minimum" | "maximum":
+            return Formula(f"{op[:3]}({arguments})")
+    if op == "multiply" and inputs[0] == inputs[1]:
+        return Formula(f"{inputs[0].within(TERM)}²", PRODUCT)
+    if op in _SIGNS:
+        sign, holds, left, right = _SIGNS[op]
+        return Formula(f"{inputs[0].within(left)}{sign}{inputs[1].within(right)}", holds)
+    return Formula(f"{OPERATIONS[op].symbol or op}({arguments})")
+
+
+def _cut(formula: Formula) -> Formula:
+    if len(formula.text) <= LONGEST:
+        return formula
+    return Formula(formula.text[: LONGEST - 1] + "…", formula.holds)

@@ -1,0 +1,88 @@
+"""A trained model on U as one page: attention maps side by side, their difference, similarities.
+
+The page is a single file without any address in it: numbers travel inside as base64, and a few lines of
+script (``model_page.html``) draw them. Which maps it holds depends on their size: those of all layers
+and heads while they are small, else those of the chosen layer, else the chosen head alone.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from locum.simulators.adapters.results import ModelRun
+
+#: So many numbers of maps at most travel in a page, if one head is not more already.
+NUMBERS = 600_000
+TEMPLATE = Path(__file__).with_name("model_page.html")
+
+
+def model_page(run: ModelRun, layer: int = 0, head: int = 0) -> str:
+    """The page; ``layer`` and ``head`` (from 0) are those that it shows first."""
+    data = {
+        "title": f"{run.name} on U",
+        "facts": _facts(run),
+        "texts": [
+            {"text": text.text, "tokens": text.tokens, "length": len(text.numbers)}
+            for text in run.batch.texts
+        ],
+        "where": [list(part) for part in run.where],
+        "errors": None if run.comparison is None else run.errors,
+        "cosines": None if run.comparison is None else run.cosines,
+        "similarities": _packed(run.similarities),
+        "directSimilarities": None if run.comparison is None else _packed(run.direct_similarities),
+        "first": {"layer": layer, "head": head},
+        "maps": _maps(run, layer, head),
+    }
+    # No text may end the element in which the data stand, or begin a comment in it.
+    packed = json.dumps(data, ensure_ascii=False).replace("<", "\\u003c")
+    return TEMPLATE.read_text(encoding="utf-8").replace("__DATA__", packed)
+
+
+def _facts(run: ModelRun) -> list[list[str]]:
+    U, checkpoint = run.batch.U, run.model.checkpoint
+    found = [
+        ["model", f"{run.model.count} layers of {checkpoint.heads} heads, d = {checkpoint.d}"],
+        [
+            "U",
+            f"{U.length:,} tokens, {U.architecture.layers} layers, {sum(U.architecture.heads):,} heads",
+        ],
+        ["form", run.model.form],
+        ["numbers", run.dtype],
+        ["time", f"{run.simulated.seconds * 1e3:.0f} ms"],
+        ["program", run.batch.U.hash[:12]],
+    ]
+    if run.comparison is not None:
+        found.insert(4, ["greatest error", f"{max(run.errors):.1e}"])
+        found.insert(5, ["least cosine", f"{min(run.cosines):.9f}"])
+    return found
+
+
+def _maps(run: ModelRun, layer: int, head: int) -> list[dict[str, Any]]:
+    """The attention maps that the page holds, U's and the model's own."""
+    layers, heads = range(run.model.count), range(run.model.checkpoint.heads)
+    cells = 2 * sum(length**2 for length in run.batch.lengths)
+    if cells * len(layers) * len(heads) > NUMBERS:
+        layers = range(layer, layer + 1)
+    if cells * len(layers) * len(heads) > NUMBERS:
+        heads = range(head, head + 1)
+    found = []
+    for text in range(len(run.batch.texts)):
+        for number in layers:
+            for h in heads:
+                ours, theirs = run.attention(text, number, h)
+                direct = None if theirs is None else _packed(theirs)
+                found.append(
+                    {"text": text, "layer": number, "head": h, "ours": _packed(ours), "theirs": direct}
+                )
+    return found
+
+
+def _packed(matrix: Any) -> dict[str, Any]:
+    """A matrix as base64 of double precision, row by row: differences of 1e-16 must survive."""
+    array = np.ascontiguousarray(matrix, dtype="<f8")
+    return {"shape": list(array.shape), "data": base64.b64encode(array.tobytes()).decode("ascii")}

@@ -1,0 +1,229 @@
+"""What a compiled transformer is and how the compiler made it, in a few lines, and at length.
+
+:func:`facts` are names and values for the head of a page or of a terminal's output, however large the
+network is; :func:`details` lists every head and every group of gates, for a part of a page that is
+folded. Layers are counted from 0, as they are in pictures. Reports come from files, which may say
+anything: what makes no sense is left out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any
+
+from locum.language.echo import scalar
+from locum.transformer import CompiledTransformer
+
+#: S-ops of one group of gates that are named, and layers whose units are told apart.
+MAX_NAMED, MAX_LAYERS = 4, 6
+
+
+def facts(model: CompiledTransformer) -> list[tuple[str, str]]:
+    """What it is, as names and values."""
+    size, config = model.architecture, model.config
+    shortest, longest = config.lengths
+    count = f"{longest}" if shortest == longest else f"{shortest} to {longest}"
+    kind = _numbers(model) if config.vocabulary is None else _listed(config.vocabulary)
+    found = [
+        ("takes", f"{count} tokens: {kind}"),
+        ("layers", str(size.layers)),
+        ("heads", ", ".join(map(str, size.heads)) or "none"),
+        ("attention", _attention(model)),
+        ("scores", _scores(model)),
+        ("sink", _sink(model)),
+        ("softmax", _softmax(model)),
+        ("feed-forward", size.feed_forward),
+        ("units", _units(model)),
+        ("d_model", str(size.d_model)),
+        ("d_head", str(size.d_head)),
+        ("d_mlp", str(size.d_mlp)),
+        ("parameters", f"{size.parameters:,}, {size.nonzeros:,} of them not 0"),
+        ("error", _error(model)),
+        ("numbers", config.dtype),
+        ("weights", model.hash[:12]),
+    ]
+    return [(name, value) for name, value in found if value]
+
+
+def bound(model: CompiledTransformer) -> float | None:
+    """The certified bound that the report states, if it is a number that can be one."""
+    said: Any = model.config.report.get("error_bound")
+    return float(said) if _is_number(said) and said >= 0 else None
+
+
+def ranges(model: CompiledTransformer) -> list[tuple[float, float]]:
+    """Where the tokens lie that the bound is for: a pair for all, or one for each position, or none."""
+    return list(model.config.ranges or ())
+
+
+def details(model: CompiledTransformer) -> str:
+    """Every head with how it attends, and the gates of every feed-forward, equal ones together."""
+    heads, gates = _entries(model, "attention"), _entries(model, "realised")
+    soft = _entries(model, "softmax")
+    lines = []
+    for layer in range(1, model.architecture.layers + 1):
+        said = [
+            f"  head {layer - 1}.{number}: {_head(entry, soft)}"
+            for number, entry in enumerate(e for e in heads if e.get("layer") == layer)
+        ]
+        said += [f"  {line}" for line in _gates([e for e in gates if e.get("layer") == layer])]
+        if said:
+            lines += [f"layer {layer - 1}", *said]
+    return "\n".join(lines)
+
+
+# What it takes ------------------------------------------------------------------------------------
+
+
+def _listed(vocabulary: Sequence[Any]) -> str:
+    shown = ", ".join(map(scalar, vocabulary[:8]))
+    return shown if len(vocabulary) <= 8 else f"{shown}, … ({len(vocabulary)})"
+
+
+def _numbers(model: CompiledTransformer) -> str:
+    pairs = ranges(model)
+    if not pairs:
+        return "real numbers"
+    low, high = min(pair[0] for pair in pairs), max(pair[1] for pair in pairs)
+    return f"real numbers from {low:g} to {high:g}".replace("-", "−")
+
+
+def _error(model: CompiledTransformer) -> str:
+    found, size = bound(model), model.architecture
+    if found is None:
+        return (
+            "rounding only"
+            if (size.attention, size.feed_forward) == ("hard", "exact")
+            else "not stated"
+        )
+    return f"at most {found:.3g} (certified)" if found else "rounding only"
+
+
+# Heads --------------------------------------------------------------------------------------------
+
+
+def _attention(model: CompiledTransformer) -> str:
+    """hard or softmax, as the heads are; ``hard, but 1 head softmax`` where they differ."""
+    kinds = [k for layer in model.weights.layers if layer.attention for k in layer.attention.kinds]
+    asked = model.config.attention
+    others = [kind for kind in kinds if kind != asked]
+    return f"{asked}, but {_count(len(others), 'head')} {others[0]}" if others else asked
+
+
+def _scores(model: CompiledTransformer) -> str:
+    """By what heads score, and how many of them do."""
+    return _counted(entry.get("scored by") for entry in _entries(model, "attention"))
+
+
+def _sink(model: CompiledTransformer) -> str:
+    if not model.config.sink:
+        return ""
+    return _counted(e.get("sink") for e in _entries(model, "attention") if e.get("sink") != "none")
+
+
+def _softmax(model: CompiledTransformer) -> str:
+    """Inverse temperatures of heads that stand for hard ones, and what they let slip at most."""
+    entries = _entries(model, "softmax")
+    betas = sorted({e["beta"] for e in entries if _is_number(e.get("beta"))})
+    if not betas:
+        return ""
+    between = f"{_short(betas[0])}" if len(betas) == 1 else f"{_short(betas[0])} to {_short(betas[-1])}"
+    leaks: list[Any] = [e.get("leak") for e in entries]
+    if not all(map(_is_number, leaks)):
+        return f"β {between}"
+    worst = max(leaks)
+    said = f"at most {worst:.2g} of the attention leaks" if worst else "nothing leaks"
+    return f"β {between}: {said}"
+
+
+def _head(entry: Mapping[str, Any], soft: list[dict[str, Any]]) -> str:
+    """One head; its temperature is taken from the list, so that heads of one name have each its own."""
+    parts = [f"{entry.get('selector')}", f"scored by {entry.get('scored by')}"]
+    if entry.get("sink") != "none":
+        parts.append(f"sink: {entry.get('sink')}")
+    who = entry.get("layer"), entry.get("selector")
+    place = next((i for i, e in enumerate(soft) if (e.get("layer"), e.get("head")) == who), None)
+    if place is not None:
+        found = soft.pop(place)
+        parts.append(f"β {_short(found.get('beta'))}, leak {_short(found.get('leak'))}")
+    return "; ".join(parts)
+
+
+# Feed-forwards ------------------------------------------------------------------------------------
+
+
+def _units(model: CompiledTransformer) -> str:
+    """Units by what they are for, layer by layer; in deep networks, all together."""
+    layers = model.config.report.get("feed_forward")
+    if not isinstance(layers, (list, tuple)):
+        return ""
+    counts = [
+        Counter({str(k): v for k, v in layer.items() if type(v) is int})
+        if isinstance(layer, Mapping)
+        else Counter()
+        for layer in layers
+    ]
+    told = [(number, count) for number, count in enumerate(counts) if count]
+    if len(told) > MAX_LAYERS:
+        return _kinds(sum((count for _, count in told), Counter()))
+    return "; ".join(f"layer {number}: {_kinds(count)}" for number, count in told)
+
+
+def _units_of(entry: Mapping[str, Any]) -> str:
+    units = entry.get("units")
+    return _count(units, "unit") if type(units) is int else "unknown units"
+
+
+def _kinds(count: Mapping[str, int]) -> str:
+    return ", ".join(f"{kind} {number:,}" for kind, number in count.items())
+
+
+def _gates(entries: list[dict[str, Any]]) -> Iterator[str]:
+    """Gates that were made in the same way in one line, and what they compute below it."""
+
+    def made(entry: dict[str, Any]) -> tuple[str, ...]:
+        return tuple(str(entry.get(name)) for name in ("gate", "how", "units", "own_error", "error"))
+
+    for _, group in groupby(sorted(entries, key=made), made):
+        alike = list(group)
+        first = alike[0]
+        each = _units_of(first) + (" each" if len(alike) > 1 else "")
+        times = f" ×{len(alike)}" if len(alike) > 1 else ""
+        own, whole = _short(first.get("own_error")), _short(first.get("error"))
+        made_so = f"{first.get('gate')}{times}: {first.get('how')}, {each}"
+        yield f"{made_so}; error {own} by itself, {whole} with what comes in"
+        names = list(dict.fromkeys(str(entry.get("s-op")) for entry in alike))
+        yield from (f"  {name}" for name in names[:MAX_NAMED])
+        if len(names) > MAX_NAMED:
+            yield f"  … and {len(names) - MAX_NAMED} more"
+
+
+# Reports are data ---------------------------------------------------------------------------------
+
+
+def _entries(model: CompiledTransformer, name: str) -> list[dict[str, Any]]:
+    said = model.config.report.get(name)
+    return [e for e in said if isinstance(e, dict)] if isinstance(said, (list, tuple)) else []
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.0f}" if value.is_integer() and abs(value) < 1e6 else f"{value:.3g}"
+    return "unknown" if value is None else str(value)
+
+
+def _counted(said: Any) -> str:
+    """``equality by squares (10 heads), nothing (1 head)``."""
+    counts = Counter(text for text in said if isinstance(text, str))
+    return ", ".join(f"{text} ({_count(number, 'head')})" for text, number in counts.items())
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

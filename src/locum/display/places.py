@@ -1,0 +1,59 @@
+"""What stands at which position of a compiled transformer: tokens, or for U the entries of matrices.
+
+A compiled U says in its report which tokens are which matrix, and where T(X) stands. Reports come from
+files, which may say anything: what makes no sense is not believed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from locum.language.echo import scalar
+from locum.transformer import CompiledTransformer
+
+
+def positions(model: CompiledTransformer, tokens: Sequence[Any]) -> list[str]:
+    """What stands at each position, the sink included: entries of matrices for U, tokens else."""
+    names = entries(model.config.report.get("layout"), len(tokens))
+    return [*(["sink"] if model.config.sink else []), *(names or map(scalar, tokens))]
+
+
+def entries(layout: Any, count: int) -> list[str]:
+    """Names of tokens from a layout, block → [first, copies, rows, columns]; none if it has others.
+
+    >>> entries({"x": [0, 1, 1, 2], "A": [2, 2, 1, 1]}, 4)
+    ['x[0,0]', 'x[0,1]', 'A0[0,0]', 'A1[0,0]']
+    """
+    blocks = layout if isinstance(layout, Mapping) else {}
+    if not all(_is_whole(block, 4) for block in blocks.values()):
+        return []
+    if sum(copies * rows * columns for _, copies, rows, columns in blocks.values()) != count:
+        return []
+    found = []
+    for name, (_, copies, rows, columns) in blocks.items():
+        for copy in range(copies):
+            head = str(copy) if copies > 1 else ""
+            found += [f"{name}{head}[{i},{j}]" for i in range(rows) for j in range(columns)]
+    return found
+
+
+def answer_places(model: CompiledTransformer, count: int) -> list[list[int]] | None:
+    """For U: the positions of the entries of T(X), row by row. None: every position has an answer."""
+    said = model.config.report.get("answer")
+    names = ("rows", "columns", "offset", "row_stride", "column_stride")
+    numbers: Any = [said.get(name) for name in names] if isinstance(said, Mapping) else []
+    if not _is_whole(numbers, 5):
+        return None
+    rows, columns, offset, row, column = numbers
+    if not 0 < rows * columns <= count or offset + (rows - 1) * row + (columns - 1) * column >= count:
+        return None
+    return [[offset + i * row + j * column for j in range(columns)] for i in range(rows)]
+
+
+def _is_whole(numbers: Any, count: int) -> bool:
+    return (
+        isinstance(numbers, (list, tuple))
+        and len(numbers) == count
+        and all(type(number) is int and number >= 0 for number in numbers)
+    )

@@ -1,0 +1,54 @@
+"""The one hierarchy of errors that Locum raises on purpose.
+
+Every message is one paragraph: what was wrong, where, what was found, and what would be right.
+The command line prints the message and nothing else; anything that is *not* an
+:class:`LocumError` is a bug of ours and keeps its traceback.
+
+>>> import locum
+>>> try:
+...     locum.select(locum.tokens, locum.tokens, "=<")
+... except locum.LocumError as error:
+...     print(error)
+select does not know the predicate '=<': it must be one of ==, !=, <, <=, >, >=
+"""
+
+from __future__ import annotations
+
+
+class LocumError(ValueError):
+    """Anything a user can put right: the base of all the errors below."""
+
+
+class GraphError(LocumError):
+    """A graph that the table of operations does not allow, or that cannot be read back."""
+
+
+class InputError(LocumError):
+    """An input sequence that no program can run on: empty, ragged, or not made of atoms."""
+
+
+class ExecutionError(LocumError):
+    """A program that has no value on this input, as RASP sees it.
+
+    ``where`` prints the s-op or selector concerned, ``position`` is the position in the input
+    (for a selector: the query), or None where the error concerns the whole sequence. ``kind`` is the
+    rule that was broken: "mixture", "average", "not real", "too large" or "refused", or the name of
+    Python's error (ZeroDivisionError, TypeError, …).
+    """
+
+    def __init__(self, problem: str, where: str, position: int | None = None, kind: str = "") -> None:
+        self.problem = problem
+        self.kind = kind
+        self.where = where
+        self.position = position
+        place = "" if position is None else f" at position {position}"
+        super().__init__(f"{problem}{place}, in {where}")
+
+
+class CompileError(LocumError):
+    """A program that cannot become weights as asked: the reason, and the s-op or selector it is in."""
+
+    def __init__(self, problem: str, where: str = "") -> None:
+        self.problem = problem
+        self.where = where
+        super().__init__(f"{problem}, in {where}" if where else problem)

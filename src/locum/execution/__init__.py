@@ -1,0 +1,155 @@
+"""Running a program: executors (how), domains (on what kind of number), inputs (on what).
+
+- ``dense`` is the meaning: literal patterns, literal means, in any domain;
+- ``fast`` computes the same by views and matrix products, and long sequences without N² pairs;
+- ``auto`` is ``fast`` where that is possible, else ``dense``;
+- ``heads`` runs every demanded row of every head as real attention: the evidence beside ``fast``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from locum.errors import InputError, LocumError
+from locum.execution import dense, inputs
+from locum.execution.domains import Domain
+from locum.execution.exact import ExactDomain
+from locum.execution.floats import FloatDomain
+from locum.graph import Node, Sort, sort_of
+
+#: What ``domain=`` may say.
+DOMAINS: Mapping[str, Domain] = {domain.name: domain for domain in (FloatDomain(), ExactDomain())}
+
+
+def _dense(
+    program: Node,
+    tokens: Any,
+    domain: Domain,
+    names: dense.Names | None = None,
+    *,
+    positions: range,
+    strict: bool,
+) -> Any:
+    values = tokens.tolist() if hasattr(tokens, "tolist") else tokens
+    found = dense.evaluate(program, values, domain, names)
+    return found[positions.start : positions.stop] if isinstance(found, list) else found
+
+
+def _fast(
+    program: Node, tokens: Any, domain: Domain, names: dense.Names | None = None, **options: Any
+) -> Any:
+    from locum.execution import fast  # only where it is used: `import locum` stays light
+
+    return fast.evaluate(program, tokens, domain, names, **options)
+
+
+def _auto(
+    program: Node, tokens: Any, domain: Domain, names: dense.Names | None = None, **options: Any
+) -> Any:
+    fits = domain.name == "float" and sort_of(program) is Sort.SOP
+    return (_fast if fits else _dense)(program, tokens, domain, names, **options)
+
+
+def _heads(
+    program: Node,
+    tokens: Any,
+    domain: Domain,
+    names: dense.Names | None = None,
+    *,
+    positions: range,
+    strict: bool,
+) -> Any:
+    from locum.execution import heads
+
+    return heads.execute(program, tokens, domain, names, positions=positions)
+
+
+#: What ``executor=`` may say.
+EXECUTORS: Mapping[str, Callable[..., Any]] = {
+    "dense": _dense,
+    "fast": _fast,
+    "auto": _auto,
+    "heads": _heads,
+}
+
+
+def run(
+    program: Node,
+    given: object,
+    *,
+    executor: str = "dense",
+    domain: str = "float",
+    names: Mapping[Node, str] | None = None,
+    positions: range | None = None,
+    strict: bool = False,
+) -> Any:
+    """The value of a program on an input, or on each of a batch.
+
+    An s-op gives a list (an array or a tensor, if the input was one); a selector a boolean array
+    [query, key]; a batch one of these for each of its sequences. ``positions`` asks for a stretch of
+    the result only; ``strict`` forbids the fast executor to leave anything to the dense one.
+
+    >>> from locum.graph import build
+    >>> run(build("divide", build("indices"), build("length")), "ab")
+    [0.0, 0.5]
+    """
+    evaluate = _choice(EXECUTORS, executor, "executor")
+    numbers = _choice(DOMAINS, domain, "domain")
+    read = inputs.read(given, numbers)
+    wanted = range(read.length) if positions is None else positions
+    if not 0 <= wanted.start < wanted.stop <= read.length or wanted.step != 1:
+        raise InputError(f"{wanted} is not a stretch of the positions 0 to {read.length - 1}")
+    results: list[Any] = []
+    for sequence in read.sequences:
+        value = evaluate(program, sequence, numbers, names, positions=wanted, strict=strict)
+        results.append([numbers.result(v) for v in value] if isinstance(value, list) else value)
+    if sort_of(program) is Sort.SELECTOR:
+        return np.array(results) if read.batch else results[0]
+    return read.answer(results)
+
+
+def run_parts(
+    program: Node,
+    parts: Sequence[Any],
+    length: int,
+    *,
+    executor: str = "auto",
+    domain: str = "float",
+    names: Mapping[Node, str] | None = None,
+    positions: range | None = None,
+    strict: bool = False,
+) -> Any:
+    """The value of an s-op on tokens that come in several arrays, and blanks (0) up to ``length``.
+
+    The parts may have any shape and are read row by row. They are arrays or tensors of one kind, and so
+    is the result, at ``positions``. The fast executor does not copy the parts together.
+
+    >>> from locum.graph import build
+    >>> run_parts(build("tokens", cast="asis"), [np.eye(2), np.ones(1)], 6)
+    array([1., 0., 0., 1., 1., 0.])
+    """
+    wanted = range(length) if positions is None else positions
+    parts = inputs.arrays(parts, length)
+    if executor in ("fast", "auto") and domain == "float":
+        from locum.execution import fast
+
+        numbers = DOMAINS["float"]
+        value = fast.evaluate_parts(
+            program, parts, length, numbers, names, positions=wanted, strict=strict
+        )
+        return inputs.Inputs(list(parts), batch=False, array=parts[0]).answer([value])
+    options: dict[str, Any] = {"domain": domain, "names": names, "positions": wanted, "strict": strict}
+    given = inputs.joined(parts, length)
+    return run(program, given, executor=executor, **options)
+
+
+def _choice(table: Mapping[str, Any], name: str, what: str) -> Any:
+    if name not in table:
+        raise LocumError(f"there is no {what} {name!r}: choose one of {', '.join(table)}")
+    return table[name]
+
+
+__all__ = ["DOMAINS", "EXECUTORS", "Domain", "run", "run_parts"]

@@ -1,0 +1,304 @@
+"""The meaning of a program, as literal as its definition.
+
+A selector is a boolean matrix [query, key]; ``aggregate`` is a mean over its rows; a family is
+expanded head by head. This is slow and plain on purpose: it is the specification that every other
+executor, every rewrite and every compiled network is tested against.
+
+It is strict as RASP is. Both branches of ``if_else`` are computed at every position, so a division
+by zero in the branch not taken is an error too; sequences that mix strings with numbers, means of
+strings, comparisons of a string with a number are errors. Each says which s-op, and where.
+
+Graphs may be deep, so nothing recurses: evaluating a node is a generator that *asks* for the
+values it needs (``yield node, heads``), and :func:`evaluate` sends them in.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from functools import partial
+from typing import TypeAlias
+
+import numpy as np
+
+from locum.errors import ExecutionError
+from locum.execution.domains import (
+    AverageError,
+    Domain,
+    MissingError,
+    NotRealError,
+    PairError,
+    Pattern,
+    Value,
+)
+from locum.graph import OPERATIONS, Atom, Node, abbreviate, members, size_of
+from locum.graph.atoms import short
+from locum.graph.printer import family_name
+from locum.graph.traversal import depends_on, postorder
+from locum.graph.wellformed import require_program
+
+#: The value of a node: one scalar per position, or a pattern [query, key].
+Result: TypeAlias = "list[Value] | Pattern"
+#: Which head of each family is being run.
+Heads: TypeAlias = Mapping[Node, int]
+#: What errors call nodes; a function of nothing, if they are costly to collect.
+Names: TypeAlias = Mapping[Node, str] | Callable[[], Mapping[Node, str]]
+#: A node being evaluated: asks for (node, heads), is sent its value, returns its own.
+Evaluation: TypeAlias = Generator[tuple[Node, Heads], Result, Result]
+
+#: The operations that ``_Run.apply`` handles itself; the elementwise ones are the domain's.
+STRUCTURAL = frozenset(row.name for row in OPERATIONS.values() if not row.elementwise)
+
+#: Literal execution has its limits: cells of one pattern (its memory), heads in all (its time).
+MAX_CELLS = 2**28
+MAX_HEADS = 10**6
+
+_WRONG = (ArithmeticError, TypeError, ValueError)
+
+
+def evaluate(
+    root: Node,
+    tokens: Sequence[Value],
+    domain: Domain,
+    names: Names | None = None,
+    *,
+    known: Mapping[Node, Result] | None = None,
+    max_heads: int = MAX_HEADS,
+) -> Result:
+    """The value of ``root`` on one input: a list of scalars, or a pattern for a selector.
+
+    ``names`` are what errors call the nodes; ``known`` has values of closed nodes on this very input.
+    """
+    require_program(root)
+    if known and root in known:
+        return known[root]
+    run = _Run(root, tokens, domain, names or {}, known or {})
+    heads_in_all = run.expansion(root)
+    if heads_in_all > max_heads:
+        problem = f"its families expand to {heads_in_all:,} heads; the limit here is {max_heads:,}"
+        raise ExecutionError(problem, run.place(root, {}), kind="too large")
+    evaluations: list[Evaluation] = [run.meaning(root, {})]
+    answer: Result | None = None
+    while evaluations:
+        try:
+            node, heads = evaluations[-1].send(answer)  # type: ignore[arg-type]  # None starts it
+        except StopIteration as done:
+            evaluations.pop()
+            answer = done.value
+        else:
+            answer = run.recall(node, heads)
+            if answer is None:
+                evaluations.append(run.meaning(node, heads))
+    assert answer is not None
+    return answer
+
+
+class _Run:
+    """One evaluation of a program on one input, and what it remembers meanwhile."""
+
+    def __init__(
+        self,
+        root: Node,
+        tokens: Sequence[Value],
+        domain: Domain,
+        names: Names,
+        known: Mapping[Node, Result],
+    ) -> None:
+        self.tokens = tokens
+        self.domain = domain
+        self.names = names
+        self.known = known
+        #: Values by node and by the heads of its free families.
+        self.memory: dict[Node, dict[tuple[int, ...], Result]] = {}
+        self.uses_left = self.uses_outside_families(root)
+
+    def recall(self, node: Node, heads: Heads) -> Result | None:
+        if node in self.known:
+            return self.known[node]
+        return self.memory.get(node, {}).get(_member(node, heads))
+
+    def meaning(self, node: Node, heads: Heads) -> Evaluation:
+        if node.op == "sum_over":
+            value: Result = yield from self.sum_over(node, heads)
+        else:
+            inputs = []
+            for i in node.inputs:
+                inputs.append((yield i, heads))
+            value = self.apply(node, inputs, heads)
+        self.memory.setdefault(node, {})[_member(node, heads)] = value
+        self.release_inputs(node)
+        return value
+
+    def sum_over(self, node: Node, heads: Heads) -> Evaluation:
+        """0 + body at the first heads + body at the second + …"""
+        body, *families = node.inputs
+        inside = list(postorder(body, into=depends_on(families)))
+        total: list[Value] = [self.domain.constant(0)] * len(self.tokens)
+        for member in members(families):
+            here = {**heads, **member}
+            value = yield body, here
+            assert isinstance(value, list)
+            total = self.each(node, self.domain.meanings["add"], [total, value], here)
+            for local in inside:
+                if local.free.issuperset(families):  # no other head will ask for it
+                    self.memory.pop(local, None)
+        for local in inside:
+            self.memory.pop(local, None)
+        return self.legal(node, total, heads)
+
+    def apply(self, node: Node, inputs: list[Result], heads: Heads) -> Result:
+        """One operation on the values of its inputs."""
+        domain, size = self.domain, len(self.tokens)
+        value: Result
+        match node.op, inputs:
+            case "tokens", []:
+                cast = partial(domain.token, cast=str(node.attributes["cast"]))
+                value = self.each(node, cast, [list(self.tokens)], heads)
+            case "indices", []:
+                value = [domain.constant(position) for position in range(size)]
+            case "length", []:
+                value = [domain.constant(size)] * size
+            case "constant", []:
+                atom = _atom(node, "value")
+                value = self.whole(node, lambda: [domain.constant(atom)] * size, heads)
+            case "family", []:
+                value = [domain.constant(heads[node])] * size
+            case "selector_and", [np.ndarray() as a, np.ndarray() as b]:
+                return a & b
+            case "selector_or", [np.ndarray() as a, np.ndarray() as b]:
+                return a | b
+            case "selector_not", [np.ndarray() as a]:
+                return ~a
+            case "select", [list(keys), list(queries)]:
+                if size * size > MAX_CELLS:
+                    problem = f"a pattern of {size:,} × {size:,} cells is too large for dense execution"
+                    raise ExecutionError(problem, self.place(node, heads), kind="too large")
+                predicate = str(node.attributes["predicate"])
+                return self.whole(node, lambda: domain.select(keys, queries, predicate), heads)
+            case "best", [np.ndarray() as selected, list(scores)]:
+                return self.whole(node, lambda: domain.best(selected, scores), heads)
+            case "selector_width", [np.ndarray() as selected]:
+                value = domain.widths(selected)
+            case "aggregate", [np.ndarray() as selected, list(values)]:
+                atom = _atom(node, "default")
+                value = self.whole(
+                    node, lambda: domain.aggregate(selected, values, domain.constant(atom)), heads
+                )
+            case op, _:
+                if op in domain.refusals:
+                    reason = domain.refusals[op]
+                    problem = f"{op} has no meaning in the {domain.name} domain: {reason}"
+                    raise ExecutionError(problem, self.place(node, heads), kind="refused")
+                function = partial(domain.meanings[op], **node.attributes)
+                value = self.each(node, function, inputs, heads)
+        return self.legal(node, value, heads)
+
+    def each(
+        self, node: Node, function: Callable[..., Value], inputs: Sequence[Result], heads: Heads
+    ) -> list[Value]:
+        """``function`` at every position; an error says at which it failed."""
+        try:
+            return list(map(function, *inputs))
+        except _WRONG:
+            pass
+        value = []
+        for position, scalars in enumerate(zip(*inputs, strict=True)):
+            try:
+                value.append(function(*scalars))
+            except _WRONG as error:
+                problem = _described(error, node.op, scalars)
+                place = self.place(node, heads)
+                raise ExecutionError(problem, place, position, kind=_kind(error)) from None
+        return value
+
+    def whole(self, node: Node, compute: Callable[[], Result], heads: Heads) -> Result:
+        """An attention operation; an error in it concerns a query, or the whole sequence."""
+        try:
+            return compute()
+        except _WRONG as error:
+            position = error.query if isinstance(error, PairError) else None
+            problem = _described(error, node.op, ())
+            place = self.place(node, heads)
+            raise ExecutionError(problem, place, position, kind=_kind(error)) from None
+
+    def legal(self, node: Node, value: Result, heads: Heads) -> Result:
+        """``value``, unless it mixes types that no sequence may mix."""
+        problem = self.domain.mixture(value) if isinstance(value, list) else None
+        if problem is None:
+            return value
+        raise ExecutionError(problem, self.place(node, heads), kind="mixture")
+
+    def expansion(self, root: Node) -> int:
+        """How many times bodies of families are evaluated in all: 0 without families."""
+        if root.height == 0:
+            return 0
+        return sum(
+            math.prod(size_of(family) for family in {*node.free, *node.inputs[1:]})
+            for node in self.unknown(root)
+            if node.op == "sum_over"
+        )
+
+    def uses_outside_families(self, root: Node) -> Counter[Node]:
+        """How often each closed node is used. What a family uses stays: its heads ask again."""
+        uses: Counter[Node] = Counter([root])
+        for node in self.unknown(root):
+            uses.update(i for i in node.inputs if not i.free)
+        return uses
+
+    def unknown(self, root: Node) -> Iterator[Node]:
+        """The nodes below ``root`` that have to be evaluated."""
+        return postorder(root, into=lambda node: node not in self.known)
+
+    def release_inputs(self, node: Node) -> None:
+        """Forget what nobody will ask for again: patterns are large."""
+        if node.free:
+            return
+        for i in node.inputs:
+            if not i.free:
+                self.uses_left[i] -= 1
+                if self.uses_left[i] == 0:
+                    self.memory.pop(i, None)
+
+    def place(self, node: Node, heads: Heads) -> str:
+        """The node in words, with the head it belongs to."""
+        families = sorted(node.free, key=lambda family: str(family.attributes["name"]))
+        which = ", ".join(f"{family_name(family)} = {heads[family]}" for family in families)
+        names = self.names() if callable(self.names) else self.names
+        return abbreviate(node, names) + (f" (head {which})" if which else "")
+
+
+def _member(node: Node, heads: Heads) -> tuple[int, ...]:
+    return tuple(heads[family] for family in node.free)
+
+
+def _atom(node: Node, name: str) -> Atom:
+    value = node.attributes[name]
+    assert not isinstance(value, tuple)
+    return value
+
+
+def _kind(error: Exception) -> str:
+    """The rule that was broken, for those who sort errors."""
+    special = {
+        AverageError: "average",
+        NotRealError: "not real",
+        MissingError: "missing",
+        PairError: "TypeError",
+    }
+    return special.get(type(error), type(error).__name__)
+
+
+def _described(error: Exception, op: str, scalars: Sequence[Value]) -> str:
+    """Python's complaint as a sentence about the program."""
+    if isinstance(error, ZeroDivisionError):
+        return "division by zero"
+    if isinstance(error, OverflowError) and scalars:
+        return f"{op} of {_listed(scalars)} is too large: {error}"
+    if str(error) == "math domain error":
+        return f"{op} is not defined for {_listed(scalars)}"
+    return str(error)
+
+
+def _listed(scalars: Sequence[Value]) -> str:
+    return " and ".join(map(short, scalars))

@@ -1,0 +1,38 @@
+"""Which nodes have arrays of their own while a program is lowered."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from locum.graph import Node
+
+
+@dataclass
+class Buffers:
+    """Which nodes have arrays of their own: found out while lowering, kept from pass to pass."""
+
+    length: int
+    #: Nodes made of tokens, of positions, of attention.
+    data: frozenset[Node]
+    positional: frozenset[Node]
+    attentive: frozenset[Node]
+    #: Nodes that are truth values, of which RASP takes no mean.
+    boolean: frozenset[Node]
+    #: Computed once, loaded wherever they are used.
+    designated: set[Node] = field(default_factory=set)
+    #: Those of them that lowering cannot express, and why.
+    opaque: dict[Node, str] = field(default_factory=dict)
+
+    def holds(self, node: Node) -> bool:
+        """Whether a node has an array of its own, or is the input as it is."""
+        return is_input(node) or node in self.designated or node in self.opaque
+
+
+def is_input(node: Node) -> bool:
+    """Whether a node is the tokens themselves (numbers: ``float`` changes nothing)."""
+    return node.op == "tokens" and node.attributes["cast"] in ("asis", "float")
+
+
+def ordered(node: Node) -> list[Node]:
+    """The free families of a node, in a fixed order."""
+    return sorted(node.free, key=lambda f: str(f.attributes["name"]))

@@ -1,0 +1,371 @@
+"""Making a plan: which s-ops become arrays, over which positions, by which steps.
+
+Buffers are lowered from the result towards the tokens, so that when a buffer's turn comes all who load
+from it are known, and with them the stretch of positions it must cover (its *hull*): nothing else is
+computed. Lowering may find out that a node must be a buffer of its own, or that it cannot be expressed
+at all (it is *opaque*: the structured tier will run it); then everything is lowered again with that
+knowledge, until nothing changes.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from locum.execution.fast.affine import Affine, Box, bounds
+from locum.execution.fast.buffers import Buffers, is_input, ordered
+from locum.execution.fast.conditions import Condition
+from locum.execution.fast.elementwise import decided
+from locum.execution.fast.emission import Emission, Source
+from locum.execution.fast.kinds import kinds_of
+from locum.execution.fast.lowering import Lowering
+from locum.execution.fast.scope import MOST_PIECES, Refinements, Scope, refined
+from locum.execution.fast.signals import Opaque, Refine, Stuck
+from locum.execution.fast.solving import solve_all
+from locum.execution.fast.steps import Shape, Step, Steps, row_major
+from locum.execution.fast.terms import Load, Sum, everywhere, loads
+from locum.graph import OPERATIONS, Node, Sort, postorder, size_of, sort_of
+from locum.graph.traversal import count_uses
+
+_PASSES = 2_000
+_LARGEST_BUFFER = 2**29
+#: Elementwise operations in one value from which on it is computed once for all who use it.
+_LONG = 40
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A box of positions of a buffer, and its value there."""
+
+    box: Box
+    heads: tuple[Affine, ...]
+    position: Affine
+    terms: Sum
+
+
+@dataclass
+class Hull:
+    """The stretch of positions that is asked for."""
+
+    start: int
+    stop: int
+
+    def cover(self, start: int, stop: int) -> None:
+        """Make it include another stretch."""
+        self.start, self.stop = min(self.start, start), max(self.stop, stop)
+
+    @property
+    def size(self) -> int:
+        """How many positions there are."""
+        return self.stop - self.start
+
+
+@dataclass(frozen=True)
+class Blueprint:
+    """The steps of a plan, before a backend gives them their meaning."""
+
+    root: Node
+    result: Step
+    inputs: tuple[Step, ...]
+    #: What each buffer's step computes, for people.
+    computes: dict[Step, Node]
+    #: Nodes that the structured tier runs, and why.
+    opaque: dict[Node, str]
+
+
+def blueprint(
+    root: Node,
+    length: int,
+    positions: range,
+    segments: Sequence[Shape],
+    steps: Steps,
+    run_static: Callable[[Node, int], Any],
+) -> Blueprint:
+    """The steps that compute ``root`` at ``positions`` of a sequence of ``length`` tokens.
+
+    The tokens come in arrays of the given shapes, one after another; what is missing are blanks.
+    ``steps`` makes the steps; ``run_static`` runs s-ops that depend on no token.
+    """
+    buffers = Buffers(
+        length,
+        data=_above(root, "tokens"),
+        positional=_above(root, "indices"),
+        attentive=_above(root, "aggregate", "selector_width"),
+        boolean=frozenset(n for n, kind in kinds_of(root, "float").items() if kind == "bool"),
+    )
+    buffers.designated.update((root, *_heavy(root, buffers.data)))
+    kept: dict[Node, Lowered] = {}
+    for _ in range(_PASSES):
+        known = (len(buffers.designated), len(buffers.opaque))
+        try:
+            lowered, hulls, loaded_by = _lower_all(root, buffers, positions, kept)
+            if (len(buffers.designated), len(buffers.opaque)) == known:
+                emitter = _Emitter(buffers, hulls, segments, steps, run_static)
+                return emitter.emit(root, positions, lowered, loaded_by)
+        except Opaque as request:
+            if request.node in buffers.opaque:
+                raise Stuck(f"{request.reason} (twice)") from None
+            buffers.opaque[request.node] = request.reason
+            buffers.designated.discard(request.node)
+    raise Stuck("the buffers do not settle")
+
+
+def _above(root: Node, *ops: str) -> frozenset[Node]:
+    """The nodes that are, or are made of, one of these operations."""
+    found: set[Node] = set()
+    for node in postorder(root):
+        if node.op in ops or any(i in found for i in node.inputs):
+            found.add(node)
+    return frozenset(found)
+
+
+def _heavy(root: Node, data: frozenset[Node]) -> list[Node]:
+    """Elementwise s-ops that are used more than once and would be long to write out each time.
+
+    Terms are trees: y · tanh(y), twenty times over, would have a million leaves.
+    """
+    uses = count_uses(root)
+    sizes: dict[Node, int] = {}
+    heavy = []
+    for node in uses:
+        inner = sum(sizes[i] for i in node.inputs) if OPERATIONS[node.op].elementwise else 0
+        sizes[node] = 1 + inner
+        if inner > _LONG and uses[node] > 1 and node in data:
+            heavy.append(node)
+            sizes[node] = 1
+    return heavy
+
+
+# Lowering all buffers ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """A buffer lowered in an earlier pass: good while its hull and what it inlines stay the same."""
+
+    start: int
+    stop: int
+    inlined: frozenset[Node]
+    pieces: list[Piece]
+
+    def still_holds(self, hull: Hull, buffers: Buffers) -> bool:
+        """Whether nothing that it depends on has changed."""
+        same = (self.start, self.stop) == (hull.start, hull.stop)
+        taken = self.inlined.isdisjoint(buffers.designated) and self.inlined.isdisjoint(buffers.opaque)
+        return same and taken
+
+
+def _lower_all(
+    root: Node, buffers: Buffers, positions: range, kept: dict[Node, Lowered]
+) -> tuple[dict[Node, list[Piece]], dict[Node, Hull], dict[Node, Node]]:
+    hulls = {root: Hull(positions.start, positions.stop)}
+    lowered: dict[Node, list[Piece]] = {}
+    loaded_by: dict[Node, Node] = {}
+    while True:
+        # A node that loads another lies above it: the deepest first, and all who ask are done.
+        waiting = [node for node in hulls if node not in lowered and not is_input(node)]
+        if not waiting:
+            return lowered, hulls, loaded_by
+        node = max(waiting, key=lambda n: n.depth)
+        if node in buffers.opaque:
+            hulls[node] = Hull(0, buffers.length)
+            lowered[node] = []
+            asked = {dependency: Hull(0, buffers.length) for dependency in dependencies(node, buffers)}
+        else:
+            hull = hulls[node]
+            if node not in kept or not kept[node].still_holds(hull, buffers):
+                try:
+                    pieces, inlined = _lower(node, hull, buffers)
+                except (Stuck, OverflowError) as reason:
+                    raise Opaque(_closed(node, loaded_by), str(reason)) from None
+                kept[node] = Lowered(hull.start, hull.stop, inlined, pieces)
+            lowered[node] = kept[node].pieces
+            asked = {}
+            for piece in lowered[node]:
+                for load in loads(piece.terms):
+                    least, greatest = bounds(load.position, piece.box)
+                    start = min(max(least, 0), buffers.length - 1)
+                    stop = min(max(greatest, 0), buffers.length - 1) + 1
+                    asked.setdefault(load.node, Hull(start, stop)).cover(start, stop)
+        for other, hull in asked.items():
+            hulls.setdefault(other, hull).cover(hull.start, hull.stop)
+            loaded_by.setdefault(other, node)
+
+
+def _lower(node: Node, hull: Hull, buffers: Buffers) -> tuple[list[Piece], frozenset[Node]]:
+    """The pieces of one buffer, after as many refinements of its box as it takes; what it inlines."""
+    refinements: Refinements = {}
+    while True:
+        scope = Scope(refinements)
+        lowering = Lowering(buffers, scope, node)
+        try:
+            families = ordered(node)
+            heads = [scope.ranges(f"h{n}", size_of(f), root=True) for n, f in enumerate(families)]
+            places = [p + hull.start for p in scope.ranges("p", hull.size, root=True)]
+            pieces = []
+            if math.prod(map(len, (*heads, places))) > MOST_PIECES:
+                raise Stuck("a box in too many pieces")
+            for *members, p in itertools.product(*heads, places):
+                terms = lowering.terms(p, dict(zip(families, members, strict=True)))
+                solved = solve_all(terms, scope.box, scope.fresh)
+                for term in everywhere(solved):
+                    decided(Condition((term.guards,)), scope)
+                pieces.append(Piece(scope.box, tuple(members), p, solved))
+            return pieces, lowering.inlined
+        except Refine as request:
+            refinements = refined(refinements, request)
+
+
+def _closed(node: Node, loaded_by: dict[Node, Node]) -> Node:
+    """The node, or the nearest one that loads it and depends on no family."""
+    while node.free:
+        node = loaded_by[node]
+    return node
+
+
+def dependencies(node: Node, buffers: Buffers) -> list[Node]:
+    """The s-ops below an opaque one that are worth their own arrays: those with attention in them."""
+
+    def is_inside(other: Node) -> bool:
+        return other is node or not _is_worthwhile(other, buffers)
+
+    below = dict.fromkeys(i for inside in postorder(node, into=is_inside) for i in inside.inputs)
+    return [other for other in below if _is_worthwhile(other, buffers)]
+
+
+def _is_worthwhile(node: Node, buffers: Buffers) -> bool:
+    if node.free or node not in buffers.data or sort_of(node) is not Sort.SOP:
+        return False
+    return node in buffers.attentive
+
+
+# Emitting steps ---------------------------------------------------------------------------------------
+
+
+class _Emitter:
+    """Turns lowered buffers into steps."""
+
+    def __init__(
+        self,
+        buffers: Buffers,
+        hulls: dict[Node, Hull],
+        segments: Sequence[Shape],
+        steps: Steps,
+        run_static: Callable[[Node, int], Any],
+    ) -> None:
+        self.buffers, self.hulls = buffers, hulls
+        self.steps, self.run_static = steps, run_static
+        self.inputs = tuple(
+            steps.make("input", (), shape, (place,)) for place, shape in enumerate(segments)
+        )
+        self.starts = list(itertools.accumulate(map(math.prod, segments), initial=0))
+        self.made: dict[Node, Step] = {}
+
+    def emit(
+        self,
+        root: Node,
+        positions: range,
+        lowered: dict[Node, list[Piece]],
+        loaded_by: dict[Node, Node],
+    ) -> Blueprint:
+        """Every buffer in turn, those without inputs first."""
+        for node in sorted(lowered, key=lambda n: n.depth):
+            try:
+                if node in self.buffers.opaque:
+                    self.made[node] = self.opaque(node)
+                else:
+                    self.made[node] = self.buffer(node, lowered[node])
+            except (Stuck, OverflowError) as reason:
+                raise Opaque(_closed(node, loaded_by), str(reason)) from None
+        whole = self.tokens() if is_input(root) else self.made[root]
+        result = self.steps.reshape(whole, (whole.size,))
+        if root in self.buffers.opaque or is_input(root):  # they are there for all positions
+            result = self.steps.view(result, (len(positions),), (1,), positions.start)
+        computes = {step: node for node, step in self.made.items()}
+        return Blueprint(root, result, self.inputs, computes, dict(self.buffers.opaque))
+
+    def buffer(self, node: Node, pieces: list[Piece]) -> Step:
+        """One array for a buffer: row-major over its families and its hull."""
+        sizes = [size_of(f) for f in ordered(node)]
+        total = math.prod(sizes) * self.hulls[node].size
+        if total > _LARGEST_BUFFER:
+            raise Stuck("a buffer too large")
+        parts: list[tuple[Step, Shape, int]] = []
+        for piece in pieces:
+            emission = Emission(self.steps, piece.box, self.load)
+            address = self.address(node, piece.heads, piece.position)
+            axes = [v for v, _ in sorted(address.parts, key=lambda part: -part[1])]
+            value = emission.placed(emission.total(piece.terms), axes)
+            parts.append((value, tuple(address.coefficient(v) for v in axes), address.constant))
+        if any(not part.boolean for part, _, _ in parts):
+            parts = [(self.number(part), strides, offset) for part, strides, offset in parts]
+        first, strides, offset = parts[0]
+        if len(parts) == 1 and offset == 0 and strides == row_major(first.shape):
+            return first
+        parts.sort(key=lambda part: part[2])
+        ends = itertools.accumulate((part.size for part, _, _ in parts), initial=0)
+        together = all(
+            offset == end and strides == row_major(part.shape)
+            for (part, strides, offset), end in zip(parts, ends, strict=False)
+        )
+        if together:
+            flat = [self.steps.reshape(part, (part.size,)) for part, _, _ in parts]
+            return self.steps.make("concatenate", flat, (total,), (), first.boolean)
+        places = tuple((part.shape, strides, offset) for part, strides, offset in parts)
+        return self.steps.make(
+            "assemble", [part for part, _, _ in parts], (total,), places, first.boolean
+        )
+
+    def number(self, step: Step) -> Step:
+        return self.steps.make("to_float", (step,), step.shape) if step.boolean else step
+
+    def address(self, node: Node, heads: Sequence[Affine], position: Affine) -> Affine:
+        """Where in the array of a buffer a position lies."""
+        hull = self.hulls[node]
+        address = position - hull.start
+        step = hull.size
+        for family, head in zip(reversed(ordered(node)), reversed(heads), strict=True):
+            address = address + head * step
+            step *= size_of(family)
+        return address
+
+    def load(self, load: Load, box: Box) -> Source:
+        """The array that a load reads, and how."""
+        if not is_input(load.node):
+            base = self.made[load.node]
+            address = self.address(load.node, load.heads, load.position)
+            return Source(base, address.parts, address.constant)
+        least, greatest = bounds(load.position, box)
+        for base, start in zip(self.inputs, self.starts, strict=False):
+            if start <= least and greatest < start + base.size:
+                break
+        else:
+            base, start = self.tokens(), 0
+        return Source(base, load.position.parts, load.position.constant - start)
+
+    def tokens(self) -> Step:
+        """All tokens in one array, with blanks behind them."""
+        parts = [self.steps.reshape(part, (part.size,)) for part in self.inputs]
+        blanks = self.buffers.length - self.starts[-1]
+        if blanks:
+            parts.append(self.steps.constant(("blanks", blanks), np.zeros(blanks)))
+        if len(parts) == 1:
+            return parts[0]
+        return self.steps.make("concatenate", parts, (self.buffers.length,))
+
+    def opaque(self, node: Node) -> Step:
+        """An s-op run by the structured tier, on the tokens and on buffers below it."""
+        if node not in self.buffers.data:
+            values = np.asarray(self.run_static(node, self.buffers.length))
+            kept = values if values.dtype == np.bool_ else values.astype(np.float64)
+            return self.steps.constant(("static", id(node)), kept)
+        below = dependencies(node, self.buffers)
+        flat = [self.steps.reshape(self.made[n], (self.buffers.length,)) for n in below]
+        inputs = [self.tokens(), *flat]
+        found = self.steps.make("structured", inputs, (self.buffers.length,), (node, *below))
+        return self.steps.make("to_float", (found,), found.shape)

@@ -1,0 +1,230 @@
+"""The domain of RASP itself: Python's bool, int, float and str, computed as Python computes.
+
+Whole numbers are unbounded, ``/`` gives floats, halves round to even, comparing a string with a
+number is an error: just as in Weiss's implementation. Where Python would build a gigantic number
+or string, there is a limit and a clear error instead.
+
+``select``, ``best`` and ``aggregate`` use NumPy where that gives the same answer to the last bit:
+numbers that NumPy holds exactly, strings by their rank, sums from left to right.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from locum.execution.domains import Domain, MissingError, NotRealError, Pattern, Value
+from locum.graph import Atom, is_atom, sequence_type
+from locum.graph.atoms import short
+
+#: The largest whole number (in bits) and string (in characters) that a program may build.
+MAX_BITS = 1_000_000
+MAX_STRING = 1_000_000
+
+_EXACT_INTEGERS = 2**53
+#: Numbers in one temporary array.
+_CHUNK = 2**22
+_CASTS: dict[str, Callable[[Any], Atom]] = {"str": str, "int": int, "float": float, "bool": bool}
+
+
+def _add(a: Value, b: Value) -> Value:
+    if isinstance(a, str) and isinstance(b, str) and len(a) + len(b) > MAX_STRING:
+        raise OverflowError(f"a string of more than {MAX_STRING} characters")
+    return a + b
+
+
+def _multiply(a: Value, b: Value) -> Value:
+    if isinstance(a, int) and isinstance(b, int):
+        if a.bit_length() + b.bit_length() > MAX_BITS:
+            raise OverflowError(f"a whole number of more than {MAX_BITS} bits")
+    elif isinstance(a, str) or isinstance(b, str):
+        text, times = (a, b) if isinstance(a, str) else (b, a)
+        if isinstance(times, int) and len(text) * times > MAX_STRING:
+            raise OverflowError(f"a string of more than {MAX_STRING} characters")
+    return a * b
+
+
+def _modulo(a: Value, b: Value) -> Value:
+    if isinstance(a, str):  # Python would format a string
+        raise TypeError("unsupported operand type(s) for %: strings have no remainder")
+    return a % b
+
+
+def _power(a: Value, b: Value) -> Value:
+    if isinstance(a, int) and isinstance(b, int) and a.bit_length() * b > MAX_BITS and abs(a) > 1:
+        raise OverflowError(f"a whole number of more than {MAX_BITS} bits")
+    result = a**b
+    if isinstance(result, complex):
+        raise NotRealError(f"{short(a)} to the power of {short(b)} is not a real number")
+    return result
+
+
+def _if_else(condition: Value, then: Value, otherwise: Value) -> Value:
+    return then if condition else otherwise
+
+
+def _member(a: Value, *, values: tuple[Atom, ...]) -> bool:
+    return a in values
+
+
+def _lookup(a: Value, *, table: tuple[tuple[Atom, Atom], ...]) -> Value:
+    for key, value in table:
+        if key == a:
+            return value
+    shown = ", ".join(short(key) for key, _ in table[:6]) + (", …" if len(table) > 6 else "")
+    raise MissingError(f"the table has nothing for {short(a)}; its keys are {shown}")
+
+
+#: Meanings that any domain of real numbers with Python's operators can share.
+SHARED: Mapping[str, Callable[..., Value]] = {
+    "subtract": operator.sub,
+    "divide": operator.truediv,
+    "negate": operator.neg,
+    "absolute": abs,
+    "minimum": lambda a, b: a if a < b else b,
+    "maximum": lambda a, b: a if a > b else b,
+    "equal": operator.eq,
+    "not_equal": operator.ne,
+    "less": operator.lt,
+    "less_equal": operator.le,
+    "greater": operator.gt,
+    "greater_equal": operator.ge,
+    "and": lambda a, b: bool(a) and bool(b),
+    "or": lambda a, b: bool(a) or bool(b),
+    "not": operator.not_,
+    "if_else": _if_else,
+    "indicator": lambda a: 1 if a else 0,
+    "member": _member,
+    "lookup": _lookup,
+    "add": _add,
+    "multiply": _multiply,
+}
+
+
+class FloatDomain(Domain):
+    """Python's numbers, and strings."""
+
+    name = "float"
+    meanings: Mapping[str, Callable[..., Value]] = {
+        **SHARED,
+        "modulo": _modulo,
+        "floor_divide": operator.floordiv,
+        "power": _power,
+        "exp": math.exp,
+        "log": math.log,
+        "sqrt": math.sqrt,
+        "erf": math.erf,
+        "tanh": math.tanh,
+        "floor": math.floor,
+        "round": round,
+    }
+
+    def accepts(self, value: object) -> bool:
+        return is_atom(value)
+
+    def token(self, value: Value, cast: str) -> Value:
+        return value if cast == "asis" else _CASTS[cast](value)
+
+    def constant(self, atom: Atom) -> Value:
+        return atom
+
+    def mixture(self, values: Sequence[Value]) -> str | None:
+        if sequence_type(values) is not None:
+            return None
+        names = sorted({type(value).__name__ for value in values})
+        return f"a sequence cannot mix strings with numbers or bools (it has {', '.join(names)})"
+
+    def is_numeric(self, values: Sequence[Value]) -> bool:
+        return sequence_type(values) in ("int", "float")
+
+    def mean(self, values: Sequence[Value]) -> float:
+        total: Any = 0
+        for value in values:  # not sum(): newer Pythons compensate there
+            total += value
+        return float(total * 1.0 / len(values))
+
+    # Attention, with NumPy ----------------------------------------------------------------------
+
+    def select(self, keys: Sequence[Value], queries: Sequence[Value], predicate: str) -> Pattern:
+        together = _as_array([*keys, *queries])
+        if together is None:
+            return super().select(keys, queries, predicate)
+        k, q = together[: len(keys)], together[len(keys) :]
+        pattern: Pattern = _COMPARE[predicate](k[None, :], q[:, None])  # [query, key]
+        return pattern
+
+    def best(self, selected: Pattern, scores: Sequence[Value]) -> Pattern:
+        ranks = _as_array(scores)
+        if ranks is None or (ranks.dtype == np.float64 and bool(np.isnan(ranks).any())):
+            return super().best(selected, scores)
+        _, order = np.unique(ranks, return_inverse=True)  # equal scores share a rank, 0 upwards
+        ranked = np.where(selected, order[None, :], -1)
+        pattern: Pattern = selected & (ranked == ranked.max(axis=1, keepdims=True))
+        return pattern
+
+    def aggregate(self, selected: Pattern, values: Sequence[Value], default: Value) -> list[Value]:
+        self.require_numbers(selected, values)
+        counts = selected.sum(axis=1)
+        one = selected.argmax(axis=1)
+        result = [
+            values[k] if count == 1 else default
+            for k, count in zip(one.tolist(), counts.tolist(), strict=True)
+        ]
+        several = np.flatnonzero(counts > 1)
+        if several.size:
+            means = self._means(selected[several], values, counts[several])
+            for q, mean in zip(several.tolist(), means, strict=True):
+                result[q] = mean
+        return result
+
+    def _means(self, rows: Pattern, values: Sequence[Value], counts: NDArray[Any]) -> list[float]:
+        array = _as_array(values)
+        if array is None or not _sums_are_exact(values):
+            return [self.mean([values[k] for k in np.flatnonzero(row).tolist()]) for row in rows]
+        zero, means = array.dtype.type(0), list[float]()
+        step = max(1, _CHUNK // len(array))  # so many rows at a time: a whole copy would be large
+        for start in range(0, len(rows), step):
+            # where, not a product with the pattern: inf · 0 would be nan. accumulate, not sum: it
+            # adds from left to right, as the definition does, and so gives the same float.
+            chosen = np.where(rows[start : start + step], array[None, :], zero)
+            with np.errstate(all="ignore"):  # as in Python, sums of floats may be infinite or nan
+                totals = zero + np.add.accumulate(chosen, axis=1)[:, -1]
+                means += (totals.astype(np.float64) / counts[start : start + step]).tolist()
+        return means
+
+
+_COMPARE: dict[str, Callable[..., Any]] = {
+    "==": np.equal,
+    "!=": np.not_equal,
+    "<": np.less,
+    "<=": np.less_equal,
+    ">": np.greater,
+    ">=": np.greater_equal,
+}
+
+
+def _as_array(values: Sequence[Value]) -> NDArray[Any] | None:
+    """The values as an int64 or float64 array that compares just as they do, or None."""
+    types = set(map(type, values))
+    if types == {str}:
+        ranks = {text: rank for rank, text in enumerate(sorted(set(values)))}
+        return np.array([ranks[text] for text in values], dtype=np.int64)
+    if not types <= {bool, int, float}:
+        return None
+    if float in types:
+        exact = all(abs(v) <= _EXACT_INTEGERS for v in values if type(v) is not float)
+        return np.array(values, dtype=np.float64) if exact else None
+    exact = all(abs(v) < 2**62 for v in values)
+    return np.array(values, dtype=np.int64) if exact else None
+
+
+def _sums_are_exact(values: Sequence[Value]) -> bool:
+    """Whether whole numbers can be added in NumPy's types without a rounding Python would not do."""
+    whole = sum(abs(value) for value in values if type(value) is not float)
+    mixed = any(type(value) is float for value in values)
+    return bool(whole < (_EXACT_INTEGERS if mixed else 2**62))

@@ -1,0 +1,187 @@
+"""The honest network: every demanded row of every head run as real attention.
+
+``fast`` executes a program by rewriting it; here its heads are run. Each query row that somebody reads
+(each *live* row of each member of each family) is scored against all N keys by products of exact
+position codes; the keys of full score are its hard maximum, and the mean of their values its result.
+Rows that nobody reads, or that a comparison empties whatever the keys, are not run. So one matrix
+product of 64×64 matrices takes 10⁸ scores instead of dense execution's 3·10¹¹, and not one fewer than
+its heads need.
+
+Numbers only: whole ones exactly in int64, real ones in the type of the input (NumPy arrays and torch
+tensors alike). It is as strict as RASP where it computes, and does not compute what nobody reads: a
+division by zero there goes unnoticed.
+
+>>> import numpy as np
+>>> from locum.graph import build
+>>> i, tokens = build("indices"), build("tokens", cast="asis")
+>>> mean_so_far = build("aggregate", build("select", i, i, predicate="<="), tokens, default=0)
+>>> report = Report()
+>>> evaluate(mean_so_far, np.array([1.0, 2.0, 6.0]), report=report).tolist()
+[1.0, 1.5, 3.0]
+>>> report.heads, report.rows, report.pairs
+(1, 3, 9)
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from array_api_compat import is_numpy_array, is_torch_array
+
+from locum.errors import ExecutionError, InputError
+from locum.execution.domains import Domain, Value
+from locum.execution.heads import elementwise
+from locum.execution.heads.arrays import Array, Backend, host
+from locum.execution.heads.demand import Demand
+from locum.execution.heads.elementwise import ElementError
+from locum.execution.heads.evaluate import Evaluation, Progress
+from locum.execution.heads.report import Report
+from locum.execution.heads.statics import Statics
+from locum.graph import Node, abbreviate
+from locum.graph.wellformed import require_program
+
+Names = Mapping[Node, str] | Callable[[], Mapping[Node, str]]
+
+
+def evaluate(
+    root: Node,
+    tokens: Array,
+    *,
+    positions: range | Sequence[int] | None = None,
+    dtype: str | None = None,
+    memory: int | None = None,
+    progress: Progress | None = None,
+    report: Report | None = None,
+    names: Names | None = None,
+) -> Array:
+    """The value of ``root`` at ``positions`` (ascending; all by default), on an array of tokens.
+
+    ``dtype`` ("float32", "float64") is the type of real numbers, by default that of the tokens;
+    ``memory`` bounds, in bytes, what a chunk of scores may take; ``progress`` is called with the name
+    of a head and how many pairs it has just scored; ``report`` collects what was run. Static numbers
+    (of positions and heads alone) are computed and compared with each other in float64 even if
+    ``dtype`` has fewer digits; where they meet tokens they are rounded to it.
+    """
+    if not (is_numpy_array(tokens) or is_torch_array(tokens)) or tokens.ndim != 1:
+        raise InputError("heads.evaluate takes the tokens as one array or tensor with one axis")
+    wanted = _positions(positions, tokens.shape[0])
+    backend = Backend(tokens, dtype)
+    if backend.real_name not in elementwise.EXACT_WHOLE:
+        known = " or ".join(elementwise.EXACT_WHOLE)
+        raise InputError(f"heads compute in {known}, not in {backend.real_name}: say dtype=…")
+    given = _numbers(tokens, backend)
+    if memory is not None and memory < 1:
+        raise InputError(
+            f"the memory for a chunk of scores is a positive number of bytes, not {memory}"
+        )
+    run = _Run(root, lambda: given, tokens.shape[0], backend, wanted, names)
+    return run.value(memory, progress, report)
+
+
+def execute(
+    root: Node,
+    tokens: Any,
+    domain: Domain,
+    names: Names | None = None,
+    *,
+    positions: range | None = None,
+) -> Any:
+    """For ``executor="heads"``: arrays and tensors as :func:`evaluate`, lists of numbers on NumPy."""
+    if domain.name != "float":
+        problem = f"heads compute with floats, not in the {domain.name} domain"
+        raise ExecutionError(problem, abbreviate(root), kind="refused")
+    if is_numpy_array(tokens) or is_torch_array(tokens):
+        return evaluate(root, tokens, positions=positions, names=names)
+    wanted = _positions(positions, len(tokens))
+    # Tokens become an array only if they are read: a program may run on strings without reading them.
+    value = _Run(root, lambda: _array_of(tokens), len(tokens), host(), wanted, names).value()
+    return value if value.ndim == 2 else value.tolist()
+
+
+@dataclass(frozen=True)
+class _Run:
+    """A program and what it is to be run on."""
+
+    root: Node
+    tokens: Callable[[], Array]
+    length: int
+    backend: Backend
+    positions: np.ndarray[Any, Any]
+    names: Names | None
+
+    def value(
+        self,
+        memory: int | None = None,
+        progress: Progress | None = None,
+        report: Report | None = None,
+    ) -> Array:
+        """The root at the positions; what was run is added to the report."""
+        require_program(self.root)
+        report = Report() if report is None else report
+        started = time.perf_counter()
+        demand = Demand(self.root, self.positions, Statics(self.root, self.length, self.called))
+        memory = memory or self.backend.memory
+        run = Evaluation(self.tokens, self.backend, demand, self.called, memory, report, progress)
+        with np.errstate(all="ignore"):
+            value = run.run(self.root, self.positions)
+        self.backend.wait()
+        report.seconds += time.perf_counter() - started
+        return value
+
+    def called(self) -> Mapping[Node, str]:
+        """What users call nodes, found out only if somebody asks."""
+        return self.names() if callable(self.names) else self.names or {}
+
+
+def _positions(positions: range | Sequence[int] | None, length: int) -> np.ndarray[Any, Any]:
+    if length == 0:
+        raise InputError("the input is empty: a program needs at least one token")
+    if positions is None:
+        return np.arange(length, dtype=np.int64)
+    found = np.asarray(positions).reshape(-1)
+    whole = found.size > 0 and found.dtype.kind in "iu"
+    if not whole or found[0] < 0 or found[-1] >= length or bool((np.diff(found) <= 0).any()):
+        raise InputError(f"positions are ascending whole numbers from 0 to {length - 1}, at least one")
+    return found.astype(np.int64)
+
+
+def _numbers(tokens: Array, backend: Backend) -> Array:
+    """An array of tokens as truth values, int64, or real numbers of the backend."""
+    kinds = ("bool", "integral", "real floating")
+    if backend.torch or tokens.dtype.kind in "bifu":
+        known = bool(backend.xp.isdtype(tokens.dtype, kinds))
+    else:
+        known = False
+    if not known:
+        raise InputError(f"heads.evaluate takes an array of numbers, not of {tokens.dtype}")
+    if backend.is_bool(tokens):
+        return tokens
+    if not backend.is_whole(tokens):
+        return backend.to_real(tokens)
+    whole = backend.to_int(tokens)
+    unsigned = bool(backend.xp.isdtype(tokens.dtype, "unsigned integer"))
+    wrapped = unsigned and bool(backend.xp.any(whole < 0))
+    if wrapped or elementwise.largest(backend, whole) >= elementwise.LARGEST_WHOLE:
+        raise InputError("the tokens have a whole number of more than 62 bits, too many for heads")
+    return whole
+
+
+def _array_of(tokens: Sequence[Value]) -> Array:
+    """Python's numbers as an array that holds them exactly."""
+    types = set(map(type, tokens))
+    for token in tokens:
+        elementwise.number(token)
+    if types == {bool}:
+        return np.array(tokens, dtype=np.bool_)
+    if float not in types:
+        return np.array(tokens, dtype=np.int64)
+    if any(abs(token) > 2**53 for token in tokens if type(token) is not float):
+        raise ElementError("it mixes floats with whole numbers that floats would round", "refused")
+    return np.array(tokens, dtype=np.float64)
+
+
+__all__ = ["Report", "evaluate", "execute"]

@@ -1,0 +1,263 @@
+"""The kernel: rows of heads against all keys, in chunks of bounded memory.
+
+A :class:`Head` is a selector ready to be run: vectors for its products of scores, for some rows (of one
+head, or of all heads of a family that share their keys) and all keys. For each chunk of rows and keys
+the scores are *computed*, compared with the full score, and what is selected is counted and its values
+are added up (``values.py``); counts and sums of a row's chunks are added, and ``best`` keeps the
+greatest score so far.
+
+Where keys are pairwise different numbers and one comparison is ``==``, at most one key can reach the
+full score; then the maximum and its place are all there is to know, found in one pass.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from locum.execution.heads.arrays import Array, Backend
+from locum.execution.heads.formulas import AllOf, Best, Formula, Literal, bests, parts_of, walk
+from locum.execution.heads.scores import Code
+from locum.execution.heads.values import Values, unreachable
+
+#: Bytes that one pair of a chunk takes: scores alone, or with truth values and what is made of them.
+_BYTES_OF_SCORES = 4
+_BYTES_OF_A_PAIR = 16
+#: Products are fastest where vectors have a multiple of so many coordinates.
+_ALIGNMENT = 8
+_MAX_PAIRS = 2**30
+
+
+class Product:
+    """Comparisons that are scored together: key vectors, and the score that selects."""
+
+    def __init__(self, backend: Backend, codes: list[Code]) -> None:
+        self.backend = backend
+        self.codes = codes
+        self.full = sum(code.full for code in codes)
+        self.width = sum(code.width for code in codes)
+        bound = max(sum(code.largest for code in codes), self.full)
+        self.type = backend.score_type(bound)
+        self.padding = -self.width % _ALIGNMENT if backend.on_gpu else 0
+        self.keys = self._joined([code.key_vectors(backend) for code in codes])  # [coordinate, key]
+
+    def queries(self, begin: int, end: int) -> Array:
+        """[row, coordinate]"""
+        vectors = [code.query_vectors(self.backend, begin, end) for code in self.codes]
+        return self._joined(vectors).T
+
+    def scores(self, queries: Array, start: int, stop: int) -> Array:
+        """[row, key] for a stretch of keys."""
+        return queries @ self.keys[:, start:stop]
+
+    def _joined(self, vectors: list[Array]) -> Array:
+        xp = self.backend.xp
+        parts = [xp.astype(v, self.type) for v in vectors]
+        if self.padding:
+            parts.append(self.backend.full((self.padding, vectors[0].shape[1]), 0, self.type))
+        return xp.concat(parts, axis=0)
+
+
+@dataclass
+class Head:
+    """A selector for some rows and all keys."""
+
+    backend: Backend
+    formula: Formula
+    #: By literal: how it is scored, or (if it does not depend on the key) whether it holds, per row.
+    codes: Mapping[Literal, Code]
+    row_truths: Mapping[Literal, Array]
+    #: By ``best``: its score at every key, and :func:`unranked` at those it cannot select.
+    ranking: Mapping[Best, Array]
+    rows: int
+    keys: int
+    memory: int
+    progress: Callable[[int], None] = lambda pairs: None
+    #: How many pairs were scored so far: once by each product, and again for each maximum of ``best``.
+    pairs: int = field(init=False, default=0)
+    #: By formula: what is scored for it, and which of its parts that settles.
+    products: dict[int, Product] = field(init=False, default_factory=dict)
+    settled: dict[int, set[Formula]] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for part in walk(self.formula):
+            self.settled[id(part)] = set()
+            if isinstance(part, AllOf):
+                together = [p for p in part.parts if isinstance(p, Literal) and p in self.codes]
+                self.score(part, [p for p in together if self.codes[p].maximal])
+            for p in parts_of(part):
+                if isinstance(p, Literal) and p in self.codes and p not in self.settled[id(part)]:
+                    self.score(p, [p])
+        if isinstance(self.formula, Literal) and self.formula in self.codes:
+            self.score(self.formula, [self.formula])
+
+    def score(self, formula: Formula, together: list[Literal]) -> None:
+        """Comparisons to be scored by one product."""
+        if together and id(formula) not in self.products:
+            self.products[id(formula)] = Product(self.backend, [self.codes[p] for p in together])
+            self.settled[id(formula)] = set(together)
+
+    @property
+    def width(self) -> int:
+        """Coordinates of the widest vector that is scored."""
+        return max((product.width for product in self.products.values()), default=0)
+
+    def scores(self, product: Product, queries: Array, start: int, stop: int) -> Array:
+        """The scores of some rows at a stretch of keys, counted."""
+        self.pairs += int(queries.shape[0]) * (stop - start)
+        return product.scores(queries, start, stop)
+
+    # Chunks -------------------------------------------------------------------------------------
+
+    def steps(self, bytes_of_a_pair: int) -> tuple[int, int]:
+        """How many rows and how many keys a chunk has."""
+        pairs = min(max(1, self.memory // bytes_of_a_pair), _MAX_PAIRS)
+        keys = min(self.keys, pairs)
+        return min(self.rows, max(1, pairs // keys)), keys
+
+    def blocks(self, bytes_of_a_pair: int) -> Iterator[Block]:
+        """All rows, some at a time."""
+        rows, keys = self.steps(bytes_of_a_pair)
+        for begin in range(0, self.rows, rows):
+            before = self.pairs
+            yield Block(self, begin, min(begin + rows, self.rows), keys)
+            self.progress(self.pairs - before)
+
+    # What is asked of a head --------------------------------------------------------------------
+
+    def single(self) -> Product | None:
+        """The one product that decides, if no two keys can both reach its full score."""
+        product = self.products.get(id(self.formula))
+        parts = self.formula.parts if isinstance(self.formula, AllOf) else (self.formula,)
+        if product is None or len(product.codes) < len(parts):
+            return None
+        return product if any(code.separates for code in product.codes) else None
+
+    def found(self, product: Product) -> Array:
+        """For each row the one key of full score, or −1."""
+        xp, answers = self.backend.xp, []
+        rows, keys = self.steps(_BYTES_OF_SCORES)
+        for begin in range(0, self.rows, rows):
+            end = min(begin + rows, self.rows)
+            queries = product.queries(begin, end)
+            answer = self.backend.full((end - begin,), -1, self.backend.int64)
+            before = self.pairs
+            for start in range(0, self.keys, keys):
+                scores = self.scores(product, queries, start, min(start + keys, self.keys))
+                greatest, where = self.backend.row_maxima(scores)
+                answer = xp.where(greatest >= product.full, where + start, answer)
+            answers.append(answer)
+            self.progress(self.pairs - before)
+        return xp.concat(answers)
+
+    def counts(self) -> Array:
+        """How many keys each row selects."""
+        product = self.single()
+        if product is not None:
+            return self.backend.to_int(self.found(product) >= 0)
+        answers = []
+        for block in self.blocks(_BYTES_OF_A_PAIR):
+            answers.append(sum(self.backend.counts(mask) for _, _, mask in block.masks()))
+        return self.backend.xp.concat(answers)
+
+    def pattern(self) -> Array:
+        """The whole boolean matrix [row, key]."""
+        xp, rows = self.backend.xp, []
+        for block in self.blocks(_BYTES_OF_A_PAIR):
+            rows.append(xp.concat([mask for _, _, mask in block.masks()], axis=1))
+        return xp.concat(rows, axis=0)
+
+    def sums(self, values: Values) -> tuple[Array, Array]:
+        """How many keys each row selects, and the sum of their values."""
+        xp, backend = self.backend.xp, self.backend
+        product = self.single()
+        if product is not None:
+            return values.at(backend, self.found(product))
+        counts, totals = [], []
+        for block in self.blocks(_BYTES_OF_A_PAIR):
+            count = inside = backend.full((block.end - block.begin,), 0, backend.int64)
+            total = backend.full((block.end - block.begin,), 0, values.type(backend))
+            for start, stop, mask in block.masks():
+                count = count + backend.counts(mask)
+                keys = values.between(start, stop)
+                if keys[0] < keys[1]:
+                    chosen = values.columns(backend, mask, start, keys)
+                    inside = inside + backend.counts(chosen)
+                    total = total + values.total(backend, chosen, (block.begin, block.end), keys)
+            if bool(xp.any(inside != count)):
+                raise unreachable()
+            counts.append(count)
+            totals.append(total)
+        return xp.concat(counts), xp.concat(totals)
+
+
+def unranked(backend: Backend, score: Array) -> float:
+    """What stands for the score of a key that cannot be selected: any maximum over it shows it."""
+    return 2**63 - 1 if backend.is_whole(score) else math.nan
+
+
+class Block:
+    """Some rows of a head: their query vectors, and what ``best`` found for them."""
+
+    def __init__(self, head: Head, begin: int, end: int, step: int) -> None:
+        self.head, self.begin, self.end, self.step = head, begin, end, step
+        self.queries = {name: product.queries(begin, end) for name, product in head.products.items()}
+        self.maxima: dict[int, Array] = {}
+        for best in bests(head.formula):
+            self.maxima[id(best)] = self._maximum(best)
+
+    def _maximum(self, best: Best) -> Array:
+        """The greatest score among the keys that each row selects."""
+        backend, score = self.head.backend, self.head.ranking[best]
+        lowest = -(2**63) if backend.is_whole(score) else -float("inf")
+        greatest = backend.full((self.end - self.begin,), lowest, score.dtype)
+        for start, stop, mask in self.masks(best.selected):
+            scores = backend.xp.where(mask, score[None, start:stop], greatest[:, None])
+            greatest = backend.xp.maximum(greatest, backend.xp.max(scores, axis=1))
+        unknown = unranked(backend, score)
+        if bool(backend.xp.any((greatest == unknown) | (greatest != greatest))):
+            raise unreachable()
+        return greatest
+
+    def masks(self, formula: Formula | None = None) -> Iterator[tuple[int, int, Array]]:
+        """Which keys are selected [row, key], for one stretch of keys after another."""
+        for start in range(0, self.head.keys, self.step):
+            stop = min(start + self.step, self.head.keys)
+            yield (
+                start,
+                stop,
+                self._mask(self.head.formula if formula is None else formula, start, stop),
+            )
+
+    def _mask(self, formula: Formula, start: int, stop: int) -> Array:
+        head, known = self.head, dict[int, Any]()
+        for part in walk(formula):
+            mask = None
+            product = head.products.get(id(part))
+            if product is not None:
+                mask = head.scores(product, self.queries[id(part)], start, stop) >= product.full
+            if isinstance(part, Literal):
+                if part in head.row_truths:
+                    mask = head.row_truths[part][self.begin : self.end, None]
+                known[id(part)] = mask  # None where it is scored with others
+                continue
+            if isinstance(part, Best):
+                equal = head.ranking[part][None, start:stop] == self.maxima[id(part)][:, None]
+                mask = known[id(part.selected)] & equal
+                known[id(part)] = ~mask if part.negated else mask
+                continue
+            for p in part.parts:
+                if p in head.settled[id(part)]:
+                    continue
+                if mask is None:
+                    mask = known[id(p)]
+                else:
+                    mask = mask & known[id(p)] if isinstance(part, AllOf) else mask | known[id(p)]
+            known[id(part)] = mask
+        result = known[id(formula)]
+        shape = (self.end - self.begin, stop - start)
+        if result is None:
+            return head.backend.full(shape, True, head.backend.xp.bool)
+        return result if tuple(result.shape) == shape else head.backend.xp.broadcast_to(result, shape)

@@ -1,0 +1,242 @@
+"""The run: every s-op where it is needed, every head at its live rows against all keys.
+
+In comes what ``demand.py`` found; values are computed in the order of the graph, each once, and
+forgotten when the last who reads them is done. Elementwise operations are broadcast over heads and
+positions; a head is handed to ``attention.py`` with its rows flattened, those of all members of its
+family together, unless their keys differ.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from locum.execution.heads import elementwise
+from locum.execution.heads.arrays import Array, Backend
+from locum.execution.heads.demand import Demand
+from locum.execution.heads.elementwise import ElementError
+from locum.execution.heads.points import Points, product, spread
+from locum.execution.heads.report import Report
+from locum.execution.heads.selection import Selection
+from locum.graph import Node, Sort, abbreviate, postorder, size_of, sort_of
+
+#: Rows of one family of heads: more would not fit in memory.
+MAX_ROWS = 2**31
+#: Told of every chunk: the head, and how many pairs were scored.
+Progress = Callable[[str, int], None]
+
+
+class Evaluation:
+    """One run of a program on one input."""
+
+    def __init__(
+        self,
+        tokens: Callable[[], Array],
+        backend: Backend,
+        demand: Demand,
+        names: Callable[[], Mapping[Node, str]],
+        memory: int,
+        report: Report,
+        progress: Progress | None,
+    ) -> None:
+        self.tokens = tokens
+        self.backend = backend
+        self.demand = demand
+        self.statics = demand.statics
+        self.names = names
+        self.memory = memory
+        self.report = report
+        self.progress = progress
+        self.values: dict[Node, Array] = {}
+
+    def run(self, root: Node, positions: NDArray[np.int64]) -> Array:
+        """The root at these positions; for a selector, its rows there."""
+        order = [node for node in postorder(root) if node in self.demand.points]
+        left = Counter(read for node in order for read in self.demand.reads(node))
+        left.update([root] if sort_of(root) is Sort.SOP else self.demand.reads(root))
+        for node in order:
+            self.values[node] = self.value(node, self.demand.points[node])
+            left.subtract(self.demand.reads(node))
+            for read in self.demand.reads(node):
+                if left[read] == 0:
+                    self.values.pop(read, None)
+        points = product((), positions)
+        if sort_of(root) is Sort.SELECTOR:
+            return self.pattern(root, points)
+        return self.backend.xp.broadcast_to(self.read(root, points), positions.shape)
+
+    def value(self, node: Node, points: Points) -> Array:
+        """The values of a node at its points."""
+        try:
+            if node.op == "tokens":
+                given = self.tokens()[self.backend.put(points.together)]
+                return elementwise.cast(self.backend, given, str(node.attributes["cast"]))
+            if node.op == "sum_over":
+                return self.sum_over(node, points)
+            if node.op in ("aggregate", "selector_width"):
+                return self.attention(node, points)
+            if node.op == "if_else":
+                return self.if_else(node, points)
+            inputs = [self.read(i, points) for i in node.inputs]
+            return elementwise.apply(self.backend, node.op, inputs, node.attributes)
+        except ElementError as error:
+            raise self.statics.described(error, node, points) from None
+
+    def read(self, node: Node, points: Points, needed: NDArray[np.bool_] | None = None) -> Array:
+        """The values of a node as another reads them: laid out for ``points``.
+
+        Where only some of the points are ``needed``, there may be anything at the others.
+        """
+        if node in self.statics:
+            return self.backend.put(self.statics.at(node, points))
+        if node not in self.values:
+            if points.positions.size and (needed is None or bool(needed.any())):
+                raise _missing(node)
+            return self.backend.full((1,) * (len(points.families) + 1), 0, self.backend.real)
+        stored, value = self.demand.points[node], self.values[node]
+        value = spread(value, stored.families, points.families)
+        if np.array_equal(spread(stored.positions, stored.families, points.families), points.positions):
+            return value
+        if not stored.is_product:
+            raise _missing(node)
+        places = np.full(self.statics.length, -1, dtype=np.int64)
+        places[stored.together] = np.arange(len(stored.together))
+        found = places[points.positions]
+        if bool(((found < 0) if needed is None else (found < 0) & needed).any()):
+            raise _missing(node)
+        index = self.backend.put(np.maximum(found, 0))
+        if points.positions.size == points.positions.shape[-1]:
+            return self.backend.xp.take(value, index.reshape(-1), axis=-1)
+        if math.prod(value.shape) == value.shape[-1]:
+            return value.reshape(-1)[index]
+        shape = np.broadcast_shapes(tuple(value.shape[:-1]), tuple(index.shape[:-1]))
+        value = self.backend.xp.broadcast_to(value, (*shape, value.shape[-1]))
+        index = self.backend.xp.broadcast_to(index, (*shape, index.shape[-1]))
+        return self.backend.xp.take_along_axis(value, index, axis=-1)
+
+    def if_else(self, node: Node, points: Points) -> Array:
+        """One of two values; a branch that is chosen nowhere is not there."""
+        condition, *branches = node.inputs
+        chosen = self.read(condition, points)
+        present = [branch for branch in branches if branch in self.statics or branch in self.values]
+        if len(present) < len(branches):
+            value = self.read(present[0], points)  # chosen at all of them
+            shape = np.broadcast_shapes(tuple(value.shape), tuple(chosen.shape))
+            return self.backend.xp.broadcast_to(value, shape)
+        then, otherwise = (
+            self.read(branch, points, self.is_chosen(condition, points, wanted))
+            for branch, wanted in zip(branches, (True, False), strict=True)
+        )
+        return elementwise.choose(self.backend, chosen, then, otherwise)
+
+    def is_chosen(self, condition: Node, points: Points, wanted: bool) -> NDArray[np.bool_]:
+        """At which points a branch is read; it need not have been computed at the others."""
+        kept = np.zeros(self.statics.length, dtype=np.bool_)
+        kept[self.demand.branch_points(condition, points, wanted).together] = True
+        return kept[points.positions]
+
+    # Sums over families ---------------------------------------------------------------------------
+
+    def sum_over(self, node: Node, points: Points) -> Array:
+        """The sum of the body over its families, taken where the body is not 0."""
+        body, *summed = node.inputs
+        backend, where = self.backend, self.demand.summed[node]
+        outer = [family for family in where.families if family not in summed]
+        if where.positions.size == 0:
+            return backend.full((*map(size_of, outer), points.shape[-1]), 0, backend.int64)
+        value = backend.xp.broadcast_to(self.read(body, where), where.shape)
+        times = math.prod(size_of(family) for family in summed if family not in where.families)
+        if backend.is_whole(value):
+            value = backend.to_int(value)
+            heads = times * math.prod(where.shape[:-1])
+            elementwise.require_room(elementwise.largest(backend, value) * heads)
+        if where.same(product(where.families, points.together)):
+            axes = tuple(axis for axis, family in enumerate(where.families) if family in summed)
+            total = backend.xp.sum(value, axis=axes) if axes else value
+        else:
+            total = self.scattered(value, where, outer, points.together)
+        total = total * times if times > 1 else total
+        if points.is_product:
+            return total
+        places = np.searchsorted(points.together, np.broadcast_to(points.positions, points.shape))
+        return backend.xp.take_along_axis(total, backend.put(places), axis=-1)
+
+    def scattered(
+        self, value: Array, where: Points, outer: list[Node], positions: NDArray[np.int64]
+    ) -> Array:
+        """Values added up at the positions they belong to, apart for each head of outer families."""
+        backend = self.backend
+        if where.valid is not None:
+            zero = backend.full((1,) * len(where.shape), 0, value.dtype)
+            value = backend.xp.where(backend.put(where.valid), value, zero)
+        index = np.broadcast_to(np.searchsorted(positions, where.positions), where.shape).reshape(-1)
+        members = where.member_index(tuple(outer))
+        if members is not None:
+            index = members * len(positions) + index
+        shape = (*map(size_of, outer), len(positions))
+        total = backend.add_at(math.prod(shape), backend.put(index), value.reshape(-1))
+        return total.reshape(shape)
+
+    # Heads ----------------------------------------------------------------------------------------
+
+    def attention(self, node: Node, points: Points) -> Array:
+        """A head, or all heads of a family, at the points where they are read."""
+        backend, reachable = self.backend, self.demand.reachable[node]
+        selection = self.selection(node, points)
+        adds = node.op == "aggregate" and len(reachable) > 0
+        values = selection.values(node.inputs[1], reachable) if adds else None
+        counts = backend.full((points.rows,), 0, backend.int64)
+        totals, pairs, width = counts, 0, 0
+        for rows, head in selection.heads(self.memory):
+            head.progress = self.watch(node)
+            width = max(width, head.width)
+            count, total = (head.counts(), counts) if values is None else head.sums(values(rows))
+            pairs += head.pairs
+            if rows is None:
+                counts, totals = count, total
+                continue
+            counts[rows] = count
+            if values is not None:
+                totals = totals if totals is not counts else backend.full(counts.shape, 0, total.dtype)
+                totals[rows] = total
+        name = abbreviate(node, self.names())
+        self.report.add(name, selection.live_heads, selection.rows, pairs, width)
+        if node.op == "selector_width":
+            return counts.reshape(points.shape)
+        bools = values is not None and backend.is_bool(values(None).array)
+        default = node.attributes["default"]
+        return elementwise.means(backend, counts, totals, default, bools).reshape(points.shape)
+
+    def pattern(self, selector: Node, points: Points) -> Array:
+        """A selector's own value: [query, key]."""
+        pattern = self.backend.full((points.rows, self.statics.length), False, self.backend.xp.bool)
+        try:
+            selection = self.selection(selector, points)
+            for rows, head in selection.heads(self.memory):
+                pattern[slice(None) if rows is None else rows] = head.pattern()
+        except ElementError as error:
+            raise self.statics.described(error, selector, points) from None
+        return pattern
+
+    def selection(self, node: Node, points: Points) -> Selection:
+        """A head's selector at its points."""
+        if points.rows > MAX_ROWS:
+            problem = f"its heads have {points.rows:,} rows in all; the limit here is {MAX_ROWS:,}"
+            raise ElementError(problem, "too large")
+        return Selection(self.backend, self.demand, self.read, self.demand.formulas[node], points)
+
+    def watch(self, node: Node) -> Callable[[int], None]:
+        """Tells whoever watches which head scored how many pairs."""
+        if self.progress is None:
+            return lambda pairs: None
+        name, progress = abbreviate(node, self.names()), self.progress
+        return lambda pairs: progress(name, pairs)
+
+
+def _missing(node: Node) -> ElementError:
+    """A bound on where the node is read was too small: a mistake here, not in the program."""
+    return ElementError(f"{abbreviate(node)} is read where it had been found unread", "internal")

@@ -1,0 +1,127 @@
+"""Where a value is needed: positions, for each head of the families it depends on.
+
+:class:`Points` has an axis for each family and a last one for positions. Where every head needs the
+same positions, the family axes have length 1 (a *product* of heads and positions, never written
+out): the fetching heads of a matrix product. Where each needs its own, they have the family's length;
+rows are then padded to one length, and ``valid`` says what counts: the summing heads, each of which
+has one row. Arrays of values are laid out alike, so that elementwise operations are broadcasting.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from locum.graph import Node, size_of
+
+Positions = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Points:
+    """Positions [family…, position], padded where not ``valid``."""
+
+    families: tuple[Node, ...]
+    positions: Positions
+    valid: NDArray[np.bool_] | None = None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """One row per head and position: what an array of values here broadcasts to."""
+        return (*map(size_of, self.families), self.positions.shape[-1])
+
+    @property
+    def rows(self) -> int:
+        """Heads times positions."""
+        return math.prod(self.shape)
+
+    @property
+    def is_product(self) -> bool:
+        """Whether all heads need the same positions."""
+        return self.positions.size == self.positions.shape[-1] and self.valid is None
+
+    @cached_property
+    def together(self) -> Positions:
+        """All positions that any head needs, ascending."""
+        if self.is_product:
+            return self.positions.reshape(-1)
+        kept = self.positions if self.valid is None else self.positions[self.valid]
+        return ascending(kept)
+
+    def same(self, other: Points) -> bool:
+        """Whether values here are laid out as there."""
+        return self is other or (
+            self.families == other.families
+            and np.array_equal(self.positions, other.positions)
+            and (self.valid is None) == (other.valid is None)
+            and (self.valid is None or np.array_equal(self.valid, other.valid))  # type: ignore[arg-type]
+        )
+
+    def onto(self, families: Iterable[Node]) -> Points:
+        """As seen by a node that depends on these families only."""
+        wanted = in_order(families)
+        if wanted == self.families:
+            return self
+        if self.is_product or set(wanted) - set(self.families):
+            return product(wanted, self.together)
+        dropped = [axis for axis, family in enumerate(self.families) if family not in wanted]
+        if any(self.positions.shape[axis] > 1 for axis in dropped):
+            return product(wanted, self.together)
+        valid = None if self.valid is None else np.squeeze(self.valid, tuple(dropped))
+        return Points(wanted, np.squeeze(self.positions, tuple(dropped)), valid)
+
+    def joined(self, other: Points) -> Points:
+        """Points that cover both."""
+        if self.same(other):
+            return self
+        return product(self.families, ascending(self.together, other.together))
+
+    def member_index(self, families: tuple[Node, ...]) -> NDArray[np.int64] | None:
+        """For each row, which of the heads of ``families`` it belongs to; None if there are none."""
+        if not families:
+            return None
+        index = np.zeros((1,) * len(self.shape), dtype=np.int64)
+        for family in families:
+            index = index * size_of(family) + axis_values(self.families, family)
+        return np.broadcast_to(index, self.shape).reshape(-1)
+
+
+def in_order(families: Iterable[Node]) -> tuple[Node, ...]:
+    """Families in the one order in which arrays have their axes."""
+    return tuple(sorted(families, key=lambda f: (str(f.attributes["name"]), size_of(f))))
+
+
+def product(families: Iterable[Node], positions: Positions) -> Points:
+    """The same ascending positions for every head."""
+    ordered = in_order(families)
+    return Points(ordered, positions.reshape((1,) * len(ordered) + (-1,)))
+
+
+def ascending(*sets: Positions) -> Positions:
+    """All positions in any of the sets, once each, in their order: by marking, which beats sorting."""
+    marks = np.zeros(1 + max((int(s.max()) for s in sets if s.size), default=-1), dtype=np.bool_)
+    for positions in sets:
+        marks[positions] = True
+    return np.flatnonzero(marks)
+
+
+def axis_values(families: tuple[Node, ...], family: Node) -> NDArray[np.int64]:
+    """0 … size − 1 along the axis of one family."""
+    shape = [1] * (len(families) + 1)
+    shape[families.index(family)] = size_of(family)
+    return np.arange(size_of(family), dtype=np.int64).reshape(shape)
+
+
+def spread(array: Any, own: tuple[Node, ...], families: tuple[Node, ...]) -> Any:
+    """An array with axes for ``own`` families, with axes of length 1 for the others put in."""
+    if own == families:
+        return array
+    sizes = iter(array.shape)
+    shape = [next(sizes) if family in own else 1 for family in families]
+    return array.reshape((*shape, array.shape[-1]))

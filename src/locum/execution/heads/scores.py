@@ -1,0 +1,164 @@
+"""Comparisons as scores: a query's vector times a key's, a number that the selected keys reach.
+
+Keys and queries are numbered first, in their order, by whole numbers from 0 (their own values, if those
+are whole and close together; else their ranks). Then
+
+- ``==``: the L bits as ±1. The product is L for equal numbers and at most L − 2 for others.
+- ``<``, ``<=``, ``>``, ``>=`` with few distinct queries: a query names its own among them (one-hot), a
+  key says for each whether it satisfies it. The product is 1 or 0. A comparison with one number, as
+  ``indices < k``, is one coordinate.
+
+Both are at most their *full* score, so a conjunction of them is one product of the vectors joined
+end to end: a key reaches the sum of the full scores just if it reaches each. What reaches it is where
+the hard maximum lies, unless no key does; then the row is empty (in a network: a token of score
+full − 1 wins, whose value is the default). The others are products of their own, whose sign decides,
+since no short vectors could make the selected keys equal (N − 1 coordinates are needed for N ordered
+keys: their sets of maxima are nested faces of a polytope):
+
+- order with many distinct queries: q − k by digits of 8 bits, positive where k < q;
+- ``!=``: twice the number of bits that differ.
+
+Every coordinate, product and sum is a whole number that float32 holds exactly; those of the first two
+kinds are below 256, and bfloat16 holds them, too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from locum.execution.heads import elementwise
+from locum.execution.heads.arrays import Array, Backend
+from locum.execution.heads.elementwise import ElementError
+
+#: More distinct queries than this are not named one by one.
+MAX_DISTINCT = 256
+#: Numbers below 2²⁴: sums of their digits are exact in float32.
+MAX_BITS = 24
+_DIGIT = 8
+
+
+@dataclass(frozen=True)
+class Code:
+    """One comparison: numbered keys [key] and queries [row], and how they become vectors."""
+
+    keys: Array
+    queries: Array
+    predicate: str
+    bits: int
+    #: The distinct queries, if each is named by a coordinate.
+    distinct: Array | None
+    #: Whether the selected keys are the maxima, so that it can be joined to others.
+    maximal: bool
+
+    @cached_property
+    def separates(self) -> bool:
+        """Whether at most one key satisfies it, whatever the query."""
+        backend = Backend(self.keys)
+        return self.predicate == "==" and different(backend, self.keys).shape[0] == self.keys.shape[0]
+
+    @property
+    def full(self) -> int:
+        """The score from which on a key is selected."""
+        if self.predicate == "==":
+            return self.bits
+        return 2 if self.predicate == "!=" else 1
+
+    @property
+    def width(self) -> int:
+        """Coordinates of a vector."""
+        if self.distinct is not None:
+            return int(self.distinct.shape[0])
+        if self.predicate in ("==", "!="):
+            return self.bits + (self.predicate == "!=")
+        return 2 * (MAX_BITS // _DIGIT) + 1
+
+    @property
+    def largest(self) -> int:
+        """A bound for every coordinate and every score."""
+        return 2 * self.bits if self.predicate in ("==", "!=") or self.maximal else 2**MAX_BITS
+
+    def key_vectors(self, backend: Backend) -> Array:
+        """[coordinate, key], small whole numbers (or truth values for 1 and 0)."""
+        if self.distinct is not None:
+            keys, distinct = self.keys[None, :], self.distinct[:, None]
+            return elementwise.compare(backend, self.predicate, keys, distinct)
+        if self.predicate in ("==", "!="):
+            bits = _signs(backend, self.keys, self.bits)
+            return _with_ones(backend, bits, 1) if self.predicate == "!=" else bits
+        digits = _digits(backend, self.keys)
+        ones = backend.xp.ones_like(digits)
+        sign = -1 if self.predicate.startswith("<") else 1
+        return _with_ones(backend, backend.xp.concat([ones, sign * digits], axis=0), 1)
+
+    def query_vectors(self, backend: Backend, begin: int, end: int) -> Array:
+        """[coordinate, row] for some of the rows, likewise."""
+        queries = self.queries[begin:end]
+        if self.distinct is not None:
+            return queries[None, :] == self.distinct[:, None]
+        if self.predicate in ("==", "!="):
+            bits = _signs(backend, queries, self.bits)
+            return _with_ones(backend, -bits, self.bits) if self.predicate == "!=" else bits
+        digits = _digits(backend, queries)
+        ones = backend.xp.ones_like(digits)
+        sign = 1 if self.predicate.startswith("<") else -1
+        slack = 1 if self.predicate.endswith("=") else 0
+        return _with_ones(backend, backend.xp.concat([sign * digits, ones], axis=0), slack)
+
+
+def code_of(backend: Backend, keys: Array, queries: Array, predicate: str) -> Code:
+    """How a comparison of these keys with these queries is scored."""
+    keys, queries = numbered(backend, keys, queries)
+    most = max(elementwise.largest(backend, keys), elementwise.largest(backend, queries))
+    bits = max(1, most.bit_length())
+    if predicate in ("==", "!="):
+        return Code(keys, queries, predicate, bits, None, maximal=predicate == "==")
+    distinct = different(backend, queries)
+    if distinct.shape[0] <= MAX_DISTINCT:
+        return Code(keys, queries, predicate, bits, distinct, maximal=True)
+    if bits > MAX_BITS:
+        raise ElementError(f"more than 2^{MAX_BITS} different numbers are compared", "refused")
+    return Code(keys, queries, predicate, bits, None, maximal=False)
+
+
+def different(backend: Backend, numbers: Array) -> Array:
+    """The different ones among numbers from 0, ascending: by marking them."""
+    marks = backend.full((elementwise.largest(backend, numbers) + 1,), False, backend.xp.bool)
+    marks[numbers] = True
+    return backend.xp.nonzero(marks)[0]
+
+
+def numbered(backend: Backend, keys: Array, queries: Array) -> tuple[Array, Array]:
+    """Keys and queries as whole numbers from 0 that compare just as they do."""
+    xp = backend.xp
+    together = (
+        xp.concat([backend.to_int(keys), backend.to_int(queries)])
+        if backend.is_whole(keys) and backend.is_whole(queries)
+        else xp.concat([elementwise.real(backend, keys), elementwise.real(backend, queries)])
+    )
+    if backend.is_whole(together):
+        least, most = int(xp.min(together)), int(xp.max(together))
+        if most - least < 2**MAX_BITS:
+            together = together - least
+            return together[: keys.shape[0]], together[keys.shape[0] :]
+    elif bool(xp.any(xp.isnan(together))):
+        raise ElementError(
+            "a number that is not one (nan) is compared, and no score says how", "refused"
+        )
+    ranks = backend.to_int(xp.unique_inverse(together).inverse_indices).reshape(together.shape)
+    return ranks[: keys.shape[0]], ranks[keys.shape[0] :]
+
+
+def _signs(backend: Backend, numbers: Array, bits: int) -> Array:
+    places = backend.arange(bits)[:, None]
+    return 2 * ((numbers[None, :] >> places) & 1) - 1
+
+
+def _digits(backend: Backend, numbers: Array) -> Array:
+    places = _DIGIT * backend.arange(MAX_BITS // _DIGIT)[:, None]
+    return numbers[None, :] & (((1 << _DIGIT) - 1) << places)
+
+
+def _with_ones(backend: Backend, vectors: Array, value: int) -> Array:
+    more = backend.full((1, vectors.shape[1]), value, backend.int64)
+    return backend.xp.concat([vectors, more], axis=0)

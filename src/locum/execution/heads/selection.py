@@ -1,0 +1,215 @@
+"""From a selector at points to heads that can be run: rows flattened, keys compared, groups formed.
+
+Rows of all members of a family are run together. Members whose *keys* differ (not only their queries)
+cannot share key vectors, and are run group by group.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from array_api_compat import array_namespace
+
+from locum.execution.heads import elementwise
+from locum.execution.heads.arrays import Array, Backend
+from locum.execution.heads.attention import Head, unranked
+from locum.execution.heads.demand import Demand
+from locum.execution.heads.elementwise import ElementError
+from locum.execution.heads.formulas import (
+    AllOf,
+    Best,
+    Formula,
+    Literal,
+    bests,
+    bound,
+    conjuncts,
+    literals,
+)
+from locum.execution.heads.points import Points, Positions, in_order, product
+from locum.execution.heads.scores import code_of, numbered
+from locum.execution.heads.statics import MAX_CELLS
+from locum.execution.heads.values import Values
+from locum.graph import Node, size_of
+
+#: The values of a node, laid out for points.
+Read = Callable[[Node, Points], Array]
+
+
+class Selection:
+    """A selector at points: which rows are live, and the heads that run them."""
+
+    def __init__(
+        self, backend: Backend, demand: Demand, read: Read, formula: Formula, points: Points
+    ) -> None:
+        self.backend = backend
+        self.ranked = demand.ranked
+        self.statics = demand.statics
+        self.read = read
+        self.points = points
+        self.everywhere = np.arange(self.statics.length, dtype=np.int64)
+        self.row_truths: dict[Literal, Array] = {}
+        for literal in literals(formula):
+            if self.statics.is_position_free(literal.key):  # it adds the same to all scores of a row
+                self.row_truths[literal] = self.flat(self.row_truth(literal))
+        live = bound(formula, self.row_truths.get, _both, _either)
+        if points.valid is not None:
+            valid = self.flat(backend.put(points.valid))
+            live = valid if live is None else live & valid
+        #: The live rows, or None if all are; and how many members of the families have one.
+        self.live: Array | None = None
+        self.live_heads = math.prod(points.shape[:-1])
+        if live is not None and not bool(backend.xp.all(live)):
+            self.live = backend.xp.nonzero(live)[0]
+            of_heads = backend.xp.any(live.reshape((self.live_heads, -1)), axis=1)
+            self.live_heads = int(backend.xp.sum(backend.to_int(of_heads)))
+        self.formula = self.among_live(formula)
+
+    @property
+    def rows(self) -> int:
+        """How many rows are run."""
+        return self.points.rows if self.live is None else int(self.live.shape[0])
+
+    def row_truth(self, literal: Literal) -> Array:
+        """Whether a comparison holds, where that does not depend on the key."""
+        if literal.query in self.statics:  # on the host: the type of the tokens may have fewer digits
+            sides = literal.key, literal.predicate, literal.query
+            return self.backend.put(self.statics.compare(*sides, self.points, negated=literal.negated))
+        key, query = self.read(literal.key, self.points), self.read(literal.query, self.points)
+        return elementwise.compare(self.backend, literal.predicate, key, query, negated=literal.negated)
+
+    def flat(self, array: Array) -> Array:
+        """One element per row."""
+        return self.backend.xp.broadcast_to(array, self.points.shape).reshape(-1)
+
+    def among_live(self, formula: Formula) -> Formula:
+        """The formula without the comparisons that hold in every live row."""
+        kept = tuple(
+            part
+            for part in conjuncts(formula)
+            if not (isinstance(part, Literal) and part in self.row_truths)
+        )
+        return kept[0] if len(kept) == 1 else AllOf(kept)
+
+    def heads(self, memory: int) -> Iterator[tuple[Array | None, Head]]:
+        """Heads, each with the indices of its rows (None: all rows)."""
+        if self.rows == 0:
+            return
+        scored = [part for part in literals(self.formula) if part not in self.row_truths]
+        keyed = [part.key for part in scored] + [part.score for part in bests(self.formula)]
+        families = in_order({family for node in keyed for family in node.free})
+        queries = {part: self.queries(part) for part in scored}
+        if not families:
+            yield self.live, self.head(queries, self.live, {}, memory)
+            return
+        index = self.points.member_index(families)
+        assert index is not None
+        members = self.backend.put(index)
+        rows = self.backend.arange(self.points.rows) if self.live is None else self.live
+        members = members[rows]
+        for member in np.unique(self.backend.fetch(members)).tolist():
+            chosen = rows[members == member]
+            values = np.unravel_index(member, tuple(map(size_of, families)))
+            here = {family: int(value) for family, value in zip(families, values, strict=True)}
+            yield chosen, self.head(queries, chosen, here, memory)
+
+    def head(
+        self, queries: dict[Literal, Array], rows: Array | None, here: dict[Node, int], memory: int
+    ) -> Head:
+        """The head of some rows, whose keys are those of one member."""
+
+        codes = {
+            part: code_of(self.backend, *self.sides(part, query, rows, here), part.ordered)
+            for part, query in queries.items()
+        }
+        ranking = {part: self.score(part, here) for part in bests(self.formula)}
+        truths = {
+            part: truth if rows is None else truth[rows] for part, truth in self.row_truths.items()
+        }
+        count = self.points.rows if rows is None else int(rows.shape[0])
+        return Head(
+            self.backend, self.formula, codes, truths, ranking, count, self.statics.length, memory
+        )
+
+    def queries(self, literal: Literal) -> Array:
+        """The queries of all rows; on the host, if both sides are static."""
+        if self.is_static(literal):
+            queries = self.statics.at(literal.query, self.points)
+            return np.broadcast_to(queries, self.points.shape).reshape(-1)
+        return self.flat(self.read(literal.query, self.points))
+
+    def is_static(self, literal: Literal) -> bool:
+        """Whether a comparison is one of positions and heads alone."""
+        return literal.key in self.statics and literal.query in self.statics
+
+    def sides(
+        self, literal: Literal, queries: Array, rows: Array | None, here: dict[Node, int]
+    ) -> tuple[Array, Array]:
+        """Keys and queries of some rows; static ones numbered in float64, whatever the tokens are."""
+        if not self.is_static(literal):
+            chosen = queries if rows is None else queries[rows]
+            return self.keys(self.read, literal.key, here, self.everywhere), chosen
+        chosen = queries if rows is None else queries[self.backend.fetch(rows)]
+        keys = self.keys(self.statics.at, literal.key, here, self.everywhere)
+        keys, chosen = numbered(self.statics.backend, keys, chosen)
+        return self.backend.put(keys), self.backend.put(chosen)
+
+    def keys(self, read: Read, node: Node, here: dict[Node, int], positions: Positions) -> Array:
+        """A node at some positions, for one member."""
+        sizes = tuple(map(size_of, in_order(node.free)))
+        if int(np.prod(sizes)) * len(positions) > 8 * MAX_CELLS:
+            raise ElementError("its heads have too many different keys to be compared", "too large")
+        values = read(node, product(node.free, positions))
+        xp = array_namespace(values)
+        values = xp.broadcast_to(values, (*sizes, len(positions)))
+        return values[tuple(here[family] for family in in_order(node.free))]
+
+    def score(self, best: Best, here: dict[Node, int]) -> Array:
+        """What ``best`` ranks keys by; what stands for no score at keys that it cannot select."""
+        static, ranked = best.score in self.statics, self.ranked[best]
+        backend = self.statics.backend if static else self.backend
+        score = self.keys(self.statics.at if static else self.read, best.score, here, ranked)
+        if backend.is_whole(score):
+            score = backend.to_int(score)
+        elif bool(backend.xp.any(backend.xp.isnan(score))):
+            raise ElementError("best ranks by a number that is not one (nan)", "refused")
+        elif static:  # ranks are exact in any type
+            score = backend.to_int(backend.xp.unique_inverse(score).inverse_indices)
+        score = self.backend.put(score) if static else score
+        if len(ranked) == self.statics.length:
+            return score
+        everywhere = self.backend.full(
+            (self.statics.length,), unranked(self.backend, score), score.dtype
+        )
+        everywhere[self.backend.put(ranked)] = score
+        return everywhere
+
+    def values(self, node: Node, reachable: Any) -> Callable[[Array | None], Values]:
+        """The values at the keys that may be selected, as the heads of some rows want them."""
+        backend, families = self.backend, in_order(node.free)
+        array = self.read(node, product(families, reachable))
+        array = backend.xp.broadcast_to(array, (*map(size_of, families), len(reachable)))
+        array = array.reshape((-1, len(reachable)))
+        finite = True
+        if backend.is_whole(array):
+            elementwise.require_room(elementwise.largest(backend, array) * len(reachable))
+        else:
+            finite = bool(backend.xp.all(backend.xp.isfinite(array)))
+        index = self.points.member_index(families)
+        member = None if index is None else backend.put(index)
+
+        def of_rows(rows: Array | None) -> Values:
+            own = member if member is None or rows is None else member[rows]
+            return Values(array, reachable, own, finite)
+
+        return of_rows
+
+
+def _both(a: Array, b: Array) -> Array:
+    return a & b
+
+
+def _either(a: Array, b: Array) -> Array:
+    return a | b

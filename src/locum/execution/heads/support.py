@@ -1,0 +1,188 @@
+"""Which heads of a family can add anything, and where: the points at which a summed body is not 0.
+
+A head of the paper's matrix product selects keys for the one query l·c + m; at all others its row is
+empty and it gives 0. The reason stands in the program: a comparison that does not depend on the key,
+or a condition ``where(…, x, 0)``. Those that compare a number of the head with a number of the
+position are solved by sorting, never by trying all heads at all positions.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from locum.execution.domains import COMPARISONS
+from locum.execution.heads import elementwise
+from locum.execution.heads.formulas import NEGATED, Literal, conjuncts, formula_of
+from locum.execution.heads.points import Points, product
+from locum.execution.heads.statics import MAX_CELLS, Statics
+from locum.graph import Node
+
+_PREDICATES = {op: predicate for predicate, op in COMPARISONS.items()}
+_MIRRORED = {"==": "==", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
+
+@dataclass(frozen=True)
+class Condition:
+    """left ? right (or, negated, that this is not so); without a right side, that left is true."""
+
+    left: Node
+    predicate: str = "!="
+    right: Node | None = None
+    negated: bool = False
+
+
+def conditions(body: Node, statics: Statics) -> list[Condition]:
+    """Static conditions without which ``body`` is exactly 0."""
+    found: list[Condition] = []
+    while True:
+        if body.op == "aggregate" and _is_zero(body.attributes["default"]):
+            for part in conjuncts(formula_of(body.inputs[0])):
+                if isinstance(part, Literal) and is_about_rows(part, statics):
+                    found.append(Condition(part.key, part.predicate, part.query, part.negated))
+            return found
+        if body.op == "if_else" and body.inputs[0] in statics and _is_zero_constant(body.inputs[2]):
+            found += _split(body.inputs[0])
+            body = body.inputs[1]
+        elif body.op == "negate":
+            body = body.inputs[0]
+        elif body.op == "multiply" and any(_is_finite(i, statics) for i in body.inputs):
+            body = body.inputs[1 if _is_finite(body.inputs[0], statics) else 0]
+        else:
+            return found
+
+
+def is_about_rows(literal: Literal, statics: Statics) -> bool:
+    """Whether a comparison is static and does not depend on the key: it empties whole rows."""
+    return statics.is_position_free(literal.key) and literal.query in statics
+
+
+def narrowed(found: list[Condition], points: Points, statics: Statics) -> Points:
+    """The points at which all conditions hold (padded to one number per head), or all points."""
+    if not found or not points.is_product:
+        return points
+    start = _solved(found, points, statics)
+    if start is None:
+        return points
+    holds = np.ones((1,) * len(start.shape), np.bool_) if start.valid is None else start.valid
+    for condition in found:
+        holds = holds & _holds(condition, start, statics)
+    return _compressed(start, holds)
+
+
+def _is_zero(value: Any) -> bool:
+    return not isinstance(value, str) and value == 0
+
+
+def _is_zero_constant(node: Node) -> bool:
+    return node.op == "constant" and _is_zero(node.attributes["value"])
+
+
+def _is_finite(node: Node, statics: Statics) -> bool:
+    """A factor that leaves 0 as it is: infinity would not."""
+    if not statics.is_position_free(node):
+        return False
+    values = statics.at(node, product(node.free, np.zeros(1, dtype=np.int64)))
+    return bool(np.isfinite(values).all())
+
+
+def _split(condition: Node) -> list[Condition]:
+    """A condition on positions as comparisons that must all hold."""
+    found, stack = [], [condition]
+    while stack:
+        node = stack.pop()
+        if node.op == "and":
+            stack.extend(node.inputs)
+        elif node.op in _PREDICATES:
+            found.append(Condition(node.inputs[0], _PREDICATES[node.op], node.inputs[1]))
+        else:
+            found.append(Condition(node))
+    return found
+
+
+def _holds(condition: Condition, points: Points, statics: Statics) -> NDArray[np.bool_]:
+    if condition.right is None:
+        return np.asarray(elementwise.truth(statics.at(condition.left, points)))
+    sides = condition.left, condition.predicate, condition.right
+    return statics.compare(*sides, points, negated=condition.negated)
+
+
+def _solved(found: list[Condition], points: Points, statics: Statics) -> Points | None:
+    """Points that include all at which the conditions hold; None if there would be too many."""
+    groups: dict[Node, list[tuple[str, Node]]] = defaultdict(list)
+    for condition in found:
+        ordered = NEGATED[condition.predicate] if condition.negated else condition.predicate
+        sides = [(condition.left, ordered, condition.right)]
+        if condition.right is not None:
+            mirrored = _MIRRORED.get(ordered, "")
+            sides.append((condition.right, mirrored, condition.left))
+        for member, predicate, position in sides:
+            if position is None or position.free or predicate not in _MIRRORED:
+                continue
+            if not statics.is_position_free(member):
+                continue
+            compared = statics.at(member, points), statics.at(position, product((), points.together))
+            if not (condition.negated and any(np.isnan(side).any() for side in compared)):
+                groups[position].append((predicate, member))
+    best: tuple[NDArray[Any], NDArray[Any], NDArray[Any]] | None = None
+    for position, comparisons in groups.items():
+        candidate = _ranges(position, comparisons, points, statics)
+        if best is None or (candidate[2] - candidate[1]).sum() < (best[2] - best[1]).sum():
+            best = candidate
+    if best is None:
+        return points if points.rows <= MAX_CELLS else None
+    order, low, high = best
+    counts = np.maximum(high - low, 0)
+    longest = int(counts.max())
+    if longest * points.rows // points.shape[-1] > MAX_CELLS:
+        return None
+    steps = np.arange(max(longest, 1))
+    places = order[np.minimum(low + steps, len(order) - 1)]
+    return Points(points.families, points.positions.reshape(-1)[places], steps < counts)
+
+
+def _ranges(
+    position: Node, comparisons: list[tuple[str, Node]], points: Points, statics: Statics
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """Positions in the order of one of their numbers, and for each head the range that it admits."""
+    numbers = np.broadcast_to(statics.at(position, product((), points.together)), points.shape[-1:])
+    order = np.argsort(numbers, kind="stable")
+    ascending = numbers[order]
+    low: NDArray[Any] = np.zeros((1,) * len(points.shape), dtype=np.int64)
+    high: NDArray[Any] = np.full_like(low, len(ascending))
+    for predicate, member in comparisons:  # member ? number
+        values = statics.at(member, points)
+        first = np.searchsorted(ascending, values, side="left")
+        last = np.searchsorted(ascending, values, side="right")
+        if predicate in ("==", "<="):
+            low = np.maximum(low, first)
+        if predicate == "<":
+            low = np.maximum(low, last)
+        if predicate in ("==", ">="):
+            high = np.minimum(high, last)
+        if predicate == ">":
+            high = np.minimum(high, first)
+    low, high = np.broadcast_arrays(low, high)
+    return order, low, high
+
+
+def _compressed(points: Points, holds: NDArray[np.bool_]) -> Points:
+    """Only the points that hold, each head's in ascending order.
+
+    Padding is computed like the rest, so it must be where values are: a head's own first point, or (if
+    it has none) the first of all.
+    """
+    shape = np.broadcast_shapes(holds.shape, points.positions.shape)
+    holds = np.broadcast_to(holds, shape)
+    counts = holds.sum(axis=-1, keepdims=True)
+    valid = np.arange(int(counts.max())) < counts
+    beyond = np.iinfo(np.int64).max
+    ascending = np.sort(np.where(holds, points.positions, beyond), axis=-1)[..., : valid.shape[-1]]
+    if valid.all():
+        return Points(points.families, ascending)
+    padding = np.where(counts > 0, ascending[..., :1], ascending.min())
+    return Points(points.families, np.where(valid, ascending, padding), valid)

@@ -1,0 +1,167 @@
+"""What a program may be run on: one sequence of atoms, or a batch of sequences of one length.
+
+A string is a sequence of characters. A list, tuple or one-dimensional array is a sequence of atoms.
+A list of lists, or a two-dimensional array, is a batch. Arrays of numbers (NumPy's, torch's) stay
+arrays: an executor that wants lists makes them. Everything else is refused here, once, so that no
+executor needs to.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from locum.errors import InputError
+from locum.execution.domains import Domain, Value
+
+#: Types that every domain accepts.
+_ATOMS = {bool, int, float, str}
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Sequences to run on, and the form in which results are to be given back."""
+
+    #: Lists of values, or arrays of numbers.
+    sequences: list[Any]
+    batch: bool
+    #: The array or tensor that was given, if one was.
+    array: Any = None
+
+    @property
+    def length(self) -> int:
+        """The length of every sequence."""
+        return len(self.sequences[0])
+
+    def answer(self, results: list[Any]) -> Any:
+        """Results in the form of the input: lists, an array, or a tensor of the same device."""
+        if self.array is None:
+            plain = [value.tolist() if hasattr(value, "tolist") else value for value in results]
+            return plain if self.batch else plain[0]
+        if isinstance(self.array, np.ndarray):
+            return np.array(results) if self.batch else np.asarray(results[0])
+        import torch
+
+        kind, device = self.array.dtype, self.array.device
+        tensors = [
+            value
+            if isinstance(value, torch.Tensor)
+            else torch.as_tensor(value, dtype=kind if kind.is_floating_point else None, device=device)
+            for value in results
+        ]
+        return torch.stack(tensors) if self.batch else tensors[0]
+
+
+def arrays(parts: Sequence[Any], length: int) -> list[Any]:
+    """Parts of a sequence as arrays or tensors of numbers, or an :class:`InputError`."""
+    found = [part if is_tensor(part) else np.asarray(part) for part in parts]
+    if not found:
+        raise InputError("the tokens come in one array or more, but none was given")
+    if len({is_tensor(part) for part in found}) > 1:
+        raise InputError("the tokens come in arrays of one kind: all of NumPy, or all of torch")
+    for part in found:
+        if not is_tensor(part) and part.dtype.kind not in "biufO":
+            raise InputError(f"the tokens come in arrays of numbers, not of {part.dtype}")
+    if sum(math.prod(part.shape) for part in found) > length:
+        raise InputError(f"the tokens are more than the {length} that the sequence is long")
+    return found
+
+
+def joined(parts: Sequence[Any], length: int) -> Any:
+    """Arrays (or tensors) of any shape as one sequence, with blanks (0) behind, up to ``length``."""
+    flat = [part.reshape(-1) for part in parts]
+    blanks = length - sum(len(part) for part in flat)
+    if is_tensor(flat[0]):
+        import torch
+
+        return torch.cat([*flat, flat[0].new_zeros(blanks)])
+    return np.concatenate([*flat, np.zeros(blanks, dtype=flat[0].dtype)])
+
+
+def is_tensor(value: object) -> bool:
+    """Whether a value is a torch tensor; torch is not imported to find out."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, torch.Tensor)
+
+
+def read(given: object, domain: Domain) -> Inputs:
+    """``given`` as sequences of values the domain accepts, or an :class:`InputError`."""
+    array: Any = given if isinstance(given, np.ndarray) or is_tensor(given) else None
+    if array is not None and domain.name == "float" and _is_numeric(array):
+        return _arrays(array)
+    items = _listed(given)
+    if not items:
+        raise InputError("the input is empty: a program needs at least one token")
+    nested = {issubclass(kind, (list, tuple, np.ndarray)) for kind in set(map(type, items))}
+    if nested == {False}:
+        return Inputs([_sequence(items, domain)], batch=False, array=array)
+    if False in nested:
+        raise InputError("the input mixes tokens and sequences: give one sequence, or a batch of them")
+    sequences = [_sequence(_listed(item), domain) for item in items]
+    lengths = [len(sequence) for sequence in sequences]
+    if len(set(lengths)) > 1:
+        raise InputError(
+            f"the batch is ragged: its sequences have lengths {_some(lengths)}; a batch holds "
+            "sequences of one length (run the others by themselves)"
+        )
+    if lengths[0] == 0:
+        raise InputError("the input is empty: every sequence of the batch has no tokens")
+    return Inputs(sequences, batch=True, array=array)
+
+
+def _is_numeric(array: Any) -> bool:
+    return is_tensor(array) or array.dtype.kind in "biufU"
+
+
+def _arrays(array: Any) -> Inputs:
+    """Arrays of numbers as they are."""
+    _require_axes(array)
+    if 0 in array.shape:
+        raise InputError("the input is empty: a program needs at least one token")
+    batch = array.ndim == 2
+    return Inputs(list(array) if batch else [array], batch=batch, array=array)
+
+
+def _require_axes(array: Any) -> None:
+    if array.ndim not in (1, 2):
+        raise InputError(
+            f"the input is an array of shape {tuple(array.shape)}: it must have one axis (a sequence) "
+            "or two (a batch of sequences)"
+        )
+
+
+def _listed(given: object) -> list[Any]:
+    if isinstance(given, np.ndarray) or is_tensor(given):
+        _require_axes(given)
+        array: Any = given
+        return list(array) if array.dtype == object else array.tolist()
+    if isinstance(given, (Mapping, set, frozenset, bytes, bytearray)) or not isinstance(
+        given, Iterable
+    ):
+        raise InputError(
+            f"the input must be a string, a list of tokens or a batch of lists, not {given!r}"
+        )
+    return list(given)
+
+
+def _sequence(items: Sequence[Any], domain: Domain) -> list[Value]:
+    if set(map(type, items)) <= _ATOMS:  # at once, for long sequences
+        return list(items)
+    values = [item.item() if isinstance(item, np.generic) else item for item in items]
+    for position, value in enumerate(values):
+        if not domain.accepts(value):
+            raise InputError(
+                f"the input has {value!r} at position {position}: tokens are bools, ints, floats or "
+                f"strings{' (or fractions)' if domain.name == 'exact' else ''}"
+            )
+    return values
+
+
+def _some(lengths: Sequence[int]) -> str:
+    shown = ", ".join(map(str, lengths[:6]))
+    return shown + (", …" if len(lengths) > 6 else "")

@@ -1,0 +1,129 @@
+"""The one node: an operation, its inputs and its attributes; immutable and interned.
+
+Interned means that building the same thing twice gives the same object, so equality of programs
+is identity (``is``), common subexpressions vanish by themselves, and a node can be a dictionary
+key at no cost. The pool holds its nodes weakly: a program nobody holds is forgotten.
+
+A node knows nothing of the table of operations (``operations.py``) but the two facts that binding
+needs: a ``family`` is a parameter, and ``sum_over`` binds the families among its inputs.
+
+Names, source positions and results live beside the graph, never in the node.
+
+>>> indices = Node("indices")
+>>> Node("add", (indices, Node("constant", (), {"value": 1}))) is Node(
+...     "add", (indices, Node("constant", (), {"value": 1}))
+... )
+True
+>>> Node("constant", (), {"value": 1}) is Node("constant", (), {"value": 1.0})
+False
+"""
+
+from __future__ import annotations
+
+import itertools
+import secrets
+import threading
+from collections.abc import Callable, Hashable, Mapping
+from types import MappingProxyType
+from typing import NoReturn
+from weakref import WeakValueDictionary
+
+from locum.graph.atoms import Attribute, identity
+
+#: The intern pool: the only global mutable state in the package. The lock makes look-up and
+#: insertion one step, so that two threads cannot both build "the" node.
+_pool: WeakValueDictionary[Hashable, Node] = WeakValueDictionary()
+_lock = threading.Lock()
+#: Names for families nobody named, part of the pool: a name given twice would be one node. The
+#: first half tells processes apart, since parts of programs travel between them as JSON.
+_process = secrets.token_hex(4)
+_numbers = itertools.count()
+
+_NO_ATTRIBUTES: Mapping[str, Attribute] = MappingProxyType({})
+_CLOSED: frozenset[Node] = frozenset()
+
+
+class Node:
+    """One operation applied to nodes. Make legal ones with ``operations.build``."""
+
+    __slots__ = ("__weakref__", "_free", "attributes", "depth", "height", "inputs", "op")
+
+    op: str
+    inputs: tuple[Node, ...]
+    attributes: Mapping[str, Attribute]
+    #: Length of the longest path down to a leaf.
+    depth: int
+    #: How many ``sum_over`` are nested in it; bound families are named by it (``families.py``).
+    height: int
+    _free: frozenset[Node]
+
+    def __new__(
+        cls,
+        op: str,
+        inputs: tuple[Node, ...] = (),
+        attributes: Mapping[str, Attribute] | None = None,
+    ) -> Node:
+        """The node of the pool that says this, or a new one."""
+        named = sorted((attributes or {}).items())
+        key = (op, inputs, tuple((name, identity(value)) for name, value in named))
+        with _lock:
+            found = _pool.get(key)
+            if found is not None:
+                return found
+            node = super().__new__(cls)
+            fill = object.__setattr__
+            fill(node, "op", op)
+            fill(node, "inputs", inputs)
+            fill(node, "attributes", MappingProxyType(dict(named)) if named else _NO_ATTRIBUTES)
+            fill(node, "depth", 1 + max(i.depth for i in inputs) if inputs else 0)
+            height = max((i.height for i in inputs), default=0)
+            fill(node, "height", height + 1 if op == "sum_over" else height)
+            fill(node, "_free", _free_families(op, inputs))
+            _pool[key] = node
+            return node
+
+    @property
+    def free(self) -> frozenset[Node]:
+        """The family parameters that occur in it and that no ``sum_over`` in it binds."""
+        return frozenset((self,)) if self.op == "family" else self._free
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError(f"nodes are immutable: cannot set {name}; build a new node instead")
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"nodes are immutable: cannot delete {name}")
+
+    def __copy__(self) -> Node:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Node:
+        return self
+
+    def __reduce__(self) -> tuple[Callable[[str], Node], tuple[str]]:
+        # Through JSON: no recursion however deep the graph, and interned on arrival.
+        from locum.graph.serialize import dumps, loads
+
+        return loads, (dumps(self),)
+
+    def __repr__(self) -> str:
+        from locum.graph.printer import abbreviate
+
+        return f"<{self.op}: {abbreviate(self)}>"
+
+
+def _free_families(op: str, inputs: tuple[Node, ...]) -> frozenset[Node]:
+    if not any(node.free for node in inputs):
+        return _CLOSED
+    if op == "sum_over":
+        return inputs[0].free.difference(inputs[1:])
+    return frozenset().union(*(node.free for node in inputs))
+
+
+def fresh_name() -> str:
+    """A family name that nothing in the pool bears."""
+    return f"~{_process}.{next(_numbers)}"
+
+
+def pool_size() -> int:
+    """How many nodes are alive, for tests of the pool's weakness."""
+    return len(_pool)

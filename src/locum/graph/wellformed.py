@@ -1,0 +1,63 @@
+"""The executable specification of a legal graph.
+
+Every front end and every rewrite is checked against it in tests. A graph is well formed when
+
+1. every node is what the table of operations allows: inputs, sorts, attributes;
+2. every node is interned: building it again gives the same object;
+3. every ``sum_over`` binds distinct families, named by its height, so that equal sums are one node;
+4. as a *program* (not a part of one), it is an s-op or a selector and leaves no family unbound.
+
+>>> from locum.graph.families import family
+>>> problems(family(4, "l"))
+['family parameter l (size 4) is bound by no sum: close it with sum_over(l, …)']
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from locum.errors import GraphError
+from locum.graph.families import canonical, size_of
+from locum.graph.node import Node
+from locum.graph.operations import problem_with
+from locum.graph.printer import family_name
+from locum.graph.traversal import postorder
+
+
+def problems(root: Node, program: bool = True) -> list[str]:
+    """Everything that is wrong with the graph below ``root``; empty for a legal one.
+
+    With ``program=False`` free families are allowed: a part of a program may have them.
+    """
+    found = [problem for node in postorder(root) for problem in _local_problems(node)]
+    return found + _unbound(root) if program else found
+
+
+def require_program(root: Node) -> None:
+    """Refuse a graph with unbound families, the one thing ``operations.build`` cannot rule out."""
+    for problem in _unbound(root):
+        raise GraphError(problem)
+
+
+def _unbound(root: Node) -> list[str]:
+    names = sorted((family_name(f), size_of(f)) for f in root.free)
+    return [
+        f"family parameter {name} (size {size}) is bound by no sum: close it with sum_over({name}, …)"
+        for name, size in names
+    ]
+
+
+def _local_problems(node: Node) -> Iterator[str]:
+    problem = problem_with(node.op, node.inputs, node.attributes)
+    if problem is not None:
+        yield problem
+        return
+    if Node(node.op, node.inputs, node.attributes) is not node:
+        yield f"{node!r} is not interned: a second node says the same"
+    if node.op == "sum_over":
+        body, *bound = node.inputs
+        if len(set(bound)) < len(bound):
+            yield f"{node!r} binds a family twice"
+        for slot, family in enumerate(bound):
+            if family is not canonical(body.height + 1, slot, size_of(family)):
+                yield f"{node!r} binds {family!r}, which is not named by the height of the sum"

@@ -1,0 +1,177 @@
+"""How values look as text: RASP's own format, to the letter.
+
+Sequences that are all equal collapse to ``[v]*n``, floats show three decimals, bools are T and F,
+strings are bare, and the type follows in brackets. A selector is a grid, queries as rows, keys as
+columns, blanks where nothing is selected.
+
+>>> sequence([0, 0, 0.5, 1.0])
+'[0, 0, 0.5, 1.0] (floats)'
+>>> sequence([1 / 3, 1 / 3]), sequence(["a"]), sequence([True, False])
+('[0.333]*2 (floats)', '[a] (strings)', '[T, F] (bools)')
+>>> print(grid([[False, True], [True, True]], "ab"))
+     a b
+ a |   1
+ b | 1 1
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+from locum.graph import OPERATIONS, Node, Sort, sequence_type, sort_of
+from locum.graph.atoms import is_unprintable, short
+
+#: Said of a constant sequence where rows were asked for.
+SKIPPED = " [skipped full display: identical values]"
+#: Longer automatic names are cut down to the kind of thing.
+_LONGEST_NAME = 30
+
+
+def sequence(values: Sequence[object]) -> str:
+    """A sequence with its type, as the REPL prints it."""
+    shown = [scalar(value) for value in values]
+    kind = sequence_type(values)
+    suffix = f" ({kind}s)" if kind else ""
+    if is_constant(values):
+        return f"[{shown[0]}]*{len(shown)}{suffix}"
+    return f"[{', '.join(shown)}]{suffix}"
+
+
+def is_constant(values: Sequence[object]) -> bool:
+    """Whether a sequence of several values says the same thing throughout."""
+    return len(values) > 1 and all(value == values[0] for value in values)
+
+
+def _is_uniform(values: Sequence[object]) -> bool:
+    return len(values) == 1 or is_constant(values)
+
+
+def scalar(value: object) -> str:
+    """One value of a sequence."""
+    if isinstance(value, bool):
+        return "T" if value else "F"
+    if isinstance(value, float):
+        return str(round(value, 3))
+    if isinstance(value, Fraction) and value.denominator == 1:
+        return str(value.numerator)
+    return short(value) if is_unprintable(value) else str(value)
+
+
+def grid(pattern: Sequence[Sequence[bool]], tokens: Sequence[object]) -> str:
+    """A selector, tokens on both axes."""
+    labels = [str(token) for token in tokens]
+    lines = ["     " + " ".join(labels)]
+    for label, row in zip(labels, pattern, strict=True):
+        lines.append(f" {label} | " + " ".join("1" if selected else " " for selected in row))
+    return "\n".join(lines)
+
+
+def given(tokens: object) -> str:
+    """An input as the REPL quotes it: strings in double quotes, lists as Python writes them."""
+    return f'"{tokens}"' if isinstance(tokens, str) else repr(tokens)
+
+
+def atom(value: object) -> str:
+    """An atom standing alone."""
+    if isinstance(value, str):
+        return f'"{value}"'
+    return short(value) if is_unprintable(value) else str(value)
+
+
+# Blocks, as the REPL prints them after a statement -----------------------------------------------
+
+
+def sop_block(name: str, tokens: Any, values: Sequence[object] | None, full: bool = False) -> str:
+    """An s-op with its example; ``full`` shows input and output as aligned rows."""
+    head = f"     s-op: {name}\n"
+    if values is None:
+        return head
+    if full and not _is_uniform(values):
+        return f"{head} \t Example:\n{_rows(tokens, values)}"
+    skipped = SKIPPED if full else ""
+    return f"{head} \t Example: {name}({given(tokens)}) = {sequence(values)}{skipped}\n"
+
+
+def selector_block(name: str, tokens: Any, pattern: Sequence[Sequence[bool]] | None) -> str:
+    """A selector with its grid."""
+    head = f"     selector: {name}\n"
+    return head if pattern is None else f"{head} \t Example:\n{_indented_grid(pattern, tokens)}"
+
+
+def applied_block(tokens: Any, value: Any, is_selector: bool, full: bool = False) -> str:
+    """The result of applying a program to an input."""
+    if is_selector:
+        return f"\t = \n{_indented_grid(value, tokens)}"
+    if full and not _is_uniform(value):
+        return f"\t = \n{_rows(tokens, value)}"
+    return f"\t =   {sequence(value)}{SKIPPED}\n" if full else f"\t =  {sequence(value)}\n"
+
+
+def atom_block(name: str, value: object) -> str:
+    """A plain value."""
+    return f"    value: {name + ' = ' if name else ''} {atom(value)}\n"
+
+
+def function_block(name: str, parameters: Sequence[str], origin: str = "console") -> str:
+    """A function, and where it comes from."""
+    return f"     {origin} function: {name}({', '.join(parameters)})\n"
+
+
+def collection_block(name: str, kind: str, flat: str | None, members: Sequence[str]) -> str:
+    """A list or dict: on one line if it holds atoms only, else a block per member."""
+    left, right = "[]" if kind == "list" else "{}"
+    title = f"     {kind}: {name + ' = ' if name else ''}"
+    if flat is not None:
+        return f"{title}{flat}\n"
+    margin = "\t\t" if kind == "list" else "\t\t\t"
+    inner = "".join(
+        f"{margin}{line}\n" for member in members for line in member.rstrip("\n").split("\n")
+    )
+    closing = len(f"   {kind}: {name + ' = ' if name else ''}") + 2
+    return f"{title} {left}\n{inner}{' ' * closing}{right}\n"
+
+
+def _indented_grid(pattern: Sequence[Sequence[bool]], tokens: Any) -> str:
+    return "".join(f" \t\t\t{line}\n" for line in grid(pattern, list(tokens)).split("\n"))
+
+
+def _rows(tokens: Any, values: Sequence[object]) -> str:
+    """Input above output, one width for all columns; of T and F only the rarer is written."""
+    above = [str(token) for token in tokens]
+    below = [str(value) for value in values]
+    if sequence_type(values) == "bool":
+        true = sum(map(bool, values))
+        hidden = {2 * true > len(values): "T", 2 * true < len(values): "F"}.get(True)
+        letters = ["T" if value else "F" for value in values]
+        below = [" " if letter == hidden else letter for letter in letters]
+    width = max(map(len, above + below))
+    lines = ""
+    for label, cells, kind in (
+        ("input:  ", above, "string"),
+        ("output: ", below, sequence_type(values)),
+    ):
+        row = " ".join(cell.rjust(width) for cell in cells)
+        lines += f" \t\t{label} {row} \t ({kind}s)\n"
+    return lines
+
+
+def auto_name(node: Node) -> str:
+    """The name of something nobody named: RASP spells small expressions out."""
+    operation = OPERATIONS[node.op]
+    unnamed = "sel" if sort_of(node) is Sort.SELECTOR else "s-op"
+    if node.op == "tokens":
+        return f"tokens_{node.attributes['cast']}"
+    if node.op in ("indices", "length"):
+        return node.op
+    if node.op == "constant":
+        return atom(node.attributes["value"]).strip('"')
+    if operation.symbol is None or not operation.elementwise or node.depth > _LONGEST_NAME // 4:
+        return unnamed
+    parts = [auto_name(i) for i in node.inputs]
+    if len(parts) == 1:
+        name = f"( {operation.symbol} {parts[0]} )"
+    else:
+        name = f"( {parts[0]} {operation.symbol} {parts[1]} )"
+    return name if len(name) <= _LONGEST_NAME else unnamed

@@ -1,0 +1,345 @@
+"""Handles: s-ops and selectors as Python objects with operators.
+
+A handle stands for one interned node and is interned itself, so the same program is the same object.
+It can be called on an input, printed, shown in a notebook and combined with others; what the
+operators build is the graph and nothing else.
+"""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeAlias, cast
+from weakref import WeakValueDictionary
+
+from locum.analysis import Architecture
+from locum.analysis import architecture as _architecture
+from locum.errors import GraphError, LocumError
+from locum.graph import (
+    Atom,
+    Node,
+    Sort,
+    abbreviate,
+    build,
+    is_atom,
+    postorder,
+    sequence_type,
+    sort_of,
+)
+from locum.language import echo, notebook
+
+if TYPE_CHECKING:
+    from locum.execution.fast import Plan
+
+#: What may stand where an s-op is wanted: an atom is the same at every position.
+Operand: TypeAlias = "SOp | Atom"
+
+#: Inputs that reprs try, in this order.
+EXAMPLES: tuple[Any, ...] = ("hello", [3, 1, 4, 1, 5])
+#: Programs with more nodes or heads than this are shown without an example.
+_REPR_LIMIT = 2_000
+
+_handles: WeakValueDictionary[Node, Handle] = WeakValueDictionary()
+_lock = threading.Lock()
+
+
+class Handle(ABC):
+    """A node as a front end hands it to the user: callable, printable, with operators."""
+
+    __slots__ = ("__weakref__", "node")
+    node: Node
+    _sorts: tuple[Sort, ...]
+    # NumPy scalars on the left of an operator leave the work to the handle.
+    __array_ufunc__ = None
+
+    def __new__(cls, node: Node) -> Self:
+        """The one handle on ``node``."""
+        if sort_of(node) not in cls._sorts:
+            raise GraphError(f"{node!r} is no {cls._sorts[0].value}")
+        with _lock:
+            found = _handles.get(node)
+            if found is None:
+                found = super().__new__(cls)
+                object.__setattr__(found, "node", node)
+                _handles[node] = found
+        return cast(Self, found)
+
+    def __call__(
+        self, given: object, *, executor: str = "dense", domain: str = "float", strict: bool = False
+    ) -> Any:
+        """Run on a sequence (string, list or array) or a batch of them (list of lists, 2-d array).
+
+        ``executor`` is dense, fast or auto; ``strict`` forbids the fast one to leave anything to dense.
+        """
+        from locum.execution import run  # NumPy is loaded with the first run, not before
+
+        return run(self.node, given, executor=executor, domain=domain, strict=strict)
+
+    @property
+    def depth(self) -> int:
+        """Operations on the longest path from an input to the result."""
+        return self.node.depth
+
+    @property
+    def architecture(self) -> Architecture:
+        """Layers and heads."""
+        return _architecture(self.node)
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError(f"programs are immutable: cannot set {name}")
+
+    def __bool__(self) -> NoReturn:
+        raise GraphError(
+            f"{self._sorts[0].value} {abbreviate(self.node)} has no truth value of its own, but one at "
+            "each position: use & | ~ instead of and or not, where(…) instead of if, and two "
+            "comparisons instead of a < b < c"
+        )
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __reduce__(self) -> tuple[Any, tuple[Node]]:
+        return wrap, (self.node,)
+
+    def __repr__(self) -> str:
+        shown = self._example()
+        return f"{self._title}\n" + (f"  {shown}" if isinstance(shown, str) else self._on(*shown))
+
+    def _repr_html_(self) -> str:
+        shown = self._example()
+        if isinstance(shown, str):
+            return notebook.message_html(self._title, shown)
+        return self._html_on(*shown)
+
+    @property
+    def _title(self) -> str:
+        return f"{self._sorts[0].value} {abbreviate(self.node)}"
+
+    @abstractmethod
+    def _on(self, example: Any, value: Any) -> str:
+        """The value on an example, as text."""
+
+    @abstractmethod
+    def _html_on(self, example: Any, value: Any) -> str:
+        """The same for a notebook."""
+
+    def _example(self) -> tuple[Any, Any] | str:
+        """An input and the value on it, or why none is shown."""
+        if self.node.free:
+            return "part of a family of heads: close it with sum_over to run it"
+        nodes = sum(1 for _ in zip(postorder(self.node), range(_REPR_LIMIT + 1), strict=False))
+        if nodes > _REPR_LIMIT or sum(self.architecture.heads) > _REPR_LIMIT:
+            return f"depth {self.depth}; too large to be shown on an example"
+        reason = ""
+        for example in EXAMPLES:
+            try:
+                return example, self(example)
+            except LocumError as error:
+                reason = reason or str(error)
+        return f"no value on {echo.given(EXAMPLES[0])}: {reason}"
+
+
+class SOp(Handle):
+    """A value at each position."""
+
+    __slots__ = ()
+    _sorts = (Sort.SOP, Sort.FAMILY)
+
+    def plan(
+        self,
+        length: int,
+        *,
+        positions: range | None = None,
+        segments: Sequence[int | tuple[int, ...]] | None = None,
+        like: Any = None,
+        strict: bool = False,
+    ) -> Plan:
+        """How the fast executor runs it on ``length`` tokens: ``.explain()``, ``.counts``, callable.
+
+        See :func:`locum.execution.fast.plan` for the options.
+        """
+        from locum.execution import fast
+
+        return fast.plan(
+            self.node, length, positions=positions, segments=segments, like=like, strict=strict
+        )
+
+    # Arithmetic.
+    def __add__(self, other: Operand) -> SOp:
+        return apply("add", self, other)
+
+    def __radd__(self, other: Operand) -> SOp:
+        return apply("add", other, self)
+
+    def __sub__(self, other: Operand) -> SOp:
+        return apply("subtract", self, other)
+
+    def __rsub__(self, other: Operand) -> SOp:
+        return apply("subtract", other, self)
+
+    def __mul__(self, other: Operand) -> SOp:
+        return apply("multiply", self, other)
+
+    def __rmul__(self, other: Operand) -> SOp:
+        return apply("multiply", other, self)
+
+    def __truediv__(self, other: Operand) -> SOp:
+        return apply("divide", self, other)
+
+    def __rtruediv__(self, other: Operand) -> SOp:
+        return apply("divide", other, self)
+
+    def __mod__(self, other: Operand) -> SOp:
+        return apply("modulo", self, other)
+
+    def __rmod__(self, other: Operand) -> SOp:
+        return apply("modulo", other, self)
+
+    def __floordiv__(self, other: Operand) -> SOp:
+        return apply("floor_divide", self, other)
+
+    def __rfloordiv__(self, other: Operand) -> SOp:
+        return apply("floor_divide", other, self)
+
+    def __pow__(self, other: Operand) -> SOp:
+        return apply("power", self, other)
+
+    def __rpow__(self, other: Operand) -> SOp:
+        return apply("power", other, self)
+
+    def __neg__(self) -> SOp:
+        return apply("negate", self)
+
+    def __abs__(self) -> SOp:
+        return apply("absolute", self)
+
+    def __round__(self) -> SOp:
+        return apply("round", self)
+
+    def __floor__(self) -> SOp:
+        return apply("floor", self)
+
+    # Comparison: an s-op of bools, not a bool.
+    def __eq__(self, other: object) -> SOp:  # type: ignore[override]
+        return apply("equal", self, other)
+
+    def __ne__(self, other: object) -> SOp:  # type: ignore[override]
+        return apply("not_equal", self, other)
+
+    def __lt__(self, other: Operand) -> SOp:
+        return apply("less", self, other)
+
+    def __le__(self, other: Operand) -> SOp:
+        return apply("less_equal", self, other)
+
+    def __gt__(self, other: Operand) -> SOp:
+        return apply("greater", self, other)
+
+    def __ge__(self, other: Operand) -> SOp:
+        return apply("greater_equal", self, other)
+
+    __hash__ = Handle.__hash__
+
+    # Logic.
+    def __and__(self, other: Operand) -> SOp:
+        return apply("and", self, other)
+
+    def __rand__(self, other: Operand) -> SOp:
+        return apply("and", other, self)
+
+    def __or__(self, other: Operand) -> SOp:
+        return apply("or", self, other)
+
+    def __ror__(self, other: Operand) -> SOp:
+        return apply("or", other, self)
+
+    def __invert__(self) -> SOp:
+        return apply("not", self)
+
+    def _on(self, example: Any, values: Any) -> str:
+        return f"  on {echo.given(example)}: {echo.sequence(values)}"
+
+    def _html_on(self, example: Any, values: Any) -> str:
+        kind = sequence_type(values) or "value"
+        return notebook.sop_html(abbreviate(self.node), list(example), values, kind)
+
+
+class Selector(Handle):
+    """A boolean for each query and key: who attends to whom. Rows are queries."""
+
+    __slots__ = ()
+    _sorts = (Sort.SELECTOR,)
+
+    def __and__(self, other: Selector) -> Selector:
+        return _combine("selector_and", self, other)
+
+    def __or__(self, other: Selector) -> Selector:
+        return _combine("selector_or", self, other)
+
+    def __invert__(self) -> Selector:
+        return _combine("selector_not", self)
+
+    def _refuse(self, *_: object) -> NoReturn:
+        raise GraphError(
+            f"there is no arithmetic or order of selectors such as {abbreviate(self.node)}: "
+            "combine them with & | ~, or make s-ops of them with aggregate(…) or selector_width(…)"
+        )
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _refuse
+    __mod__ = __rmod__ = __floordiv__ = __rfloordiv__ = __pow__ = __rpow__ = _refuse
+    __neg__ = __abs__ = __round__ = __lt__ = __le__ = __gt__ = __ge__ = _refuse
+
+    def _on(self, example: Any, pattern: Any) -> str:
+        return echo.grid(pattern, example)
+
+    def _html_on(self, example: Any, pattern: Any) -> str:
+        return notebook.selector_html(abbreviate(self.node), list(example), pattern)
+
+
+def wrap(node: Node) -> Any:
+    """The handle on a node: an :class:`SOp` or a :class:`Selector`."""
+    return Selector(node) if sort_of(node) is Sort.SELECTOR else SOp(node)
+
+
+# What was meant -------------------------------------------------------------------------------------
+
+
+def apply(op: str, *operands: object) -> SOp:
+    """An elementwise operation of the table by its name: what the operators above are made of."""
+    return SOp(build(op, *(sop_node(operand, op) for operand in operands)))
+
+
+def _combine(op: str, *selectors: object) -> Selector:
+    return Selector(build(op, *(selector_node(selector, op) for selector in selectors)))
+
+
+def sop_node(operand: object, op: str) -> Node:
+    """The node of an s-op, or of an atom as a constant one."""
+    if isinstance(operand, SOp):
+        return operand.node
+    if isinstance(operand, Selector):
+        raise GraphError(
+            f"{op} needs an s-op, but got the selector {abbreviate(operand.node)}: "
+            "aggregate(selector, values) or selector_width(selector) makes an s-op of it"
+        )
+    return build("constant", value=plain_atom(operand, op))
+
+
+def selector_node(operand: object, op: str) -> Node:
+    """The node of a selector."""
+    if isinstance(operand, Selector):
+        return operand.node
+    shown = f"the s-op {abbreviate(operand.node)}" if isinstance(operand, SOp) else repr(operand)
+    raise GraphError(f'{op} needs a selector, such as select(keys, queries, "=="), but got {shown}')
+
+
+def plain_atom(value: object, op: str) -> Atom:
+    """An atom, or a NumPy scalar as one."""
+    if is_atom(value):
+        return value
+    scalar = type(value).__module__ == "numpy" and getattr(value, "ndim", None) == 0
+    plain = value.item() if scalar else None  # type: ignore[attr-defined]
+    if is_atom(plain):  # a NumPy scalar
+        return plain
+    raise GraphError(f"{op} needs an s-op or an atom (bool, int, float, string), but got {value!r}")

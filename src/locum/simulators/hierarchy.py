@@ -1,0 +1,130 @@
+"""A smaller T on a larger U (Corollary hierarchy), corrected.
+
+The paper pads X, A and V with zeros. That is not exact (erratum E15): the n − m padded keys score 0,
+and each adds e⁰ to the denominator Z of a row, so that what comes out is T(X)·Z/(Z + n − m).
+:func:`paper_padding` runs that, :func:`padding_formula` predicts it. :func:`embed` is what is right:
+the softmax counts the first m keys only, m being one more token, so that one program serves every m.
+(A causal U needs no such token: no row ever looks at the padding, which comes last.)
+
+>>> from locum.simulators import Attention, UniversalSimulator
+>>> T, U = Attention(A=[[0.0]], V=[[1.0]]), UniversalSimulator(2, 1, 1)
+>>> paper_padding(U, T, [[1.0]]).tolist(), U.embed(T, [[1.0]]).tolist()
+([[0.5]], [[1.0]])
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from locum.errors import InputError
+from locum.simulators.arrays import Array, matrix
+from locum.simulators.attention import Attention
+from locum.simulators.module import Module, Numbers
+from locum.simulators.order import AttentionOrder, Order
+
+if TYPE_CHECKING:
+    from locum.simulators.universal import UniversalSimulator
+
+#: What may be smaller in T than in U; everything else must agree.
+_SIZES = {"n", "d", "d_v", "heads", "projection", "width", "feed_forward"}
+
+
+def embed(U: UniversalSimulator, T: Module, X: Array, *, executor: str | None = None) -> Array:
+    """T(X) by a U of the same kind whose order is larger, or equal."""
+    order = U.order
+    given = matrix(X, "X")
+    small = T.order(len(given))
+    matrix(X, "X", (None, small.attention.d))
+    require_smaller(small, order)
+    if U.style.recipe == "inverse" and small != order:
+        raise InputError(
+            "a smaller T has no place on a U of the inverse construction: A and V padded with zeros "
+            'are singular. Use one of another recipe, such as "fetch"'
+        )
+    simulator = U
+    matrices = T.matrices() | {"X": [given]}
+    if order.attention.kind == "softmax" and order.attention.mask != "causal" and small.n < order.n:
+        simulator = U.masked
+        matrices["rows"] = [np.full((1, 1), float(small.n))]
+    simulator.require_length(executor)  # before anything of that size is made
+    parts = simulator.parts(simulator.layout.enlarged(matrices), given)
+    found = simulator.run_parts(simulator.output, parts, executor)
+    return found[: small.n, _columns(small, order)]
+
+
+def paper_padding(
+    U: UniversalSimulator, T: Attention, X: Array, *, executor: str | None = None
+) -> Array:
+    """What the paper's padding gives on U, zeros and identity block as in its proof: not T(X)."""
+    given = matrix(X, "X")
+    small = T.order(len(given))
+    require_smaller(small, U.order)
+    large = U.layout.enlarged(T.matrices() | {"X": [given]})
+    e, d = small.attention.d, U.order.attention.d
+    large["A"][0][range(e, d), range(e, d)] = 1.0
+    found = U.run_parts(U.output, U.parts(large, given), executor)
+    return found[: small.n, : small.columns]
+
+
+def padding_formula(T: Attention, X: Array, n: int) -> Numbers:
+    """T(X)·Z/(Z + n − m), Z being the denominators of T's softmax: what the paper's padding gives."""
+    steps = T.steps(X)
+    weights = np.exp(steps["scores"]).sum(axis=1, keepdims=True)
+    return np.asarray(steps["output"] * weights / (weights + (n - len(steps["scores"]))))
+
+
+def require_smaller(small: Order, large: Order) -> None:
+    """Refuse a T that does not fit, with the reason."""
+    for name in ("n", "d", "d_v", "heads", "projection", "width"):
+        owner = small if name == "n" else small.attention
+        size, room = getattr(owner, name), getattr(large if name == "n" else large.attention, name)
+        if size > room:
+            raise InputError(f"T is larger than U: its {name} is {size}, and U has room for {room}")
+    for d1, d2 in zip(small.feed_forward or (), large.feed_forward or (), strict=False):
+        if d1 > d2:
+            raise InputError(f"T is larger than U: its feed-forward is {small.feed_forward}")
+    # One head alone is the same side by side as added up.
+    one_alone = small.attention.heads == 1 and not small.attention.projection
+    for a, b in ((small, large), (small.attention, large.attention)):
+        for field in fields(a):
+            if field.name in _SIZES | {"attention"}:
+                continue
+            mine, its = getattr(a, field.name), getattr(b, field.name)
+            if field.name == "combine" and one_alone:
+                continue
+            if mine != its:
+                raise InputError(f"T and U differ in kind: {field.name} is {mine} in T, {its} in U")
+    if (small.feed_forward is None) != (large.feed_forward is None):
+        raise InputError("T and U differ in kind: only one of them has a feed-forward")
+    if bool(small.attention.projection) != bool(large.attention.projection):
+        raise InputError("T and U differ in kind: only one of them has a W_O")
+    _require_padding_is_harmless(small, large)
+
+
+def _require_padding_is_harmless(small: Order, large: Order) -> None:
+    inner, outer = small.attention, large.attention
+    if large.norm != "none" and inner.d != outer.d:
+        raise InputError(f"a layer norm takes its mean over all columns: d must be {outer.d} in T, too")
+    if outer.kind not in ("softmax", "linear") or (outer.kind == "linear" and not _plain(outer)):
+        raise InputError(f"embedding is for softmax and plain linear attention, not {outer.kind}")
+    side_by_side = inner.combine == "concatenate" and not inner.projection and inner.heads > 1
+    if side_by_side and large.residual and inner.d_v != outer.d_v:
+        raise InputError("heads side by side in a residual sum need the same d_v in T and U")
+    if large.memory or outer.mask not in (None, "causal"):
+        raise InputError("embedding is for self-attention without a mask, or with a causal one")
+
+
+def _plain(attention: AttentionOrder) -> bool:
+    """Whether padded rows, which are 0, add nothing to a linear attention."""
+    return attention.feature_map == "identity" and not attention.bias
+
+
+def _columns(small: Order, large: Order) -> list[int]:
+    """The columns of U's result in which T's are."""
+    inner, outer = small.attention, large.attention
+    if small.feed_forward is not None or inner.projection or inner.combine == "sum":
+        return list(range(small.columns))
+    return [h * outer.d_v + j for h in range(inner.heads) for j in range(inner.d_v)]

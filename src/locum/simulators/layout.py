@@ -1,0 +1,152 @@
+"""Which token is which entry: the sequence prop(X) ∥ prop(A⁰) ∥ … that U receives (Proposition 1D).
+
+A :class:`Block` is a matrix, or several of one shape (one per head) that follow each other; a
+:class:`Layout` is blocks one after another from position 0 on. A block of H matrices is seen as one
+view that moves with the head: its offset contains the family h (Lemma multi-head).
+
+>>> layout = Layout([Block("X", 2, 3), Block("A", 3, 3, copies=2)])
+>>> layout.size, layout.position("A", 0, 1, head=1), layout.entry(16)
+(24, 16, 'A[1][0, 1]')
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from locum.constructions import Matrix
+from locum.constructions.matrix import plus, times
+from locum.errors import GraphError, InputError
+from locum.language.handles import SOp
+from locum.simulators.arrays import Array, numpy_of
+
+
+@dataclass(frozen=True)
+class Block:
+    """One or more matrices of one shape in the sequence."""
+
+    name: str
+    rows: int
+    columns: int
+    #: How many there are: one per head.
+    copies: int = 1
+    #: Whether the last row, or the last column, stands for the constant 1 that carries biases.
+    ones_row: bool = False
+    ones_column: bool = False
+    #: One matrix that belongs to so many heads, "columns" or "rows" of it to each, in their order.
+    split: str = ""
+    heads: int = 1
+    offset: int = 0
+
+    @property
+    def size(self) -> int:
+        """Tokens that it takes up."""
+        return self.copies * self.rows * self.columns
+
+    @property
+    def shape(self) -> str:
+        """``2 × 3×3``, say."""
+        each = f"{self.rows}×{self.columns}"
+        return each if self.copies == 1 else f"{self.copies} × {each}"
+
+
+class Layout:
+    """Blocks one after another."""
+
+    def __init__(self, blocks: Sequence[Block]) -> None:
+        self.blocks: dict[str, Block] = {}
+        self.size = 0
+        for block in blocks:
+            self.blocks[block.name] = replace(block, offset=self.size)
+            self.size += block.size
+
+    def block(self, name: str) -> Block:
+        """The block of that name."""
+        if name not in self.blocks:
+            raise GraphError(f"there is no {name} here: the blocks are {', '.join(self.blocks)}")
+        return self.blocks[name]
+
+    def view(self, sop: SOp, name: str, head: SOp | int = 0) -> Matrix:
+        """One matrix of a block as a view of the sequence; ``head`` may be a family."""
+        block = self.block(name)
+        rows, columns = block.rows, block.columns
+        step = rows * columns if block.copies > 1 else 0
+        if block.split == "columns":
+            columns = step = columns // block.heads
+        elif block.split == "rows":
+            rows //= block.heads
+            step = rows * columns
+        offset = (
+            plus(block.offset, times(head, step)) if block.copies * block.heads > 1 else block.offset
+        )
+        return Matrix(sop, rows, columns, offset, row_stride=block.columns)
+
+    def position(self, name: str, i: int, j: int, head: int = 0) -> int:
+        """Where entry (i, j) of a matrix lies."""
+        block = self.block(name)
+        if not (0 <= i < block.rows and 0 <= j < block.columns and 0 <= head < block.copies):
+            raise GraphError(f"{name} is {block.shape}: it has no entry ({i}, {j}) of head {head}")
+        return block.offset + (head * block.rows + i) * block.columns + j
+
+    def entry(self, position: int) -> str:
+        """What the token at a position is: ``A[1][0, 2]``, or ``blank`` behind everything."""
+        if position < 0:
+            raise GraphError(f"positions begin with 0, but got {position}")
+        for block in self.blocks.values():
+            if position < block.offset + block.size:
+                head, within = divmod(position - block.offset, block.rows * block.columns)
+                i, j = divmod(within, block.columns)
+                which = f"[{head}]" if block.copies > 1 else ""
+                return f"{block.name}{which}[{i}, {j}]"
+        return "blank"
+
+    def parts(self, matrices: Mapping[str, Sequence[Array]]) -> list[Array]:
+        """The matrices in the order of the sequence, each checked against its block."""
+        found: list[Array] = []
+        for block in self.blocks.values():
+            copies = matrices[block.name]
+            if len(copies) != block.copies:
+                raise InputError(f"{block.name} must be {block.shape}, but there are {len(copies)}")
+            for copy in copies:
+                if tuple(copy.shape) != (block.rows, block.columns):
+                    given = "×".join(map(str, copy.shape))
+                    raise InputError(f"{block.name} must be {block.shape}, but it is {given}")
+            found += copies
+        return found
+
+    def enlarged(self, matrices: Mapping[str, Sequence[Array]]) -> dict[str, list[Array]]:
+        """Smaller matrices set into blocks of zeros; rows and columns of ones stay the last ones."""
+        return {
+            block.name: [
+                *(_set_into(block, copy) for copy in matrices[block.name]),
+                *(
+                    np.zeros((block.rows, block.columns))
+                    for _ in range(block.copies - len(matrices[block.name]))
+                ),
+            ]
+            for block in self.blocks.values()
+        }
+
+    def __str__(self) -> str:
+        lines = [
+            f"{block.offset:6d} … {block.offset + block.size - 1:<6d} {block.name} ({block.shape})"
+            for block in self.blocks.values()
+        ]
+        return "\n".join(lines)
+
+
+def _set_into(block: Block, small: Array) -> Array:
+    entries = numpy_of(small)
+    rows, columns = entries.shape
+    if rows > block.rows or columns > block.columns:
+        raise InputError(f"{block.name} is {rows}×{columns}, which is larger than {block.shape}")
+    i, j = list(range(rows)), list(range(columns))
+    if block.ones_row:
+        i[-1] = block.rows - 1
+    if block.ones_column:
+        j[-1] = block.columns - 1
+    large = np.zeros((block.rows, block.columns))
+    large[np.ix_(i, j)] = entries
+    return large

@@ -1,0 +1,70 @@
+"""A T made ready for many runs of its U: its matrices in the kind of array that X has, one per block.
+
+Running a layer again, on another X or with another mask, then moves nothing but X. The copies of a
+block (one per head) are joined once, so that plans read them without copying.
+
+>>> import numpy as np
+>>> from locum.simulators import Attention, UniversalSimulator
+>>> T, U, X = Attention(np.eye(2), np.eye(2)), UniversalSimulator(3, 2, 2), np.ones((3, 2))
+>>> Prepared(U, T.matrices(), X)(X).tolist()
+[[1.0, 1.0], [1.0, 1.0], [1.0, 1.0]]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from locum.errors import InputError
+from locum.execution.inputs import is_tensor
+from locum.simulators.arrays import Array, like
+from locum.simulators.simulator import Simulator
+
+if TYPE_CHECKING:
+    from locum.constructions import Matrix
+
+
+class Prepared:
+    """A simulator and the matrices of one T: callable on X."""
+
+    def __init__(
+        self, simulator: Simulator, matrices: Mapping[str, Sequence[Array]], model: Array
+    ) -> None:
+        """``model`` is an array of the kind that X will be; blocks not given come with each run."""
+        self.simulator = simulator
+        self.names = list(simulator.layout.blocks)
+        self.parts: dict[str, Array] = {}
+        for name, block in simulator.layout.blocks.items():
+            if name not in matrices:
+                continue
+            copies = [like(copy, model) for copy in matrices[name]]
+            part = copies[0] if len(copies) == 1 else _stacked(copies)
+            if tuple(part.shape) != (block.copies * block.rows, block.columns):
+                given = "×".join(map(str, part.shape))
+                raise InputError(f"{name} must be {block.shape}, but it is {given}")
+            self.parts[name] = part
+
+    def __call__(
+        self,
+        X: Array,
+        others: Mapping[str, Array] | None = None,
+        *,
+        executor: str | None = None,
+        step: Matrix | None = None,
+    ) -> Array:
+        """T(X), or an intermediate result; ``others`` are further blocks of this run, as masks are."""
+        given = self.parts | {"X": X} | dict(others or {})
+        parts = [given[name] for name in self.names]
+        value = self.simulator.output if step is None else step
+        return self.simulator.run_parts(value, parts, executor)
+
+
+def _stacked(copies: Sequence[Array]) -> Array:
+    if not is_tensor(copies[0]):
+        return np.concatenate(copies)
+    import torch
+
+    joined: Any = torch.cat(list(copies))
+    return joined

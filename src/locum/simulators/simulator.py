@@ -1,0 +1,167 @@
+"""What all simulators share: one program over one sequence of tokens, run in one place.
+
+A simulator is built from an order alone. ``encode`` flattens ⟨T, X⟩ into tokens, which is all that the
+host ever computes of T; ``run_parts`` runs the program on them; ``decode`` reads the matrix off the
+result.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from locum.analysis import Architecture
+from locum.constructions import Matrix
+from locum.constructions.places import Places
+from locum.errors import InputError
+from locum.execution.inputs import is_tensor
+from locum.graph import build
+from locum.graph.traversal import replace_families
+from locum.language.handles import SOp
+from locum.language.python import stable_hash
+from locum.simulators.arrays import Array, flat, like, numpy_of
+from locum.simulators.formulas import NamedStep
+from locum.simulators.layout import Layout
+
+#: The executor that runs U unless another is named.
+DEFAULT_EXECUTOR = "auto"
+#: Longer sequences are not run: they would fill the memory.
+MAX_TOKENS = 2**28
+
+
+class Simulator:
+    """A program over a layout of tokens, whose result is a matrix."""
+
+    def __init__(self, layout: Layout, output: Matrix, steps: Sequence[NamedStep]) -> None:
+        #: Which token is which entry.
+        self.layout = layout
+        #: The result, as a view of the program's sequence.
+        self.output = output
+        #: Intermediate results, by name.
+        self.named_steps = tuple(steps)
+        #: How many tokens the sequence has: those of the layout, and blanks where results need room.
+        self.length = max(layout.size, *(step.value.needs or 0 for step in steps), output.needs or 0)
+
+    @property
+    def program(self) -> SOp:
+        """The one program."""
+        return self.output.sop
+
+    @property
+    def architecture(self) -> Architecture:
+        """Layers and heads of the transformer that the program describes."""
+        return self.program.architecture
+
+    @property
+    def hash(self) -> str:
+        """The program's stable hash: it does not depend on any T or X."""
+        return stable_hash(self.program)
+
+    @cached_property
+    def _places(self) -> Places:
+        """Where the entries of the result are: asked for on every run."""
+        return self.output.places
+
+    def parts(self, matrices: Mapping[str, Sequence[Array]], model: Array) -> list[Array]:
+        """The matrices in the order of the sequence, in the kind of array that ``model`` is."""
+        return [like(part, model) for part in self.layout.parts(matrices)]
+
+    def flattened(self, parts: Sequence[Array]) -> Array:
+        """The sequence that the parts are, with its blanks."""
+        blanks = np.zeros(self.length - self.layout.size)
+        return flat([*parts, like(blanks, parts[0])])
+
+    def decode(self, result: Any) -> Array:
+        """The matrix in the result of the program."""
+        if not is_tensor(result):
+            try:
+                result = np.asarray(result, dtype=np.float64)
+            except (TypeError, ValueError):
+                raise InputError(f"a result is a sequence of numbers, but got {result!r}") from None
+        return read(self._places, result)
+
+    def run_parts(self, value: Matrix, parts: Sequence[Array], executor: str | None = None) -> Array:
+        """Run the program of ``value`` on the sequence of these parts: the only place where U is run.
+
+        Gives the matrix, an array of the kind of the parts.
+        """
+        from locum.execution import run_parts
+
+        executor = executor or DEFAULT_EXECUTOR
+        self.require_length(executor)
+        places = self._places if value is self.output else value.places
+        wanted = places.stretch
+        found = run_parts(
+            value.sop.node,
+            parts,
+            self.length,
+            executor=executor,
+            names=value.names,
+            positions=wanted,
+        )
+        return read(places, like(found, parts[0]), wanted.start)
+
+    def require_length(self, executor: str | None = None) -> None:
+        """Refuse to run a sequence that is too long for the executor."""
+        limit = MAX_TOKENS
+        if executor == "dense":
+            from locum.execution.dense import MAX_CELLS
+
+            limit = math.isqrt(MAX_CELLS)
+        if self.length > limit:
+            raise InputError(
+                f"this U takes a sequence of {self.length:,} tokens, too long for the executor "
+                f"{executor or DEFAULT_EXECUTOR}: it runs up to {limit:,}"
+            )
+
+    def each_step(self) -> list[tuple[str, Matrix]]:
+        """Intermediate results under their full names: those of a family, head by head."""
+        found: list[tuple[str, Matrix]] = []
+        waiting: list[NamedStep] = []
+        for step in [*self.named_steps, None]:
+            if step is not None and step.head is not None:
+                waiting.append(step)
+                continue
+            found += _by_heads(waiting)
+            waiting = []
+            if step is not None:
+                found.append((step.name, step.value))
+        return found
+
+
+def read(places: Places, values: Any, begin: int = 0) -> Array:
+    """The entries at these places, read off the values of a sequence from position ``begin`` on."""
+    sequence = values if is_tensor(values) else numpy_of(values)
+    first, last = places.stretch.start - begin, places.stretch.stop - begin
+    if sequence.ndim != 1 or len(sequence) < last:
+        raise InputError(
+            f"a result has {last} values or more in one sequence, but got {tuple(sequence.shape)}"
+        )
+    return places.take(sequence[first:last])
+
+
+def _by_heads(steps: Sequence[NamedStep]) -> list[tuple[str, Matrix]]:
+    """Steps of one family, in the order in which heads are numbered."""
+    if not steps:
+        return []
+    return [
+        (_numbered(step.name, number), _at_head(step, number))
+        for number in range(steps[0].heads)
+        for step in steps
+    ]
+
+
+def _numbered(name: str, head: int) -> str:
+    return f"{name}[{head}]"
+
+
+def _at_head(step: NamedStep, number: int) -> Matrix:
+    """The step of one head: its family replaced by a number."""
+    assert step.head is not None
+    node = replace_families(step.value.sop.node, {step.head.node: build("constant", value=number)})
+    return replace(step.value, sop=SOp(node), names={})

@@ -1,0 +1,112 @@
+"""U's connected in series: the result of one is the X of the next, inside one sequence and one program.
+
+The tokens are X and the matrices of T₁, T₂, …; nothing passes through the host between the layers.
+
+>>> import numpy as np
+>>> from locum.simulators import Attention, UniversalSimulator
+>>> stack = Stack([UniversalSimulator(2, 2, 2), UniversalSimulator(2, 2, 1)])
+>>> first, second = Attention(np.eye(2), np.eye(2)), Attention(np.eye(2), [[1.0], [0.0]])
+>>> X = np.array([[1.0, 0.0], [0.0, 1.0]])
+>>> bool(np.abs(stack([first, second], X) - second(first(X))).max() < 1e-15)
+True
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from locum.errors import GraphError, InputError
+from locum.language.python import tokens
+from locum.simulators.arrays import Array, matrix
+from locum.simulators.formulas import Formula, NamedStep, views_of
+from locum.simulators.layout import Block, Layout
+from locum.simulators.module import Module
+from locum.simulators.simulator import Simulator
+from locum.simulators.universal import UniversalSimulator, require_module
+
+
+class Stack(Simulator):
+    """Simulators one after another, as one program."""
+
+    def __init__(self, simulators: Sequence[UniversalSimulator]) -> None:
+        """Each takes n×d, and gives what the next one takes."""
+        if not isinstance(simulators, Sequence):
+            raise GraphError(
+                f"a stack is made of a list of simulators, not {type(simulators).__name__}"
+            )
+        self.simulators = tuple(simulators)
+        if not self.simulators:
+            raise GraphError("a stack has one simulator or more, but the list is empty")
+        for simulator in self.simulators:
+            if not isinstance(simulator, UniversalSimulator):
+                raise GraphError(
+                    f"a stack is made of UniversalSimulators, not {type(simulator).__name__}: "
+                    "Stack.of([T₁, T₂, …], n) makes them of T's"
+                )
+        for below, above in zip(self.simulators, self.simulators[1:], strict=False):
+            given = (below.order.n, below.order.columns)
+            taken = (above.order.n, above.order.attention.d)
+            if given != taken:
+                shapes = [f"{rows}×{columns}" for rows, columns in (given, taken)]
+                raise GraphError(f"a simulator gives {shapes[0]}, but the next one takes {shapes[1]}")
+        if any(simulator.order.memory for simulator in self.simulators):
+            raise GraphError("a stack is of encoders and self-attentions: none may need a memory")
+        layout = Layout(_blocks(self.simulators))
+        value = layout.view(tokens, "X")
+        steps: list[NamedStep] = []
+        for number, simulator in enumerate(self.simulators, start=1):
+            formula = Formula(views_of(layout, _prefix(number)), simulator.style)
+            value = formula.layer(simulator.order, value, None)
+            steps += [replace(step, name=_prefix(number) + step.name) for step in formula.steps]
+        super().__init__(layout, value, steps)
+
+    @classmethod
+    def of(cls, modules: Sequence[Module], n: int, recipe: str = "fetch") -> Stack:
+        """The stack for these T's on n rows, and for all others of their orders."""
+        return cls([UniversalSimulator.of(T, n, recipe=recipe) for T in modules])
+
+    def encode(self, modules: Sequence[Module], X: Array) -> Array:
+        """⟨T₁, T₂, …, X⟩ as tokens."""
+        return self.flattened(self.parts_of(modules, X))
+
+    def parts_of(self, modules: Sequence[Module], X: Array) -> list[Array]:
+        """The same, matrix by matrix: what is run."""
+        if not isinstance(modules, Sequence):
+            raise InputError(f"a stack takes a list of T's, but got {type(modules).__name__}")
+        if len(modules) != len(self.simulators):
+            raise InputError(
+                f"this stack takes {len(self.simulators)} T's, but {len(modules)} are given"
+            )
+        first = self.simulators[0].order
+        X = matrix(X, "X", (first.n, first.attention.d))
+        matrices = {"X": [X]}
+        for number, (T, simulator) in enumerate(zip(modules, self.simulators, strict=True), start=1):
+            simulator.check_module(require_module(T))
+            prefix = _prefix(number)
+            matrices |= {prefix + name: copies for name, copies in T.matrices().items()}
+        return self.parts(matrices, X)
+
+    def __call__(self, modules: Sequence[Module], X: Array, *, executor: str | None = None) -> Array:
+        """… T₂(T₁(X)), computed by the one program."""
+        return self.run_parts(self.output, self.parts_of(modules, X), executor)
+
+    def __repr__(self) -> str:
+        orders = " → ".join(str(simulator.order) for simulator in self.simulators)
+        return f"<stack of U's for T's of orders {orders}: {self.length} tokens, {self.architecture}>"
+
+
+def _prefix(number: int) -> str:
+    return f"{number}: "
+
+
+def _blocks(simulators: Sequence[UniversalSimulator]) -> list[Block]:
+    """The blocks of all, each with its simulator's number; only the first X is among the tokens."""
+    found = [simulators[0].layout.block("X")]
+    for number, simulator in enumerate(simulators, start=1):
+        found += [
+            replace(block, name=_prefix(number) + name)
+            for name, block in simulator.layout.blocks.items()
+            if name != "X"
+        ]
+    return found

@@ -1,0 +1,22 @@
+"""Transformers as numbers: what a compiler makes, and what is run, saved and exported."""
+
+from locum.transformer.architecture import TransformerArchitecture
+from locum.transformer.cache import ActivationCache
+from locum.transformer.compiled import CompiledTransformer
+from locum.transformer.config import Config
+from locum.transformer.residual import ResidualStream
+from locum.transformer.saving import load
+from locum.transformer.weights import AttentionWeights, FeedForwardWeights, LayerWeights, Weights
+
+__all__ = [
+    "ActivationCache",
+    "AttentionWeights",
+    "CompiledTransformer",
+    "Config",
+    "FeedForwardWeights",
+    "LayerWeights",
+    "ResidualStream",
+    "TransformerArchitecture",
+    "Weights",
+    "load",
+]

@@ -1,0 +1,61 @@
+"""How large a transformer is: layers, heads, sizes, and how many of its numbers are not zero."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from locum.transformer.config import Config
+from locum.transformer.weights import Weights
+
+
+@dataclass(frozen=True)
+class TransformerArchitecture:
+    """The sizes of a transformer; ``heads`` are counted layer by layer (0: no attention there)."""
+
+    layers: int
+    heads: tuple[int, ...]
+    #: The widths of the stream, of the widest head and of the widest feed-forward (0: there is none).
+    d_model: int
+    d_head: int
+    d_mlp: int
+    n_ctx: int
+    parameters: int
+    nonzeros: int
+    attention: str
+    feed_forward: str
+
+    @classmethod
+    def of(cls, config: Config, weights: Weights) -> TransformerArchitecture:
+        """The architecture of these weights."""
+        attentions = [layer.attention for layer in weights.layers]
+        feeds = [layer.feed_forward for layer in weights.layers]
+        tensors = [tensor for _, tensor in weights.named()]
+        return cls(
+            layers=len(weights.layers),
+            heads=tuple(0 if part is None else part.heads for part in attentions),
+            d_model=weights.W_E.shape[1],
+            d_head=max((part.W_Q.shape[2] for part in attentions if part is not None), default=0),
+            d_mlp=max((part.W_out.shape[0] for part in feeds if part is not None), default=0),
+            n_ctx=weights.W_pos.shape[0],
+            parameters=sum(tensor.size for tensor in tensors),
+            nonzeros=sum(int(np.count_nonzero(tensor)) for tensor in tensors),
+            attention=config.attention,
+            feed_forward=config.feed_forward,
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain data."""
+        return dataclasses.asdict(self) | {"heads": list(self.heads)}
+
+    def __str__(self) -> str:
+        heads = ", ".join(map(str, self.heads)) or "none"
+        return (
+            f"{self.layers} {'layer' if self.layers == 1 else 'layers'} (heads: {heads}; "
+            f"{self.attention} attention, {self.feed_forward} feed-forward), d_model {self.d_model}, "
+            f"d_head {self.d_head}, d_mlp {self.d_mlp}, n_ctx {self.n_ctx}, "
+            f"{self.parameters:,} parameters, {self.nonzeros:,} of them not zero"
+        )

@@ -1,0 +1,170 @@
+"""A compiled transformer in TransformerLens: configuration, state and inputs of one uniform model.
+
+TransformerLens has the same number and width of heads, and the same d_mlp, in every layer; smaller ones
+are padded with zeros. Two things have no place there, and one more slot of the stream, which is always
+1, makes up for both: its gated feed-forward adds ``b_in`` behind the product (ours adds it before), and
+since 4.0 has no biases at all; nor has its unembedding since then. The other slots are ours, in their
+order.
+
+The sink is a token of its own, the last of W_E; an input begins with it. Numbers are not ids, so a
+model on numbers is given its residual stream: ``hooked(inputs, start_at_layer=0)``.
+
+Run against TransformerLens 3.9.0 (``HookedTransformer``) and 4.3.0 (``TransformerBridge``): see
+``tests/transformer/test_lens.py``.
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+from typing import Any
+
+import numpy as np
+
+from locum.errors import CompileError
+from locum.transformer.config import Config
+from locum.transformer.weights import Array, Weights
+
+
+def lens_config(config: Config, weights: Weights) -> dict[str, Any]:
+    """The fields of a ``HookedTransformerConfig`` (``dtype`` by its name)."""
+    kind = _kind(weights)
+    attentions = [layer.attention for layer in weights.layers if layer.attention is not None]
+    feeds = [layer.feed_forward for layer in weights.layers if layer.feed_forward is not None]
+    hidden = max((feed.W_out.shape[0] for feed in feeds), default=0)
+    return {
+        "n_layers": max(len(weights.layers), 1),
+        "d_model": weights.W_E.shape[1] + 1,
+        "n_ctx": weights.W_pos.shape[0],
+        "d_head": max((part.W_Q.shape[2] for part in attentions), default=1),
+        "n_heads": max((part.heads for part in attentions), default=1),
+        # A gated feed-forward has one unit more, which adds b_out.
+        "d_mlp": (hidden + 1 if kind == "glu" else hidden) or None,
+        "act_fn": "gelu" if kind == "gelu" else "relu",
+        "gated_mlp": kind == "glu",
+        "attn_only": not feeds,
+        "d_vocab": weights.W_E.shape[0] + config.sink,
+        "d_vocab_out": weights.W_U.shape[1],
+        "attention_dir": "bidirectional",
+        "positional_embedding_type": "standard",
+        "normalization_type": None,
+        "use_attn_scale": False,
+        "init_weights": False,
+        "default_prepend_bos": False,
+        "dtype": config.dtype,
+    }
+
+
+def lens_state(config: Config, weights: Weights) -> dict[str, Array]:
+    """The weights, by TransformerLens's names and in its uniform shapes."""
+    sizes = lens_config(config, weights)
+    d, heads, width = sizes["d_model"], sizes["n_heads"], sizes["d_head"]
+    state = {
+        "embed.W_E": _padded(weights.W_E, (sizes["d_vocab"], d)),
+        "pos_embed.W_pos": _padded(weights.W_pos, (sizes["n_ctx"], d)),
+        "unembed.W_U": _padded(weights.W_U, (d, sizes["d_vocab_out"])),
+        "unembed.b_U": np.zeros_like(weights.b_U),
+    }
+    state["pos_embed.W_pos"][:, -1] = 1
+    state["unembed.W_U"][-1] = weights.b_U
+    shapes: dict[str, tuple[int, ...]] = {f"W_{name}": (heads, d, width) for name in "QKV"}
+    shapes |= {f"b_{name}": (heads, width) for name in "QKV"}
+    shapes |= {"W_O": (heads, width, d), "b_O": (d,)}
+    for number in range(sizes["n_layers"]):
+        layer = weights.layers[number] if weights.layers else None
+        for name, shape in shapes.items():
+            own = getattr(layer.attention, name) if layer and layer.attention else None
+            state[f"blocks.{number}.attn.{name}"] = _padded(own, shape, config.dtype)
+        if not sizes["attn_only"]:
+            feed = layer.feed_forward if layer else None
+            for name, array in _feed_forward(feed, sizes).items():
+                state[f"blocks.{number}.mlp.{name}"] = array
+    return state
+
+
+def _feed_forward(feed: Any, sizes: dict[str, Any]) -> dict[str, Array]:
+    d, hidden, dtype = sizes["d_model"], sizes["d_mlp"], sizes["dtype"]
+    shapes = {"W_in": (d, hidden), "b_in": (hidden,), "W_out": (hidden, d), "b_out": (d,)}
+    if sizes["gated_mlp"]:
+        shapes["W_gate"] = (d, hidden)
+    found = {
+        name: _padded(None if feed is None else getattr(feed, name), shape, dtype)
+        for name, shape in shapes.items()
+    }
+    if sizes["gated_mlp"]:
+        # Biases come from the slot that is 1; the last unit is 1, and adds b_out.
+        found["W_in"][-1] = found["b_in"]
+        found["W_in"][-1, -1] = found["W_gate"][-1, -1] = 1
+        found["W_out"][-1] = found["b_out"]
+        found["b_in"], found["b_out"] = np.zeros_like(found["b_in"]), np.zeros_like(found["b_out"])
+    return found
+
+
+def lens_inputs(config: Config, encoded: Any, stream: Array) -> Any:
+    """Token ids with the sink's before them; for numbers, the residual stream with its slot of 1."""
+    if config.vocabulary is None:
+        return np.concatenate([stream, np.ones_like(stream[..., :1])], axis=-1)
+    sink = np.full((len(encoded), int(config.sink)), len(config.vocabulary), dtype=np.int64)
+    return np.concatenate([sink, encoded], axis=1)
+
+
+def to_lens(config: Config, weights: Weights) -> Any:
+    """A ``HookedTransformer`` (since TransformerLens 4.0, a ``TransformerBridge``) of these weights."""
+    lens = importlib.import_module("transformer_lens")
+    torch = importlib.import_module("torch")
+    state = {name: torch.tensor(array) for name, array in lens_state(config, weights).items()}
+    fields = lens_config(config, weights) | {"dtype": getattr(torch, config.dtype)}
+    try:
+        hooked = lens.HookedTransformer(lens.HookedTransformerConfig(**fields, device="cpu"))
+    except ImportError:  # what 4.0 says of names that it has dropped
+        return _bridge(lens, torch, state, fields)
+    _load(hooked, state, known=(".mask", ".IGNORE"))
+    return hooked
+
+
+def _bridge(lens: Any, torch: Any, state: dict[str, Any], fields: dict[str, Any]) -> Any:
+    conversion = importlib.import_module("transformer_lens.utilities.tl_checkpoint_conversion")
+    settings = lens.TransformerBridgeConfig(**fields, architecture="TransformerLensNative")
+    bridge = lens.TransformerBridge.boot_native(settings, device="cpu", dtype=fields["dtype"])
+    for name in state:
+        if name.endswith(("attn.W_Q", "attn.b_Q")):
+            # Its scores are divided by √d_head whatever use_attn_scale says.
+            state[name] = state[name] * math.sqrt(fields["d_head"])
+    converted = conversion.convert_tl_checkpoint(state, settings)
+    places = bridge.state_dict()
+    for name in [name for name in converted if name not in places]:
+        if torch.count_nonzero(converted.pop(name)):
+            raise CompileError(f"this version of TransformerLens has no place for {name}")
+    _load(bridge, converted)
+    return bridge
+
+
+def _load(module: Any, state: dict[str, Any], known: tuple[str, ...] = ()) -> None:
+    found = module.load_state_dict(state, strict=False)
+    missing = [name for name in found.missing_keys if not name.endswith(known)]
+    if missing or found.unexpected_keys:
+        raise CompileError(
+            "this version of TransformerLens has other parameters: "
+            f"{', '.join([*missing, *found.unexpected_keys][:6])}"
+        )
+
+
+def _kind(weights: Weights) -> str | None:
+    """What all feed-forwards are; what TransformerLens cannot hold is refused."""
+    weights.require_soft("TransformerLens")
+    kinds = weights.feed_forwards
+    if "exact" in kinds or len(kinds) > 1:
+        raise CompileError(
+            "TransformerLens has relu, gelu or relu-gated feed-forwards, one kind in all layers, but "
+            f"these are {' and '.join(sorted(kinds))}: compile with feed_forward='glu', 'gelu' or "
+            "'relu'"
+        )
+    return kinds.pop() if kinds else None
+
+
+def _padded(array: Array | None, shape: tuple[int, ...], dtype: Any = None) -> Array:
+    """``array`` in the first places of zeros of this shape."""
+    found: Array = np.zeros(shape, dtype=dtype if array is None else array.dtype)
+    if array is not None:
+        found[tuple(slice(size) for size in array.shape)] = array
+    return found

@@ -1,0 +1,171 @@
+"""Exact feed-forwards in ONNX: each instruction as a few operators.
+
+An instruction that has no value at some numbers gives nan there, as it does in NumPy.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+from locum.errors import CompileError
+from locum.transformer.functions import EXACT_WHOLE, Functions, Instruction
+
+
+class Builder(Protocol):
+    """What writes a graph: operators and numbers in, names of results out."""
+
+    dtype: str
+
+    def op(self, kind: str, *inputs: str, **attributes: Any) -> str:
+        """One operator; the name of its result."""
+
+    def number(self, value: Any) -> str:
+        """A constant of the graph's dtype."""
+
+    def whole(self, value: Any) -> str:
+        """A constant of int64."""
+
+    def as_number(self, name: str) -> str:
+        """Booleans as 1 and 0."""
+
+
+def functions_in_onnx(build: Builder, functions: Functions, arguments: Sequence[str]) -> list[str]:
+    """The outputs of straight-line functions; arguments are names of tensors of one shape."""
+    names = list(arguments)
+    for instruction in functions.instructions:
+        inputs = [names[place] for place in instruction.inputs]
+        names.append(_instruction(build, instruction, inputs, arguments[0]))
+    return [names[place] for place in functions.outputs]
+
+
+def _instruction(build: Builder, instruction: Instruction, inputs: Sequence[str], like: str) -> str:
+    attributes = instruction.attributes
+    match instruction.op:
+        case "constant":
+            return build.op("Expand", build.number(attributes["value"]), build.op("Shape", like))
+        case "table":
+            return _table(build, inputs, attributes["keys"], attributes["values"])
+        case "member":
+            return build.as_number(_member(build, inputs[0], attributes["values"]))
+        case op if op in PLAIN:
+            return build.op(PLAIN[op], *inputs)
+        case op if op in TRUTHS:
+            return build.as_number(TRUTHS[op](build, *inputs))
+        case op if op in NUMBERS:
+            return NUMBERS[op](build, *inputs)
+    raise CompileError(f"ONNX has no {instruction.op}", instruction.label or instruction.op)
+
+
+def _table(build: Builder, inputs: Sequence[str], keys: Any, values: Any) -> str:
+    """The value of the nearest key; of two as near, the lower (the first that ArgMin finds)."""
+    flat = ""
+    for name, among in zip(inputs, keys, strict=True):
+        # Beyond the outermost keys, rounding could make several of them equally far.
+        inside = build.op("Min", build.op("Max", name, build.number(among[0])), build.number(among[-1]))
+        column = build.op("Unsqueeze", inside, build.whole([-1]))
+        distances = build.op("Abs", build.op("Sub", column, build.number(list(among))))
+        place = build.op("ArgMin", distances, axis=-1, keepdims=0)
+        before = build.op("Mul", flat, build.whole(len(among))) if flat else ""
+        flat = build.op("Add", before, place) if before else place
+    numbers = build.number([math.nan if value is None else float(value) for value in values])
+    return build.op("Gather", numbers, flat)
+
+
+def _member(build: Builder, value: str, among: Sequence[Any]) -> str:
+    found = build.op("Not", build.op("Equal", value, value))  # nowhere
+    for number in among:
+        found = build.op("Or", found, build.op("Equal", value, build.number(number)))
+    return found
+
+
+def _nonzero(build: Builder, a: str) -> str:
+    return build.op("Not", build.op("Equal", a, build.number(0)))
+
+
+def _or_nan(build: Builder, condition: str, value: str) -> str:
+    return build.op("Where", condition, value, build.number(math.nan))
+
+
+def _divide(build: Builder, a: str, b: str) -> str:
+    return _or_nan(build, _nonzero(build, b), build.op("Div", a, b))
+
+
+def _exact(build: Builder, a: str, b: str) -> str:
+    limit = build.number(EXACT_WHOLE if build.dtype == "float64" else 2.0**24)
+    within = [build.op("LessOrEqual", build.op("Abs", name), limit) for name in (a, b)]
+    return build.op("And", _nonzero(build, b), build.op("And", *within))
+
+
+def _remainder(build: Builder, a: str, b: str) -> tuple[str, str]:
+    """C's remainder, and whether its sign is other than that of ``b``."""
+    rest = build.op("Mod", a, b, fmod=1)
+    zero = build.number(0)
+    signs = build.op("Xor", build.op("Less", rest, zero), build.op("Less", b, zero))
+    return rest, build.op("And", _nonzero(build, rest), signs)
+
+
+def _modulo(build: Builder, a: str, b: str) -> str:
+    rest, other = _remainder(build, a, b)
+    return _or_nan(build, _exact(build, a, b), build.op("Where", other, build.op("Add", rest, b), rest))
+
+
+def _floor_divide(build: Builder, a: str, b: str) -> str:
+    rest, other = _remainder(build, a, b)
+    quotient = build.op("Div", build.op("Sub", a, rest), b)  # whole but for rounding
+    whole = build.op("Sub", build.op("Round", quotient), build.as_number(other))
+    return _or_nan(build, _exact(build, a, b), whole)
+
+
+def _power(build: Builder, a: str, b: str) -> str:
+    fine = build.op("Or", _nonzero(build, a), build.op("GreaterOrEqual", b, build.number(0)))
+    return _or_nan(build, fine, build.op("Pow", a, b))
+
+
+def _logarithm(build: Builder, a: str) -> str:
+    return _or_nan(build, build.op("Greater", a, build.number(0)), build.op("Log", a))
+
+
+def _either(build: Builder, predicate: str, a: str, b: str) -> str:
+    return build.op("Where", build.op(predicate, a, b), a, b)
+
+
+#: Operations that are an operator of ONNX.
+PLAIN: Mapping[str, str] = {
+    "add": "Add",
+    "subtract": "Sub",
+    "multiply": "Mul",
+    "negate": "Neg",
+    "absolute": "Abs",
+    "exp": "Exp",
+    "sqrt": "Sqrt",
+    "erf": "Erf",
+    "tanh": "Tanh",
+    "floor": "Floor",
+    "round": "Round",
+}
+#: Operations whose result is true or false.
+TRUTHS: Mapping[str, Callable[..., str]] = {
+    "equal": lambda build, a, b: build.op("Equal", a, b),
+    "not_equal": lambda build, a, b: build.op("Not", build.op("Equal", a, b)),
+    "less": lambda build, a, b: build.op("Less", a, b),
+    "less_equal": lambda build, a, b: build.op("LessOrEqual", a, b),
+    "greater": lambda build, a, b: build.op("Greater", a, b),
+    "greater_equal": lambda build, a, b: build.op("GreaterOrEqual", a, b),
+    "and": lambda build, a, b: build.op("And", _nonzero(build, a), _nonzero(build, b)),
+    "or": lambda build, a, b: build.op("Or", _nonzero(build, a), _nonzero(build, b)),
+    "not": lambda build, a: build.op("Equal", a, build.number(0)),
+    "indicator": _nonzero,
+}
+#: Operations that take several operators.
+NUMBERS: Mapping[str, Callable[..., str]] = {
+    "divide": _divide,
+    "modulo": _modulo,
+    "floor_divide": _floor_divide,
+    "power": _power,
+    "log": _logarithm,
+    "minimum": lambda build, a, b: _either(build, "Less", a, b),
+    "maximum": lambda build, a, b: _either(build, "Greater", a, b),
+    "if_else": lambda build, a, b, c: build.op("Where", _nonzero(build, a), b, c),
+}

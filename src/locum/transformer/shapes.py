@@ -1,0 +1,127 @@
+"""Which tensors a transformer has, by name and shape, as its description says: sizes, then layers.
+
+:class:`Shape` is what ``config.json`` says about the weights beside :class:`Config`. It is plain data,
+so that the tensors of a file can be checked, and their bytes counted, before any of them is read.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from locum.transformer.functions import Functions
+from locum.transformer.weights import (
+    Array,
+    AttentionWeights,
+    FeedForwardWeights,
+    LayerWeights,
+    Weights,
+)
+
+
+@dataclass(frozen=True)
+class AttentionShape:
+    """The heads of a layer."""
+
+    kinds: tuple[str, ...]
+    d_head: int
+
+
+@dataclass(frozen=True)
+class FeedForwardShape:
+    """The feed-forward of a layer."""
+
+    kind: str
+    d_in: int
+    d_mlp: int
+    functions: Functions | None
+
+
+@dataclass(frozen=True)
+class Shape:
+    """All of a transformer but its numbers."""
+
+    d_model: int
+    n_ctx: int
+    d_vocab: int
+    d_vocab_out: int
+    layers: tuple[tuple[AttentionShape | None, FeedForwardShape | None], ...]
+
+    @classmethod
+    def of(cls, weights: Weights) -> Shape:
+        """The shape of these weights."""
+        layers = tuple(
+            (
+                None
+                if layer.attention is None
+                else AttentionShape(layer.attention.kinds, layer.attention.W_Q.shape[-1]),
+                None
+                if layer.feed_forward is None
+                else FeedForwardShape(
+                    layer.feed_forward.kind,
+                    layer.feed_forward.W_in.shape[-1],
+                    layer.feed_forward.W_out.shape[0],
+                    layer.feed_forward.functions,
+                ),
+            )
+            for layer in weights.layers
+        )
+        (d_vocab, d_model), d_vocab_out = weights.W_E.shape, weights.W_U.shape[-1]
+        return cls(d_model, weights.W_pos.shape[0], d_vocab, d_vocab_out, layers)
+
+    def tensors(self) -> Iterator[tuple[str, tuple[int, ...]]]:
+        """Names and shapes, in the order of :meth:`Weights.named`."""
+        d = self.d_model
+        yield "embed.W_E", (self.d_vocab, d)
+        yield "pos_embed.W_pos", (self.n_ctx, d)
+        for number, (attention, feed) in enumerate(self.layers):
+            prefix = f"blocks.{number}"
+            if attention is not None:
+                heads, width = len(attention.kinds), attention.d_head
+                for name in "QKV":
+                    yield f"{prefix}.attn.W_{name}", (heads, d, width)
+                    yield f"{prefix}.attn.b_{name}", (heads, width)
+                yield f"{prefix}.attn.W_O", (heads, width, d)
+                yield f"{prefix}.attn.b_O", (d,)
+            if feed is not None:
+                yield f"{prefix}.mlp.W_in", (d, feed.d_in)
+                yield f"{prefix}.mlp.b_in", (feed.d_in,)
+                yield f"{prefix}.mlp.W_out", (feed.d_mlp, d)
+                yield f"{prefix}.mlp.b_out", (d,)
+                if feed.kind == "glu":
+                    yield f"{prefix}.mlp.W_gate", (d, feed.d_mlp)
+        yield "unembed.W_U", (d, self.d_vocab_out)
+        yield "unembed.b_U", (self.d_vocab_out,)
+
+    def bytes(self, dtype: str) -> int:
+        """How many bytes the numbers take."""
+        return sum(math.prod(shape) for _, shape in self.tensors()) * np.dtype(dtype).itemsize
+
+    def fill(self, tensors: Mapping[str, Array]) -> Weights:
+        """Weights of this shape, with these numbers."""
+
+        def part(prefix: str) -> dict[str, Any]:
+            return {
+                name.removeprefix(prefix): tensor
+                for name, tensor in tensors.items()
+                if name.startswith(prefix)
+            }
+
+        layers = tuple(
+            LayerWeights(
+                None
+                if attention is None
+                else AttentionWeights(**part(f"blocks.{number}.attn."), kinds=attention.kinds),
+                None
+                if feed is None
+                else FeedForwardWeights(
+                    feed.kind, **part(f"blocks.{number}.mlp."), functions=feed.functions
+                ),
+            )
+            for number, (attention, feed) in enumerate(self.layers)
+        )
+        return Weights(**part("embed."), **part("pos_embed."), layers=layers, **part("unembed."))

@@ -1,0 +1,130 @@
+"""The numbers of a transformer, under the names and in the shapes that TransformerLens gives them.
+
+A residual stream of ``d_model`` slots passes layers; each adds the output of its attention, then that
+of its feed-forward. There are no norms. Attention is average-hard (the mean over the keys of greatest
+score) or softmax, head by head; scores are q·k, not divided by √d_head.
+
+- ``W_E`` [d_vocab, d_model]: what each token puts into the stream. For real-valued tokens it has one
+  row, which is multiplied by the token.
+- ``W_pos`` [n_ctx, d_model]: what each position does. With a sink, position 0 is the sink: a token that
+  stands before the input and is attended to where nothing else is selected.
+- ``W_Q``, ``W_K``, ``W_V`` [head, d_model, d_head]; ``b_Q``, ``b_K``, ``b_V`` [head, d_head];
+  ``W_O`` [head, d_head, d_model]; ``b_O`` [d_model].
+- ``W_in`` [d_model, d_in], ``b_in`` [d_in], ``W_out`` [d_mlp, d_model], ``b_out`` [d_model]; ``W_gate``
+  [d_model, d_mlp] in a gated feed-forward.
+- ``W_U`` [d_model, d_vocab_out], ``b_U`` [d_vocab_out]: how the answer is read off.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from locum.errors import CompileError
+from locum.transformer.functions import Functions
+
+Array: TypeAlias = NDArray[np.floating[Any]]
+
+#: How a head weighs its keys.
+HARD, SOFTMAX = "hard", "softmax"
+#: What a feed-forward can be.
+FEED_FORWARDS = ("exact", "glu", "gelu", "relu")
+
+
+@dataclass(frozen=True)
+class AttentionWeights:
+    """The heads of one layer."""
+
+    W_Q: Array
+    b_Q: Array
+    W_K: Array
+    b_K: Array
+    W_V: Array
+    b_V: Array
+    W_O: Array
+    b_O: Array
+    #: For each head, ``hard`` or ``softmax``.
+    kinds: tuple[str, ...]
+
+    @property
+    def heads(self) -> int:
+        """How many there are."""
+        return len(self.kinds)
+
+
+@dataclass(frozen=True)
+class FeedForwardWeights:
+    """The feed-forward of one layer.
+
+    ``exact``: ``functions`` maps the d_in numbers x·W_in + b_in to d_mlp others, position by position;
+    at the sink they are 0. ``glu``: relu(x·W_gate) ⊙ (x·W_in + b_in). ``gelu``, ``relu``: as usual.
+    """
+
+    kind: str
+    W_in: Array
+    b_in: Array
+    W_out: Array
+    b_out: Array
+    W_gate: Array | None = None
+    functions: Functions | None = None
+
+
+@dataclass(frozen=True)
+class LayerWeights:
+    """One layer; either half may be absent, and then adds nothing."""
+
+    attention: AttentionWeights | None
+    feed_forward: FeedForwardWeights | None
+
+
+@dataclass(frozen=True)
+class Weights:
+    """All of a transformer's numbers."""
+
+    W_E: Array
+    W_pos: Array
+    layers: tuple[LayerWeights, ...]
+    W_U: Array
+    b_U: Array
+
+    @property
+    def feed_forwards(self) -> set[str]:
+        """The kinds of feed-forward that it has."""
+        return {layer.feed_forward.kind for layer in self.layers if layer.feed_forward is not None}
+
+    def require_soft(self, host: str) -> None:
+        """Refuse hard heads, which ``host`` does not have."""
+        for number, layer in enumerate(self.layers):
+            if layer.attention is not None and HARD in layer.attention.kinds:
+                raise CompileError(
+                    f"{host} has softmax attention, but there is a hard head: compile with "
+                    "attention='softmax'",
+                    f"layer {number}",
+                )
+
+    def named(self) -> Iterator[tuple[str, Array]]:
+        """Every tensor under its name, in the order of the forward pass."""
+        yield "embed.W_E", self.W_E
+        yield "pos_embed.W_pos", self.W_pos
+        for number, layer in enumerate(self.layers):
+            for part, weights in (("attn", layer.attention), ("mlp", layer.feed_forward)):
+                for name, value in vars(weights).items() if weights is not None else ():
+                    if isinstance(value, np.ndarray):
+                        yield f"blocks.{number}.{part}.{name}", value
+        yield "unembed.W_U", self.W_U
+        yield "unembed.b_U", self.b_U
+
+    def fingerprint(self) -> str:
+        """SHA-256 over names, dtypes, shapes and numbers of all tensors: the same on every machine."""
+        digest = hashlib.sha256()
+        for name, tensor in self.named():
+            # Little-endian and row-major, however the array lies in memory.
+            plain = np.ascontiguousarray(tensor, dtype=tensor.dtype.newbyteorder("<"))
+            digest.update(f"{name} {plain.dtype.name} {list(plain.shape)}\n".encode())
+            digest.update(plain.tobytes())
+        return digest.hexdigest()
