@@ -51,7 +51,7 @@ lint: $(VENV)/.dev ## style and strict type checking
 	$(BIN)/mypy
 
 prove: $(VENV)/.core ## every claim proven for all inputs, every erratum refuted, all certificates checked
-	$(BIN)/python -m locum.verification
+	$(BIN)/python -m locum.paper
 
 fuzz: $(VENV)/.dev ## the property tests with twenty thousand examples each
 	$(BIN)/python -m pytest -q -n auto --hypothesis-profile fuzz -k "random or round_trip or mutated or rules or literal"

@@ -32,8 +32,8 @@ import torch
 from torch.nn.functional import gelu, layer_norm, linear, scaled_dot_product_attention
 
 from locum.errors import InputError
-from locum.simulators.adapters import Checkpoint, EncoderModel, read_checkpoint
-from locum.simulators.adapters.model import Batch
+from locum.simulators.models import Checkpoint, EncoderModel, read_checkpoint
+from locum.simulators.models.model import Batch
 
 LENGTHS = [8, 32, 128]
 #: The greatest ratio that is claimed at each of these lengths.

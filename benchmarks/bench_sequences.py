@@ -23,7 +23,8 @@ from tests.cases import histogram, most_frequent, reverse, sort, up_to_here
 
 from benchmarks.harness import Row, least, main
 from locum import SOp, aggregate, tokens
-from locum.execution import DOMAINS, dense, structured
+from locum.execution import DOMAINS, dense
+from locum.execution.fast import structured
 
 #: Program → seconds of Weiss's implementation at 200 tokens, where it was measured.
 PROGRAMS: dict[str, tuple[SOp, float | None]] = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from locum.simulators.figure2 import PRINTED, figure2
+from locum.paper.figure2 import PRINTED, figure2
 
 for base, said in ((2.718, "the figure's own"), (None, "e itself"), (2.73, "the listing's")):
     demonstration = figure2(base=base)

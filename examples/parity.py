@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 
-from locum.simulators.languages import KParity, Match2, Parity
+from locum.paper.languages import KParity, Match2, Parity
 
 recogniser = Parity()
 print("U for words of length 3:", recogniser.simulator(3))

@@ -15,11 +15,11 @@ import pytest
 
 import locum
 from locum.cli.main import COMMANDS
-from locum.constructions.catalogue import ITEMS
 from locum.language import Session
+from locum.paper.items import ITEMS
+from locum.paper.items_of_u import ITEMS as ABOUT_U
 from locum.simulators import UniversalSimulator
-from locum.simulators.catalogue import ITEMS as ABOUT_U
-from locum.simulators.compiling import RECIPES
+from locum.simulators.weights import RECIPES
 
 ROOT = Path(__file__).parents[1]
 

@@ -3,34 +3,53 @@
 from __future__ import annotations
 
 import ast
-import re
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 import locum
 
 ROOT = Path(locum.__file__).parent
 
-#: The parts of the house, from the ground up: each may use those before it, but not those named.
+#: The rooms of each folder, from the ground up: a room may import those named before it, and its own.
 #: Data flows from the front ends into the graph and on to executors and compiler; a front end that
 #: can *run* what it builds stands on execution, so it comes after it here.
-ORDER: dict[str, set[str]] = {
-    "errors": set(),
-    "graph": set(),
-    "analysis": set(),
-    "execution": set(),
-    "language": set(),
-    "constructions": set(),
-    "transformer": {"language", "constructions"},
-    "compiler": {"language", "constructions"},
-    "simulators": set(),
-    "verification": set(),
-    "display": set(),
+ROOMS: dict[str, list[str]] = {
+    "": [
+        "errors",
+        "files",
+        "graph",
+        "analysis",
+        "execution",
+        "language",
+        "constructions",
+        "transformer",
+        "compiler",
+        "simulators",
+        "verification",
+        "paper",
+        "display",
+    ],
+    "execution": ["domains", "inputs", "dense", "fast", "heads"],
+    "execution.fast": ["symbolic", "steps", "structured", "planning", "explaining", "plan", "execute"],
+    "language": ["echo", "notebook", "handles", "python", "rasp"],
+    "compiler": [
+        "target",
+        "program",
+        "scoring",
+        "network",
+        "units",
+        "bounds",
+        "weights",
+        "report",
+        "compiling",
+    ],
+    "verification": ["claims", "certified", "prover", "checker"],
 }
-MAY_IMPORT = {
-    part: set(list(ORDER)[:place]) - barred for place, (part, barred) in enumerate(ORDER.items())
-}
+#: What a room must not use although it comes before: transformers and compiler know the graph alone.
+BARRED = {"transformer": {"language", "constructions"}, "compiler": {"language", "constructions"}}
 #: The faces may use everything.
 FACES = {"cli", "__init__", "__main__"}
 #: Too heavy to be loaded by ``import locum`` or ``locum --help``.
@@ -47,48 +66,46 @@ HEAVY = (
 )
 
 
-def part_of(module: str) -> str:
-    """``locum.graph.node`` → ``graph``."""
-    pieces = module.split(".")
-    return pieces[1] if len(pieces) > 1 else "__init__"
+def module_of(path: Path) -> str:
+    """``src/locum/graph/node.py`` → ``graph.node``; a package is its folder."""
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {module_of(path): path for path in sorted(ROOT.rglob("*.py"))}
 
 
 def imported(path: Path) -> set[str]:
-    """Parts of the house that a file imports, wherever in it."""
-    found = set()
+    """Modules of the house that a file imports, wherever in it."""
+    names = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        names = []
         if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
+            names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path} uses a relative import"
-            names = [f"{node.module}.{alias.name}" for alias in node.names]
-        found |= {part_of(name) for name in names if name.split(".")[0] == "locum"}
-    return found
+            for alias in node.names:
+                submodule = f"{node.module}.{alias.name}"
+                is_module = submodule.removeprefix("locum.") in MODULES
+                names.add(submodule if is_module else str(node.module))
+    return {name.removeprefix("locum.") for name in names if name.startswith("locum.")}
 
 
-def test_imports_run_one_way() -> None:
-    for path in sorted(ROOT.rglob("*.py")):
-        part = path.relative_to(ROOT).with_suffix("").parts[0]
-        if part in FACES:
+IMPORTS = {module: imported(path) for module, path in MODULES.items()}
+
+
+@pytest.mark.parametrize("folder", ROOMS)
+def test_imports_run_one_way(folder: str) -> None:
+    rooms, prefix = ROOMS[folder], f"{folder}." if folder else ""
+    for module, targets in IMPORTS.items():
+        room = module.removeprefix(prefix).split(".")[0]
+        if not module.startswith(prefix) or room in ("", *FACES):
             continue
-        assert part in MAY_IMPORT, f"{path}: give the new part {part!r} a place in the house"
-        wrong = imported(path) - MAY_IMPORT[part] - {part}
-        assert not wrong, f"{path} imports {sorted(wrong)}, which {part} must not use"
-
-
-def test_modules_of_the_compiler_import_from_the_ground_up() -> None:
-    """The order that its docstring draws: all of its modules, each after those that it imports."""
-    folder = ROOT / "compiler"
-    drawn = re.findall(
-        r"``(\w+)``", ast.get_docstring(ast.parse((folder / "__init__.py").read_text())) or ""
-    )
-    assert sorted(drawn) == sorted(path.stem for path in folder.glob("*.py") if path.stem != "__init__")
-    for place, module in enumerate(drawn):
-        text = (folder / f"{module}.py").read_text(encoding="utf-8")
-        used = set(re.findall(r"from locum\.compiler\.(\w+) import", text))
-        late = used - set(drawn[:place])
-        assert not late, f"compiler/{module}.py imports {sorted(late)}, which come after it"
+        assert room in rooms, f"{MODULES[module]}: give {room!r} a place among the rooms of {folder!r}"
+        below = {*rooms[: rooms.index(room) + 1]} - (BARRED.get(room, set()) if not folder else set())
+        for target in targets:
+            used = target.removeprefix(prefix).split(".")[0]
+            if target.startswith(prefix):
+                assert used in below, f"{MODULES[module]} imports {target}, which {room} must not use"
 
 
 def loaded_by(code: str) -> set[str]:

@@ -72,8 +72,8 @@ if TYPE_CHECKING:
         simulate,
     )
     from locum.transformer import CompiledTransformer, load
-    from locum.verification.certify import certify
-    from locum.verification.prove import prove
+    from locum.verification.certified.certify import certify
+    from locum.verification.prover.prove import prove
 
 __version__ = "0.1.0"
 

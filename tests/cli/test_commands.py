@@ -60,7 +60,7 @@ def test_run_with_each_executor(tmp_path: Path) -> None:
 
 
 def test_plan(rasp: str) -> None:
-    listing = "src/locum/constructions/listings/matmul.rasp"
+    listing = "src/locum/paper/listings/matmul.rasp"
     assert " @ " in command_line("plan", listing).stdout
     found = json_of("plan", listing, "--length", "21")
     assert (found["length"], found["counts"]["matmul"], found["structured"]) == (21, 1, {})

@@ -260,7 +260,7 @@ def test_an_interrupted_compilation_leaves_nothing(
 
     out, page = tmp_path / "model", tmp_path / "page.html"
     arguments = ("compile", rasp, "--name", "reverse", "--length", "4", "--vocab", "ab")
-    monkeypatch.setattr("locum.transformer.placing.os.rename", interrupted)
+    monkeypatch.setattr("locum.files.os.rename", interrupted)
     code, shown, said = typed(*arguments, "-o", str(out), "--html", str(page))
     assert (code, shown, said) == (130, "", "locum: interrupted\n")
     assert [path.name for path in tmp_path.iterdir()] == ["reverse.rasp"]

@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 from benchmarks.bench_bounds import adversarial, differences, networks
 
-from locum.compiler.assemble import Assembly
-from locum.compiler.fitting import fit
-from locum.compiler.forms import Form, Signal
-from locum.compiler.gates import Curved, Product
-from locum.compiler.network import NO_SINK, Head, Network, Unit, Value
-from locum.compiler.selectors import Selectors
-from locum.compiler.slots import slots
-from locum.compiler.stream import Stream
+from locum.compiler.bounds.fitting import fit
+from locum.compiler.network.forms import Form, Signal
+from locum.compiler.network.gates import Curved, Product
+from locum.compiler.network.network import NO_SINK, Head, Network, Unit, Value
+from locum.compiler.scoring.selectors import Selectors
 from locum.compiler.target import target
-from locum.compiler.units import UnitFeedForward
+from locum.compiler.weights.assemble import Assembly
+from locum.compiler.weights.dense import UnitFeedForward
+from locum.compiler.weights.slots import slots
+from locum.compiler.weights.stream import Stream
 from locum.graph import build
 from locum.transformer.forward import forward
 

@@ -10,8 +10,8 @@ import pytest
 from locum import Attention, SOp, UniversalSimulator, compiler, tokens
 from locum import constructions as c
 from locum.constructions import Matrix
-from locum.constructions.catalogue import ITEMS
 from locum.errors import ExecutionError
+from locum.paper.items import ITEMS
 from tests.compiler.agreement import close, fingerprint
 
 #: Whole numbers, where the construction is about them.

@@ -12,14 +12,14 @@ import pytest
 
 from locum import aggregate, indices, length, select, selector_width, tokens
 from locum.compiler import compile  # noqa: A004
-from locum.compiler.curves import CURVES, OutsideError, approximate, exponential
-from locum.compiler.forms import Form
-from locum.compiler.gates import Bend, Curved, Gate, Masked, Product, Table
-from locum.compiler.hidden import Argument, Hidden, UnitsError
-from locum.compiler.realise import realise
+from locum.compiler.network.forms import Form
+from locum.compiler.network.gates import Bend, Curved, Gate, Masked, Product, Table
+from locum.compiler.units.curves import CURVES, OutsideError, approximate, exponential
+from locum.compiler.units.hidden import Argument, Hidden, UnitsError
+from locum.compiler.units.realise import realise
 from locum.errors import CompileError, ExecutionError, InputError
 from locum.execution.dense import evaluate
-from locum.execution.floats import FloatDomain
+from locum.execution.domains.floats import FloatDomain
 from locum.language.python import exp
 from locum.transformer import load
 from tests.compiler.finite import Programs

@@ -14,7 +14,7 @@ import locum
 from locum import constructions as c
 from locum.constructions import Matrix
 from locum.language import Session
-from tests.test_listings import SQUARE, run
+from tests.paper.test_listings import SQUARE, run
 
 RANDOM = np.random.default_rng(2026)
 

@@ -14,7 +14,7 @@ import pytest
 
 from locum.display import model_page as pages
 from locum.simulators import EncoderModel, ModelRun
-from locum.simulators.adapters.tokenising import Text
+from locum.simulators.models.tokenising import Text
 from tests.simulators.checkpoints import write
 
 

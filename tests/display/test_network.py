@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 
 import locum
-from locum.display import network_page as pages
-from locum.display.expressions import combination, expressions
-from locum.display.network import EMPTY, IDLE, LIVE, NetworkInWords
-from locum.display.network_page import network_page
-from locum.display.network_report import details, facts
-from locum.display.network_text import attention_text, network_text, residual_text
-from locum.display.places import answer_places, entries, positions
+from locum.display.network import page as pages
+from locum.display.network.expressions import combination, expressions
+from locum.display.network.in_words import EMPTY, IDLE, LIVE, NetworkInWords
+from locum.display.network.page import network_page
+from locum.display.network.places import answer_places, entries, positions
+from locum.display.network.report import details, facts
+from locum.display.network.text import attention_text, network_text, residual_text
 from locum.simulators import UniversalSimulator
 from locum.transformer import CompiledTransformer, FeedForwardWeights, LayerWeights
 from locum.transformer.functions import Functions, Instruction

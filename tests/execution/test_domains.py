@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import locum
 from locum.execution import DOMAINS, dense, run
 from locum.execution.domains import Domain, PairError
-from locum.execution.floats import FloatDomain
+from locum.execution.domains.floats import FloatDomain
 from locum.graph import OPERATIONS, PREDICATES, Node
 from tests.cases import CASES, matmul
 from tests.strategies import programs

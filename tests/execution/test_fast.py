@@ -25,8 +25,8 @@ from locum import (
 )
 from locum.constructions import Matrix, concatenate, matmul, multihead, softmax, transpose
 from locum.execution import dense, fast, run, run_parts
+from locum.execution.domains.floats import FloatDomain
 from locum.execution.fast import FallbackWarning
-from locum.execution.floats import FloatDomain
 from locum.graph import Node, build
 from locum.language import Session
 from tests.execution.positional import trial
@@ -126,7 +126,7 @@ def test_heads_are_batched_products(heads: int) -> None:
 
 
 def test_the_listing_of_the_product_is_rolled_up() -> None:
-    text = resources.files("locum.constructions").joinpath("listings/matmul.rasp").read_text()
+    text = resources.files("locum.paper").joinpath("listings/matmul.rasp").read_text()
     for k in (2, 5):
         given = np.arange(7.0 * k)
         ((_, program),) = Session(given.tolist()).script(text)

@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 
 import locum
 from locum import Selector, SOp, aggregate, best, indices, select, selector_width, tokens
-from locum.execution import DOMAINS, dense, structured
-from locum.execution.structured import Unstructured
-from locum.execution.structured.evaluate import ELEMENTWISE
+from locum.execution import DOMAINS, dense
+from locum.execution.fast import structured
+from locum.execution.fast.structured import Unstructured
+from locum.execution.fast.structured.evaluate import ELEMENTWISE
 from locum.graph import OPERATIONS, Atom, Node, Sort, build, postorder, sort_of
 from tests.cases import CASES, FAILURES, Case, Failure, before, here, same_token, up_to_here
 from tests.strategies import (
@@ -501,7 +502,7 @@ def test_several_programs_share_their_parts() -> None:
 def test_torch_is_not_loaded_without_a_tensor() -> None:
     code = (
         "import sys, numpy as np, locum\n"
-        "from locum.execution import structured\n"
+        "from locum.execution.fast import structured\n"
         "program = locum.selector_width(locum.select(locum.tokens, locum.tokens, '=='))\n"
         "structured.evaluate(program.node, np.ones(4))\n"
         "assert 'torch' not in sys.modules"

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import locum
 from locum import Selector, aggregate, best, indices, select, selector_width, tokens
-from locum.execution import structured
-from locum.execution.structured import Unstructured
+from locum.execution.fast import structured
+from locum.execution.fast.structured import Unstructured
 from locum.graph import Atom, Node, Sort, build, postorder, sort_of
 from tests.cases import before, here, same_token, up_to_here
 from tests.execution.test_structured import (

@@ -113,9 +113,9 @@ MISTAKES: list[tuple[Any, str]] = [
     (lambda: locum.key(tokens) == 3, "a key is compared with a query"),
     (lambda: locum.query(tokens) == locum.key(tokens), "write the key first"),
     (
-        lambda: locum.family(float("inf")),
+        lambda: locum.family(float("inf")),  # type: ignore[arg-type]
         "a finite, positive whole number of heads, but its size is inf",
-    ),  # type: ignore[arg-type]
+    ),
     (lambda: locum.SOp(locum.full.node), "is no s-op"),
     (lambda: locum.lookup(tokens, {}), "one or more"),
 ]

@@ -97,7 +97,7 @@ def test_building_does_not_run_anything(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_what_is_shown_is_run_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    from locum.execution.floats import FloatDomain
+    from locum.execution.domains.floats import FloatDomain
 
     counted = []
     original = FloatDomain.select

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import locum
 from locum.errors import InputError
-from locum.simulators.adapters import FORMS
+from locum.simulators.models import FORMS
 from tests.simulators.random_modules import Chance
 
 torch: Any = pytest.importorskip("torch")

@@ -12,8 +12,8 @@ from safetensors.numpy import load_file, save_file
 
 import locum
 from locum.errors import InputError
-from locum.simulators.adapters import FORMS, EncoderModel, read_checkpoint
-from locum.simulators.adapters import model as model_module
+from locum.simulators.models import FORMS, EncoderModel, read_checkpoint
+from locum.simulators.models import model as model_module
 from tests.simulators.checkpoints import D, Formula, unit_mean, write, write_tokenizer
 
 TEXTS = [[2, 5, 6, 3], [2, 3], [2, 4, 5, 6, 7, 8, 3], [9]]

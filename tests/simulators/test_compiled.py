@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from locum.errors import CompileError
-from locum.simulators import Attention, UniversalSimulator, figure2
+from locum.paper import figure2
+from locum.simulators import Attention, UniversalSimulator
 from locum.transformer import CompiledTransformer
 
 #: Layers, heads and width of the residual stream of U(3, 3, 3): what a prototype needed.

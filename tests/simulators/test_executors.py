@@ -10,7 +10,7 @@ import pytest
 from locum.execution import EXECUTORS
 from locum.execution.fast import plan
 from locum.simulators import DecoderLayer, UniversalSimulator
-from locum.simulators.sampling import random_module
+from locum.simulators.modules.sampling import random_module
 from tests.simulators.random_modules import Chance, distance
 
 ORDERS: list[tuple[tuple[int, int, int], dict[str, Any]]] = [

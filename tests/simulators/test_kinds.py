@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from locum.errors import GraphError, InputError, LocumError
+from locum.paper.figure2 import figure2
 from locum.simulators import (
     Attention,
     Encoder,
@@ -20,9 +21,8 @@ from locum.simulators import (
     Sumformer,
     UniversalSimulator,
 )
-from locum.simulators.figure2 import figure2
-from locum.simulators.kinds import orthogonal_features
-from locum.simulators.sampling import random_module
+from locum.simulators.modules.kinds import orthogonal_features
+from locum.simulators.modules.sampling import random_module
 from tests.simulators.random_modules import Chance, Numbers, distance
 
 N, D, D_V = 4, 3, 2

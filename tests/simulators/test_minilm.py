@@ -20,7 +20,7 @@ import locum
 from locum.errors import InputError
 from locum.execution import heads as network
 from locum.simulators import EncoderModel, FactoredAttention, UniversalSimulator
-from locum.simulators.adapters.model import simulator_of
+from locum.simulators.models.model import simulator_of
 from tests.simulators.checkpoints import Formula, unit_mean
 
 VERSION, SHA256 = "0.1.0", "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
@@ -226,8 +226,8 @@ def test_compiled_weights_run_a_scaled_down_layer() -> None:
     """
     import torch
 
-    from locum.simulators.adapters.checkpoint import read_checkpoint
-    from locum.simulators.adapters.forms import from_arrays
+    from locum.simulators.models.checkpoint import read_checkpoint
+    from locum.simulators.models.forms import from_arrays
 
     torch_layer = torch.nn.TransformerEncoderLayer(
         4, 2, 6, activation="gelu", batch_first=True, layer_norm_eps=1e-12, dtype=torch.float64

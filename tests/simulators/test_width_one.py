@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from locum.errors import ExecutionError, GraphError
+from locum.paper import figure2
 from locum.simulators import (
     Attention,
     Encoder,
     MultiHeadAttention,
     UniversalSimulator,
-    figure2,
 )
 from tests.selectors import distinct_selectors, empty_selections
 from tests.simulators.random_modules import Chance, distance

@@ -16,8 +16,8 @@ from locum.transformer import (
     LayerWeights,
     Weights,
 )
+from locum.transformer.folder.instructions import ARITIES
 from locum.transformer.functions import MEANINGS, Functions, Instruction
-from locum.transformer.instructions import ARITIES
 
 #: Operations that have a value for all numbers that are not large.
 TOTAL = tuple(

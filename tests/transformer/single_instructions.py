@@ -13,8 +13,8 @@ from locum.transformer import (
     LayerWeights,
     Weights,
 )
+from locum.transformer.folder.instructions import ARITIES
 from locum.transformer.functions import Functions, Instruction
-from locum.transformer.instructions import ARITIES
 
 #: Two inputs, with zeros, halves, negative numbers and one beyond all whole numbers.
 TOKENS = np.array([[-3.0, -1.0, 0.0, 1.25, 2.0, 2.5, 7.0, 1e30], [-6.5, 0.5, 0.75, 1, -4, 5, 1.5, 3]])

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 
 from locum.errors import InputError, LocumError
 from locum.transformer import load
-from locum.transformer.description import describe
-from locum.transformer.shapes import Shape
+from locum.transformer.folder.description import describe
+from locum.transformer.folder.shapes import Shape
 from tests.transformer.random_models import random_model
 from tests.transformer.test_saving import same
 

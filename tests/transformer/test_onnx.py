@@ -11,8 +11,8 @@ import pytest
 
 from locum.errors import CompileError, InputError, LocumError
 from locum.transformer import CompiledTransformer
+from locum.transformer.exports.onnx_functions import NUMBERS, PLAIN, TRUTHS
 from locum.transformer.functions import INSTRUCTIONS, Instruction
-from locum.transformer.onnx_functions import NUMBERS, PLAIN, TRUTHS
 from tests.transformer.random_models import logits, random_inputs, random_model
 from tests.transformer.single_instructions import (
     TOKENS,

@@ -14,8 +14,8 @@ import safetensors.numpy
 import locum
 from locum.errors import InputError, LocumError
 from locum.transformer import CompiledTransformer, load
-from locum.transformer.description import describe
-from locum.transformer.shapes import Shape
+from locum.transformer.folder.description import describe
+from locum.transformer.folder.shapes import Shape
 from tests.transformer.random_models import random_inputs, random_model
 
 

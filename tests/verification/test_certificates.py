@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from locum.verification import Proof, RejectedError, check, prove
-from locum.verification.certificate import digest
+from locum.verification.prover.certificate import digest
 
 CLAIMS = [
     ("matmul", (2, 2, 2)),

@@ -14,13 +14,13 @@ import locum
 from locum.constructions import Matrix, matmul, softmax
 from locum.execution import dense
 from locum.graph import OPERATIONS
-from locum.verification.balls import BallDomain, precise
-from locum.verification.cases import Case, Questions
-from locum.verification.certify import certify, certify_matrix
-from locum.verification.checked import CheckDomain
-from locum.verification.domain import SymbolicDomain
-from locum.verification.quotients import Known, Variables
-from locum.verification.symbols import Ring
+from locum.verification.certified.balls import BallDomain, precise
+from locum.verification.certified.certify import certify, certify_matrix
+from locum.verification.checker.domain import CheckDomain
+from locum.verification.checker.quotients import Known, Variables
+from locum.verification.prover.cases import Case, Questions
+from locum.verification.prover.symbolic import SymbolicDomain
+from locum.verification.prover.symbols import Ring
 
 
 def draw(seed: int, n: int, d: int, d_v: int) -> tuple[locum.Attention, Any]:

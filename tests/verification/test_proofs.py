@@ -10,10 +10,10 @@ import pytest
 
 import locum
 from locum.graph import dumps, loads
+from locum.paper.errata import ERRATA
+from locum.paper.proofs import PROVEN, QUICK, REFUTED
 from locum.verification import Claim, Proof, Refutation, Unproven, about, claim, prove
-from locum.verification.catalogue import PROVEN, QUICK, REFUTED
-from locum.verification.errata import ERRATA
-from locum.verification.refute import looks_wrong
+from locum.verification.prover.refute import looks_wrong
 
 SMALL = [named for claims in QUICK.values() for named in claims]
 

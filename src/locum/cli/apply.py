@@ -65,7 +65,7 @@ def command(
     results = [_result(model, tokens, show_attention, residual, check) for tokens in inputs]
     if html is not None:
         from locum.display.files import write_whole
-        from locum.display.network_page import network_page
+        from locum.display.network.page import network_page
 
         write_whole(html, network_page(model, inputs))
     if as_json:
@@ -83,7 +83,7 @@ def _result(
     model: CompiledTransformer, tokens: Any, attention: bool, residual: bool, check: bool
 ) -> dict[str, Any]:
     """What came of one input, as plain data."""
-    from locum.display.places import answer_places
+    from locum.display.network.places import answer_places
     from locum.graph import sequence_type
 
     values, cache = model.run_with_cache(tokens)
@@ -111,8 +111,8 @@ def _result(
 
 def _check(model: CompiledTransformer, tokens: Any, values: list[Any]) -> dict[str, Any]:
     """The program by dense execution beside it."""
-    from locum.display.network_report import bound
-    from locum.display.places import answer_places
+    from locum.display.network.places import answer_places
+    from locum.display.network.report import bound
     from locum.execution import run
 
     wanted = run(model.program, tokens)
@@ -130,7 +130,7 @@ def _check(model: CompiledTransformer, tokens: Any, values: list[Any]) -> dict[s
 
 def _text(model: CompiledTransformer, tokens: Any, result: dict[str, Any]) -> str:
     """The same for people."""
-    from locum.display.network_text import attention_text, residual_text
+    from locum.display.network.text import attention_text, residual_text
     from locum.language import echo
 
     name = model.config.name if model.config.name.isidentifier() else "out"

@@ -26,8 +26,8 @@ from locum.simulators import (
     Sumformer,
 )
 from locum.simulators.arrays import numpy_of
-from locum.simulators.layer import Layer
-from locum.simulators.module import AttentionModule
+from locum.simulators.modules.layer import Layer
+from locum.simulators.modules.module import AttentionModule
 
 #: The class of each kind, the matrices of a head, and its settings: name in the file → keyword.
 KINDS: dict[str, tuple[type[AttentionModule], tuple[str, ...], dict[str, str]]] = {

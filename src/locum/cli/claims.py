@@ -20,7 +20,7 @@ def command(everything: bool, html: Path | None, as_json: bool) -> None:
 
     Exit code 1 if a claim is not proven, or an erratum not refuted.
     """
-    from locum.verification.catalogue import rows
+    from locum.paper.proofs import rows
 
     if html is not None and not html.resolve().parent.is_dir():
         raise InputError(f"cannot write {html}: there is no folder {html.resolve().parent}")

@@ -139,8 +139,8 @@ def _simulator(
     import numpy as np
 
     from locum.simulators import UniversalSimulator
-    from locum.simulators.compiling import RECIPES
-    from locum.simulators.sampling import random_module
+    from locum.simulators.modules.sampling import random_module
+    from locum.simulators.weights import RECIPES
 
     wrong = [f"--{name}" for name in OF_PROGRAMS if options[name]]
     if path is not None or wrong:
@@ -194,19 +194,19 @@ def _moved_inside(model: CompiledTransformer, numbers: list[Any]) -> list[Any]:
 
 
 def _picture(model: CompiledTransformer, drawn: list[Any]) -> str:
-    from locum.display.network_text import network_text
+    from locum.display.network.text import network_text
 
     return network_text(model, drawn[0] if drawn else None)
 
 
 def _page(model: CompiledTransformer, drawn: list[Any]) -> str:
-    from locum.display.network_page import network_page
+    from locum.display.network.page import network_page
 
     return network_page(model, drawn)
 
 
 def _text(model: CompiledTransformer, seconds: float) -> str:
-    from locum.display.network_report import facts
+    from locum.display.network.report import facts
 
     taken = ("compiled in", f"{seconds * 1e3:.0f} ms of processor time")
     lines = [f"  {name:<13}{value}" for name, value in [*facts(model), taken]]

@@ -18,8 +18,8 @@ from locum.errors import InputError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from locum.simulators.adapters.network import HeadRun
-    from locum.simulators.adapters.results import ModelRun
+    from locum.simulators.models.network import HeadRun
+    from locum.simulators.models.results import ModelRun
 
 #: Options that belong to a model, with their defaults, and options that do not.
 OWN = {
@@ -54,7 +54,7 @@ def refuse_without_model(options: Mapping[str, Any]) -> None:
 
 def run(options: Mapping[str, Any]) -> None:
     """Everything that ``--model`` asks for."""
-    from locum.simulators.adapters.model import Batch, EncoderModel
+    from locum.simulators.models.model import Batch, EncoderModel
 
     wrong = [_option(name) for name, default in OTHERS.items() if options[name] != default]
     if wrong:
@@ -88,7 +88,7 @@ def run(options: Mapping[str, Any]) -> None:
         )
     alone = None
     if literally and head is not None:
-        from locum.simulators.adapters.network import run_head
+        from locum.simulators.models.network import run_head
 
         alone = run_head(found, *head)
     _report(found, alone, options, head)

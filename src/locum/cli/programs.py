@@ -66,7 +66,7 @@ class Program:
         """Like :meth:`value`, but it must be an s-op or a selector."""
         name, value = self.value(name)
         if not isinstance(value, (SOp, Selector)):
-            from locum.language.values import words_for
+            from locum.language.rasp.values import words_for
 
             raise LocumError(f"{name} is neither an s-op nor a selector, but {words_for(value)}")
         return name, value

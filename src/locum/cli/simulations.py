@@ -11,13 +11,13 @@ import numpy as np
 from locum.cli.archives import KINDS, arrays_of, known_arrays, module_of
 from locum.cli.matrices import Numbers, read_array, read_arrays
 from locum.errors import InputError
+from locum.paper import figure2 as figure
 from locum.simulators import Module, UniversalSimulator
-from locum.simulators import figure2 as figure
 from locum.simulators.arrays import matrix, numpy_of
 from locum.simulators.explain import Explanation, Step, explain
 from locum.simulators.hierarchy import require_smaller
+from locum.simulators.modules.sampling import random_module
 from locum.simulators.order import Order
-from locum.simulators.sampling import random_module
 
 #: Matrices of more rows or columns are shown in part.
 SHOWN = 6

@@ -19,8 +19,8 @@ from prompt_toolkit.styles import Style
 
 from locum.language import Result, Session
 from locum.language.handles import Selector, SOp
-from locum.language.reader import grammar
-from locum.language.values import Builtin, Function
+from locum.language.rasp.reader import grammar
+from locum.language.rasp.values import Builtin, Function
 
 _STYLE = Style.from_dict(
     {

@@ -12,25 +12,25 @@ from functools import partial
 from typing import Any
 
 from locum.analysis.architecture import HasNode, node_of
-from locum.compiler.assemble import Assembly, FeedForward, cast
-from locum.compiler.broadcasting import realisable
-from locum.compiler.codes import Codes
-from locum.compiler.exact import ExactFeedForward
-from locum.compiler.fitting import Fitted, fit
-from locum.compiler.gate_roles import GateRoles
-from locum.compiler.lowering import Lowering
-from locum.compiler.network import Network
-from locum.compiler.normalise import normalise
-from locum.compiler.outputs import categories, nearest, unembedded
-from locum.compiler.reports import report
-from locum.compiler.roles import Roles
-from locum.compiler.schedule import schedule
-from locum.compiler.scores import Scores
-from locum.compiler.selectors import Selectors
-from locum.compiler.slots import slots
-from locum.compiler.stream import Stream
+from locum.compiler.bounds.fitting import Fitted, fit
+from locum.compiler.network.lowering import Lowering
+from locum.compiler.network.network import Network
+from locum.compiler.network.roles import Roles
+from locum.compiler.network.schedule import schedule
+from locum.compiler.program.codes import Codes
+from locum.compiler.program.normalise import normalise
+from locum.compiler.report import report
+from locum.compiler.scoring.broadcasting import realisable
+from locum.compiler.scoring.scores import Scores
+from locum.compiler.scoring.selectors import Selectors
 from locum.compiler.target import Target, target
-from locum.compiler.units import UnitFeedForward
+from locum.compiler.units.gate_roles import GateRoles
+from locum.compiler.weights.assemble import Assembly, FeedForward, cast
+from locum.compiler.weights.dense import UnitFeedForward
+from locum.compiler.weights.exact import ExactFeedForward
+from locum.compiler.weights.outputs import categories, nearest, unembedded
+from locum.compiler.weights.slots import slots
+from locum.compiler.weights.stream import Stream
 from locum.graph import Atom, Node, abbreviate, dumps, postorder, stable_hash
 from locum.transformer import CompiledTransformer, Config
 

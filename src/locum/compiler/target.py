@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from locum.errors import CompileError
-from locum.execution.floats import FloatDomain
+from locum.execution.domains.floats import FloatDomain
 from locum.graph import Atom, is_atom, sequence_type
 from locum.graph.atoms import identity
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from locum.simulators.adapters.results import ModelRun
+from locum.simulators.models.results import ModelRun
 
 #: So many numbers of maps at most travel in a page, if one head is not more already.
 NUMBERS = 600_000

@@ -16,8 +16,8 @@ import numpy as np
 from locum.errors import InputError, LocumError
 from locum.execution import dense, inputs
 from locum.execution.domains import Domain
-from locum.execution.exact import ExactDomain
-from locum.execution.floats import FloatDomain
+from locum.execution.domains.exact import ExactDomain
+from locum.execution.domains.floats import FloatDomain
 from locum.graph import Node, Sort, sort_of
 
 #: What ``domain=`` may say.

@@ -13,22 +13,22 @@ entry; ``universal.py`` puts them together.
 True
 """
 
-from locum.simulators.adapters import (
+from locum.simulators.explain import Explanation, Step
+from locum.simulators.layout import Block, Layout
+from locum.simulators.models import (
     EncoderModel,
     ModelRun,
     from_arrays,
     from_torch,
     simulate,
 )
-from locum.simulators.attention import Attention, MultiHeadAttention
-from locum.simulators.decoder import DecoderLayer
-from locum.simulators.encoder import Encoder
-from locum.simulators.explain import Explanation, Step
-from locum.simulators.factored import FactoredAttention
-from locum.simulators.generation import LanguageModel
-from locum.simulators.kinds import LinearAttention, Linformer, Performer, Sumformer
-from locum.simulators.layout import Block, Layout
-from locum.simulators.module import Module
+from locum.simulators.models.generation import LanguageModel
+from locum.simulators.modules.attention import Attention, MultiHeadAttention
+from locum.simulators.modules.decoder import DecoderLayer
+from locum.simulators.modules.encoder import Encoder
+from locum.simulators.modules.factored import FactoredAttention
+from locum.simulators.modules.kinds import LinearAttention, Linformer, Performer, Sumformer
+from locum.simulators.modules.module import Module
 from locum.simulators.order import AttentionOrder, Order
 from locum.simulators.stack import Stack
 from locum.simulators.universal import UniversalSimulator

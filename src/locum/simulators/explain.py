@@ -10,7 +10,7 @@ import numpy as np
 
 from locum.errors import InputError
 from locum.simulators.arrays import Array, numpy_of
-from locum.simulators.module import Module, Numbers
+from locum.simulators.modules.module import Module, Numbers
 
 if TYPE_CHECKING:
     from locum.simulators.universal import UniversalSimulator

@@ -21,8 +21,8 @@ import numpy as np
 
 from locum.errors import InputError
 from locum.simulators.arrays import Array, matrix
-from locum.simulators.attention import Attention
-from locum.simulators.module import Module, Numbers
+from locum.simulators.modules.attention import Attention
+from locum.simulators.modules.module import Module, Numbers
 from locum.simulators.order import AttentionOrder, Order
 
 if TYPE_CHECKING:

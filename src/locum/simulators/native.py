@@ -12,8 +12,8 @@ each entry's column.
 
 from __future__ import annotations
 
-from locum.compiler.linear import Linear, of
-from locum.compiler.scores import Scores
+from locum.compiler.scoring.linear import Linear, of
+from locum.compiler.scoring.scores import Scores
 from locum.constructions import matmul
 from locum.errors import CompileError
 from locum.graph import Node, build

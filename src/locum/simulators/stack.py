@@ -19,9 +19,9 @@ from dataclasses import replace
 from locum.errors import GraphError, InputError
 from locum.language.python import tokens
 from locum.simulators.arrays import Array, matrix
-from locum.simulators.formulas import Formula, NamedStep, views_of
+from locum.simulators.formula.formulas import Formula, NamedStep, views_of
 from locum.simulators.layout import Block, Layout
-from locum.simulators.module import Module
+from locum.simulators.modules.module import Module
 from locum.simulators.simulator import Simulator
 from locum.simulators.universal import UniversalSimulator, require_module
 

@@ -5,7 +5,7 @@ n ≤ min(d, d_v); any order works here, since the sequence is padded where a pr
 (erratum E17).
 
 >>> import numpy as np
->>> from locum.simulators.attention import Attention
+>>> from locum.simulators.modules.attention import Attention
 >>> U = UniversalSimulator(2, 2, 1)
 >>> T = Attention(A=[[1.0, 0.0], [0.0, 1.0]], V=[[1.0], [2.0]])
 >>> X = np.array([[1.0, 0.0], [0.0, 1.0]])
@@ -26,13 +26,13 @@ from locum.constructions import Matrix
 from locum.errors import ExecutionError, GraphError, InputError
 from locum.language.python import tokens
 from locum.simulators.arrays import Array, matrix, numpy_of
-from locum.simulators.attention import Attention
-from locum.simulators.formulas import Formula, views_of
-from locum.simulators.heads import Style
-from locum.simulators.inverse_form import inverse_steps
-from locum.simulators.layer import Layer
+from locum.simulators.formula.formulas import Formula, views_of
+from locum.simulators.formula.head import Style
+from locum.simulators.formula.inverse_form import inverse_steps
 from locum.simulators.layout import Layout
-from locum.simulators.module import Module, Numbers
+from locum.simulators.modules.attention import Attention
+from locum.simulators.modules.layer import Layer
+from locum.simulators.modules.module import Module, Numbers
 from locum.simulators.order import KINDS, AttentionOrder, Order, choose, whole
 from locum.simulators.simulator import Simulator
 
@@ -290,7 +290,7 @@ class UniversalSimulator(Simulator):
         ``recipe``: this simulator's own, or paper, fetch, tiled, width-1, inverse; or native, on a host
         with softmax heads. Options as of ``locum.compile``.
         """
-        from locum.simulators.compiling import compile_simulator
+        from locum.simulators.weights import compile_simulator
 
         return compile_simulator(self, recipe, **options)
 

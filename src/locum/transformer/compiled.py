@@ -19,10 +19,10 @@ import numpy as np
 from locum.errors import ExecutionError, InputError
 from locum.graph import Node, is_atom, loads, postorder
 from locum.graph.atoms import identity
-from locum.transformer import lens
 from locum.transformer.architecture import TransformerArchitecture
 from locum.transformer.cache import ActivationCache
 from locum.transformer.config import Config
+from locum.transformer.exports import lens
 from locum.transformer.forward import Tap, forward
 from locum.transformer.report import render
 from locum.transformer.residual import ResidualStream
@@ -168,14 +168,14 @@ class CompiledTransformer:
 
     def save(self, folder: str | Path) -> None:
         """Write ``config.json`` and ``model.safetensors`` into a folder, whole or not at all."""
-        from locum.transformer.saving import save
+        from locum.transformer.folder.saving import save
 
         save(self, folder)
 
     def to_torch(self) -> Any:
         """An ``nn.Module`` with the same names, shapes and numbers."""
         with _needs("torch", "torch"):
-            from locum.transformer.torch_module import TorchTransformer
+            from locum.transformer.exports.torch_module import TorchTransformer
         return TorchTransformer(self.config, self.weights)
 
     def to_encoder(
@@ -192,7 +192,7 @@ class CompiledTransformer:
         dtype).
         """
         with _needs("torch", "torch"):
-            from locum.transformer.encoder import Encoder
+            from locum.transformer.exports.stock_encoder import Encoder
         return Encoder(self.config, self.weights, norm, norm_first, constant)
 
     def transformer_lens_config(self) -> dict[str, Any]:
@@ -218,7 +218,7 @@ class CompiledTransformer:
 
     def to_onnx(self, path: str | Path) -> None:
         """Write a graph of ONNX: from ``inputs``, as ``encode`` gives them, to ``logits``."""
-        from locum.transformer.onnx_graph import write_onnx
+        from locum.transformer.exports.onnx_graph import write_onnx
 
         with _needs("onnx", "onnx"):
             importlib.import_module("onnx")
@@ -227,7 +227,7 @@ class CompiledTransformer:
     # What comes in ------------------------------------------------------------------------------
 
     def _read(self, inputs: Any) -> tuple[list[list[Any]], Any]:
-        from locum.execution.floats import FloatDomain
+        from locum.execution.domains.floats import FloatDomain
         from locum.execution.inputs import read
 
         found = read(inputs, FloatDomain())

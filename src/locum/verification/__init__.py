@@ -7,13 +7,13 @@
   point loses.
 """
 
-from locum.verification.algebra import Algebra
-from locum.verification.certify import Certified, certify
-from locum.verification.check import Checked, check
-from locum.verification.claim import Claim, about
-from locum.verification.claims import FAMILIES, claim
-from locum.verification.prove import Proof, Refutation, Unproven, prove
-from locum.verification.quotients import RejectedError
+from locum.verification.certified.certify import Certified, certify
+from locum.verification.checker.check import Checked, check
+from locum.verification.checker.quotients import RejectedError
+from locum.verification.claims.algebra import Algebra
+from locum.verification.claims.claim import Claim, about
+from locum.verification.claims.named import FAMILIES, claim
+from locum.verification.prover.prove import Proof, Refutation, Unproven, prove
 
 __all__ = [
     "FAMILIES",

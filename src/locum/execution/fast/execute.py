@@ -20,16 +20,17 @@ from typing import Any
 import numpy as np
 
 from locum.errors import ExecutionError, GraphError, InputError
-from locum.execution import dense, structured
+from locum.execution import dense
 from locum.execution.domains import Domain
-from locum.execution.fast.backends import NumPyBackend, backend_for
-from locum.execution.fast.kinds import kinds_of
+from locum.execution.fast import structured
 from locum.execution.fast.plan import Plan
 from locum.execution.fast.planning import blueprint
-from locum.execution.fast.signals import NotNumeric, Stuck
-from locum.execution.fast.steps import Shape, Steps
+from locum.execution.fast.steps.backends import NumPyBackend, backend_for
+from locum.execution.fast.steps.kinds import kinds_of
+from locum.execution.fast.steps.step import Shape, Steps
+from locum.execution.fast.structured import Unstructured
+from locum.execution.fast.symbolic.signals import NotNumeric, Stuck
 from locum.execution.inputs import is_tensor, joined
-from locum.execution.structured import Unstructured
 from locum.graph import Node, Sort, abbreviate, sort_of
 from locum.graph.wellformed import require_program
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from locum.execution.fast.steps import Step, row_major
+from locum.execution.fast.steps.step import Step, row_major
 from locum.graph import Node, abbreviate
 
 if TYPE_CHECKING:

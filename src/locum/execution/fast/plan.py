@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from locum.errors import ExecutionError, InputError
-from locum.execution import structured
-from locum.execution.fast.backends import Backend, Function
+from locum.execution.fast import structured
 from locum.execution.fast.explaining import explained
-from locum.execution.fast.fusion import fused, in_order
-from locum.execution.fast.magnitude import greatest_whole
 from locum.execution.fast.planning import Blueprint
-from locum.execution.fast.steps import Step, Steps
+from locum.execution.fast.steps.backends import Backend, Function
+from locum.execution.fast.steps.fusion import fused, in_order
+from locum.execution.fast.steps.magnitude import greatest_whole
+from locum.execution.fast.steps.step import Step, Steps
 from locum.graph import Node, abbreviate
 
 

@@ -17,18 +17,18 @@ from typing import Any
 
 import numpy as np
 
-from locum.execution.fast.affine import Affine, Box, bounds
-from locum.execution.fast.buffers import Buffers, is_input, ordered
-from locum.execution.fast.conditions import Condition
-from locum.execution.fast.elementwise import decided
-from locum.execution.fast.emission import Emission, Source
-from locum.execution.fast.kinds import kinds_of
-from locum.execution.fast.lowering import Lowering
-from locum.execution.fast.scope import MOST_PIECES, Refinements, Scope, refined
-from locum.execution.fast.signals import Opaque, Refine, Stuck
-from locum.execution.fast.solving import solve_all
-from locum.execution.fast.steps import Shape, Step, Steps, row_major
-from locum.execution.fast.terms import Load, Sum, everywhere, loads
+from locum.execution.fast.steps.emission import Emission, Source
+from locum.execution.fast.steps.kinds import kinds_of
+from locum.execution.fast.steps.step import Shape, Step, Steps, row_major
+from locum.execution.fast.symbolic.affine import Affine, Box, bounds
+from locum.execution.fast.symbolic.buffers import Buffers, is_input, ordered
+from locum.execution.fast.symbolic.conditions import Condition
+from locum.execution.fast.symbolic.indexing import decided
+from locum.execution.fast.symbolic.lowering import Lowering
+from locum.execution.fast.symbolic.scope import MOST_PIECES, Refinements, Scope, refined
+from locum.execution.fast.symbolic.signals import Opaque, Refine, Stuck
+from locum.execution.fast.symbolic.solving import solve_all
+from locum.execution.fast.symbolic.terms import Load, Sum, everywhere, loads
 from locum.graph import OPERATIONS, Node, Sort, postorder, size_of, sort_of
 from locum.graph.traversal import count_uses
 

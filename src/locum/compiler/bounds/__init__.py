@@ -1,0 +1,1 @@
+"""How exact a network of units is: error bounds of gates, heads and the whole network."""

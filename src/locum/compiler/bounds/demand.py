@@ -1,0 +1,117 @@
+"""Which positions of a signal anybody reads, and which keys a head may select.
+
+U computes at every position, but only what lies inside a matrix is ever read; the ranges (and so the
+units) need not cover the rest. Read backwards: the output at every position; a head's values where its
+pattern allows; a gate's argument where its mask, if that depends on positions alone, is open.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from locum.compiler.network.forms import Form, Mask, Signal, Vector
+from locum.compiler.network.gates import Masked
+from locum.compiler.network.network import Head, Network, Unit
+from locum.compiler.program.conditions import conditions
+from locum.compiler.scoring.selectors import Selectors
+from locum.compiler.target import Target
+
+
+@dataclass
+class Demand:
+    """Who reads what, where."""
+
+    network: Network
+    target: Target
+    selectors: Selectors
+    _of: dict[Signal, Mask] = field(default_factory=dict)
+    _allowed: dict[Head, tuple[Mask, bool]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.size = self.target.longest
+        everywhere = np.ones(self.size, dtype=bool)
+        self._read(self.network.output, everywhere)
+        for step in reversed(self.network.steps()):
+            if isinstance(step, Unit):
+                self._unit(step)
+            else:
+                self._head(step)
+
+    def of(self, signal: Signal) -> Mask:
+        """Where it is read."""
+        return self._of.get(signal, np.zeros(self.size, dtype=bool))
+
+    def form(self, form: Form) -> Mask:
+        """Where any part of it is read."""
+        found = np.zeros(self.size, dtype=bool)
+        for signal in form.terms:
+            found |= self.of(signal)
+        return found
+
+    def rows(self, head: Head) -> Mask:
+        """The queries whose result is read."""
+        found = np.zeros(self.size, dtype=bool)
+        for value in head.values:
+            found |= self.of(value.into)
+        return found
+
+    def allowed(self, head: Head) -> tuple[Mask, bool]:
+        """[query, key] that may be selected, and whether exactly these are, whatever the input."""
+        if head not in self._allowed:
+            self._allowed[head] = self._found(head)
+        return self._allowed[head]
+
+    def _found(self, head: Head) -> tuple[Mask, bool]:
+        everything = np.ones((self.size, self.size), dtype=bool)
+        if head.kind == "softmax":
+            # Its selector, if it depends on positions, is what its scores leave in play at all.
+            within = None if head.selector is None else self.selectors.pattern(head.selector)
+            return everything if within is None else within, False
+        if head.selector is None:
+            return everything, self.target.fixed
+        pattern = self.selectors.pattern(head.selector)
+        if pattern is not None:
+            return pattern, self.target.fixed
+        for condition in conditions(head.selector):
+            pattern = self.selectors.pattern(condition)
+            if pattern is not None:
+                everything &= pattern
+        return everything, False
+
+    def _read(self, form: Form, where: Mask) -> None:
+        for signal in form.terms:
+            self._of[signal] = self.of(signal) | where
+
+    def _unit(self, unit: Unit) -> None:
+        where = self.of(unit.into)
+        if isinstance(unit.gate, Masked):
+            self._read(unit.gate.mask, where)
+            mask = static(unit.gate.mask, self.size)
+            self._read(unit.gate.value, where if mask is None else where & (mask != 0))
+            return
+        for form in unit.forms:
+            self._read(form, where)
+
+    def _head(self, head: Head) -> None:
+        allowed, _ = self.allowed(head)
+        rows = self.rows(head)
+        everywhere = np.full(self.size, rows.any())
+        for query, key in zip(head.queries, head.keys, strict=True):
+            self._read(query, rows)
+            self._read(key, everywhere)
+        self._read(head.offset, rows)
+        for value in head.values:
+            keys: Mask = np.asarray(allowed[self.of(value.into)].any(axis=0))
+            self._read(value.form, keys)
+
+
+def static(form: Form, size: int) -> Vector | None:
+    """Its values, where it depends on positions alone."""
+    found = np.full(size, form.constant)
+    for signal, c in form.terms.items():
+        if signal.positions is None:
+            return None
+        found = found + c * signal.positions
+    return found

@@ -1,0 +1,206 @@
+"""How exact each part has to be, so that the whole is as exact as was asked for.
+
+The error of the whole network is carried through it (``bounds.py``) for a common tolerance of its gates
+and heads, and that tolerance is made smaller until the bound meets the goal. What is reported is the
+bound of the network as it is in the end, with the errors that its parts really have.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from locum.compiler.bounds.demand import Demand
+from locum.compiler.bounds.head_bounds import UNDERFLOW, Heat
+from locum.compiler.bounds.network_bounds import Bounds
+from locum.compiler.bounds.spreads import UNIT, Spread
+from locum.compiler.network.forms import Mask
+from locum.compiler.network.gates import Curved, Masked, Product
+from locum.compiler.network.network import Head, Network, Unit
+from locum.compiler.scoring.selectors import Selectors
+from locum.compiler.target import Target
+from locum.compiler.units.curves import OutsideError
+from locum.compiler.units.hidden import Hidden, UnitsError
+from locum.compiler.units.realise import realise
+from locum.errors import CompileError
+from locum.graph import abbreviate
+
+#: The error of the whole network where units have to approximate and none was asked for.
+DEFAULT_TOLERANCE = 1e-3
+#: Heads are cheap to make exact: their tolerance is this much smaller.
+_FOR_HEADS = 2.0**-8
+_ROUNDS = 14
+
+
+@dataclass
+class Fitted:
+    """Units and temperatures, and the error of the whole."""
+
+    bounds: Bounds
+    output: Spread
+    tolerance: float
+    error: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.error = float(self.output.error.max())
+
+    @property
+    def hidden(self) -> dict[Unit, Hidden]:
+        """The units of every gate."""
+        return self.bounds.hidden
+
+    def beta(self, head: Head) -> float | None:
+        """The inverse temperature of a head that stands in for a hard one."""
+        found = self.bounds.temperatures.get(head)
+        return None if found is None else found.beta
+
+
+def fit(network: Network, target: Target, selectors: Selectors, gap: float) -> Fitted:
+    """Units for every gate; ``gap``: how far the outputs lie apart, where there are finitely many."""
+    return _Fitting(network, target, selectors, gap).found()
+
+
+class _Fitting:
+    def __init__(self, network: Network, target: Target, selectors: Selectors, gap: float) -> None:
+        self.network = network
+        self.target = target
+        self.selectors = selectors
+        self.demand = Demand(network, target, selectors)
+        kind = target.feed_forward
+        if kind in ("relu", "gelu") and not target.bounded:
+            raise CompileError(
+                f"{kind} units serve a range of numbers: say between which numbers the tokens lie, "
+                "ranges=(low, high)"
+            )
+        self.asked = target.tolerance
+        if self.asked is None and kind in ("relu", "gelu"):
+            self.asked = DEFAULT_TOLERANCE
+        self.limit = min(self.asked or math.inf, gap / 4)
+        #: Whether heads are made as soft as the tolerance allows; else nothing leaks at all.
+        self.soft = target.tolerance is not None and kind != "exact"
+
+    def found(self) -> Fitted:
+        """The fit; where leaking heads let no bound through, nothing leaks."""
+        try:
+            return self._found()
+        except CompileError:
+            if not (self.soft and self.target.attention == "softmax"):
+                raise
+        self.soft = False
+        return self._found()
+
+    def _found(self) -> Fitted:
+        tolerance = self.asked if self.asked is not None else DEFAULT_TOLERANCE
+        best: Fitted | None = None
+        problem: CompileError | None = None
+        last: Fitted | None = None
+        before: tuple[float, float] | None = None
+        for _ in range(_ROUNDS):
+            try:
+                last = self._attempt(tolerance)
+            except _Unfit as unfit:
+                problem = problem or CompileError(str(unfit), unfit.where)
+                tolerance /= 8
+                continue
+            if last.error <= self.limit and (best is None or last.tolerance > best.tolerance):
+                best = last
+            if not last.error or self.limit == math.inf or (best and best.error > 0.85 * self.limit):
+                break
+            if before is not None and last.tolerance < before[0] / 2 and last.error > 0.9 * before[1]:
+                break  # what is left is not for units to mend
+            before = last.tolerance, last.error
+            ratio = self.limit / last.error
+            tolerance *= min(max(0.97 * ratio, 1e-6), 8.0)
+            if tolerance < 1e-15:
+                break
+        if best is not None:
+            return best
+        if last is None and problem is not None:
+            raise problem
+        assert last is not None
+        rounding = "; float64 rounds less" if self.target.dtype == "float32" else ""
+        if self.target.tolerance is None and self.limit == self.asked:
+            rounding += "; tolerance=… allows more"
+        raise CompileError(
+            f"the error can be as large as {last.error:.2g} whatever its units are, and "
+            f"{self.limit:.2g} is allowed{rounding}",
+            self._where(last),
+        )
+
+    def _attempt(self, tolerance: float) -> Fitted:
+        def make(unit: Unit, arguments: list[Spread], where: Mask) -> Hidden:
+            return self._make(unit, arguments, where, tolerance)
+
+        heat: Heat | None = None
+        if self.target.attention == "softmax":
+
+            def heat(head: Head, spread: float, fewest: float) -> tuple[float, float]:
+                return self._heat(head, spread, fewest, tolerance)
+
+        bounds = Bounds(self.network, self.selectors, self.demand, make, heat)
+        output = bounds.run()
+        return Fitted(bounds, output, tolerance)
+
+    # Gates --------------------------------------------------------------------------------------
+
+    def _make(self, unit: Unit, spreads: list[Spread], where: Mask, tolerance: float) -> Hidden:
+        gate, kind = unit.gate, self.target.feed_forward
+        assert gate is not None
+        everywhere = np.ones(self.target.longest, dtype=bool)
+        # These have no limits, so they have to be right (or at least bounded) at every position.
+        square = isinstance(gate, Curved) and gate.name == "square" and kind == "glu"
+        if isinstance(gate, Masked) or square or (isinstance(gate, Product) and kind != "relu"):
+            where = everywhere
+        arguments = tuple(spread.argument(where) for spread in spreads)
+        if isinstance(gate, Curved):
+            if kind == "glu" and self.target.tolerance is None and gate.name != "square":
+                raise CompileError(
+                    f"{gate.name} is no piecewise linear function: give a tolerance=…, or take "
+                    "feed_forward='exact'",
+                    abbreviate(unit.node),
+                )
+            high = min(arguments[0].high, gate.at_most + arguments[0].error)
+            low = min(arguments[0].low, high)
+            if gate.name == "sqrt" and low < 0 <= float(spreads[0].low[where].min(initial=0.0)):
+                low = 0.0
+            arguments = (replace(arguments[0], low=low, high=high),)
+        try:
+            return realise(gate, kind, arguments, tolerance, UNIT[self.target.dtype])
+        except (OutsideError, UnitsError) as error:
+            raise _Unfit(
+                f"{kind} units cannot do this over the ranges that were declared: {error}",
+                abbreviate(unit.node),
+            ) from None
+
+    # Heads --------------------------------------------------------------------------------------
+
+    def _heat(self, head: Head, spread: float, fewest: float, tolerance: float) -> tuple[float, float]:
+        """β a power of two: all but the selected keys get nothing, or too little to matter; and ε."""
+        full = 2 * UNDERFLOW[self.target.dtype] / head.gap
+        least, error = full, 0.0
+        if self.soft and math.isfinite(spread):
+            # (n − m)·D/m·e^(−β·gap) ≤ ε
+            odds = self.target.longest * spread / (fewest * tolerance * _FOR_HEADS)
+            enough = math.log(max(odds, 2.0)) / head.gap
+            if enough < full:
+                least, error = enough, tolerance * _FOR_HEADS
+        return float(2.0 ** math.ceil(math.log2(least))), error
+
+    # Reports ------------------------------------------------------------------------------------
+
+    def _where(self, fitted: Fitted) -> str:
+        """The first s-op that is as wrong as that."""
+        for unit in sorted(self.network.units, key=lambda u: u.time):
+            if float(fitted.bounds.spreads.signals[unit.into].error.max()) > self.limit:
+                return abbreviate(unit.node)
+        return "the output"
+
+
+class _Unfit(Exception):  # noqa: N818  (a signal to try again, not an error)
+    """With this tolerance it cannot be done; with a smaller one perhaps."""
+
+    def __init__(self, problem: str, where: str) -> None:
+        super().__init__(problem)
+        self.where = where

@@ -1,0 +1,209 @@
+"""How wrong a head can be.
+
+A head whose scores are off by up to δ and whose unselected keys get a share λ of the weight moves the
+mean by at most (λ + tanh(β·δ/2)) times the spread of the values: factors between e^−a and e^a on
+weights that add up to 1 shift at most tanh(a/2) of them (the worst case is two groups, of weights 1 :
+e^a). Spreads of what it reads come in; those of what it moves come out, and the temperature of a head
+that stands in for a hard one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from locum.compiler.bounds.demand import Demand
+from locum.compiler.bounds.spreads import Spread, Spreads, dyadic
+from locum.compiler.network.forms import Mask, Vector
+from locum.compiler.network.network import NO_SINK, Head, Value
+from locum.compiler.scoring.selectors import Selectors
+from locum.errors import CompileError
+
+#: Chooses an inverse temperature: (head, spread of its values, fewest keys it may select).
+Heat = Callable[[Head, float, float], tuple[float, float]]
+
+#: exp of minus this is 0.
+UNDERFLOW = {"float64": 746.0, "float32": 104.0}
+
+
+@dataclass(frozen=True)
+class Temperature:
+    """How a softmax head stands in for a hard one."""
+
+    beta: float
+    gap: float
+    #: All keys, and the fewest that may be selected.
+    keys: int
+    selected: float
+    #: Between the greatest and the least value that it may move.
+    spread: float
+    #: How far its scores may be off, and the share of the weight that goes astray, at most.
+    noise: float
+    leak: float
+    #: The error that β was chosen for; 0: nothing was to leak at all.
+    error: float
+
+
+@dataclass
+class _Mean:
+    """The mean over selected keys, and what a shift of weights may do to it."""
+
+    mean: Spread
+    #: The least and the greatest of all values, and how many keys are selected at least.
+    least: float
+    most: float
+    chosen: Vector
+    #: How far the values that may have weight lie apart, for each query, if not by all of that.
+    spread: Vector | None = None
+
+
+@dataclass
+class HeadBounds:
+    """The spreads of what heads move, by those of the signals before them."""
+
+    spreads: Spreads
+    selectors: Selectors
+    demand: Demand
+    #: None: attention is hard.
+    heat: Heat | None
+    #: Inverse temperatures, and how each was found.
+    temperatures: dict[Head, Temperature] = field(default_factory=dict)
+
+    def carry(self, head: Head) -> None:
+        """Adds the spreads of all that the head writes."""
+        where = self.demand.rows(head)
+        noise = self._noise(head, where)
+        means = [self._mean(head, value) for value in head.values]
+        shift = self._shift(head, noise, means, where)
+        for value, mean in zip(head.values, means, strict=True):
+            self.spreads.signals[value.into] = self._moved(mean, shift, self.demand.of(value.into))
+
+    def _noise(self, head: Head, where: Mask) -> Vector:
+        """How far the scores of a query may be off, what is common to all keys left out."""
+        off = np.zeros(self.spreads.size)
+        if self.spreads.target.feed_forward == "exact":
+            return off
+        forms = list(zip(head.queries, head.keys, strict=True))
+        for query, key in forms:
+            q, k = self.spreads.form(query), self.spreads.form(key)
+            if q.exact and k.exact:
+                continue
+            around = float(k.net_high.max() - k.net_low.min()) / 2
+            off = off + _times(q.error, around) + _times(q.largest, float(k.error.max()))
+            # Of numbers without a range nothing can be said, and rounding is left out, as elsewhere.
+            rounding = self.spreads.unit * (len(forms) + 2) * _times(q.largest, float(k.largest.max()))
+            off = off + np.where(np.isfinite(rounding), rounding, 0.0)
+        if head.sink != NO_SINK:
+            offset = self.spreads.form(head.offset)
+            if not offset.exact:
+                off = off + offset.error
+        off = np.where(where, off, 0.0)
+        if self.heat is None and head.kind == "hard" and off.any():
+            raise CompileError(
+                "hard attention needs scores to the last bit, but these are computed up to "
+                f"{float(off.max()):.1g}: use attention='softmax', or feed_forward='exact'",
+                head.label,
+            )
+        return off
+
+    def _mean(self, head: Head, value: Value) -> _Mean:
+        """What hard attention would give."""
+        where = self.demand.of(value.into)
+        allowed, known = self.demand.allowed(head)
+        sink = head.sink != NO_SINK
+        counts = allowed.sum(axis=1)
+        zero = np.zeros(self.spreads.size)
+        if value.share:
+            fewest = counts if known else zero
+            mean = Spread(1 / (1 + counts), 1 / (1 + fewest), zero)
+            return _Mean(mean, 0.0, 1.0, 1 + fewest)
+        v = self.spreads.form(value.form)
+        least, most = float(v.net_low.min()), float(v.net_high.max())
+        if sink:
+            least, most = min(least, value.at_sink), max(most, value.at_sink)
+        empty = counts == 0
+        if known:
+            low, high, error = (
+                np.where(allowed, part, 0.0).sum(axis=1) / np.maximum(counts, 1)
+                for part in (v.low, v.high, v.error)
+            )
+            chosen = np.maximum(counts, 1)
+        else:
+            low = np.where(allowed, v.low, np.inf).min(axis=1)
+            high = np.where(allowed, v.high, -np.inf).max(axis=1)
+            error = np.where(allowed, v.error, 0.0).max(axis=1)
+            if sink and (head.selector is None or self.selectors.may_be_empty(head.selector)):
+                low, high = np.minimum(low, value.at_sink), np.maximum(high, value.at_sink)
+            chosen = np.ones(self.spreads.size)
+        low, high = (np.where(empty, value.at_sink, part) for part in (low, high))
+        share = np.where(allowed, v.proportion(), 0.0).max(axis=1)
+        own = None if v.own is None else np.where(allowed, v.own, 0.0).max(axis=1)
+        positive = bool((v.low >= 0).all()) and value.at_sink >= 0
+        exact = (
+            v.exact
+            and dyadic(value.at_sink, self.spreads.target.dtype)
+            and (
+                bool((counts[where] <= 1).all())
+                or (head.selector is not None and self.selectors.unique(head.selector))
+            )
+        )
+        mean = Spread(low, high, error, exact, share if positive else None, own if positive else None)
+        found = _Mean(mean, least, most, chosen)
+        if head.kind == "softmax":  # what is not in play has no weight at all
+            top = np.where(allowed, v.net_high, -np.inf).max(axis=1)
+            bottom = np.where(allowed, v.net_low, np.inf).min(axis=1)
+            found.spread = np.where(empty, 0.0, top - bottom)
+        return found
+
+    def _moved(self, found: _Mean, shift: Vector, where: Mask) -> Spread:
+        mean = found.mean
+        error, relative, own, exact = mean.error, mean.relative, mean.own, mean.exact
+        spread = found.most - found.least if found.spread is None else found.spread
+        if shift.any():
+            exact, relative, own = False, None, None
+            error = error + np.where(shift > 0, shift * spread, 0.0)
+        if not exact:
+            rounding = self.spreads.unit * (self.spreads.size + 4)
+            largest = max(abs(found.least), abs(found.most))
+            error = error + (rounding * largest if math.isfinite(largest) else 0.0)
+            relative = None if relative is None else relative + rounding
+            own = None if own is None else own + rounding
+        return Spread(
+            np.where(where, mean.low, found.least),
+            np.where(where, mean.high, found.most),
+            np.where(where, error, 0.0),
+            exact,
+            relative,
+            own,
+        )
+
+    def _shift(self, head: Head, noise: Vector, means: list[_Mean], where: Mask) -> Vector:
+        """The share of the weight that is not where it should be."""
+        if head.kind == "softmax":
+            return np.where(where, np.tanh(noise / 2), 0.0)
+        if self.heat is None:
+            return np.zeros(self.spreads.size)
+        spread = max((m.most - m.least for m in means), default=0.0)
+        chosen = np.min([m.chosen for m in means], axis=0)
+        keys = self.spreads.size + (head.sink != NO_SINK)
+        fewest = float(chosen[where].min(initial=keys))
+        beta, error = self.heat(head, spread, fewest)
+        below = beta * (head.gap - 2 * noise)
+        gone = below >= UNDERFLOW[self.spreads.target.dtype]
+        with np.errstate(over="ignore"):
+            leak = np.where(gone, 0.0, (keys - chosen) / chosen * np.exp(-below))
+        worst = float(leak[where].max(initial=0.0))
+        off = float(noise.max())
+        self.temperatures[head] = Temperature(beta, head.gap, keys, fewest, spread, off, worst, error)
+        return np.where(where, np.minimum(leak + np.tanh(beta * noise / 2), 1.0), 0.0)
+
+
+def _times(vector: Vector, factor: float) -> Vector:
+    """Where one of the two is 0 nothing is off, however large the other may be."""
+    if factor == 0:
+        return np.zeros_like(vector)
+    found: Vector = np.where(vector == 0, 0.0, np.where(vector == 0, 1.0, vector) * factor)
+    return found

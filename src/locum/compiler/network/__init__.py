@@ -1,0 +1,1 @@
+"""Heads and feed-forwards without numbers: roles of s-ops, schedule, lowering."""

@@ -1,0 +1,151 @@
+"""What one group of hidden units computes: the few shapes that all functions are brought to.
+
+A gate is a function of one or two forms. Whatever the activation (relu, gelu, or relu in a gated unit),
+a gate becomes *ridges*, c·activation(w·x + b), and in a gated feed-forward products of two forms
+(``realise.py`` has the kinds side by side). Which gate an s-op is, is known before the forms that it
+reads are: until then it is a :class:`Recipe`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from locum.compiler.network.forms import Form, Vector
+from locum.compiler.scoring.linear import Linear
+
+
+@dataclass(frozen=True, eq=False)
+class Product:
+    """a · b."""
+
+    a: Form
+    b: Form
+
+    @property
+    def arguments(self) -> tuple[Form, ...]:
+        """What it reads."""
+        return self.a, self.b
+
+
+@dataclass(frozen=True, eq=False)
+class Masked:
+    """``value`` where ``mask`` is 1, and 0 where it is 0."""
+
+    mask: Form
+    value: Form
+
+    @property
+    def arguments(self) -> tuple[Form, ...]:
+        """What it reads."""
+        return self.mask, self.value
+
+
+@dataclass(frozen=True, eq=False)
+class Curved:
+    """A smooth function (``curves.CURVES``) of one form."""
+
+    name: str
+    x: Form
+    #: Whether its error is to be small in proportion to its value (exponentials that are summed).
+    relative: bool = False
+    #: What the argument is known not to exceed, beyond what its parts tell.
+    at_most: float = np.inf
+    #: (z, log b), where this is exp(z − log b) and b a sum of exp(z) over keys, its own among them: a
+    #: softmax.
+    softmax: tuple[Form, Form] | None = None
+
+    @property
+    def arguments(self) -> tuple[Form, ...]:
+        """What it reads."""
+        return (self.x,)
+
+
+@dataclass(frozen=True, eq=False)
+class Bend:
+    """before·x left of 0 and after·x right of it: |x|, max(x, 0)."""
+
+    x: Form
+    before: float
+    after: float
+
+    @property
+    def arguments(self) -> tuple[Form, ...]:
+        """What it reads."""
+        return (self.x,)
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """0 where x ≤ 0 and 1 where x ≥ width; x is never in between."""
+
+    x: Form
+    width: float
+
+    @property
+    def arguments(self) -> tuple[Form, ...]:
+        """What it reads."""
+        return (self.x,)
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Where x is one of the keys (in order), the value of that key."""
+
+    x: Form
+    keys: Vector
+    values: Vector
+
+    @property
+    def arguments(self) -> tuple[Form, ...]:
+        """What it reads."""
+        return (self.x,)
+
+    @property
+    def gap(self) -> float:
+        """How far the keys are apart, at least."""
+        return float(np.diff(self.keys).min()) if len(self.keys) > 1 else np.inf
+
+    @property
+    def steepest(self) -> float:
+        """The greatest slope between neighbouring keys."""
+        if len(self.keys) < 2:
+            return 0.0
+        return float(np.abs(np.diff(self.values) / np.diff(self.keys)).max())
+
+
+@dataclass(frozen=True, eq=False)
+class Snap:
+    """x itself, a whole number that was computed up to rounding; and now without.
+
+    It is relu(x + C) − C for a large C: no more than x on paper, but floats as large as C have no room
+    for the noise. So counts can be keys of hard attention, whose ties have to be exact.
+    """
+
+    x: Form
+
+    @property
+    def arguments(self) -> tuple[Form, ...]:
+        """What it reads."""
+        return (self.x,)
+
+
+Gate: TypeAlias = Product | Masked | Curved | Bend | Step | Table | Snap
+
+#: C, and how far apart the floats of its size are.
+SNAP = {"float64": (1.5 * 2.0**32, 2.0**-20), "float32": (1.5 * 2.0**19, 2.0**-4)}
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A gate before its arguments are forms: how to make it of them."""
+
+    arguments: tuple[Linear, ...]
+    make: Callable[..., Gate]
+    #: More forms that it is good to know of, but that are not read.
+    beside: tuple[Linear, ...] = ()
+    #: Whether whole numbers come out, but real ones go in.
+    rounds: bool = False

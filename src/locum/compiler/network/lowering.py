@@ -1,0 +1,244 @@
+"""Stage *lowering*: from s-ops to a network, heads and units that read forms and write signals.
+
+A program comes in with its roles and its schedule, a :class:`Network` comes out. Sums and constant
+factors become forms and cost nothing; what is known from the position or the token is embedded
+(``embedding.py``); heads with equal scores become one that moves several values (``heads.py``).
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Hashable, Mapping
+from itertools import count
+
+import numpy as np
+
+from locum.compiler.network.embedding import Embedding
+from locum.compiler.network.forms import Form, Signal, total
+from locum.compiler.network.gates import Gate, Snap
+from locum.compiler.network.heads import Heads
+from locum.compiler.network.network import LOSING_SINK, NO_SINK, TIED_SINK, Network, Unit, Value
+from locum.compiler.network.roles import AGGREGATE, COUNT, FUNCTION, LINEAR, TABLE, Roles
+from locum.compiler.network.schedule import Schedule
+from locum.compiler.program.codes import Codes
+from locum.compiler.program.values import Values
+from locum.compiler.scoring.linear import Linear
+from locum.compiler.scoring.scores import Scores
+from locum.compiler.scoring.selectors import Selectors
+from locum.errors import CompileError
+from locum.graph import Atom, Node, abbreviate
+from locum.graph.atoms import identity
+
+
+class Lowering:
+    """The network of a scheduled program."""
+
+    def __init__(
+        self, schedule: Schedule, roles: Roles, *, names: Mapping[Node, str] | None = None
+    ) -> None:
+        self.schedule = schedule
+        #: What the program itself calls its s-ops and selectors.
+        self.names = names
+        self.roles = roles
+        self.values: Values = roles.values
+        self.selectors: Selectors = roles.selectors
+        self.codes: Codes = roles.codes
+        self.units: list[Unit] = []
+        #: Tokens for which an s-op has no value.
+        self.undefined: dict[Hashable, tuple[Atom, str]] = {}
+        self._forms: dict[Node, Form] = {}
+        self._signals: dict[Node, Signal] = {}
+        #: For what is counted: the share of attention that the sink (or position 0) gets.
+        self._shares: dict[Node, Signal] = {}
+        self._embedding = Embedding(share_positions=self.values.target.share_positions)
+        self._heads = Heads(self.linear)
+        # Counting needs a sink; so does whatever may select nothing.
+        self.sink = any(self._needs_sink(node) for node in schedule.order)
+        #: When a head attends everywhere anyway, without the sink.
+        self._everywhere = {
+            time
+            for node, time in schedule.heads.items()
+            if node.op == "aggregate" and not self.selectors.scores(node.inputs[0]).pairs
+        }
+
+    def say(self, node: Node) -> str:
+        """A label: the program's own name for it, or the expression in one line."""
+        return abbreviate(node, self.names)
+
+    def network(self, root: Node) -> Network:
+        """All of it, with ``root`` as the output."""
+        for node in self.schedule.order:
+            if self.roles.of(node) in (AGGREGATE, COUNT):
+                self._attend(node)
+        network = Network(self._heads.all, self.units, self.form(root), self.sink)
+        network.forget_unread()
+        if self.values.target.feed_forward == "glu":  # its gates have no biases
+            network.one = Signal("1", 0, positions=np.ones(self.values.target.longest))
+        return network
+
+    def _needs_sink(self, node: Node) -> bool:
+        match self.roles.of(node):
+            case "count":
+                return node.op == "selector_width"
+            case "aggregate":
+                return self.selectors.may_be_empty(node.inputs[0])
+            case _:
+                return False
+
+    def counts_sink(self, node: Node) -> bool:
+        """Whether the head that counts for a width or a length attends to the sink as well.
+
+        It does, so that nothing else is needed to count by; but the length is counted by a head that is
+        there anyway, if there is one.
+        """
+        return self.sink and not (node.op == "length" and self.schedule.heads[node] in self._everywhere)
+
+    # Forms --------------------------------------------------------------------------------------
+
+    def form(self, node: Node) -> Form:
+        """The s-op as a combination of signals; sums are taken apart, however long."""
+        if node not in self._forms:
+            parts: list[tuple[Form, float]] = []
+            ticket = count()
+            coefficients = {node: 1.0}
+            queue = [(-node.depth, next(ticket), node)]
+            while queue:
+                _, _, here = heapq.heappop(queue)
+                coefficient = coefficients.pop(here)
+                if self.roles.of(here) != LINEAR:
+                    parts.append((self._leaf(here), coefficient))
+                    continue
+                for below, factor in self.roles.parts(here):
+                    if below in coefficients:
+                        coefficients[below] += coefficient * factor
+                    else:
+                        coefficients[below] = coefficient * factor
+                        heapq.heappush(queue, (-below.depth, next(ticket), below))
+            self._forms[node] = total(parts)
+        return self._forms[node]
+
+    def linear(self, linear: Linear) -> Form:
+        """A combination of s-ops as one of signals."""
+        return total(((self.form(node), c) for node, c in linear.terms), linear.constant)
+
+    def _leaf(self, node: Node) -> Form:
+        match self.roles.of(node):
+            case "position":
+                numbers = [self.codes.number(v, node) for v in self.values.at_positions(node)]
+                return self._embedding.at_positions(numbers, self.say(node))
+            case "token":
+                return self._embedding.of_tokens(self._of_tokens(node), self.say(node))
+            case "number":
+                if node not in self._signals:
+                    self._signals[node] = Signal("tokens", 0, tokens=np.ones(1))
+                return Form({self._signals[node]: 1.0})
+            case "aggregate":
+                return Form({self._signals[node]: 1.0})
+            case _:
+                return Form({self._computed(node): 1.0})
+
+    def _of_tokens(self, node: Node) -> list[float]:
+        column = self.values.column(node)
+        assert column is not None
+        assert self.values.target.vocabulary is not None
+        numbers = []
+        for token, value in zip(self.values.target.vocabulary, column.values, strict=True):
+            if value is None:
+                why = f"{abbreviate(node)} has no value for it"
+                self.undefined.setdefault(identity(token), (token, why))
+            numbers.append(0.0 if value is None else self.codes.number(value, node))
+        return numbers
+
+    # Units --------------------------------------------------------------------------------------
+
+    def _computed(self, node: Node) -> Signal:
+        """The signal of a function, which some feed-forward computes."""
+        if node not in self._signals:
+            time = self.schedule.ready[node]
+            signal = Signal(self.say(node), time)
+            self._signals[node] = signal
+            unit = Unit(node, signal, time)
+            self.units.append(unit)
+            unit.gate = self._gate(node)
+            if unit.gate is None:
+                unit.reads = self._reads(node, time)
+        return self._signals[node]
+
+    def _gate(self, node: Node) -> Gate | None:
+        """What it is where feed-forwards have units of one kind; None: a function as it is."""
+        if self.roles.of(node) == COUNT:
+            share = Form({self._shares[node]: 1.0})
+            gate = self.roles.counting(node, share, self.counts_sink(node))
+        else:
+            gate = self.roles.gate(node, self.linear)
+        if gate is None or self.roles.delay(node) == 1:
+            return gate
+        # A layer of its own makes it whole.
+        time = self.schedule.ready[node] - 2
+        about = Signal(f"about {self.say(node)}", time)
+        self.units.append(Unit(node, about, time, gate=gate))
+        return Snap(Form({about: 1.0}))
+
+    def _reads(self, root: Node, time: int) -> dict[Node, Form]:
+        """What a unit finds in the stream: all parts of its expression that are there before."""
+        reads: dict[Node, Form] = {}
+        stack, seen = [root], {root}
+        while stack:
+            node = stack.pop()
+            if self.roles.of(node) == COUNT:
+                reads[node] = Form({self._shares[node]: 1.0})
+                continue
+            for below in self.roles.reads(node):
+                if below in seen:
+                    continue
+                seen.add(below)
+                if self._inlined(below, time):
+                    stack.append(below)
+                elif self.values.constant(below) is None:
+                    reads[below] = self.form(below)
+        return reads
+
+    def _inlined(self, node: Node, time: int) -> bool:
+        """Whether a unit at that time computes it itself."""
+        return self.roles.fused and (
+            self.roles.of(node) in (COUNT, FUNCTION, TABLE, LINEAR)
+            and self.schedule.ready[node] == time
+        )
+
+    # Heads --------------------------------------------------------------------------------------
+
+    def _attend(self, node: Node) -> None:
+        """The head of an aggregate, a width or the length; heads with equal scores are one."""
+        time = self.schedule.heads[node]
+        counting = self.roles.of(node) == COUNT
+        selector = None if node.op == "length" else node.inputs[0]
+        scores = Scores(()) if selector is None else self.selectors.scores(selector)
+        tied = counting and self.counts_sink(node)
+        losing = LOSING_SINK if self.sink else NO_SINK
+        sink = TIED_SINK if tied else losing
+        label = "everywhere" if selector is None else self.say(selector)
+        head = self._heads.head(scores, sink, time, label, selector, node)
+        if counting:
+            signal = Signal(f"1/(1+n) of {self.say(node)}" if tied else "1/length", time)
+            self._shares[node] = signal
+            first = np.zeros(self.values.target.longest)
+            first[0] = 1.0
+            form = Form() if tied else self._embedding.at_positions(first.tolist(), "indices == 0")
+            head.values.append(Value(form, signal, at_sink=1.0, share=tied))
+            return
+        signal = Signal(self.say(node), time)
+        self._signals[node] = signal
+        at_sink = self._default(node)
+        head.values.append(Value(self.form(node.inputs[1]), signal, at_sink=at_sink))
+
+    def _default(self, node: Node) -> float:
+        """What an aggregate reads at the sink."""
+        default = node.attributes["default"]
+        assert not isinstance(default, tuple)
+        if not self.selectors.may_be_empty(node.inputs[0]):
+            return 0.0
+        if isinstance(default, str) and self.values.column(node) is None:
+            raise CompileError(
+                f"its default is the string {default!r}, but its values are numbers", abbreviate(node)
+            )
+        return self.codes.number(default, node)

@@ -1,0 +1,181 @@
+"""What each s-op is to the network.
+
+Known from the position or from the token, a linear combination (free), the output of a head, or a
+function that a feed-forward computes: that is its *role*. Feed-forwards that are exact compute any
+function (:class:`Roles`); where they have units of one kind, every function is a gate
+(``gate_roles.py``). Schedule and lowering ask here what an s-op reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from locum.compiler.network.forms import Form
+from locum.compiler.network.gates import Gate
+from locum.compiler.program.codes import Codes
+from locum.compiler.program.values import Values
+from locum.compiler.scoring.linear import Linear
+from locum.compiler.scoring.selectors import Selectors
+from locum.compiler.target import EXACT_WHOLE
+from locum.errors import CompileError
+from locum.graph import OPERATIONS, Node, abbreviate, build
+
+#: Roles.
+POSITION, TOKEN, NUMBER, LINEAR, AGGREGATE, COUNT, FUNCTION, TABLE = (
+    "position",
+    "token",
+    "number",
+    "linear",
+    "aggregate",
+    "count",
+    "function",
+    "table",
+)
+
+INDICES, LENGTH, TOKENS = build("indices"), build("length"), build("tokens", cast="asis")
+
+
+@dataclass
+class Roles:
+    """What each s-op is to the network."""
+
+    selectors: Selectors
+    codes: Codes
+    values: Values = field(init=False)
+    _roles: dict[Node, str] = field(default_factory=dict)
+    #: Whether a feed-forward computes whole expressions, so that a function of functions takes no
+    #: longer than one.
+    fused: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        self.values = self.selectors.values
+
+    def of(self, node: Node) -> str:
+        """Its role."""
+        if node not in self._roles:
+            self._roles[node] = self._found(node)
+        return self._roles[node]
+
+    def _found(self, node: Node) -> str:
+        if self.values.depends_on(node, "indices"):
+            return POSITION
+        if self.values.target.vocabulary is not None and self.values.depends_on(node, "tokens"):
+            return TOKEN
+        match node.op:
+            case "tokens":
+                return NUMBER
+            case "aggregate":
+                return AGGREGATE
+            case "selector_width" | "length":
+                return COUNT
+        if self._needs_table(node):
+            column = self.values.column(node)
+            if column is None or column.sources == (node,):
+                bits = EXACT_WHOLE[self.values.target.dtype].bit_length() - 1
+                raise CompileError(
+                    f"strings (or whole numbers beyond 2^{bits}) meet too many other values here to be "
+                    "told apart",
+                    abbreviate(node),
+                )
+            return TABLE
+        return LINEAR if self._linear(node) else FUNCTION
+
+    def _needs_table(self, node: Node) -> bool:
+        """Whether floats cannot do what the operation does to its inputs."""
+        if node.op == "lookup":
+            column = self.values.column(node)
+            return column is not None and column.sources != (node,)
+        columns = [self.values.column(n) for n in (node, *node.inputs)]
+        limit = EXACT_WHOLE[self.values.target.dtype]
+        if any(column is not None and column.largest_whole > limit for column in columns):
+            return True
+        # Products of counts are as good as the floats are, until they are compared.
+        compares = OPERATIONS[node.op].group == "comparison" or node.op == "member"
+        return compares and any((self.values.largest_whole(i) or 0) > limit for i in node.inputs)
+
+    def _linear(self, node: Node) -> bool:
+        match node.op:
+            case "add" | "subtract" | "negate":
+                return True
+            case "multiply":
+                return any(self.values.constant(i) is not None for i in node.inputs)
+            case "divide":
+                # Only by powers of two: x/3 is not x·(1/3) to the last bit.
+                divisor = self.values.constant(node.inputs[1])
+                return (
+                    isinstance(divisor, (int, float))
+                    and divisor != 0
+                    and abs(float(divisor)).hex().split("p")[0] in ("0x1.0", "0x1.0000000000000")
+                )
+            case _:
+                return False
+
+    def delay(self, node: Node) -> int:
+        """How long after its attention a count can be read; a function, after what it reads."""
+        return 1
+
+    def parts(self, node: Node) -> list[tuple[Node, float]]:
+        """A linear s-op as Σ coefficient · s-op."""
+        match node.op:
+            case "add":
+                return [(node.inputs[0], 1.0), (node.inputs[1], 1.0)]
+            case "subtract":
+                return [(node.inputs[0], 1.0), (node.inputs[1], -1.0)]
+            case "negate":
+                return [(node.inputs[0], -1.0)]
+            case _:
+                a, b = node.inputs
+                factor = self.values.constant(b)
+                if factor is None:
+                    a, b = b, a
+                    factor = self.values.constant(b)
+                assert factor is not None
+                number = self.codes.number(factor, node)
+                return [(a, 1 / number if node.op == "divide" else number)]
+
+    def gate(self, node: Node, form: Callable[[Linear], Form]) -> Gate | None:
+        """The gate of a function, given how the stream is read; None: it is a function as it is."""
+        return None
+
+    def counting(self, node: Node, share: Form, sink: bool) -> Gate | None:
+        """The gate of a count, given the share of attention that one key gets (or the sink)."""
+        return None
+
+    def sources(self, node: Node) -> list[Node]:
+        """What a table is looked up by."""
+        column = self.values.column(node)
+        assert column is not None
+        named = {"indices": INDICES, "length": LENGTH, "tokens": TOKENS}
+        return [named[s] if isinstance(s, str) else s for s in column.sources]
+
+    def reads(self, node: Node) -> list[Node]:
+        """The s-ops that have to be there before it."""
+        match self.of(node):
+            case "position" | "token" | "number":
+                return []
+            case "aggregate":
+                return [*self.selectors.scores(node.inputs[0]).nodes, node.inputs[1]]
+            case "count":
+                if node.op == "length":
+                    return []
+                return list(self.selectors.scores(node.inputs[0]).nodes)
+            case "table":
+                return self.sources(node)
+            case _:
+                return list(node.inputs)
+
+
+def in_order(root: Node, reads: Callable[[Node], Iterable[Node]]) -> Iterator[Node]:
+    """Every s-op after what it reads; without recursion."""
+    seen: set[Node] = set()
+    stack: list[tuple[Node, bool]] = [(root, False)]
+    while stack:
+        node, done = stack.pop()
+        if done:
+            yield node
+        elif node not in seen:
+            seen.add(node)
+            stack.append((node, True))
+            stack.extend((below, False) for below in reads(node) if below not in seen)

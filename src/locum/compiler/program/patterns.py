@@ -1,0 +1,145 @@
+"""Which keys a selector selects, as far as that is known before there is any input.
+
+Selectors of positions are *patterns*, [query, key]. Of others it is known which keys the positions rule
+out, whether one key at most is selected, and whether there is a query that selects nothing. Values
+depend on that (attention to one key moves a value as it is, to several it takes a mean) and patterns on
+values, so both are found together, each when it is asked for.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from locum.compiler.program.conditions import Pattern, conditions, reflexive, select
+from locum.compiler.program.values import Values
+from locum.compiler.target import DOMAIN, Target
+from locum.errors import CompileError
+from locum.graph import Node, Sort, postorder, sort_of
+
+
+class Patterns:
+    """What is known about how many keys, and which, the selectors of a program select."""
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self.values = Values(target, self.unique)
+        self._patterns: dict[Node, Pattern | None] = {}
+        self._empty: dict[Node, bool] = {}
+
+    def pattern(self, selector: Node) -> Pattern | None:
+        """[query, key] where it depends on positions alone, else None."""
+        if selector not in self._patterns:
+            for node in postorder(selector, into=lambda n: n not in self._patterns):
+                if node.op == "select" or node.op.startswith("selector_") or node.op == "best":
+                    self._patterns[node] = self._static(node)
+        return self._patterns[selector]
+
+    def _static(self, node: Node) -> Pattern | None:
+        inputs = [self._patterns.get(i) for i in node.inputs]
+        match node.op:
+            case "select":
+                if not all(self.values.depends_on(i, "indices") for i in node.inputs):
+                    return None
+                keys, queries = (list(self.values.at_positions(i)) for i in node.inputs)
+                return select(keys, queries, str(node.attributes["predicate"]), node)
+            case "selector_not":
+                return None if inputs[0] is None else ~inputs[0]
+            case "best":
+                # What is best depends on how many keys there are.
+                if self.target.shortest < self.target.longest or inputs[0] is None:
+                    return None
+                if not self.values.depends_on(node.inputs[1], "indices"):
+                    return None
+                return DOMAIN.best(inputs[0], list(self.values.at_positions(node.inputs[1])))
+            case "selector_and" | "selector_or":
+                one, other = inputs
+                if one is None or other is None:
+                    return None
+                return one & other if node.op == "selector_and" else one | other
+            case _:
+                return None
+
+    def possible(self, selector: Node) -> Pattern:
+        """[query, key]: what may be selected, as far as positions tell."""
+        allowed = np.ones((self.target.longest, self.target.longest), dtype=bool)
+        stack = [selector]
+        while stack:
+            for condition in conditions(stack.pop()):
+                pattern = self.pattern(condition)
+                if pattern is not None:
+                    allowed &= pattern
+                elif condition.op == "best":
+                    stack.append(condition.inputs[0])
+        return allowed
+
+    def unique(self, selector: Node) -> bool:
+        """Whether each query selects at most one key, whatever the input."""
+        found = self.pattern(selector)
+        if found is not None:
+            return bool((found.sum(axis=1) <= 1).all())
+        for condition in conditions(selector):
+            pattern = self.pattern(condition)
+            if pattern is not None and bool((pattern.sum(axis=1) <= 1).all()):
+                return True
+            if condition.op == "select" and condition.attributes["predicate"] == "==":
+                key = condition.inputs[0]
+                if self.values.depends_on(key, "indices"):
+                    at = self.values.at_positions(key)
+                    if len(set(at)) == len(at):
+                        return True
+        return False
+
+    def may_be_empty(self, selector: Node) -> bool:
+        """Whether some query may select nothing."""
+        if selector not in self._empty:
+            self._empty[selector] = self._may_be_empty(selector)
+        return self._empty[selector]
+
+    def _may_be_empty(self, selector: Node) -> bool:
+        while selector.op == "best":  # some selected key is the best of them
+            selector = selector.inputs[0]
+        reads = [
+            i for node in postorder(selector) if node.op in ("select", "best") for i in node.inputs
+        ]
+        sops = [node for node in reads if sort_of(node) is Sort.SOP]
+        known = all(self.values.depends_on(node, "indices", "length") for node in sops)
+        if known and self.pattern(selector) is None:
+            lengths = range(self.target.shortest, self.target.longest + 1)
+            try:
+                return any(not self._at_length(selector, n).any(axis=1).all() for n in lengths)
+            except CompileError:  # no value at some length: an error when it is run on such an input
+                return True
+        rest = False
+        static = np.ones((self.target.longest, self.target.longest), dtype=bool)
+        for condition in conditions(selector):
+            pattern = self.pattern(condition)
+            if pattern is not None:
+                static &= pattern
+            elif not reflexive(condition):
+                return True
+            else:
+                rest = True
+        if rest:  # the key at the query's own position is selected, if the rest allows
+            return not bool(static.diagonal().all())
+        shortest, longest = self.target.shortest, self.target.longest
+        return any(not static[q, : max(q + 1, shortest)].any() for q in range(longest))
+
+    def _at_length(self, selector: Node, length: int) -> Pattern:
+        """The pattern on inputs of one length, of a selector that depends on positions and length."""
+        found: dict[Node, Pattern] = {}
+        for node in postorder(selector):
+            parts = [found[i] for i in node.inputs if i in found]
+            match node.op:
+                case "select":
+                    keys, queries = (self.values.at_length(i, length) for i in node.inputs)
+                    found[node] = select(keys, queries, str(node.attributes["predicate"]), node)
+                case "selector_and":
+                    found[node] = parts[0] & parts[1]
+                case "selector_or":
+                    found[node] = parts[0] | parts[1]
+                case "selector_not":
+                    found[node] = ~parts[0]
+                case "best":
+                    scores = self.values.at_length(node.inputs[1], length)
+                    found[node] = DOMAIN.best(parts[0], scores)
+        return found[selector]

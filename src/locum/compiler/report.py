@@ -1,0 +1,76 @@
+"""What ``config.report`` says: how everything was realised, and how exact it is, as plain data."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from locum.compiler.bounds.fitting import Fitted
+from locum.compiler.bounds.head_bounds import Temperature
+from locum.compiler.network.network import LOSING_SINK, NO_SINK, TIED_SINK, Network, Unit
+from locum.graph import abbreviate
+
+_SINKS = {NO_SINK: "none", LOSING_SINK: "where nothing is selected", TIED_SINK: "counted"}
+
+
+def report(network: Network, fitted: Fitted | None, kind: str) -> dict[str, Any]:
+    """How each head attends; and of what was fitted, the units, the temperatures and the bound."""
+    return {"attention": _attention(network)} | (_fit(fitted, network, kind) if fitted else {})
+
+
+def _attention(network: Network) -> list[dict[str, Any]]:
+    """How each head attends."""
+    return [
+        {
+            "layer": (head.time + 1) // 2,
+            "selector": head.label,
+            "scored by": ", ".join(dict.fromkeys(head.how)) or "nothing: it attends everywhere",
+            "gap": head.gap,
+            "sink": _SINKS[head.sink],
+            "values": len(head.values),
+        }
+        for head in network.heads
+    ]
+
+
+def _fit(fitted: Fitted, network: Network, kind: str) -> dict[str, Any]:
+    """Units and temperatures, and the errors that they have."""
+    bounds = fitted.bounds
+    found: dict[str, Any] = {"error_bound": fitted.error}
+    if kind != "exact":
+        layers = (max((u.time for u in network.units), default=0)) // 2
+        found["feed_forward"] = [
+            _counted([u for u in network.units if u.time == 2 * n], fitted)
+            for n in range(1, layers + 1)
+        ]
+        found["realised"] = [
+            {
+                "s-op": abbreviate(unit.node),
+                "gate": type(unit.gate).__name__.lower(),
+                "layer": unit.time // 2,
+                "units": fitted.hidden[unit].size,
+                "how": fitted.hidden[unit].how,
+                "own_error": fitted.hidden[unit].error,
+                "error": float(bounds.spreads.signals[unit.into].error.max()),
+            }
+            for unit in sorted(network.units, key=lambda u: u.time)
+        ]
+    if bounds.temperatures:
+        found["softmax"] = [
+            {"head": head.label, "layer": (head.time + 1) // 2, **_plain(temperature)}
+            for head, temperature in bounds.temperatures.items()
+        ]
+    return found
+
+
+def _plain(temperature: Temperature) -> dict[str, float | None]:
+    """Plain numbers; None where there is no bound, which JSON has no number for."""
+    return {name: value if math.isfinite(value) else None for name, value in vars(temperature).items()}
+
+
+def _counted(units: list[Unit], fitted: Fitted) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for unit in units:
+        name = type(unit.gate).__name__.lower()
+        counts[name] = counts.get(name, 0) + fitted.hidden[unit].size
+    return counts

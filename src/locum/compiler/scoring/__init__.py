@@ -1,0 +1,1 @@
+"""Selectors as scores q·k: linear forms, features, classes of queries and keys."""

@@ -1,0 +1,225 @@
+"""Stage *broadcasting*: selectors that no dot product can score, by bringing keys to the queries.
+
+One head cannot attend to ``key < query`` for arbitrary numbers: on N ordered values it needs d_k ≥ N−1
+(docs/compiler.md). But a network can bring keys to every position first, and let the feed-forward
+compare: position by position it then knows its row of the pattern. A width is the sum of that row; an
+aggregate attends with it (a query of zeros and ones against the position of the key).
+
+Which keys are brought, and how (``candidates.py``): where the positions alone leave each query few keys
+to choose from, as in the rows of a matrix, those few, by one head each, and the feed-forward takes the
+mean, too. Else all keys.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from locum.compiler.program.columns import distinct
+from locum.compiler.program.conditions import conditions
+from locum.compiler.program.values import Values
+from locum.compiler.scoring.candidates import Candidates, EveryKey, FewKeys, few_keys
+from locum.compiler.scoring.features import rank
+from locum.compiler.scoring.linear import Linear, of
+from locum.compiler.scoring.scores import Scores, Unscored
+from locum.compiler.scoring.selectors import Selectors
+from locum.compiler.target import Target
+from locum.errors import CompileError
+from locum.execution.domains import COMPARISONS
+from locum.graph import Node, abbreviate, build, postorder
+from locum.graph.operations import constant
+from locum.graph.traversal import with_inputs
+
+#: Keys that are brought to every position; a residual stream wider than that is not worth having.
+MAX_KEYS = 256
+
+
+def realisable(root: Node, selectors: Selectors, values: Values, target: Target) -> Node:
+    """The same program, in which every selector that attention uses has scores."""
+    stage = _Broadcasting(selectors, values, target)
+    new: dict[Node, Node] = {}
+    for node in postorder(root):
+        same = with_inputs(node, tuple(new[i] for i in node.inputs))
+        new[node] = stage.attention(same) if same.op in ("aggregate", "selector_width") else same
+    return new[root]
+
+
+class _Broadcasting:
+    def __init__(self, selectors: Selectors, values: Values, target: Target) -> None:
+        self.selectors = selectors
+        self.values = values
+        self.target = target
+        self.every_key = EveryKey(values, target)
+
+    def attention(self, node: Node) -> Node:
+        """The node itself, if it needs a head and its selector has scores worth their slots."""
+        selector = node.inputs[0]
+        width = node.op == "selector_width"
+        pattern = self.selectors.pattern(selector)
+        if pattern is not None and width and pattern.all():
+            return build("length")
+        if pattern is not None and not width and bool((pattern == np.eye(len(pattern))).all()):
+            return node.inputs[1]  # each position attends to itself: nothing moves
+        if pattern is not None and not width and int(pattern.sum(axis=1).max()) > 1:
+            self._require_numbers(node)
+        try:
+            if not (width and self._dear(selector)):
+                scores = self.selectors.scores(selector)
+                dear = width and len(scores.pairs) > 2 * self.target.longest
+                late = any(not self._at_once(n) for n in scores.nodes)
+                if not (width and scores.bonus) and not (dear and late):
+                    return node
+        except Unscored:
+            pass
+        few = self._few(selector)
+        if few is not None and (width or self.values.finite(node.inputs[1]) is None):
+            return self._among(few, node)
+        if self.target.longest > MAX_KEYS:
+            raise CompileError(
+                f"this selector needs every key at every position, and {self.target.longest} keys are "
+                f"too many for that: the limit is {MAX_KEYS}",
+                abbreviate(selector),
+            )
+        if width:
+            return self._among(self.every_key, node)
+        at = build("indices")
+        pairs = tuple(
+            (of(build("indicator", here)), of(build("indicator", build("equal", at, constant(key)))))
+            for key, here in enumerate(self.row(selector, self.every_key))
+        )
+        self.selectors.given(
+            selector, Scores(pairs, Linear(constant=-1.0), how=("keys brought to every position",))
+        )
+        return node
+
+    def _few(self, selector: Node) -> FewKeys | None:
+        """The few keys that positions allow each query, if they are all that is asked about.
+
+        A key that is selected only if it is the best of many has to be compared with all of them.
+        """
+        allowed = self.selectors.possible(selector)
+        for node in postorder(selector):
+            if node.op == "best" and (self.selectors.possible(node.inputs[0]) & ~allowed).any():
+                return None
+        return few_keys(allowed, self.values, self.target)
+
+    def _require_numbers(self, node: Node) -> None:
+        """Several keys certainly: what is averaged must not all be strings and truths."""
+        values = self.values.finite(node.inputs[1])
+        if values and all(isinstance(value, (str, bool)) for value in values):
+            raise CompileError(
+                f"it averages several values on inputs of {self.target.longest} tokens, and they are "
+                "not numbers; select one key per query, or average an indicator",
+                abbreviate(node),
+            )
+
+    def _among(self, candidates: Candidates, node: Node) -> Node:
+        """A width or an aggregate that the feed-forward computes from what was brought to it."""
+        row = self.row(node.inputs[0], candidates)
+        counts = [build("indicator", here) for here in row]
+        count = _total(counts)
+        if node.op == "selector_width":
+            self.values.declare(count, range(len(row) + 1))
+            return count
+        zero, one = constant(0), constant(1)
+        brought = candidates.brought(node.inputs[1])
+        found = [build("if_else", here, value, zero) for here, value in zip(row, brought, strict=True)]
+        mean = build("divide", _total(found), build("maximum", count, one))
+        if not self.selectors.may_be_empty(node.inputs[0]):
+            return mean
+        default = node.attributes["default"]
+        assert not isinstance(default, tuple)
+        return build("if_else", build("equal", count, zero), constant(default), mean)
+
+    def _dear(self, selector: Node) -> bool:
+        """Whether its scores would take more slots than all keys do, in as many layers.
+
+        That much can be said of comparisons before any scores are made; where they are dear, making
+        them takes long.
+        """
+        wanted = 0
+        for condition in conditions(selector):
+            if condition.op == "select" and not all(map(self._at_once, condition.inputs)):
+                classes = self.selectors.classes(condition)
+                if condition.attributes["predicate"] != "==" and classes is not None:
+                    wanted += classes.count
+        return wanted > 2 * self.target.longest
+
+    def _at_once(self, node: Node) -> bool:
+        """Whether it is known before the first layer."""
+        return self.values.depends_on(node, "indices") or self.values.depends_on(node, "tokens")
+
+    def row(self, selector: Node, candidates: Candidates) -> list[Node]:
+        """For each candidate, an s-op that is true where the query selects it."""
+        found: dict[Node, list[Node]] = {}
+        for node in postorder(selector):
+            parts = [found[i] for i in node.inputs if i in found]
+            match node.op:
+                case "select":
+                    found[node] = self._compared(node, candidates)
+                case "selector_and" | "selector_or":
+                    op = node.op.removeprefix("selector_")
+                    found[node] = [build(op, a, b) for a, b in zip(*parts, strict=True)]
+                case "selector_not":
+                    found[node] = [build("not", a) for a in parts[0]]
+                case "best":
+                    found[node] = self._greatest(parts[0], node.inputs[1], candidates)
+        return candidates.only_present(found[selector])
+
+    def _compared(self, node: Node, candidates: Candidates) -> list[Node]:
+        key, query = node.inputs
+        predicate = str(node.attributes["predicate"])
+        keys, queries = self.values.finite(key), self.values.finite(query)
+        strings = [isinstance(v, str) for v in (*(keys or ()), *(queries or ()))]
+        if any(strings) and (keys is None or queries is None or not all(strings)):
+            raise CompileError("strings are compared with numbers", abbreviate(node))
+        finite = keys is not None and queries is not None
+        if keys is not None and queries is not None:
+            together = distinct((*keys, *queries))
+            key, query = rank(key, together), rank(query, together)
+        brought = candidates.brought(key)
+        margin = self.target.separation
+        if finite or margin is None:
+            return [build(COMPARISONS[predicate], each, query) for each in brought]
+        return [_separated(predicate, build("subtract", each, query), margin / 2) for each in brought]
+
+    def _greatest(self, row: list[Node], score: Node, candidates: Candidates) -> list[Node]:
+        """Of the selected keys those that no other selected key exceeds."""
+        values = self.values.finite(score)
+        if values is not None:
+            score = rank(score, values)
+        brought, present = candidates.brought(score), candidates.only_present(row)
+        greatest, some = brought[0], present[0]
+        for here, value in zip(present[1:], brought[1:], strict=True):
+            better = build("or", build("not", some), build("greater", value, greatest))
+            greatest = build("if_else", build("and", here, better), value, greatest)
+            some = build("or", some, here)
+        return [
+            build("and", here, build("greater_equal", value, greatest))
+            for here, value in zip(present, brought, strict=True)
+        ]
+
+
+def _separated(predicate: str, difference: Node, margin: float) -> Node:
+    """key ? query, where the difference is 0 or at least two margins."""
+    above, below = constant(margin), constant(-margin)
+    match predicate:
+        case ">":
+            return build("greater", difference, above)
+        case ">=":
+            return build("greater", difference, below)
+        case "<":
+            return build("less", difference, below)
+        case "<=":
+            return build("less", difference, above)
+        case "==":
+            return build("less", build("absolute", difference), above)
+        case _:
+            return build("greater", build("absolute", difference), above)
+
+
+def _total(parts: list[Node]) -> Node:
+    """Σ, as a balanced tree: long chains are slow to walk."""
+    while len(parts) > 1:
+        paired = [build("add", a, b) for a, b in zip(parts[::2], parts[1::2], strict=False)]
+        parts = paired + parts[len(paired) * 2 :]
+    return parts[0]

@@ -1,0 +1,134 @@
+"""Which keys are brought to a query, and how they get there.
+
+- :class:`EveryKey`: all of them, at every position. Whole numbers (ranks of finite values, too) by
+  **one** head: each position writes its value into a slot of its own, a uniform head takes the mean,
+  and the length gives the value back, rounded. Real numbers by one head for each position, which
+  fetches the value unchanged; or, if a separation is declared, by the one uniform head.
+- :class:`FewKeys`: for each query the few that its position allows; the t-th of them by the t-th head.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from locum.compiler.program.columns import distinct
+from locum.compiler.program.values import Values
+from locum.compiler.scoring.features import at_positions, whole_numbers
+from locum.compiler.target import Target
+from locum.graph import Node, build
+from locum.graph.definitions import everywhere
+from locum.graph.operations import constant
+
+#: So many keys for each query are few.
+MAX_FEW = 16
+
+
+class Candidates(ABC):
+    """Keys that a query may select, in some order."""
+
+    def __init__(self, values: Values, target: Target) -> None:
+        self.values = values
+        self.target = target
+
+    @abstractmethod
+    def brought(self, node: Node) -> list[Node]:
+        """The value of an s-op at each candidate, at every position."""
+
+    @abstractmethod
+    def only_present(self, row: list[Node]) -> list[Node]:
+        """The same conditions, and that there is such a key."""
+
+
+class EveryKey(Candidates):
+    """All positions."""
+
+    def brought(self, node: Node) -> list[Node]:
+        """The value at each position, at every position."""
+        places = range(self.target.longest)
+        at = build("indices")
+        if self.values.depends_on(node, "indices"):
+            return [constant(value) for value in self.values.at_positions(node)]
+        finite = self.values.finite(node)
+        whole = finite is not None and whole_numbers(finite)
+        if whole or (self.target.separation is not None and self.target.feed_forward == "exact"):
+            shares = [
+                build(
+                    "aggregate",
+                    everywhere(),
+                    build("if_else", build("equal", at, constant(place)), node, constant(0)),
+                    default=0,
+                )
+                for place in places
+            ]
+            sums = [build("multiply", build("length"), share) for share in shares]
+            if finite is None or not whole:
+                return sums
+            rounded = [build("round", total) for total in sums]
+            values = distinct((0, *finite))
+            for total in rounded:
+                self.values.declare(total, values)
+            return rounded
+        return [
+            build("aggregate", build("select", at, constant(place), predicate="=="), node, default=0)
+            for place in places
+        ]
+
+    def only_present(self, row: list[Node]) -> list[Node]:
+        """Positions before the end of the input."""
+        if self.target.fixed:
+            return row
+        length = build("length")
+        return [
+            build("and", here, build("less", constant(key), length)) for key, here in enumerate(row)
+        ]
+
+
+class FewKeys(Candidates):
+    """For each query those keys that ``pattern`` allows it."""
+
+    def __init__(self, pattern: NDArray[np.bool_], values: Values, target: Target) -> None:
+        super().__init__(values, target)
+        allowed = [np.flatnonzero(row).tolist() for row in pattern]
+        #: For each candidate, at each position, where it is; −1 where a query has fewer.
+        self.places = [
+            [keys[t] if t < len(keys) else -1 for keys in allowed]
+            for t in range(max(map(len, allowed)))
+        ]
+
+    def brought(self, node: Node) -> list[Node]:
+        """The value at each position's own candidates."""
+        if self.values.depends_on(node, "indices"):
+            at = self.values.at_positions(node)
+            return [at_positions([at[max(place, 0)] for place in places]) for places in self.places]
+        keys = build("indices")
+        return [
+            build(
+                "aggregate",
+                build("select", keys, at_positions(places), predicate="=="),
+                node,
+                default=0,
+            )
+            for places in self.places
+        ]
+
+    def only_present(self, row: list[Node]) -> list[Node]:
+        """Those that the position has, before the end of the input."""
+        found = []
+        for here, places in zip(row, self.places, strict=True):
+            if min(places) < 0:
+                here = build("and", here, at_positions([place >= 0 for place in places]))
+            if not self.target.fixed:
+                here = build("and", here, build("less", at_positions(places), build("length")))
+            found.append(here)
+        return found
+
+
+def few_keys(pattern: NDArray[np.bool_], values: Values, target: Target) -> FewKeys | None:
+    """The candidates that a pattern of positions leaves, if they are few."""
+    most = int(pattern.sum(axis=1).max(initial=0))
+    if not 0 < most <= MAX_FEW or 2 * most > target.longest:
+        return None
+    return FewKeys(pattern, values, target)

@@ -1,0 +1,219 @@
+"""Stage *scores*: which scores stand for a selector.
+
+A selector comes in, :class:`Scores` come out, made of those that ``scores.py`` describes; or
+:class:`Unscored`, where its values are not few enough to be told apart, and ``broadcasting.py`` has to
+find another way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from locum.compiler.program.columns import distinct
+from locum.compiler.program.conditions import Pattern, conditions, evaluated, select
+from locum.compiler.program.patterns import Patterns
+from locum.compiler.scoring.classes import Classes, class_numbers
+from locum.compiler.scoring.features import indicator, numbered, one_hot, rank, sum_of, whole_numbers
+from locum.compiler.scoring.linear import Linear, of
+from locum.compiler.scoring.scores import Scores, Unscored, binary, quadratic
+from locum.compiler.target import EXACT_WHOLE, Target
+from locum.graph import Atom, Node, build, postorder
+from locum.graph.operations import constant
+
+#: Keys and queries of one condition are told apart into at most so many classes.
+MAX_CLASSES = 512
+#: Pairs of values that are compared to find these classes.
+MAX_COMPARISONS = 2**22
+#: Values of a score by which the best key is found.
+MAX_RANKS = 4096
+#: Values of several s-ops that are looked at together.
+MAX_TOGETHER = 1024
+
+
+class Selectors(Patterns):
+    """Patterns, and scores: those that were found, or that another stage has given."""
+
+    def __init__(self, target: Target) -> None:
+        super().__init__(target)
+        self._scores: dict[Node, Scores] = {}
+        self._classes: dict[Node, Classes] = {}
+        #: The greatest absolute value of an s-op that scores are made of.
+        self._greatest: dict[Node, float] = {}
+
+    def scores(self, selector: Node) -> Scores:
+        """Its scores, or :class:`Unscored`."""
+        if selector not in self._scores:
+            self._scores[selector] = self._found(selector)
+        return self._scores[selector]
+
+    def given(self, selector: Node, scores: Scores) -> None:
+        """Scores that another stage has found."""
+        self._scores[selector] = scores
+
+    def _found(self, selector: Node) -> Scores:
+        if selector.op == "best" and self.pattern(selector) is None:
+            best = self._best(selector)
+            self._require_exact(best)
+            return best
+        static: Pattern | None = None
+        rest: list[Node] = []
+        for condition in conditions(selector):
+            pattern = self.pattern(condition)
+            if pattern is None:
+                rest.append(condition)
+            else:
+                static = pattern if static is None else static & pattern
+        found = Scores(()) if static is None else self._of_pattern(static)
+        for condition in rest:
+            found = found.plus(self._condition(condition))
+        self._require_exact(found)
+        return found
+
+    def _best(self, selector: Node) -> Scores:
+        """Of the selected, those of greatest rank: ranks are worth less than one penalty."""
+        inner, score = selector.inputs
+        values = self.values.finite(score)
+        if values is None or len(values) > MAX_RANKS or not _comparable(values):
+            raise Unscored
+        size = len(values)
+        scores = self.scores(inner)
+        if scores.bonus:
+            raise Unscored
+        ranked = (Linear(constant=1.0), of(rank(score, values)))
+        scaled = tuple((query.times(size), key) for query, key in scores.pairs)
+        return Scores(
+            (*scaled, ranked),
+            scores.offset.times(size),
+            bonus=size - 1.0,
+            how=(*scores.how, f"best of {size} ranks"),
+        )
+
+    def _condition(self, condition: Node) -> Scores:
+        if condition.op != "select":
+            return self._together(condition)
+        key, query = condition.inputs
+        predicate = str(condition.attributes["predicate"])
+        keys, queries = self.values.finite(key), self.values.finite(query)
+        if keys is None or queries is None:
+            raise Unscored
+        if predicate == "==" and len(set(keys) & set(queries)) > 2:
+            return self._equality(key, keys, query, queries)
+        classes = self.classes(condition)
+        if classes is None or classes.count > MAX_CLASSES:
+            raise Unscored
+        return self._by_classes(classes, query, queries, key, keys)
+
+    def classes(self, condition: Node) -> Classes | None:
+        """The classes of a comparison of values that are known to be few, else None."""
+        if condition not in self._classes:
+            key, query = condition.inputs
+            keys, queries = self.values.finite(key), self.values.finite(query)
+            if keys is None or queries is None or len(keys) * len(queries) > MAX_COMPARISONS:
+                return None
+            predicate = str(condition.attributes["predicate"])
+            self._classes[condition] = Classes.of(
+                select(list(keys), list(queries), predicate, condition)
+            )
+        return self._classes[condition]
+
+    def _equality(
+        self, key: Node, keys: Sequence[Atom], query: Node, queries: Sequence[Atom]
+    ) -> Scores:
+        """−(q − k)², for whole numbers, or for ranks among all values."""
+        if not whole_numbers((*keys, *queries)):
+            together = distinct((*keys, *queries))
+            key, query = rank(key, together), rank(query, together)
+        return quadratic(query, key)
+
+    def _by_classes(
+        self, classes: Classes, query: Node, queries: Sequence[Atom], key: Node, keys: Sequence[Atom]
+    ) -> Scores:
+        """Σ_c [query in c]·[c selects the key] − 1, or the same by classes of keys."""
+        if query is key:
+            # One set of one-hot s-ops serves both sides.
+            both = partial(sum_of, one_hot(query, queries))
+            pairs = classes.pairs(both, both)
+        else:
+            pairs = classes.pairs(partial(indicator, query, queries), partial(indicator, key, keys))
+        return Scores(pairs, Linear(constant=-1.0), how=(f"{classes.count} classes",))
+
+    def _together(self, condition: Node) -> Scores:
+        """Any formula of conditions on few values: its keys together are one key, so its queries."""
+        atoms = [node for node in postorder(condition) if node.op == "select"]
+        if any(node.op == "best" for node in postorder(condition)):
+            raise Unscored
+        keys = tuple(dict.fromkeys(node.inputs[0] for node in atoms))
+        queries = tuple(dict.fromkeys(node.inputs[1] for node in atoms))
+        key, key_values = self._tuple(keys)
+        query, query_values = self._tuple(queries)
+        pattern = evaluated(condition, keys, key_values, queries, query_values)
+        classes = Classes.of(pattern)
+        if classes.count > MAX_CLASSES:
+            raise Unscored
+        codes_of_keys, codes_of_queries = range(len(key_values)), range(len(query_values))
+        return self._by_classes(classes, query, codes_of_queries, key, codes_of_keys)
+
+    def _tuple(self, nodes: Sequence[Node]) -> tuple[Node, list[tuple[Atom, ...]]]:
+        """One whole number for the values of several s-ops, and which values each number means."""
+        code: Node | None = None
+        combinations: list[tuple[Atom, ...]] = [()]
+        for node in nodes:
+            values = self.values.finite(node)
+            if values is None or len(combinations) * len(values) > MAX_TOGETHER:
+                raise Unscored
+            combinations = [(*before, value) for before in combinations for value in values]
+            place = rank(node, values)
+            if code is None:
+                code = place
+            else:
+                code = build("add", build("multiply", code, constant(len(values))), place)
+        assert code is not None
+        return code, combinations
+
+    # Patterns -----------------------------------------------------------------------------------
+
+    def _of_pattern(self, pattern: Pattern) -> Scores:
+        """The scores of a selector of positions."""
+        if pattern.all():
+            return Scores(())
+        at = build("indices")
+        positions = tuple(range(len(pattern)))
+        ids = class_numbers(pattern)
+        if ids is not None:
+            of_queries, of_keys = map(numbered, ids)
+            largest = max(map(abs, (*ids[0], *ids[1])))
+            if 4 * largest**2 < EXACT_WHOLE[self.target.dtype]:
+                return quadratic(of_queries, of_keys)
+            return binary(*ids)
+        classes = Classes.of(pattern)
+        shared = len(positions) - 1 < 2 * classes.count
+        both = partial(sum_of, one_hot(at, positions)) if shared else partial(indicator, at, positions)
+        return Scores(
+            classes.pairs(both, both),
+            Linear(constant=-1.0),
+            how=(f"{classes.count} classes of positions",),
+        )
+
+    def _require_exact(self, scores: Scores) -> None:
+        """Whole scores must be ones that the type of number holds exactly; else there are none."""
+        total = 0.0
+        for query, key in scores.pairs:
+            total += self._largest(query) * self._largest(key)
+        if total >= EXACT_WHOLE[self.target.dtype] / 4:
+            raise Unscored
+
+    def _largest(self, linear: Linear) -> float:
+        total = abs(linear.constant)
+        for node, coefficient in linear.terms:
+            if node not in self._greatest:
+                values = self.values.finite(node) or ()
+                self._greatest[node] = max(
+                    (abs(float(v)) for v in values if not isinstance(v, str)), default=0.0
+                )
+            total += abs(coefficient) * self._greatest[node]
+        return total
+
+
+def _comparable(values: Sequence[Atom]) -> bool:
+    return all(isinstance(v, str) for v in values) or not any(isinstance(v, str) for v in values)

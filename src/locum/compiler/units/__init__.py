@@ -1,0 +1,1 @@
+"""Functions as hidden units: relu, gelu and gated units that compute gates and tables."""

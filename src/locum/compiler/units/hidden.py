@@ -1,0 +1,167 @@
+"""Hidden units of a feed-forward, of each kind: relu, gelu, or relu-gated (``glu``).
+
+All three have *ridges*, c·relu(w·x + b), in common: relu itself; relu(w·x + b) as the gate of a unit
+that is 1; and GELU(S·z)/S with a sharpness S, which differs from relu(z) by at most 0.17/S, and not at
+all (in floats) where |S·z| ≥ 40. Broken lines are sums of ridges, and most gates are broken lines
+(``realise.py``).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from locum.compiler.network.forms import Vector
+from locum.compiler.units.curves import BrokenLine
+
+#: The greatest |GELU(z) − relu(z)|, rounded up.
+SOFTNESS = 0.17
+#: Sharpness of units that only move or erase: whatever is not tiny passes them unchanged.
+#: Ties of hard heads have to be exact, and so has the erased slot to be; a softmax does not see
+#: 2⁻¹¹⁰, and its network may be turned into float32, which has no numbers above 2¹²⁸.
+SHARP = {"float64": 2.0**400, "float32": 2.0**50}
+SHARP_SOFTMAX = 2.0**64
+#: No unit is sharper: what it reads times this still is a number.
+SHARPEST = 2.0**500
+
+
+@dataclass(frozen=True)
+class Argument:
+    """What is known of a form: the numbers that the network has there, and how wrong they may be."""
+
+    low: float
+    high: float
+    error: float = 0.0
+
+    @property
+    def largest(self) -> float:
+        """The greatest absolute value."""
+        return max(abs(self.low), abs(self.high))
+
+
+@dataclass
+class Hidden:
+    """Units of one gate: out·activation(pre·x + bias), times (gate·x + gate_bias) in a gated one."""
+
+    pre: Vector  # [unit, argument]
+    bias: Vector
+    out: Vector
+    constant: float
+    #: How far the gate is from what it stands for, at most, on exact arguments (rounding left out).
+    error: float
+    how: str
+    gate: Vector | None = None
+    gate_bias: Vector | None = None
+    #: What each argument is to be at the sink, so that what the sink holds is known exactly.
+    at_sink: tuple[float, ...] = (0.0,)
+    #: Greatest and least that may come out, whatever comes in; None: no limit.
+    limits: tuple[float, float] | None = None
+    #: Σ |out|·(greatest pre-activation): what rounding is in proportion to.
+    weight: float = 0.0
+    #: Whether noise in the argument is cut off.
+    flat: bool = False
+
+    @property
+    def size(self) -> int:
+        """How many units."""
+        return len(self.bias)
+
+
+class UnitsError(ValueError):
+    """A gate that these units cannot realise; the message says why."""
+
+
+def ridges(
+    kind: str,
+    pre: Vector,
+    bias: Vector,
+    out: Vector,
+    constant: float,
+    error: float,
+    how: str,
+    largest: tuple[float, ...],
+    sharpness: float = 1.0,
+) -> Hidden:
+    """Σ out·relu(pre·x + bias) + constant in each kind, for arguments no larger than ``largest``."""
+    weight = float((np.abs(out) * (np.abs(pre) @ np.array(largest) + np.abs(bias))).sum())
+    if kind == "glu":
+        return Hidden(
+            np.zeros_like(pre),
+            np.ones_like(bias),
+            out,
+            constant,
+            error,
+            how,
+            pre,
+            bias,
+            weight=weight,
+        )
+    if kind == "gelu":
+        pre, bias, out = sharpness * pre, sharpness * bias, out / sharpness
+        how = f"{how}, sharpness {sharpness:g}"
+    return Hidden(pre, bias, out, constant, error, how, weight=weight)
+
+
+def power_of_two(at_least: float) -> float:
+    """The least that is no less than this."""
+    return float(2.0 ** math.ceil(math.log2(at_least)))
+
+
+def along(line: BrokenLine) -> tuple[Vector, Vector, Vector, float]:
+    """A broken line as ridges: (direction, knot, coefficient), and a constant.
+
+    Anchored where it is flattest, so that coefficients on either side have few signs and do not cancel.
+    """
+    knots, values = line.knots, line.values
+    slopes = np.diff(values) / np.diff(knots)
+    level = np.concatenate([[0.0], slopes, [0.0]])  # constant outside
+    inner = np.abs(level[1:-1])
+    turn = np.flatnonzero(np.sign(slopes[1:]) * np.sign(slopes[:-1]) <= 0)
+    flat_end = 0 if inner[0] <= inner[-1] else len(knots) - 1
+    anchor = int(turn[0]) + 1 if len(turn) == 1 else flat_end
+    bends = np.diff(level)
+    right = bends[anchor:].copy()
+    right[0] = level[anchor + 1]
+    left = bends[: anchor + 1].copy()
+    left[-1] = -level[anchor]
+    direction = np.concatenate([np.ones(len(right)), -np.ones(len(left))])
+    at = np.concatenate([knots[anchor:], knots[: anchor + 1]])
+    coefficient = np.concatenate([right, left])
+    some = coefficient != 0
+    return direction[some], at[some], coefficient[some], float(values[anchor])
+
+
+def from_line(line: BrokenLine, kind: str, how: str, largest: float, sharpness: float = 1.0) -> Hidden:
+    """The units of a broken line, whose argument is no larger than ``largest``."""
+    direction, at, coefficient, constant = along(line)
+    pre, bias = direction[:, None], -direction * at
+    hidden = ridges(kind, pre, bias, coefficient, constant, line.error, how, (largest,), sharpness)
+    hidden.at_sink = (float(line.knots[0]),)
+    hidden.limits = float(line.values.min()), float(line.values.max())
+    return hidden
+
+
+def sharpened(line: BrokenLine, slack: float) -> tuple[float, float]:
+    """A sharpness for gelu, and what it adds to the error: no more than ``slack``."""
+    spacing = float(np.diff(line.knots).min())
+    jump = float(
+        np.abs(np.diff(np.concatenate([[0], np.diff(line.values) / np.diff(line.knots), [0]]))).max()
+    )
+    needed = max(64 / spacing, 2 * SOFTNESS * jump / slack) if slack > 0 else math.inf
+    if needed > SHARPEST:
+        raise UnitsError(f"gelu would have to bend as sharply as {needed:.2g}·x does")
+    sharpness = power_of_two(needed)
+    # Beyond its two neighbours a knot is saturated.
+    return sharpness, 2 * SOFTNESS * jump / sharpness
+
+
+def erasing(kind: str, dtype: str, attention: str = "hard") -> list[tuple[float, float]]:
+    """(what a slot is multiplied by, and what the unit then writes): together they take it away."""
+    if kind == "glu":  # nothing is cut off: its gate is 1
+        return [(1.0, -1.0)]
+    if kind == "gelu":
+        sharp = SHARP[dtype] if attention == "hard" else min(SHARP[dtype], SHARP_SOFTMAX)
+        return [(sharp, -1 / sharp), (-sharp, 1 / sharp)]
+    return [(1.0, -1.0), (-1.0, 1.0)]

@@ -1,0 +1,157 @@
+"""Gates as hidden units, within a tolerance.
+
+A gate comes in, with the kind of unit and what is known of its arguments; its units come out, with the
+error that they really have. Noise in an argument is carried on (``bounds.py``), or cut off where a gate
+is level around every value that its argument may have.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from locum.compiler.network.forms import Vector
+from locum.compiler.network.gates import SNAP, Bend, Curved, Gate, Masked, Product, Snap, Step, Table
+from locum.compiler.units.curves import BrokenLine, approximate, exponential
+from locum.compiler.units.hidden import (
+    SOFTNESS,
+    Argument,
+    Hidden,
+    UnitsError,
+    from_line,
+    power_of_two,
+    ridges,
+    sharpened,
+)
+from locum.compiler.units.products import PRODUCTS, glu_product, masked
+
+#: Errors of tables that are let through rather than cut off by plateaus.
+SLIGHT = 2.0**-36
+
+
+def realise(
+    gate: Gate, kind: str, arguments: tuple[Argument, ...], tolerance: float, unit: float
+) -> Hidden:
+    """The units of a gate over the ranges of its arguments; ``unit``: the rounding of one operation."""
+    match gate:
+        case Product():
+            return PRODUCTS[kind](arguments[0], arguments[1], tolerance, unit)
+        case Masked():
+            return masked(kind, arguments[0], arguments[1])
+        case Curved():
+            return _curved(gate, kind, arguments[0], tolerance)
+        case Bend():
+            return _bend(gate, kind, arguments[0], tolerance)
+        case Step():
+            return _step(gate, kind, arguments[0])
+        case Table():
+            return _table(gate, kind, arguments[0])
+        case Snap():
+            return _snap(kind, arguments[0], unit)
+
+
+def _curved(gate: Curved, kind: str, x: Argument, tolerance: float) -> Hidden:
+    if gate.name == "square" and kind == "glu":
+        hidden = glu_product(x, x, tolerance, 0.0)
+        assert hidden.gate is not None
+        pre, opened = (side.sum(axis=1, keepdims=True) for side in (hidden.pre, hidden.gate))
+        return replace(hidden, pre=pre, gate=opened, at_sink=(0.0,))
+    share = 0.75 if kind == "gelu" else 1.0
+    if gate.relative:
+        line = exponential(x.low, x.high, share * tolerance)
+        slack = 0.25 * tolerance * math.exp(x.low) * 0.5
+    else:
+        line = approximate(gate.name, x.low, x.high, share * tolerance)
+        slack = 0.25 * tolerance
+    how = f"{len(line.knots) - 1} segments"
+    if kind != "gelu":
+        return from_line(line, kind, how, x.largest)
+    sharpness, more = sharpened(line, slack)
+    hidden = from_line(line, kind, how, x.largest, sharpness)
+    hidden.error += more if not gate.relative else 0.25 * tolerance
+    return hidden
+
+
+def _bend(gate: Bend, kind: str, x: Argument, tolerance: float) -> Hidden:
+    rows = [(1.0, gate.after), (-1.0, -gate.before)]
+    some = [(direction, out) for direction, out in rows if out]
+    pre = np.array([[direction] for direction, _ in some]).reshape(-1, 1)
+    out = np.array([out for _, out in some])
+    sharpness, error = 1.0, 0.0
+    if kind == "gelu":
+        sharpness = max(power_of_two(SOFTNESS * float(np.abs(out).sum()) * 64 / tolerance), 64.0)
+        error = SOFTNESS * float(np.abs(out).sum()) / sharpness
+    return ridges(kind, pre, np.zeros(len(out)), out, 0.0, error, "a bend", (x.largest,), sharpness)
+
+
+def _step(gate: Step, kind: str, x: Argument) -> Hidden:
+    if x.error > gate.width / 8:
+        raise UnitsError(
+            f"numbers that are compared are off by up to {x.error:.2g}, too much for a separation of "
+            f"{2 * gate.width:.2g}"
+        )
+    line = BrokenLine(np.array([0.25, 0.75]) * gate.width, np.array([0.0, 1.0]), 0.0)
+    hidden = from_line(line, kind, "a ramp", x.largest, power_of_two(320 / gate.width))
+    hidden.flat = True
+    return hidden
+
+
+def _table(gate: Table, kind: str, x: Argument) -> Hidden:
+    keys, values = gate.keys, gate.values
+    noise = x.error
+    flat = noise * gate.steepest > SLIGHT
+    if flat and noise > gate.gap / 5:
+        raise UnitsError(
+            f"a table with keys {gate.gap:.2g} apart is looked up with a number that may be off by "
+            f"{noise:.2g}"
+        )
+    if len(keys) == 1 or bool((values == values[0]).all()):
+        empty = np.zeros((0, 1))
+        return ridges(
+            kind, empty, np.zeros(0), np.zeros(0), float(values[0]), 0.0, "a constant", (0.0,)
+        )
+    if flat:
+        quarter = np.diff(keys) / 4
+        at = np.stack([keys[:-1] + quarter, keys[1:] - quarter], axis=1).ravel()
+        heights = np.repeat(values, 2)[1:-1]
+        how = f"a staircase of {len(keys)} steps"
+    else:
+        at, heights = _steps(keys, values)
+        how = f"a table of {len(keys)}"
+    line = BrokenLine(at, heights, 0.0)
+    nearest = float(np.diff(np.unique(np.concatenate([at, keys]))).min())
+    sharpness = power_of_two(64 / (min(nearest, gate.gap / 20) if flat else nearest))
+    hidden = from_line(line, kind, how, x.largest, sharpness)
+    hidden.at_sink = (float(keys[0]),)
+    hidden.flat = flat
+    return hidden
+
+
+def _steps(keys: Vector, values: Vector) -> tuple[Vector, Vector]:
+    """Points through which a table's line goes: between two keys it rises over a power of two.
+
+    So whole values of whole keys come out whole, without rounding, however far the keys are apart.
+    """
+    gaps = np.diff(keys)
+    rise = 2.0 ** np.floor(np.log2(gaps))
+    more = (np.diff(values) != 0) & (rise < gaps)
+    at = np.concatenate([keys, (keys[1:] - rise)[more]])
+    heights = np.concatenate([values, values[:-1][more]])
+    order = np.argsort(at, kind="stable")
+    return at[order], heights[order]
+
+
+def _snap(kind: str, x: Argument, unit: float) -> Hidden:
+    large, grid = SNAP["float64" if unit < 2.0**-40 else "float32"]
+    if x.error > grid / 4 or x.largest > large / 4:
+        raise UnitsError(
+            f"a whole number is off by up to {x.error:.2g}, too much to be made whole again"
+        )
+    one = np.ones((1, 1))
+    bias = np.array([large])
+    hidden = Hidden(one, bias, np.ones(1), -large, 0.0, "made whole", flat=True)
+    if kind == "glu":
+        hidden.gate, hidden.gate_bias = np.zeros((1, 1)), np.ones(1)
+    return hidden

@@ -1,0 +1,238 @@
+"""Functions of real numbers as gates: those of an operation, or other s-ops in its stead.
+
+- ``a if c else b`` is a where c, plus b where not c; ``max(a, b)`` is b + max(a − b, 0);
+- a / b is a·(1/b), and exp(z) / b is exp(z − log b): then no number of wide range is multiplied;
+- comparisons are ramps, whose width is the separation that was declared.
+
+What has no such form is refused, with the s-op and what would help.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from locum.compiler.network.forms import Form
+from locum.compiler.network.gates import Bend, Curved, Masked, Product, Recipe, Step
+from locum.compiler.program.codes import Codes
+from locum.compiler.program.values import Values
+from locum.compiler.scoring.linear import Linear, of
+from locum.compiler.scoring.selectors import Selectors
+from locum.compiler.units.tables import rounded
+from locum.errors import CompileError
+from locum.graph import OPERATIONS, Node, abbreviate, build
+from locum.graph.operations import constant
+
+ZERO, ONE = constant(0), constant(1)
+
+_CURVES = ("exp", "log", "sqrt", "tanh", "erf")
+#: (swap the inputs, take the opposite) so that all comparisons become a > b.
+_ORDERINGS = {
+    "greater": (False, False),
+    "less": (True, False),
+    "less_equal": (False, True),
+    "greater_equal": (True, True),
+}
+
+
+@dataclass
+class RealFunctions:
+    """The recipes of operations on real numbers, for units of one kind."""
+
+    selectors: Selectors
+    codes: Codes
+    kind: str
+    values: Values = field(init=False)
+    #: Exponentials whose relative error counts, and arguments that are known to be bounded.
+    _relative: set[Node] = field(default_factory=set)
+    _at_most: dict[Node, float] = field(default_factory=dict)
+    #: Exponentials that are a softmax: exp(z − log b), by z and log b.
+    _softmax: dict[Node, tuple[Node, Node]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.values = self.selectors.values
+
+    def number(self, node: Node) -> float | None:
+        """Its value, if it is one number everywhere."""
+        value = self.values.constant(node)
+        if value is None or isinstance(value, str):
+            return None
+        return self.codes.number(value, abbreviate(node))
+
+    def recipe(self, node: Node) -> Linear | Recipe:
+        """The gate of an operation, or what to take instead."""
+        match node.op:
+            case "multiply":
+                return self._product(*node.inputs)
+            case "divide":
+                return self._quotient(node)
+            case "power":
+                return of(self._power(node))
+            case op if op in _CURVES:
+                return self._curve(op, node.inputs[0], node)
+            case "absolute":
+                return Recipe((of(node.inputs[0]),), lambda x: Bend(x, -1.0, 1.0))
+            case "maximum" | "minimum":
+                a, b = node.inputs
+                if self.number(b) == 0.0 and node.op == "maximum":
+                    return Recipe((of(a),), lambda x: Bend(x, 0.0, 1.0))
+                if node.op == "maximum":
+                    return of(b).plus(of(build("maximum", build("subtract", a, b), ZERO)))
+                return of(a).plus(of(build("maximum", build("subtract", a, b), ZERO), -1.0))
+            case "if_else":
+                return self._choice(*node.inputs)
+            case "indicator" | "not" | "and" | "or":
+                truths = [self._truth(i) for i in node.inputs]
+                if node.op == "indicator":
+                    return of(truths[0])
+                if node.op == "not":
+                    return of(truths[0], -1.0).plus(Linear(constant=1.0))
+                return of(build(node.op, *truths))
+            case op if OPERATIONS[op].group == "comparison":
+                return self._comparison(node)
+            case "round" if (known := self.values.finite(node)) is not None:
+                return rounded(node, known, self.codes)
+            case _:
+                raise CompileError(
+                    f"{self.kind} units have no {node.op} of real numbers, which jumps; it can be had "
+                    "where its inputs take finitely many values, or with feed_forward='exact'",
+                    abbreviate(node),
+                )
+
+    def _by_position(self, node: Node) -> bool:
+        """Whether it is known from the position."""
+        return self.values.depends_on(node, "indices")
+
+    def _truth(self, node: Node) -> Node:
+        """An s-op that is 1 where this one holds, and 0 elsewhere."""
+        finite = self.values.finite(node)
+        if finite is not None and set(finite) <= {0, 1}:
+            return node
+        return build("not_equal", node, ZERO)
+
+    def _product(self, a: Node, b: Node) -> Linear | Recipe:
+        if a is b:
+            return Recipe((of(a),), lambda x: Curved("square", x))
+        for mask, value in ((a, b), (b, a)):
+            finite = self.values.finite(mask)
+            if finite is not None and set(finite) <= {0, 1}:
+                return Recipe((of(mask), of(value)), Masked)
+        return Recipe((of(a), of(b)), Product)
+
+    def _choice(self, condition: Node, a: Node, b: Node) -> Linear | Recipe:
+        truth = self._truth(condition)
+        if self.number(b) == 0.0:
+            if a.op == "if_else" and a.inputs[0] is condition and self.number(a.inputs[2]) == 0.0:
+                return of(a)
+            return Recipe((of(truth), of(a)), Masked)
+        if self.number(b) is not None:
+            closed = of(build("not", truth), self.number(b) or 0.0)
+            return closed.plus(of(build("if_else", truth, a, ZERO)))
+        otherwise = build("if_else", build("not", truth), b, ZERO)
+        if self.number(a) == 0.0:
+            return of(otherwise)
+        return of(build("if_else", truth, a, ZERO)).plus(of(otherwise))
+
+    def _curve(self, name: str, x: Node, node: Node) -> Recipe:
+        def made(form: Form, *softmax: Form) -> Curved:
+            known = (softmax[0], softmax[1]) if softmax else None
+            bound = self._at_most.get(node, math.inf)
+            return Curved(name, form, node in self._relative, bound, known)
+
+        return Recipe((of(x),), made, tuple(map(of, self._softmax.get(node, ()))))
+
+    def _quotient(self, node: Node) -> Linear | Recipe:
+        a, b = node.inputs
+        if self.number(a) == 1.0:
+            return self._curve("reciprocal", b, node)
+        mask, exponential = _unmasked(a)
+        if exponential.op == "exp" and self._by_position(mask):
+            z, log = exponential.inputs[0], build("log", b)
+            inverse = build("exp", build("subtract", z, log))
+            self._relative.add(exponential)
+            self._at_most[inverse] = self._greatest_log(a, b)
+            if self._at_most[inverse] < math.inf:
+                self._softmax[inverse] = z, log
+            return of(inverse if mask is ONE else build("if_else", mask, inverse, ZERO))
+        return of(build("multiply", a, build("divide", ONE, b)))
+
+    def _greatest_log(self, a: Node, b: Node) -> float:
+        """log of the most that a/b can be, where b is a sum that a is a part of."""
+        mask, total = _unmasked(b, otherwise=None)
+        factor = 1.0
+        while total.op == "multiply" and (number := self.number(total.inputs[0])) is not None:
+            factor, total = factor * number, total.inputs[1]
+        if total.op != "aggregate" or total.inputs[1] is not a or factor <= 0:
+            return math.inf
+        inside, _ = _unmasked(a)
+        pattern = self.selectors.pattern(total.inputs[0])
+        if pattern is None or not self._by_position(mask):
+            return math.inf
+        here = np.array([bool(v) for v in self.values.at_positions(inside)])
+        divided = np.array([bool(v) for v in self.values.at_positions(mask)])
+        if not pattern.diagonal()[here].all() or not divided[here].all():
+            return math.inf
+        return math.log(float(pattern[here].sum(axis=1).max()) / factor) if here.any() else math.inf
+
+    def _power(self, node: Node) -> Node:
+        base, exponent = node.inputs
+        number = self.number(exponent)
+        if number is not None and number == int(number) and 1 <= abs(number) <= 64:
+            whole = _to_the(base, abs(int(number)))
+            return whole if number > 0 else build("divide", ONE, whole)
+        if number == 0.5:
+            return build("sqrt", base)
+        constant_base = self.number(base)
+        if constant_base is not None and constant_base > 0:
+            return build("exp", build("multiply", exponent, constant(math.log(constant_base))))
+        if number is None and self.number(base) is not None:
+            raise CompileError("a power of a negative number", abbreviate(node))
+        return build("exp", build("multiply", exponent, build("log", base)))
+
+    def _comparison(self, node: Node) -> Linear | Recipe:
+        separation = self.values.target.separation
+        if separation is None:
+            raise CompileError(
+                "real numbers are compared, which jumps where they are equal: say by how much "
+                "different ones differ at least, separation=…",
+                abbreviate(node),
+            )
+        # What is compared is equal or a separation apart; or it is compared with half of one.
+        width = separation / 2
+        a, b = node.inputs
+        if node.op in ("equal", "not_equal"):
+            above = of(build("greater", a, b)).plus(of(build("greater", b, a)))
+            return above if node.op == "not_equal" else above.times(-1.0).plus(Linear(constant=1.0))
+        swapped, opposite = _ORDERINGS[node.op]
+        if swapped:
+            a, b = b, a
+        if opposite:
+            return of(build("greater", a, b), -1.0).plus(Linear(constant=1.0))
+        if node.op != "greater":
+            return of(build("greater", a, b))
+        return Recipe((of(a).plus(of(b, -1.0)),), lambda x: Step(x, width), rounds=True)
+
+
+def _unmasked(node: Node, otherwise: Node | None = ZERO) -> tuple[Node, Node]:
+    """(mask, s-op) of ``s-op if mask else 0`` (or anything else, for None).
+
+    The mask is 1 where there is none.
+    """
+    if node.op == "if_else" and (otherwise is None or node.inputs[2] is otherwise):
+        return node.inputs[0], node.inputs[1]
+    return ONE, node
+
+
+def _to_the(base: Node, exponent: int) -> Node:
+    """base · base · …, by squaring."""
+    found: Node | None = None
+    while exponent:
+        if exponent & 1:
+            found = base if found is None else build("multiply", found, base)
+        exponent >>= 1
+        if exponent:
+            base = build("multiply", base, base)
+    assert found is not None
+    return found

@@ -1,0 +1,1 @@
+"""The numbers: slots of the residual stream, weight matrices, outputs."""

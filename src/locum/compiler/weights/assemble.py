@@ -1,0 +1,159 @@
+"""Stage *assemble*: the numbers. Forms become columns of matrices, signals become slots, and biases
+carry constants.
+
+The network comes in, with its slots and with what makes its feed-forwards; :class:`Weights` come out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from locum.compiler.network.network import NO_SINK, TIED_SINK, Head, Network, Unit
+from locum.compiler.target import Target
+from locum.compiler.weights.stream import Matrix, Stream
+from locum.errors import CompileError
+from locum.transformer.weights import (
+    SOFTMAX,
+    AttentionWeights,
+    FeedForwardWeights,
+    LayerWeights,
+    Weights,
+)
+
+#: Weights that are worth writing down: 2 GB of them.
+MAX_PARAMETERS = 2**28
+
+
+class FeedForward(Protocol):
+    """What makes the feed-forward of a layer."""
+
+    def weights(self, stream: Stream, units: list[Unit], erased: Sequence[int]) -> FeedForwardWeights:
+        """The feed-forward that computes these units and erases these slots."""
+        ...
+
+
+@dataclass
+class Assembly:
+    """The network, and the stream that its weights act on."""
+
+    network: Network
+    stream: Stream
+    target: Target
+    feed_forward: FeedForward
+    #: The inverse temperature of a head that stands in for a hard one; None: it is what it is.
+    beta: Callable[[Head], float | None] = lambda head: None
+
+    def weights(self) -> Weights:
+        """All of them."""
+        self._require_moderate()
+        embedding, positions = self._embeddings()
+        if self.stream.sink_slot is not None:
+            positions = np.vstack([self.stream.at_sink, positions])
+        layers = []
+        for number in range(1, self.network.layers + 1):
+            attention = self._attention([h for h in self.network.heads if h.time == 2 * number - 1])
+            units = [u for u in self.network.units if u.time == 2 * number]
+            erased = self.stream.slots.erased.get(2 * number, [])
+            forward = self.feed_forward.weights(self.stream, units, erased) if units or erased else None
+            layers.append(LayerWeights(attention, forward))
+            self.stream.carry_sink(layers[-1])
+        unembedding, bias = self._unembedding()
+        return Weights(embedding, positions, tuple(layers), unembedding, bias)
+
+    def _require_moderate(self) -> None:
+        widest = max((len(h.keys) + 1 for h in self.network.heads), default=0)
+        total = 4 * len(self.network.heads) * self.stream.width * widest
+        if total > MAX_PARAMETERS:
+            raise CompileError(
+                f"its heads alone would have {total:,} weights (residual stream {self.stream.width}, "
+                f"keys of {widest} numbers); the limit is {MAX_PARAMETERS:,}"
+            )
+
+    def _embeddings(self) -> tuple[Matrix, Matrix]:
+        vocabulary = self.target.vocabulary
+        embedding = np.zeros((1 if vocabulary is None else len(vocabulary), self.stream.width))
+        positions = np.zeros((self.target.longest, self.stream.width))
+        for group in self.stream.slots.groups:
+            for signal, scale in group.signals.items():
+                if signal.tokens is not None:
+                    embedding[:, group.slot] += scale * signal.tokens
+                if signal.positions is not None:
+                    positions[:, group.slot] += scale * signal.positions
+        return embedding, positions
+
+    def _attention(self, heads: Sequence[Head]) -> AttentionWeights | None:
+        if not heads:
+            return None
+        moved = [
+            [(v, part) for v in head.values for part in self.stream.moved(v, self.target.dtype)]
+            for head in heads
+        ]
+        sizes = [
+            max(len(h.keys) + (h.sink != NO_SINK), len(parts), 1)
+            for h, parts in zip(heads, moved, strict=True)
+        ]
+        size = max(sizes)
+        shape = (len(heads), self.stream.width, size)
+        w_q, w_k, w_v = np.zeros(shape), np.zeros(shape), np.zeros(shape)
+        b_q, b_k, b_v = (np.zeros((len(heads), size)) for _ in range(3))
+        w_o = np.zeros((len(heads), size, self.stream.width))
+        for h, head in enumerate(heads):
+            for i, (query, key) in enumerate(zip(head.queries, head.keys, strict=True)):
+                w_q[h, :, i], b_q[h, i] = self.stream.read(query, at_sink=0.0)
+                w_k[h, :, i], b_k[h, i] = self.stream.read(key, at_sink=0.0)
+            if head.sink != NO_SINK:
+                self._compete(head, w_q[h], b_q[h], w_k[h], len(head.keys))
+            beta = self.beta(head)
+            if beta is not None:
+                w_q[h] *= beta
+                b_q[h] *= beta
+            for i, (value, (column, bias, factor)) in enumerate(moved[h]):
+                w_v[h, :, i], b_v[h, i] = column, bias
+                slot, scale = self.stream.slots.of(value.into)
+                w_o[h, i, slot] = factor * scale
+        kinds = tuple(head.kind if self.beta(head) is None else SOFTMAX for head in heads)
+        return AttentionWeights(w_q, b_q, w_k, b_k, w_v, b_v, w_o, np.zeros(self.stream.width), kinds)
+
+    def _compete(self, head: Head, w_q: Matrix, b_q: Matrix, w_k: Matrix, place: int) -> None:
+        """The sink's own score: that of a selected key (where it ties), or half a gap below."""
+        assert self.stream.sink_slot is not None
+        w_k[self.stream.sink_slot, place] = 1.0
+        less = 0.0 if head.sink == TIED_SINK else 0.5
+        column, bias = self.stream.read(head.offset, at_sink=0.0)
+        w_q[:, place] = -column
+        b_q[place] = -bias - less
+        # The sink attends to itself alone, however soft the head is.
+        beta = self.beta(head)
+        alone = 1.0 if beta is None else max(1.0, 2048 / beta)
+        w_q[self.stream.sink_slot, place] += alone + less
+
+    def _unembedding(self) -> tuple[Matrix, Matrix]:
+        column, constant = self.stream.read(self.network.output)
+        return column[:, None], np.array([constant])
+
+
+def cast(weights: Weights, dtype: str) -> Weights:
+    """The same weights in another type of number, if it holds them."""
+
+    def held(part: Any) -> Any:
+        arrays = {name: value for name, value in vars(part).items() if isinstance(value, np.ndarray)}
+        for value in arrays.values():
+            largest = float(np.abs(value).max(initial=0.0))
+            if largest > float(np.finfo(dtype).max):
+                raise CompileError(f"a weight would be {largest:.3g}, which {dtype} does not hold")
+        return replace(part, **{name: value.astype(dtype) for name, value in arrays.items()})
+
+    layers = tuple(
+        replace(
+            layer,
+            attention=layer.attention and held(layer.attention),
+            feed_forward=layer.feed_forward and held(layer.feed_forward),
+        )
+        for layer in weights.layers
+    )
+    found: Weights = held(replace(weights, layers=layers))
+    return found

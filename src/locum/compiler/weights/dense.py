@@ -1,0 +1,79 @@
+"""Stage *feed-forwards*, by units: the hidden units of a layer's gates as the matrices of its own.
+
+The gates of a layer come in, each with its hidden units, and the slots that it erases; its weights come
+out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from locum.compiler.network.forms import Form
+from locum.compiler.network.network import Unit
+from locum.compiler.units.hidden import Hidden, erasing
+from locum.compiler.weights.stream import Matrix, Stream
+from locum.transformer.weights import FeedForwardWeights
+
+
+class UnitFeedForward:
+    """Makes feed-forwards of one kind of unit: relu, gelu or glu."""
+
+    def __init__(
+        self, kind: str, dtype: str, hidden: dict[Unit, Hidden], attention: str = "hard"
+    ) -> None:
+        self.kind = kind
+        self.dtype = dtype
+        self.hidden = hidden
+        self.attention = attention
+
+    def weights(self, stream: Stream, units: list[Unit], erased: Sequence[int]) -> FeedForwardWeights:
+        """The feed-forward that computes these units and erases these slots."""
+        erasers = erasing(self.kind, self.dtype, self.attention)
+        sizes = [self.hidden[unit].size for unit in units]
+        total = sum(sizes) + len(erased) * len(erasers)
+        w_in, b_in = np.zeros((stream.width, total)), np.zeros(total)
+        w_gate = np.zeros((stream.width, total)) if self.kind == "glu" else None
+        w_out, b_out = np.zeros((total, stream.width)), np.zeros(stream.width)
+        start = 0
+        for unit, size in zip(units, sizes, strict=True):
+            hidden = self.hidden[unit]
+            here = slice(start, start + size)
+            columns, biases = self._read(stream, unit.forms, hidden.at_sink)
+            w_in[:, here] = columns @ hidden.pre.T
+            b_in[here] = hidden.bias + hidden.pre @ biases
+            if w_gate is not None:
+                assert hidden.gate is not None
+                assert hidden.gate_bias is not None
+                w_gate[:, here] = columns @ hidden.gate.T
+                self._constant(stream, w_gate[:, here], hidden.gate_bias + hidden.gate @ biases)
+            slot, scale = stream.slots.of(unit.into)
+            w_out[here, slot] = scale * hidden.out
+            b_out[slot] += scale * hidden.constant
+            start += size
+        for slot in erased:
+            for factor, out in erasers:
+                w_in[slot, start] = factor
+                w_out[start, slot] = out
+                if w_gate is not None:
+                    self._constant(stream, w_gate[:, start : start + 1], np.ones(1))
+                start += 1
+        return FeedForwardWeights(self.kind, w_in, b_in, w_out, b_out, W_gate=w_gate)
+
+    def _read(
+        self, stream: Stream, forms: Sequence[Form], at_sink: tuple[float, ...]
+    ) -> tuple[Matrix, Matrix]:
+        """Forms as columns [slot, argument] and constants; the sink reads what it is given."""
+        columns = np.zeros((stream.width, len(forms)))
+        biases = np.zeros(len(forms))
+        for i, (form, value) in enumerate(zip(forms, at_sink, strict=True)):
+            columns[:, i], biases[i] = stream.read(form, at_sink=value)
+        return columns, biases
+
+    def _constant(self, stream: Stream, gate: Matrix, constants: Matrix) -> None:
+        """A gate has no bias: a slot that is 1 everywhere stands in, at the sink the sink's mark."""
+        assert stream.one_slot is not None
+        gate[stream.one_slot] += constants
+        if stream.sink_slot is not None:
+            gate[stream.sink_slot] += constants

@@ -1,0 +1,217 @@
+"""Stage *feed-forwards*, exact: that of a layer as a straight-line program on what it reads.
+
+The units of a layer come in, with the slots that it erases; out come its weights, whose functions are
+data (``transformer/functions.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from locum.compiler.network.forms import Form
+from locum.compiler.network.lowering import Lowering
+from locum.compiler.network.network import Unit
+from locum.compiler.network.roles import COUNT, TABLE, in_order
+from locum.compiler.program.codes import Codes
+from locum.compiler.program.columns import table_of
+from locum.compiler.weights.stream import Stream
+from locum.errors import CompileError
+from locum.graph import Atom, Node
+from locum.graph.atoms import short
+from locum.transformer.functions import INSTRUCTIONS, Functions, Instruction
+from locum.transformer.weights import FeedForwardWeights
+
+
+class ExactFeedForward:
+    """Makes feed-forwards that compute any function."""
+
+    def __init__(self, lowering: Lowering) -> None:
+        self.lowering = lowering
+
+    def weights(self, stream: Stream, units: list[Unit], erased: Sequence[int]) -> FeedForwardWeights:
+        """The feed-forward that computes these units and erases these slots."""
+        layer = _Layer(self.lowering, units)
+        functions = layer.functions(len(erased))
+        w_in = np.zeros((stream.width, functions.arguments))
+        b_in = np.zeros(functions.arguments)
+        for i, form in enumerate(layer.forms):
+            w_in[:, i], b_in[i] = stream.read(form)
+        for i, slot in enumerate(erased, start=len(layer.forms)):
+            w_in[slot, i] = 1.0
+        w_out = np.zeros((len(functions.outputs), stream.width))
+        for i, unit in enumerate(units):
+            slot, scale = stream.slots.of(unit.into)
+            w_out[i, slot] = scale
+        for i, slot in enumerate(erased, start=len(units)):
+            w_out[i, slot] = -1.0
+        return FeedForwardWeights(
+            "exact", w_in, b_in, w_out, np.zeros(stream.width), functions=functions
+        )
+
+
+class _Layer:
+    """One layer's functions: forms in, one output for each unit."""
+
+    def __init__(self, lowering: Lowering, units: list[Unit]) -> None:
+        self.lowering = lowering
+        self.units = units
+        self.codes: Codes = lowering.codes
+        #: What is read, each form once.
+        self.forms: list[Form] = []
+        self._places: dict[object, int] = {}
+        self._instructions: list[Instruction] = []
+        self._of: dict[Node, int] = {}
+        for unit in units:
+            for form in unit.reads.values():
+                self._argument(form)
+
+    def _argument(self, form: Form) -> int:
+        if form.key not in self._places:
+            self._places[form.key] = len(self.forms)
+            self.forms.append(form)
+        return self._places[form.key]
+
+    def functions(self, erasures: int) -> Functions:
+        """The program; behind the forms stand as many more arguments as there are slots to erase."""
+        arguments = len(self.forms) + erasures
+        if arguments == 0:  # functions of nothing: constants need something to be as long as
+            arguments = 1
+        self._arguments = arguments
+        outputs = [self._value(unit.node, unit.reads) for unit in self.units]
+        outputs += range(len(self.forms), len(self.forms) + erasures)
+        return Functions(arguments, tuple(self._instructions), tuple(outputs))
+
+    def _add(self, op: str, inputs: tuple[int, ...], label: str, **attributes: Any) -> int:
+        self._instructions.append(Instruction(op, inputs, attributes, label))
+        return self._arguments + len(self._instructions) - 1
+
+    def _value(self, root: Node, reads: Mapping[Node, Form]) -> int:
+        """The place of an s-op among arguments and results."""
+        roles = self.lowering.roles
+
+        def below(node: Node) -> list[Node]:
+            if node in self._of or roles.of(node) == COUNT or (node in reads and node is not root):
+                return []
+            return roles.reads(node)
+
+        for node in in_order(root, below):
+            if node in self._of:
+                continue
+            self._of[node] = self._instruction(node, reads, inner=node is root)
+        return self._of[root]
+
+    def _instruction(self, node: Node, reads: Mapping[Node, Form], *, inner: bool) -> int:
+        lowering, label = self.lowering, self.lowering.say(node)
+        role = lowering.roles.of(node)
+        if role == COUNT and lowering.schedule.ready[node] == self.units[0].time:
+            return self._count(node, self._argument(reads[node]), label)
+        if node in reads and not inner:
+            return self._argument(reads[node])
+        constant = lowering.values.constant(node)
+        if constant is not None:
+            return self._add("constant", (), label, value=self.codes.number(constant, label))
+        if role == TABLE:
+            return self._table(node, label)
+        inputs = tuple(self._of[i] for i in node.inputs)
+        if node.op == "lookup":
+            return self._lookup(node, inputs, label)
+        if node.op not in INSTRUCTIONS:
+            raise CompileError(f"an exact feed-forward has no {node.op}", label)
+        if node.op == "member":
+            values = node.attributes["values"]
+            assert isinstance(values, tuple)
+            numbers = [
+                self.codes.number(v, label)
+                for v in values
+                if not isinstance(v, tuple) and self._may_be_met(v)
+            ]
+            return self._add("member", inputs, label, values=numbers)
+        return self._add(node.op, inputs, label)
+
+    def _count(self, node: Node, share: int, label: str) -> int:
+        """Keys from the share of attention that one of them gets: round(1/share), less the sink."""
+        one = self._add("constant", (), "1", value=1.0)
+        keys = self._add("round", (self._add("divide", (one, share), f"1 / share of {label}"),), label)
+        return self._add("subtract", (keys, one), label) if self.lowering.counts_sink(node) else keys
+
+    def _table(self, node: Node, label: str) -> int:
+        values, codes = self.lowering.values, self.codes
+        column = values.column(node)
+        assert column is not None
+        keys, order = [], []
+        for source, by in zip(column.sources, self.lowering.roles.sources(node), strict=True):
+            numbers = [codes.number(v, by) for v in values.domain(source)]
+            place = sorted(range(len(numbers)), key=numbers.__getitem__)
+            keys.append([numbers[i] for i in place])
+            order.append(place)
+        found = _reordered(column.values, order)
+        inputs = tuple(self._of[by] for by in self.lowering.roles.sources(node))
+        entries = [None if v is None else codes.number(v, label) for v in found]
+        keys, entries = self._told_apart(keys, entries, label)
+        return self._add("table", inputs, label, keys=keys, values=entries)
+
+    def _may_be_met(self, atom: Atom) -> bool:
+        """Whether the stream, which holds numbers, may hold this one.
+
+        It has no strings where it is asked (they have tables of their own), and no whole numbers that
+        the floats do not hold.
+        """
+        if not isinstance(atom, int):
+            return not isinstance(atom, str)
+        # Beyond all floats there is nothing to compare with.
+        largest = float(np.finfo(self.lowering.values.target.dtype).max)
+        return (
+            abs(atom) <= largest and int(np.dtype(self.lowering.values.target.dtype).type(atom)) == atom
+        )
+
+    def _told_apart(
+        self, keys: list[list[float]], values: list[float | None], label: str
+    ) -> tuple[list[list[float]], list[float | None]]:
+        """The table with keys that are one number (1 and True, say) there once.
+
+        Values that differ between them would need what the stream does not hold.
+        """
+        dtype = self.lowering.values.target.dtype
+        grid = np.empty(len(values), dtype=object)
+        grid[:] = values
+        grid = grid.reshape([len(among) for among in keys])
+        for axis, among in enumerate(keys):
+            held = np.array(among).astype(dtype)
+            again = np.flatnonzero(held[1:] == held[:-1]) + 1
+            if again.size == 0:
+                continue
+            rows, before = (grid.take(places, axis).ravel().tolist() for places in (again, again - 1))
+            if rows != before:
+                raise CompileError(
+                    f"it tells values apart that are one number in {dtype}, such as "
+                    f"{short(among[int(again[0])])}",
+                    label,
+                )
+            grid = np.delete(grid, again, axis)
+            keys = [*keys[:axis], np.delete(among, again).tolist(), *keys[axis + 1 :]]
+        return keys, grid.ravel().tolist()
+
+    def _lookup(self, node: Node, inputs: tuple[int, ...], label: str) -> int:
+        pairs = sorted(
+            (self.codes.number(key, label), self.codes.number(value, label))
+            for key, value in table_of(node).items()
+            if self._may_be_met(key)
+        )
+        if not pairs:
+            raise CompileError("its table has nothing for any number that may be looked up", label)
+        (keys,), values = self._told_apart([[k for k, _ in pairs]], [v for _, v in pairs], label)
+        found = self._add("table", inputs, label, keys=[keys], values=values)
+        # A table gives the nearest; what it does not have must have no value: divided by 0.
+        known = self._add("member", inputs, f"{label} is in the table", values=keys)
+        return self._add("divide", (found, known), label)
+
+
+def _reordered(values: tuple[Any, ...], order: list[list[int]]) -> list[Any]:
+    """Values in row-major order, with each axis in its new order."""
+    grid = np.empty(len(values), dtype=object)
+    grid[:] = values
+    shaped = grid.reshape([len(place) for place in order])
+    return list(shaped[np.ix_(*order)].ravel())

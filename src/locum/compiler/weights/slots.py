@@ -1,0 +1,149 @@
+"""Stage *slots*: where in the residual stream each signal lives, and when a slot is free again.
+
+Signals that are always read together, in the same proportion, share a slot and add up in it: the r·c
+heads of a matrix product, say, which write disjoint parts of one sum. A slot whose signals nobody
+reads any more is *erased* by the next feed-forward (which subtracts it from itself: exactly 0 is
+left) and then given to others, unless it leaves a number like 0.1 at the sink. It is erased only if
+somebody wants it.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from locum.compiler.bounds.spreads import dyadic
+from locum.compiler.network.forms import Form, Signal
+from locum.compiler.network.network import Network
+
+
+@dataclass
+class Group:
+    """Signals that share a slot: ``scale`` is what each is multiplied by when it is written."""
+
+    signals: dict[Signal, float]
+    #: The first sublayer that writes, and the last that reads.
+    first: int
+    last: int
+    slot: int = -1
+
+    @property
+    def label(self) -> str:
+        """What it holds."""
+        names = list(dict.fromkeys(signal.label for signal in self.signals))
+        return " + ".join(names[:3]) + (f" + {len(names) - 3} more" if len(names) > 3 else "")
+
+
+@dataclass
+class Slots:
+    """The plan of the residual stream."""
+
+    groups: list[Group]
+    size: int
+    #: For each feed-forward sublayer, the slots it erases.
+    erased: dict[int, list[int]] = field(default_factory=dict)
+    _of: dict[Signal, Group] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._of = {signal: group for group in self.groups for signal in group.signals}
+
+    def of(self, signal: Signal) -> tuple[int, float]:
+        """Its slot, and what it is multiplied by when it is written there."""
+        group = self._of[signal]
+        return group.slot, group.signals[signal]
+
+    def read(self, form: Form) -> dict[int, float]:
+        """A form as coefficients of slots."""
+        found: dict[int, float] = {}
+        for signal, coefficient in form.terms.items():
+            slot, scale = self.of(signal)
+            # Signals of one group have one ratio of coefficient to scale: read the slot once, and by a
+            # signal that is written as it is, since a quotient may be rounded.
+            if scale == 1 or slot not in found:
+                found[slot] = coefficient / scale
+        return found
+
+    def labels(self) -> list[str]:
+        """What each slot holds, in the order of time."""
+        held: list[list[str]] = [[] for _ in range(self.size)]
+        for group in sorted(self.groups, key=lambda g: g.first):
+            held[group.slot].append(group.label)
+        return [" → ".join(names) for names in held]
+
+
+def slots(network: Network, dtype: str = "float64") -> Slots:
+    """A slot for every signal that is read."""
+    return _assigned(_groups(network), _left_at_sink(network, dtype))
+
+
+def _left_at_sink(network: Network, dtype: str) -> set[Signal]:
+    """Signals whose slots are not used again, since of what they leave at the sink sums are rounded.
+
+    The sink is not erased. Whoever reads a slot there subtracts what it is known to hold, and scores
+    have to be exact.
+    """
+    return {
+        value.into
+        for head in network.heads
+        for value in head.values
+        if network.sink and not value.share and not dyadic(value.at_sink, dtype)
+    }
+
+
+def _groups(network: Network) -> list[Group]:
+    uses: dict[Signal, dict[int, float]] = {}
+    last: dict[Signal, int] = {}
+    numbered: dict[object, int] = {}
+    for form, time in network.reads():
+        number = numbered.setdefault(form.key, len(numbered))
+        for signal, coefficient in form.terms.items():
+            uses.setdefault(signal, {})[number] = coefficient
+            last[signal] = max(last.get(signal, 0), time)
+    together: dict[object, dict[Signal, float]] = {}
+    for signal, use in uses.items():
+        scale = next(iter(use.values()))
+        ratios = frozenset((number, c / scale) for number, c in use.items())
+        together.setdefault(ratios, {})[signal] = scale
+    groups = []
+    for signals in together.values():
+        for relative in _multiples(signals):
+            first = min(signal.time for signal in relative)
+            groups.append(Group(relative, first, max(last[signal] for signal in relative)))
+    return groups
+
+
+def _multiples(signals: dict[Signal, float]) -> Iterator[dict[Signal, float]]:
+    """Parts in which every scale is a whole multiple of the least, which becomes 1.
+
+    Thirds of whole numbers are rounded, and what is compared afterwards must not be.
+    """
+    while signals:
+        unit = min(signals.values(), key=abs)
+        shared = {s: scale / unit for s, scale in signals.items()}
+        shared = {s: times for s, times in shared.items() if times.is_integer()}
+        yield shared
+        signals = {s: scale for s, scale in signals.items() if s not in shared}
+
+
+def _assigned(groups: list[Group], never_again: set[Signal]) -> Slots:
+    free: list[tuple[int, int]] = []  # (from when, slot)
+    erased: dict[int, list[int]] = {}
+    size = 0
+    waiting: list[tuple[int, int]] = []
+    for group in sorted(groups, key=lambda g: (g.first, g.last)):
+        while waiting and waiting[0][0] < group.first:
+            heapq.heappush(free, heapq.heappop(waiting))
+        if free:
+            when, slot = heapq.heappop(free)
+            erased.setdefault(when, []).append(slot)
+            group.slot = slot
+        else:
+            group.slot = size
+            size += 1
+        if not never_again.isdisjoint(group.signals):
+            continue
+        # The first feed-forward at or after the last read erases; what it erases is free behind it.
+        erasing = group.last + group.last % 2
+        heapq.heappush(waiting, (erasing, group.slot))
+    return Slots(groups, max(size, 1), erased)

@@ -1,0 +1,111 @@
+"""The residual stream: how forms are read from its slots, and what the sink holds.
+
+The sink is a token like any other: every matrix acts on it. What it holds in each slot is known here,
+since it attends to itself alone; so whatever reads the stream can read 0, or a default, at the sink,
+by subtracting what it would have read there from the mark ``is_sink``, which has the last slot.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from locum.compiler.bounds.spreads import dyadic
+from locum.compiler.network.forms import Form
+from locum.compiler.network.network import Network, Value
+from locum.compiler.weights.slots import Slots
+from locum.transformer.forward import attend, feed
+from locum.transformer.weights import LayerWeights
+
+Matrix: TypeAlias = NDArray[np.float64]
+
+
+class Stream:
+    """Slots, the mark of the sink, and what the sink holds after the layers so far."""
+
+    def __init__(self, network: Network, slots: Slots) -> None:
+        self.slots = slots
+        self.sink_slot = slots.size if network.sink else None
+        self.width = slots.size + network.sink
+        #: The slot that is 1 at every position, where there is one.
+        self.one_slot = None if network.one is None else slots.of(network.one)[0]
+        #: The residual stream at the sink.
+        self.at_sink = np.zeros(self.width)
+        if self.sink_slot is not None:
+            self.at_sink[self.sink_slot] = 1.0
+
+    def labels(self) -> list[str]:
+        """What each slot holds."""
+        return [*self.slots.labels(), *(["is_sink"] if self.sink_slot is not None else [])]
+
+    def read(self, form: Form, at_sink: float | None = None) -> tuple[Matrix, float]:
+        """A form as a column and a bias; at the sink it is to read ``at_sink``."""
+        column = np.zeros(self.width)
+        for slot, coefficient in self.slots.read(form).items():
+            column[slot] = coefficient
+        if self.sink_slot is not None and at_sink is not None:
+            column[self.sink_slot] += at_sink - (float(self.at_sink @ column) + form.constant)
+        return column, form.constant
+
+    def moved(self, value: Value, dtype: str) -> list[tuple[Matrix, float, float]]:
+        """What a head moves, as columns, biases and factors of a sum; one, unless the sink needs more.
+
+        Beside a 10¹⁵ that the sink holds, a default of 0.001 would be rounded away. Then every slot
+        that holds something at the sink is read by itself: x − x is exactly 0.
+        """
+        if value.share:
+            return [(self._at_slot(self.sink_slot), 0.0, 1.0)]
+        column, bias = self.read(value.form, at_sink=value.at_sink)
+        if self.sink_slot is None:
+            return [(column, bias, 1.0)]
+        rest, _ = self.read(value.form)
+        held = np.flatnonzero(rest * self.at_sink).tolist()
+        if _recovered(value.at_sink, bias, rest[held], self.at_sink[held], dtype):
+            return [(column, bias, 1.0)]
+        parts = []
+        for slot in held:
+            alone = self._at_slot(slot)
+            alone[self.sink_slot] = -self.at_sink[slot]
+            parts.append((alone, 0.0, float(rest[slot])))
+            rest[slot] = 0.0
+        if bias:
+            parts.append((-bias * self._at_slot(self.sink_slot), bias, 1.0))
+        rest[self.sink_slot] = value.at_sink
+        return [*parts, (rest, 0.0, 1.0)] if rest.any() else parts
+
+    def _at_slot(self, slot: int | None) -> Matrix:
+        """1 in a slot, 0 elsewhere."""
+        assert slot is not None
+        column = np.zeros(self.width)
+        column[slot] = 1.0
+        return column
+
+    def carry_sink(self, layer: LayerWeights) -> None:
+        """What the layer does to the sink, which sees nothing but itself."""
+        if self.sink_slot is None:
+            return
+        stream = self.at_sink[None, None]
+        if layer.attention is not None:
+            stream = stream + attend(layer.attention, stream, "", _ignore)
+        if layer.feed_forward is not None and layer.feed_forward.functions is None:
+            stream = stream + feed(layer.feed_forward, stream, "", _ignore, sink=False)
+        self.at_sink = stream[0, 0]
+
+
+def _recovered(wanted: float, bias: float, factors: Matrix, held: Matrix, dtype: str) -> bool:
+    """Whether the sink reads what is wanted to the last bit, in whichever order it is added up."""
+    products = factors * held
+    if dyadic(np.array([wanted, bias, *factors, *held, *products]), dtype):
+        return True
+    if len(held) + bool(bias) > 1 or not (np.abs(factors) == 1).all():
+        return False
+    number = np.dtype(dtype).type
+    with np.errstate(all="ignore"):
+        there = number(bias + products.sum())
+        return bool(there + (number(wanted - bias - products.sum())) == number(wanted))
+
+
+def _ignore(name: str, value: object) -> None:
+    pass

@@ -1,0 +1,1 @@
+"""Compiled networks in words, on the terminal and as a page."""

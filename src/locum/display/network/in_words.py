@@ -1,0 +1,252 @@
+"""What a compiled transformer is made of, in words: slots over time, heads, feed-forwards.
+
+Everything is read off the weights themselves: which sublayer writes a slot, which reads it, what a head
+moves, what a feed-forward computes. Only names are the compiler's (``config.slots``, ``config.heads``).
+Time runs in sublayers: 0 is the embedding, 2l+1 the attention of layer l, 2l+2 its feed-forward; at the
+end the answer is read off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from locum.display.network.erasing import erasures
+from locum.display.network.expressions import added, combination, expressions
+from locum.transformer import CompiledTransformer
+from locum.transformer.weights import AttentionWeights, FeedForwardWeights
+
+#: Labels longer than this are replaced by something shorter (the full one is shown on demand).
+SHORT = 26
+#: What stands between the things that a slot holds one after another.
+THEN = " → "
+
+#: What stands between the number of units and the slots that they read.
+UNITS = " on "
+
+LIVE, IDLE, EMPTY = "live", "idle", "empty"
+
+
+@dataclass(frozen=True)
+class Stay:
+    """What a slot holds for a while."""
+
+    #: As the compiler says it, and short enough for a picture.
+    label: str
+    short: str
+    #: The sublayers that write it first and read it last; behind ``until`` it is erased.
+    first: int
+    last: int
+    until: int
+
+    def state(self, time: int) -> str:
+        """Whether somebody will read it behind that sublayer, or nobody, or it is not there."""
+        if not self.first <= time < self.until:
+            return EMPTY
+        return LIVE if time < self.last else IDLE
+
+
+@dataclass(frozen=True)
+class HeadInWords:
+    """A head: its name (layer and number, from 0), what it attends by, and what it moves where."""
+
+    name: str
+    label: str
+    kind: str
+    moves: tuple[str, ...]
+
+
+class NetworkInWords:
+    """The parts of a compiled transformer, each with something to call it by."""
+
+    def __init__(self, model: CompiledTransformer) -> None:
+        self.model = model
+        weights, config = model.weights, model.config
+        self.depth = len(weights.layers)
+        self.sink_slot = len(config.slots) - 1 if config.sink else None
+        #: Sublayers, and what the residual stream is called behind them.
+        self.moments = ["embedding"]
+        for number in range(self.depth):
+            self.moments += [f"layer {number}, attention", f"layer {number}, feed-forward"]
+        self._writes, self._reads, self._erases = self._traffic()
+        self.feeds = [
+            [] if layer.feed_forward is None else self._feed(layer.feed_forward, number)
+            for number, layer in enumerate(weights.layers)
+        ]
+        self.heads = [
+            [] if layer.attention is None else self._heads(layer.attention, number)
+            for number, layer in enumerate(weights.layers)
+        ]
+        self.slots = [self._stays(number, label) for number, label in enumerate(config.slots)]
+
+    def held(self, slot: int, time: int) -> Stay | None:
+        """What a slot holds behind a sublayer, if anything."""
+        return next((stay for stay in self.slots[slot] if stay.state(time) != EMPTY), None)
+
+    def written(self, time: int) -> list[int]:
+        """The slots that a sublayer writes (not those that it erases)."""
+        erased = self._erases.get(time, set())
+        return [slot for slot, times in enumerate(self._writes) if time in times and slot not in erased]
+
+    def erased(self, time: int) -> list[int]:
+        """The slots that a feed-forward erases."""
+        return sorted(self._erases.get(time, set()))
+
+    # Which sublayer reads and writes which slot ----------------------------------------------------
+
+    def _traffic(self) -> tuple[list[set[int]], list[set[int]], dict[int, set[int]]]:
+        weights, size = self.model.weights, len(self.model.config.slots)
+        writes: list[set[int]] = [set() for _ in range(size)]
+        reads: list[set[int]] = [set() for _ in range(size)]
+        erases: dict[int, set[int]] = {}
+
+        def note(where: list[set[int]], matrix: Any, time: int) -> None:
+            for slot in np.flatnonzero(np.any(matrix, axis=0)):
+                where[slot].add(time)
+
+        note(writes, np.vstack([weights.W_E, weights.W_pos]), 0)
+        for number, layer in enumerate(weights.layers):
+            time = 2 * number + 1
+            if layer.attention is not None:
+                part = layer.attention
+                columns = [
+                    np.swapaxes(w, 1, 2).reshape(-1, size) for w in (part.W_Q, part.W_K, part.W_V)
+                ]
+                note(reads, np.vstack(columns), time)
+                note(writes, np.vstack([part.W_O.reshape(-1, size), part.b_O[None]]), time)
+            if layer.feed_forward is not None:
+                feed = layer.feed_forward
+                # An erased slot is read as it is and taken off itself: nobody uses it by that.
+                steady = [slot for slot in range(size) if writes[slot] <= {0}]
+                steady = [slot for slot in steady if not weights.W_E[:, slot].any()]
+                erased = erasures(feed, weights.W_pos, steady)
+                erases[time + 1] = set(erased)
+                erasers = [column for columns in erased.values() for column in columns]
+                note(reads, _used(feed, erasers), time + 1)
+                note(writes, np.vstack([feed.W_out, feed.b_out[None]]), time + 1)
+        note(reads, weights.W_U.T, 2 * self.depth + 1)
+        return writes, reads, erases
+
+    def _stays(self, slot: int, label: str) -> list[Stay]:
+        ends = sorted(time for time, erased in self._erases.items() if slot in erased)
+        names = label.split(THEN)
+        if len(names) != len(ends) + 1:
+            names = [label] * (len(ends) + 1)  # not the compiler's way of naming
+        found = []
+        begin, end_of_time = -1, 2 * self.depth + 1
+        for name, until in zip(names, [*ends, end_of_time + 1], strict=True):
+            written = [time for time in self._writes[slot] if begin < time < until]
+            read = [time for time in self._reads[slot] if begin < time <= until]
+            if written:
+                first = min(written)
+                last = max((time for time in read if time > first), default=first)
+                found.append(Stay(name, self._short(slot, name, first), first, last, until))
+            begin = until
+        return found
+
+    def _short(self, slot: int, label: str, time: int) -> str:
+        """The label if it is short; else where it comes from."""
+        if len(label) <= SHORT:
+            return label
+        if time % 2:
+            names = [
+                head.name
+                for head, writes in zip(
+                    self.heads[time // 2], self._head_writes(time // 2), strict=True
+                )
+                if slot in writes
+            ]
+            return shortened(f"from head{'s' if len(names) > 1 else ''} {', '.join(names)}")
+        for target, words in self.feeds[time // 2 - 1] if time else ():
+            if target == slot:
+                return shortened(words.partition(UNITS)[0])
+        if time == 0:
+            return (
+                "code of the token" if self.model.weights.W_E[:, slot].any() else "code of the position"
+            )
+        return shortened(label)
+
+    def says(self, layer: int) -> list[tuple[int, str]]:
+        """What a feed-forward does to each slot: ``s4 = …``, or ``s4 += …`` if it holds something."""
+        time = 2 * layer + 2
+        return [
+            (slot, f"s{slot} {'+=' if self._holds_before(slot, time) else '='} {words}")
+            for slot, words in self.feeds[layer]
+        ]
+
+    def _holds_before(self, slot: int, time: int) -> bool:
+        return self.held(slot, time - 1) is not None
+
+    def _head_writes(self, layer: int) -> list[set[int]]:
+        part = self.model.weights.layers[layer].attention
+        assert part is not None
+        return [set(np.flatnonzero(np.any(matrix, axis=0)).tolist()) for matrix in part.W_O]
+
+    # Words ------------------------------------------------------------------------------------------
+
+    def _heads(self, part: AttentionWeights, layer: int) -> list[HeadInWords]:
+        labels = self.model.config.heads[layer]
+        found = []
+        for number, (kind, label) in enumerate(zip(part.kinds, labels, strict=True)):
+            moves = tuple(
+                self._source(part.W_V[number, :, i], part.b_V[number, i]) + THEN + _slots(targets)
+                for i in range(part.W_V.shape[2])
+                if (targets := np.flatnonzero(part.W_O[number, i])).size
+            )
+            found.append(HeadInWords(f"{layer}.{number}", label, kind, moves))
+        return found
+
+    def _source(self, column: Any, constant: Any) -> str:
+        """What a head reads at a key."""
+        column = np.array(column)
+        if self.sink_slot is not None:
+            share = column[self.sink_slot]
+            column[self.sink_slot] = 0.0  # what is read at the sink is put right by its mark
+            if share and not column.any() and constant == 0:
+                return "share of the sink"
+        return combination(column, float(constant)).text
+
+    def _feed(self, feed: FeedForwardWeights, layer: int) -> list[tuple[int, str]]:
+        """(slot, what is written there), for all that is not erased."""
+        erased = self._erases[2 * layer + 2]
+        if feed.functions is None:
+            targets = [
+                s for s in np.flatnonzero(np.any(feed.W_out, axis=0)).tolist() if s not in erased
+            ]
+            return [(slot, self._units(feed, slot)) for slot in targets]
+        said = expressions(feed.functions, feed.W_in, feed.b_in)
+        found = []
+        for slot in np.flatnonzero(np.any(feed.W_out, axis=0)).tolist():
+            if slot not in erased:
+                found.append((slot, added(said[i] for i in np.flatnonzero(feed.W_out[:, slot]))))
+        return found
+
+    def _units(self, feed: FeedForwardWeights, slot: int) -> str:
+        units = np.flatnonzero(feed.W_out[:, slot])
+        read = np.any(feed.W_in[:, units], axis=1)
+        if feed.W_gate is not None:
+            read |= np.any(feed.W_gate[:, units], axis=1)
+        noun = f"{feed.kind} unit{'s' if len(units) > 1 else ''}"
+        return f"{len(units):,} {noun}{UNITS}{_slots(np.flatnonzero(read))}"
+
+
+def _used(feed: FeedForwardWeights, erasers: Sequence[int]) -> Any:
+    """What is read to compute with, as rows over slots; an eraser uses nothing that it reads."""
+    if feed.functions is not None:
+        inputs = {place for i in feed.functions.instructions for place in i.inputs}
+        columns = [i for i in range(feed.functions.arguments) if i in inputs]
+        return feed.W_in.T[columns] if columns else np.zeros((1, feed.W_in.shape[0]))
+    rows = np.delete(feed.W_in.T, erasers, axis=0)
+    return rows if feed.W_gate is None else np.vstack([rows, feed.W_gate.T])
+
+
+def _slots(numbers: Sequence[int] | Any) -> str:
+    return ", ".join(f"s{int(number)}" for number in numbers)
+
+
+def shortened(text: str, longest: int = SHORT) -> str:
+    """The text, with … for what is too long of it."""
+    return text if len(text) <= longest else text[: longest - 1].rstrip() + "…"

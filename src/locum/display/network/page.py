@@ -1,0 +1,146 @@
+"""A compiled transformer as one page: layers, heads with their patterns, the residual stream, weights.
+
+The page is a single file without any address in it: the numbers travel inside as JSON, and a few lines
+of script (``page.html``) draw them. Numbers that are 0, which is most of them, are left out; of
+networks with very many heads, or of many inputs, the first are drawn, and the page says so.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from locum.display.network.in_words import NetworkInWords
+from locum.display.network.places import answer_places, positions
+from locum.display.network.report import details, facts
+from locum.errors import LocumError
+from locum.graph import Sort, sort_of, to_rasp
+from locum.language.echo import scalar
+from locum.transformer import CompiledTransformer
+
+#: So many numbers of patterns and streams at most travel in a page (one input always does).
+NUMBERS = 400_000
+#: Heads of a layer that are drawn, characters of the program, and inputs.
+MAX_HEADS, MAX_TEXT, MAX_INPUTS = 24, 20_000, 12
+#: Codes of outputs that are listed.
+MAX_CODES = 12
+TEMPLATE = Path(__file__).with_name("page.html")
+
+
+def network_page(model: CompiledTransformer, inputs: Sequence[Any]) -> str:
+    """The page; ``inputs`` are those that one can choose from in it."""
+    words = NetworkInWords(model)
+    drawn: list[dict[str, Any]] = []
+    left = NUMBERS
+    for tokens in inputs[:MAX_INPUTS]:
+        entry, count = _input(words, tokens)
+        if drawn and count > left:
+            break
+        drawn.append(entry)
+        left -= count
+    data = {
+        "title": model.config.name or "a compiled transformer",
+        "facts": facts(model),
+        "program": _program(model),
+        "report": _cut(details(model)),
+        "depth": words.depth,
+        "slots": [[vars(stay) for stay in stays] for stays in words.slots],
+        "written": [words.written(time) for time in range(2 * words.depth + 1)],
+        "erased": [words.erased(time) for time in range(2 * words.depth + 1)],
+        "feeds": [words.says(layer) for layer in range(words.depth)],
+        "heads": [_heads(words, layer) for layer in range(words.depth)],
+        "leftOut": [max(0, len(heads) - MAX_HEADS) for heads in words.heads],
+        "inputsLeftOut": len(inputs) - len(drawn),
+        "answer": np.flatnonzero(np.any(model.weights.W_U, axis=1)).tolist(),
+        "codes": _codes(model),
+        "inputs": drawn,
+    }
+    # No text may end the element in which the data stand, or begin a comment in it.
+    packed = json.dumps(data, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")
+    return TEMPLATE.read_text(encoding="utf-8").replace("__DATA__", packed)
+
+
+def _program(model: CompiledTransformer) -> str:
+    if not model.config.program:
+        return ""
+    try:
+        root = model.program
+        text = to_rasp(root) if sort_of(root) is Sort.SOP else ""
+    except (LocumError, RecursionError):
+        return ""
+    return _cut(text)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= MAX_TEXT else text[:MAX_TEXT] + "\n… (cut)"
+
+
+def _codes(model: CompiledTransformer) -> list[tuple[str, float]]:
+    """The numbers that stand for outputs in the slot that they are read off, if it is just one slot.
+
+    The logit of a code c is 2xc − c², greatest for the nearest code.
+    """
+    weights, outputs = model.weights, model.config.outputs
+    slots = np.flatnonzero(np.any(weights.W_U, axis=1))
+    if outputs is None or len(slots) != 1 or len(outputs) > MAX_CODES:
+        return []
+    codes = weights.W_U[slots[0]] / 2
+    if not np.array_equal(weights.b_U, -(codes**2)):
+        return []
+    return [(scalar(output), float(code)) for output, code in zip(outputs, codes, strict=True)]
+
+
+def _heads(words: NetworkInWords, layer: int) -> list[dict[str, Any]]:
+    part = words.model.weights.layers[layer].attention
+    found = []
+    for number, head in enumerate(words.heads[layer][:MAX_HEADS]):
+        assert part is not None
+        matrices = {"W_Q": part.W_Q, "W_K": part.W_K, "W_V": part.W_V, "W_O": part.W_O}
+        weights = {name: _sparse(matrix[number]) for name, matrix in matrices.items()}
+        found.append({**vars(head), "weights": weights})
+    return found
+
+
+def _input(words: NetworkInWords, tokens: Any) -> tuple[dict[str, Any], int]:
+    """One input: what goes in and comes out, patterns and stream; and how many numbers that is."""
+    model, sequence = words.model, list(tokens)
+    answer, cache = model.run_with_cache(tokens)
+    stream = model.residual(tokens).values
+    patterns = [
+        [_sparse(p) for p in cache["pattern", n][0][:MAX_HEADS]] if ("pattern", n) in cache else []
+        for n in range(words.depth)
+    ]
+    entry = {
+        "title": tokens if isinstance(tokens, str) else ", ".join(map(scalar, sequence)),
+        "positions": positions(model, sequence),
+        "sink": model.config.sink,
+        "tokens": [scalar(token) for token in sequence],
+        "answer": [scalar(value) for value in answer],
+        "answered": _answered(model, len(sequence)),
+        "patterns": patterns,
+        # [moment][slot][position]
+        "stream": [[_rounded(row) for row in moment.T] for moment in stream],
+    }
+    count = stream.size + sum(len(p["at"]) for layer in patterns for p in layer)
+    return entry, count
+
+
+def _answered(model: CompiledTransformer, count: int) -> list[int] | None:
+    places = answer_places(model, count)
+    return None if places is None else [place for row in places for place in row]
+
+
+def _sparse(matrix: Any) -> dict[str, Any]:
+    """A matrix as its shape, and places and values of what is not 0 in it."""
+    flat = np.asarray(matrix, dtype=np.float64).ravel()
+    at = np.flatnonzero(np.abs(flat) > 1e-12)
+    return {"shape": list(np.shape(matrix)), "at": at.tolist(), "values": _rounded(flat[at])}
+
+
+def _rounded(values: Any) -> list[float]:
+    """Six digits: what one can read."""
+    return [float(f"{float(value):.6g}") for value in values]

@@ -1,0 +1,188 @@
+"""A compiled transformer in the terminal: layers from bottom to top, heads with their patterns, slots.
+
+Patterns are those on one input: a row for each query, a column for each key; the darker, the more
+attention.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from locum.display.network.in_words import IDLE, LIVE, HeadInWords, NetworkInWords, shortened
+from locum.display.network.places import positions
+from locum.transformer import CompiledTransformer
+
+#: Patterns are drawn of inputs up to so many positions, and of so many heads of a layer.
+MAX_POSITIONS, MAX_HEADS = 26, 12
+#: Slots whose formulas are shown of one feed-forward.
+MAX_FORMULAS = 16
+#: Lines are not longer than this.
+WIDTH = 100
+_MARGIN = 14
+_GAP = 3
+_STATES = {LIVE: "█", IDLE: "░"}
+#: A sublayer is a column of three characters as long as there is so much room for names beside it.
+_NAMES = 30
+
+
+def network_text(model: CompiledTransformer, tokens: Any = None) -> str:
+    """The picture; with ``tokens``, an input, it shows what every head attends to on it."""
+    words = NetworkInWords(model)
+    patterns: list[Any] = [None] * words.depth
+    labels: list[str] = []
+    if tokens is not None:
+        labels = positions(model, list(tokens))
+        if len(labels) <= MAX_POSITIONS:
+            _, cache = model.run_with_cache(tokens)
+            patterns = [
+                cache["pattern", n][0] if ("pattern", n) in cache else None for n in range(words.depth)
+            ]
+    lines = [_entry("output", f"read off {_answer(words)}")]
+    for number in reversed(range(words.depth)):
+        layer = [*_feed(words, number), *_attention(words, number, patterns[number], labels)]
+        lines += ["", *layer] if layer else []
+    lines += ["", *_embedding(words), "", *_slots(words)]
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def attention_text(model: CompiledTransformer, tokens: Any) -> str:
+    """What every head attends to on one input, layer by layer in the order of time."""
+    labels = positions(model, list(tokens))
+    _, cache = model.run_with_cache(tokens)
+    lines = []
+    for number, heads in enumerate(NetworkInWords(model).heads):
+        for head, pattern in zip(heads, cache["pattern", number][0] if heads else (), strict=True):
+            lines += [f"head {head.name}: {head.label}", *_pattern(pattern, labels, labels), ""]
+    return "\n".join(lines[:-1])
+
+
+def residual_text(model: CompiledTransformer, tokens: Any) -> str:
+    """The residual stream of one input behind every sublayer, each slot by what it holds there."""
+    words = NetworkInWords(model)
+    labels = positions(model, list(tokens))
+    parts = []
+    for time, values in enumerate(model.residual(tokens).values):
+        rows = [["", *labels]]
+        for slot in range(len(words.slots)):
+            stay = words.held(slot, time)
+            if stay is not None:
+                numbers = (f"{number:.4g}" for number in values[:, slot])
+                rows.append([f"s{slot} {stay.short}", *numbers])
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = [
+            "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip()
+            for row in rows
+        ]
+        parts.append("\n".join([words.moments[time], *lines]))
+    return "\n\n".join(parts)
+
+
+def _entry(title: str, text: str) -> str:
+    return f"{title:<{_MARGIN}}{text}"
+
+
+def _answer(words: NetworkInWords) -> str:
+    read = [
+        f"s{slot} {stay.short}"
+        for slot, stays in enumerate(words.slots)
+        for stay in stays
+        if stay.last == 2 * words.depth + 1
+    ]
+    return ", ".join(read) or "a constant"
+
+
+def _feed(words: NetworkInWords, layer: int) -> list[str]:
+    erased = words.erased(2 * layer + 2)
+    if not words.feeds[layer] and not erased:
+        return []
+    said = words.says(layer)
+    texts = [shortened(text, WIDTH - _MARGIN) for _, text in said[:MAX_FORMULAS]]
+    if len(said) > MAX_FORMULAS:
+        texts.append(f"… and {len(said) - MAX_FORMULAS} more slots")
+    if erased:
+        texts.append(shortened(f"erases {', '.join(f's{slot}' for slot in erased)}", WIDTH - _MARGIN))
+    return [_entry(f"{layer} feed-fwd" if not i else "", text) for i, text in enumerate(texts)]
+
+
+def _attention(words: NetworkInWords, layer: int, pattern: Any, labels: list[str]) -> list[str]:
+    heads = words.heads[layer]
+    shown = heads[:MAX_HEADS]
+    lines = [_entry(f"{layer} attention" if not i else "", _head(head)) for i, head in enumerate(shown)]
+    if len(heads) > len(shown):
+        lines.append(_entry("", f"… and {len(heads) - len(shown)} more heads"))
+    if pattern is not None:
+        lines += _side_by_side([head.name for head in shown], pattern, labels)
+    return lines
+
+
+def _head(head: HeadInWords) -> str:
+    moves = shortened(", ".join(head.moves), 34)
+    room = WIDTH - _MARGIN - len(head.name) - len(moves) - 6
+    return f"{head.name}  {shortened(head.label, room)}: {moves}"
+
+
+def _side_by_side(names: Sequence[str], patterns: Any, labels: list[str]) -> list[str]:
+    """Grids beside each other, as many as a line takes; queries are named at the left."""
+    column = max(map(len, labels))
+    each = max(len(labels), max(map(len, names))) + _GAP
+    in_line = max(1, (WIDTH - _MARGIN - column - 2) // each)
+    lines: list[str] = []
+    for start in range(0, len(names), in_line):
+        grids = [_pattern(pattern, labels) for pattern in patterns[start : start + in_line]]
+        titles = [name.ljust(each) for name in names[start : start + in_line]]
+        lines += ["", " " * (_MARGIN + column + 1) + "".join(titles)]
+        for row, cells in enumerate(zip(*grids, strict=True)):
+            label = labels[row - 1] if row else ""
+            lines.append(
+                f"{'':{_MARGIN}}{label:>{column}} " + "".join(cell.ljust(each) for cell in cells)
+            )
+    return lines
+
+
+def _pattern(pattern: Any, keys: Sequence[str], queries: Sequence[str] | None = None) -> list[str]:
+    """One grid: the keys' first letters above it."""
+    rows = ["".join("⊥" if key == "sink" else key[:1] or " " for key in keys)]
+    rows += ["".join(_shade(float(weight)) for weight in row) for row in pattern]
+    if queries is None:
+        return rows
+    width = max(map(len, queries))
+    return [f"  {label:>{width}} {row}" for label, row in zip(["", *queries], rows, strict=True)]
+
+
+def _shade(weight: float) -> str:
+    """A weight between 0 and 1 as a block; less than a thousandth is nothing."""
+    for limit, block in ((0.001, "·"), (0.3, "░"), (0.6, "▒"), (0.95, "▓")):
+        if weight < limit:
+            return block
+    return "█"
+
+
+def _embedding(words: NetworkInWords) -> list[str]:
+    tokens = [s for s in words.written(0) if words.model.weights.W_E[:, s].any()]
+    places = [s for s in words.written(0) if words.model.weights.W_pos[:, s].any()]
+    texts = [
+        f"{what}: {', '.join(f's{slot}' for slot in slots)}"
+        for what, slots in (("tokens", tokens), ("positions", places))
+        if slots
+    ]
+    return [_entry("embedding", "; ".join(texts))]
+
+
+def _slots(words: NetworkInWords) -> list[str]:
+    """When each slot holds what: a bar for each, a column for each sublayer."""
+    times = ["emb", *(f"{n}{half}" for n in range(words.depth) for half in ("at", "ff"))]
+    width, between = 3, " "
+    if _MARGIN + 4 * len(times) + _NAMES > WIDTH:  # deep: a character each, with the layers' numbers
+        width, between = 1, ""
+        times = ["e", *(mark for n in range(words.depth) for mark in (str(n % 10), " "))]
+    lines = [_entry("slots", between.join(f"{time:<{width}}" for time in times))]
+    for slot, stays in enumerate(words.slots):
+        bars = []
+        for time in range(len(times)):
+            stay = words.held(slot, time)
+            bars.append((" " if stay is None else _STATES[stay.state(time)]) * width)
+        drawn = between.join(bars)
+        names = shortened(" → ".join(stay.short for stay in stays), WIDTH - _MARGIN - len(drawn) - 2)
+        lines.append(_entry(f"  s{slot}", f"{drawn}  {names}"))
+    return lines

@@ -1,0 +1,268 @@
+"""From terms to steps: each factor an array over its axes, each sum of products a contraction.
+
+A value is a step together with the loop variables that its axes stand for. Axes a value does not
+depend on are left out until a function or a buffer needs them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+
+from locum.execution.fast.steps.contraction import contract
+from locum.execution.fast.steps.kinds import BOOLEAN
+from locum.execution.fast.steps.step import Step, Steps
+from locum.execution.fast.symbolic.affine import Affine, Box, bounds
+from locum.execution.fast.symbolic.signals import Stuck
+from locum.execution.fast.symbolic.terms import (
+    Apply,
+    Coefficient,
+    Entry,
+    Factor,
+    Greatest,
+    Guard,
+    Load,
+    Sum,
+    Term,
+)
+
+_LARGEST_TEMPORARY = 2**28
+
+
+class Source(NamedTuple):
+    """Where a load finds its numbers: an array seen as one row, strides of variables, its beginning."""
+
+    base: Step
+    strides: tuple[tuple[str, int], ...]
+    offset: int
+
+
+class Value(NamedTuple):
+    """An array, and the variable that each of its axes stands for."""
+
+    step: Step
+    axes: tuple[str, ...]
+
+
+class Emission:
+    """Emits the steps for terms over one box; ``load`` says where the numbers of a node are."""
+
+    def __init__(self, steps: Steps, box: Box, load: Callable[[Load, Box], Source]) -> None:
+        self.steps, self.box, self._load = steps, box, load
+
+    # Sums and products ------------------------------------------------------------------------------
+
+    def total(self, terms: Sum) -> Value:
+        """The sum of terms, over the axes that occur in any of them."""
+        over = {t.coefficient.denominator if isinstance(t.coefficient, Fraction) else 1 for t in terms}
+        if len(terms) > 1 and len(over) == 1 and over != {1}:
+            # The mean of several stretches of keys: added up first, then divided, as any mean is.
+            (count,) = over
+            whole = self.total(tuple(replace(t, coefficient=t.coefficient * count) for t in terms))
+            return self.apply("divide", (whole, Value(self.steps.number(count), ())))
+        found: Value | None = None
+        for term in terms:
+            sign, value = self.term(term)
+            if found is None:
+                found = value if sign > 0 else self.apply("negate", (value,))
+            else:
+                found = self.apply("add" if sign > 0 else "subtract", (found, value))
+        return found or Value(self.steps.number(0.0), ())
+
+    def term(self, term: Term) -> tuple[int, Value]:
+        """A term without its sign, and the sign."""
+        factors = [self.factor(f) for f in term.factors]
+        masks = [self.guard(g) for g in term.guards]
+        used = {v for value in (*factors, *masks) for v in value.axes}
+        coefficient: Coefficient = term.coefficient
+        for v in term.sums:
+            if v not in used:
+                coefficient = coefficient * self.box[v]
+        sums = [v for v in term.sums if v in used]
+        factors = [self.numeric(f) for f in factors] if len(factors) > 1 or sums else factors
+        # What is masked along a summed axis is masked before the sum, all else after it.
+        inner = [mask for mask in masks if not set(sums).isdisjoint(mask.axes)]
+        outer = [mask for mask in masks if mask not in inner]
+        if inner:
+            result = self.summed(self.masked(self.multiplied(factors), inner), sums)
+        elif sums:
+            result = contract(self, factors, sums)
+        else:
+            result = self.multiplied(factors)
+        if outer:
+            result = self.masked(result, outer)
+        sign = 1
+        if coefficient < 0:
+            sign, coefficient = -1, -coefficient
+        # Divided by the count, as a mean is: times its reciprocal would round twice.
+        over = coefficient.denominator if isinstance(coefficient, Fraction) else 1
+        times = coefficient.numerator if isinstance(coefficient, Fraction) else coefficient
+        for op, by in (("multiply", times), ("divide", over)):
+            if by != 1:
+                result = self.apply(op, (result, Value(self.steps.number(by), ())))
+        return sign, result
+
+    def multiplied(self, factors: Sequence[Value]) -> Value:
+        """The product of values, one by one."""
+        if not factors:
+            return Value(self.steps.number(1.0), ())
+        result = factors[0]
+        for factor in factors[1:]:
+            result = self.apply("multiply", (result, factor))
+        return result
+
+    def masked(self, value: Value, masks: Iterable[Value]) -> Value:
+        """The value where all masks hold, 0 elsewhere (chosen, not multiplied: 0·∞ is no number)."""
+        return self.apply("if_else", (self.all_of(masks), value, Value(self.steps.number(0.0), ())))
+
+    def all_of(self, masks: Iterable[Value]) -> Value:
+        """Where all truth values hold."""
+        first, *others = masks
+        for mask in others:
+            first = self.apply("and", (first, mask))
+        return first
+
+    def summed(self, value: Value, sums: Sequence[str], op: str = "sum") -> Value:
+        """Reduced along some of its axes."""
+        along = tuple(n for n, v in enumerate(value.axes) if v in sums)
+        if not along:
+            return value
+        kept = tuple(v for v in value.axes if v not in sums)
+        shape = [self.box[v] for v in kept]
+        return Value(self.steps.make(op, (value.step,), shape, (along,), op == "any"), kept)
+
+    # Factors ----------------------------------------------------------------------------------------
+
+    def factor(self, factor: Factor) -> Value:
+        """A factor as an array."""
+        if isinstance(factor, Load):
+            return self.load(factor)
+        if isinstance(factor, Entry):
+            return self.entry(factor)
+        if isinstance(factor, Apply):
+            return self.function(factor)
+        if isinstance(factor, Greatest):
+            return self.greatest(factor)
+        axes = tuple(factor.e.variables)
+        whole = self.steps.expression(factor.e, axes, self.box)
+        return Value(self.steps.make("to_float", (whole,), whole.shape), axes)
+
+    def load(self, load: Load) -> Value:
+        """A strided view of a buffer; a gather where it reaches outside or runs backwards."""
+        base, strides, offset = self._load(load, self.box)
+        parts = sorted(strides, key=lambda part: -part[1])  # as they lie, rows before columns
+        size = base.size
+        axes = tuple(v for v, _ in parts)
+        shape = tuple(self.box[v] for v in axes)
+        least = offset + sum(min(0, k * (self.box[v] - 1)) for v, k in parts)
+        greatest = offset + sum(max(0, k * (self.box[v] - 1)) for v, k in parts)
+        if least >= 0 and greatest < size and all(k > 0 for _, k in parts):
+            return Value(self.steps.view(base, shape, tuple(k for _, k in parts), offset), axes)
+        where = self.steps.expression(Affine(parts, offset), axes, self.box)
+        clipped = self.steps.make("clip", (where,), where.shape, (0, size - 1))
+        return Value(self.steps.make("gather", (base, clipped), shape, (), base.boolean), axes)
+
+    def entry(self, entry: Entry) -> Value:
+        """Numbers from a table of the program."""
+        least, greatest = bounds(entry.key, self.box)
+        entries = entry.entries()
+        numbers = np.array([entries[e] for e in range(least, greatest + 1)], dtype=float)
+        base = self.steps.constant(("table", id(entry.node), least, greatest), numbers)
+        axes = entry.key.variables
+        where = self.steps.expression(entry.key - least, axes, self.box)
+        return Value(self.steps.make("gather", (base, where), where.shape), axes)
+
+    def guard(self, guard: Guard) -> Value:
+        """A guard as a mask."""
+        axes = guard.e.variables
+        whole = self.steps.expression(guard.e, axes, self.box)
+        op = "greater_equal" if guard.relation == ">=" else "equal"
+        zero = self.steps.constant(("zero",), np.asarray(0))
+        return Value(self.steps.make("apply", (whole, zero), whole.shape, (op,), True), axes)
+
+    def function(self, factor: Apply) -> Value:
+        """An elementwise operation of the table."""
+        arguments = [self.total(a) for a in factor.arguments]
+        return self.apply(factor.op, arguments)
+
+    def greatest(self, factor: Greatest) -> Value:
+        """A maximum or a minimum along axes, of what passes the guards and filters."""
+        value = self.numeric(self.total(factor.values))
+        masks = [self.guard(g) for g in factor.guards]
+        masks += [self.truth(self.total(f)) for f in factor.filters]
+        op = "maximum" if factor.sign > 0 else "minimum"
+        if not masks:
+            missing = [v for v in factor.sums if v not in value.axes]
+            return self.summed(value, [v for v in factor.sums if v not in missing], op)
+        mask = self.all_of(masks)
+        never = Value(self.steps.number(-math.inf if factor.sign > 0 else math.inf), ())
+        value = self.apply("if_else", (mask, value, never))
+        found = self.summed(value, factor.sums, op)
+        some = self.summed(mask, factor.sums, "any")
+        if some.step.value is not None and some.step.value.all():
+            return found
+        return self.apply("if_else", (some, found, Value(self.steps.number(factor.default), ())))
+
+    # Functions --------------------------------------------------------------------------------------
+
+    def apply(self, op: str, arguments: Sequence[Value]) -> Value:
+        """An elementwise operation on values, aligned on all their axes."""
+        if op in ("and", "or", "not"):
+            arguments = [self.truth(a) for a in arguments]
+        elif op == "if_else":
+            arguments = [self.truth(arguments[0]), *self.alike(arguments[1:])]
+        elif op == "indicator":
+            return self.numeric(self.truth(arguments[0]))
+        elif op not in BOOLEAN:
+            arguments = [self.numeric(a) for a in arguments]
+        widest = max(arguments, key=lambda a: len(a.axes))
+        axes = tuple(dict.fromkeys(v for a in (widest, *arguments) for v in a.axes))
+        shape = tuple(self.box[v] for v in axes)
+        if math.prod(shape) > _LARGEST_TEMPORARY:
+            raise Stuck("a temporary array too large")
+        steps = [self.aligned(a, axes) for a in arguments]
+        boolean = op in BOOLEAN or (op == "if_else" and all(a.step.boolean for a in arguments))
+        return Value(self.steps.make("apply", steps, shape, (op,), boolean), axes)
+
+    def aligned(self, value: Value, axes: Sequence[str]) -> Step:
+        """The array with its axes in this order, and axes of size 1 for those it lacks."""
+        if not value.axes:
+            return value.step
+        present = [v for v in axes if v in value.axes]
+        order = tuple(value.axes.index(v) for v in present)
+        step = self.steps.permute(value.step, order)
+        if len(present) == len(axes):
+            return step
+        first = next(n for n, v in enumerate(axes) if v in value.axes)  # broadcasting adds the leading
+        return self.steps.reshape(step, [self.box[v] if v in value.axes else 1 for v in axes[first:]])
+
+    def placed(self, value: Value, axes: Sequence[str]) -> Step:
+        """The array over exactly these axes."""
+        shape = [self.box[v] for v in axes]
+        step = self.aligned(value, axes)
+        return self.steps.expand(step, shape)
+
+    def numeric(self, value: Value) -> Value:
+        """Truth values as 0 and 1."""
+        if not value.step.boolean:
+            return value
+        return Value(self.steps.make("to_float", (value.step,), value.step.shape), value.axes)
+
+    def alike(self, values: Sequence[Value]) -> list[Value]:
+        """All truth values, or all numbers."""
+        return (
+            list(values) if all(v.step.boolean for v in values) else [self.numeric(v) for v in values]
+        )
+
+    def truth(self, value: Value) -> Value:
+        """Numbers as truth values, as Python sees them."""
+        if value.step.boolean:
+            return value
+        zero = self.steps.number(0.0)
+        step = self.steps.make("apply", (value.step, zero), value.step.shape, ("not_equal",), True)
+        return Value(step, value.axes)

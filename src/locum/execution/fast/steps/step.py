@@ -1,0 +1,169 @@
+"""The steps of a plan: operations on whole arrays, each made once however often it is needed.
+
+A plan is a graph again, but of arrays: views, contractions, sums, functions. :class:`Steps` builds it;
+two requests for the same step give the same object, and what depends on no input is computed at once
+(*folded*), so positions and masks cost nothing when a plan is run.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from locum.execution.fast.symbolic.affine import Affine, Box
+from locum.execution.fast.symbolic.signals import Stuck
+
+Shape = tuple[int, ...]
+#: Constants larger than this many numbers are not kept in a plan.
+_LARGEST_CONSTANT = 2**25
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """One operation on arrays."""
+
+    op: str
+    inputs: tuple[Step, ...]
+    shape: Shape
+    #: What else says what it does; hashable, so that equal steps are found.
+    settings: tuple[Hashable, ...] = ()
+    #: Whether its numbers are truth values.
+    boolean: bool = False
+    #: Its value, if it depends on no input.
+    value: NDArray[Any] | None = field(default=None, repr=False)
+
+    @property
+    def size(self) -> int:
+        """How many numbers it has."""
+        return math.prod(self.shape)
+
+
+class Steps:
+    """Makes steps, each once; folds constants with ``compute`` (a backend's meaning of a step)."""
+
+    def __init__(self, compute: Callable[[Step], Callable[..., Any]]) -> None:
+        self._made: dict[tuple[Hashable, ...], Step] = {}
+        self._compute = compute
+
+    def make(
+        self,
+        op: str,
+        inputs: Sequence[Step],
+        shape: Sequence[int],
+        settings: tuple[Hashable, ...] = (),
+        boolean: bool = False,
+    ) -> Step:
+        """The step that does this."""
+        key = (op, tuple(map(id, inputs)), tuple(shape), settings, boolean)
+        if key not in self._made:
+            step = Step(op, tuple(inputs), tuple(shape), settings, boolean)
+            if inputs and op != "structured" and all(i.value is not None for i in inputs):
+                step = self._folded(step)
+            self._made[key] = step
+        return self._made[key]
+
+    def _folded(self, step: Step) -> Step:
+        if step.size > _LARGEST_CONSTANT:
+            raise Stuck("a constant too large to keep")
+        try:
+            with np.errstate(all="raise", under="ignore"):
+                value = self._compute(step)(*(i.value for i in step.inputs))
+        except (ArithmeticError, ValueError, TypeError) as error:
+            raise Stuck(f"a constant that cannot be computed: {error}") from None
+        if not step.boolean and _exceeds(value) and all(_is_whole(i.value) for i in step.inputs):
+            # (A constant that is large itself is a float: whole ones are not lowered.)
+            raise Stuck("whole constants beyond 2⁵³")
+        return Step("constant", (), step.shape, ("folded",), step.boolean, np.asarray(value))
+
+    def constant(self, key: tuple[Hashable, ...], value: NDArray[Any]) -> Step:
+        """A known array; ``key`` tells it from others."""
+        if ("constant", key) not in self._made:
+            boolean = value.dtype == np.bool_
+            self._made["constant", key] = Step("constant", (), value.shape, key, boolean, value)
+        return self._made["constant", key]
+
+    def number(self, value: float) -> Step:
+        """A single number."""
+        return self.constant(("number", float(value)), np.asarray(float(value)))
+
+    def expression(self, e: Affine, axes: Sequence[str], box: Box) -> Step:
+        """The values of an affine expression over some axes, as whole numbers."""
+        spec = tuple((box[v], e.coefficient(v)) for v in axes)
+        if math.prod(size for size, _ in spec) > _LARGEST_CONSTANT:
+            raise Stuck("a table of positions too large to keep")
+        values = np.full((1,) * len(spec), e.constant, dtype=np.int64)
+        for place, (size, k) in enumerate(spec):
+            along = [1] * len(spec)
+            along[place] = size
+            values = values + (np.arange(size, dtype=np.int64) * k).reshape(along)
+        return self.constant(("expression", spec, e.constant), values)
+
+    # Shapes ---------------------------------------------------------------------------------------
+
+    def permute(self, x: Step, order: tuple[int, ...]) -> Step:
+        """Axes in another order."""
+        if order == tuple(range(len(order))):
+            return x
+        if x.op == "permute":
+            (first,) = x.settings
+            assert isinstance(first, tuple)
+            return self.permute(x.inputs[0], tuple(first[n] for n in order))
+        if x.op == "view":
+            strides, offset = x.settings
+            assert isinstance(strides, tuple)
+            moved = tuple(strides[n] for n in order)
+            return self.make("view", x.inputs, [x.shape[n] for n in order], (moved, offset), x.boolean)
+        return self.make("permute", (x,), [x.shape[n] for n in order], (order,), x.boolean)
+
+    def reshape(self, x: Step, shape: Sequence[int]) -> Step:
+        """The same numbers in another shape."""
+        if tuple(shape) == x.shape:
+            return x
+        return self.make("reshape", (x,), shape, (), x.boolean)
+
+    def expand(self, x: Step, shape: Sequence[int]) -> Step:
+        """Repeated along axes of size 1."""
+        if tuple(shape) == x.shape:
+            return x
+        return self.make("expand", (x,), shape, (), x.boolean)
+
+    def view(self, x: Step, shape: Shape, strides: Shape, offset: int) -> Step:
+        """Numbers of ``x``, seen as one row, at offset + Σ index · stride."""
+        if offset == 0 and math.prod(shape) == x.size:
+            order = matching_axes(x.shape, shape, strides)
+            if order is not None:
+                return self.permute(x, order)
+        return self.make("view", (x,), shape, (strides, offset), x.boolean)
+
+
+def _exceeds(value: Any) -> bool:
+    return bool(np.size(value)) and float(np.abs(value).max()) > 2**53
+
+
+def _is_whole(value: Any) -> bool:
+    """Whether an array has whole numbers only, none too large for floating point."""
+    if _exceeds(value):
+        return False
+    return value.dtype.kind in "biu" or bool((value == np.floor(value)).all())
+
+
+def row_major(shape: Sequence[int]) -> Shape:
+    """The strides of an array whose rows follow one another."""
+    return tuple(math.prod(shape[n + 1 :]) for n in range(len(shape)))
+
+
+def matching_axes(native: Shape, shape: Shape, strides: Shape) -> tuple[int, ...] | None:
+    """The order of axes that makes a row-major array look like this, if there is one."""
+    available = {
+        (size, stride): n
+        for n, (size, stride) in enumerate(zip(native, row_major(native), strict=True))
+    }
+    found = [available.get(axis) for axis in zip(shape, strides, strict=True)]
+    order = tuple(n for n in found if n is not None)
+    complete = len(order) == len(shape) == len(native) and len(set(order)) == len(order)
+    return order if complete else None

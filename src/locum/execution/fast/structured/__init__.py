@@ -1,0 +1,23 @@
+"""The structured evaluator: long sequences without N×N patterns.
+
+Selectors are held as intervals in the order of their keys (``selectors.py``), so that a program costs
+O(N log N) where dense execution costs N² per head. It answers with dense execution's values, or raises
+:class:`Unstructured`; see ``evaluate.py``.
+"""
+
+from locum.execution.fast.structured.evaluate import evaluate, evaluate_all, pattern
+from locum.execution.fast.structured.literal import Literal, Selection
+from locum.execution.fast.structured.selectors import Structure
+from locum.execution.fast.structured.series import Series, Unstructured, tokens_array
+
+__all__ = [
+    "Literal",
+    "Selection",
+    "Series",
+    "Structure",
+    "Unstructured",
+    "evaluate",
+    "evaluate_all",
+    "pattern",
+    "tokens_array",
+]

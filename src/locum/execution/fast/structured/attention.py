@@ -1,0 +1,140 @@
+"""select, best, selector_width and aggregate on structured selectors.
+
+``best`` needs nothing of its own: of the selected keys it keeps those whose score *equals* the
+greatest selected one. That is an equality with the codes of the scores, and combines with every other
+selector.
+
+A mean is a sum over the selected keys by their number; one key passes its value unchanged, and so does
+the default where there is none. Where every query selects the same keys, so is the result everywhere
+the same, and stays a scalar.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from locum.execution.fast.structured.arrays import Array, Arrays
+from locum.execution.fast.structured.columns import column
+from locum.execution.fast.structured.literal import Literal, Selection
+from locum.execution.fast.structured.logic import choose, compare
+from locum.execution.fast.structured.selectors import (
+    Structure,
+    conjunction,
+    everything,
+    nothing,
+    of_keys,
+    of_queries,
+    outside,
+    within,
+)
+from locum.execution.fast.structured.series import (
+    EXACT_LIMIT,
+    WHOLE_LIMIT,
+    Series,
+    Unstructured,
+    constant,
+)
+from locum.graph import Atom
+
+
+def select(arrays: Arrays, keys: Series, queries: Series, predicate: str) -> Structure:
+    """The keys k of a query q with keys[k] ? queries[q]."""
+    if keys.constant or queries.constant or keys.is_number != queries.is_number:
+        holds = compare(arrays, keys, queries, predicate)
+        if holds.constant:
+            return everything(arrays) if holds.data else nothing(arrays)
+        return of_keys(arrays, holds.data) if queries.constant else of_queries(arrays, holds.data)
+    codes = column(arrays, keys)
+    below, not_above = codes.locate(queries)
+    first, end = arrays.full(arrays.size, 0), arrays.full(arrays.size, codes.size)
+    if predicate == "!=":
+        return outside(arrays, codes, below, not_above)
+    low, high = {
+        "==": (below, not_above),
+        "<": (first, below),
+        "<=": (first, not_above),
+        ">": (not_above, end),
+        ">=": (below, end),
+    }[predicate]
+    return within(arrays, codes, low, high)
+
+
+def best(arrays: Arrays, selection: Selection, score: Series) -> Selection:
+    """Of the selected keys, those of the greatest score."""
+    if score.constant:
+        if score.kind == "float" and math.isnan(score.data):
+            raise Unstructured("nan has no place in any order")
+        return selection
+    codes = column(arrays, score)
+    highest = selection.maxima(codes.codes)
+    low = arrays.xp.clip(highest, 0, None)
+    equal = within(arrays, codes, low, highest + 1)
+    if isinstance(selection, Structure):
+        return conjunction(selection, equal)
+    return Literal(arrays, "selector_and", (selection, equal))
+
+
+def width(arrays: Arrays, selection: Selection) -> Series:
+    """How many keys each query selects."""
+    number = selection.counts
+    if selection.uniform:
+        return constant(int(number[0]))
+    return Series(number, "int", (0, arrays.size))
+
+
+def aggregate(arrays: Arrays, selection: Selection, values: Series, default: Atom) -> Series:
+    """The mean of the values over each query's keys; the value of a single key; the default of none."""
+    number = selection.counts
+    most = arrays.largest(number)
+    if most == 0:
+        return constant(default)
+    chosen = _single(arrays, selection, values) if most == 1 else None
+    if chosen is None:
+        chosen = _mean(arrays, selection, values, number, most)
+    if chosen.constant and arrays.all(number > 0):
+        return chosen
+    return choose(arrays, number > 0, chosen, constant(default))
+
+
+def _single(arrays: Arrays, selection: Selection, values: Series) -> Series:
+    if values.constant:
+        return values
+    found = arrays.take(values.data, selection.only())
+    if _scalar(arrays, selection):
+        return _constant(found, values.kind)
+    return Series(found, values.kind, values.bounds, values.mixed)
+
+
+def _mean(arrays: Arrays, selection: Selection, values: Series, number: Array, most: int) -> Series:
+    if values.kind not in ("int", "float"):
+        raise Unstructured("means of strings or bools are errors")
+    if values.kind == "int" and (
+        values.magnitude > EXACT_LIMIT or values.magnitude * most >= WHOLE_LIMIT
+    ):
+        raise Unstructured("a sum of whole numbers too large for an array")
+    mixed = values.has_ints and arrays.any(number == 1)
+    if values.constant:
+        if values.kind == "float" and math.isfinite(values.data) and abs(values.data) > 1e300 / most:
+            raise Unstructured("a sum of floats that overflows")
+        return Series(float(values.data), "float", mixed=mixed)
+    xp = arrays.xp
+    # Double precision whatever the tensor's type: a long sum in single precision loses digits.
+    data = values.data if values.kind == "int" else arrays.cast(values.data, xp.float64)
+    total = arrays.cast(selection.sums(data), xp.float64)
+    mean = total / arrays.cast(xp.clip(number, 1, None), xp.float64)
+    if _scalar(arrays, selection):
+        return _constant(mean, "float")
+    if values.kind == "float":
+        mean = arrays.cast(mean, values.data.dtype)
+    return Series(mean, "float", mixed=mixed)
+
+
+def _scalar(arrays: Arrays, selection: Selection) -> bool:
+    """Whether the result is one number for all; a tensor stays one, for its gradient."""
+    return selection.uniform and not arrays.on_torch
+
+
+def _constant(array: Any, kind: str) -> Series:
+    atom = array[0].item()
+    return constant(str(atom) if kind == "string" else atom)

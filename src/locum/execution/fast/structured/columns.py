@@ -1,0 +1,178 @@
+"""Keys by rank: what a selector compares, as whole numbers in the order of the keys.
+
+A :class:`Column` gives every key a code such that a smaller key has a smaller code and equal keys have
+equal ones. A comparison with a query then is, for each query, an interval of codes: everything about
+selectors is said in codes, whatever the keys were. Whole numbers of a small range are their own codes;
+others are sorted once. The positions themselves need nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from locum.execution.fast.structured.arrays import Array, Arrays
+from locum.execution.fast.structured.series import (
+    EXACT_LIMIT,
+    Series,
+    Unstructured,
+    as_whole,
+    found_bounds,
+)
+
+#: Strings of so many characters are packed into one 63-bit number, which sorts much faster.
+_PACKED = 3
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """Codes of the keys: ``codes[k]`` is in 0 … size − 1."""
+
+    arrays: Arrays
+    codes: Array
+    size: int
+    #: Code c stands for the key ``offset + c``, if the keys were whole numbers of a small range…
+    offset: int | None
+    #: … and for this key otherwise.
+    values: Array | None
+    #: Of the keys: their kind, and for whole numbers how large they may be.
+    kind: str = "int"
+    magnitude: int = 0
+    is_positions: bool = False
+
+    def locate(self, queries: Series) -> tuple[Array, Array]:
+        """For each query: how many codes are below it, and how many are not above it."""
+        arrays, xp = self.arrays, self.arrays.xp
+        if queries.cache.get("column") is self:
+            return self.codes, self.codes + 1
+        _refuse_nan(arrays, queries)
+        wanted, values = self._comparable(queries)
+        if self.offset is None:
+            return arrays.search(values, wanted, "left"), arrays.search(values, wanted, "right")
+        lowest, above = wanted, wanted + 1
+        if queries.kind == "float":
+            wide = arrays.cast(wanted, xp.float64)
+            lowest, above = xp.ceil(wide), xp.floor(wide) + 1
+        clipped = (xp.clip(place - self.offset, 0, self.size) for place in (lowest, above))
+        below, not_above = (arrays.whole(place) for place in clipped)
+        return below, not_above
+
+    def _comparable(self, queries: Series) -> tuple[Array, Array]:
+        """Queries, and the keys in ascending order, in one type that compares them as Python does."""
+        arrays = self.arrays
+        values: Any = self.values
+        if self.kind == "string":
+            if values.dtype.kind != "i":
+                return queries.data, values
+            if queries.data.dtype.itemsize <= 4 * _PACKED:
+                return _packed(queries.data), values
+            return queries.data, _unpacked(values)
+        whole = as_whole(arrays, queries)
+        if self.kind == whole.kind:
+            wanted = arrays.detached(whole.data)
+        elif max(self.magnitude, whole.magnitude) > EXACT_LIMIT:
+            raise Unstructured("whole numbers beyond 53 bits meet floats")
+        else:
+            wanted = arrays.cast(arrays.detached(whole.data), arrays.xp.float64)
+            values = None if values is None else arrays.cast(values, arrays.xp.float64)
+        if values is not None and values.dtype != wanted.dtype:  # two kinds of float, on torch
+            wanted, values = (arrays.cast(array, arrays.xp.float64) for array in (wanted, values))
+        return wanted, values
+
+    @cached_property
+    def direction(self) -> int:
+        """1 if codes never fall from position to position, −1 if they never rise, else 0."""
+        if self.is_positions:
+            return 1
+        step = self.codes[1:] - self.codes[:-1]
+        if self.arrays.all(step >= 0):
+            return 1
+        return -1 if self.arrays.all(step <= 0) else 0
+
+    @cached_property
+    def injective(self) -> bool:
+        """Whether no two keys are equal."""
+        if self.is_positions:
+            return True
+        return (
+            self.size >= len(self.codes)
+            and self.arrays.largest(self.starts[1:] - self.starts[:-1]) == 1
+        )
+
+    @cached_property
+    def position_of(self) -> Array:
+        """The position of the key with each code, if it is injective; −1 for codes of no key."""
+        if self.is_positions:
+            return self.codes
+        return self.arrays.table(self.size, self.codes, self.arrays.arange(len(self.codes)), missing=-1)
+
+    @cached_property
+    def order(self) -> Array | None:
+        """The positions in the order of their codes; None if they are."""
+        return None if self.direction > 0 else self.arrays.order(self.codes)
+
+    @cached_property
+    def starts(self) -> Array:
+        """How many keys have a code below c, for c = 0 … size."""
+        return self.arrays.sums_before(self.arrays.numbers_of(self.codes, self.size))
+
+
+def column(arrays: Arrays, keys: Series) -> Column:
+    """The codes of a series of keys (or of scores) that is not a constant; made once per series."""
+    if "column" not in keys.cache:
+        keys.cache["column"] = _column(arrays, keys)
+    made: Column = keys.cache["column"]
+    return made
+
+
+def _column(arrays: Arrays, keys: Series) -> Column:
+    if keys.is_indices:
+        return Column(arrays, keys.data, arrays.size, 0, None, "int", arrays.size, is_positions=True)
+    _refuse_nan(arrays, keys)
+    if keys.kind == "string":
+        packs = keys.data.dtype.itemsize <= 4 * _PACKED
+        return _sorted(arrays, keys, _packed(keys.data) if packs else keys.data)
+    keys = as_whole(arrays, keys)
+    if keys.kind == "int":
+        low, high = found_bounds(arrays, keys.data)
+        if high - low < few(arrays.size) and max(-low, high) <= EXACT_LIMIT:
+            codes = keys.data - low if low else keys.data
+            return Column(arrays, codes, high - low + 1, low, None, "int", keys.magnitude)
+    return _sorted(arrays, keys, arrays.detached(keys.data))
+
+
+def few(size: int) -> int:
+    """How large a table may be: of the order of the sequence."""
+    return 4 * size + 1024
+
+
+def _sorted(arrays: Arrays, keys: Series, data: Array) -> Column:
+    arrays.count("sort")
+    values, codes = arrays.xp.unique_inverse(data)
+    codes = arrays.whole(codes.reshape(-1))
+    return Column(arrays, codes, int(values.shape[0]), None, values, keys.kind, keys.magnitude)
+
+
+def _packed(strings: Array) -> Array:
+    """Strings of at most three characters as numbers in the same order: 21 bits each."""
+    width = strings.dtype.itemsize // 4
+    letters = np.ascontiguousarray(strings).view(np.uint32).reshape(strings.shape[0], width)
+    packed = np.zeros(strings.shape[0], dtype=np.int64)
+    for place in range(_PACKED):
+        packed <<= 21
+        if place < width:
+            packed |= letters[:, place]
+    return packed
+
+
+def _unpacked(packed: Array) -> Array:
+    letters = np.stack([(packed >> shift) & (2**21 - 1) for shift in (42, 21, 0)], axis=1)
+    return letters.astype(np.uint32).view(f"U{_PACKED}").reshape(-1)
+
+
+def _refuse_nan(arrays: Arrays, value: Series) -> None:
+    if value.kind == "float" and arrays.any(arrays.xp.isnan(value.data)):
+        raise Unstructured("nan has no place in any order")

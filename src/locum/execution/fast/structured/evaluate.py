@@ -1,0 +1,300 @@
+"""A whole program on N positions in O(N log N): every s-op an array, every selector a structure.
+
+Nodes are evaluated once each, inputs first; what does not depend on a family is evaluated outside its
+loop; arrays are forgotten after their last use. Nothing recurses: the body of a ``sum_over`` is one
+more block of nodes on a stack.
+
+The value is dense execution's, or :class:`Unstructured` says why there is none here: a selector without
+structure, numbers that arrays do not hold, or an error, which dense execution words properly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from locum.execution.dense import MAX_HEADS, Names
+from locum.execution.domains import COMPARISONS
+from locum.execution.domains.floats import FloatDomain
+from locum.execution.fast.structured import arithmetic, attention, logic
+from locum.execution.fast.structured.arrays import Array, Arrays
+from locum.execution.fast.structured.literal import Comparison, Literal, Selection
+from locum.execution.fast.structured.selectors import Structure, conjunction, disjunction, negation
+from locum.execution.fast.structured.series import (
+    Series,
+    Unstructured,
+    as_array,
+    constant,
+    series,
+)
+from locum.graph import Node, abbreviate, members, postorder
+from locum.graph.traversal import depends_on
+from locum.graph.wellformed import require_program
+
+_SCALARS = FloatDomain.meanings
+_WRONG = (ArithmeticError, TypeError, ValueError)
+
+#: Elementwise operation → function of the run's arrays, the inputs and the attributes.
+ELEMENTWISE: Mapping[str, Callable[..., Series]] = {
+    **{
+        name: getattr(arithmetic, name)
+        for name in (
+            *("add", "subtract", "multiply", "divide", "modulo", "floor_divide", "power", "negate"),
+            *("absolute", "exp", "log", "sqrt", "erf", "tanh", "floor"),
+        )
+    },
+    **{name: partial(logic.compare, predicate=predicate) for predicate, name in COMPARISONS.items()},
+    "round": arithmetic.round_,
+    "minimum": logic.minimum,
+    "maximum": logic.maximum,
+    "and": logic.and_,
+    "or": logic.or_,
+    "not": logic.not_,
+    "if_else": logic.if_else,
+    "indicator": logic.indicator,
+    "member": logic.member,
+    "lookup": logic.lookup,
+}
+
+
+def evaluate(
+    root: Node,
+    tokens: Array | Series,
+    *,
+    known: Mapping[Node, Array | Series] | None = None,
+    names: Names | None = None,
+    counts: MutableMapping[str, int] | None = None,
+    allow_masks: bool = False,
+    max_heads: int = MAX_HEADS,
+) -> Any:
+    """The value of a program on one sequence: an array, or a :data:`Selection` for a selector.
+
+    ``tokens`` is a NumPy array, a torch tensor or what :func:`tokens_array` made of a list; ``known``
+    has values of closed nodes on this very input; ``counts`` is told how many gathers, masks, scans,
+    sorts and segment reductions it took. With ``allow_masks`` a selector without structure is
+    evaluated pair by pair, in bounded memory, instead of raising :class:`Unstructured`.
+
+    >>> from locum.graph import build
+    >>> tokens = build("tokens", cast="asis")
+    >>> evaluate(build("selector_width", build("select", tokens, tokens, predicate="==")),
+    ...          np.array(["b", "a", "b"]))
+    array([2, 1, 2])
+    """
+    (value,) = evaluate_all(
+        (root,),
+        tokens,
+        known=known,
+        names=names,
+        counts=counts,
+        allow_masks=allow_masks,
+        max_heads=max_heads,
+    )
+    return value
+
+
+def evaluate_all(
+    roots: Sequence[Node],
+    tokens: Array | Series,
+    *,
+    known: Mapping[Node, Array | Series] | None = None,
+    names: Names | None = None,
+    counts: MutableMapping[str, int] | None = None,
+    allow_masks: bool = False,
+    max_heads: int = MAX_HEADS,
+) -> list[Any]:
+    """The values of several programs on one sequence; what they share is computed once."""
+    for root in roots:
+        require_program(root)
+    arrays = Arrays(tokens.data if isinstance(tokens, Series) else tokens, counts)
+    run = _Run(arrays, _given(arrays, tokens), names or {}, allow_masks, max_heads)
+    run.values.update((node, _given(arrays, value)) for node, value in (known or {}).items())
+    with np.errstate(all="ignore"):
+        run.evaluate(roots)
+        return [run.result(root) for root in roots]
+
+
+def _given(arrays: Arrays, value: Array | Series) -> Series:
+    """A value from outside; what other runs found out about it stays with them."""
+    return replace(value, cache={}) if isinstance(value, Series) else series(arrays, value)
+
+
+def pattern(selection: Selection) -> Array:
+    """A selector as the boolean matrix [query, key]: for small sequences."""
+    return selection.rows(0, selection.arrays.size)
+
+
+#: Nodes in the order of evaluation, each with those that nobody asks for after it.
+_Schedule: TypeAlias = "list[tuple[Node, list[Node]]]"
+
+
+def _schedule(nodes: list[Node], keep: Sequence[Node]) -> _Schedule:
+    here, seen, backwards = set(nodes), set(keep), []
+    for node in reversed(nodes):
+        last_used = [i for i in dict.fromkeys(_needed(node)) if i in here and i not in seen]
+        seen.update(last_used)
+        backwards.append((node, last_used))
+    return backwards[::-1]
+
+
+def _needed(node: Node) -> Iterable[Node]:
+    """What has to be there when a node is evaluated: for a sum, all that its body uses from outside."""
+    if node.op != "sum_over":
+        return node.inputs
+    body, outside = node.inputs[0], node.free
+    inside = postorder(body, into=lambda local: not local.free <= outside)
+    used = [i for local in inside for i in local.inputs if i.free <= outside]
+    return used or [body]
+
+
+class _Run:
+    """One evaluation on one sequence, and the values it holds meanwhile."""
+
+    def __init__(
+        self, arrays: Arrays, tokens: Series, names: Names, allow_masks: bool, max_heads: int
+    ) -> None:
+        self.arrays = arrays
+        self.tokens = tokens
+        self.names = names
+        self.allow_masks = allow_masks
+        self.heads_left = max_heads
+        self.values: dict[Node, Series | Selection] = {}
+
+    def result(self, root: Node) -> Any:
+        value = self.values[root]
+        if not isinstance(value, Series):
+            return value
+        array = as_array(self.arrays, value)
+        return self.arrays.cast(array, self.arrays.float) if value.kind == "float" else array
+
+    # The order of evaluation ----------------------------------------------------------------------
+
+    def evaluate(self, roots: Sequence[Node]) -> None:
+        unknown = postorder(*roots, into=lambda node: node not in self.values, deepest_first=True)
+        blocks = [self.block(_schedule([node for node in unknown if not node.free], roots))]
+        while blocks:
+            inner = next(blocks[-1], None)
+            if inner is None:
+                blocks.pop()
+            else:
+                blocks.append(inner)
+
+    def block(self, schedule: _Schedule) -> Iterator[Any]:
+        """Evaluate nodes in order; gives the blocks of bodies, to be finished before it goes on."""
+        for node, done_with in schedule:
+            try:
+                if node.op == "sum_over":
+                    yield from self.sum_over(node)
+                else:
+                    self.values[node] = self.apply(node)
+            except Unstructured as reason:
+                raise self.placed(reason, node) from None
+            for other in done_with:
+                del self.values[other]
+
+    def sum_over(self, node: Node) -> Iterator[Any]:
+        """0 + body at the first heads + body at the second + …"""
+        body, *families = node.inputs
+        bound = node.free.union(families)
+        inside = [
+            local
+            for local in postorder(body, into=depends_on(families), deepest_first=True)
+            if local.free <= bound and local not in families
+        ]
+        schedule = _schedule(inside, [body])
+        total = constant(0)
+        for member in members(families):
+            self.heads_left -= 1
+            if self.heads_left < 0:
+                raise Unstructured("its families have too many heads")
+            self.values.update((family, constant(value)) for family, value in member.items())
+            yield self.block(schedule)
+            part = self.values[body]
+            assert isinstance(part, Series)
+            total = self.elementwise("add", [total, part], {})
+        for local in {body, *families}:
+            if not local.free.isdisjoint(families):
+                del self.values[local]
+        self.values[node] = total
+
+    # One node -------------------------------------------------------------------------------------
+
+    def apply(self, node: Node) -> Series | Selection:
+        arrays = self.arrays
+        inputs: list[Any] = [self.values[i] for i in node.inputs]
+        attributes: Mapping[str, Any] = node.attributes
+        match node.op:
+            case "tokens":
+                return logic.cast(arrays, self.tokens, attributes["cast"])
+            case "indices":
+                last = arrays.size - 1
+                return Series(arrays.arange(arrays.size), "int", (0, last), is_indices=True)
+            case "length":
+                return constant(arrays.size)
+            case "constant":
+                if isinstance(attributes["value"], str) and "\0" in attributes["value"]:
+                    raise Unstructured("strings that contain the character NUL")
+                return constant(attributes["value"])
+            case "select":
+                return self.select(inputs[0], inputs[1], attributes["predicate"])
+            case "selector_and" | "selector_or" | "selector_not":
+                return self.combine(node.op, inputs)
+            case "best":
+                return attention.best(arrays, self.ready(inputs[0]), inputs[1])
+            case "selector_width":
+                return attention.width(arrays, self.ready(inputs[0]))
+            case "aggregate":
+                selection = self.ready(inputs[0])
+                return attention.aggregate(arrays, selection, inputs[1], attributes["default"])
+        return self.elementwise(node.op, inputs, attributes)
+
+    def elementwise(self, op: str, inputs: list[Series], attributes: Mapping[str, Any]) -> Series:
+        if all(value.constant for value in inputs):
+            try:
+                return constant(_SCALARS[op](*(value.data for value in inputs), **attributes))
+            except _WRONG as error:
+                raise Unstructured(str(error)) from None
+        return ELEMENTWISE[op](self.arrays, *inputs, **attributes)
+
+    def select(self, keys: Series, queries: Series, predicate: str) -> Selection:
+        try:
+            return attention.select(self.arrays, keys, queries, predicate)
+        except Unstructured:
+            if not self.allow_masks or keys.is_number != queries.is_number:
+                raise
+            compared = Comparison(self.arrays, keys, queries, predicate)
+            return Literal(self.arrays, "same", (compared,))
+
+    def combine(self, op: str, operands: list[Selection]) -> Selection:
+        try:
+            if all(isinstance(operand, Structure) for operand in operands):
+                return _ALGEBRA[op](*operands)
+        except Unstructured:
+            if not self.allow_masks:
+                raise
+        return Literal(self.arrays, op, tuple(operands))
+
+    def ready(self, selection: Selection) -> Selection:
+        """The selection, if its keys can be summed: as ranges, or literally where that is allowed."""
+        if isinstance(selection, Structure):
+            try:
+                selection.solved  # noqa: B018  # solved once, kept
+            except Unstructured:
+                if not self.allow_masks:
+                    raise
+                return Literal(self.arrays, "same", (selection,))
+        return selection
+
+    def placed(self, reason: Unstructured, node: Node) -> Unstructured:
+        names = self.names() if callable(self.names) else self.names
+        return Unstructured(f"{reason}, in {abbreviate(node, names)}")
+
+
+_ALGEBRA: dict[str, Callable[..., Structure]] = {
+    "selector_and": conjunction,
+    "selector_or": disjunction,
+    "selector_not": negation,
+}

@@ -1,0 +1,49 @@
+"""Intervals of codes, a fixed small number of them for every query, and their algebra.
+
+Slot after slot they ascend: 0 ≤ low ≤ high ≤ low' ≤ high' … ≤ size for each query, where low = high
+says that the query does not use that slot.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from locum.execution.fast.structured.arrays import Array, Arrays
+
+#: For each query the intervals [low, high) of codes, ascending: slot after slot.
+Slots: TypeAlias = "tuple[tuple[Array, Array], ...]"
+
+
+def gaps(arrays: Arrays, size: int, slots: Slots) -> Slots:
+    """The intervals between, before and after."""
+    edges = [arrays.full(arrays.size, 0)]
+    for low, high in slots:
+        edges += [low, high]
+    edges.append(arrays.full(arrays.size, size))
+    return tuple((edges[i], edges[i + 1]) for i in range(0, len(edges), 2))
+
+
+def intersection(arrays: Arrays, a: Slots, b: Slots) -> Slots:
+    """What is in an interval of each."""
+    xp = arrays.xp
+    result: list[tuple[Array, Array]] = []
+    last = arrays.full(arrays.size, 0)
+    for low_a, high_a in a:
+        for low_b, high_b in b:
+            low, high = xp.maximum(low_a, low_b), xp.minimum(high_a, high_b)
+            some = low < high  # an empty one goes where the last one ended, to keep them ascending
+            low, high = xp.where(some, low, last), xp.where(some, high, last)
+            result.append((low, high))
+            last = high
+    return tuple(result)
+
+
+def coalesced(arrays: Arrays, slots: Slots) -> Slots:
+    """Intervals that meet for every query are one."""
+    result = [slots[0]]
+    for low, high in slots[1:]:
+        if arrays.all(result[-1][1] == low):
+            result[-1] = (result[-1][0], high)
+        else:
+            result.append((low, high))
+    return tuple(result)

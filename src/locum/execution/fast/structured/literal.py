@@ -1,0 +1,141 @@
+"""Selectors without structure, literally but in bounded memory: a few rows of the pattern at a time.
+
+Every pair is looked at, so the time is O(N²); the memory is O(N), some millions of cells whatever N is.
+This is the answer of last resort for sequences on which dense execution would take minutes; it is
+asked for with ``allow_masks`` and counted as ``mask``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeAlias
+
+from locum.execution.fast.structured.arrays import Array, Arrays
+from locum.execution.fast.structured.logic import comparable, holds
+from locum.execution.fast.structured.selectors import Structure
+from locum.execution.fast.structured.series import Series, Unstructured
+
+#: Cells of the pattern that are held at a time.
+CELLS = 2**22
+#: Longer sequences are not compared pair by pair: it would take many minutes.
+LONGEST = 2**16
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """key ? query for every pair, by the values themselves."""
+
+    arrays: Arrays
+    keys: Series
+    queries: Series
+    predicate: str
+
+    def rows(self, start: int, stop: int) -> Array:
+        """The pattern of some of the queries."""
+        keys, queries = comparable(self.arrays, self.keys, self.queries)
+        wanted = queries.data if queries.constant else queries.data[start:stop, None]
+        here = keys.data if keys.constant else keys.data[None, :]
+        pattern = holds(here, wanted, self.predicate)
+        return self.arrays.xp.broadcast_to(pattern, (stop - start, self.arrays.size))
+
+
+@dataclass(frozen=True, eq=False)
+class Literal:
+    """A selector made of others by ``op``: selector_and, selector_or, selector_not, or ``same``."""
+
+    arrays: Arrays
+    op: str
+    operands: tuple[Selection | Comparison, ...]
+    uniform = False
+
+    def __post_init__(self) -> None:
+        if self.arrays.size > LONGEST:
+            raise Unstructured(
+                f"a selector without structure: all pairs of {self.arrays.size:,} positions would have "
+                f"to be compared (the limit is {LONGEST:,} positions)"
+            )
+
+    def rows(self, start: int, stop: int) -> Array:
+        """The pattern of some of the queries; operands first, each kept as long as it is needed."""
+        held: dict[Selection | Comparison, Array] = {}
+        for part, done_with in self.steps:
+            if isinstance(part, Literal):
+                held[part] = _COMBINE[part.op](*(held[operand] for operand in part.operands))
+            else:
+                held[part] = part.rows(start, stop)
+            for other in done_with:
+                del held[other]
+        return held[self]
+
+    @cached_property
+    def steps(self) -> list[tuple[Selection | Comparison, list[Selection | Comparison]]]:
+        """All it is made of, operands first, each with those that are not needed after it."""
+        order: dict[Selection | Comparison, None] = {}
+        stack: list[tuple[Selection | Comparison, bool]] = [(self, False)]
+        while stack:
+            part, operands_done = stack.pop()
+            if operands_done:
+                order[part] = None
+            elif part not in order:
+                stack.append((part, True))
+                stack.extend((operand, False) for operand in _operands(part) if operand not in order)
+        seen: set[Selection | Comparison] = {self}
+        backwards = []
+        for part in reversed(order):
+            last_used = [o for o in dict.fromkeys(_operands(part)) if o not in seen]
+            seen.update(last_used)
+            backwards.append((part, last_used))
+        return backwards[::-1]
+
+    def chunks(self) -> Iterator[Array]:
+        """The whole pattern, some rows at a time."""
+        self.arrays.count("mask")
+        step = max(1, CELLS // self.arrays.size)
+        for start in range(0, self.arrays.size, step):
+            yield self.rows(start, min(start + step, self.arrays.size))
+
+    @cached_property
+    def counts(self) -> Array:
+        """How many keys each query selects."""
+        whole = self.arrays.whole
+        return self._joined(lambda rows: self.arrays.xp.sum(whole(rows), axis=1))
+
+    def only(self) -> Array:
+        """The key of each query that selects one."""
+        whole = self.arrays.whole
+        return self._joined(lambda rows: whole(self.arrays.xp.argmax(whole(rows), axis=1)))
+
+    def sums(self, values: Array) -> Array:
+        """The sum over each query's keys."""
+        zero = self.arrays.full(1, 0, values.dtype)
+        xp = self.arrays.xp
+        return self._joined(
+            lambda rows: xp.sum(xp.where(rows, values[None, :], zero), axis=1, dtype=values.dtype)
+        )
+
+    def maxima(self, values: Array) -> Array:
+        """The greatest whole number, none of them negative, of each query's keys; −1 without any."""
+        none = self.arrays.full(1, -1)
+        xp = self.arrays.xp
+        return self._joined(lambda rows: xp.max(xp.where(rows, values[None, :], none), axis=1))
+
+    def _joined(self, reduce: Callable[[Array], Array]) -> Array:
+        return self.arrays.xp.concat([reduce(rows) for rows in self.chunks()])
+
+
+#: The value of a selector.
+Selection: TypeAlias = Structure | Literal
+
+
+def _operands(part: Selection | Comparison) -> tuple[Selection | Comparison, ...]:
+    return part.operands if isinstance(part, Literal) else ()
+
+
+_COMBINE: dict[str, Callable[..., Array]] = {
+    "same": lambda a: a,
+    "selector_and": lambda a, b: a & b,
+    "selector_or": lambda a, b: a | b,
+    "selector_not": lambda a: ~a,
+}

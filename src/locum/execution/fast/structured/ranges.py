@@ -1,0 +1,243 @@
+"""From conditions on codes to ranges of keys: each query's keys as one stretch of one order.
+
+A :class:`Cell` has one interval of codes per column. Columns in which no query has more than one code
+(equalities) fix a *group* of keys; one further column may have longer intervals. Sorted by group, then
+by that column, the keys of each query stand side by side: a :class:`Ranges`. Where no group has more
+than one key nothing is sorted, whatever the other columns ask: a :class:`Gather` fetches that key and
+tests it.
+
+Several columns of long intervals are made into one where they have structure of their own
+(``partitions.py``). Anything else is :class:`Unstructured`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeAlias
+
+from locum.execution.fast.structured.arrays import Array, Arrays
+from locum.execution.fast.structured.columns import Column, few
+from locum.execution.fast.structured.partitions import Part, along_positions, as_blocks, as_masks
+from locum.execution.fast.structured.series import Unstructured
+
+
+@dataclass(frozen=True, eq=False)
+class Cell:
+    """Conditions on a pair: the code of the key in [low, high) of the query, and two masks."""
+
+    parts: tuple[Part, ...]
+    keys: Array | None
+    queries: Array | None
+
+
+@dataclass(frozen=True, eq=False)
+class Gather:
+    """At most one key per query: ``key`` where ``present``."""
+
+    key: Array
+    present: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Ranges:
+    """For each query a stretch [low, high) of keys, in the order that sorts ``codes``.
+
+    ``chosen`` are the keys that take part (None: all), ``codes`` theirs (None: they are in order).
+    """
+
+    arrays: Arrays
+    low: Array
+    high: Array
+    chosen: Array | None
+    codes: Array | None
+    #: The column whose codes these are, if they are those of one column: it sorts them once for all.
+    column: Column | None = None
+
+    @cached_property
+    def order(self) -> Array | None:
+        """The keys in order, by position; None if that is every position in turn."""
+        codes = self.codes
+        if self.column is not None:
+            return self.column.order
+        if codes is None or self.arrays.all(codes[1:] >= codes[:-1]):  # blocks: nothing to sort
+            return self.chosen
+        order = self.arrays.order(codes)
+        return order if self.chosen is None else self.arrays.take(self.chosen, order)
+
+    @property
+    def size(self) -> int:
+        """How many keys there are to choose from."""
+        keys = self.chosen if self.codes is None else self.codes
+        return self.arrays.size if keys is None else int(keys.shape[0])
+
+
+Solved: TypeAlias = Ranges | Gather
+
+
+@dataclass(frozen=True, eq=False)
+class _Group:
+    """Equalities together: the group of each key, the group each query asks for, if ``present``."""
+
+    keys: Array
+    wanted: Array
+    size: int
+    present: Array | None
+    column: Column | None = None
+
+
+def solve(arrays: Arrays, cell: Cell) -> Solved:
+    """One cell as ranges or as a gather, or :class:`Unstructured`."""
+    single: list[Part] = []
+    wide: list[Part] = []
+    for part in cell.parts:
+        _, low, high = part
+        (single if arrays.largest(high - low) <= 1 else wide).append(part)
+    keys = cell.keys
+    fetched = [part for part in single if part[0].injective]
+    if fetched:
+        return _fetch(arrays, fetched[0], cell)
+    group = _group(arrays, single)
+    gathered = _gather(arrays, group, wide, cell)
+    if gathered is not None:
+        return gathered
+    if len(wide) > 1:
+        wide = along_positions(arrays, wide)
+    if len(wide) > 1:
+        wide, keys = as_masks(arrays, wide, keys)
+    if len(wide) > 1:
+        blocks, wide = as_blocks(arrays, wide)
+        group = _group(arrays, [*single, *blocks])
+    if len(wide) > 1:
+        raise Unstructured("two comparisons of a selector each choose many keys, in different orders")
+    allowed = cell.queries
+    if group is not None and group.present is not None:
+        allowed = group.present if allowed is None else allowed & group.present
+    chosen = None if keys is None else arrays.positions(keys)
+    return _ranges(arrays, group, wide[0] if wide else None, chosen, allowed)
+
+
+def _ranges(
+    arrays: Arrays,
+    group: _Group | None,
+    wide: Part | None,
+    chosen: Array | None,
+    allowed: Array | None,
+) -> Ranges:
+    def of_chosen(codes: Array) -> Array:
+        return codes if chosen is None else arrays.take(codes, chosen)
+
+    codes: Array | None
+    source: Column | None = None
+    if wide is not None and group is not None:
+        column, low, high = wide
+        codes = of_chosen(group.keys * column.size + column.codes)
+        arrays.count("sort")
+        ascending = arrays.xp.sort(codes)
+        base = group.wanted * column.size
+        low, high = (arrays.search(ascending, base + bound, "left") for bound in (low, high))
+    elif wide is not None and wide[0].is_positions:
+        codes, (_, low, high) = None, wide
+        if chosen is not None:
+            mask = arrays.table(arrays.size, chosen, 1)
+            before = arrays.sums_before(mask)
+            low, high = arrays.take(before, low), arrays.take(before, high)
+    elif wide is not None:
+        column, low, high = wide
+        codes, source = of_chosen(column.codes), column
+        before = column.starts if chosen is None else _starts(arrays, codes, column.size)
+        low, high = arrays.take(before, low), arrays.take(before, high)
+    elif group is not None:
+        codes, source = of_chosen(group.keys), group.column
+        before = _starts(arrays, codes, group.size)
+        low, high = arrays.take(before, group.wanted), arrays.take(before, group.wanted + 1)
+    else:
+        codes = None
+        low = arrays.full(arrays.size, 0)
+        high = arrays.full(arrays.size, arrays.size if chosen is None else int(chosen.shape[0]))
+    high = arrays.xp.maximum(low, high)
+    if allowed is not None:
+        high = arrays.xp.where(allowed, high, low)
+    return Ranges(arrays, low, high, chosen, codes, source if chosen is None else None)
+
+
+def _starts(arrays: Arrays, codes: Array, size: int) -> Array:
+    return arrays.sums_before(arrays.numbers_of(codes, size))
+
+
+# Equalities ---------------------------------------------------------------------------------------
+
+
+def _group(arrays: Arrays, single: list[Part]) -> _Group | None:
+    """Several equalities as one, on joint codes."""
+    joint: _Group | None = None
+    for column, low, high in single:
+        some = low < high
+        present = None if arrays.all(some) else some
+        wanted = low if present is None else arrays.xp.where(some, low, 0)
+        if joint is None:
+            joint = _Group(column.codes, wanted, column.size, present, column)
+        else:
+            joint = _joined(arrays, joint, column, wanted, present)
+    return joint
+
+
+def _joined(
+    arrays: Arrays, joint: _Group, column: Column, wanted: Array, present: Array | None
+) -> _Group:
+    keys = joint.keys * column.size + column.codes
+    queries = joint.wanted * column.size + wanted
+    size = joint.size * column.size
+    if joint.present is not None:
+        present = joint.present if present is None else present & joint.present
+    if size > few(arrays.size):  # rank the pairs that occur
+        arrays.count("sort")
+        pairs, keys = arrays.xp.unique_inverse(keys)
+        keys, size = arrays.whole(keys.reshape(-1)), int(pairs.shape[0])
+        place = arrays.xp.clip(arrays.search(pairs, queries, "left"), None, size - 1)
+        found = arrays.take(pairs, place) == queries
+        present = found if present is None else present & found
+        queries = arrays.xp.where(present, place, 0)
+    return _Group(keys, queries, size, present)
+
+
+def _fetch(arrays: Arrays, fetched: Part, cell: Cell) -> Gather:
+    """Where no two keys are equal a query can only have one: the other conditions test it."""
+    column, low, high = fetched
+    key = arrays.take(column.position_of, arrays.xp.where(low < high, low, 0))
+    present = (low < high) & (key >= 0)
+    key = arrays.xp.clip(key, 0, None)
+    if cell.queries is not None:
+        present = present & cell.queries
+    if cell.keys is not None:
+        present = present & arrays.take(cell.keys, key)
+    return Gather(key, present & _met(arrays, key, [p for p in cell.parts if p is not fetched]))
+
+
+def _met(arrays: Arrays, key: Array, parts: list[Part]) -> Array:
+    """Whether a key per query meets these conditions."""
+    met = key >= 0
+    for column, low, high in parts:
+        code = arrays.take(column.codes, key)
+        met = met & (low <= code) & (code < high)
+    return met
+
+
+def _gather(arrays: Arrays, group: _Group | None, wide: list[Part], cell: Cell) -> Gather | None:
+    """The one key each query can have, if equalities leave no more than one."""
+    if group is None:
+        return None
+    positions = arrays.arange(arrays.size)
+    codes = group.keys
+    if cell.keys is not None:
+        positions = arrays.positions(cell.keys)
+        codes = arrays.take(codes, positions)
+    number = arrays.take(arrays.numbers_of(codes, group.size), group.wanted)
+    if group.present is not None:
+        number = arrays.xp.where(group.present, number, 0)
+    if cell.queries is not None:
+        number = arrays.xp.where(cell.queries, number, 0)
+    if arrays.largest(number) > 1:
+        return None
+    key = arrays.take(arrays.table(group.size, codes, positions), group.wanted)
+    return Gather(key, (number == 1) & _met(arrays, key, wide))

@@ -1,0 +1,141 @@
+"""Sums and maxima over each query's stretch of keys, without ever visiting a pair.
+
+Which way depends on the stretches, and each is counted:
+
+- none longer than one key: a gather;
+- all from the first key on, or all to the last: one cumulative sum (a *scan*);
+- equal or disjoint (blocks, groups): one sum per *segment*, fetched by its queries. Never differences
+  of one long cumulative sum, which would lose everything next to a large value elsewhere;
+- any others (windows): a tree of pairwise sums, of which each query adds O(log N) nodes (a scan).
+
+Nothing outside a stretch takes part, so infinities do not leak.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from locum.execution.fast.structured.arrays import Array, Arrays
+from locum.execution.fast.structured.partitions import blocks
+from locum.execution.fast.structured.ranges import Gather, Solved
+
+
+def counts(arrays: Arrays, solved: list[Solved]) -> Array:
+    """How many keys each query has in all."""
+    total = arrays.full(arrays.size, 0)
+    for part in solved:
+        number = arrays.whole(part.present) if isinstance(part, Gather) else part.high - part.low
+        total = total + number
+    return total
+
+
+def only(arrays: Arrays, solved: list[Solved]) -> Array:
+    """The one key of each query that has one (0 for the others)."""
+    arrays.count("gather")
+    key = arrays.full(arrays.size, 0)
+    for part in solved:
+        if isinstance(part, Gather):
+            key = arrays.xp.where(part.present, part.key, key)
+            continue
+        some = part.low < part.high
+        if part.order is None:
+            key = arrays.xp.where(some, part.low, key)
+        elif part.order.shape[0]:
+            place = arrays.xp.where(some, part.low, 0)
+            key = arrays.xp.where(some, arrays.take(part.order, place), key)
+    return key
+
+
+def sums(arrays: Arrays, solved: list[Solved], values: Array) -> Array:
+    """The sum of the values of each query's keys; 0 without any."""
+
+    def plus(a: Array, b: Array) -> Array:
+        return a + b
+
+    total = arrays.full(arrays.size, 0, values.dtype)
+    for part in solved:
+        total = total + _reduced(arrays, part, values, 0, plus, arrays.sums_before, arrays.segment_sums)
+    return total
+
+
+def maxima(arrays: Arrays, solved: list[Solved], values: Array) -> Array:
+    """The greatest whole number, none of them negative, of each query's keys; −1 without any."""
+    highest = arrays.full(arrays.size, -1)
+    for part in solved:
+        found = _reduced(
+            arrays,
+            part,
+            values,
+            -1,
+            arrays.xp.maximum,
+            lambda array: arrays.greatest_before(array, -1),
+            lambda array, starts, stops: arrays.segment_maxima(array, starts, stops, -1),
+        )
+        highest = arrays.xp.maximum(highest, found)
+    return highest
+
+
+def _reduced(
+    arrays: Arrays,
+    part: Solved,
+    values: Array,
+    neutral: int,
+    combine: Callable[[Array, Array], Array],
+    running: Callable[[Array], Array],
+    by_segment: Callable[[Array, Array, Array], Array],
+) -> Array:
+    xp = arrays.xp
+    empty = arrays.full(1, neutral, values.dtype)
+    if isinstance(part, Gather):
+        arrays.count("gather")
+        return xp.where(part.present, arrays.take(values, part.key), empty)
+    low, high = part.low, part.high
+    some = low < high
+    longest = arrays.largest(high - low)
+    if longest == 0:
+        return arrays.full(arrays.size, neutral, values.dtype)
+    sorted_values = values if part.order is None else arrays.take(values, part.order)
+    if longest == 1:
+        arrays.count("gather")
+        return xp.where(some, arrays.take(sorted_values, xp.where(some, low, 0)), empty)
+    cut = blocks(arrays, low, high, part.size)
+    if cut is not None:
+        arrays.count("segment")
+        starts, stops, number = cut
+        found = by_segment(sorted_values, starts, stops)
+        return xp.where(some, arrays.take(found, number), empty)
+    arrays.count("scan")
+    if arrays.all((low == 0) | ~some):
+        return xp.where(some, arrays.take(running(sorted_values), high), empty)
+    if arrays.all((high == part.size) | ~some):
+        backwards = running(xp.flip(sorted_values, axis=0))
+        return xp.where(some, arrays.take(backwards, part.size - low), empty)
+    return _tree(arrays, sorted_values, low, high, longest, neutral, combine)
+
+
+def _tree(
+    arrays: Arrays,
+    level: Array,
+    low: Array,
+    high: Array,
+    longest: int,
+    neutral: int,
+    combine: Callable[[Array, Array], Array],
+) -> Array:
+    """Each stretch from nodes of a binary tree: those at its two ends, level by level."""
+    xp = arrays.xp
+    left = right = arrays.full(arrays.size, neutral, level.dtype)
+    for _ in range(longest.bit_length() + 1):
+        at_left = (low < high) & (low % 2 == 1)
+        taken = arrays.take(level, xp.where(at_left, low, 0))
+        left = xp.where(at_left, combine(left, taken), left)
+        low = low + arrays.whole(at_left)
+        at_right = (low < high) & (high % 2 == 1)
+        high = high - arrays.whole(at_right)
+        taken = arrays.take(level, xp.where(at_right, high, 0))
+        right = xp.where(at_right, combine(taken, right), right)
+        low, high = low // 2, high // 2
+        if level.shape[0] % 2:
+            level = arrays.padded(level, neutral)
+        level = combine(level[0::2], level[1::2])
+    return combine(left, right)

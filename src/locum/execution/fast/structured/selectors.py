@@ -1,0 +1,264 @@
+"""Selectors on N positions in O(N) memory: disjoint unions of boxes, closed under and, or, not.
+
+A :class:`Box` selects key k for query q if the key is allowed (a mask of keys), the query is allowed (a
+mask of queries), and for each of some columns the code of k lies in one of a few intervals that depend
+on q. A comparison is one box: ``==`` has one interval, an order has one, ``!=`` has two; one against a
+constant is a mask. A :class:`Structure` is a few boxes of which no two select the same pair, so that
+sums and counts over it are those over its boxes.
+
+- and: boxes meet pairwise, intervals of one column intersect;
+- not: what fails the first condition of a box, or meets it and fails the second, …;
+- or: one of them, and the other without it.
+
+Nothing here looks at how a box will be summed (``ranges.py``); too many boxes are not structure any
+more and raise :class:`Unstructured`.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from locum.execution.fast.structured import reductions
+from locum.execution.fast.structured.arrays import Array, Arrays
+from locum.execution.fast.structured.columns import Column
+from locum.execution.fast.structured.intervals import Slots, coalesced, gaps, intersection
+from locum.execution.fast.structured.ranges import Cell, Solved, solve
+from locum.execution.fast.structured.series import Unstructured
+
+MAX_BOXES = 16
+MAX_SLOTS = 8
+
+
+@dataclass(frozen=True, eq=False)
+class Box:
+    """Pairs (query, key) that meet every condition: intervals of codes, masks of keys and queries."""
+
+    parts: dict[Column, Slots] = field(default_factory=dict)
+    keys: Array | None = None
+    queries: Array | None = None
+
+    @property
+    def conditions(self) -> int:
+        """How many there are, for estimates of work."""
+        return len(self.parts) + (self.keys is not None) + (self.queries is not None)
+
+
+@dataclass(frozen=True, eq=False)
+class Structure:
+    """A selector as disjoint boxes."""
+
+    arrays: Arrays
+    boxes: tuple[Box, ...]
+
+    @cached_property
+    def solved(self) -> list[Solved]:
+        """Each box as ranges of an order of the keys, or as one key per query."""
+        return [solve(self.arrays, cell) for box in self.boxes for cell in _cells(box)]
+
+    @cached_property
+    def counts(self) -> Array:
+        """How many keys each query selects."""
+        return reductions.counts(self.arrays, self.solved)
+
+    def only(self) -> Array:
+        """The key of each query that selects one."""
+        return reductions.only(self.arrays, self.solved)
+
+    def sums(self, values: Array) -> Array:
+        """The sum over each query's keys."""
+        return reductions.sums(self.arrays, self.solved, values)
+
+    def maxima(self, values: Array) -> Array:
+        """The greatest whole number, none of them negative, of each query's keys; −1 without any."""
+        return reductions.maxima(self.arrays, self.solved, values)
+
+    @property
+    def uniform(self) -> bool:
+        """Whether every query is known to select the same keys."""
+        return all(not box.parts and box.queries is None for box in self.boxes)
+
+    def rows(self, start: int, stop: int) -> Array:
+        """The pattern [query, key] of some of the queries, literally."""
+        arrays = self.arrays
+        pattern = arrays.xp.zeros(
+            (stop - start, arrays.size), dtype=arrays.xp.bool, device=arrays.device
+        )
+        for box in self.boxes:
+            pattern = pattern | _rows(arrays, box, start, stop)
+        return pattern
+
+
+def everything(arrays: Arrays) -> Structure:
+    """Every key for every query."""
+    return Structure(arrays, (Box(),))
+
+
+def nothing(arrays: Arrays) -> Structure:
+    """No key for any query."""
+    return Structure(arrays, ())
+
+
+def within(arrays: Arrays, column: Column, low: Array, high: Array) -> Structure:
+    """Keys whose code is in [low, high)."""
+    return _structure(arrays, [_tidy(arrays, Box({column: ((low, high),)}))])
+
+
+def outside(arrays: Arrays, column: Column, low: Array, high: Array) -> Structure:
+    """Keys whose code is not in [low, high)."""
+    return negation(within(arrays, column, low, high))
+
+
+def of_keys(arrays: Arrays, mask: Array) -> Structure:
+    """The same keys for every query."""
+    return _structure(arrays, [_tidy(arrays, Box(keys=mask))])
+
+
+def of_queries(arrays: Arrays, mask: Array) -> Structure:
+    """All keys for these queries."""
+    return _structure(arrays, [_tidy(arrays, Box(queries=mask))])
+
+
+def conjunction(a: Structure, b: Structure) -> Structure:
+    """Selected by both."""
+    if len(a.boxes) * len(b.boxes) > MAX_BOXES**2:
+        raise Unstructured("a selector with too many cases")
+    return _structure(a.arrays, [_meet(a.arrays, x, y) for x in a.boxes for y in b.boxes])
+
+
+def disjunction(a: Structure, b: Structure) -> Structure:
+    """Selected by either: the one, and what the other adds to it."""
+    if _work(a) > _work(b):
+        a, b = b, a
+    try:
+        added = conjunction(b, negation(a))
+    except Unstructured:
+        a, b = b, a
+        added = conjunction(b, negation(a))
+    return _structure(a.arrays, [*a.boxes, *added.boxes])
+
+
+def negation(a: Structure) -> Structure:
+    """Not selected."""
+    result = everything(a.arrays)
+    for box in a.boxes:
+        result = conjunction(result, _structure(a.arrays, list(_without(a.arrays, box))))
+    return result
+
+
+# Boxes --------------------------------------------------------------------------------------------
+
+
+def _structure(arrays: Arrays, boxes: list[Box | None]) -> Structure:
+    kept = _merged([box for box in boxes if box is not None])
+    if len(kept) > MAX_BOXES:
+        raise Unstructured("a selector with too many cases")
+    return Structure(arrays, tuple(kept))
+
+
+def _merged(boxes: list[Box]) -> list[Box]:
+    """Boxes that differ in one mask alone are one box: a union of many filters is one filter."""
+    if len(boxes) < 2:
+        return boxes
+    for differ in ("keys", "queries"):
+        same = "queries" if differ == "keys" else "keys"
+        groups: dict[Hashable, Box] = {}
+        for box in boxes:
+            mask = getattr(box, differ)
+            intervals = tuple(
+                (column, *(id(bound) for slot in slots for bound in slot))
+                for column, slots in box.parts.items()
+            )
+            signature = (mask is None, id(getattr(box, same)), intervals)
+            if signature in groups and mask is not None:
+                mask = mask | getattr(groups[signature], differ)
+            groups[signature] = replace(box, **{differ: mask})
+        boxes = list(groups.values())
+    return boxes
+
+
+def _work(a: Structure) -> int:
+    return sum(1 + box.conditions for box in a.boxes)
+
+
+def _meet(arrays: Arrays, a: Box, b: Box) -> Box | None:
+    parts = dict(a.parts)
+    for column, slots in b.parts.items():
+        parts[column] = intersection(arrays, parts[column], slots) if column in parts else slots
+    shared = Box(parts, _both(a.keys, b.keys), _both(a.queries, b.queries))
+    return _tidy(arrays, shared)
+
+
+def _both(a: Array | None, b: Array | None) -> Array | None:
+    if a is None or b is None:
+        return b if a is None else a
+    return a & b
+
+
+def _without(arrays: Arrays, box: Box) -> Iterator[Box | None]:
+    """The complement, as boxes that exclude each other."""
+    if box.queries is not None:
+        yield _tidy(arrays, Box(queries=~box.queries))
+    if box.keys is not None:
+        yield _tidy(arrays, Box(keys=~box.keys, queries=box.queries))
+    met: dict[Column, Slots] = {}
+    for column, slots in box.parts.items():
+        failed = {**met, column: gaps(arrays, column.size, slots)}
+        yield _tidy(arrays, Box(failed, box.keys, box.queries))
+        met[column] = slots
+
+
+def _tidy(arrays: Arrays, box: Box) -> Box | None:
+    """The same box without conditions that always hold; None if one never does."""
+    masks: list[Array | None] = []
+    for mask in (box.keys, box.queries):
+        if mask is None or arrays.all(mask):
+            masks.append(None)
+        elif not arrays.any(mask):
+            return None
+        else:
+            masks.append(mask)
+    parts = {}
+    for column, slots in box.parts.items():
+        kept = tuple((low, high) for low, high in slots if arrays.any(low < high))
+        if not kept:
+            return None
+        if len(kept) > MAX_SLOTS:
+            raise Unstructured("a selector with too many intervals for a query")
+        kept = coalesced(arrays, kept)
+        low, high = kept[0]
+        if len(kept) > 1 or not arrays.all((low == 0) & (high == column.size)):
+            parts[column] = kept
+    return Box(parts, *masks)
+
+
+def _cells(box: Box) -> list[Cell]:
+    """The box with one interval per column: a cell for each choice of slots."""
+    cells = [Cell((), box.keys, box.queries)]
+    for column, slots in box.parts.items():
+        cells = [
+            Cell((*cell.parts, (column, low, high)), cell.keys, cell.queries)
+            for cell in cells
+            for low, high in slots
+        ]
+        if len(cells) > MAX_BOXES:
+            raise Unstructured("a selector with too many cases")
+    return cells
+
+
+def _rows(arrays: Arrays, box: Box, start: int, stop: int) -> Array:
+    pattern = arrays.xp.ones((stop - start, arrays.size), dtype=arrays.xp.bool, device=arrays.device)
+    if box.keys is not None:
+        pattern = pattern & box.keys[None, :]
+    if box.queries is not None:
+        pattern = pattern & box.queries[start:stop, None]
+    for column, slots in box.parts.items():
+        codes = column.codes[None, :]
+        inside = [
+            (low[start:stop, None] <= codes) & (codes < high[start:stop, None]) for low, high in slots
+        ]
+        pattern = pattern & functools.reduce(operator.or_, inside)
+    return pattern

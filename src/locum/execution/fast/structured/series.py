@@ -1,0 +1,192 @@
+"""The value of an s-op in the structured evaluator: one array, or one scalar that stands everywhere.
+
+A :class:`Series` knows its kind (bool, int, float or string). Constants stay scalars: that is how a
+selector that does not depend on the key, or not on the query, is recognised. Whole numbers carry
+bounds, so that overflow is ruled out without looking at the numbers.
+
+Dense execution computes with Python's objects; an array can differ from them where whole numbers pass
+64 bits, or 53 in a float array. A float array that may stand for a sequence with ints in it is
+``mixed``, and its magnitudes are checked. Whatever an array cannot say raises :class:`Unstructured`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from locum.errors import LocumError
+from locum.execution.fast.structured.arrays import Array, Arrays
+from locum.graph import Atom
+
+#: Whole numbers stay below this, so that sums and differences of two fit into 64 bits.
+WHOLE_LIMIT = 2**62
+#: Beyond this a double no longer holds every whole number.
+EXACT_LIMIT = 2**53
+#: The longest strings held in an array, in characters: each takes up the room of the longest.
+MAX_CHARACTERS = 64
+
+_KINDS = {bool: "bool", int: "int", float: "float", str: "string"}
+_KINDS_OF_DTYPES = {"b": "bool", "i": "int", "u": "int", "f": "float", "U": "string"}
+
+
+class Unstructured(LocumError):  # noqa: N818  # not a mistake: a reason to go another way
+    """A program, or a part of one, that the structured evaluator leaves to another executor."""
+
+
+@dataclass(frozen=True, eq=False)
+class Series:
+    """A value per position: ``data`` is a scalar (the same everywhere) or an array."""
+
+    data: Any
+    kind: str
+    #: For whole numbers: none is below the first or above the second.
+    bounds: tuple[int, int] = (0, 1)
+    #: Whether a float array may stand for a sequence that has ints in it.
+    mixed: bool = False
+    #: Whether the data are 0, 1, 2, … themselves.
+    is_indices: bool = False
+    #: What has been found out about the data: their order (``columns.py``).
+    cache: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def constant(self) -> bool:
+        """Whether it is the same everywhere, and known to be so."""
+        return type(self.data) in _KINDS
+
+    @property
+    def has_ints(self) -> bool:
+        """Whether Python would hold an int (or a bool) at some position."""
+        return self.kind in ("bool", "int") or self.mixed
+
+    @property
+    def is_number(self) -> bool:
+        """Whether one can compute with it."""
+        return self.kind != "string"
+
+    @property
+    def magnitude(self) -> int:
+        """No whole number in it is larger, whatever its sign."""
+        return max(abs(self.bounds[0]), abs(self.bounds[1]))
+
+
+def constant(atom: Atom) -> Series:
+    """The same atom at every position."""
+    whole = (int(atom), int(atom)) if isinstance(atom, int) else (0, 1)
+    return Series(atom, _KINDS[type(atom)], whole)
+
+
+def series(arrays: Arrays, array: Array, *, mixed: bool = False) -> Series:
+    """An array that was given: tokens, or a value known from elsewhere."""
+    if array.ndim != 1 or array.shape[0] != arrays.size:
+        raise Unstructured(f"an array of shape {tuple(array.shape)} is not one value per position")
+    if arrays.size == 0:
+        raise Unstructured("an empty sequence")
+    if not arrays.on_torch:
+        kind = _KINDS_OF_DTYPES.get(array.dtype.kind)
+        if kind is None:
+            raise Unstructured(f"arrays of {array.dtype} are not values of a program")
+        if kind == "string":
+            return _strings(array)
+        if kind == "float":
+            return Series(np.asarray(array, dtype=np.float64), "float", mixed=mixed)
+        if array.dtype.kind == "u" and array.size and int(array.max()) >= WHOLE_LIMIT:
+            raise Unstructured("whole numbers beyond 64 bits")
+    elif arrays.xp.isdtype(array.dtype, "real floating"):
+        return Series(array, "float")
+    elif arrays.xp.isdtype(array.dtype, ("complex floating",)):
+        raise Unstructured(f"arrays of {array.dtype} are not values of a program")
+    else:
+        kind = "bool" if arrays.xp.isdtype(array.dtype, "bool") else "int"
+    if kind == "bool":
+        return Series(array, "bool")
+    whole = arrays.whole(array)
+    bounds = found_bounds(arrays, whole)
+    if max(-bounds[0], bounds[1]) >= WHOLE_LIMIT:
+        raise Unstructured("whole numbers beyond 64 bits")
+    return Series(whole, "int", bounds)
+
+
+def tokens_array(values: Sequence[Any]) -> Series:
+    """A list of atoms, as dense execution takes it, in one array.
+
+    >>> tokens_array([1, 2.5]).data
+    array([1. , 2.5])
+    >>> tokens_array(["a", "bc"]).kind
+    'string'
+    """
+    types = set(map(type, values))
+    if not types:
+        raise Unstructured("an empty sequence")
+    if types == {str}:
+        longest = max(map(len, values))
+        if longest > MAX_CHARACTERS or any("\0" in value for value in values):
+            raise Unstructured("long strings, or strings that contain the character NUL")
+        array = np.array(values, dtype=np.str_)
+    elif types == {bool}:
+        array = np.array(values, dtype=np.bool_)
+    elif types <= {int, float} and types:
+        limit = EXACT_LIMIT if float in types else WHOLE_LIMIT
+        if any(type(value) is int and abs(value) >= limit for value in values):
+            raise Unstructured("whole numbers too large for an array")
+        array = np.array(values, dtype=np.float64 if float in types else np.int64)
+    else:
+        raise Unstructured("tokens of different types")
+    return series(Arrays(array), array, mixed=types == {int, float})
+
+
+def _strings(array: Array) -> Series:
+    width = array.dtype.itemsize // 4
+    if width > MAX_CHARACTERS:
+        raise Unstructured(f"strings of more than {MAX_CHARACTERS} characters")
+    if width > 1:
+        # NumPy ends a string at its last NULs: one before that is part of the text, and compares.
+        letters = np.ascontiguousarray(array).view(np.uint32).reshape(array.shape[0], width)
+        if bool(((letters[:, :-1] == 0) & (letters[:, 1:] != 0)).any()):
+            raise Unstructured("strings that contain the character NUL")
+    return Series(array, "string")
+
+
+def found_bounds(arrays: Arrays, array: Array) -> tuple[int, int]:
+    """The least and greatest of an array of whole numbers."""
+    return int(arrays.xp.min(array)), int(arrays.xp.max(array))
+
+
+def as_array(arrays: Arrays, value: Series) -> Array:
+    """One element per position, as results are handed out."""
+    if not value.constant:
+        return value.data
+    if value.kind == "string":
+        if len(value.data) > MAX_CHARACTERS or "\0" in value.data or arrays.on_torch:
+            raise Unstructured("this string does not go into an array here")
+        return np.full(arrays.size, value.data)
+    if value.kind == "float":
+        return arrays.full(arrays.size, value.data, arrays.float)
+    if value.magnitude >= WHOLE_LIMIT:
+        raise Unstructured("whole numbers beyond 64 bits")
+    dtype = arrays.xp.bool if value.kind == "bool" else arrays.xp.int64
+    return arrays.full(arrays.size, value.data, dtype)
+
+
+def as_whole(arrays: Arrays, value: Series) -> Series:
+    """Bools as the ints they are to Python."""
+    if value.kind != "bool":
+        return value
+    data = int(value.data) if value.constant else arrays.whole(value.data)
+    return Series(data, "int", value.bounds)
+
+
+def as_float(arrays: Arrays, value: Series) -> Series:
+    """Numbers as floats, if that loses nothing."""
+    if value.kind == "float":
+        return value
+    if value.magnitude > EXACT_LIMIT:
+        raise Unstructured("whole numbers beyond 53 bits meet floats")
+    if value.constant:
+        return Series(float(value.data), "float", mixed=True)
+    dtype = arrays.xp.float64
+    if arrays.on_torch and value.magnitude <= 2 / arrays.xp.finfo(arrays.float).eps:
+        dtype = arrays.float  # holds these exactly: the run keeps its type
+    return Series(arrays.cast(value.data, dtype), "float", mixed=True)

@@ -1,0 +1,159 @@
+"""Positions as affine expressions over a box of loop variables.
+
+Where dense execution has a position 0 … N−1, lowering has an expression such as 4·i + t + 12, where
+i and t are loop variables that run over 0 … size−1. The sizes of all variables make up the *box*.
+Everything that lowering decides (is this condition always true? which keys are these?) it decides
+from the least and the greatest value of such an expression over the box.
+
+>>> box = {"i": 3, "t": 4}
+>>> e = variable("i") * 4 + variable("t") + 12
+>>> e, bounds(e, box)
+(4·i + t + 12, (12, 23))
+>>> divided(e, 4, box)
+(i + 3, t)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TypeAlias
+
+from locum.execution.fast.symbolic.signals import Refine, Stuck
+
+#: The sizes of the loop variables.
+Box: TypeAlias = Mapping[str, int]
+
+
+class Affine:
+    """constant + Σ coefficient · variable, over the whole numbers; immutable and hashable."""
+
+    __slots__ = ("_hash", "constant", "parts")
+
+    def __init__(self, parts: Iterable[tuple[str, int]] = (), constant: int = 0) -> None:
+        self.parts: tuple[tuple[str, int], ...] = tuple(sorted(part for part in parts if part[1]))
+        self.constant = constant
+        self._hash = hash((self.parts, constant))
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Affine) and self.constant == other.constant and self.parts == other.parts
+        )
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __repr__(self) -> str:
+        shown = [f"{k}·{v}" if k != 1 else v for v, k in self.parts]
+        if self.constant or not shown:
+            shown.append(str(self.constant))
+        return " + ".join(shown)
+
+    def __add__(self, other: Affine | int) -> Affine:
+        if isinstance(other, int):
+            return Affine(self.parts, self.constant + other) if other else self
+        if not other.parts:
+            return self + other.constant
+        total = dict(self.parts)
+        for v, k in other.parts:
+            total[v] = total.get(v, 0) + k
+        return Affine(total.items(), self.constant + other.constant)
+
+    def __neg__(self) -> Affine:
+        return self * -1
+
+    def __sub__(self, other: Affine | int) -> Affine:
+        return self + (-other)
+
+    def __mul__(self, factor: int) -> Affine:
+        if factor == 1:
+            return self
+        return Affine(((v, k * factor) for v, k in self.parts), self.constant * factor)
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether no variable occurs in it."""
+        return not self.parts
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The variables that occur in it."""
+        return tuple(v for v, _ in self.parts)
+
+    def coefficient(self, name: str) -> int:
+        """The coefficient of a variable: 0 if it does not occur."""
+        for v, k in self.parts:
+            if v == name:
+                return k
+        return 0
+
+    def without(self, name: str) -> Affine:
+        """All but the part of one variable."""
+        return Affine((part for part in self.parts if part[0] != name), self.constant)
+
+    def substitute(self, name: str, value: Affine) -> Affine:
+        """``value`` in place of a variable."""
+        k = self.coefficient(name)
+        return self.without(name) + value * k if k else self
+
+
+def variable(name: str) -> Affine:
+    """A loop variable as an expression."""
+    return Affine(((name, 1),))
+
+
+def number(value: int) -> Affine:
+    """A whole number as an expression."""
+    return Affine((), value)
+
+
+def bounds(e: Affine, box: Box) -> tuple[int, int]:
+    """The least and the greatest value of ``e`` over the box."""
+    least = greatest = e.constant
+    for v, k in e.parts:
+        reach = k * (box[v] - 1)
+        if reach < 0:
+            least += reach
+        else:
+            greatest += reach
+    return least, greatest
+
+
+def digits(e: Affine, base: int) -> tuple[Affine, Affine]:
+    """``e`` as base·quotient + rest, variable by variable: the rest has what ``base`` does not divide.
+
+    >>> digits(variable("i") * 8 + variable("t") * 3 + 5, 4)
+    (2·i, 3·t + 5)
+    """
+    quotient = Affine((v, k // base) for v, k in e.parts if k % base == 0)
+    rest = Affine(((v, k) for v, k in e.parts if k % base), e.constant)
+    return quotient, rest
+
+
+def divided(e: Affine, base: int, box: Box) -> tuple[Affine, Affine]:
+    """Quotient and remainder by a positive number, both affine.
+
+    Where the remainder would wrap around, the variable that makes it so is split into digits, or its
+    range is cut where it wraps ((i + t) % n becomes two boxes).
+    """
+    quotient, rest = digits(e, base)
+    least, greatest = bounds(rest, box)
+    wraps = least // base
+    if wraps == greatest // base:
+        return quotient + wraps, rest - wraps * base
+    for v, k in rest.parts:
+        period = base // abs(k)
+        if base % abs(k) == 0 and box[v] > period > 1:
+            raise Refine(v, "split", period)
+    if len(rest.parts) == 1:
+        ((v, k),) = rest.parts
+        raise Refine(v, "cut", crossing(k, rest.constant - (least // base + 1) * base))
+    raise Stuck(f"({e}) modulo {base}")
+
+
+def crossing(k: int, constant: int) -> int:
+    """The first v ≥ 0 from which on k·v + constant ≥ 0 holds (k > 0), or no longer holds (k < 0).
+
+    >>> crossing(2, -5), crossing(-2, 5)
+    (3, 3)
+    """
+    return -(constant // k) if k > 0 else constant // -k + 1

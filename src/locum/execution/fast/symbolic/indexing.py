@@ -1,0 +1,276 @@
+"""Elementwise operations on lowered values: index arithmetic where it is that, terms otherwise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+from locum.execution.domains import COMPARISONS
+from locum.execution.fast.symbolic import conditions
+from locum.execution.fast.symbolic.affine import Affine, bounds, divided, number
+from locum.execution.fast.symbolic.conditions import FALSE, TRUE, Condition
+from locum.execution.fast.symbolic.scope import Scope
+from locum.execution.fast.symbolic.signals import NotNumeric, Stuck
+from locum.execution.fast.symbolic.terms import (
+    Apply,
+    Entry,
+    Position,
+    Sum,
+    Term,
+    guarded,
+    product,
+    scaled,
+    tidy,
+)
+from locum.graph import Node
+
+#: What a node is at a symbolic position.
+Lowered: TypeAlias = Affine | Condition | Sum
+
+_PREDICATES = {name: predicate for predicate, name in COMPARISONS.items()}
+#: Whole floats below this stay exact in sums and products with positions.
+_EXACT_FLOATS = 2**31
+#: Constants beyond these are not moved out of the order in which they are added and multiplied.
+_LARGE, _EXTREME = 2.0**40, 1e100
+#: How many values a ``member`` may list to be a condition on positions.
+_FEW = 8
+
+
+def terms_of(lowered: Lowered) -> Sum:
+    """Any lowered value as a sum of terms."""
+    if isinstance(lowered, Affine):
+        if lowered.is_constant:
+            return (Term(lowered.constant),) if lowered.constant else ()
+        return (Term(1, factors=(Position(lowered),)),)
+    if isinstance(lowered, Condition):
+        return lowered.terms()
+    return lowered
+
+
+def lower(node: Node, inputs: Sequence[Lowered], scope: Scope) -> Lowered:
+    """An elementwise operation (other than ``if_else``) on lowered inputs."""
+    op = node.op
+    if op in _PREDICATES:
+        return comparison(_PREDICATES[op], inputs[0], inputs[1])
+    if op in ("and", "or", "not"):
+        return _logic(op, inputs, scope)
+    if op == "indicator":
+        (truth,) = inputs
+        if isinstance(truth, Condition):
+            return decided(truth, scope).terms()
+        return (_applied(node, inputs),)
+    if op in ("member", "lookup"):
+        return _table(node, inputs[0], scope)
+    indices = [_whole(lowered) for lowered in inputs]
+    if all(index is not None for index in indices):
+        found = _index(op, [index for index in indices if index is not None], scope)
+        if found is not None:
+            return found
+    return _arithmetic(node, [terms_of(lowered) for lowered in inputs])
+
+
+def _whole(lowered: Lowered) -> Affine | None:
+    """A lowered value as a whole number known from the position, if it is one."""
+    if isinstance(lowered, Affine):
+        return lowered
+    if isinstance(lowered, Condition):
+        return None if lowered.value is None else number(int(lowered.value))
+    if not lowered:
+        return number(0)
+    if len(lowered) == 1 and not (lowered[0].sums or lowered[0].guards or lowered[0].factors):
+        c = lowered[0].coefficient
+        return number(int(c)) if _is_whole(c) else None
+    return None
+
+
+def _is_whole(c: object) -> bool:
+    """Whether a number can be computed with as a position: floats only where they are exact."""
+    if isinstance(c, float):
+        return math.isfinite(c) and c == int(c) and abs(c) < _EXACT_FLOATS
+    return isinstance(c, (int, Fraction)) and c == int(c)
+
+
+def _index(op: str, e: list[Affine], scope: Scope) -> Lowered | None:
+    """Arithmetic on positions that stays affine; None where it does not."""
+    match op, e:
+        case "add", [a, b]:
+            return a + b
+        case "subtract", [a, b]:
+            return a - b
+        case "negate", [a]:
+            return -a
+        case "multiply", [a, b] if a.is_constant or b.is_constant:
+            return b * a.constant if a.is_constant else a * b.constant
+        case "floor_divide", [a, b] if b.is_constant and b.constant > 0:
+            return divided(a, b.constant, scope.box)[0]
+        case "modulo", [a, b] if b.is_constant and b.constant > 0:
+            return divided(a, b.constant, scope.box)[1]
+        case "divide", [a, b] if b.is_constant and b.constant:
+            by = b.constant
+            numbers = (a.constant, *(k for _, k in a.parts))
+            if all(k % by == 0 and abs(k) < 2**53 for k in numbers):
+                return Affine(((v, k // by) for v, k in a.parts), a.constant // by)
+        case (("floor" | "round"), [a]):
+            return a
+        case "absolute", [a]:
+            return _chosen(conditions.comparison(">=", a, number(0)), a, -a, scope)
+        case "minimum", [a, b]:
+            return _chosen(conditions.comparison("<", a, b), a, b, scope)
+        case "maximum", [a, b]:
+            return _chosen(conditions.comparison(">", a, b), a, b, scope)
+    return None
+
+
+def _chosen(condition: Condition, a: Affine, b: Affine, scope: Scope) -> Lowered:
+    holds = decided(condition, scope)
+    if holds.value is not None:
+        return a if holds.value else b
+    return if_else(holds, terms_of(a), terms_of(b))
+
+
+def _arithmetic(node: Node, inputs: list[Sum]) -> Lowered:
+    if not all(map(is_moderate, inputs)):
+        return (_applied(node, inputs),)
+    match node.op, inputs:
+        case "add", [a, b]:
+            return added(a, b)
+        case "subtract", [a, b]:
+            return tidy(a + scaled(b, -1))
+        case "negate", [a]:
+            return scaled(a, -1)
+        case "multiply", [a, b]:
+            return product(a, b)
+        case "divide", [a, (Term(sums=(), guards=(), factors=()) as by,)] if isinstance(
+            by.coefficient, (int, Fraction)
+        ):
+            if all(not (t.sums or t.guards or t.factors) for t in a):  # numbers are rounded, as ever
+                return tidy(tuple(Term(float(t.coefficient) / float(by.coefficient)) for t in a))
+            return scaled(a, Fraction(1) / by.coefficient)
+    return (_applied(node, inputs),)
+
+
+def is_moderate(terms: Sum) -> bool:
+    """Whether its numbers may change places: (x + 1e17) − 1e17 and x · 1e300 · 1e−300 are not x."""
+    for t in terms:
+        size: Any = abs(t.coefficient)
+        if not t.factors and not size < _LARGE:
+            return False
+        if t.factors and not 1 / _EXTREME < size < _EXTREME:
+            return False
+    return True
+
+
+def added(a: Lowered, b: Lowered) -> Lowered:
+    """a + b, in the order in which it is written."""
+    left, right = _whole(a), _whole(b)
+    if left is not None and right is not None:
+        return left + right
+    terms = terms_of(a), terms_of(b)
+    if all(map(is_moderate, terms)):
+        return tidy(terms[0] + terms[1])
+    return (Term(1, factors=(Apply("add", terms),)),)
+
+
+def _applied(node: Node, inputs: Sequence[Lowered]) -> Term:
+    arguments = tuple(terms_of(lowered) for lowered in inputs)
+    return Term(1, factors=(Apply(node.op, arguments),))
+
+
+def comparison(predicate: str, a: Lowered, b: Lowered) -> Lowered:
+    """a ? b: a condition if both are known from the position."""
+    if isinstance(a, Condition) and isinstance(b, Condition):
+        if predicate in ("==", "!="):
+            same = conditions.either(
+                conditions.both(a, b), conditions.both(conditions.negation(a), conditions.negation(b))
+            )
+            return same if predicate == "==" else conditions.negation(same)
+    elif isinstance(a, Condition) or isinstance(b, Condition):
+        truth, other = (a, b) if isinstance(a, Condition) else (b, a)
+        assert isinstance(truth, Condition)
+        value = _whole(other)
+        if value is not None and value.is_constant and predicate in ("==", "!="):
+            if value.constant not in (0, 1):
+                return FALSE if predicate == "==" else TRUE
+            wanted = (value.constant == 1) == (predicate == "==")
+            return truth if wanted else conditions.negation(truth)
+    left, right = _whole(a), _whole(b)
+    if left is not None and right is not None:
+        return conditions.comparison(predicate, left, right)
+    arguments = (terms_of(a), terms_of(b))
+    return (Term(1, factors=(Apply(COMPARISONS[predicate], arguments),)),)
+
+
+def _logic(op: str, inputs: Sequence[Lowered], scope: Scope) -> Lowered:
+    parts = [conditions.comparison("!=", x, number(0)) if isinstance(x, Affine) else x for x in inputs]
+    known = [decided(x, scope) for x in parts if isinstance(x, Condition)]
+    if len(known) == len(parts):
+        match op:
+            case "and":
+                return conditions.both(*known)
+            case "or":
+                return conditions.either(*known)
+        return conditions.negation(known[0])
+    if op == "not":
+        return (Term(1, factors=(Apply("not", (terms_of(parts[0]),)),)),)
+    # One part may be settled: then the other decides, as a truth value.
+    for n, x in enumerate(parts):
+        if isinstance(x, Condition) and (value := decided(x, scope).value) is not None:
+            if value == (op == "or"):
+                return TRUE if value else FALSE
+            other = terms_of(parts[1 - n])
+            return (Term(1, factors=(Apply(op, (other, other)),)),)
+    return (Term(1, factors=(Apply(op, tuple(map(terms_of, parts))),)),)
+
+
+def _table(node: Node, key: Lowered, scope: Scope) -> Lowered:
+    """``lookup`` and ``member`` of a position: a load from a table that belongs to the program."""
+    index = _whole(key)
+    if index is None:
+        raise NotNumeric if _has_strings(node) else Stuck(f"{node.op} of data")
+    if node.op == "member":
+        values = node.attributes["values"]
+        assert isinstance(values, tuple)
+        whole = [v for v in values if isinstance(v, (int, float)) and math.isfinite(v) and v == int(v)]
+        if len(whole) > _FEW:
+            raise Stuck("a member of many")
+        listed = FALSE
+        for v in dict.fromkeys(int(v) for v in whole):
+            listed = conditions.either(listed, conditions.comparison("==", index, number(v)))
+        return listed
+    if _has_strings(node):
+        raise NotNumeric
+    least, greatest = bounds(index, scope.box)
+    found = Entry(node, index)
+    entries = found.entries()
+    if len(entries) < greatest - least + 1 or any(e not in entries for e in range(least, greatest + 1)):
+        raise Stuck("a table that does not list all positions")
+    return (Term(1, factors=(found,)),)
+
+
+def _has_strings(node: Node) -> bool:
+    """Whether a table gives strings."""
+    found = Entry(node, number(0)).entries().values() if node.op == "lookup" else ()
+    return any(isinstance(value, str) for value in found)
+
+
+def if_else(holds: Lowered, then: Sum, otherwise: Sum) -> Lowered:
+    """A choice: guarded terms if positions decide it, a function of three sums if data does."""
+    if isinstance(holds, Condition):
+        chosen = tuple(t for case in holds.cases for t in guarded(then, case))
+        if otherwise:
+            opposite = conditions.negation(holds)
+            chosen += tuple(t for case in opposite.cases for t in guarded(otherwise, case))
+        return tidy(chosen)
+    return (Term(1, factors=(Apply("if_else", (terms_of(holds), then, otherwise)),)),)
+
+
+def decided(condition: Condition, scope: Scope) -> Condition:
+    """The condition over the box; positions that are being computed are cut where it changes."""
+    settled = condition.settled(scope.box)
+    if settled.value is None:
+        request = conditions.cut_for(settled, scope.box, scope.roots)
+        if request is not None:
+            raise request
+    return settled

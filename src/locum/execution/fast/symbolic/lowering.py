@@ -1,0 +1,388 @@
+"""The value of an s-op *at a symbolic position*: what lowering is.
+
+Given a position that is affine in loop variables, every operation of the table becomes one of
+
+- an :class:`Affine` expression, if it is a whole number known from the position alone;
+- a :class:`Condition`, if it is a truth value known from the position alone;
+- a sum of terms, otherwise.
+
+``aggregate`` at position p is (1/count) Σ_j [the selector, at key j and query p] value(j). The
+selector is solved first; only then is the value lowered, at the keys that are left: so ``j % k`` is
+seen when j < k is known. One key left is a view; a block of them is a sum; and the r·c heads of a
+matrix product, summed over their family, collapse into one contraction.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TypeAlias
+
+from locum.execution.domains import COMPARISONS
+from locum.execution.fast.symbolic import conditions, indexing
+from locum.execution.fast.symbolic.affine import Affine, number
+from locum.execution.fast.symbolic.buffers import Buffers, ordered
+from locum.execution.fast.symbolic.conditions import FALSE, TRUE, Condition
+from locum.execution.fast.symbolic.indexing import Lowered, terms_of
+from locum.execution.fast.symbolic.rerolling import rerolled
+from locum.execution.fast.symbolic.scope import Scope
+from locum.execution.fast.symbolic.signals import NotNumeric, Opaque, Stuck
+from locum.execution.fast.symbolic.solving import solve
+from locum.execution.fast.symbolic.terms import (
+    Apply,
+    Greatest,
+    Guard,
+    Load,
+    Position,
+    Sum,
+    Term,
+    guarded,
+    is_multilinear,
+    is_view,
+    scaled,
+    tidy,
+)
+from locum.graph import Node, size_of
+
+#: Values of the family parameters in scope.
+Heads: TypeAlias = Mapping[Node, Affine]
+
+#: What may turn out to be a view of something else or a product of views, with no array of its own.
+_VIEWS = ("tokens", "aggregate", "if_else", "multiply", "negate", "divide")
+#: Frames of Python's stack are few; what is deeper than this is run by the structured tier.
+_DEEPEST = 150
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """Keys that a selector leaves: positions, one for each value of ``sums``, where guards hold."""
+
+    position: Affine
+    sums: tuple[str, ...]
+    guards: tuple[Guard, ...]
+    filters: tuple[Node, ...]
+
+    def count(self, scope: Scope) -> int:
+        """How many keys they are."""
+        return math.prod(scope.box[v] for v in self.sums)
+
+
+class Lowering:
+    """One attempt to lower one buffer."""
+
+    def __init__(self, buffers: Buffers, scope: Scope, target: Node) -> None:
+        self.buffers = buffers
+        self.scope = scope
+        self.target = target
+        self.memory: dict[tuple[Node, Affine, tuple[Affine, ...]], Lowered] = {}
+        self.depth = 0
+
+    def terms(self, position: Affine, heads: Heads) -> Sum:
+        """The target itself, as a sum of terms."""
+        return terms_of(self.lower(self.target, position, heads, "r"))
+
+    @property
+    def inlined(self) -> frozenset[Node]:
+        """The nodes that were lowered on the way, other than the target itself."""
+        return frozenset(node for node, _, _ in self.memory if node is not self.target)
+
+    def lower(self, node: Node, p: Affine, heads: Heads, way: str) -> Lowered:
+        """A node at a position. ``way`` is how it was reached: it names variables."""
+        members = tuple(heads[f] for f in ordered(node))
+        if self.buffers.holds(node) and (node is not self.target or self.depth):
+            return (Term(1, factors=(Load(node, members, p),)),)
+        key = (node, p, members)
+        if key not in self.memory:
+            if self.depth > _DEEPEST:
+                raise Opaque(node, "too deep") if not node.free else Stuck("too deep")
+            self.depth += 1
+            try:
+                self.memory[key] = self._lower(node, p, heads, way)
+            except Stuck as reason:
+                if node.free:
+                    raise
+                raise Opaque(node, str(reason)) from None
+            finally:
+                self.depth -= 1
+        return self.memory[key]
+
+    def _lower(self, node: Node, p: Affine, heads: Heads, way: str) -> Lowered:
+        match node.op:
+            case "tokens":
+                if node.attributes["cast"] == "str":
+                    raise NotNumeric
+                raise Stuck("tokens are converted")
+            case "indices":
+                return p
+            case "length":
+                return number(self.buffers.length)
+            case "family":
+                return heads[node]
+            case "constant":
+                return self.constant(node)
+            case "aggregate":
+                return self.aggregate(node, p, heads, way)
+            case "selector_width":
+                return self.width(node, p, heads, way)
+            case "sum_over":
+                return self.sum_over(node, p, heads, way)
+            case "if_else":
+                return self.if_else(node, p, heads, way)
+            case "add" if node.inputs[0].op == "add":
+                return self.addition(node, p, heads, way)
+        inputs = [self.lower(i, p, heads, f"{way}.{n}") for n, i in enumerate(node.inputs)]
+        return indexing.lower(node, inputs, self.scope)
+
+    def constant(self, node: Node) -> Lowered:
+        """An atom of the program."""
+        value = node.attributes["value"]
+        if isinstance(value, bool):
+            return TRUE if value else FALSE
+        if isinstance(value, int):
+            if abs(value) > 2**53:
+                raise Stuck("a whole constant beyond 2⁵³")
+            return number(value)
+        if isinstance(value, float):
+            if not math.isfinite(value):
+                raise Stuck("a constant that is not finite")
+            return (Term(value),) if value else ()
+        raise NotNumeric
+
+    def if_else(self, node: Node, p: Affine, heads: Heads, way: str) -> Lowered:
+        """A choice: only one branch is lowered where positions decide."""
+        condition, *branches = node.inputs
+        holds = self.lower(condition, p, heads, f"{way}.0")
+        if isinstance(holds, Affine):
+            holds = conditions.comparison("!=", holds, number(0))
+        if isinstance(holds, Condition):
+            holds = indexing.decided(holds, self.scope)
+            if holds.value is not None:
+                place = 1 if holds.value else 2
+                return self.lower(node.inputs[place], p, heads, f"{way}.{place}")
+        lowered = [self.lower(b, p, heads, f"{way}.{n}") for n, b in enumerate(branches, start=1)]
+        return indexing.if_else(holds, *map(terms_of, lowered))
+
+    def addition(self, node: Node, p: Affine, heads: Heads, way: str) -> Lowered:
+        """A chain of additions, as RASP text writes a family out: without recursion, and re-rolled."""
+        addends = []
+        while node.op == "add" and (node is self.target or not self.buffers.holds(node)):
+            node, last = node.inputs
+            addends.append(last)
+        addends.append(node)
+        lowered = [self.lower(x, p, heads, f"{way}+{n}") for n, x in enumerate(reversed(addends))]
+        if all(isinstance(x, Affine) for x in lowered):
+            return sum((x for x in lowered if isinstance(x, Affine)), number(0))
+        terms = tuple(t for x in lowered for t in terms_of(x))
+        if not indexing.is_moderate(terms):
+            return functools.reduce(indexing.added, lowered)
+        names = (f"{way}r{n}" for n in itertools.count())
+        # The size belongs to the name: other pieces of the box may roll up runs of other lengths here.
+        rolled = rerolled(
+            terms, self.scope.box, lambda size: self.scope.ranges(f"{next(names)}:{size}", size)
+        )
+        if rolled == terms:
+            return tidy(terms)
+        solved = (solve(t, self.scope.box, self.scope.fresh) for t in rolled)
+        return tidy(tuple(t for t in solved if t is not None))
+
+    def sum_over(self, node: Node, p: Affine, heads: Heads, way: str) -> Lowered:
+        """A family's sum: its parameters become summed variables, which guards may then determine."""
+        body, *families = node.inputs
+        ranges = [self.scope.ranges(f"{way}s{n}", size_of(f)) for n, f in enumerate(families)]
+        found: list[Term] = []
+        for values in itertools.product(*ranges):
+            inside = {**heads, **dict(zip(families, values, strict=True))}
+            variables = tuple(v for e in values for v in e.variables)
+            for term in terms_of(self.lower(body, p, inside, f"{way}b")):
+                summed = Term(term.coefficient, term.sums + variables, term.guards, term.factors)
+                solved = solve(summed, self.scope.box, self.scope.fresh)
+                if solved is not None:
+                    found.append(solved)
+        return tuple(found)
+
+    # Attention ------------------------------------------------------------------------------------
+
+    def aggregate(self, node: Node, p: Affine, heads: Heads, way: str) -> Lowered:
+        """A head: solve the selector, then lower the value at the keys that are left."""
+        selector, values = node.inputs
+        default = node.attributes["default"]
+        if isinstance(default, str):
+            raise NotNumeric
+        if not isinstance(default, (int, float)) or not math.isfinite(default):
+            raise Stuck("an infinite default")
+        scores = []
+        while selector.op == "best":
+            selector, score = selector.inputs
+            scores.append(score)
+        keys = self.keys(selector, p, heads, way)
+        if scores:
+            return self.greatest(values, scores[-1], keys, default, heads, way)
+        return self.mean(values, keys, default, heads, way)
+
+    def mean(self, values: Node, keys: list[Keys], default: float, heads: Heads, way: str) -> Lowered:
+        """The mean of the values at the keys, which must be equally many everywhere."""
+        if any(k.filters for k in keys):
+            raise Stuck("a mean over keys chosen by data")
+        if any(v in k.sums for k in keys for g in k.guards for v in g.e.variables):
+            raise Stuck("the number of selected keys varies")
+        # One stretch of keys or none: its guards are left to those who sum over families.
+        conditioned = keys if len(keys) == 1 and not default else self.settled(keys)
+        if not conditioned:
+            return terms_of(number(default) if isinstance(default, int) else (Term(default),))
+        if len(conditioned) == 1 and not conditioned[0].sums and not conditioned[0].guards:
+            return self.value(values, conditioned[0].position, heads, f"{way}v")
+        if len(conditioned) > 1 and any(k.guards for k in conditioned):
+            raise Stuck("the number of selected keys varies")
+        total = sum(k.count(self.scope) for k in conditioned)
+        if total > 1 and values in self.buffers.boolean:
+            raise Stuck("a mean of truth values")
+        found: list[Term] = []
+        for place, k in enumerate(conditioned):
+            value = terms_of(self.value(values, k.position, heads, f"{way}v{place}"))
+            for term in value:
+                share = term.coefficient * Fraction(1, total) if total > 1 else term.coefficient
+                summed = Term(share, term.sums + k.sums, term.guards, term.factors).guarded(k.guards)
+                solved = solve(summed, self.scope.box, self.scope.fresh)
+                if solved is not None:
+                    found.append(solved)
+        return (*found, *self.default(default, conditioned[0].guards))
+
+    def greatest(
+        self, values: Node, score: Node, keys: list[Keys], default: float, heads: Heads, way: str
+    ) -> Lowered:
+        """``best`` by a score, of which the value itself is wanted: a maximum (or a minimum)."""
+        sign = _direction(values, score)
+        settled = self.settled(keys)
+        if not settled:
+            return terms_of(number(default) if isinstance(default, int) else (Term(default),))
+        if len(settled) > 1:
+            raise Stuck("a maximum over several ranges")
+        k = settled[0]
+        outer = tuple(g for g in k.guards if not any(v in k.sums for v in g.e.variables))
+        inner = tuple(g for g in k.guards if g not in outer)
+        filters = tuple(
+            self.filter(f, k.position, heads, f"{way}f{n}") for n, f in enumerate(k.filters)
+        )
+        value = terms_of(self.value(values, k.position, heads, f"{way}v"))
+        if not k.sums and not filters:
+            return (*guarded(value, k.guards), *self.default(default, k.guards))
+        if sign is None:
+            raise Stuck("the place of a maximum")
+        found = Greatest(k.sums, inner, filters, value, sign, float(default))
+        return (Term(1, guards=outer, factors=(found,)), *self.default(default, outer))
+
+    def default(self, default: float, guards: tuple[Guard, ...]) -> Sum:
+        """The default of a head, where no key is selected."""
+        if not default or not guards:
+            return ()
+        return scaled(conditions.negation(Condition((guards,))).terms(), default)
+
+    def width(self, node: Node, p: Affine, heads: Heads, way: str) -> Lowered:
+        """How many keys a selector leaves."""
+        keys = self.settled(self.keys(node.inputs[0], p, heads, way))
+        if any(k.filters or any(v in k.sums for g in k.guards for v in g.e.variables) for k in keys):
+            raise Stuck("the number of selected keys varies")
+        if not any(k.guards for k in keys):
+            return number(sum(k.count(self.scope) for k in keys))
+        return tuple(Term(k.count(self.scope), guards=k.guards) for k in keys)
+
+    def settled(self, keys: list[Keys]) -> list[Keys]:
+        """The keys, after cutting the box where that decides whether there are any."""
+        for k in keys:
+            outer = [g for g in k.guards if not any(v in k.sums for v in g.e.variables)]
+            indexing.decided(Condition((tuple(outer),)), self.scope)
+        return keys
+
+    def value(self, node: Node, p: Affine, heads: Heads, way: str) -> Lowered:
+        """A value at other positions than it is asked for: loaded from a buffer unless it is a view.
+
+        A product of loads is pulled into the sum that asks for it. Anything else that would be computed
+        is computed once, for all who ask; if it depends on families, for each of their heads, as a
+        further axis.
+        """
+        if node in self.buffers.data and not node.free and not _may_be_looked_up(node):
+            self.buffers.designated.add(node)
+        lowered = self.lower(node, p, heads, way)
+        if isinstance(lowered, (Affine, Condition)) or self.buffers.holds(node):
+            return lowered
+        if is_view(lowered) or (is_multilinear(lowered) and (node.free or len(lowered) == 1)):
+            return lowered
+        self.buffers.designated.add(node)
+        return self.lower(node, p, heads, way)
+
+    # Selectors ------------------------------------------------------------------------------------
+
+    def keys(self, selector: Node, p: Affine, heads: Heads, way: str) -> list[Keys]:
+        """The keys that a selector leaves to the query at p, in disjoint families of positions."""
+        found = []
+        for j in self.scope.ranges(f"{way}k", self.buffers.length):
+            for guards, filters in self.cases(selector, j, p, heads, way):
+                term = Term(1, j.variables, guards, (Position(j),))
+                solved = solve(term, self.scope.box, self.scope.fresh)
+                if solved is not None:
+                    (position,) = solved.factors
+                    assert isinstance(position, Position)
+                    found.append(Keys(position.e, solved.sums, solved.guards, filters))
+        return found
+
+    def cases(
+        self, selector: Node, j: Affine, p: Affine, heads: Heads, way: str
+    ) -> list[tuple[tuple[Guard, ...], tuple[Node, ...]]]:
+        """A selector as disjoint conjunctions of guards, each with filters of keys by data."""
+        if selector.op == "selector_and":
+            parts = [self.cases(s, j, p, heads, f"{way}{n}") for n, s in enumerate(selector.inputs)]
+            return [((*g, *h), (*e, *f)) for g, e in parts[0] for h, f in parts[1]]
+        if selector.op == "select" and selector.inputs[0] in self.buffers.data:
+            return [((), (selector,))]
+        return [(case, ()) for case in self.condition(selector, j, p, heads, way).cases]
+
+    def condition(self, selector: Node, j: Affine, p: Affine, heads: Heads, way: str) -> Condition:
+        """A selector that depends on positions alone."""
+        if selector.op == "best":
+            raise Stuck("a best within a selector")
+        if selector.op != "select":
+            parts = [self.condition(s, j, p, heads, f"{way}{n}") for n, s in enumerate(selector.inputs)]
+            match selector.op:
+                case "selector_and":
+                    return conditions.both(*parts).settled(self.scope.box)
+                case "selector_or":
+                    return conditions.either(*parts).settled(self.scope.box)
+            return conditions.negation(parts[0]).settled(self.scope.box)
+        key, query = selector.inputs
+        if key in self.buffers.data or query in self.buffers.data:
+            raise Stuck("keys are selected by data")
+        lowered = (self.lower(key, j, heads, f"{way}x"), self.lower(query, p, heads, f"{way}y"))
+        found = indexing.comparison(str(selector.attributes["predicate"]), *lowered)
+        if not isinstance(found, Condition):
+            raise Stuck("a selector by values that are not whole")
+        return found.settled(self.scope.box)
+
+    def filter(self, selector: Node, p: Affine, heads: Heads, way: str) -> Sum:
+        """A condition on keys by data, at the keys themselves."""
+        key, query = selector.inputs
+        if query in self.buffers.data or query in self.buffers.positional:
+            raise Stuck("keys are compared with queries by data")
+        name = COMPARISONS[str(selector.attributes["predicate"])]
+        a = terms_of(self.value(key, p, heads, f"{way}x"))
+        b = terms_of(self.lower(query, p, heads, f"{way}y"))
+        return (Term(1, factors=(Apply(name, (a, b)),)),)
+
+
+def _may_be_looked_up(node: Node) -> bool:
+    """Whether it is worth lowering a value to see if it is a view: not if it is plainly computed."""
+    return node.op in _VIEWS and not any(i.op == "sum_over" for i in node.inputs)
+
+
+def _direction(values: Node, score: Node) -> int | None:
+    """+1 if the greatest score is the greatest value, −1 if it is the least; None if neither."""
+    if values is score:
+        return 1
+    if (score.op == "negate" and score.inputs[0] is values) or (
+        values.op == "negate" and values.inputs[0] is score
+    ):
+        return -1
+    return None

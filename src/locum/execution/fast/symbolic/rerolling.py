@@ -1,0 +1,134 @@
+"""Re-rolling: many terms that differ only in their numbers, as one term summed over a new variable.
+
+RASP text has no families: Listing 3 writes out its twelve heads one by one. Lowered, they are twelve
+terms [p = t] Σ_j x[j + 2·l] · x[4·j + 6 + m], alike but for whole numbers that grow in equal steps. A
+run of such terms is Σ_u of one term with u in the place of the step; runs of equal length that are
+alike themselves are rolled again, so r·c heads become two variables.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from locum.execution.fast.symbolic.affine import Affine, Box, variable
+from locum.execution.fast.symbolic.terms import (
+    Apply,
+    Entry,
+    Factor,
+    Greatest,
+    Guard,
+    Load,
+    Position,
+    Sum,
+    Term,
+)
+
+#: Shorter runs are left as they are.
+_SHORTEST = 3
+
+#: Makes a variable of this size: expressions that together run over its values.
+Ranges = Callable[[int], list[Affine]]
+
+
+def rerolled(terms: Sum, box: Box, ranges: Ranges) -> Sum:
+    """The same sum with runs of alike terms rolled up."""
+    while len(terms) >= _SHORTEST:
+        shorter = _once(terms, box, ranges)
+        if len(shorter) == len(terms):
+            break
+        terms = shorter
+    return terms
+
+
+def _once(terms: Sum, box: Box, ranges: Ranges) -> Sum:
+    found: list[Term] = []
+    for _, group in itertools.groupby(terms, key=lambda t: _skeleton(t, box)):
+        found += _rolled(list(group), ranges)
+    return tuple(found)
+
+
+def _rolled(alike: list[Term], ranges: Ranges) -> Iterator[Term]:
+    """Terms of one skeleton: runs of equal steps become one term each."""
+    numbers = [tuple(_numbers(term)) for term in alike]
+    start = 0
+    while start < len(alike):
+        stop = start + 1
+        if stop < len(alike):
+            step = _difference(numbers[start], numbers[stop])
+            while stop < len(alike) and _difference(numbers[stop - 1], numbers[stop]) == step:
+                stop += 1
+        if stop - start < _SHORTEST:
+            yield alike[start]
+            start += 1
+            continue
+        for u in ranges(stop - start):
+            moved = _moved(alike[start], u, step)
+            yield replace(moved, sums=moved.sums + u.variables)
+        start = stop
+
+
+def _moved(term: Term, u: Affine, step: tuple[int, ...]) -> Term:
+    """The term with u times its step added to every number."""
+    steps = iter(step)
+    return _mapped(term, lambda e: e + u * next(steps))
+
+
+def _difference(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(y - x for x, y in zip(a, b, strict=True))
+
+
+def _skeleton(term: Term, box: Box) -> tuple[object, ...]:
+    """The term without its numbers, its summed variables named by where they first occur."""
+    bare = _mapped(term, lambda e: Affine(e.parts))
+    names: dict[str, str] = {}
+    for e in _expressions(bare):
+        for v in e.variables:
+            if v in term.sums and v not in names:
+                names[v] = f"#{len(names)}:{box[v]}"
+    for old, new in names.items():
+        bare = bare.substitute(old, variable(new))
+    unused = sorted(box[v] for v in term.sums if v not in names)
+    return (bare.coefficient, len(term.sums), tuple(unused), bare.guards, bare.factors)
+
+
+def _numbers(term: Term) -> Iterator[int]:
+    return (e.constant for e in _expressions(term))
+
+
+def _expressions(term: Term) -> list[Affine]:
+    """All expressions of a term, in a fixed order."""
+    found: list[Affine] = []
+
+    def note(e: Affine) -> Affine:
+        found.append(e)
+        return e
+
+    _mapped(term, note)
+    return found
+
+
+def _mapped(term: Term, change: Callable[[Affine], Affine]) -> Term:
+    """The term with every expression changed."""
+    guards = tuple(Guard(change(g.e), g.relation) for g in term.guards)
+    return replace(term, guards=guards, factors=tuple(_factor(f, change) for f in term.factors))
+
+
+def _factor(factor: Factor, change: Callable[[Affine], Affine]) -> Factor:
+    match factor:
+        case Load(node, heads, position):
+            return Load(node, tuple(change(h) for h in heads), change(position))
+        case Entry(node, key):
+            return Entry(node, change(key))
+        case Position(e):
+            return Position(change(e))
+        case Apply(op, arguments):
+            return Apply(op, tuple(tuple(_mapped(t, change) for t in a) for a in arguments))
+        case Greatest():
+            return replace(
+                factor,
+                guards=tuple(Guard(change(g.e), g.relation) for g in factor.guards),
+                filters=tuple(tuple(_mapped(t, change) for t in f) for f in factor.filters),
+                values=tuple(_mapped(t, change) for t in factor.values),
+            )

@@ -1,0 +1,191 @@
+"""Solving guards: which values of the summed variables can contribute to a term at all.
+
+Every rule replaces a term by an equal one with fewer guards, fewer summed variables or smaller ranges,
+until none applies. The rules are local and none mentions a matrix:
+
+- *range*: a guard that holds everywhere in the box is dropped; one that holds nowhere makes the term 0;
+- *separation* (mixed radix): m·Q + R = 0, where only one multiple of m lies within reach of R, says
+  something of Q and of R by themselves; m·Q + R ≥ 0, where ⌊R / m⌋ is constant, is a bound on Q;
+- *delta elimination*: an equality gives the value of a summed variable (a key, or a family's head);
+- *interval*: two bounds at a fixed distance make a smaller variable out of a summed one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from locum.execution.fast.symbolic.affine import Affine, Box, bounds, digits, number, variable
+from locum.execution.fast.symbolic.signals import Refine, Stuck
+from locum.execution.fast.symbolic.terms import Apply, Factor, Greatest, Guard, Sum, Term
+
+#: Gives a fresh variable (name of the old one, what makes it unique, size) as an expression.
+Fresh = Callable[[str, str, int], Affine]
+
+_ROUNDS = 200
+
+
+def solve_all(terms: Sum, box: Box, fresh: Fresh) -> Sum:
+    """Every term solved, inside functions and maxima as well; those that are 0 left out."""
+    found = (solve(t, box, fresh) for t in terms)
+    return tuple(
+        replace(t, factors=tuple(_inside(f, box, fresh) for f in t.factors)) for t in found if t
+    )
+
+
+def _inside(factor: Factor, box: Box, fresh: Fresh) -> Factor:
+    if isinstance(factor, Apply):
+        return replace(factor, arguments=tuple(solve_all(a, box, fresh) for a in factor.arguments))
+    if isinstance(factor, Greatest):
+        return replace(
+            factor,
+            guards=tuple(g for g in factor.guards if g.decided(box) is not True),
+            filters=tuple(solve_all(a, box, fresh) for a in factor.filters),
+            values=solve_all(factor.values, box, fresh),
+        )
+    return factor
+
+
+def solve(term: Term, box: Box, fresh: Fresh) -> Term | None:
+    """The term with its guards solved as far as the rules go; None if it is 0."""
+    for _ in range(_ROUNDS):
+        before = term
+        guards = _settled(term, box)
+        if guards is None:
+            return None
+        term = replace(term, guards=guards)
+        term = _eliminated(term, box)
+        if term is before or term.guards == guards:
+            narrowed = _narrowed(term, box, fresh)
+            if narrowed is None:
+                return None
+            term = narrowed
+        if term == before:
+            return term
+    raise Stuck("guards that do not come to an end")
+
+
+def _settled(term: Term, box: Box) -> tuple[Guard, ...] | None:
+    """The guards after range analysis and separation; None if they cannot all hold."""
+    kept: dict[Guard, None] = {}
+    for guard in term.guards:
+        decided = guard.decided(box)
+        if decided is False:
+            return None
+        if decided is None:
+            parts = _equality(guard.e, box, term.sums) if guard.relation == "==" else None
+            if guard.relation == ">=":
+                parts = (_bound(guard.e, box, term.sums),)
+            if parts is None:
+                return None
+            kept.update(dict.fromkeys(parts))
+    return _paired(tuple(kept))
+
+
+def _paired(guards: tuple[Guard, ...]) -> tuple[Guard, ...]:
+    """e ≥ 0 and −e ≥ 0 together are e = 0."""
+    found: dict[Guard, None] = {}
+    for guard in guards:
+        if guard.relation == ">=" and Guard(-guard.e, ">=") in guards:
+            if Guard(-guard.e, "==") not in found:
+                found[Guard(guard.e, "==")] = None
+        else:
+            found[guard] = None
+    return tuple(found)
+
+
+def _bases(e: Affine) -> list[int]:
+    return sorted({abs(k) for _, k in e.parts if abs(k) > 1}, reverse=True)
+
+
+def _bound(e: Affine, box: Box, sums: tuple[str, ...]) -> Guard:
+    """e ≥ 0, without what makes no difference: m·Q + R ≥ 0 is Q + ⌊R / m⌋ ≥ 0 if that is constant."""
+    for base in _bases(e):
+        quotient, rest = digits(e, base)
+        least, greatest = bounds(rest, box)
+        if least // base == greatest // base:
+            return Guard(quotient + least // base, ">=")
+        if any(v in sums for v in quotient.variables):
+            _split(rest, base, box, ())
+    return Guard(e, ">=")
+
+
+def _equality(e: Affine, box: Box, sums: tuple[str, ...]) -> tuple[Guard, ...] | None:
+    """e = 0 taken apart where radix and reach allow it; None if it is impossible."""
+    for base in _bases(e):
+        quotient, rest = digits(e, base)
+        least, greatest = bounds(rest, box)
+        first, last = -(-least // base), greatest // base  # multiples of the base within reach
+        if first > last:
+            return None
+        if first == last:
+            found = (Guard(quotient + first, "=="), Guard(rest - first * base, "=="))
+            return tuple(g for g in found if g.decided(box) is not True)
+        if any(v in sums for v in quotient.variables):
+            _split(rest, base, box, sums)
+    return (Guard(e, "=="),)
+
+
+def _split(rest: Affine, base: int, box: Box, but_not: tuple[str, ...]) -> None:
+    """Ask for digits of a variable that reaches beyond one period of the base."""
+    for v, k in rest.parts:
+        period = base // abs(k)
+        if v not in but_not and base % abs(k) == 0 and box[v] > period > 1:
+            raise Refine(v, "split", period)
+
+
+def _eliminated(term: Term, box: Box) -> Term:
+    """Delta elimination: Σ_v [v = e] f(v) is f(e), where e is within the range of v."""
+    for guard in term.guards:
+        if guard.relation != "==":
+            continue
+        for v, k in guard.e.parts:
+            if v in term.sums and abs(k) == 1:
+                value = guard.e.without(v) * -k
+                within = (Guard(value, ">="), Guard(number(box[v] - 1) - value, ">="))
+                rest = tuple(g for g in term.guards if g != guard)
+                sums = tuple(s for s in term.sums if s != v)
+                return replace(term, sums=sums, guards=rest).substitute(v, value).guarded(within)
+    return term
+
+
+def _narrowed(term: Term, box: Box, fresh: Fresh) -> Term | None:
+    """The interval rule: v from L to H, a fixed number of values, is L + u with a smaller u."""
+    for v in term.sums:
+        lower = [-g.e.without(v) for g in term.guards if g.relation == ">=" and g.e.coefficient(v) == 1]
+        upper = [g.e.without(v) for g in term.guards if g.relation == ">=" and g.e.coefficient(v) == -1]
+        if not lower and not upper:
+            continue
+        choice = _interval(lower, upper, box[v])
+        if choice is None:
+            continue
+        first, size = choice
+        if size <= 0:
+            return None
+        if size >= box[v]:  # the measure that must shrink, or this would never end
+            continue
+        u = fresh(v, f"{first}", size)
+        within = (Guard(first + u, ">="), Guard(number(box[v] - 1) - first - u, ">="))
+        bounded = {
+            *(Guard(variable(v) - e, ">=") for e in lower if e == first),
+            *(Guard(e - variable(v), ">=") for e in upper if e == first + (size - 1)),
+        }
+        rest = tuple(g for g in term.guards if g not in bounded)
+        sums = tuple(s for s in term.sums if s != v) + u.variables
+        return replace(term, sums=sums, guards=rest).substitute(v, first + u).guarded(within)
+    return term
+
+
+def _interval(lower: list[Affine], upper: list[Affine], size: int) -> tuple[Affine, int] | None:
+    """Where an interval begins and how long it is: of those that can be told, the shortest."""
+    lower, upper = [*lower, number(0)], [*upper, number(size - 1)]
+    lengths = [
+        (span.constant + 1, first)
+        for first in lower
+        for last in upper
+        if (span := last - first).is_constant
+    ]
+    if not lengths:
+        return None
+    length, first = min(lengths, key=lambda found: found[0])
+    return first, length

@@ -1,0 +1,269 @@
+"""The normal form of a lowered value: a sum of terms
+
+    coefficient · Σ over variables · Π [guards] · Π factors
+
+A *guard* is an Iverson bracket on an affine expression, [e = 0] or [e ≥ 0]; a *factor* is a load from
+a buffer at an affine position, a position itself, a function of other such sums, or a maximum. A
+product of matrices is Σ_t X[4·i + t] · A[3·t + j + 12]: nothing here knows what a matrix is.
+
+Each of these can ``substitute`` an expression for a variable, and tell the ``variables`` free in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import TypeAlias
+
+from locum.execution.fast.symbolic.affine import Affine, Box, bounds
+from locum.execution.fast.symbolic.signals import Stuck
+from locum.graph import Node
+
+#: Exact as long as it is made of whole numbers, so that k · (1/k) is 1.
+Coefficient: TypeAlias = "int | Fraction | float"
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """[e = 0] or [e ≥ 0]."""
+
+    e: Affine
+    relation: str  # "==" or ">="
+
+    def decided(self, box: Box) -> bool | None:
+        """Whether it holds everywhere in the box (True), nowhere (False), or neither (None)."""
+        least, greatest = bounds(self.e, box)
+        if self.relation == ">=":
+            return True if least >= 0 else False if greatest < 0 else None
+        if least == greatest == 0:
+            return True
+        return False if least > 0 or greatest < 0 else None
+
+    def substitute(self, name: str, value: Affine) -> Guard:
+        return Guard(self.e.substitute(name, value), self.relation)
+
+    def negations(self) -> tuple[Guard, ...]:
+        """Disjoint guards of which exactly one holds where this one does not."""
+        if self.relation == ">=":
+            return (Guard(-self.e - 1, ">="),)
+        return (Guard(self.e - 1, ">="), Guard(-self.e - 1, ">="))
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What a node has at a position, for given heads of its free families."""
+
+    node: Node
+    heads: tuple[Affine, ...]
+    position: Affine
+
+    def substitute(self, name: str, value: Affine) -> Load:
+        heads = tuple(h.substitute(name, value) for h in self.heads)
+        return Load(self.node, heads, self.position.substitute(name, value))
+
+    def variables(self) -> set[str]:
+        return {v for e in (*self.heads, self.position) for v in e.variables}
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What the table of a ``lookup`` has for a whole number: part of the program, not of the input."""
+
+    node: Node
+    key: Affine
+
+    def substitute(self, name: str, value: Affine) -> Entry:
+        return Entry(self.node, self.key.substitute(name, value))
+
+    def variables(self) -> set[str]:
+        return set(self.key.variables)
+
+    def entries(self) -> dict[object, object]:
+        """The table, as a dictionary."""
+        table = self.node.attributes["table"]
+        assert isinstance(table, tuple)
+        return {pair[0]: pair[1] for pair in table if isinstance(pair, tuple)}
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """A whole number that is known: a position, a head."""
+
+    e: Affine
+
+    def substitute(self, name: str, value: Affine) -> Position:
+        return Position(self.e.substitute(name, value))
+
+    def variables(self) -> set[str]:
+        return set(self.e.variables)
+
+
+@dataclass(frozen=True, slots=True)
+class Apply:
+    """An elementwise operation of the table on sums of terms."""
+
+    op: str
+    arguments: tuple[Sum, ...]
+
+    def substitute(self, name: str, value: Affine) -> Apply:
+        arguments = tuple(substitute(terms, name, value) for terms in self.arguments)
+        return Apply(self.op, arguments)
+
+    def variables(self) -> set[str]:
+        return {v for terms in self.arguments for v in free_variables(terms)}
+
+
+@dataclass(frozen=True, slots=True)
+class Greatest:
+    """The greatest value over ``sums`` where guards hold and filters are true; if nowhere, the default.
+
+    ``sign`` −1 makes it the least.
+    """
+
+    sums: tuple[str, ...]
+    guards: tuple[Guard, ...]
+    filters: tuple[Sum, ...]
+    values: Sum
+    sign: int
+    default: float
+
+    def substitute(self, name: str, value: Affine) -> Greatest:
+        return replace(
+            self,
+            guards=tuple(g.substitute(name, value) for g in self.guards),
+            filters=tuple(substitute(terms, name, value) for terms in self.filters),
+            values=substitute(self.values, name, value),
+        )
+
+    def variables(self) -> set[str]:
+        inside = {v for terms in (self.values, *self.filters) for v in free_variables(terms)}
+        inside.update(v for g in self.guards for v in g.e.variables)
+        return inside.difference(self.sums)
+
+
+Factor: TypeAlias = Load | Entry | Position | Apply | Greatest
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """coefficient · Σ over sums · Π guards · Π factors"""
+
+    coefficient: Coefficient
+    sums: tuple[str, ...] = ()
+    guards: tuple[Guard, ...] = ()
+    factors: tuple[Factor, ...] = ()
+
+    def substitute(self, name: str, value: Affine) -> Term:
+        return Term(
+            self.coefficient,
+            self.sums,
+            tuple(g.substitute(name, value) for g in self.guards),
+            tuple(f.substitute(name, value) for f in self.factors),
+        )
+
+    def variables(self) -> set[str]:
+        """The variables that are free in it."""
+        inside = {v for f in self.factors for v in f.variables()}
+        inside.update(v for g in self.guards for v in g.e.variables)
+        return inside.difference(self.sums)
+
+    def guarded(self, guards: Iterable[Guard]) -> Term:
+        return replace(self, guards=tuple(dict.fromkeys((*self.guards, *guards))))
+
+
+Sum: TypeAlias = tuple[Term, ...]
+
+
+def substitute(terms: Sum, name: str, value: Affine) -> Sum:
+    """``value`` in place of a variable, in every term."""
+    return tuple(term.substitute(name, value) for term in terms)
+
+
+def free_variables(terms: Sum) -> set[str]:
+    """The variables that are free in any of the terms."""
+    return {v for term in terms for v in term.variables()}
+
+
+def constant_term(value: Coefficient) -> Sum:
+    """A number."""
+    return (Term(value),) if value != 0 else ()
+
+
+def everywhere(terms: Sum) -> Iterator[Term]:
+    """All terms, also those inside functions and maxima."""
+    for term in terms:
+        yield term
+        for factor in term.factors:
+            if isinstance(factor, Apply):
+                for argument in factor.arguments:
+                    yield from everywhere(argument)
+            elif isinstance(factor, Greatest):
+                for argument in (factor.values, *factor.filters):
+                    yield from everywhere(argument)
+
+
+def loads(terms: Sum) -> Iterator[Load]:
+    """All loads, wherever they are."""
+    return (f for term in everywhere(terms) for f in term.factors if isinstance(f, Load))
+
+
+def is_view(terms: Sum) -> bool:
+    """Whether the value is only looked up, piece by piece: nothing would be computed twice."""
+    if any(t.sums or len(t.factors) > 1 for t in terms):
+        return False
+    if any(isinstance(f, (Apply, Greatest)) for t in terms for f in t.factors):
+        return False
+    if any(t.factors and t.coefficient != 1 for t in terms):
+        return False
+    return len(terms) <= 1 or all(t.guards for t in terms)
+
+
+def is_multilinear(terms: Sum) -> bool:
+    """Whether it is made of products of loads alone, which may be pulled into a sum."""
+    return not any(t.sums for t in terms) and not any(
+        isinstance(f, (Apply, Greatest)) for t in terms for f in t.factors
+    )
+
+
+def product(a: Sum, b: Sum) -> Sum:
+    """a · b: distributed over terms only where that costs nothing and loses no digit.
+
+    (x − m)·(x − m) must stay a product of differences: x² − 2xm + m² would cancel.
+    """
+    if not a or not b:
+        return ()
+    for one, other in ((a, b), (b, a)):
+        if len(one) == 1 and not one[0].sums and not one[0].factors and not one[0].guards:
+            return tuple(replace(t, coefficient=t.coefficient * one[0].coefficient) for t in other)
+    piecewise = all(t.guards for t in a) or all(t.guards for t in b)
+    summed = any(t.sums for t in (*a, *b))
+    if not summed and (len(a) == len(b) == 1 or (min(len(a), len(b)) == 1 and piecewise)):
+        return tuple(_merged(s, t) for s in a for t in b)
+    return (Term(1, factors=(Apply("multiply", (a, b)),)),)
+
+
+def _merged(a: Term, b: Term) -> Term:
+    coefficient = a.coefficient * b.coefficient
+    return Term(coefficient, (), a.guards, a.factors + b.factors).guarded(b.guards)
+
+
+def scaled(terms: Sum, factor: Coefficient) -> Sum:
+    """Every term times a number."""
+    return tuple(replace(t, coefficient=t.coefficient * factor) for t in terms) if factor else ()
+
+
+def guarded(terms: Sum, guards: Iterable[Guard]) -> Sum:
+    """The terms where all guards hold, 0 elsewhere."""
+    guards = tuple(guards)
+    return tuple(t.guarded(guards) for t in terms) if guards else terms
+
+
+def tidy(terms: Sum, limit: int = 64) -> Sum:
+    """Plain numbers added up (loads are not: ∞ − ∞ is no 0); too many terms are not worth lowering."""
+    plain = [t for t in terms if not (t.sums or t.guards or t.factors)]
+    kept = tuple(t for t in terms if t.sums or t.guards or t.factors)
+    kept += constant_term(sum(t.coefficient for t in plain))
+    if len(kept) > limit:
+        raise Stuck(f"a sum of more than {limit} terms")
+    return kept

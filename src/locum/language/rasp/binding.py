@@ -1,0 +1,46 @@
+"""Names meet values: assignments, loop variables, parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from locum.language.rasp.mistakes import RaspError
+from locum.language.rasp.scope import Scope
+from locum.language.rasp.values import Value, words_for
+
+
+def bind(names: Sequence[str], value: Value) -> list[tuple[str, Value]]:
+    """Names with the values an assignment gives them: one value, or one to be unpacked."""
+    if len(names) == 1:
+        return [(names[0], value)]
+    if not isinstance(value, (list, str, dict)):
+        problem = f"{words_for(value)} cannot be unpacked into {len(names)} names"
+        raise RaspError("runtime:TypeError", problem)
+    if len(value) != len(names):
+        raise RaspError("type", f"expected {len(names)} values, but got: {len(value)}")
+    return list(zip(names, value, strict=True))
+
+
+def unpacked(names: Any, item: Value) -> dict[str, Value]:
+    """The variables of a loop or comprehension with their values for one item."""
+    wanted = [str(name) for name in names.children]
+    if len(wanted) > 1 and (not isinstance(item, (list, str)) or len(item) != len(wanted)):
+        found = len(item) if isinstance(item, (list, str)) else 1
+        raise RaspError("type", f"iterating with {len(wanted)} names but got {found} values")
+    return dict(bind(wanted, item))
+
+
+def scope_with(parent: Scope, values: dict[str, Value]) -> Scope:
+    """A nested scope in which these names are set."""
+    scope = Scope(parent)
+    for name, value in values.items():
+        scope.set(name, value)
+    return scope
+
+
+def require_arity(name: str, wanted: int, arguments: Sequence[Value]) -> None:
+    """Refuse a call with too few or too many arguments."""
+    if len(arguments) != wanted:
+        problem = f"wrong number of args for {name}- expected: {wanted}, got: {len(arguments)}."
+        raise RaspError("arity", problem)

@@ -1,0 +1,117 @@
+"""The names every RASP program starts with that are not themselves written in RASP.
+
+:func:`base_scope` has the leaves, ``True`` and ``False``, the functions that are operations of the
+table, and our extensions. What *can* be written in RASP is in ``library.rasp``.
+
+Each function works on s-ops (making a node) and, where RASP's own library does, on plain values.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from locum.errors import GraphError
+from locum.execution.domains import NotRealError
+from locum.execution.domains.floats import SHARED, FloatDomain
+from locum.graph import is_atom
+from locum.language import python
+from locum.language.handles import SOp, apply
+from locum.language.rasp.mistakes import CATEGORIES, RaspError
+from locum.language.rasp.scope import Scope
+from locum.language.rasp.values import Builtin, words_for
+
+#: Names that no program may set, at any depth.
+BASE = frozenset(
+    (
+        *("tokens_asis", "tokens_str", "tokens_int", "tokens_float", "tokens_bool", "indices"),
+        *("True", "False", "out", "range", "zip", "len", "get"),
+    )
+)
+#: Extensions: set at the start, but a program may use these names for its own ends.
+EXTENSIONS = ("exp", "log", "sqrt", "erf", "tanh", "floor", "abs", "best", "sum", "constant")
+#: Operations of the table that RASP has as library functions.
+OPERATIONS = ("selector_width", "max", "min")
+
+
+def base_scope() -> Scope:
+    """A fresh scope with every name of the language that is not written in RASP."""
+    scope = Scope(reserved=BASE)
+    scope.passed_on = BASE
+    scope.names = {
+        "tokens_asis": python.tokens,
+        "tokens_str": python.tokens_str,
+        "tokens_int": python.tokens_int,
+        "tokens_float": python.tokens_float,
+        "tokens_bool": python.tokens_bool,
+        "indices": python.indices,
+        "length": python.length,
+        "full_s": python.full,
+        "True": True,
+        "False": False,
+        **{name: _builtin(name) for name in OPERATIONS + EXTENSIONS},
+    }
+    return scope
+
+
+def _builtin(name: str) -> Builtin:
+    parameters, call = _FUNCTIONS[name]
+    return Builtin(name, parameters, call)
+
+
+def _elementwise(op: str, on_atoms: Callable[..., Any], *values: Any) -> Any:
+    """An operation of the table on s-ops, or the same function on atoms."""
+    for value in values:
+        if not isinstance(value, SOp) and not is_atom(value):
+            raise RaspError("type", f"{op} needs an s-op or an atom, but got {words_for(value)}")
+    if any(isinstance(value, SOp) for value in values):
+        return apply(op, *values)
+    return compute(on_atoms, *values)
+
+
+def compute(function: Callable[..., Any], *values: Any) -> Any:
+    """Python's function on plain values, its complaints as RASP errors."""
+    try:
+        return function(*values)
+    except (ArithmeticError, TypeError, ValueError) as error:
+        if isinstance(error, RaspError):
+            raise
+        real = not isinstance(error, NotRealError)
+        category = f"runtime:{type(error).__name__}" if real else CATEGORIES["not real"]
+        raise RaspError(category, str(error)) from None
+
+
+def _sum(selector: Any, values: Any) -> Any:
+    """A true sum: the mean of what is selected, times how many they are (two heads more)."""
+    return python.selector_width(selector) * python.aggregate(selector, values)
+
+
+def _constant(value: Any) -> SOp:
+    if not is_atom(value):
+        raise GraphError(f"constant needs an atom, but got {words_for(value)}")
+    return python.constant(value)
+
+
+_UNARY: dict[str, tuple[str, Callable[..., Any]]] = {
+    "exp": ("exp", math.exp),
+    "log": ("log", math.log),
+    "sqrt": ("sqrt", math.sqrt),
+    "erf": ("erf", math.erf),
+    "tanh": ("tanh", math.tanh),
+    "floor": ("floor", math.floor),
+    "abs": ("absolute", abs),
+}
+_FUNCTIONS: dict[str, tuple[tuple[str, ...], Callable[..., Any]]] = {
+    "selector_width": (("selector",), python.selector_width),
+    "max": (("a", "b"), partial(_elementwise, "maximum", SHARED["maximum"])),
+    "min": (("a", "b"), partial(_elementwise, "minimum", SHARED["minimum"])),
+    **{name: (("a",), partial(_elementwise, op, function)) for name, (op, function) in _UNARY.items()},
+    "best": (("selector", "score"), python.best),
+    "sum": (("selector", "values"), _sum),
+    "constant": (("value",), _constant),
+}
+
+#: What operators mean on plain values.
+ON_ATOMS = FloatDomain.meanings

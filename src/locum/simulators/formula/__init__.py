@@ -1,0 +1,1 @@
+"""What U computes: the attention head, the layer, the inverse form, width one."""

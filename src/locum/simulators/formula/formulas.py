@@ -1,0 +1,163 @@
+"""U as a formula: attention of all heads, and the encoder and decoder layers around it.
+
+X, the memory and the matrices of T are views of one sequence; what comes out is a view, too. Heads are
+a family h (Lemma multi-head): one formula, whose views move with h, summed over h. So the program
+depends on the order alone, and grows neither with the number of heads nor with the sizes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from locum.constructions import (
+    Matrix,
+    add,
+    append_ones,
+    broadcast_row,
+    layer_norm,
+)
+from locum.constructions.matrix import coordinates
+from locum.language.handles import SOp
+from locum.language.python import family, indices, sum_over, tokens, where
+from locum.simulators.formula.head import ACTIVATIONS, HEADS, Style
+from locum.simulators.formula.inverse_form import inverse_head
+from locum.simulators.formula.width_one import width_one_head
+from locum.simulators.layout import Layout
+from locum.simulators.order import AttentionOrder, Order
+
+#: Recipes that have a form of the head of their own.
+FORMS = {"inverse": inverse_head, "width-1": width_one_head}
+#: The view of a matrix of T: by its name, and by the head (a family, or 0).
+Views = Callable[[str, SOp | int], Matrix]
+
+
+def views_of(layout: Layout, prefix: str = "") -> Views:
+    """The views of the matrices whose names begin so."""
+    return lambda name, head: layout.view(tokens, prefix + name, head)
+
+
+@dataclass(frozen=True)
+class NamedStep:
+    """An intermediate result of the program; in a family of heads, one for each."""
+
+    name: str
+    value: Matrix
+    head: SOp | None = None
+    heads: int = 1
+
+
+@dataclass
+class Formula:
+    """The program of one layer, and the steps met while it was written down."""
+
+    views: Views
+    style: Style
+    steps: list[NamedStep] = field(default_factory=list)
+
+    def layer(self, order: Order, X: Matrix, memory: Matrix | None) -> Matrix:
+        """T(X): an attention alone, an encoder, or a decoder layer."""
+        if not order.residual:
+            keys = X if memory is None else memory
+            return self.named("output", self.attention(order.attention, X, keys))
+        norms = _Norms(self, order)
+        y = self.sublayer(norms, X, lambda z: self.attention(order.attention, z, z, layer=True), "")
+        cross = order.cross
+        if cross is not None and memory is not None:
+            y = self.sublayer(
+                norms, y, lambda z: self.attention(cross, z, memory, "cross ", layer=True), "cross "
+            )
+        if order.feed_forward is not None:
+            y = self.feed_forward(order, norms, y)
+        return self.named("output", y)
+
+    def sublayer(
+        self, norms: _Norms, y: Matrix, function: Callable[[Matrix], Matrix], prefix: str
+    ) -> Matrix:
+        """y + f(y), normed before f or after the sum."""
+        inner = norms.apply(y) if norms.where == "pre" else y
+        total = self.named(prefix + "residual", add(y, function(inner)))
+        return norms.apply(total) if norms.where == "post" else total
+
+    def attention(
+        self,
+        order: AttentionOrder,
+        X: Matrix,
+        Y: Matrix,
+        prefix: str = "",
+        layer: bool = False,
+    ) -> Matrix:
+        """All heads of an attention from X to Y, brought together."""
+        if order.bias and order.kind != "factored":
+            X, Y = (append_ones(X), append_ones(Y)) if Y is not X else (append_ones(X),) * 2
+        h: SOp | int = family(order.heads) if order.heads > 1 else 0
+        formula = FORMS.get(self.style.recipe, HEADS[order.kind])
+        head = formula(order, X, Y, lambda name: self.views(prefix + name, h), self.style)
+        for name, value in head.items():
+            if isinstance(h, SOp):
+                called = f"{prefix}{'head' if name == 'output' else name}"
+                self.steps.append(NamedStep(called, value, h, order.heads))
+            elif name != "output":
+                self.steps.append(NamedStep(prefix + name, value))
+        result = head["output"]
+        if order.projection:
+            result = self.style.matmul(result, self.views(prefix + "W_O", h))
+        if isinstance(h, SOp):
+            side_by_side = order.combine == "concatenate" and not order.projection
+            result = _side_by_side(result, h, order.heads) if side_by_side else _summed(result, h)
+        if order.output_bias:
+            result = add(result, broadcast_row(self.views(prefix + "b_O", 0), result.rows))
+        return self.named(prefix + "attention", result) if layer else result
+
+    def feed_forward(self, order: Order, norms: _Norms, y: Matrix) -> Matrix:
+        """activation(y W1 + b1) W2 + b2, with a residual and norms where the order has them."""
+        inner = norms.apply(y) if norms.where == "pre" else y
+        hidden = self.affine(inner, "W1", "b1", order.feed_forward_bias)
+        hidden = self.named("hidden", ACTIVATIONS[order.activation](hidden))
+        result = self.affine(hidden, "W2", "b2", order.feed_forward_bias)
+        self.named("feed-forward", result)
+        if order.feed_forward_residual:
+            result = add(y, result)
+        return norms.apply(result) if norms.where == "post" else result
+
+    def affine(self, y: Matrix, weights: str, bias: str, biased: bool) -> Matrix:
+        """y W + b."""
+        product = self.style.matmul(y, self.views(weights, 0))
+        return add(product, broadcast_row(self.views(bias, 0), product.rows)) if biased else product
+
+    def named(self, name: str, value: Matrix) -> Matrix:
+        """``value``, remembered as a step."""
+        self.steps.append(NamedStep(name, value))
+        return value
+
+
+class _Norms:
+    """The layer norms of a layer, one after another."""
+
+    def __init__(self, formula: Formula, order: Order) -> None:
+        self.formula = formula
+        self.order = order
+        self.where = order.norm
+        self.count = 0
+
+    def apply(self, y: Matrix) -> Matrix:
+        """The next norm, of y."""
+        self.count += 1
+        gain = bias = None
+        if self.order.affine:
+            gain, bias = (self.formula.views(f"{name}{self.count}", 0) for name in ("gain", "bias"))
+        return self.formula.named(f"norm{self.count}", layer_norm(y, gain, bias, self.order.epsilon))
+
+
+def _summed(m: Matrix, h: SOp) -> Matrix:
+    """The sum over all heads."""
+    return m.map(sum_over(h, m.sop))
+
+
+def _side_by_side(m: Matrix, h: SOp, heads: int) -> Matrix:
+    """The results of all heads beside each other, n×(H·d_v): one more head of attention."""
+    assert isinstance(m.columns, int)
+    i, j = coordinates(heads * m.columns)
+    entry = where(j // m.columns == h, m.at(i, j % m.columns), 0)
+    inside = indices < m.rows * (heads * m.columns)
+    return m.derive(where(inside, sum_over(h, entry), 0), m.rows, heads * m.columns)

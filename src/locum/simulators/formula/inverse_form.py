@@ -1,0 +1,71 @@
+"""The alternative construction of U, through inverses (appendix, equation inv).
+
+The last attention layer receives Y = XAV, and its own attention and value matrices adapt to T:
+
+    σ(Y ((AV)ᵀV)⁻¹ Yᵀ) Y (AV)⁻¹V  =  σ(X A Xᵀ) X V,
+
+for A and V square and non-singular. The paper inverts matrices of order 3; here any order will do. A
+singular A or V is an error that says so (Figure 2's own A is one).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from locum.constructions import Matrix, inverse
+from locum.errors import GraphError, InputError
+from locum.simulators.arrays import numpy_of
+from locum.simulators.formula.head import Of, Steps, Style
+from locum.simulators.modules.attention import Attention
+from locum.simulators.modules.module import Numbers
+from locum.simulators.order import AttentionOrder
+
+#: What errors call the quotients that have no value.
+SINGULAR = "the inverse of AV: A or V is singular, but the inverse construction needs inverses of both"
+
+
+def inverse_head(order: AttentionOrder, X: Matrix, Y: Matrix, of: Of, style: Style) -> Steps:
+    """One head in the form of equation (inv)."""
+    if order.d != order.d_v or order.bias or Y is not X or order.heads > 1:
+        raise GraphError(
+            "the inverse construction is for one head of self-attention without biases, with d = d_v: "
+            f"A and V must have inverses, but d = {order.d} and d_v = {order.d_v}"
+            + ("" if order.heads == 1 else f", and there are {order.heads} heads")
+        )
+    if order.mask is not None or order.pooling != "softmax" or order.kind != "softmax":
+        raise GraphError("the inverse construction is for softmax attention without a mask")
+    mm, A, V = style.matmul, of("A"), of("V")
+    AV = mm(A, V)
+    XAV = mm(X, AV)
+    attention = _inverse(mm(style.transpose(AV), V))
+    value = mm(_inverse(AV), V)
+    scores = mm(mm(XAV, attention), style.transpose(XAV))
+    weights = style.softmax(scores, None)
+    return {
+        "AV": AV,
+        "XAV": XAV,
+        "((AV)ᵀV)⁻¹": attention,
+        "(AV)⁻¹V": value,
+        "scores": scores,
+        "softmax": weights,
+        "output": mm(weights, mm(XAV, value)),
+    }
+
+
+def _inverse(m: Matrix) -> Matrix:
+    """The inverse, whose errors speak of A and V."""
+    found = inverse(m)
+    return replace(found, names=dict.fromkeys(found.names, SINGULAR))
+
+
+def inverse_steps(T: Attention, X: Numbers) -> dict[str, Numbers]:
+    """The same steps, computed directly with NumPy's inverse."""
+    A, V = numpy_of(T.A), numpy_of(T.V)
+    AV = A @ V
+    try:
+        attention, value = np.linalg.inv(AV.T @ V), np.linalg.inv(AV) @ V
+    except np.linalg.LinAlgError:
+        raise InputError(f"there is no value, in {SINGULAR}") from None
+    return {"AV": AV, "XAV": X @ AV, "((AV)ᵀV)⁻¹": numpy_of(attention), "(AV)⁻¹V": numpy_of(value)}

@@ -1,0 +1,73 @@
+"""What stands before and after the layers of an encoder, by U, too: embeddings, a last norm, pooling.
+
+A table of embeddings is looked up by the host; adding up words, positions and types, the norm behind
+the sum, the mean over the tokens that count and its scaling to length 1 are programs like all others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from locum.constructions import Matrix, add, layer_norm, matmul, multiply, row_sums
+from locum.language.python import sqrt, tokens, where
+from locum.simulators.formula.formulas import NamedStep
+from locum.simulators.layout import Block, Layout
+from locum.simulators.order import choose, whole
+from locum.simulators.simulator import Simulator
+
+#: How the rows of a sequence become one: their mean, or the first of them.
+POOLINGS = ("mean", "cls")
+
+
+class NormedSum(Simulator):
+    """LN(X + further matrices of its shape): the embeddings of a BERT; without any, a norm alone.
+
+    >>> import numpy as np
+    >>> from locum.simulators.prepared import Prepared
+    >>> U, one = NormedSum(1, 2, ["positions"]), np.array([[0.0, 1.0]])
+    >>> T = {"positions": [one], "gain": [np.ones((1, 2))], "bias": [np.zeros((1, 2))]}
+    >>> Prepared(U, T, one)(one).round(3).tolist()
+    [[-1.0, 1.0]]
+    """
+
+    def __init__(self, n: int, d: int, addends: Sequence[str] = (), epsilon: float = 1e-5) -> None:
+        """``addends`` are the names of what is added to X."""
+        n, d = whole(n, "n"), whole(d, "d")
+        blocks = [Block(name, n, d) for name in ("X", *addends)]
+        layout = Layout([*blocks, Block("gain", 1, d), Block("bias", 1, d)])
+        total = layout.view(tokens, "X")
+        for name in addends:
+            total = add(total, layout.view(tokens, name))
+        gain, bias = (layout.view(tokens, name) for name in ("gain", "bias"))
+        output = layer_norm(total, gain, bias, epsilon)
+        super().__init__(layout, output, [NamedStep("sum", total), NamedStep("output", output)])
+
+
+class Pooling(Simulator):
+    """One row of length 1 for a sequence: the mean of the rows that count (or the first), scaled.
+
+    >>> import numpy as np
+    >>> from locum.simulators.prepared import Prepared
+    >>> X = np.array([[3.0, 0.0], [3.0, 8.0], [9.0, 9.0]])
+    >>> Prepared(Pooling(3, 2), {}, X)(X, {"seen": np.array([[1.0, 1.0, 0.0]])}).tolist()
+    [[0.6, 0.8]]
+    """
+
+    def __init__(self, n: int, d: int, pooling: str = "mean") -> None:
+        choose(pooling, POOLINGS, "pooling")
+        n, d = whole(n, "n"), whole(d, "d")
+        layout = Layout([Block("X", n, d), Block("seen", 1, n)])
+        X, seen = (layout.view(tokens, name) for name in ("X", "seen"))
+        pooled = X.block(0, 0, 1, d)
+        if pooling == "mean":
+            total = matmul(seen, X, "fetch")
+            pooled = _divided(total, row_sums(seen))
+        unit = _divided(pooled, row_sums(multiply(pooled, pooled)), root=True)
+        super().__init__(layout, unit, [NamedStep("pooled", pooled), NamedStep("output", unit)])
+
+
+def _divided(row: Matrix, number: Matrix, root: bool = False) -> Matrix:
+    """A 1×c matrix over the first entry of another, or over its root."""
+    divisor = number.at(0, 0)
+    safe = where(row.inside, sqrt(divisor) if root else divisor, 1)
+    return row.derive(where(row.inside, row.sop / safe, 0), 1, row.columns, number)

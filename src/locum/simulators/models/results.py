@@ -1,0 +1,167 @@
+"""What came of running a model on U: states after every layer, embeddings, errors, times."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from locum.execution.inputs import is_tensor
+from locum.simulators.arrays import Array, numpy_of
+from locum.simulators.models.checkpoint import MINILM, MINILM_PACKAGE
+from locum.simulators.modules.module import Numbers
+
+if TYPE_CHECKING:
+    from locum.simulators.models.direct import DirectForward
+    from locum.simulators.models.model import Batch, EncoderModel
+
+
+class Simulated(NamedTuple):
+    """U's results: ``states[layer][text]`` without padding, one embedding per text, and the time."""
+
+    states: list[list[Numbers]]
+    embeddings: Numbers
+    seconds: float
+    padded: Sequence[Sequence[Array]]
+
+
+class Comparison(NamedTuple):
+    """The same by the model's own forward pass."""
+
+    states: list[list[Numbers]]
+    embeddings: Numbers
+    seconds: float
+    direct: DirectForward
+    padded: Sequence[Array]
+    seen: Array
+
+
+@dataclass(frozen=True)
+class ModelRun:
+    """A model on some texts: what U gave, and how far that is from the model itself."""
+
+    model: EncoderModel
+    batch: Batch
+    simulated: Simulated
+    #: Seconds for plans, made once per shape.
+    planning: float
+    comparison: Comparison | None
+
+    @property
+    def embeddings(self) -> Numbers:
+        """U's embeddings: one row of length 1 for each text."""
+        return self.simulated.embeddings
+
+    @property
+    def states(self) -> list[list[Numbers]]:
+        """U's ``states[layer][text]``, the embeddings of tokens being layer 0."""
+        return self.simulated.states
+
+    @property
+    def errors(self) -> list[float]:
+        """The greatest difference to the model's own forward pass, after each layer (0: embeddings)."""
+        direct = self._compared()
+        return [
+            max(float(np.abs(a - b).max()) for a, b in zip(ours, theirs, strict=True))
+            for ours, theirs in zip(self.states, direct.states, strict=True)
+        ]
+
+    @property
+    def cosines(self) -> list[float]:
+        """The cosine between U's embedding of each text and the model's own."""
+        pairs = zip(self.embeddings, self._compared().embeddings, strict=True)
+        return [float(a @ b / np.linalg.norm(a) / np.linalg.norm(b)) for a, b in pairs]
+
+    @property
+    def similarities(self) -> Numbers:
+        """The cosine of each text's embedding to each other's, by U."""
+        return np.asarray(self.embeddings @ self.embeddings.T)
+
+    @property
+    def direct_similarities(self) -> Numbers:
+        """The same by the model's own forward pass."""
+        embeddings = self._compared().embeddings
+        return np.asarray(embeddings @ embeddings.T)
+
+    def attention(self, text: int, layer: int, head: int) -> tuple[Numbers, Numbers | None]:
+        """Weights [query, key] of a head, by U and by the model itself (if compared)."""
+        ours = self.batch.attention(text, layer, head, self.simulated.padded)
+        compared, size = self.comparison, self.batch.lengths[text]
+        if compared is None:
+            return ours, None
+        rows, seen = compared.padded[layer][text : text + 1], compared.seen[text : text + 1]
+        theirs = numpy_of(compared.direct.attention(layer, rows, seen)[0, head])
+        return ours, theirs[:size, :size]
+
+    @property
+    def name(self) -> str:
+        """What the model is called: the name of its folder, or of its package."""
+        folder = self.model.checkpoint.folder
+        return MINILM if folder.parent.name == MINILM_PACKAGE else folder.name
+
+    @property
+    def dtype(self) -> str:
+        """In what kind of number it was run."""
+        kind = self.model.kind
+        return str(kind.dtype).removeprefix("torch.") + (", torch" if is_tensor(kind) else ", NumPy")
+
+    @property
+    def where(self) -> list[tuple[str, str]]:
+        """Where it ran, and what."""
+        once, attention = {
+            "factored": (
+                "once, the scale of the scores into W_Q",
+                "W_Q, W_K, W_V and W_O as they are (the factored form)",
+            ),
+            "paper": (
+                "once, A = W_Q W_Kᵀ of each head, with scale and biases",
+                "A and V of each head, biases by a column of ones (the paper's form)",
+            ),
+        }[self.model.form]
+        return [
+            ("host", f"tokenisation; rows of the table of words; {once}"),
+            ("U", "sum of words, positions and types, and its norm"),
+            ("U", f"attention by {attention}, padding as a row of tokens"),
+            ("U", "residual sums, norms, feed-forward"),
+            ("U", f"pooling ({self.model.checkpoint.pooling}) and scaling to length 1"),
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """For scripts."""
+        U = self.batch.U
+        found: dict[str, Any] = {
+            "model": self.name,
+            "form": self.model.form,
+            "dtype": self.dtype,
+            "layers": self.model.count,
+            "texts": [
+                {"text": text.text, "tokens": text.tokens, "numbers": text.numbers}
+                for text in self.batch.texts
+            ],
+            "padded_to": self.batch.n,
+            "simulator": {
+                "order": str(U.order),
+                "tokens": U.length,
+                "layers": U.architecture.layers,
+                "heads": U.architecture.heads,
+                "program": U.hash,
+            },
+            "executor": self.batch.executor or "fast",
+            "where": [list(part) for part in self.where],
+            "embeddings": self.embeddings.tolist(),
+            "similarities": self.similarities.tolist(),
+            "seconds": {"planning": self.planning, "simulated": self.simulated.seconds},
+        }
+        if self.comparison is not None:
+            found["errors"] = self.errors
+            found["cosines"] = self.cosines
+            found["direct_similarities"] = self.direct_similarities.tolist()
+            found["seconds"]["direct"] = self.comparison.seconds
+        return found
+
+    def _compared(self) -> Comparison:
+        if self.comparison is None:
+            raise ValueError("this run was not compared with the model: compare=True does that")
+        return self.comparison

@@ -1,0 +1,1 @@
+"""What T is: attention, encoders, decoders and their kinds, as plain matrices."""

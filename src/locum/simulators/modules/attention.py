@@ -1,0 +1,249 @@
+"""Attentions as T's: softmax(X A Xᵀ) X V, one head or several (Theorem 1, Theorem on H heads).
+
+``Attention(A, V)`` is the paper's T; ``Attention.from_projections`` makes one of W_Q, W_K and W_V,
+with a scale and with biases. Biases are exact in this form: with X̂ = [X, 1] they are a further row
+(and column) of A and V. ``pooling`` is what becomes of the scores: softmax, or hard attention, where
+*unique* hard attention (GUHAT) takes the value at the leftmost of the greatest scores and *average*
+hard attention (AHAT) the mean over all of them.
+
+>>> T = Attention(A=[[0.0]], V=[[2.0]])
+>>> T([[1.0], [2.0]]).tolist()
+[[3.0], [3.0]]
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+
+from locum.errors import InputError
+from locum.execution.inputs import is_tensor
+from locum.simulators.arrays import Array, below, like, matrix, numpy_of, row
+from locum.simulators.modules.module import (
+    MASK_BLOCKS,
+    AttentionModule,
+    Mask,
+    Numbers,
+    mask_kind,
+    mask_matrices,
+    read_mask,
+    seen,
+    with_ones,
+)
+from locum.simulators.order import COMBINATIONS, POOLINGS, AttentionOrder, choose, require_real
+
+
+class Attention(AttentionModule):
+    """σ(X A Xᵀ) X V: one head, characterised by A and V."""
+
+    def __init__(
+        self,
+        A: Array,
+        V: Array,
+        *,
+        mask: Mask = None,
+        pooling: str = "softmax",
+        biased: bool = False,
+    ) -> None:
+        """``biased``: the last row and column of A, and the last row of V, belong to a constant 1."""
+        choose(pooling, POOLINGS, "pooling")
+        self.A = matrix(A, "A")
+        self.V = matrix(V, "V", (self.A.shape[1], None))
+        self.mask = read_mask(mask)
+        self.pooling = pooling
+        self.biased = biased
+        if biased and min(self.A.shape) < 2:
+            raise InputError("a biased A has a row and a column for biases, and at least one other")
+
+    @classmethod
+    def from_projections(
+        cls,
+        W_Q: Array,
+        W_K: Array,
+        W_V: Array,
+        *,
+        scale: float = 1.0,
+        biases: Sequence[Array] | None = None,
+        mask: Mask = None,
+        pooling: str = "softmax",
+    ) -> Self:
+        """A = scale · W_Q W_Kᵀ and V = W_V, as in the paper; ``biases`` are b_Q, b_K and b_V.
+
+        The paper has no scale; torch and most models have 1/√(columns of W_Q).
+        """
+        require_real(scale, "the scale")
+        queries = matrix(W_Q, "W_Q")
+        keys = matrix(W_K, "W_K", (None, queries.shape[1]))
+        values = matrix(W_V, "W_V", (keys.shape[0], None))
+        # Tensors stay tensors, so that gradients reach them.
+        model = next((part for part in (queries, keys, values) if is_tensor(part)), queries)
+        projections = [like(part, model) for part in (queries, keys, values)]
+        if biases is not None:
+            given = len(biases) if hasattr(biases, "__len__") else repr(biases)
+            if given != 3:
+                raise InputError(f"biases are b_Q, b_K and b_V, three vectors, but got {given}")
+            for place, (bias, name) in enumerate(zip(biases, ("b_Q", "b_K", "b_V"), strict=True)):
+                weights = projections[place]
+                vector = like(row(bias, name, weights.shape[1]), model)
+                projections[place] = below(weights, vector)
+        q, k, v = projections
+        return cls(scale * q @ k.T, v, mask=mask, pooling=pooling, biased=biases is not None)
+
+    def attention_order(self) -> AttentionOrder:
+        """Its order but for the number of rows."""
+        return self.remembered_order
+
+    @cached_property
+    def remembered_order(self) -> AttentionOrder:
+        """The same, found once: every simulation asks for it. Forgotten when an attribute is set."""
+        d, d_keys = (size - self.biased for size in self.A.shape)
+        return AttentionOrder(
+            "softmax",
+            d,
+            self.V.shape[1],
+            bias=self.biased,
+            mask=mask_kind(self.mask),
+            pooling=self.pooling,
+            d_keys=0 if d == d_keys else d_keys,
+        )
+
+    def matrices(self) -> dict[str, list[Array]]:
+        """A and V, and the mask if it is an array."""
+        return {"A": [self.A], "V": [self.V]} | mask_matrices(self.mask)
+
+    def with_masks(self, mask: Mask, memory_mask: Mask = None) -> Self:
+        """The same attention with another mask."""
+        made = copy.copy(self)
+        made.mask = read_mask(mask)
+        return made
+
+    def steps(self, X: Array, memory: Array | None = None) -> dict[str, Numbers]:
+        """XA, Xᵀ, scores, softmax, XV, output."""
+        queries, keys = self.checked(X, memory)
+        if self.biased:
+            queries, keys = with_ones(queries), with_ones(keys)
+        found = {"XA": queries @ numpy_of(self.A), "Xᵀ": keys.T}
+        found["scores"] = found["XA"] @ found["Xᵀ"]
+        shape = (len(queries), len(keys))
+        found["softmax"] = pooled(found["scores"], seen(self.mask, shape), self.pooling)
+        found["XV"] = keys @ numpy_of(self.V)
+        return found | {"output": found["softmax"] @ found["XV"]}
+
+
+class MultiHeadAttention(AttentionModule):
+    """Several heads on one X: side by side (and then times W_O plus b_O), or added up."""
+
+    def __init__(
+        self,
+        heads: Sequence[AttentionModule],
+        W_O: Array | None = None,
+        b_O: Array | None = None,
+        *,
+        combine: str = "concatenate",
+    ) -> None:
+        """``combine="sum"``: V of each head contains its part of W_O, and the results are added."""
+        choose(combine, COMBINATIONS, "combine")
+        if not isinstance(heads, Sequence):
+            raise InputError(f"heads are a list of attentions, not {type(heads).__name__}")
+        self.heads = tuple(heads)
+        for head in self.heads:
+            if not isinstance(head, AttentionModule):
+                raise InputError(
+                    f"heads are attentions, such as Attention(A, V), not {type(head).__name__}"
+                )
+        if not self.heads:
+            raise InputError("an attention has one head or more, but the list is empty")
+        first = self.heads[0].attention_order()
+        for number, head in enumerate(self.heads):
+            if head.attention_order() != first or isinstance(head, MultiHeadAttention):
+                raise InputError(
+                    f"heads must be single heads of one order, but head {number} is another"
+                )
+        masks = [
+            numpy_of(mask)
+            for head in self.heads
+            for name in MASK_BLOCKS
+            for mask in head.matrices().get(name, [])
+        ]
+        if any(not np.array_equal(mask, masks[0]) for mask in masks):
+            raise InputError("all heads must have the same mask")
+        self.combine = combine
+        total = len(self.heads) * first.d_v
+        self.W_O = None if W_O is None else matrix(W_O, "W_O", (total, None))
+        if W_O is not None and combine == "sum":
+            raise InputError("W_O projects heads that lie side by side: combine must be concatenate")
+        self.b_O: Array | None = None
+        if b_O is not None:
+            self.b_O = row(b_O, "b_O", self.attention_order().columns)
+
+    def attention_order(self) -> AttentionOrder:
+        """Its order but for the number of rows."""
+        return replace(
+            self.heads[0].attention_order(),
+            heads=len(self.heads),
+            combine=self.combine,
+            projection=0 if self.W_O is None else self.W_O.shape[1],
+            output_bias=self.b_O is not None,
+        )
+
+    def matrices(self) -> dict[str, list[Array]]:
+        """Those of all heads; W_O in as many parts as there are heads."""
+        found: dict[str, list[Array]] = {}
+        for head in self.heads:
+            for name, copies in head.matrices().items():
+                found.setdefault(name, []).extend(copies)
+        for name in MASK_BLOCKS:
+            if name in found:
+                found[name] = found[name][:1]
+        if self.W_O is not None:
+            d_v = self.heads[0].attention_order().d_v
+            found["W_O"] = [self.W_O[h * d_v : (h + 1) * d_v] for h in range(len(self.heads))]
+        if self.b_O is not None:
+            found["b_O"] = [self.b_O]
+        return found
+
+    def with_masks(self, mask: Mask, memory_mask: Mask = None) -> Self:
+        """The same heads with another mask."""
+        made = copy.copy(self)
+        made.heads = tuple(head.with_masks(mask) for head in self.heads)
+        return made
+
+    def steps(self, X: Array, memory: Array | None = None) -> dict[str, Numbers]:
+        """The steps of each head, with its number, then all together."""
+        found: dict[str, Numbers] = {}
+        outputs = []
+        for number, head in enumerate(self.heads):
+            steps = head.steps(X, memory)
+            outputs.append(steps["output"])
+            found |= numbered(steps, number, len(self.heads))
+        together = np.hstack(outputs) if self.combine == "concatenate" else sum(outputs)
+        if self.W_O is not None:
+            together = together @ numpy_of(self.W_O)
+        if self.b_O is not None:
+            together = together + numpy_of(self.b_O)
+        return found | {"output": np.asarray(together)}
+
+
+def numbered(steps: dict[str, Any], head: int, heads: int) -> dict[str, Any]:
+    """The steps of one head under names that say which: ``scores[1]``, and ``head[1]`` at the end."""
+    if heads == 1:
+        return {name: value for name, value in steps.items() if name != "output"}
+    return {f"{'head' if name == 'output' else name}[{head}]": value for name, value in steps.items()}
+
+
+def pooled(scores: Numbers, kept: Any, pooling: str) -> Numbers:
+    """Weights of the keys: softmax, or hard attention over the greatest scores that are kept."""
+    best = np.where(kept, scores, -np.inf).max(axis=1, keepdims=True)
+    if pooling == "softmax":
+        weights = np.where(kept, np.exp(np.where(kept, scores - best, 0)), 0)
+    else:
+        weights = (kept & (scores == best)).astype(np.float64)
+        if pooling == "unique":
+            weights = weights * (np.cumsum(weights, axis=1) == 1)
+    total = weights.sum(axis=1, keepdims=True)
+    return np.asarray(weights / np.where(total > 0, total, 1))

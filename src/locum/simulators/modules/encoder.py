@@ -1,0 +1,53 @@
+"""A single-layer encoder as a T (Corollary on encoders, and its form with H heads).
+
+The paper's is FFN(X + attention(X)) with FFN(Y) = ReLU(Y W1) W2: no norm, no biases, and no residual
+around the feed-forward. The encoders that people train have all of these:
+
+    norm="post":  Y = LN1(X + attention(X)),   T(X) = LN2(Y + FFN(Y))
+    norm="pre":   Y = X + attention(LN1(X)),   T(X) = Y + FFN(LN2(Y))
+
+>>> import numpy as np
+>>> from locum.simulators.modules.attention import Attention
+>>> T = Encoder(Attention(np.zeros((1, 1)), [[1.0]]), W1=[[1.0]], W2=[[2.0]])
+>>> T([[1.0], [3.0]]).tolist()
+[[6.0], [10.0]]
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from locum.errors import InputError
+from locum.simulators.arrays import Array
+from locum.simulators.modules.layer import Layer, read_feed_forward
+from locum.simulators.modules.module import AttentionModule
+
+
+class Encoder(Layer):
+    """An attention with a residual sum, a feed-forward (or none) and norms (or none)."""
+
+    def __init__(
+        self,
+        attention: AttentionModule,
+        W1: Array | None = None,
+        W2: Array | None = None,
+        b1: Array | None = None,
+        b2: Array | None = None,
+        activation: str = "relu",
+        norm: str = "none",
+        *,
+        norm1: Any = None,
+        norm2: Any = None,
+        epsilon: float = 1e-5,
+        feed_forward_residual: bool | None = None,
+    ) -> None:
+        """``norm1`` and ``norm2`` are (gain, bias). The feed-forward has a residual where there are
+        norms, unless ``feed_forward_residual`` says otherwise.
+        """
+        if not isinstance(attention, AttentionModule):
+            raise InputError(f"an encoder is built around an attention, not {type(attention).__name__}")
+        columns = attention.attention_order().columns
+        feed_forward = read_feed_forward(W1, W2, b1, b2, activation, columns)
+        super().__init__(
+            attention, None, feed_forward, norm, (norm1, norm2), epsilon, feed_forward_residual
+        )

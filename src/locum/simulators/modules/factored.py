@@ -1,0 +1,163 @@
+"""Attention as trained models keep it: W_Q, W_K, W_V and W_O of all heads, whole, with their biases.
+
+    head h = σ((X W_Q + b_Q)ₕ (X W_K + b_K)ₕᵀ)(X W_V + b_V)ₕ,   all heads side by side, times W_O plus
+    b_O
+
+It is the network that :class:`MultiHeadAttention` of ``Attention.from_projections`` is, where each head
+has A = W_Q W_Kᵀ (the paper's parametrisation). Here A stays two factors: of 12 heads on 384 columns
+each A has 385², the factors 2·384·32 numbers, so this is the cheaper form of the two.
+
+>>> T = FactoredAttention(W_Q=[[0.0, 1.0]], W_K=[[1.0, 0.0]], W_V=[[2.0, 4.0]], heads=2)
+>>> T([[1.0], [2.0]]).tolist()
+[[3.0, 6.0], [3.0, 6.0]]
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from typing import Self
+
+import numpy as np
+
+from locum.errors import InputError
+from locum.execution.inputs import is_tensor
+from locum.simulators.arrays import Array, matrix, numpy_of, row
+from locum.simulators.modules.attention import numbered, pooled
+from locum.simulators.modules.module import (
+    AttentionModule,
+    Mask,
+    Numbers,
+    mask_kind,
+    mask_matrices,
+    read_mask,
+    require_some_key,
+    seen,
+)
+from locum.simulators.order import AttentionOrder, whole
+
+
+class FactoredAttention(AttentionModule):
+    """One head or several, each with its columns of W_Q, W_K and W_V and its rows of W_O."""
+
+    def __init__(
+        self,
+        W_Q: Array,
+        W_K: Array,
+        W_V: Array,
+        W_O: Array | None = None,
+        heads: int = 1,
+        *,
+        b_Q: Array | None = None,
+        b_K: Array | None = None,
+        b_V: Array | None = None,
+        b_O: Array | None = None,
+        scale: float = 1.0,
+        mask: Mask = None,
+    ) -> None:
+        """``scale`` multiplies the scores, and is folded into W_Q and b_Q; W_Q is d×(heads·width)."""
+        if not math.isfinite(scale):
+            raise InputError(f"the scale must be a finite number, but got {scale!r}")
+        self.number = whole(heads, "heads")
+        queries = matrix(W_Q, "W_Q")
+        self.W_K = _contiguous(matrix(W_K, "W_K", (None, queries.shape[1])))
+        self.V = _contiguous(matrix(W_V, "W_V", (self.W_K.shape[0], None)))
+        for name, columns in (("W_Q", queries.shape[1]), ("W_V", self.V.shape[1])):
+            if columns % heads:
+                raise InputError(f"{heads} heads cannot share the {columns} columns of {name} equally")
+        self.W_Q = _contiguous(queries if scale == 1 else scale * queries)
+        self.W_O = None if W_O is None else _contiguous(matrix(W_O, "W_O", (self.V.shape[1], None)))
+        given = (b_Q, b_K, b_V)
+        self.biases: tuple[Array, Array, Array] | None = None
+        if any(bias is not None for bias in given):
+            sizes = zip(("b_Q", "b_K", "b_V"), given, (self.W_Q, self.W_K, self.V), strict=True)
+            first, second, third = (
+                row(np.zeros(weights.shape[1]) if bias is None else bias, name, weights.shape[1])
+                for name, bias, weights in sizes
+            )
+            self.biases = (scale * first, second, third)
+        self.b_O = None if b_O is None else row(b_O, "b_O", self._columns)
+        self.mask = read_mask(mask)
+        require_some_key(self.mask)
+
+    @property
+    def _columns(self) -> int:
+        return int((self.V if self.W_O is None else self.W_O).shape[1])
+
+    def attention_order(self) -> AttentionOrder:
+        """Its order but for the number of rows."""
+        (d, queries), (d_keys, values) = self.W_Q.shape, self.V.shape
+        return AttentionOrder(
+            "factored",
+            d,
+            values // self.number,
+            self.number,
+            projection=0 if self.W_O is None else self.W_O.shape[1],
+            output_bias=self.b_O is not None,
+            bias=self.biases is not None,
+            mask=mask_kind(self.mask),
+            d_keys=0 if d == d_keys else d_keys,
+            width=queries // self.number,
+        )
+
+    def matrices(self) -> dict[str, list[Array]]:
+        """The projections and biases, each of all heads, and the mask if it is an array."""
+        found = {"W_Q": [self.W_Q], "W_K": [self.W_K], "V": [self.V]}
+        if self.biases is not None:
+            found |= {f"b_{name}": [bias] for name, bias in zip("QKV", self.biases, strict=True)}
+        if self.W_O is not None:
+            found["W_O"] = [self.W_O]
+        if self.b_O is not None:
+            found["b_O"] = [self.b_O]
+        return found | mask_matrices(self.mask)
+
+    def steps(self, X: Array, memory: Array | None = None) -> dict[str, Numbers]:
+        """Queries, keys, scores, softmax, XV and output of each head, then all together."""
+        queries, keys = self.checked(X, memory)
+        biases = [np.zeros(1)] * 3 if self.biases is None else [numpy_of(b) for b in self.biases]
+        Q, K, V = (
+            np.split(rows @ numpy_of(weights) + bias, self.number, axis=1)
+            for rows, weights, bias in zip(
+                (queries, keys, keys), (self.W_Q, self.W_K, self.V), biases, strict=True
+            )
+        )
+        kept = seen(self.mask, (len(queries), len(keys)))
+        found: dict[str, Numbers] = {}
+        outputs = []
+        for h in range(self.number):
+            steps = {"queries": Q[h], "keys": K[h], "scores": Q[h] @ K[h].T}
+            steps["softmax"] = pooled(steps["scores"], kept, "softmax")
+            steps |= {"XV": V[h], "output": steps["softmax"] @ V[h]}
+            outputs.append(steps["output"])
+            found |= numbered(steps, h, self.number)
+        together = np.hstack(outputs)
+        if self.W_O is not None:
+            together = together @ numpy_of(self.W_O)
+        if self.b_O is not None:
+            together = together + numpy_of(self.b_O)
+        return found | {"output": np.asarray(together)}
+
+    def with_masks(self, mask: Mask, memory_mask: Mask = None) -> Self:
+        """The same attention with another mask."""
+        made = copy.copy(self)
+        made.mask = read_mask(mask)
+        require_some_key(made.mask)
+        return made
+
+    def head(self, number: int) -> FactoredAttention:
+        """One head by itself, without W_O."""
+        if not 0 <= number < self.number:
+            raise InputError(f"there is no head {number}: they are 0 to {self.number - 1}")
+        parts = [self.W_Q, self.W_K, self.V, *(self.biases or (None, None, None))]
+        mine = [
+            None if part is None else part[:, number * width : (number + 1) * width]
+            for part in parts
+            for width in [0 if part is None else part.shape[1] // self.number]
+        ]
+        q, k, v, b_q, b_k, b_v = mine
+        return FactoredAttention(q, k, v, b_Q=b_q, b_K=b_k, b_V=b_v, mask=self.mask)
+
+
+def _contiguous(array: Array) -> Array:
+    """Row by row in memory, as tokens lie: else every run would copy it."""
+    return array.contiguous() if is_tensor(array) else np.ascontiguousarray(array)

@@ -1,0 +1,258 @@
+"""The other attentions that the paper's remarks name, as T's: linear, Linformer, Performer, Sumformer.
+
+Each is a handful of products and elementwise functions, so U simulates it as it does softmax attention.
+``biased`` means in all of them that projections of X have one more row, for a constant 1.
+
+>>> T = LinearAttention([[1.0]], [[1.0]], [[1.0]])
+>>> T([[1.0], [2.0]]).tolist()  # (X)(Xᵀ)X
+[[5.0], [10.0]]
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from locum.errors import InputError
+from locum.simulators.arrays import Array, matrix, numpy_of
+from locum.simulators.modules.attention import pooled
+from locum.simulators.modules.module import (
+    AttentionModule,
+    Mask,
+    Numbers,
+    read_mask,
+    seen,
+    with_ones,
+)
+from locum.simulators.modules.sublayers import ACTIVATE
+from locum.simulators.order import FEATURE_MAPS, AttentionOrder, choose
+
+
+class _Projected(AttentionModule):
+    """What attentions with W_Q, W_K and V have in common."""
+
+    kind: str
+
+    def __init__(self, W_Q: Array, W_K: Array, V: Array, biased: bool) -> None:
+        self.W_Q = matrix(W_Q, "W_Q")
+        self.W_K = matrix(W_K, "W_K", tuple(self.W_Q.shape))
+        self.V = matrix(V, "V", (self.W_Q.shape[0], None))
+        self.biased = biased
+
+    @property
+    def rank(self) -> int:
+        """Rows of E and F, or features; 0 where there is no such thing."""
+        return 0
+
+    def attention_order(self) -> AttentionOrder:
+        """Its order but for the number of rows."""
+        rows, width = self.W_Q.shape
+        return AttentionOrder(
+            self.kind,
+            rows - self.biased,
+            self.V.shape[1],
+            bias=self.biased,
+            width=width,
+            rank=self.rank,
+        )
+
+    def matrices(self) -> dict[str, list[Array]]:
+        """W_Q, W_K and V."""
+        return {"W_Q": [self.W_Q], "W_K": [self.W_K], "V": [self.V]}
+
+    def inputs(self, X: Array, memory: Array | None) -> tuple[Numbers, Numbers]:
+        """X and what the keys are made of, with ones behind them if there are biases."""
+        queries, keys = self.checked(X, memory)
+        return (with_ones(queries), with_ones(keys)) if self.biased else (queries, keys)
+
+    def weighted(
+        self, queries: Numbers, keys: Numbers, scores: Numbers, weights: Numbers, y: Numbers
+    ) -> dict[str, Numbers]:
+        """The steps of an attention whose weights of the rows of y are known."""
+        values = y @ numpy_of(self.V)
+        return {
+            "queries": queries,
+            "keys": keys,
+            "scores": scores,
+            "weights": weights,
+            "XV": values,
+            "output": weights @ values,
+        }
+
+
+class LinearAttention(_Projected):
+    """(X W_Q)(X W_K)ᵀ X V, without any pooling; or φ(X W_Q) φ(X W_K)ᵀ X V with rows that sum to 1.
+
+    The former is the paper's, the latter (``feature_map="elu+1"``) that of Katharopoulos et al.
+    """
+
+    kind = "linear"
+
+    def __init__(
+        self,
+        W_Q: Array,
+        W_K: Array,
+        V: Array,
+        *,
+        feature_map: str = "identity",
+        mask: Mask = None,
+        biased: bool = False,
+    ) -> None:
+        super().__init__(W_Q, W_K, V, biased)
+        choose(feature_map, FEATURE_MAPS, "feature_map")
+        self.feature_map = feature_map
+        self.mask = read_mask(mask)
+        if self.mask is not None and not isinstance(self.mask, str):
+            raise InputError("linear attention is masked causally or not at all")
+
+    def attention_order(self) -> AttentionOrder:
+        """Its order but for the number of rows."""
+        mask = None if self.mask is None else str(self.mask)
+        return replace(super().attention_order(), mask=mask, feature_map=self.feature_map)
+
+    def steps(self, X: Array, memory: Array | None = None) -> dict[str, Numbers]:
+        """Queries, keys, scores, values, output."""
+        x, y = self.inputs(X, memory)
+        queries, keys = x @ numpy_of(self.W_Q), y @ numpy_of(self.W_K)
+        if self.feature_map == "elu+1":
+            queries, keys = (np.where(z > 0, z + 1, np.exp(np.minimum(z, 0))) for z in (queries, keys))
+        scores = queries @ keys.T
+        weights = np.where(seen(self.mask, scores.shape), scores, 0)
+        if self.feature_map != "identity":
+            weights = weights / weights.sum(axis=1, keepdims=True)
+        return self.weighted(queries, keys, scores, weights, y)
+
+
+class Linformer(_Projected):
+    """σ((X W_Q)(E X W_K)ᵀ) F X V: keys and values are projected from n rows to k."""
+
+    kind = "linformer"
+
+    def __init__(
+        self, W_Q: Array, W_K: Array, V: Array, E: Array, F: Array, *, biased: bool = False
+    ) -> None:
+        super().__init__(W_Q, W_K, V, biased)
+        self.E = matrix(E, "E")
+        self.F = matrix(F, "F", tuple(self.E.shape))
+
+    @property
+    def rank(self) -> int:
+        """k, the rows of E and F."""
+        return int(self.E.shape[0])
+
+    def matrices(self) -> dict[str, list[Array]]:
+        """W_Q, W_K, V, E and F."""
+        return super().matrices() | {"E": [self.E], "F": [self.F]}
+
+    def steps(self, X: Array, memory: Array | None = None) -> dict[str, Numbers]:
+        """Queries, few keys, scores, softmax, few values, output."""
+        x, y = self.inputs(X, memory)
+        few_keys = numpy_of(matrix(self.E, "E", (None, len(y)))) @ y
+        few_values = numpy_of(self.F) @ y
+        found = {"queries": x @ numpy_of(self.W_Q), "keys": few_keys @ numpy_of(self.W_K)}
+        found["scores"] = found["queries"] @ found["keys"].T
+        found["softmax"] = pooled(found["scores"], True, "softmax")
+        found["XV"] = few_values @ numpy_of(self.V)
+        return found | {"output": found["softmax"] @ found["XV"]}
+
+
+class Performer(_Projected):
+    """FAVOR+: softmax attention by positive random features, the rows of ``omega``.
+
+    φ(z) = exp(Ωz − |z|²/2)/√m, of queries and keys scaled by (columns of W_Q)^(−1/4).
+    """
+
+    kind = "performer"
+
+    def __init__(self, W_Q: Array, W_K: Array, V: Array, omega: Array, *, biased: bool = False) -> None:
+        super().__init__(W_Q, W_K, V, biased)
+        self.omega = matrix(omega, "omega", (None, self.W_Q.shape[1]))
+
+    @property
+    def rank(self) -> int:
+        """m, the number of features."""
+        return int(self.omega.shape[0])
+
+    def matrices(self) -> dict[str, list[Array]]:
+        """W_Q, W_K, V and Ω."""
+        return super().matrices() | {"omega": [self.omega]}
+
+    def steps(self, X: Array, memory: Array | None = None) -> dict[str, Numbers]:
+        """Features of queries and keys, their products, weights, values, output."""
+        x, y = self.inputs(X, memory)
+        queries, keys = (self._features(z) for z in (x @ numpy_of(self.W_Q), y @ numpy_of(self.W_K)))
+        scores = queries @ keys.T
+        weights = scores / scores.sum(axis=1, keepdims=True)
+        return self.weighted(queries, keys, scores, weights, y)
+
+    def _features(self, z: Numbers) -> Numbers:
+        omega = numpy_of(self.omega)
+        z = z * omega.shape[1] ** -0.25
+        exponent = z @ omega.T - 0.5 * (z * z).sum(axis=1, keepdims=True)
+        return np.asarray(np.exp(exponent) / math.sqrt(len(omega)))
+
+
+def orthogonal_features(features: int, width: int, generator: np.random.Generator) -> Numbers:
+    """Ω for a :class:`Performer`: orthogonal directions, with the lengths of normal vectors."""
+    blocks = []
+    for _ in range(math.ceil(features / width)):
+        q, r = np.linalg.qr(generator.normal(size=(width, width)))
+        # The signs make the directions uniform; without them the estimate is biased.
+        blocks.append((q * np.sign(np.diag(r))).T)
+    lengths = np.linalg.norm(generator.normal(size=(features, width)), axis=1, keepdims=True)
+    return np.asarray(np.vstack(blocks)[:features] * lengths)
+
+
+class Sumformer(AttentionModule):
+    """ψ(xᵢ, Σⱼ φ(xⱼ)): each row sees the others through one sum.
+
+    φ(x) = a(x W_phi) and ψ(x, s) = a(x W_x + s W_sum) V, a being the activation.
+    """
+
+    def __init__(
+        self,
+        W_phi: Array,
+        W_x: Array,
+        W_sum: Array,
+        V: Array,
+        *,
+        activation: str = "relu",
+        biased: bool = False,
+    ) -> None:
+        choose(activation, tuple(ACTIVATE), "activation")
+        self.W_phi = matrix(W_phi, "W_phi")
+        self.W_x = matrix(W_x, "W_x", (self.W_phi.shape[0], None))
+        self.W_sum = matrix(W_sum, "W_sum", (self.W_phi.shape[1], self.W_x.shape[1]))
+        self.V = matrix(V, "V", (self.W_x.shape[1], None))
+        self.activation = activation
+        self.biased = biased
+
+    def attention_order(self) -> AttentionOrder:
+        """Its order but for the number of rows."""
+        return AttentionOrder(
+            "sumformer",
+            self.W_phi.shape[0] - self.biased,
+            self.V.shape[1],
+            bias=self.biased,
+            rank=self.W_phi.shape[1],
+            hidden=self.W_x.shape[1],
+            nonlinearity=self.activation,
+        )
+
+    def matrices(self) -> dict[str, list[Array]]:
+        """W_phi, W_x, W_sum and V."""
+        named = {"W_phi": self.W_phi, "W_x": self.W_x, "W_sum": self.W_sum, "V": self.V}
+        return {name: [value] for name, value in named.items()}
+
+    def steps(self, X: Array, memory: Array | None = None) -> dict[str, Numbers]:
+        """φ(X), its sum over the rows, the hidden units of ψ, output."""
+        x, y = self.checked(X, memory)
+        if self.biased:
+            x, y = with_ones(x), with_ones(y)
+        activate = ACTIVATE[self.activation]
+        features = activate(y @ numpy_of(self.W_phi))
+        total = features.sum(axis=0, keepdims=True)
+        units = activate(x @ numpy_of(self.W_x) + total @ numpy_of(self.W_sum))
+        return {"features": features, "sum": total, "units": units, "output": units @ numpy_of(self.V)}

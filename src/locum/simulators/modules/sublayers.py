@@ -1,0 +1,101 @@
+"""What stands around an attention in an encoder or decoder layer: norms and the feed-forward."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from locum.errors import InputError
+from locum.simulators.arrays import Array, matrix, numpy_of, row
+from locum.simulators.modules.module import Numbers
+from locum.simulators.order import ACTIVATIONS, choose
+
+#: A norm's gain and bias, or None where it has neither.
+Affine = tuple[Array, Array] | None
+
+
+class FeedForward:
+    """activation(Y W1 + b1) W2 + b2, the biases together or not at all."""
+
+    def __init__(
+        self, W1: Array, W2: Array, b1: Array | None, b2: Array | None, activation: str, columns: int
+    ) -> None:
+        """``columns``: those of Y."""
+        choose(activation, ACTIVATIONS, "activation")
+        self.W1 = matrix(W1, "W1", (columns, None))
+        self.W2 = matrix(W2, "W2", (self.W1.shape[1], None))
+        self.activation = activation
+        self.biased = b1 is not None or b2 is not None
+        # One bias alone is both, the other being 0: the order knows only "with" and "without".
+        none1, none2 = np.zeros(self.W1.shape[1]), np.zeros(self.W2.shape[1])
+        self.b1 = row(none1 if b1 is None else b1, "b1", self.W1.shape[1])
+        self.b2 = row(none2 if b2 is None else b2, "b2", self.W2.shape[1])
+
+    @property
+    def order(self) -> tuple[int, int]:
+        """d1 and d2."""
+        return self.W1.shape[1], self.W2.shape[1]
+
+    def matrices(self) -> dict[str, list[Array]]:
+        """W1 and W2, and the biases if there are any."""
+        found = {"W1": [self.W1], "W2": [self.W2]}
+        return found | {"b1": [self.b1], "b2": [self.b2]} if self.biased else found
+
+    def steps(self, Y: Numbers) -> dict[str, Numbers]:
+        """The hidden units, and the result."""
+        before = Y @ numpy_of(self.W1) + numpy_of(self.b1)
+        hidden = ACTIVATE[self.activation](before)
+        return {"hidden": hidden, "feed-forward": hidden @ numpy_of(self.W2) + numpy_of(self.b2)}
+
+
+def read_affine(value: Any, number: int, columns: int) -> Affine:
+    """Gain and bias of a norm, checked."""
+    if value is None:
+        return None
+    if not isinstance(value, (tuple, list)) or len(value) != 2:
+        raise InputError(f"norm{number} is given as (gain, bias), two vectors of {columns} numbers")
+    gain, bias = value
+    return row(gain, f"gain{number}", columns), row(bias, f"bias{number}", columns)
+
+
+def affine_matrices(norms: list[Affine]) -> dict[str, list[Array]]:
+    """Gains and biases by the names of their blocks."""
+    found: dict[str, list[Array]] = {}
+    for number, norm in enumerate(norms, start=1):
+        if norm is not None:
+            found |= {f"gain{number}": [norm[0]], f"bias{number}": [norm[1]]}
+    return found
+
+
+def normalised(Y: Numbers, norm: Affine, epsilon: float) -> Numbers:
+    """Layer norm of each row."""
+    deviation = Y - Y.mean(axis=1, keepdims=True)
+    variance = (deviation * deviation).mean(axis=1, keepdims=True)
+    found = deviation / np.sqrt(variance + epsilon)
+    if norm is not None:
+        found = found * numpy_of(norm[0]) + numpy_of(norm[1])
+    return np.asarray(found)
+
+
+def _sigmoid(z: Numbers) -> Numbers:
+    small = np.exp(-np.abs(z))
+    return np.asarray(np.where(z >= 0, 1, small) / (1 + small))
+
+
+def _erf(z: Numbers) -> Numbers:
+    """The error function, which NumPy does not have."""
+    return np.fromiter(map(math.erf, z.ravel()), np.float64, z.size).reshape(z.shape)
+
+
+#: The activations, directly.
+ACTIVATE: dict[str, Callable[[Numbers], Numbers]] = {
+    "relu": lambda z: np.maximum(z, 0),
+    "gelu": lambda z: 0.5 * z * (1 + _erf(z / math.sqrt(2))),
+    "silu": lambda z: z * _sigmoid(z),
+    "tanh": np.tanh,
+    "sigmoid": _sigmoid,
+    "leaky_relu": lambda z: np.maximum(z, 0.01 * z),
+}

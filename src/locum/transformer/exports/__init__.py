@@ -1,0 +1,1 @@
+"""Compiled transformers in other people's forms: torch, a stock encoder, TransformerLens, ONNX."""

@@ -1,0 +1,1 @@
+"""Transformers as folders (config.json, model.safetensors), written whole and read without trust."""

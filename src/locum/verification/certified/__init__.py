@@ -1,0 +1,1 @@
+"""Enclosures: dense execution on balls, and bounds on what floating point loses."""

@@ -1,0 +1,1 @@
+"""Certificates verified with arithmetic of its own."""

@@ -1,0 +1,1 @@
+"""What is claimed: programs, conditions and reference formulas."""

@@ -1,0 +1,1 @@
+"""Proofs for all inputs: dense execution on indeterminates, case by case."""

@@ -1,0 +1,266 @@
+"""Cases: what is assumed of the signs of polynomials while a program is run on symbols.
+
+A program asks whether a value is positive, or zero. A :class:`Case` answers from what is assumed so
+far; where that is not enough the answer is :class:`Undecided`, with the :class:`Question` to be
+settled first. Questions are about irreducible polynomials: the sign of a product is the product of
+signs. Some signs need no assumption: exponentials are positive, and so are sums of products of
+them.
+
+A case whose assumptions add up to a contradiction (p > 0, q ≥ 0, but p + q = 0) is impossible; only
+such sums are looked for, so that a case not found impossible may still be. That can cost a proof,
+but never makes one: it only adds to what has to be shown.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from flint import fmpq_mpoly
+
+from locum.verification.prover.symbols import Ratio, Ring
+
+NEGATIVE, ZERO, POSITIVE = -1, 0, 1
+Signs = frozenset[int]
+ANY: Signs = frozenset((NEGATIVE, ZERO, POSITIVE))
+#: Assumptions in one contradiction, at most.
+_SUMMANDS = 4
+
+
+@dataclass(frozen=True)
+class Question:
+    """Is a polynomial positive (>), or zero (=)? Or what is an entry modulo m (%)?"""
+
+    polynomial: str
+    relation: str
+    modulus: int = 0
+
+    @property
+    def answers(self) -> Sequence[int]:
+        """1 for yes and 0 for no; or the remainders."""
+        return range(self.modulus) if self.relation == "%" else (1, 0)
+
+
+@dataclass(frozen=True)
+class Undecided:
+    """The value of something that depends on an open question; perhaps within known bounds.
+
+    How many keys a selector selects lies between those that it surely selects and those that it may.
+    """
+
+    question: Question
+    bounds: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True)
+class Assumption:
+    """A question and its answer."""
+
+    question: Question
+    answer: int
+
+
+class Questions:
+    """The questions of one proof: which polynomial each is about; factors, found once."""
+
+    def __init__(self, ring: Ring) -> None:
+        self.ring = ring
+        self.polynomials: dict[str, fmpq_mpoly] = {}
+        self._factors: dict[str, tuple[int, list[tuple[str, int]]]] = {}
+        self._inherent: dict[str, Signs] = {}
+
+    def factors(self, polynomial: fmpq_mpoly) -> tuple[int, list[tuple[str, int]]]:
+        """The sign of the constant factor, and the irreducible factors with their powers."""
+        key = str(polynomial)
+        if key not in self._factors:
+            if polynomial.is_constant():
+                value = polynomial.leading_coefficient() if len(polynomial) else 0
+                self._factors[key] = (value > 0) - (value < 0), []
+            else:
+                constant, parts = polynomial.factor()
+                found: list[tuple[str, int]] = []
+                for factor, power in parts:
+                    found += self._signed(factor, int(power))
+                self._factors[key] = (1 if constant > 0 else -1), found
+        return self._factors[key]
+
+    def _signed(self, factor: fmpq_mpoly, power: int) -> list[tuple[str, int]]:
+        """A factor as something that has its sign; |p| has the sign of p²."""
+        variable = _only_variable(factor)
+        slot = None if variable is None else self.ring.slot(variable)
+        if slot is not None and slot.function == "absolute":
+            _, inner = self.factors(slot.argument.top)
+            return [(name, 2 * times * power) for name, times in inner]
+        name = str(factor)
+        self.polynomials[name] = factor
+        return [(name, power)]
+
+    def inherent(self, name: str) -> Signs:
+        """The signs that a polynomial can have at all."""
+        if name not in self._inherent:
+            self._inherent[name] = self._look(self.polynomials[name])
+        return self._inherent[name]
+
+    def _look(self, polynomial: fmpq_mpoly) -> Signs:
+        positive = [self._always_positive(v) for v in range(self.ring.context.nvars())]
+        strict = False
+        for powers, coefficient in polynomial.to_dict().items():
+            free = [p for p, sure in zip(powers, positive, strict=True) if p and not sure]
+            if coefficient < 0 or any(p % 2 for p in free):
+                return ANY
+            strict = strict or not free
+        return frozenset((POSITIVE,)) if strict else frozenset((ZERO, POSITIVE))
+
+    def _always_positive(self, variable: int) -> bool:
+        slot = (
+            self.ring.slot(variable) if variable < len(self.ring.names) + len(self.ring.slots) else None
+        )
+        return slot is not None and slot.function == "exp"
+
+
+class Case:
+    """Assumptions, one after another, and what follows from them."""
+
+    def __init__(self, questions: Questions, assumptions: Sequence[Assumption] = ()) -> None:
+        self.questions = questions
+        self.assumptions: list[Assumption] = []
+        self._signs: dict[str, Signs] = {}
+        self._remainders: dict[tuple[str, int], int] = {}
+        for assumption in assumptions:
+            self._assume(assumption)
+
+    def extended(self, question: Question, answer: int) -> Case:
+        """This case with one more assumption."""
+        return Case(self.questions, [*self.assumptions, Assumption(question, answer)])
+
+    def _assume(self, assumption: Assumption) -> None:
+        self.assumptions.append(assumption)
+        question, answer = assumption.question, assumption.answer
+        if question.relation == "%":
+            self._remainders[question.polynomial, question.modulus] = answer
+            return
+        sign = POSITIVE if question.relation == ">" else ZERO
+        holds = frozenset((sign,)) if answer else ANY - {sign}
+        self._signs[question.polynomial] = self.signs(question.polynomial) & holds
+
+    def signs(self, name: str) -> Signs:
+        """What the sign of an irreducible polynomial can still be."""
+        found = self._signs.get(name)
+        return self.questions.inherent(name) if found is None else found
+
+    # Answers --------------------------------------------------------------------------------------
+
+    def is_zero(self, value: Ratio) -> bool | Undecided:
+        """Whether a value is 0."""
+        constant, factors = self.questions.factors(value.top)
+        if constant == 0 or any(self.signs(name) == {ZERO} for name, _ in factors):
+            return True
+        for name, _ in factors:
+            if ZERO in self.signs(name):
+                return Undecided(Question(name, "="))
+        return False
+
+    def is_positive(self, value: Ratio) -> bool | Undecided:
+        """Whether a value is above 0."""
+        constant, above = self.questions.factors(value.top)
+        below_sign, below = self.questions.factors(value.bottom)
+        if constant == 0 or any(self.signs(name) == {ZERO} for name, _ in above):
+            return False
+        possible = {constant * below_sign}
+        for name, power in [*above, *below]:
+            # A denominator is not 0: whoever divided by it made sure.
+            signs = self.signs(name) - ({ZERO} if (name, power) in below else set())
+            possible = {a * (b if power % 2 else b * b) for a in possible for b in signs}
+        if possible == {POSITIVE}:
+            return True
+        if POSITIVE not in possible:
+            return False
+        for name, power in [*above, *below]:
+            signs = self.signs(name)
+            if power % 2 and POSITIVE in signs and len(signs) > 1:
+                return Undecided(Question(name, ">"))
+            if ZERO in signs and len(signs) > 1:
+                return Undecided(Question(name, "="))
+        raise AssertionError("all signs are known, but not that of the product")
+
+    def remainder(self, entry: str, modulus: int) -> int | Undecided:
+        """An entry, a whole number, modulo m."""
+        found = self._remainders.get((entry, modulus))
+        return Undecided(Question(entry, "%", modulus)) if found is None else found
+
+    # Consequences ---------------------------------------------------------------------------------
+
+    @property
+    def zeros(self) -> list[fmpq_mpoly]:
+        """The polynomials that are 0 here."""
+        return [self.questions.polynomials[n] for n, s in self._signs.items() if s == {ZERO}]
+
+    def vanishes(self, polynomial: fmpq_mpoly) -> bool:
+        """Whether a polynomial is 0 here: it is, or it is a combination of those that are."""
+        if polynomial.is_zero():
+            return True
+        return remainder_by(polynomial, echelon(self.zeros)).is_zero()
+
+    def contradiction(self) -> list[tuple[str, int]] | None:
+        """Assumptions ±p ≥ 0 whose sum is 0 though one of them is strict: (polynomial, ±1) each."""
+        if any(not signs for signs in self._signs.values()):
+            name = next(name for name, signs in self._signs.items() if not signs)
+            return [(name, POSITIVE), (name, NEGATIVE)]
+        bounds: list[tuple[str, int, fmpq_mpoly, bool]] = []
+        for name, signs in self._signs.items():
+            polynomial = self.questions.polynomials[name]
+            for side in (POSITIVE, NEGATIVE):
+                if -side not in signs:
+                    bounds.append((name, side, side * polynomial, ZERO not in signs))
+        if not bounds or not self.assumptions:
+            return None
+        latest = self.assumptions[-1].question.polynomial
+        last = [bound for bound in bounds if bound[0] == latest]
+        others = [bound for bound in bounds if bound[0] != latest]
+        for first in last:
+            for count in range(min(_SUMMANDS, len(others) + 1)):
+                for rest in itertools.combinations(others, count):
+                    if _adds_up([first, *rest]):
+                        return [(name, side) for name, side, _, _ in (first, *rest)]
+        return None
+
+
+def _adds_up(bounds: Sequence[tuple[str, int, fmpq_mpoly, bool]]) -> bool:
+    total = bounds[0][2]
+    for bound in bounds[1:]:
+        total = total + bound[2]
+    if not total.is_constant():
+        return False
+    value = total.leading_coefficient() if len(total) else 0
+    return bool(value < 0 or (value == 0 and any(strict for *_, strict in bounds)))
+
+
+def echelon(polynomials: Sequence[fmpq_mpoly]) -> list[fmpq_mpoly]:
+    """Polynomials with the same zeros, each reduced by those before it."""
+    found: list[fmpq_mpoly] = []
+    for polynomial in polynomials:
+        rest = remainder_by(polynomial, found)
+        if not rest.is_zero():
+            found = [remainder_by(p, [rest]) for p in found]
+            found = [p for p in found if not p.is_zero()] + [rest]
+    return found
+
+
+def remainder_by(polynomial: fmpq_mpoly, divisors: Sequence[fmpq_mpoly]) -> fmpq_mpoly:
+    """What is left of a polynomial when multiples of the divisors are taken off, again and again."""
+    before: Any = None
+    while before is None or (not polynomial.is_zero() and polynomial != before):
+        before = polynomial
+        for divisor in divisors:
+            _, polynomial = divmod(polynomial, divisor)
+    return polynomial
+
+
+def _only_variable(polynomial: fmpq_mpoly) -> int | None:
+    """The variable that a polynomial is, if it is one."""
+    if len(polynomial) != 1 or polynomial.total_degree() != 1:
+        return None
+    ((powers, coefficient),) = polynomial.to_dict().items()
+    return powers.index(1) if coefficient == 1 else None
