@@ -20,7 +20,7 @@ from locum.compiler.network.schedule import schedule
 from locum.compiler.program.codes import Codes
 from locum.compiler.program.normalise import normalise
 from locum.compiler.report import report
-from locum.compiler.scoring.broadcasting import realisable
+from locum.compiler.scoring.broadcasting import broadcast
 from locum.compiler.scoring.scores import Scores
 from locum.compiler.scoring.selectors import Selectors
 from locum.compiler.target import Target, target
@@ -92,20 +92,20 @@ def compile_for(
     root: Node,
     name: str,
     *,
-    means: Node | None = None,
-    weighing: Mapping[Node, Scores] | None = None,
+    reference: Node | None = None,
+    softmax_scores: Mapping[Node, Scores] | None = None,
     names: Mapping[Node, str] | None = None,
 ) -> CompiledTransformer:
     """The stages, one after another.
 
-    ``weighing`` has the scores of selectors that stand for softmax heads, which RASP has no word for;
-    ``means`` is then the program that says what the network computes.
+    ``softmax_scores`` has the scores of selectors that stand for softmax heads, which RASP has no word
+    for; ``reference`` is then the program that says what the network computes.
     """
     without_families = partial(normalise, numeric=wanted.vocabulary is None)
     plain = without_families(root)
-    selectors = _selectors(wanted, weighing or {}, without_families)
+    selectors = _selectors(wanted, softmax_scores or {}, without_families)
     codes = Codes(selectors.values, postorder(plain))
-    plain = realisable(plain, selectors, selectors.values, wanted)
+    plain = broadcast(plain, selectors, selectors.values, wanted)
     roles = _roles(plain, selectors, codes)
     times = schedule(plain, roles)
     lowering = Lowering(times, roles, names=names)
@@ -127,8 +127,8 @@ def compile_for(
         slots=tuple(stream.labels()),
         heads=_labels(network),
         undefined=tuple(lowering.undefined.values()),
-        program=dumps(means or root),
-        program_hash=stable_hash(means or root),
+        program=dumps(reference or root),
+        program_hash=stable_hash(reference or root),
         name=name,
         ranges=_served(wanted),
         report=report(network, fitted, wanted.feed_forward),
@@ -137,11 +137,11 @@ def compile_for(
 
 
 def _selectors(
-    wanted: Target, weighing: Mapping[Node, Scores], rewritten: Callable[[Node], Node]
+    wanted: Target, softmax_scores: Mapping[Node, Scores], rewritten: Callable[[Node], Node]
 ) -> Selectors:
     """What is known of values and selectors; the scores that are given, of rewritten s-ops."""
     selectors = Selectors(wanted)
-    for selector, scores in weighing.items():
+    for selector, scores in softmax_scores.items():
         selectors.given(selector, scores.map(rewritten))
     return selectors
 

@@ -51,7 +51,7 @@ def _fit(fitted: Fitted, network: Network, kind: str) -> dict[str, Any]:
                 "units": fitted.hidden[unit].size,
                 "how": fitted.hidden[unit].how,
                 "own_error": fitted.hidden[unit].error,
-                "error": float(bounds.spreads.signals[unit.into].error.max()),
+                "error": float(bounds.intervals.signals[unit.into].error.max()),
             }
             for unit in sorted(network.units, key=lambda u: u.time)
         ]

@@ -12,7 +12,7 @@ each entry's column.
 
 from __future__ import annotations
 
-from locum.compiler.scoring.linear import Linear, of
+from locum.compiler.scoring.linear import Linear, term
 from locum.compiler.scoring.scores import Scores
 from locum.constructions import matmul
 from locum.errors import CompileError
@@ -54,13 +54,13 @@ def native(order: Order, layout: Layout, dtype: str) -> tuple[Node, dict[Node, S
 def _scores(
     queries: list[Node], keys: list[Node], row: Node, n: int, penalty: float, *, causal: bool
 ) -> Scores:
-    pairs = [(of(query), of(key)) for query, key in zip(queries, keys, strict=True)]
+    pairs = [(term(query), term(key)) for query, key in zip(queries, keys, strict=True)]
     outside = indicator(indices >= n).node
-    pairs.append((Linear(constant=-penalty), of(outside)))
+    pairs.append((Linear(constant=-penalty), term(outside)))
     if causal:
         for a in range(n - 1):
             mine = build("indicator", build("equal", row, constant(a)))
-            pairs.append((of(mine, -penalty), of(indicator((indices > a) & (indices < n)).node)))
+            pairs.append((term(mine, -penalty), term(indicator((indices > a) & (indices < n)).node)))
     return Scores(tuple(pairs), kind="softmax", how=("the simulated softmax itself",))
 
 

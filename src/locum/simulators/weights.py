@@ -46,8 +46,10 @@ def compile_simulator(
     wanted = target(simulator.length, numeric=True, fixed=True, **options)
     name = f"U for T of order {simulator.order}, recipe {recipe}"
     if recipe == "native":
-        root, weighing = native(simulator.order, simulator.layout, wanted.dtype)
-        model = compile_for(wanted, root, name, means=simulator.program.node, weighing=weighing)
+        root, softmax_scores = native(simulator.order, simulator.layout, wanted.dtype)
+        model = compile_for(
+            wanted, root, name, reference=simulator.program.node, softmax_scores=softmax_scores
+        )
         return _with_layout(model, simulator)
     built = type(simulator).from_order(
         simulator.order,

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from locum.compiler.bounds.demand import Demand
-from locum.compiler.bounds.head_bounds import UNDERFLOW, Heat
+from locum.compiler.bounds.head_bounds import UNDERFLOW, ChooseTemperature
+from locum.compiler.bounds.intervals import UNIT, ErrorInterval
 from locum.compiler.bounds.network_bounds import Bounds
-from locum.compiler.bounds.spreads import UNIT, Spread
 from locum.compiler.network.forms import Mask
 from locum.compiler.network.gates import Curved, Masked, Product
 from locum.compiler.network.network import Head, Network, Unit
@@ -39,7 +39,7 @@ class Fitted:
     """Units and temperatures, and the error of the whole."""
 
     bounds: Bounds
-    output: Spread
+    output: ErrorInterval
     tolerance: float
     error: float = field(init=False)
 
@@ -130,22 +130,24 @@ class _Fitting:
         )
 
     def _attempt(self, tolerance: float) -> Fitted:
-        def make(unit: Unit, arguments: list[Spread], where: Mask) -> Hidden:
+        def make(unit: Unit, arguments: list[ErrorInterval], where: Mask) -> Hidden:
             return self._make(unit, arguments, where, tolerance)
 
-        heat: Heat | None = None
+        choose_temperature: ChooseTemperature | None = None
         if self.target.attention == "softmax":
 
-            def heat(head: Head, spread: float, fewest: float) -> tuple[float, float]:
-                return self._heat(head, spread, fewest, tolerance)
+            def choose_temperature(head: Head, spread: float, fewest: float) -> tuple[float, float]:
+                return self._choose_temperature(head, spread, fewest, tolerance)
 
-        bounds = Bounds(self.network, self.selectors, self.demand, make, heat)
+        bounds = Bounds(self.network, self.selectors, self.demand, make, choose_temperature)
         output = bounds.run()
         return Fitted(bounds, output, tolerance)
 
     # Gates --------------------------------------------------------------------------------------
 
-    def _make(self, unit: Unit, spreads: list[Spread], where: Mask, tolerance: float) -> Hidden:
+    def _make(
+        self, unit: Unit, intervals: list[ErrorInterval], where: Mask, tolerance: float
+    ) -> Hidden:
         gate, kind = unit.gate, self.target.feed_forward
         assert gate is not None
         everywhere = np.ones(self.target.longest, dtype=bool)
@@ -153,7 +155,7 @@ class _Fitting:
         square = isinstance(gate, Curved) and gate.name == "square" and kind == "glu"
         if isinstance(gate, Masked) or square or (isinstance(gate, Product) and kind != "relu"):
             where = everywhere
-        arguments = tuple(spread.argument(where) for spread in spreads)
+        arguments = tuple(interval.argument(where) for interval in intervals)
         if isinstance(gate, Curved):
             if kind == "glu" and self.target.tolerance is None and gate.name != "square":
                 raise CompileError(
@@ -163,7 +165,7 @@ class _Fitting:
                 )
             high = min(arguments[0].high, gate.at_most + arguments[0].error)
             low = min(arguments[0].low, high)
-            if gate.name == "sqrt" and low < 0 <= float(spreads[0].low[where].min(initial=0.0)):
+            if gate.name == "sqrt" and low < 0 <= float(intervals[0].low[where].min(initial=0.0)):
                 low = 0.0
             arguments = (replace(arguments[0], low=low, high=high),)
         try:
@@ -176,7 +178,9 @@ class _Fitting:
 
     # Heads --------------------------------------------------------------------------------------
 
-    def _heat(self, head: Head, spread: float, fewest: float, tolerance: float) -> tuple[float, float]:
+    def _choose_temperature(
+        self, head: Head, spread: float, fewest: float, tolerance: float
+    ) -> tuple[float, float]:
         """β a power of two: all but the selected keys get nothing, or too little to matter; and ε."""
         full = 2 * UNDERFLOW[self.target.dtype] / head.gap
         least, error = full, 0.0
@@ -193,7 +197,7 @@ class _Fitting:
     def _where(self, fitted: Fitted) -> str:
         """The first s-op that is as wrong as that."""
         for unit in sorted(self.network.units, key=lambda u: u.time):
-            if float(fitted.bounds.spreads.signals[unit.into].error.max()) > self.limit:
+            if float(fitted.bounds.intervals.signals[unit.into].error.max()) > self.limit:
                 return abbreviate(unit.node)
         return "the output"
 

@@ -3,8 +3,8 @@
 A head whose scores are off by up to δ and whose unselected keys get a share λ of the weight moves the
 mean by at most (λ + tanh(β·δ/2)) times the spread of the values: factors between e^−a and e^a on
 weights that add up to 1 shift at most tanh(a/2) of them (the worst case is two groups, of weights 1 :
-e^a). Spreads of what it reads come in; those of what it moves come out, and the temperature of a head
-that stands in for a hard one.
+e^a). Error intervals of what it reads come in; those of what it moves come out, and the temperature of
+a head that stands in for a hard one.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from locum.compiler.bounds.demand import Demand
-from locum.compiler.bounds.spreads import Spread, Spreads, dyadic
+from locum.compiler.bounds.intervals import ErrorInterval, ErrorIntervals, dyadic
 from locum.compiler.network.forms import Mask, Vector
 from locum.compiler.network.network import NO_SINK, Head, Value
 from locum.compiler.scoring.selectors import Selectors
 from locum.errors import CompileError
 
 #: Chooses an inverse temperature: (head, spread of its values, fewest keys it may select).
-Heat = Callable[[Head, float, float], tuple[float, float]]
+ChooseTemperature = Callable[[Head, float, float], tuple[float, float]]
 
 #: exp of minus this is 0.
 UNDERFLOW = {"float64": 746.0, "float32": 104.0}
@@ -51,7 +51,7 @@ class Temperature:
 class _Mean:
     """The mean over selected keys, and what a shift of weights may do to it."""
 
-    mean: Spread
+    mean: ErrorInterval
     #: The least and the greatest of all values, and how many keys are selected at least.
     least: float
     most: float
@@ -64,11 +64,11 @@ class _Mean:
 class HeadBounds:
     """The spreads of what heads move, by those of the signals before them."""
 
-    spreads: Spreads
+    intervals: ErrorIntervals
     selectors: Selectors
     demand: Demand
     #: None: attention is hard.
-    heat: Heat | None
+    choose_temperature: ChooseTemperature | None
     #: Inverse temperatures, and how each was found.
     temperatures: dict[Head, Temperature] = field(default_factory=dict)
 
@@ -79,29 +79,31 @@ class HeadBounds:
         means = [self._mean(head, value) for value in head.values]
         shift = self._shift(head, noise, means, where)
         for value, mean in zip(head.values, means, strict=True):
-            self.spreads.signals[value.into] = self._moved(mean, shift, self.demand.of(value.into))
+            self.intervals.signals[value.into] = self._moved(mean, shift, self.demand.of(value.into))
 
     def _noise(self, head: Head, where: Mask) -> Vector:
         """How far the scores of a query may be off, what is common to all keys left out."""
-        off = np.zeros(self.spreads.size)
-        if self.spreads.target.feed_forward == "exact":
+        off = np.zeros(self.intervals.size)
+        if self.intervals.target.feed_forward == "exact":
             return off
         forms = list(zip(head.queries, head.keys, strict=True))
         for query, key in forms:
-            q, k = self.spreads.form(query), self.spreads.form(key)
+            q, k = self.intervals.form(query), self.intervals.form(key)
             if q.exact and k.exact:
                 continue
             around = float(k.net_high.max() - k.net_low.min()) / 2
             off = off + _times(q.error, around) + _times(q.largest, float(k.error.max()))
             # Of numbers without a range nothing can be said, and rounding is left out, as elsewhere.
-            rounding = self.spreads.unit * (len(forms) + 2) * _times(q.largest, float(k.largest.max()))
+            rounding = (
+                self.intervals.unit * (len(forms) + 2) * _times(q.largest, float(k.largest.max()))
+            )
             off = off + np.where(np.isfinite(rounding), rounding, 0.0)
         if head.sink != NO_SINK:
-            offset = self.spreads.form(head.offset)
+            offset = self.intervals.form(head.offset)
             if not offset.exact:
                 off = off + offset.error
         off = np.where(where, off, 0.0)
-        if self.heat is None and head.kind == "hard" and off.any():
+        if self.choose_temperature is None and head.kind == "hard" and off.any():
             raise CompileError(
                 "hard attention needs scores to the last bit, but these are computed up to "
                 f"{float(off.max()):.1g}: use attention='softmax', or feed_forward='exact'",
@@ -115,12 +117,12 @@ class HeadBounds:
         allowed, known = self.demand.allowed(head)
         sink = head.sink != NO_SINK
         counts = allowed.sum(axis=1)
-        zero = np.zeros(self.spreads.size)
+        zero = np.zeros(self.intervals.size)
         if value.share:
             fewest = counts if known else zero
-            mean = Spread(1 / (1 + counts), 1 / (1 + fewest), zero)
+            mean = ErrorInterval(1 / (1 + counts), 1 / (1 + fewest), zero)
             return _Mean(mean, 0.0, 1.0, 1 + fewest)
-        v = self.spreads.form(value.form)
+        v = self.intervals.form(value.form)
         least, most = float(v.net_low.min()), float(v.net_high.max())
         if sink:
             least, most = min(least, value.at_sink), max(most, value.at_sink)
@@ -137,20 +139,22 @@ class HeadBounds:
             error = np.where(allowed, v.error, 0.0).max(axis=1)
             if sink and (head.selector is None or self.selectors.may_be_empty(head.selector)):
                 low, high = np.minimum(low, value.at_sink), np.maximum(high, value.at_sink)
-            chosen = np.ones(self.spreads.size)
+            chosen = np.ones(self.intervals.size)
         low, high = (np.where(empty, value.at_sink, part) for part in (low, high))
         share = np.where(allowed, v.proportion(), 0.0).max(axis=1)
         own = None if v.own is None else np.where(allowed, v.own, 0.0).max(axis=1)
         positive = bool((v.low >= 0).all()) and value.at_sink >= 0
         exact = (
             v.exact
-            and dyadic(value.at_sink, self.spreads.target.dtype)
+            and dyadic(value.at_sink, self.intervals.target.dtype)
             and (
                 bool((counts[where] <= 1).all())
                 or (head.selector is not None and self.selectors.unique(head.selector))
             )
         )
-        mean = Spread(low, high, error, exact, share if positive else None, own if positive else None)
+        mean = ErrorInterval(
+            low, high, error, exact, share if positive else None, own if positive else None
+        )
         found = _Mean(mean, least, most, chosen)
         if head.kind == "softmax":  # what is not in play has no weight at all
             top = np.where(allowed, v.net_high, -np.inf).max(axis=1)
@@ -158,7 +162,7 @@ class HeadBounds:
             found.spread = np.where(empty, 0.0, top - bottom)
         return found
 
-    def _moved(self, found: _Mean, shift: Vector, where: Mask) -> Spread:
+    def _moved(self, found: _Mean, shift: Vector, where: Mask) -> ErrorInterval:
         mean = found.mean
         error, relative, own, exact = mean.error, mean.relative, mean.own, mean.exact
         spread = found.most - found.least if found.spread is None else found.spread
@@ -166,12 +170,12 @@ class HeadBounds:
             exact, relative, own = False, None, None
             error = error + np.where(shift > 0, shift * spread, 0.0)
         if not exact:
-            rounding = self.spreads.unit * (self.spreads.size + 4)
+            rounding = self.intervals.unit * (self.intervals.size + 4)
             largest = max(abs(found.least), abs(found.most))
             error = error + (rounding * largest if math.isfinite(largest) else 0.0)
             relative = None if relative is None else relative + rounding
             own = None if own is None else own + rounding
-        return Spread(
+        return ErrorInterval(
             np.where(where, mean.low, found.least),
             np.where(where, mean.high, found.most),
             np.where(where, error, 0.0),
@@ -184,15 +188,15 @@ class HeadBounds:
         """The share of the weight that is not where it should be."""
         if head.kind == "softmax":
             return np.where(where, np.tanh(noise / 2), 0.0)
-        if self.heat is None:
-            return np.zeros(self.spreads.size)
+        if self.choose_temperature is None:
+            return np.zeros(self.intervals.size)
         spread = max((m.most - m.least for m in means), default=0.0)
         chosen = np.min([m.chosen for m in means], axis=0)
-        keys = self.spreads.size + (head.sink != NO_SINK)
+        keys = self.intervals.size + (head.sink != NO_SINK)
         fewest = float(chosen[where].min(initial=keys))
-        beta, error = self.heat(head, spread, fewest)
+        beta, error = self.choose_temperature(head, spread, fewest)
         below = beta * (head.gap - 2 * noise)
-        gone = below >= UNDERFLOW[self.spreads.target.dtype]
+        gone = below >= UNDERFLOW[self.intervals.target.dtype]
         with np.errstate(over="ignore"):
             leak = np.where(gone, 0.0, (keys - chosen) / chosen * np.exp(-below))
         worst = float(leak[where].max(initial=0.0))

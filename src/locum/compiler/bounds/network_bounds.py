@@ -2,7 +2,7 @@
 
 Three things are off: gates whose units are not the function itself (``realise.py`` says by how much),
 softmax attention that gives a little weight to keys that are not selected, and floating point. Each is
-carried on: through sums (``spreads.py``), gates (``gate_bounds.py``) and heads (``head_bounds.py``).
+carried on: through sums (``intervals.py``), gates (``gate_bounds.py``) and heads (``head_bounds.py``).
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ import numpy as np
 
 from locum.compiler.bounds.demand import Demand
 from locum.compiler.bounds.gate_bounds import GateBounds
-from locum.compiler.bounds.head_bounds import HeadBounds, Heat, Temperature
-from locum.compiler.bounds.spreads import Spread, Spreads
+from locum.compiler.bounds.head_bounds import ChooseTemperature, HeadBounds, Temperature
+from locum.compiler.bounds.intervals import ErrorInterval, ErrorIntervals
 from locum.compiler.network.forms import Mask
 from locum.compiler.network.network import Head, Network, Unit
 from locum.compiler.scoring.selectors import Selectors
 from locum.compiler.units.hidden import Hidden
 
 #: Makes the units of a gate, given what is known of its arguments, and where it is read.
-Maker = Callable[[Unit, list[Spread], Mask], Hidden]
+Maker = Callable[[Unit, list[ErrorInterval], Mask], Hidden]
 
 
 @dataclass
@@ -34,33 +34,33 @@ class Bounds:
     demand: Demand
     make: Maker
     #: The inverse temperature of a head; None: attention is hard.
-    heat: Heat | None = None
+    choose_temperature: ChooseTemperature | None = None
     hidden: dict[Unit, Hidden] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.spreads = Spreads(self.selectors.target)
-        self._gates = GateBounds(self.spreads, self.demand)
-        self._heads = HeadBounds(self.spreads, self.selectors, self.demand, self.heat)
+        self.intervals = ErrorIntervals(self.selectors.target)
+        self._gates = GateBounds(self.intervals, self.demand)
+        self._heads = HeadBounds(self.intervals, self.selectors, self.demand, self.choose_temperature)
 
     @property
     def temperatures(self) -> dict[Head, Temperature]:
         """Inverse temperatures, and how each was found."""
         return self._heads.temperatures
 
-    def run(self) -> Spread:
+    def run(self) -> ErrorInterval:
         """The output, after everything before it."""
         for step in self.network.steps():
             if isinstance(step, Head):
                 self._heads.carry(step)
             else:
-                self.spreads.signals[step.into] = self._unit(step)
-        return self.spreads.form(self.network.output)
+                self.intervals.signals[step.into] = self._unit(step)
+        return self.intervals.form(self.network.output)
 
-    def _unit(self, unit: Unit) -> Spread:
+    def _unit(self, unit: Unit) -> ErrorInterval:
         if unit.gate is None:  # any function, exactly: of the true values it gives true values
-            everything = np.full(self.spreads.size, np.inf)
-            return Spread(-everything, everything, np.zeros(self.spreads.size), True)
-        arguments = [self.spreads.form(form) for form in unit.gate.arguments]
+            everything = np.full(self.intervals.size, np.inf)
+            return ErrorInterval(-everything, everything, np.zeros(self.intervals.size), True)
+        arguments = [self.intervals.form(form) for form in unit.gate.arguments]
         hidden = self.make(unit, arguments, self.demand.of(unit.into))
         self.hidden[unit] = hidden
         return self._gates.spread(unit, unit.gate, arguments, hidden)

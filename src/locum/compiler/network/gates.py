@@ -79,7 +79,7 @@ class Bend:
 
 
 @dataclass(frozen=True, eq=False)
-class Step:
+class Ramp:
     """0 where x ≤ 0 and 1 where x ≥ width; x is never in between."""
 
     x: Form
@@ -133,7 +133,7 @@ class Snap:
         return (self.x,)
 
 
-Gate: TypeAlias = Product | Masked | Curved | Bend | Step | Table | Snap
+Gate: TypeAlias = Product | Masked | Curved | Bend | Ramp | Table | Snap
 
 #: C, and how far apart the floats of its size are.
 SNAP = {"float64": (1.5 * 2.0**32, 2.0**-20), "float32": (1.5 * 2.0**19, 2.0**-4)}

@@ -61,7 +61,7 @@ class Lowering:
             if node.op == "aggregate" and not self.selectors.scores(node.inputs[0]).pairs
         }
 
-    def say(self, node: Node) -> str:
+    def label(self, node: Node) -> str:
         """A label: the program's own name for it, or the expression in one line."""
         return abbreviate(node, self.names)
 
@@ -125,9 +125,9 @@ class Lowering:
         match self.roles.of(node):
             case "position":
                 numbers = [self.codes.number(v, node) for v in self.values.at_positions(node)]
-                return self._embedding.at_positions(numbers, self.say(node))
+                return self._embedding.at_positions(numbers, self.label(node))
             case "token":
-                return self._embedding.of_tokens(self._of_tokens(node), self.say(node))
+                return self._embedding.of_tokens(self._of_tokens(node), self.label(node))
             case "number":
                 if node not in self._signals:
                     self._signals[node] = Signal("tokens", 0, tokens=np.ones(1))
@@ -138,7 +138,7 @@ class Lowering:
                 return Form({self._computed(node): 1.0})
 
     def _of_tokens(self, node: Node) -> list[float]:
-        column = self.values.column(node)
+        column = self.values.table(node)
         assert column is not None
         assert self.values.target.vocabulary is not None
         numbers = []
@@ -155,7 +155,7 @@ class Lowering:
         """The signal of a function, which some feed-forward computes."""
         if node not in self._signals:
             time = self.schedule.ready[node]
-            signal = Signal(self.say(node), time)
+            signal = Signal(self.label(node), time)
             self._signals[node] = signal
             unit = Unit(node, signal, time)
             self.units.append(unit)
@@ -175,7 +175,7 @@ class Lowering:
             return gate
         # A layer of its own makes it whole.
         time = self.schedule.ready[node] - 2
-        about = Signal(f"about {self.say(node)}", time)
+        about = Signal(f"about {self.label(node)}", time)
         self.units.append(Unit(node, about, time, gate=gate))
         return Snap(Form({about: 1.0}))
 
@@ -216,17 +216,17 @@ class Lowering:
         tied = counting and self.counts_sink(node)
         losing = LOSING_SINK if self.sink else NO_SINK
         sink = TIED_SINK if tied else losing
-        label = "everywhere" if selector is None else self.say(selector)
+        label = "everywhere" if selector is None else self.label(selector)
         head = self._heads.head(scores, sink, time, label, selector, node)
         if counting:
-            signal = Signal(f"1/(1+n) of {self.say(node)}" if tied else "1/length", time)
+            signal = Signal(f"1/(1+n) of {self.label(node)}" if tied else "1/length", time)
             self._shares[node] = signal
             first = np.zeros(self.values.target.longest)
             first[0] = 1.0
             form = Form() if tied else self._embedding.at_positions(first.tolist(), "indices == 0")
             head.values.append(Value(form, signal, at_sink=1.0, share=tied))
             return
-        signal = Signal(self.say(node), time)
+        signal = Signal(self.label(node), time)
         self._signals[node] = signal
         at_sink = self._default(node)
         head.values.append(Value(self.form(node.inputs[1]), signal, at_sink=at_sink))
@@ -237,7 +237,7 @@ class Lowering:
         assert not isinstance(default, tuple)
         if not self.selectors.may_be_empty(node.inputs[0]):
             return 0.0
-        if isinstance(default, str) and self.values.column(node) is None:
+        if isinstance(default, str) and self.values.table(node) is None:
             raise CompileError(
                 f"its default is the string {default!r}, but its values are numbers", abbreviate(node)
             )

@@ -71,7 +71,7 @@ class Roles:
             case "selector_width" | "length":
                 return COUNT
         if self._needs_table(node):
-            column = self.values.column(node)
+            column = self.values.table(node)
             if column is None or column.sources == (node,):
                 bits = EXACT_WHOLE[self.values.target.dtype].bit_length() - 1
                 raise CompileError(
@@ -85,9 +85,9 @@ class Roles:
     def _needs_table(self, node: Node) -> bool:
         """Whether floats cannot do what the operation does to its inputs."""
         if node.op == "lookup":
-            column = self.values.column(node)
+            column = self.values.table(node)
             return column is not None and column.sources != (node,)
-        columns = [self.values.column(n) for n in (node, *node.inputs)]
+        columns = [self.values.table(n) for n in (node, *node.inputs)]
         limit = EXACT_WHOLE[self.values.target.dtype]
         if any(column is not None and column.largest_whole > limit for column in columns):
             return True
@@ -145,7 +145,7 @@ class Roles:
 
     def sources(self, node: Node) -> list[Node]:
         """What a table is looked up by."""
-        column = self.values.column(node)
+        column = self.values.table(node)
         assert column is not None
         named = {"indices": INDICES, "length": LENGTH, "tokens": TOKENS}
         return [named[s] if isinstance(s, str) else s for s in column.sources]

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from locum.compiler.program.columns import require_finite
+from locum.compiler.program.value_tables import require_finite
 from locum.compiler.program.values import Values
 from locum.graph import Atom, Node, Sort, sort_of
 
@@ -30,7 +30,7 @@ class Codes:
         strings: set[str] = {t for t in values.target.vocabulary or () if isinstance(t, str)}
         beside: set[float] = set()
         for node in nodes:
-            found = values.column(node) if sort_of(node) is Sort.SOP else None
+            found = values.table(node) if sort_of(node) is Sort.SOP else None
             if found is None or not any(isinstance(value, str) for value in found.values):
                 continue
             for value in found.values:

@@ -2,7 +2,7 @@
 
 The *sources* of an s-op are what its value depends on, position by position: the position
 (``indices``), the ``length`` of the input, the token, and the results of attention. Where all sources
-are finite and few, its :class:`Column` lists the value for every combination of them, computed as
+are finite and few, its :class:`ValueTable` lists the value for every combination of them, computed as
 RASP computes: strings, whole numbers of any size. So anything that depends on the position alone
 becomes a positional encoding, anything that depends on the token alone an embedding, and whatever is
 finite can be told apart exactly.
@@ -16,7 +16,7 @@ from functools import partial
 
 import numpy as np
 
-from locum.compiler.program.columns import Column, Source, distinct, each, meaning, table_of
+from locum.compiler.program.value_tables import Source, ValueTable, distinct, each, meaning, table_of
 from locum.compiler.target import DOMAIN, EXACT_WHOLE, Target
 from locum.errors import CompileError
 from locum.graph import OPERATIONS, Atom, Node, abbreviate, postorder
@@ -41,7 +41,7 @@ class Values:
         self.target = target
         #: Whether a selector selects at most one key for each query.
         self._unique = unique
-        self._columns: dict[Node, Column | None] = {}
+        self._columns: dict[Node, ValueTable | None] = {}
         self._finite: dict[Node, tuple[Atom, ...] | None] = {}
         self._wholes: dict[Node, int | None] = {}
         self._domains: dict[Source, tuple[Atom, ...]] = {
@@ -50,7 +50,7 @@ class Values:
             "tokens": target.vocabulary or (),
         }
 
-    def column(self, node: Node) -> Column | None:
+    def table(self, node: Node) -> ValueTable | None:
         """Its values over its sources, or None where there are too many."""
         if node not in self._columns:
             for below in postorder(node, into=lambda n: n not in self._columns):
@@ -60,7 +60,7 @@ class Values:
     def finite(self, node: Node) -> tuple[Atom, ...] | None:
         """All values it may take, in order, or None where they are not finitely many (or too many)."""
         if node not in self._finite:
-            column = self.column(node)
+            column = self.table(node)
             found = None if column is None else distinct(v for v in column.values if v is not None)
             self._finite[node] = found if found is not None and len(found) <= MAX_VALUES else None
         return self._finite[node]
@@ -71,12 +71,12 @@ class Values:
 
     def depends_on(self, node: Node, *sources: str) -> bool:
         """Whether a value is known from these sources alone."""
-        column = self.column(node)
+        column = self.table(node)
         return column is not None and set(column.sources) <= set(sources)
 
     def constant(self, node: Node) -> Atom | None:
         """Its value, if it is the same everywhere."""
-        column = self.column(node)
+        column = self.table(node)
         return column.values[0] if column is not None and column.constant else None
 
     def largest_whole(self, node: Node) -> int | None:
@@ -87,7 +87,7 @@ class Values:
         return self._wholes[node]
 
     def _bounded(self, node: Node) -> int | None:
-        column = self.column(node)
+        column = self.table(node)
         if column is not None:
             values = [value for value in column.values if value is not None]
             whole = [abs(value) for value in values if isinstance(value, int)]
@@ -114,7 +114,7 @@ class Values:
 
     def at_positions(self, node: Node) -> tuple[Atom, ...]:
         """The value at each position of an s-op that depends on the position alone."""
-        column = self.column(node)
+        column = self.table(node)
         assert column is not None
         values = column.values * self.target.longest if column.constant else column.values
         for position, value in enumerate(values):
@@ -128,7 +128,7 @@ class Values:
 
     def at_length(self, node: Node, length: int) -> list[Atom]:
         """The value at each position of an input of that length, if nothing else matters."""
-        column = self.column(node)
+        column = self.table(node)
         assert column is not None
         sizes = [len(self.domain(source)) for source in column.sources]
         values = []
@@ -149,29 +149,29 @@ class Values:
 
     # How they are found -------------------------------------------------------------------------
 
-    def _found(self, node: Node) -> Column | None:
+    def _found(self, node: Node) -> ValueTable | None:
         match node.op:
             case "constant":
                 value = node.attributes["value"]
                 assert not isinstance(value, tuple)
-                return Column((), (value,))
+                return ValueTable((), (value,))
             case "indices":
-                return Column(("indices",), self.domain("indices"))
+                return ValueTable(("indices",), self.domain("indices"))
             case "length":
                 if self.target.fixed:
-                    return Column((), (self.target.longest,))
-                return Column(("length",), self.domain("length"))
+                    return ValueTable((), (self.target.longest,))
+                return ValueTable(("length",), self.domain("length"))
             case "tokens":
                 if self.target.vocabulary is None:
                     return None
                 cast = partial(DOMAIN.token, cast=str(node.attributes["cast"]))
-                return Column(("tokens",), tuple(each(cast, [self.target.vocabulary])))
+                return ValueTable(("tokens",), tuple(each(cast, [self.target.vocabulary])))
             case "aggregate" | "selector_width":
                 domain = self._attended(node)
                 if domain is None:
                     return None
                 self._domains[node] = domain
-                return Column((node,), domain) if len(domain) > 1 else Column((), domain)
+                return ValueTable((node,), domain) if len(domain) > 1 else ValueTable((), domain)
             case op if OPERATIONS[op].elementwise:
                 inputs = [self._columns[i] for i in node.inputs]
                 known = [column for column in inputs if column is not None]
@@ -182,7 +182,7 @@ class Values:
             case _:
                 return None
 
-    def _most(self, node: Node, inputs: Sequence[Column]) -> int:
+    def _most(self, node: Node, inputs: Sequence[ValueTable]) -> int:
         """How many combinations of sources are worth looking at."""
         sources = {source for column in inputs for source in column.sources}
         if sources <= {"indices", "length"}:
@@ -196,9 +196,9 @@ class Values:
     def declare(self, node: Node, values: Sequence[Atom]) -> None:
         """Values that another stage knows an s-op to have."""
         self._domains[node] = tuple(values)
-        self._columns[node] = Column((node,), tuple(values))
+        self._columns[node] = ValueTable((node,), tuple(values))
 
-    def _by_kind(self, node: Node) -> Column | None:
+    def _by_kind(self, node: Node) -> ValueTable | None:
         """What an operation gives whatever it is given: truth has two values."""
         if OPERATIONS[node.op].group == "comparison" or node.op in ("and", "or", "not", "member"):
             self._domains[node] = (False, True)
@@ -208,7 +208,7 @@ class Values:
             self._domains[node] = distinct(table_of(node).values())
         else:
             return None
-        return Column((node,), self._domains[node])
+        return ValueTable((node,), self._domains[node])
 
     def _attended(self, node: Node) -> tuple[Atom, ...] | None:
         """What attention may find, or None where means of several values may come out."""
@@ -225,8 +225,8 @@ class Values:
         return distinct((*values, default))
 
     def _joint(
-        self, function: Callable[..., Atom], inputs: Sequence[Column], most: int
-    ) -> Column | None:
+        self, function: Callable[..., Atom], inputs: Sequence[ValueTable], most: int
+    ) -> ValueTable | None:
         sources = tuple(dict.fromkeys(s for column in inputs for s in column.sources))
         sizes = [len(self.domain(source)) for source in sources]
         if math.prod(sizes) > most:
@@ -253,9 +253,9 @@ class Values:
 
     def _simplified(
         self, sources: tuple[Source, ...], sizes: list[int], values: list[Atom | None]
-    ) -> Column:
+    ) -> ValueTable:
         """Without sources that make no difference: ``tokens * 0`` depends on nothing."""
         first = values[0]
         if sources and all(v is not None and type(v) is type(first) and v == first for v in values):
-            return Column((), (first,))
-        return Column(sources, tuple(values))
+            return ValueTable((), (first,))
+        return ValueTable(sources, tuple(values))

@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from locum.compiler.program.columns import distinct
 from locum.compiler.program.conditions import conditions
+from locum.compiler.program.value_tables import distinct
 from locum.compiler.program.values import Values
 from locum.compiler.scoring.candidates import Candidates, EveryKey, FewKeys, few_keys
 from locum.compiler.scoring.features import rank
-from locum.compiler.scoring.linear import Linear, of
+from locum.compiler.scoring.linear import Linear, term
 from locum.compiler.scoring.scores import Scores, Unscored
 from locum.compiler.scoring.selectors import Selectors
 from locum.compiler.target import Target
@@ -33,7 +33,7 @@ from locum.graph.traversal import with_inputs
 MAX_KEYS = 256
 
 
-def realisable(root: Node, selectors: Selectors, values: Values, target: Target) -> Node:
+def broadcast(root: Node, selectors: Selectors, values: Values, target: Target) -> Node:
     """The same program, in which every selector that attention uses has scores."""
     stage = _Broadcasting(selectors, values, target)
     new: dict[Node, Node] = {}
@@ -62,7 +62,7 @@ class _Broadcasting:
         if pattern is not None and not width and int(pattern.sum(axis=1).max()) > 1:
             self._require_numbers(node)
         try:
-            if not (width and self._dear(selector)):
+            if not (width and self._too_many_slots(selector)):
                 scores = self.selectors.scores(selector)
                 dear = width and len(scores.pairs) > 2 * self.target.longest
                 late = any(not self._at_once(n) for n in scores.nodes)
@@ -83,7 +83,10 @@ class _Broadcasting:
             return self._among(self.every_key, node)
         at = build("indices")
         pairs = tuple(
-            (of(build("indicator", here)), of(build("indicator", build("equal", at, constant(key)))))
+            (
+                term(build("indicator", here)),
+                term(build("indicator", build("equal", at, constant(key)))),
+            )
             for key, here in enumerate(self.row(selector, self.every_key))
         )
         self.selectors.given(
@@ -130,7 +133,7 @@ class _Broadcasting:
         assert not isinstance(default, tuple)
         return build("if_else", build("equal", count, zero), constant(default), mean)
 
-    def _dear(self, selector: Node) -> bool:
+    def _too_many_slots(self, selector: Node) -> bool:
         """Whether its scores would take more slots than all keys do, in as many layers.
 
         That much can be said of comparisons before any scores are made; where they are dear, making

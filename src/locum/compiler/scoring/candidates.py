@@ -14,7 +14,7 @@ from abc import ABC, abstractmethod
 import numpy as np
 from numpy.typing import NDArray
 
-from locum.compiler.program.columns import distinct
+from locum.compiler.program.value_tables import distinct
 from locum.compiler.program.values import Values
 from locum.compiler.scoring.features import at_positions, whole_numbers
 from locum.compiler.target import Target

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from locum.compiler.program.conditions import Pattern
-from locum.compiler.scoring.linear import Linear, of
+from locum.compiler.scoring.linear import Linear, term
 from locum.graph import Atom, Node, build
 from locum.graph.atoms import canonical_table, identity
 from locum.graph.operations import constant
@@ -55,12 +55,12 @@ def indicator(node: Node, values: Sequence[Atom], chosen: Pattern) -> Linear:
     """1 where the value is one of the chosen, else 0."""
     if chosen.all():
         return Linear(constant=1.0)
-    return of(looked_up(node, dict(zip(values, map(int, chosen.tolist()), strict=True))))
+    return term(looked_up(node, dict(zip(values, map(int, chosen.tolist()), strict=True))))
 
 
 def one_hot(node: Node, values: Sequence[Atom]) -> list[Linear]:
     """For each value, whether it is the one; the last follows from the others."""
-    hot = [of(build("indicator", build("equal", node, constant(value)))) for value in values[:-1]]
+    hot = [term(build("indicator", build("equal", node, constant(value)))) for value in values[:-1]]
     rest = Linear(tuple((linear.terms[0][0], -1.0) for linear in hot), 1.0)
     return [*hot, rest]
 

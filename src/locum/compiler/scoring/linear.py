@@ -36,6 +36,6 @@ class Linear:
 NOTHING = Linear()
 
 
-def of(node: Node, coefficient: float = 1.0) -> Linear:
+def term(node: Node, coefficient: float = 1.0) -> Linear:
     """One s-op."""
     return Linear(((node, coefficient),))

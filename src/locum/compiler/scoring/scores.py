@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from locum.compiler.scoring.features import numbered
-from locum.compiler.scoring.linear import NOTHING, Linear, of
+from locum.compiler.scoring.linear import NOTHING, Linear, term
 from locum.graph import Node, build
 
 
@@ -66,10 +66,10 @@ class Unscored(Exception):  # noqa: N818  (a signal between stages, not an error
 def quadratic(query: Node, key: Node) -> Scores:
     """−(q − k)², for whole numbers."""
     pairs = (
-        (of(query, 2.0), of(key)),
-        (Linear(constant=-1.0), of(build("multiply", key, key))),
+        (term(query, 2.0), term(key)),
+        (Linear(constant=-1.0), term(build("multiply", key, key))),
     )
-    return Scores(pairs, of(build("multiply", query, query), -1.0), how=("equality by squares",))
+    return Scores(pairs, term(build("multiply", query, query), -1.0), how=("equality by squares",))
 
 
 def binary(queries: Sequence[int], keys: Sequence[int]) -> Scores:
@@ -82,5 +82,5 @@ def binary(queries: Sequence[int], keys: Sequence[int]) -> Scores:
             numbered([2 * ((number - lowest) >> bit & 1) - 1 for number in numbers])
             for numbers in (queries, keys)
         )
-        pairs.append((of(q), of(k)))
+        pairs.append((term(q), term(k)))
     return Scores(tuple(pairs), Linear(constant=-float(bits)), how=(f"{bits} binary digits",))

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from locum.compiler.program.columns import distinct
 from locum.compiler.program.conditions import Pattern, conditions, evaluated, select
 from locum.compiler.program.patterns import Patterns
+from locum.compiler.program.value_tables import distinct
 from locum.compiler.scoring.classes import Classes, class_numbers
 from locum.compiler.scoring.features import indicator, numbered, one_hot, rank, sum_of, whole_numbers
-from locum.compiler.scoring.linear import Linear, of
+from locum.compiler.scoring.linear import Linear, term
 from locum.compiler.scoring.scores import Scores, Unscored, binary, quadratic
 from locum.compiler.target import EXACT_WHOLE, Target
 from locum.graph import Atom, Node, build, postorder
@@ -80,7 +80,7 @@ class Selectors(Patterns):
         scores = self.scores(inner)
         if scores.bonus:
             raise Unscored
-        ranked = (Linear(constant=1.0), of(rank(score, values)))
+        ranked = (Linear(constant=1.0), term(rank(score, values)))
         scaled = tuple((query.times(size), key) for query, key in scores.pairs)
         return Scores(
             (*scaled, ranked),

@@ -148,7 +148,7 @@ CURVES = {
 
 
 @dataclass(frozen=True)
-class BrokenLine:
+class PiecewiseLinear:
     """A continuous function, linear between knots, constant outside; and how far it is from the curve.
 
     ``error`` is absolute, unless the line was made for a relative one.
@@ -167,7 +167,7 @@ class OutsideError(ValueError):
     """A function is asked for where it has no value, or none that a broken line can follow."""
 
 
-def approximate(name: str, low: float, high: float, error: float) -> BrokenLine:
+def approximate(name: str, low: float, high: float, error: float) -> PiecewiseLinear:
     """The curve on [low, high] within ``error``."""
     curve = CURVES[name]
     _require_inside(curve, low, high)
@@ -203,7 +203,7 @@ def _span(curve: Curve, low: float, high: float) -> float:
     return abs(float(ends[1] - ends[0]))
 
 
-def _balanced(curve: Curve, pieces: list[tuple[float, float]], segments: list[int]) -> BrokenLine:
+def _balanced(curve: Curve, pieces: list[tuple[float, float]], segments: list[int]) -> PiecewiseLinear:
     knots: list[Vector] = []
     offsets: list[Vector] = []
     lowest, highest = 0.0, 0.0
@@ -233,7 +233,7 @@ def _balanced(curve: Curve, pieces: list[tuple[float, float]], segments: list[in
     values = curve.function(at) + offset
     steepest = float(np.abs(np.diff(values) / np.diff(at)).max())
     slack = 16 * _UNIT * (float(np.abs(values).max()) + float(np.abs(at).max()) * steepest)
-    return BrokenLine(at, values, max(-lowest, highest) + slack)
+    return PiecewiseLinear(at, values, max(-lowest, highest) + slack)
 
 
 def _sag(curve: Curve, at: Vector, side: float) -> tuple[Vector, float]:
@@ -257,7 +257,7 @@ def _sag(curve: Curve, at: Vector, side: float) -> tuple[Vector, float]:
     return np.maximum(sign * away, 0.0) * (1 + 1e-9), sign
 
 
-def exponential(low: float, high: float, error: float) -> BrokenLine:
+def exponential(low: float, high: float, error: float) -> PiecewiseLinear:
     """exp on [low, high] within a *relative* error: all segments have one width.
 
     On a segment [t, t + h] the chord over exp is greatest, relatively, at a point that depends on h
@@ -278,7 +278,7 @@ def exponential(low: float, high: float, error: float) -> BrokenLine:
     knots = np.linspace(low, high, count + 1)
     # Knots are rounded: widths differ in the last bits, and exp with them.
     slack = (64 + 16 * max(abs(low), abs(high))) * _UNIT
-    return BrokenLine(knots, np.exp(knots) / (1 + excess / 2), balanced + slack)
+    return PiecewiseLinear(knots, np.exp(knots) / (1 + excess / 2), balanced + slack)
 
 
 def _relative_sag(width: float) -> float:

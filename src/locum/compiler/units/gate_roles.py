@@ -18,7 +18,7 @@ from functools import reduce
 from locum.compiler.network.forms import Form
 from locum.compiler.network.gates import Gate, Recipe, Table
 from locum.compiler.network.roles import AGGREGATE, COUNT, FUNCTION, LINEAR, TABLE, Roles, in_order
-from locum.compiler.scoring.linear import Linear, of
+from locum.compiler.scoring.linear import Linear, term
 from locum.compiler.units.reals import ZERO, RealFunctions
 from locum.compiler.units.tables import MAX_ROWS, counting, table, table_of_inputs
 from locum.graph import Node
@@ -107,10 +107,10 @@ class GateRoles(Roles):
 
     def _realised(self, node: Node, role: str) -> Linear | Recipe:
         if role == LINEAR or (node.op == "divide" and self._reals.number(node.inputs[1])):
-            first, *rest = (of(below, factor) for below, factor in super().parts(node))
+            first, *rest = (term(below, factor) for below, factor in super().parts(node))
             return reduce(Linear.plus, rest, first)
         values = self.values
-        column = values.column(node)
+        column = values.table(node)
         if column is not None and column.sources != (node,) and len(column.values) <= MAX_ROWS:
             domains = [values.domain(source) for source in column.sources]
             return table(node, self.sources(node), domains, column.values, self.codes)

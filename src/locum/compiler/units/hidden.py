@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from locum.compiler.network.forms import Vector
-from locum.compiler.units.curves import BrokenLine
+from locum.compiler.units.curves import PiecewiseLinear
 
 #: The greatest |GELU(z) − relu(z)|, rounded up.
 SOFTNESS = 0.17
@@ -109,7 +109,7 @@ def power_of_two(at_least: float) -> float:
     return float(2.0 ** math.ceil(math.log2(at_least)))
 
 
-def along(line: BrokenLine) -> tuple[Vector, Vector, Vector, float]:
+def along(line: PiecewiseLinear) -> tuple[Vector, Vector, Vector, float]:
     """A broken line as ridges: (direction, knot, coefficient), and a constant.
 
     Anchored where it is flattest, so that coefficients on either side have few signs and do not cancel.
@@ -133,7 +133,9 @@ def along(line: BrokenLine) -> tuple[Vector, Vector, Vector, float]:
     return direction[some], at[some], coefficient[some], float(values[anchor])
 
 
-def from_line(line: BrokenLine, kind: str, how: str, largest: float, sharpness: float = 1.0) -> Hidden:
+def from_line(
+    line: PiecewiseLinear, kind: str, how: str, largest: float, sharpness: float = 1.0
+) -> Hidden:
     """The units of a broken line, whose argument is no larger than ``largest``."""
     direction, at, coefficient, constant = along(line)
     pre, bias = direction[:, None], -direction * at
@@ -143,7 +145,7 @@ def from_line(line: BrokenLine, kind: str, how: str, largest: float, sharpness: 
     return hidden
 
 
-def sharpened(line: BrokenLine, slack: float) -> tuple[float, float]:
+def sharpened(line: PiecewiseLinear, slack: float) -> tuple[float, float]:
     """A sharpness for gelu, and what it adds to the error: no more than ``slack``."""
     spacing = float(np.diff(line.knots).min())
     jump = float(

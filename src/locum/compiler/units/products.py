@@ -15,7 +15,7 @@ import math
 
 import numpy as np
 
-from locum.compiler.units.curves import MAX_SEGMENTS, BrokenLine
+from locum.compiler.units.curves import MAX_SEGMENTS, PiecewiseLinear
 from locum.compiler.units.hidden import Argument, Hidden, UnitsError, along, power_of_two, ridges
 
 
@@ -93,7 +93,7 @@ def _relu_product(a: Argument, b: Argument, tolerance: float, unit: float) -> Hi
                 f"a product within {tolerance:.2g} takes more than {MAX_SEGMENTS:,} segments"
             )
         knots = np.linspace(low, high, count + 1) if high > low else np.array([low, low + 1e-6])
-        direction, at, coefficient, level = along(BrokenLine(knots, knots**2, 0.0))
+        direction, at, coefficient, level = along(PiecewiseLinear(knots, knots**2, 0.0))
         pre = direction[:, None] * np.array([[scale, sign / scale]])
         parts.append((pre, -direction * at, sign / 4 * coefficient))
         constant += sign / 4 * level

@@ -13,8 +13,8 @@ from dataclasses import replace
 import numpy as np
 
 from locum.compiler.network.forms import Vector
-from locum.compiler.network.gates import SNAP, Bend, Curved, Gate, Masked, Product, Snap, Step, Table
-from locum.compiler.units.curves import BrokenLine, approximate, exponential
+from locum.compiler.network.gates import SNAP, Bend, Curved, Gate, Masked, Product, Ramp, Snap, Table
+from locum.compiler.units.curves import PiecewiseLinear, approximate, exponential
 from locum.compiler.units.hidden import (
     SOFTNESS,
     Argument,
@@ -44,8 +44,8 @@ def realise(
             return _curved(gate, kind, arguments[0], tolerance)
         case Bend():
             return _bend(gate, kind, arguments[0], tolerance)
-        case Step():
-            return _step(gate, kind, arguments[0])
+        case Ramp():
+            return _ramp(gate, kind, arguments[0])
         case Table():
             return _table(gate, kind, arguments[0])
         case Snap():
@@ -86,13 +86,13 @@ def _bend(gate: Bend, kind: str, x: Argument, tolerance: float) -> Hidden:
     return ridges(kind, pre, np.zeros(len(out)), out, 0.0, error, "a bend", (x.largest,), sharpness)
 
 
-def _step(gate: Step, kind: str, x: Argument) -> Hidden:
+def _ramp(gate: Ramp, kind: str, x: Argument) -> Hidden:
     if x.error > gate.width / 8:
         raise UnitsError(
             f"numbers that are compared are off by up to {x.error:.2g}, too much for a separation of "
             f"{2 * gate.width:.2g}"
         )
-    line = BrokenLine(np.array([0.25, 0.75]) * gate.width, np.array([0.0, 1.0]), 0.0)
+    line = PiecewiseLinear(np.array([0.25, 0.75]) * gate.width, np.array([0.0, 1.0]), 0.0)
     hidden = from_line(line, kind, "a ramp", x.largest, power_of_two(320 / gate.width))
     hidden.flat = True
     return hidden
@@ -120,7 +120,7 @@ def _table(gate: Table, kind: str, x: Argument) -> Hidden:
     else:
         at, heights = _steps(keys, values)
         how = f"a table of {len(keys)}"
-    line = BrokenLine(at, heights, 0.0)
+    line = PiecewiseLinear(at, heights, 0.0)
     nearest = float(np.diff(np.unique(np.concatenate([at, keys]))).min())
     sharpness = power_of_two(64 / (min(nearest, gate.gap / 20) if flat else nearest))
     hidden = from_line(line, kind, how, x.largest, sharpness)

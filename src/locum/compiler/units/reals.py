@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from locum.compiler.network.forms import Form
-from locum.compiler.network.gates import Bend, Curved, Masked, Product, Recipe, Step
+from locum.compiler.network.gates import Bend, Curved, Masked, Product, Ramp, Recipe
 from locum.compiler.program.codes import Codes
 from locum.compiler.program.values import Values
-from locum.compiler.scoring.linear import Linear, of
+from locum.compiler.scoring.linear import Linear, term
 from locum.compiler.scoring.selectors import Selectors
 from locum.compiler.units.tables import rounded
 from locum.errors import CompileError
@@ -69,27 +69,27 @@ class RealFunctions:
             case "divide":
                 return self._quotient(node)
             case "power":
-                return of(self._power(node))
+                return term(self._power(node))
             case op if op in _CURVES:
                 return self._curve(op, node.inputs[0], node)
             case "absolute":
-                return Recipe((of(node.inputs[0]),), lambda x: Bend(x, -1.0, 1.0))
+                return Recipe((term(node.inputs[0]),), lambda x: Bend(x, -1.0, 1.0))
             case "maximum" | "minimum":
                 a, b = node.inputs
                 if self.number(b) == 0.0 and node.op == "maximum":
-                    return Recipe((of(a),), lambda x: Bend(x, 0.0, 1.0))
+                    return Recipe((term(a),), lambda x: Bend(x, 0.0, 1.0))
                 if node.op == "maximum":
-                    return of(b).plus(of(build("maximum", build("subtract", a, b), ZERO)))
-                return of(a).plus(of(build("maximum", build("subtract", a, b), ZERO), -1.0))
+                    return term(b).plus(term(build("maximum", build("subtract", a, b), ZERO)))
+                return term(a).plus(term(build("maximum", build("subtract", a, b), ZERO), -1.0))
             case "if_else":
                 return self._choice(*node.inputs)
             case "indicator" | "not" | "and" | "or":
                 truths = [self._truth(i) for i in node.inputs]
                 if node.op == "indicator":
-                    return of(truths[0])
+                    return term(truths[0])
                 if node.op == "not":
-                    return of(truths[0], -1.0).plus(Linear(constant=1.0))
-                return of(build(node.op, *truths))
+                    return term(truths[0], -1.0).plus(Linear(constant=1.0))
+                return term(build(node.op, *truths))
             case op if OPERATIONS[op].group == "comparison":
                 return self._comparison(node)
             case "round" if (known := self.values.finite(node)) is not None:
@@ -114,26 +114,26 @@ class RealFunctions:
 
     def _product(self, a: Node, b: Node) -> Linear | Recipe:
         if a is b:
-            return Recipe((of(a),), lambda x: Curved("square", x))
+            return Recipe((term(a),), lambda x: Curved("square", x))
         for mask, value in ((a, b), (b, a)):
             finite = self.values.finite(mask)
             if finite is not None and set(finite) <= {0, 1}:
-                return Recipe((of(mask), of(value)), Masked)
-        return Recipe((of(a), of(b)), Product)
+                return Recipe((term(mask), term(value)), Masked)
+        return Recipe((term(a), term(b)), Product)
 
     def _choice(self, condition: Node, a: Node, b: Node) -> Linear | Recipe:
         truth = self._truth(condition)
         if self.number(b) == 0.0:
             if a.op == "if_else" and a.inputs[0] is condition and self.number(a.inputs[2]) == 0.0:
-                return of(a)
-            return Recipe((of(truth), of(a)), Masked)
+                return term(a)
+            return Recipe((term(truth), term(a)), Masked)
         if self.number(b) is not None:
-            closed = of(build("not", truth), self.number(b) or 0.0)
-            return closed.plus(of(build("if_else", truth, a, ZERO)))
+            closed = term(build("not", truth), self.number(b) or 0.0)
+            return closed.plus(term(build("if_else", truth, a, ZERO)))
         otherwise = build("if_else", build("not", truth), b, ZERO)
         if self.number(a) == 0.0:
-            return of(otherwise)
-        return of(build("if_else", truth, a, ZERO)).plus(of(otherwise))
+            return term(otherwise)
+        return term(build("if_else", truth, a, ZERO)).plus(term(otherwise))
 
     def _curve(self, name: str, x: Node, node: Node) -> Recipe:
         def made(form: Form, *softmax: Form) -> Curved:
@@ -141,7 +141,7 @@ class RealFunctions:
             bound = self._at_most.get(node, math.inf)
             return Curved(name, form, node in self._relative, bound, known)
 
-        return Recipe((of(x),), made, tuple(map(of, self._softmax.get(node, ()))))
+        return Recipe((term(x),), made, tuple(map(term, self._softmax.get(node, ()))))
 
     def _quotient(self, node: Node) -> Linear | Recipe:
         a, b = node.inputs
@@ -155,8 +155,8 @@ class RealFunctions:
             self._at_most[inverse] = self._greatest_log(a, b)
             if self._at_most[inverse] < math.inf:
                 self._softmax[inverse] = z, log
-            return of(inverse if mask is ONE else build("if_else", mask, inverse, ZERO))
-        return of(build("multiply", a, build("divide", ONE, b)))
+            return term(inverse if mask is ONE else build("if_else", mask, inverse, ZERO))
+        return term(build("multiply", a, build("divide", ONE, b)))
 
     def _greatest_log(self, a: Node, b: Node) -> float:
         """log of the most that a/b can be, where b is a sum that a is a part of."""
@@ -203,16 +203,16 @@ class RealFunctions:
         width = separation / 2
         a, b = node.inputs
         if node.op in ("equal", "not_equal"):
-            above = of(build("greater", a, b)).plus(of(build("greater", b, a)))
+            above = term(build("greater", a, b)).plus(term(build("greater", b, a)))
             return above if node.op == "not_equal" else above.times(-1.0).plus(Linear(constant=1.0))
         swapped, opposite = _ORDERINGS[node.op]
         if swapped:
             a, b = b, a
         if opposite:
-            return of(build("greater", a, b), -1.0).plus(Linear(constant=1.0))
+            return term(build("greater", a, b), -1.0).plus(Linear(constant=1.0))
         if node.op != "greater":
-            return of(build("greater", a, b))
-        return Recipe((of(a).plus(of(b, -1.0)),), lambda x: Step(x, width), rounds=True)
+            return term(build("greater", a, b))
+        return Recipe((term(a).plus(term(b, -1.0)),), lambda x: Ramp(x, width), rounds=True)
 
 
 def _unmasked(node: Node, otherwise: Node | None = ZERO) -> tuple[Node, Node]:

@@ -16,8 +16,8 @@ import numpy as np
 from locum.compiler.network.forms import Form
 from locum.compiler.network.gates import Recipe, Table
 from locum.compiler.program.codes import Codes
-from locum.compiler.program.columns import each, meaning
-from locum.compiler.scoring.linear import Linear, of
+from locum.compiler.program.value_tables import each, meaning
+from locum.compiler.scoring.linear import Linear, term
 from locum.errors import CompileError
 from locum.graph import Atom, Node, abbreviate
 
@@ -56,7 +56,7 @@ def table(
             least = least or gap
             span = float(numbers.max() - numbers.min())
             reach += factor * span
-            code = code.plus(of(source, factor))
+            code = code.plus(term(source, factor))
         else:
             factor = 0.0
         keys = (factor * numbers[:, None] + keys[None]).ravel()
@@ -76,7 +76,7 @@ def table(
 def rounded(node: Node, known: Sequence[Atom], codes: Codes) -> Recipe:
     """The nearest of few whole numbers, where the argument is one of them up to rounding."""
     numbers = np.array(sorted(codes.number(v, abbreviate(node)) for v in known))
-    return Recipe((of(node.inputs[0]),), lambda x: Table(x, numbers, numbers), rounds=True)
+    return Recipe((term(node.inputs[0]),), lambda x: Table(x, numbers, numbers), rounds=True)
 
 
 def counting(numbers: Sequence[int], share: Form, sink: bool) -> Table:

@@ -16,7 +16,7 @@ from locum.compiler.network.lowering import Lowering
 from locum.compiler.network.network import Unit
 from locum.compiler.network.roles import COUNT, TABLE, in_order
 from locum.compiler.program.codes import Codes
-from locum.compiler.program.columns import table_of
+from locum.compiler.program.value_tables import table_of
 from locum.compiler.weights.stream import Stream
 from locum.errors import CompileError
 from locum.graph import Atom, Node
@@ -104,7 +104,7 @@ class _Layer:
         return self._of[root]
 
     def _instruction(self, node: Node, reads: Mapping[Node, Form], *, inner: bool) -> int:
-        lowering, label = self.lowering, self.lowering.say(node)
+        lowering, label = self.lowering, self.lowering.label(node)
         role = lowering.roles.of(node)
         if role == COUNT and lowering.schedule.ready[node] == self.units[0].time:
             return self._count(node, self._argument(reads[node]), label)
@@ -139,7 +139,7 @@ class _Layer:
 
     def _table(self, node: Node, label: str) -> int:
         values, codes = self.lowering.values, self.codes
-        column = values.column(node)
+        column = values.table(node)
         assert column is not None
         keys, order = [], []
         for source, by in zip(column.sources, self.lowering.roles.sources(node), strict=True):

@@ -13,7 +13,7 @@ import heapq
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from locum.compiler.bounds.spreads import dyadic
+from locum.compiler.bounds.intervals import dyadic
 from locum.compiler.network.forms import Form, Signal
 from locum.compiler.network.network import Network
 

@@ -12,7 +12,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from locum.compiler.bounds.spreads import dyadic
+from locum.compiler.bounds.intervals import dyadic
 from locum.compiler.network.forms import Form
 from locum.compiler.network.network import Network, Value
 from locum.compiler.weights.slots import Slots

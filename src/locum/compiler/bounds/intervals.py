@@ -2,7 +2,7 @@
 
 All of it position by position. Where nobody reads a signal (the positions outside a matrix, say) the
 network computes something all the same: there ``low`` and ``high`` bound that, and the error is 0,
-since nothing was asked for. :class:`Spreads` has what is known so far, and reads forms of it.
+since nothing was asked for. :class:`ErrorIntervals` has what is known so far, and reads forms of it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SAFE = {"float64": 2.0**40, "float32": 2.0**13}
 
 
 @dataclass
-class Spread:
+class ErrorInterval:
     """Bounds of the true value, and of |network − true value|, at each position."""
 
     low: Vector
@@ -86,14 +86,16 @@ def dyadic(numbers: Vector | float, dtype: str) -> bool:
     )
 
 
-def of_form(form: Form, spreads: Mapping[Signal, Spread], positions: int, dtype: str) -> Spread:
+def of_form(
+    form: Form, intervals: Mapping[Signal, ErrorInterval], positions: int, dtype: str
+) -> ErrorInterval:
     """A combination of signals."""
     fixed = np.full(positions, form.constant)  # what depends on positions alone is one known number
     weight, exact = np.abs(fixed), dyadic(form.constant, dtype)
     error = np.zeros(positions)
     others = []
     for signal, c in form.terms.items():
-        part = spreads[signal]
+        part = intervals[signal]
         error = error + abs(c) * part.error
         weight = weight + abs(c) * part.largest
         exact = exact and part.exact and dyadic(c, dtype)
@@ -111,13 +113,13 @@ def of_form(form: Form, spreads: Mapping[Signal, Spread], positions: int, dtype:
         relative = np.maximum(relative, part.proportion())
         own = np.maximum(own, np.inf if part.own is None else part.own)
     if exact and dyadic(np.max(weight, initial=0.0), "float32"):
-        return Spread(low, high, error, True)
+        return ErrorInterval(low, high, error, True)
     rounding = UNIT[dtype] * (len(form.terms) + 2)
     # A signal as it is, and nothing else, is read without rounding; so is a constant that a float is.
     plain = len(form.terms) == 1 and set(form.terms.values()) == {1.0} and not form.constant
     if plain or (not form.terms and float(np.dtype(dtype).type(form.constant)) == form.constant):
         rounding = 0.0
-    return Spread(
+    return ErrorInterval(
         low,
         high,
         error + rounding * np.where(np.isfinite(weight), weight, 0.0),
@@ -128,25 +130,25 @@ def of_form(form: Form, spreads: Mapping[Signal, Spread], positions: int, dtype:
 
 
 @dataclass
-class Spreads:
+class ErrorIntervals:
     """What is known of every signal that has been written so far."""
 
     target: Target
-    signals: dict[Signal, Spread] = field(default_factory=dict)
+    signals: dict[Signal, ErrorInterval] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.size = self.target.longest
         #: The rounding of one operation.
         self.unit = UNIT[self.target.dtype]
 
-    def form(self, form: Form) -> Spread:
+    def form(self, form: Form) -> ErrorInterval:
         """What is known of a form."""
         for signal in form.terms:
             if signal not in self.signals:
                 self.signals[signal] = self._embedded(signal)
         return of_form(form, self.signals, self.size, self.target.dtype)
 
-    def _embedded(self, signal: Signal) -> Spread:
+    def _embedded(self, signal: Signal) -> ErrorInterval:
         zero = np.zeros(self.size)
         if signal.positions is not None:
             return self._known(signal.positions, signal.positions, signal.positions)
@@ -157,9 +159,9 @@ class Spreads:
         rounding = self.unit * np.maximum(np.abs(low), np.abs(high))
         if self.target.dtype == "float64" or not np.isfinite(rounding).all():
             rounding = zero
-        return Spread(low, high, rounding)
+        return ErrorInterval(low, high, rounding)
 
-    def _known(self, low: Vector, high: Vector, among: Vector) -> Spread:
+    def _known(self, low: Vector, high: Vector, among: Vector) -> ErrorInterval:
         exact = dyadic(among, self.target.dtype)
         rounding = 0.0 if exact else self.unit * np.abs(among).max()
-        return Spread(low.copy(), high.copy(), np.full(self.size, rounding), exact)
+        return ErrorInterval(low.copy(), high.copy(), np.full(self.size, rounding), exact)

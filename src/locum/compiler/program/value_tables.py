@@ -1,6 +1,6 @@
 """Columns: what an s-op is, value by value, over the few things that it depends on.
 
-A :class:`Column` lists the values over all combinations of *sources*; :func:`each` makes one out of
+A :class:`ValueTable` lists the values over all combinations of *sources*; :func:`each` makes one out of
 others, with the meaning that RASP gives an operation. ``values.py`` finds the columns of a program.
 """
 
@@ -24,7 +24,7 @@ _WRONG = (ArithmeticError, LookupError, TypeError, ValueError)
 
 
 @dataclass(frozen=True)
-class Column:
+class ValueTable:
     """The value for each combination of sources, the last source running fastest; None: an error."""
 
     sources: tuple[Source, ...]
