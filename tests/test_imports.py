@@ -19,6 +19,7 @@ ROOT = Path(locum.__file__).parent
 ROOMS: dict[str, list[str]] = {
     "": [
         "errors",
+        "terminal_text",
         "files",
         "graph",
         "analysis",
