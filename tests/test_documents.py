@@ -199,8 +199,7 @@ def test_files_named_in_the_readme_exist() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     for link in re.findall(r"\]\(([\w./-]+)\)", text):
         assert (ROOT / link).exists(), link
-    package = ROOT / "src" / "locum"
-    folders = [package / part for part in ("constructions", "constructions/listings", "simulators")]
+    names = {path.name for path in (ROOT / "src" / "locum").rglob("*") if path.is_file()}
     table = text[text.index("## The paper, item by item") : text.index("## Trust")]
-    for name in re.findall(r"`((?:listings/)?\w+\.(?:py|rasp))`", table):
-        assert any((folder / name).exists() for folder in folders), name
+    for name in re.findall(r"`(?:listings/)?(\w+\.(?:py|rasp))`", table):
+        assert name in names, name

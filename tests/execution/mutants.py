@@ -25,7 +25,10 @@ class Mutant(NamedTuple):
 @contextmanager
 def in_force(mutant: Mutant) -> Iterator[None]:
     """Run with the mutant instead of the rule."""
-    module = import_module(f"locum.execution.fast.{mutant.module}")
+    rooms = {"planning": "", "emission": "steps.", "contraction": "steps.", "fusion": "steps."}
+    module = import_module(
+        f"locum.execution.fast.{rooms.get(mutant.module, 'symbolic.')}{mutant.module}"
+    )
     source = inspect.getsource(module)
     assert source.count(mutant.there) == 1, f"{mutant.there!r} must occur once in {mutant.module}"
     namespace: dict[str, Any] = {"__name__": module.__name__}

@@ -107,12 +107,12 @@ MUTANTS = [
         "now = [v for v in sums if v in a.axes and v in b.axes]",
     ),
     Mutant(
-        "elementwise",
+        "indexing",
         "return divided(a, b.constant, scope.box)[0]",
         "return divided(a, b.constant, scope.box)[1]",
     ),
-    Mutant("elementwise", 'wanted = (value.constant == 1) == (predicate == "==")', "wanted = True"),
-    Mutant("elementwise", "opposite = conditions.negation(holds)", "opposite = holds"),
+    Mutant("indexing", 'wanted = (value.constant == 1) == (predicate == "==")', "wanted = True"),
+    Mutant("indexing", "opposite = conditions.negation(holds)", "opposite = holds"),
     Mutant(
         "fusion",
         'return steps.make("softmax", (scores,), step.shape)',

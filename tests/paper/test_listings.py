@@ -16,7 +16,7 @@ from locum.language import Session
 
 FOLDER = Path(str(resources.files("locum.paper").joinpath("listings")))
 CORPUS: list[dict[str, Any]] = json.loads(
-    (Path(__file__).parent / "conformance" / "rasp.json").read_text(encoding="utf-8")
+    (Path(__file__).parents[1] / "conformance" / "rasp.json").read_text(encoding="utf-8")
 )
 SQUARE = [7.0, 8.0, 12.0, 10.0, 11.0, 9.0, 2.0, 4.0, 21.0]
 

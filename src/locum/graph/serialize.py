@@ -14,7 +14,7 @@ Reading builds through the table of operations, so a damaged or hostile file giv
 >>> loads(dumps(program)) is program
 True
 >>> stable_hash(program)[:16]
-'f9d91b3c01ea0279'
+'fdcf04de6f011e37'
 """
 
 from __future__ import annotations
