@@ -345,7 +345,7 @@ BAD = [
     (("--order", "9999999,9999,999"), "too long for the executor"),
     (("--order", "2,2,2", "--on", "9999999,9999,999"), "too long for the executor"),
     *(
-        (("--order", "3,3,3", "--kind", kind, "--base", "3"), f"and {kind} has none")
+        (("--order", "3,3,3", "--kind", kind, "--base", "3"), f"softmax attention only, not to {kind}")
         for kind in ("linear", "performer", "sumformer")
     ),
     (("--base", "minus"), "--base is a positive number, or e"),

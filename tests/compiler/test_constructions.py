@@ -137,7 +137,7 @@ def _simulated(
     order: tuple[int, int, int], recipe: str, stable: bool, tolerance: float, **options: Any
 ) -> None:
     n, d, d_v = order
-    simulator = UniversalSimulator(n=n, d=d, d_v=d_v, recipe=recipe, stable=stable)
+    simulator = UniversalSimulator(n, d, d_v, recipe=recipe, stable=stable)
     chance = np.random.default_rng(sum(order))
     inputs = []
     for _ in range(3):

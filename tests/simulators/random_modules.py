@@ -7,9 +7,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from locum.simulators import Attention, MultiHeadAttention
+from locum.simulators import Attention, MultiHeadAttention, Order, UniversalSimulator
 
 Numbers = NDArray[np.float64]
+
+
+def simulator(n: int, d: int, d_v: int, **options: Any) -> UniversalSimulator:
+    """U of an order, whose fields and whose recipe, stable and base come together."""
+    style = {name: options.pop(name) for name in ("recipe", "stable", "base") if name in options}
+    return UniversalSimulator(Order.of(n, d, d_v, **options), **style)
 
 
 class Chance:

@@ -9,7 +9,7 @@ import pytest
 
 from locum.errors import CompileError
 from locum.paper import figure2
-from locum.simulators import Attention, UniversalSimulator
+from locum.simulators import Attention, Order, UniversalSimulator
 from locum.transformer import CompiledTransformer
 
 #: Layers, heads and width of the residual stream of U(3, 3, 3): what a prototype needed.
@@ -101,7 +101,7 @@ def test_refusals() -> None:
     with pytest.raises(CompileError, match="no recipe 'none'"):
         U.compile("none")
     with pytest.raises(CompileError, match="one head of softmax attention"):
-        UniversalSimulator(2, 2, 2, heads=2).compile("native")
+        UniversalSimulator(Order.of(2, 2, 2, heads=2)).compile("native")
     with pytest.raises(CompileError, match=r"needs .* tokens"):
         UniversalSimulator(6, 3, 3).compile("width-1")
 

@@ -9,9 +9,9 @@ import pytest
 
 from locum.execution import EXECUTORS
 from locum.execution.fast import plan
-from locum.simulators import DecoderLayer, UniversalSimulator
+from locum.simulators import DecoderLayer, Order, UniversalSimulator
 from locum.simulators.modules.sampling import random_module
-from tests.simulators.random_modules import Chance, distance
+from tests.simulators.random_modules import Chance, distance, simulator
 
 ORDERS: list[tuple[tuple[int, int, int], dict[str, Any]]] = [
     ((4, 3, 2), {}),
@@ -26,7 +26,7 @@ ORDERS: list[tuple[tuple[int, int, int], dict[str, Any]]] = [
 @pytest.mark.parametrize(("order", "options"), ORDERS)
 def test_small_orders(order: tuple[int, int, int], options: dict[str, Any], executor: str) -> None:
     generator = np.random.default_rng(0)
-    U = UniversalSimulator(*order, **options)
+    U = simulator(*order, **options)
     for _ in range(2):
         T, X = random_module(U.order, generator), generator.normal(size=order[:2])
         assert distance(U(T, X, executor=executor), T(X)) <= 1e-12
@@ -35,7 +35,7 @@ def test_small_orders(order: tuple[int, int, int], options: dict[str, Any], exec
 @pytest.mark.skipif("fast" not in EXECUTORS, reason="needs the executor fast")
 def test_a_layer_of_real_size() -> None:
     generator = np.random.default_rng(1)
-    U = UniversalSimulator(128, 64, 16, heads=4, feed_forward=(256, 64), norm="post")
+    U = UniversalSimulator(Order.of(128, 64, 16, heads=4, feed_forward=(256, 64), norm="post"))
     T, X = random_module(U.order, generator), generator.normal(size=(128, 64))
     assert distance(U(T, X, executor="fast"), T(X)) <= 1e-11
 
@@ -43,7 +43,7 @@ def test_a_layer_of_real_size() -> None:
 @pytest.mark.parametrize("kind", ["softmax", "linear", "linformer", "performer", "sumformer"])
 def test_plans_of_all_kinds_are_products(kind: str) -> None:
     """No step falls back to a program's structure: that takes hundreds of times as long."""
-    U = UniversalSimulator(16, 8, 4, kind=kind)
+    U = UniversalSimulator(Order.of(16, 8, 4, kind=kind))
     T, X = random_module(U.order, np.random.default_rng(3)), np.ones((16, 8))
     parts = U.parts_of(T, X)
     shapes = [part.shape for part in parts]

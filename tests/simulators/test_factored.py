@@ -10,7 +10,8 @@ import pytest
 from locum.errors import GraphError, InputError
 from locum.execution import fast
 from locum.simulators import Encoder, FactoredAttention, UniversalSimulator, from_arrays
-from locum.simulators.order import AttentionOrder, Order
+from locum.simulators.attention_order import AttentionOrder
+from locum.simulators.order import Order
 from locum.simulators.prepared import Prepared
 from tests.simulators.random_modules import Chance, distance
 
@@ -71,7 +72,7 @@ def test_the_layer_of_a_real_model_lowers_to_products() -> None:
         128, attention, residual=True, feed_forward=(1536, 384), feed_forward_bias=True,
         feed_forward_residual=True, activation="gelu", norm="post", affine=True,
     )  # fmt: skip
-    U = UniversalSimulator.from_order(order)
+    U = UniversalSimulator(order)
     shapes = [(block.rows, block.columns) for block in U.layout.blocks.values()]
     plan = fast.plan(
         U.program.node, U.length, positions=U.output.places.stretch, segments=shapes, strict=True
@@ -107,7 +108,7 @@ def test_a_padded_sequence_gives_what_the_short_one_does() -> None:
 
 
 def test_an_attention_alone() -> None:
-    U = UniversalSimulator(3, 4, 2, heads=2, kind="factored", mask="causal")
+    U = UniversalSimulator(Order.of(3, 4, 2, heads=2, kind="factored", mask="causal"))
     W_Q, W_K, W_V = (Chance(8)(4, columns) for columns in (8, 8, 4))
     T = FactoredAttention(W_Q, W_K, W_V, heads=2, mask="causal")
     X = Chance(9)(3, 4)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from locum.errors import InputError
-from locum.simulators import Attention, Encoder, MultiHeadAttention, UniversalSimulator
+from locum.simulators import Attention, Encoder, MultiHeadAttention, Order, UniversalSimulator
 from locum.simulators.hierarchy import padding_formula, paper_padding
 from tests.simulators.random_modules import Chance, distance
 
@@ -57,9 +57,18 @@ def test_encoders_with_fewer_heads_and_biases() -> None:
         chance.heads(3, 2, 2), chance(3, 4), chance(4, 2), chance(4), chance(2), activation="sigmoid"
     )
     U = UniversalSimulator(
-        5, 4, 3, heads=3, feed_forward=(5, 3), bias=True, output_bias=True, feed_forward_bias=True,
-        activation="sigmoid",
-    )  # fmt: skip
+        Order.of(
+            5,
+            4,
+            3,
+            heads=3,
+            feed_forward=(5, 3),
+            bias=True,
+            output_bias=True,
+            feed_forward_bias=True,
+            activation="sigmoid",
+        )
+    )
     X = chance(3, 3)
     assert distance(U.embed(T, X), T(X)) <= 1e-12
 
@@ -67,14 +76,14 @@ def test_encoders_with_fewer_heads_and_biases() -> None:
 def test_heads_side_by_side() -> None:
     chance = Chance(3)
     T = MultiHeadAttention([chance.attention(2, 1) for _ in range(2)])
-    X, U = chance(2, 2), UniversalSimulator(3, 3, 2, heads=3)
+    X, U = chance(2, 2), UniversalSimulator(Order.of(3, 3, 2, heads=3))
     assert distance(U.embed(T, X), T(X)) <= 1e-13
 
 
 def test_a_causal_u_needs_no_other_program() -> None:
     chance = Chance(4)
     T, X = chance.attention(2, 2, mask="causal"), chance(2, 2)
-    U = UniversalSimulator(4, 3, 2, mask="causal")
+    U = UniversalSimulator(Order.of(4, 3, 2, mask="causal"))
     assert distance(U.embed(T, X), T(X)) <= 1e-13
     assert "masked" not in vars(U)
 
@@ -87,6 +96,6 @@ def test_what_does_not_fit() -> None:
         U.embed(Attention(np.eye(3), np.ones((3, 1))), np.ones((1, 3)))
     with pytest.raises(InputError, match="mask is causal in T"):
         U.embed(Attention([[1.0]], [[1.0]], mask="causal"), [[1.0]])
-    normed = UniversalSimulator(2, 2, 2, norm="post")
+    normed = UniversalSimulator(Order.of(2, 2, 2, norm="post"))
     with pytest.raises(InputError, match="layer norm"):
         normed.embed(Encoder(Attention([[1.0]], [[1.0]]), norm="post"), [[1.0]])

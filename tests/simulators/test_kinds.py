@@ -16,6 +16,7 @@ from locum.simulators import (
     Linformer,
     Module,
     MultiHeadAttention,
+    Order,
     Performer,
     Stack,
     Sumformer,
@@ -108,7 +109,7 @@ def test_against_their_definitions(case: Case, recipe: str) -> None:
 @pytest.mark.parametrize("kind", ["factored", "linear", "linformer", "performer", "sumformer"])
 def test_heads_and_encoders_of_every_kind(kind: str) -> None:
     generator = np.random.default_rng(1)
-    U = UniversalSimulator(3, 3, 3, heads=2, feed_forward=(4, 2), kind=kind)
+    U = UniversalSimulator(Order.of(3, 3, 3, heads=2, feed_forward=(4, 2), kind=kind))
     before = U.hash
     for _ in range(2):
         T, X = random_module(U.order, generator), generator.normal(size=(3, 3))
@@ -175,9 +176,9 @@ def test_wrong_shapes_of_the_kinds() -> None:
     with pytest.raises(InputError, match="masked causally or not at all"):
         LinearAttention(np.eye(2), np.eye(2), np.eye(2), mask=np.eye(2))
     with pytest.raises(GraphError, match="takes no mask"):
-        UniversalSimulator(2, 2, 2, kind="performer", mask="causal")
+        UniversalSimulator(Order.of(2, 2, 2, kind="performer", mask="causal"))
     with pytest.raises(GraphError, match="hard pooling"):
-        UniversalSimulator(2, 2, 2, kind="linear", pooling="unique")
+        UniversalSimulator(Order.of(2, 2, 2, kind="linear", pooling="unique"))
 
 
 @pytest.mark.parametrize(("n", "d"), [(3, 3), (2, 3), (4, 2), (2, 4), (3, 5)])
@@ -200,7 +201,7 @@ def test_the_inverse_form_needs_inverses() -> None:
     with pytest.raises(GraphError, match="d = d_v"):
         UniversalSimulator(2, 2, 1, recipe="inverse")
     with pytest.raises(GraphError, match="there are 2 heads"):
-        UniversalSimulator(2, 2, 2, heads=2, recipe="inverse")
+        UniversalSimulator(Order.of(2, 2, 2, heads=2), recipe="inverse")
 
 
 def test_stacks() -> None:

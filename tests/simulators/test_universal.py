@@ -11,9 +11,9 @@ import pytest
 
 import locum
 from locum.errors import ExecutionError, GraphError, InputError, LocumError
-from locum.simulators import Attention, Encoder, MultiHeadAttention, Stack, UniversalSimulator
+from locum.simulators import Attention, Encoder, MultiHeadAttention, Order, Stack, UniversalSimulator
 from locum.simulators.explain import Explanation
-from tests.simulators.random_modules import Chance, distance
+from tests.simulators.random_modules import Chance, distance, simulator
 
 #: 50 orders: square, tall, wide, and n larger than d and d_v.
 ORDERS = [
@@ -87,7 +87,7 @@ def test_large_scores_are_safe_and_the_paper_form_is_not() -> None:
 def test_heads_side_by_side(heads: int) -> None:
     chance = Chance(heads)
     T, X = MultiHeadAttention([chance.attention(3, 2) for _ in range(heads)]), chance(4, 3)
-    U = UniversalSimulator(4, 3, 2, heads=heads)
+    U = UniversalSimulator(Order.of(4, 3, 2, heads=heads))
     assert U(T, X).shape == (4, 2 * heads)
     assert distance(U(T, X), T(X)) <= 1e-12
     assert distance(T(X), np.hstack([head(X) for head in T.heads])) == 0
@@ -107,7 +107,7 @@ def test_heads_projected_and_added(heads: int) -> None:
 
 
 def test_the_program_does_not_grow_with_the_heads() -> None:
-    few, many = (UniversalSimulator(3, 4, 2, heads=h, residual=True) for h in (2, 16))
+    few, many = (UniversalSimulator(Order.of(3, 4, 2, heads=h, residual=True)) for h in (2, 16))
     assert many.program.depth == few.program.depth
 
 
@@ -133,7 +133,7 @@ def test_encoders(norm: str, feed_forward: bool, heads: int) -> None:
 def test_activations(activation: str) -> None:
     chance = Chance(3)
     T = Encoder(chance.attention(3, 3), chance(3, 4), chance(4, 2), activation=activation)
-    U = UniversalSimulator(2, 3, 3, feed_forward=(4, 2), activation=activation)
+    U = UniversalSimulator(Order.of(2, 3, 3, feed_forward=(4, 2), activation=activation))
     X = chance(2, 3)
     assert distance(U(T, X), T(X)) <= 1e-12
 
@@ -145,7 +145,7 @@ def test_the_corollary_as_the_paper_has_it() -> None:
     e = np.exp(X @ A @ X.T)
     wanted = np.maximum((X + e / e.sum(1, keepdims=True) @ X @ V) @ W1, 0) @ W2
     assert distance(T(X), wanted) <= 1e-13
-    assert distance(UniversalSimulator(4, 3, 3, feed_forward=(4, 2))(T, X), wanted) <= 1e-12
+    assert distance(UniversalSimulator(Order.of(4, 3, 3, feed_forward=(4, 2)))(T, X), wanted) <= 1e-12
 
 
 @pytest.mark.parametrize("mask", ["causal", "matrix"])
@@ -153,7 +153,7 @@ def test_masks(mask: str) -> None:
     chance = Chance(5)
     kept = np.array([[1, 0, 1], [1, 1, 0], [0, 0, 1]])
     T = chance.attention(2, 2, mask=kept if mask == "matrix" else mask)
-    X, U = chance(3, 2), UniversalSimulator(3, 2, 2, mask=mask)
+    X, U = chance(3, 2), UniversalSimulator(Order.of(3, 2, 2, mask=mask))
     assert distance(U(T, X), T(X)) <= 1e-13
     changed = X + np.array([[0, 0], [0, 0], [5.0, 0]])
     if mask == "causal":
@@ -166,7 +166,7 @@ def test_hard_attention_unique_and_average() -> None:
     X = np.array([[1.0, 1.0], [1.0, 0.0], [1.0, 1.0], [0.0, 2.0]])
     for pooling in ("average", "unique"):
         T = Attention(A, V, pooling=pooling)
-        U = UniversalSimulator(4, 2, 1, pooling=pooling)
+        U = UniversalSimulator(Order.of(4, 2, 1, pooling=pooling))
         assert distance(U(T, X), T(X)) == 0
     assert Attention(A, V, pooling="average")(X)[1, 0] == pytest.approx((11 + 1 + 11) / 3)
     assert Attention(A, V, pooling="unique")(X)[1, 0] == 11
@@ -177,7 +177,7 @@ def test_hard_attention_unique_and_average() -> None:
 def test_cross_attention() -> None:
     chance = Chance(6)
     T, X, M = chance.attention(3, 2), chance(2, 3), chance(4, 3)
-    U = UniversalSimulator(2, 3, 2, memory=4)
+    U = UniversalSimulator(Order.of(2, 3, 2, memory=4))
     assert distance(U(T, X, M), T(X, M)) <= 1e-13
     wide = Attention(chance(3, 5), chance(5, 2))
     U = UniversalSimulator.of(wide, 2, memory=4)
@@ -188,7 +188,7 @@ def test_cross_attention() -> None:
 def test_tokens_and_layout() -> None:
     chance = Chance(8)
     T, X = MultiHeadAttention([chance.attention(2, 3) for _ in range(2)]), chance(3, 2)
-    U = UniversalSimulator(3, 2, 3, heads=2)
+    U = UniversalSimulator(Order.of(3, 2, 3, heads=2))
     tokens = U.encode(T, X)
     assert tokens.shape == (U.length,)
     second: Attention = T.heads[1]  # type: ignore[assignment]
@@ -279,17 +279,17 @@ def test_orders_that_are_none() -> None:
         with pytest.raises(GraphError, match="positive whole number"):
             UniversalSimulator(*order)
     with pytest.raises(GraphError, match="no kind 'quadratic'"):
-        UniversalSimulator(1, 1, 1, kind="quadratic")
+        UniversalSimulator(Order.of(1, 1, 1, kind="quadratic"))
     with pytest.raises(GraphError, match="no recipe"):
         UniversalSimulator(1, 1, 1, recipe="best")
     with pytest.raises(GraphError, match="E19"):
-        UniversalSimulator(2, 3, 2, feed_forward=(2, 2))
-    with pytest.raises(GraphError, match="two whole numbers"):
-        UniversalSimulator(2, 2, 2, feed_forward=(2,))  # type: ignore[arg-type]
+        UniversalSimulator(Order.of(2, 3, 2, feed_forward=(2, 2)))
+    with pytest.raises(GraphError, match="two integers"):
+        UniversalSimulator(Order.of(2, 2, 2, feed_forward=(2,)))  # type: ignore[arg-type]
     with pytest.raises(GraphError, match='mask="matrix" here'):
-        UniversalSimulator(2, 2, 2, mask=np.eye(2))  # type: ignore[arg-type]
+        UniversalSimulator(Order.of(2, 2, 2, mask=np.eye(2)))  # type: ignore[arg-type]
     with pytest.raises(GraphError, match="decoder layer"):
-        UniversalSimulator(2, 2, 2, memory=3, feed_forward=(2, 2))
+        UniversalSimulator(Order.of(2, 2, 2, memory=3, feed_forward=(2, 2)))
 
 
 @pytest.mark.parametrize(
@@ -297,8 +297,8 @@ def test_orders_that_are_none() -> None:
     [
         ({"base": "e"}, "base must be a positive finite number"),
         ({"base": np.inf}, "base must be a positive finite number"),
-        ({"base": 2.0, "kind": "linear"}, "linear has none"),
-        ({"base": 2.0, "pooling": "unique"}, "unique pooling has none"),
+        ({"base": 2.0, "kind": "linear"}, "not to linear: leave it out"),
+        ({"base": 2.0, "pooling": "unique"}, "not to unique pooling: leave it out"),
         ({"epsilon": "x", "norm": "post"}, "epsilon must be a positive finite number"),
         ({"epsilon": np.inf, "norm": "post"}, "epsilon must be a positive finite number"),
         ({"width": 0, "kind": "linear"}, "width must be a positive whole number, but got 0"),
@@ -306,14 +306,14 @@ def test_orders_that_are_none() -> None:
         ({"feature_map": "elu+1"}, "a feature map belongs to kind linear"),
         ({"affine": True}, "there are no norms"),
         ({"feed_forward_bias": True}, "belongs to a feed-forward"),
-        ({"mask": "rows"}, "there is no mask 'rows': choose one of None, causal, matrix$"),
+        ({"mask": "rows"}, "there is no mask 'rows': choose one of None, causal, matrix, keys$"),
         ({"memory": -1}, "memory, the number of its rows, must be"),
         ({"memory": 2.5}, "memory, the number of its rows, must be"),
     ],
 )
 def test_options_that_no_t_has(options: dict[str, Any], words: str) -> None:
     with pytest.raises(GraphError, match=words):
-        UniversalSimulator(3, 2, 2, **options)
+        simulator(3, 2, 2, **options)
 
 
 def test_what_is_not_what_it_should_be_is_said() -> None:
@@ -380,7 +380,7 @@ def test_modules_as_text() -> None:
 
 def test_one_head_on_a_u_that_adds_heads_up() -> None:
     T, X = Chance(4).attention(2, 2), Chance(5)(2, 2)
-    U = UniversalSimulator(3, 3, 3, heads=2, combine="sum")
+    U = UniversalSimulator(Order.of(3, 3, 3, heads=2, combine="sum"))
     assert distance(U.embed(T, X), T(X)) <= 1e-13
 
 
@@ -388,7 +388,7 @@ def test_sizes_may_be_of_numpys_kind() -> None:
     n, d, heads = np.array([3, 2, 2])
     chance = Chance(11)
     T, X = MultiHeadAttention([chance.attention(2, 2) for _ in range(2)]), chance(3, 2)
-    assert distance(UniversalSimulator(n, d, d, heads=heads)(T, X), T(X)) <= 1e-13
+    assert distance(UniversalSimulator(Order.of(n, d, d, heads=heads))(T, X), T(X)) <= 1e-13
     assert distance(UniversalSimulator.of(T, n)(T, X), T(X)) <= 1e-13
 
 

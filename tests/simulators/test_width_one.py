@@ -13,15 +13,16 @@ from locum.simulators import (
     Attention,
     Encoder,
     MultiHeadAttention,
+    Order,
     UniversalSimulator,
 )
 from tests.selectors import distinct_selectors, empty_selections
-from tests.simulators.random_modules import Chance, distance
+from tests.simulators.random_modules import Chance, distance, simulator
 from tests.simulators.test_universal import ORDERS
 
 
 def width_one(n: int, d: int, d_v: int, **options: Any) -> UniversalSimulator:
-    return UniversalSimulator(n, d, d_v, recipe="width-1", **options)
+    return simulator(n, d, d_v, recipe="width-1", **options)
 
 
 @pytest.mark.parametrize("order", [*ORDERS, (9, 2, 2), (7, 1, 3)])
@@ -140,7 +141,7 @@ def test_heads_of_the_recipes(recipe: str, order: tuple[int, int, int]) -> None:
 @pytest.mark.parametrize("order", [(1, 1, 1), (3, 3, 3), (5, 2, 2), (2, 5, 3), (4, 2, 5)])
 def test_the_plain_fetch_recipe_divides_last(order: tuple[int, int, int], mask: str | None) -> None:
     n, d, d_v = order
-    chance, U = Chance(2), UniversalSimulator(*order, stable=False, mask=mask)
+    chance, U = Chance(2), UniversalSimulator(Order.of(*order, mask=mask), stable=False)
     T, X = chance.attention(d, d_v, mask=mask), chance(n, d)
     assert distance(U(T, X, executor="dense"), T(X)) <= 1e-12
     assert distance(U(T, X), T(X)) <= 1e-12

@@ -187,15 +187,17 @@ def chosen(options: Mapping[str, Any]) -> Simulation:
 def _random(options: Mapping[str, Any]) -> Simulation:
     n, d, d_v = options["order"]
     U = UniversalSimulator(
-        n,
-        d,
-        d_v,
-        1 if options["heads"] is None else options["heads"],
-        options["ffn"],
-        options["kind"] or "softmax",
-        options["norm"] or "none",
-        options["mask"],
-        options["recipe"] or "fetch",
+        Order.of(
+            n,
+            d,
+            d_v,
+            heads=1 if options["heads"] is None else options["heads"],
+            feed_forward=options["ffn"],
+            kind=options["kind"] or "softmax",
+            norm=options["norm"] or "none",
+            mask=options["mask"],
+        ),
+        recipe=options["recipe"] or "fetch",
         base=options["base"],
     )
     U.require_length(options["executor"])  # before anything of that size is drawn
@@ -212,7 +214,7 @@ def _placed(simulation: Simulation, options: Mapping[str, Any]) -> Simulation:
         return simulation
     small, style = simulation.simulator, simulation.simulator.style
     order = _larger(small.order, *options["on"])
-    U = UniversalSimulator.from_order(order, style.recipe, style.stable, style.base)
+    U = UniversalSimulator(order, recipe=style.recipe, stable=style.stable, base=style.base)
     require_smaller(small.order, order)
     title = f"{simulation.title}, on a U of order {order}"
     return Simulation(title, simulation.T, simulation.X, U, embedded=True)

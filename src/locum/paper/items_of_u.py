@@ -15,7 +15,7 @@ from locum.language.handles import SOp
 from locum.paper.figure2 import PRINTED, figure2
 from locum.paper.items import Item
 from locum.paper.languages import First, KParity, Match2, Parity
-from locum.simulators import Attention, LanguageModel, UniversalSimulator
+from locum.simulators import Attention, LanguageModel, Order, UniversalSimulator
 from locum.simulators.hierarchy import padding_formula, paper_padding
 from locum.simulators.modules.decoder import DecoderLayer
 from locum.simulators.modules.encoder import Encoder
@@ -24,11 +24,11 @@ from locum.simulators.modules.sampling import random_module
 TOLERANCE = 1e-12
 
 
-def _agrees(*orders: tuple[int, int, int], **options: Any) -> bool:
+def _agrees(*orders: tuple[int, int, int], recipe: str = "fetch", **options: Any) -> bool:
     """Whether U(⟨T, X⟩) is T(X) for a random T of each order."""
     generator = np.random.default_rng(0)
     for order in orders:
-        U = UniversalSimulator(*order, **options)
+        U = UniversalSimulator(Order.of(*order, **options), recipe=recipe)
         T = random_module(U.order, generator)
         X = generator.normal(size=(order[0], order[1]))
         if not _close(U(T, X), T(X)):
@@ -43,7 +43,8 @@ def _close(found: Any, wanted: Any) -> bool:
 def _programs(*recipes: str, **options: Any) -> Callable[[], dict[str, SOp]]:
     """The programs of order (3, 3, 3) in these recipes."""
     return lambda: {
-        recipe: UniversalSimulator(3, 3, 3, recipe=recipe, **options).program for recipe in recipes
+        recipe: UniversalSimulator(Order.of(3, 3, 3, **options), recipe=recipe).program
+        for recipe in recipes
     }
 
 
@@ -132,14 +133,14 @@ ITEMS = [
     Item(
         "Remark Linformer and linear attention", "Linformer, linear", "Linformer, LinearAttention",
         "U simulates both",
-        lambda: {kind: UniversalSimulator(3, 3, 3, kind=kind).program for kind in ("linformer", "linear")}, None,
+        lambda: {kind: UniversalSimulator(Order.of(3, 3, 3, kind=kind)).program for kind in ("linformer", "linear")}, None,
         lambda: _agrees((4, 3, 2), kind="linformer") and _agrees((4, 3, 2), kind="linear")
         and _agrees((4, 3, 2), kind="linear", feature_map="elu+1"),
     ),
     Item(
         "Remark sparsification", "Performer, Sumformer", "Performer, Sumformer",
         "U represents both",
-        lambda: {kind: UniversalSimulator(3, 3, 3, kind=kind).program for kind in ("performer", "sumformer")}, None,
+        lambda: {kind: UniversalSimulator(Order.of(3, 3, 3, kind=kind)).program for kind in ("performer", "sumformer")}, None,
         lambda: _agrees((4, 3, 2), kind="performer") and _agrees((4, 3, 2), kind="sumformer"),
     ),
     Item(

@@ -74,7 +74,7 @@ class Recogniser(ABC):
 @lru_cache(maxsize=64)
 def _stack(orders: tuple[Order, ...]) -> Stack:
     """Built once for these orders: the program depends on nothing else."""
-    return Stack([UniversalSimulator.from_order(order) for order in orders])
+    return Stack([UniversalSimulator(order) for order in orders])
 
 
 def sparse(rows: int, columns: int, entries: Mapping[tuple[int, int], float]) -> Numbers:

@@ -1,6 +1,6 @@
 """U, the universal simulator: ⟨T, X⟩ in, T(X) out; and the T's it simulates.
 
-Read ``heads.py`` and ``formulas.py`` first: they are U, as its formula. ``attention.py``,
+Read ``formula/head.py`` and ``formula/layer.py`` first: they are U, as its formula. ``attention.py``,
 ``encoder.py``, ``decoder.py`` and ``kinds.py`` have the T's, each with its direct computation;
 ``factored.py`` and ``adapters/`` have those of trained models; ``layout.py`` says which token is which
 entry; ``universal.py`` puts them together.
@@ -13,6 +13,7 @@ entry; ``universal.py`` puts them together.
 True
 """
 
+from locum.simulators.attention_order import AttentionOrder
 from locum.simulators.explain import Explanation, Step
 from locum.simulators.layout import Block, Layout
 from locum.simulators.models import (
@@ -29,7 +30,7 @@ from locum.simulators.modules.encoder import Encoder
 from locum.simulators.modules.factored import FactoredAttention
 from locum.simulators.modules.kinds import LinearAttention, Linformer, Performer, Sumformer
 from locum.simulators.modules.module import Module
-from locum.simulators.order import AttentionOrder, Order
+from locum.simulators.order import Order
 from locum.simulators.stack import Stack
 from locum.simulators.universal import UniversalSimulator
 

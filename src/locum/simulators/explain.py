@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from locum.errors import InputError
 from locum.simulators.arrays import Array, numpy_of
+from locum.simulators.layer_simulator import LayerSimulator
 from locum.simulators.modules.module import Module, Numbers
-
-if TYPE_CHECKING:
-    from locum.simulators.universal import UniversalSimulator
 
 
 @dataclass(frozen=True)
@@ -65,7 +63,7 @@ class Explanation:
 
 
 def explain(
-    U: UniversalSimulator,
+    U: LayerSimulator,
     T: Module,
     X: Array,
     memory: Array | None = None,

@@ -15,24 +15,22 @@ the softmax counts the first m keys only, m being one more token, so that one pr
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from locum.errors import InputError
 from locum.simulators.arrays import Array, matrix
+from locum.simulators.attention_order import AttentionOrder
+from locum.simulators.layer_simulator import LayerSimulator
 from locum.simulators.modules.attention import Attention
 from locum.simulators.modules.module import Module, Numbers
-from locum.simulators.order import AttentionOrder, Order
-
-if TYPE_CHECKING:
-    from locum.simulators.universal import UniversalSimulator
+from locum.simulators.order import Order
 
 #: What may be smaller in T than in U; everything else must agree.
 _SIZES = {"n", "d", "d_v", "heads", "projection", "width", "feed_forward"}
 
 
-def embed(U: UniversalSimulator, T: Module, X: Array, *, executor: str | None = None) -> Array:
+def embed(U: LayerSimulator, T: Module, X: Array, *, executor: str | None = None) -> Array:
     """T(X) by a U of the same kind whose order is larger, or equal."""
     order = U.order
     given = matrix(X, "X")
@@ -55,9 +53,7 @@ def embed(U: UniversalSimulator, T: Module, X: Array, *, executor: str | None = 
     return found[: small.n, _columns(small, order)]
 
 
-def paper_padding(
-    U: UniversalSimulator, T: Attention, X: Array, *, executor: str | None = None
-) -> Array:
+def paper_padding(U: LayerSimulator, T: Attention, X: Array, *, executor: str | None = None) -> Array:
     """What the paper's padding gives on U, zeros and identity block as in its proof: not T(X)."""
     given = matrix(X, "X")
     small = T.order(len(given))

@@ -6,149 +6,16 @@ have: heads, biases, masks, norms, the kind of attention. Two T's of equal order
 
 from __future__ import annotations
 
-import math
-import operator
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Self
 
 from locum.errors import GraphError
+from locum.simulators.attention_order import ACTIVATIONS, KINDS, AttentionOrder
+from locum.simulators.checking import choose, require_real, whole
 from locum.simulators.layout import Block
 
-KINDS = ("softmax", "factored", "linear", "linformer", "performer", "sumformer")
 NORMS = ("none", "post", "pre")
-#: None: every key is seen. causal: those not after the query. matrix: a 0/1 matrix among the tokens.
-#: rows: the first m keys, m being a token (for a smaller T on a larger U). keys: a row of 0 and 1 among
-#: the tokens, one for each key (for sequences that are padded to a common length).
-MASKS = (None, "causal", "matrix", "rows", "keys")
-#: What becomes of the scores: softmax, or the mean over the maxima (GAHAT), or the leftmost (GUHAT).
-POOLINGS = ("softmax", "average", "unique")
-COMBINATIONS = ("concatenate", "sum")
-FEATURE_MAPS = ("identity", "elu+1")
-ACTIVATIONS = ("relu", "gelu", "silu", "tanh", "sigmoid", "leaky_relu")
-
-
-@dataclass(frozen=True)
-class AttentionOrder:
-    """The order of an attention, whatever the number of rows it is applied to."""
-
-    kind: str
-    d: int
-    d_v: int
-    heads: int = 1
-    #: How heads come together, and the columns of W_O behind them (0: there is none).
-    combine: str = "concatenate"
-    projection: int = 0
-    output_bias: bool = False
-    #: Whether projections have biases: then A and V have one row (A one column) more, for a 1; in the
-    #: factored kind they are rows of their own.
-    bias: bool = False
-    mask: str | None = None
-    pooling: str = "softmax"
-    #: Columns of the keys' input: d, or those of the memory.
-    d_keys: int = 0
-    #: Columns of W_Q and W_K; rows of E and F, features of the Performer, columns of the Sumformer's φ;
-    #: hidden units of the Sumformer's ψ. 0 where the kind has no such thing.
-    width: int = 0
-    rank: int = 0
-    hidden: int = 0
-    #: What linear attention does to queries and keys; identity: nothing, and no denominator either.
-    feature_map: str = "identity"
-    #: The Sumformer's activation.
-    nonlinearity: str = "relu"
-
-    def __post_init__(self) -> None:
-        for name, choices in _CHOICES.items():
-            choose(getattr(self, name), choices, name)
-        for name in ("d", "d_v", "heads"):
-            whole(getattr(self, name), name)
-        if self.projection and self.combine == "sum":
-            raise GraphError("W_O projects heads that lie side by side: combine must be concatenate")
-        if self.kind not in ("softmax", "factored", "linear") and self.mask is not None:
-            raise GraphError(f"a {self.kind} attention takes no mask: every row looks at all of X")
-        if self.kind != "softmax" and self.pooling != "softmax":
-            raise GraphError(f"hard pooling belongs to kind softmax, not to {self.kind}")
-        if self.kind != "linear" and self.feature_map != "identity":
-            raise GraphError(f"a feature map belongs to kind linear, not to {self.kind}")
-        if self.kind == "factored" and self.combine == "sum":
-            raise GraphError("factored heads lie side by side: combine must be concatenate")
-        if self.kind == "factored" and self.mask == "rows":
-            raise GraphError(
-                "a factored attention says which keys count by a mask of keys, not of rows"
-            )
-        if self.kind == "linear" and self.mask not in (None, "causal"):
-            raise GraphError("linear attention is masked causally or not at all")
-
-    @property
-    def columns(self) -> int:
-        """Columns of the result."""
-        if self.projection:
-            return self.projection
-        return self.d_v * (self.heads if self.combine == "concatenate" else 1)
-
-    @property
-    def exponential(self) -> bool:
-        """Whether its weights are a softmax, whose exponential may have another base than e."""
-        return self.kind in ("softmax", "linformer") and self.pooling == "softmax"
-
-    def blocks(self, n: int, m: int, prefix: str = "") -> list[Block]:
-        """The matrices that characterise it, for n rows that attend to m rows."""
-        shapes = self._factors() if self.kind == "factored" else self._projections(m)
-        if self.output_bias:
-            shapes.append(Block("b_O", 1, self.columns))
-        if self.mask == "matrix":
-            shapes.append(Block("mask", n, m))
-        if self.mask == "rows":
-            shapes.append(Block("rows", 1, 1))
-        if self.mask == "keys":
-            shapes.append(Block("seen", 1, m))
-        return [_renamed(block, prefix) for block in shapes]
-
-    def _factors(self) -> list[Block]:
-        """W_Q, W_K, V and W_O whole, as models keep them: a head has its columns (of W_O, its rows)."""
-        heads, key = self.heads, self.d_keys or self.d
-        shapes = []
-        for name, rows, columns in (
-            ("Q", self.d, self.width),
-            ("K", key, self.width),
-            ("V", key, self.d_v),
-        ):
-            weights = "V" if name == "V" else f"W_{name}"
-            shapes.append(Block(weights, rows, heads * columns, split="columns", heads=heads))
-            if self.bias:
-                shapes.append(Block(f"b_{name}", 1, heads * columns, split="columns", heads=heads))
-        if self.projection:
-            shapes.append(Block("W_O", heads * self.d_v, self.projection, split="rows", heads=heads))
-        return shapes
-
-    def _projections(self, m: int) -> list[Block]:
-        """The matrices of each head, one head after another."""
-        query, key = self.d + self.bias, (self.d_keys or self.d) + self.bias
-        ones = self.bias
-        shapes: list[Block]
-        match self.kind:
-            case "softmax":
-                shapes = [Block("A", query, key, self.heads, ones, ones)]
-            case "sumformer":
-                shapes = [
-                    Block("W_phi", query, self.rank, self.heads, ones),
-                    Block("W_x", query, self.hidden, self.heads, ones),
-                    Block("W_sum", self.rank, self.hidden, self.heads),
-                ]
-            case _:
-                shapes = [
-                    Block("W_Q", query, self.width, self.heads, ones),
-                    Block("W_K", key, self.width, self.heads, ones),
-                ]
-        rows = self.hidden if self.kind == "sumformer" else key
-        shapes.append(Block("V", rows, self.d_v, self.heads, ones and self.kind != "sumformer"))
-        if self.kind == "linformer":
-            shapes += [Block("E", self.rank, m, self.heads), Block("F", self.rank, m, self.heads)]
-        if self.kind == "performer":
-            shapes.append(Block("omega", self.rank, self.width, self.heads))
-        if self.projection:
-            shapes.append(Block("W_O", self.d_v, self.projection, self.heads))
-        return shapes
 
 
 @dataclass(frozen=True)
@@ -194,7 +61,7 @@ class Order:
         if self.residual and self.memory and self.cross is None:
             raise GraphError(
                 "a layer that attends to a memory is a decoder layer, with two attentions: "
-                "UniversalSimulator.of(DecoderLayer(…), n, memory)"
+                "UniversalSimulator.of(DecoderLayer(…), n, memory) makes its U"
             )
         if self.feed_forward is not None:
             if not self.residual:
@@ -209,6 +76,96 @@ class Order:
         if self.affine and self.norm == "none":
             raise GraphError("affine says that norms have gains and biases, but there are no norms")
         require_real(self.epsilon, "epsilon", positive=True)
+
+    @classmethod
+    def of(
+        cls,
+        n: int,
+        d: int | None,
+        d_v: int | None = None,
+        *,
+        heads: int = 1,
+        feed_forward: tuple[int, int] | None = None,
+        kind: str = "softmax",
+        norm: str = "none",
+        mask: str | None = None,
+        memory: int = 0,
+        residual: bool | None = None,
+        activation: str = "relu",
+        feed_forward_bias: bool = False,
+        feed_forward_residual: bool | None = None,
+        affine: bool = False,
+        epsilon: float = 1e-5,
+        bias: bool = False,
+        combine: str = "concatenate",
+        projection: int | None = None,
+        output_bias: bool = False,
+        pooling: str = "softmax",
+        width: int | None = None,
+        rank: int | None = None,
+        hidden: int | None = None,
+        feature_map: str = "identity",
+    ) -> Self:
+        """Make the order (n, d, d_v), or (n, d, d_v, d1, d2) with ``feed_forward=(d1, d2)``.
+
+        - ``d_v`` is d unless given.
+        - ``residual``: an encoder, X + attention(X); the default where there is a feed-forward or norm.
+        - ``projection``: the columns of W_O (0: none); d in an encoder of several heads.
+        - ``bias``, ``output_bias``, ``feed_forward_bias``, ``affine``: whether T has biases in its
+          projections, behind W_O, in its feed-forward; gains and biases in its norms.
+        - ``memory``: the number of rows that X attends to instead of itself.
+        - ``width`` (columns of W_Q and W_K), ``rank`` (rows of E and F; features), ``hidden``
+          (Sumformer) and ``feature_map`` (linear) belong to the other kinds.
+
+        >>> str(Order.of(4, 3, 2, heads=2))
+        '(4, 3, 2), 2 heads'
+        """
+        if mask is not None and not isinstance(mask, str):
+            raise GraphError(
+                'the mask itself belongs to T: expected mask="matrix" here, and the matrix in T'
+            )
+        choose(mask, (None, "causal", "matrix", "keys"), "mask")
+        choose(kind, KINDS, "kind")
+        if d is None:
+            raise GraphError("expected the integers n and d (and d_v), got n alone")
+        n, d, d_v = whole(n, "n"), whole(d, "d"), whole(d if d_v is None else d_v, "d_v")
+        heads, feed_forward = whole(heads, "heads"), _pair(feed_forward)
+        if residual is None:
+            residual = feed_forward is not None or norm != "none"
+        if projection is None:
+            projection = d if residual and heads > 1 and combine == "concatenate" else 0
+        if feed_forward_residual is None:
+            feed_forward_residual = feed_forward is not None and norm != "none"
+        sizes = _sizes_of_kind(kind, n, d, {"width": width, "rank": rank, "hidden": hidden})
+        attention = AttentionOrder(
+            kind,
+            d,
+            d_v,
+            heads,
+            combine,
+            projection,
+            output_bias,
+            bias,
+            mask,
+            pooling,
+            width=sizes.get("width", 0),
+            rank=sizes.get("rank", 0),
+            hidden=sizes.get("hidden", 0),
+            feature_map=feature_map,
+        )
+        return cls(
+            n,
+            attention,
+            memory,
+            residual=residual,
+            feed_forward=feed_forward,
+            feed_forward_bias=feed_forward_bias,
+            feed_forward_residual=feed_forward_residual,
+            activation=activation,
+            norm=norm,
+            affine=affine,
+            epsilon=epsilon,
+        )
 
     @property
     def columns(self) -> int:
@@ -267,34 +224,31 @@ class Order:
         ]
 
 
-def choose(value: object, choices: Sequence[object], what: str) -> None:
-    """Refuse what is not one of the choices, which are words (or None)."""
-    if not (value is None or isinstance(value, str)) or value not in choices:
-        offered = ", ".join(str(choice) for choice in choices)
-        raise GraphError(f"there is no {what} {value!r}: choose one of {offered}")
+def _pair(feed_forward: Any) -> tuple[int, int] | None:
+    """Check d1 and d2, if there is a feed-forward."""
+    if feed_forward is None:
+        return None
+    if not isinstance(feed_forward, (tuple, list)) or len(feed_forward) != 2:
+        raise GraphError(f"feed_forward must be (d1, d2), two integers, got {feed_forward!r}")
+    return whole(feed_forward[0], "d1"), whole(feed_forward[1], "d2")
 
 
-def whole(value: object, what: str) -> int:
-    """``value`` as a positive whole number."""
-    try:
-        number = operator.index(value)  # type: ignore[arg-type]
-    except TypeError:
-        number = 0
-    if isinstance(value, bool) or number < 1:
-        raise GraphError(f"{what} must be a positive whole number, but got {value!r}")
-    return number
-
-
-def require_real(value: object, what: str, positive: bool = False) -> None:
-    """Refuse what is not a finite (and positive) number."""
-    wanted = "a positive finite number" if positive else "a finite number"
-    try:
-        fits = not isinstance(value, (bool, str)) and math.isfinite(value)  # type: ignore[arg-type]
-        fits = fits and (not positive or value > 0)  # type: ignore[operator]
-    except (TypeError, ValueError):
-        fits = False
-    if not fits:
-        raise GraphError(f"{what} must be {wanted}, but got {value!r}")
+def _sizes_of_kind(kind: str, n: int, d: int, sizes: Mapping[str, int | None]) -> dict[str, int]:
+    """Fill in the sizes that a kind of attention has, and refuse those that it has not."""
+    defaults = {
+        "factored": {"width": d},
+        "linear": {"width": d},
+        "linformer": {"width": d, "rank": max(1, n // 2)},
+        "performer": {"width": d, "rank": d},
+        "sumformer": {"rank": d, "hidden": d},
+    }.get(kind, {})
+    for name, value in sizes.items():
+        if value is not None and name not in defaults:
+            raise GraphError(f"{name} is {value!r}, but kind {kind} has no such size")
+    return {
+        name: default if sizes[name] is None else whole(sizes[name], name)
+        for name, default in defaults.items()
+    }
 
 
 def _fields(order: Order) -> dict[str, Any]:
@@ -308,17 +262,3 @@ def _fields(order: Order) -> dict[str, Any]:
         else:
             found[name] = value
     return found
-
-
-def _renamed(block: Block, prefix: str) -> Block:
-    return replace(block, name=prefix + block.name) if prefix else block
-
-
-_CHOICES: dict[str, Sequence[object]] = {
-    "kind": KINDS,
-    "combine": COMBINATIONS,
-    "mask": MASKS,
-    "pooling": POOLINGS,
-    "feature_map": FEATURE_MAPS,
-    "nonlinearity": ACTIVATIONS,
-}

@@ -25,7 +25,7 @@ from locum.graph.traversal import replace_families
 from locum.language.handles import SOp
 from locum.language.python import stable_hash
 from locum.simulators.arrays import Array, flat, like, numpy_of
-from locum.simulators.formula.formulas import NamedStep
+from locum.simulators.formula.layer import NamedStep
 from locum.simulators.layout import Layout
 
 #: The executor that runs U unless another is named.

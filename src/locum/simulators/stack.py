@@ -19,11 +19,12 @@ from dataclasses import replace
 from locum.errors import GraphError, InputError
 from locum.language.python import tokens
 from locum.simulators.arrays import Array, matrix
-from locum.simulators.formula.formulas import Formula, NamedStep, views_of
+from locum.simulators.formula.layer import Formula, NamedStep, views_of
+from locum.simulators.layer_simulator import require_module
 from locum.simulators.layout import Block, Layout
 from locum.simulators.modules.module import Module
 from locum.simulators.simulator import Simulator
-from locum.simulators.universal import UniversalSimulator, require_module
+from locum.simulators.universal import UniversalSimulator
 
 
 class Stack(Simulator):

@@ -1,5 +1,13 @@
 """U as weights: one transformer for every T of an order, built before any T exists.
 
+The recipe ``native`` is for hosts with softmax heads, whose last head *is* the simulated softmax. Hard
+attention has to build a softmax out of exponentials and a division; a softmax head computes it: if
+position p holds the row of XA that its entry needs as its query, and position j < n the rows j of X and
+of XV as its key and value, then one head gives Σ_j softmax(XA·Xᵀ)_pj XV_j, with no exponential and no
+division in any feed-forward. Keys that are not rows of X are kept out by a penalty, which is exactly 0
+for those that are, so that it costs no precision. Three layers: the products XA and XV; the rows to
+where they are needed; the softmax, and the choice of each entry's column.
+
 >>> import numpy as np
 >>> from locum.simulators import Attention, UniversalSimulator
 >>> U = UniversalSimulator(2, 2, 2)
@@ -12,23 +20,32 @@ True
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from locum.compiler.compiling import compile_for
+from locum.compiler.scoring.linear import Linear, term
+from locum.compiler.scoring.scores import Scores
 from locum.compiler.target import target
+from locum.constructions import matmul
 from locum.errors import CompileError
-from locum.simulators.native import native
+from locum.graph import Node, build
+from locum.graph.operations import constant
+from locum.language.handles import SOp
+from locum.language.python import indicator, indices, tokens, where
+from locum.simulators.formula.head import Style
+from locum.simulators.layer_simulator import LayerSimulator
+from locum.simulators.layout import Layout
+from locum.simulators.order import Order
 from locum.transformer import CompiledTransformer
-
-if TYPE_CHECKING:
-    from locum.simulators.universal import UniversalSimulator
 
 #: How U can be built as a network.
 RECIPES = ("paper", "fetch", "tiled", "width-1", "inverse", "native")
+#: Taken off the scores of keys that do not count: e to the power of it is 0, in each type of number.
+PENALTY = {"float64": 2048.0, "float32": 256.0}
 
 
 def compile_simulator(
-    simulator: UniversalSimulator,
+    simulator: LayerSimulator,
     recipe: str | None = None,
     *,
     stable: bool = False,
@@ -51,13 +68,9 @@ def compile_simulator(
             wanted, root, name, reference=simulator.program.node, softmax_scores=softmax_scores
         )
         return _with_layout(model, simulator)
-    built = type(simulator).from_order(
-        simulator.order,
-        recipe,
-        stable,
-        simulator.style.base,
-        divide_last=wanted.feed_forward == "exact",
-    )
+    divide_last = wanted.feed_forward == "exact"
+    style = Style(recipe, stable, simulator.style.base, divide_last)
+    built = LayerSimulator(simulator.order, style)
     if built.length > simulator.length:
         raise CompileError(
             f"the recipe {recipe} needs {built.length} tokens, and this U has {simulator.length}: make "
@@ -69,7 +82,7 @@ def compile_simulator(
     return _with_layout(compile_for(wanted, built.program.node, name), simulator)
 
 
-def _with_layout(model: CompiledTransformer, simulator: UniversalSimulator) -> CompiledTransformer:
+def _with_layout(model: CompiledTransformer, simulator: LayerSimulator) -> CompiledTransformer:
     """The model, whose report also says which tokens are which matrix, and where T(X) stands.
 
     ``layout`` is [first, copies, rows, columns] for each block; ``answer`` are the places of T(X): what
@@ -79,3 +92,62 @@ def _with_layout(model: CompiledTransformer, simulator: UniversalSimulator) -> C
     layout = {block.name: [block.offset, block.copies, block.rows, block.columns] for block in blocks}
     report = {**model.config.report, "layout": layout, "answer": simulator.output.places._asdict()}
     return CompiledTransformer(replace(model.config, report=report), model.weights)
+
+
+def native(order: Order, layout: Layout, dtype: str) -> tuple[Node, dict[Node, Scores]]:
+    """The program of T(X), with one selector for the softmax head, and that head's scores."""
+    _require_plain(order)
+    n, d, d_v = order.n, order.attention.d, order.attention.d_v
+    X, A, V = (layout.view(tokens, name) for name in ("X", "A", "V"))
+    XA, XV = matmul(X, A, "fetch"), matmul(X, V, "fetch")
+    row = where(indices < n * d_v, indices // d_v, 0)  # of the entry at this position
+    key = where(indices < n, indices, 0)  # of X, at the first n positions
+    queries = [XA.at(row, t).node for t in range(d)]
+    keys = [X.at(key, t).node for t in range(d)]
+    scores = _scores(
+        queries, keys, row.node, n, PENALTY[dtype], causal=order.attention.mask == "causal"
+    )
+    everywhere = build("select", constant("softmax"), constant("softmax"), predicate="==")
+    column = indices % d_v
+    entry: SOp | None = None
+    for b in range(d_v):
+        attended = SOp(build("aggregate", everywhere, XV.at(key, b).node, default=0))
+        here = where(column == b, attended, 0)
+        entry = here if entry is None else entry + here
+    assert entry is not None
+    return entry.node, {everywhere: scores}
+
+
+def _scores(
+    queries: list[Node], keys: list[Node], row: Node, n: int, penalty: float, *, causal: bool
+) -> Scores:
+    pairs = [(term(query), term(key)) for query, key in zip(queries, keys, strict=True)]
+    outside = indicator(indices >= n).node
+    pairs.append((Linear(constant=-penalty), term(outside)))
+    if causal:
+        for a in range(n - 1):
+            mine = build("indicator", build("equal", row, constant(a)))
+            pairs.append((term(mine, -penalty), term(indicator((indices > a) & (indices < n)).node)))
+    return Scores(tuple(pairs), kind="softmax", how=("the simulated softmax itself",))
+
+
+def _require_plain(order: Order) -> None:
+    attention = order.attention
+    plain = (
+        attention.kind == "softmax"
+        and attention.pooling == "softmax"
+        and attention.heads == 1
+        and not attention.bias
+        and not attention.projection
+        and attention.mask in (None, "causal")
+        and not order.memory
+        and not order.residual
+        and order.feed_forward is None
+        and order.norm == "none"
+    )
+    if not plain:
+        raise CompileError(
+            "the native recipe is for one head of softmax attention, with a causal mask or none: "
+            'compile other orders with recipe="fetch"',
+            f"U for T of order {order}",
+        )

@@ -34,14 +34,15 @@ from locum.constructions.matrix import Size, coordinates
 from locum.constructions.softmax import kept_entries
 from locum.errors import GraphError
 from locum.language.python import constant, exp, where
-from locum.simulators.order import AttentionOrder, require_real
+from locum.simulators.attention_order import AttentionOrder
+from locum.simulators.checking import require_real
 
 #: The view of a matrix of T, by name.
 Of = Callable[[str], Matrix]
 #: Intermediate results by name, in order.
 Steps = dict[str, Matrix]
 
-#: How U computes products; "inverse", its alternative construction (``inverse_form.py``); and
+#: How U computes products; "inverse", its alternative construction (``inverse.py``); and
 #: "width-1", with one head in each layer (``width_one.py``).
 RECIPES = ("paper", "fetch", "tiled", "inverse", "width-1")
 

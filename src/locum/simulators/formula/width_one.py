@@ -21,8 +21,8 @@ from locum.constructions.lines import NONE, columns_of, entries_of, gathered, ro
 from locum.errors import GraphError
 from locum.language.handles import SOp
 from locum.language.python import family, maximum, sum_over, where
+from locum.simulators.attention_order import AttentionOrder
 from locum.simulators.formula.head import Of, Steps, Style, mask_of
-from locum.simulators.order import AttentionOrder
 
 
 def width_one_head(order: AttentionOrder, X: Matrix, Y: Matrix, of: Of, style: Style) -> Steps:

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 from locum.constructions import Matrix, add, layer_norm, matmul, multiply, row_sums
 from locum.language.python import sqrt, tokens, where
-from locum.simulators.formula.formulas import NamedStep
+from locum.simulators.checking import choose, whole
+from locum.simulators.formula.layer import NamedStep
 from locum.simulators.layout import Block, Layout
-from locum.simulators.order import choose, whole
 from locum.simulators.simulator import Simulator
 
 #: How the rows of a sequence become one: their mean, or the first of them.

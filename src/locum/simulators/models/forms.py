@@ -11,11 +11,11 @@ from typing import Any
 
 from locum.errors import InputError
 from locum.simulators.arrays import Array, numpy_of
+from locum.simulators.checking import choose
 from locum.simulators.modules.attention import Attention, MultiHeadAttention
 from locum.simulators.modules.encoder import Encoder
 from locum.simulators.modules.factored import FactoredAttention
 from locum.simulators.modules.module import AttentionModule, Mask, Module, Numbers
-from locum.simulators.order import choose
 
 FORMS = ("factored", "paper")
 #: What a dict of arrays may have; the first three must be there.

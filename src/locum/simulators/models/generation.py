@@ -22,8 +22,8 @@ from locum.constructions.matrix import coordinates, greatest
 from locum.errors import InputError
 from locum.language.python import aggregate, indices, select, tokens, where
 from locum.simulators.arrays import Array, matrix, numpy_of, row
-from locum.simulators.formula.formulas import Formula, NamedStep, views_of
 from locum.simulators.formula.head import Style
+from locum.simulators.formula.layer import Formula, NamedStep, views_of
 from locum.simulators.layout import Block, Layout
 from locum.simulators.modules.encoder import Encoder
 from locum.simulators.modules.module import Numbers

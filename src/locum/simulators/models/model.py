@@ -239,7 +239,7 @@ def kind_of_array(dtype: str | None, backend: str | None) -> Array:
 @lru_cache(maxsize=64)
 def simulator_of(order: Order) -> UniversalSimulator:
     """The U of an order, built once."""
-    return UniversalSimulator.from_order(order)
+    return UniversalSimulator(order)
 
 
 def _repeated(row: Array, n: int) -> Array:

@@ -24,6 +24,8 @@ import numpy as np
 from locum.errors import InputError
 from locum.execution.inputs import is_tensor
 from locum.simulators.arrays import Array, below, like, matrix, numpy_of, row
+from locum.simulators.attention_order import COMBINATIONS, POOLINGS, AttentionOrder
+from locum.simulators.checking import choose, require_real
 from locum.simulators.modules.module import (
     MASK_BLOCKS,
     AttentionModule,
@@ -35,7 +37,6 @@ from locum.simulators.modules.module import (
     seen,
     with_ones,
 )
-from locum.simulators.order import COMBINATIONS, POOLINGS, AttentionOrder, choose, require_real
 
 
 class Attention(AttentionModule):

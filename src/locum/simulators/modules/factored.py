@@ -23,6 +23,8 @@ import numpy as np
 from locum.errors import InputError
 from locum.execution.inputs import is_tensor
 from locum.simulators.arrays import Array, matrix, numpy_of, row
+from locum.simulators.attention_order import AttentionOrder
+from locum.simulators.checking import whole
 from locum.simulators.modules.attention import numbered, pooled
 from locum.simulators.modules.module import (
     AttentionModule,
@@ -34,7 +36,6 @@ from locum.simulators.modules.module import (
     require_some_key,
     seen,
 )
-from locum.simulators.order import AttentionOrder, whole
 
 
 class FactoredAttention(AttentionModule):

@@ -17,6 +17,8 @@ import numpy as np
 
 from locum.errors import InputError
 from locum.simulators.arrays import Array, matrix, numpy_of
+from locum.simulators.attention_order import FEATURE_MAPS, AttentionOrder
+from locum.simulators.checking import choose
 from locum.simulators.modules.attention import pooled
 from locum.simulators.modules.module import (
     AttentionModule,
@@ -27,7 +29,6 @@ from locum.simulators.modules.module import (
     with_ones,
 )
 from locum.simulators.modules.sublayers import ACTIVATE
-from locum.simulators.order import FEATURE_MAPS, AttentionOrder, choose
 
 
 class _Projected(AttentionModule):

@@ -12,6 +12,7 @@ from typing import Any, Self
 
 from locum.errors import InputError
 from locum.simulators.arrays import Array, matrix, numpy_of
+from locum.simulators.checking import choose
 from locum.simulators.modules.module import AttentionModule, Mask, Module, Numbers, sizes
 from locum.simulators.modules.sublayers import (
     Affine,
@@ -20,7 +21,7 @@ from locum.simulators.modules.sublayers import (
     normalised,
     read_affine,
 )
-from locum.simulators.order import NORMS, Order, choose
+from locum.simulators.order import NORMS, Order
 
 
 class Layer(Module):

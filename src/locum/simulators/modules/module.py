@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from locum.errors import InputError
 from locum.simulators.arrays import Array, matrix, numpy_of, row
-from locum.simulators.order import AttentionOrder, Order
+from locum.simulators.attention_order import AttentionOrder
+from locum.simulators.order import Order
 
 Numbers = NDArray[np.float64]
 #: A mask as users say it: "causal", a matrix that is 0 where a key is not seen, or a vector that is 0

@@ -10,8 +10,9 @@ import numpy as np
 
 from locum.errors import InputError
 from locum.simulators.arrays import Array, matrix, numpy_of, row
+from locum.simulators.attention_order import ACTIVATIONS
+from locum.simulators.checking import choose
 from locum.simulators.modules.module import Numbers
-from locum.simulators.order import ACTIVATIONS, choose
 
 #: A norm's gain and bias, or None where it has neither.
 Affine = tuple[Array, Array] | None

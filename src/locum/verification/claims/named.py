@@ -17,7 +17,8 @@ from locum import constructions as c
 from locum.constructions import Matrix
 from locum.errors import InputError
 from locum.language.python import tokens
-from locum.simulators import UniversalSimulator
+from locum.simulators import Order, UniversalSimulator
+from locum.simulators.layer_simulator import LayerSimulator
 from locum.verification.claims.algebra import Algebra, Rows
 from locum.verification.claims.claim import Claim, Input, about
 
@@ -209,7 +210,7 @@ def match2(p: int) -> Callable[..., Rows]:
 # U ------------------------------------------------------------------------------------------------
 
 
-def _inputs_of(simulator: UniversalSimulator) -> list[Input]:
+def _inputs_of(simulator: LayerSimulator) -> list[Input]:
     found: list[Input] = []
     for block in simulator.layout.blocks.values():
         copies = [""] if block.copies == 1 else [str(h) for h in range(block.copies)]
@@ -221,7 +222,7 @@ def _about_u(
     name: str,
     shape: Sequence[int],
     formula: str,
-    simulator: UniversalSimulator,
+    simulator: LayerSimulator,
     reference: Callable[..., Rows],
     where: str = "",
     **options: Any,
@@ -253,7 +254,7 @@ def _encoder(n: int, d: int, d_v: int, d1: int, d2: int) -> Claim:
         residual = g.each("add", x, g.attention(x, a, v))
         return g.matmul(g.relu(g.matmul(residual, w1)), w2)
 
-    simulator = UniversalSimulator(n, d, d_v, feed_forward=(d1, d2))
+    simulator = UniversalSimulator(Order.of(n, d, d_v, feed_forward=(d1, d2)))
     formula = "max((X + σ(XAXᵀ)XV)W1, 0)W2"
     return _about_u("encoder", (n, d, d_v, d1, d2), formula, simulator, reference)
 
@@ -263,7 +264,7 @@ def _heads(heads: int, n: int, d: int, d_v: int) -> Claim:
         parts = [g.attention(x, m[h], m[heads + h]) for h in range(heads)]
         return [[x for row in rows for x in row] for rows in zip(*parts, strict=True)]
 
-    simulator = UniversalSimulator(n, d, d_v, heads=heads)
+    simulator = UniversalSimulator(Order.of(n, d, d_v, heads=heads))
     return _about_u(
         "multihead_attention",
         (heads, n, d, d_v),
@@ -278,7 +279,7 @@ def _linformer(n: int, d: int, d_v: int) -> Claim:
         scores = g.matmul(g.matmul(x, q), g.transpose(g.matmul(e, x, k)))
         return g.matmul(g.softmax(scores), g.matmul(f, x, v))
 
-    simulator = UniversalSimulator(n, d, d_v, kind="linformer", rank=max(2, n // 2))
+    simulator = UniversalSimulator(Order.of(n, d, d_v, kind="linformer", rank=max(2, n // 2)))
     formula = "σ(XW_Q(EXW_K)ᵀ)FXV"
     return _about_u("linformer", (n, d, d_v), formula, simulator, reference)
 
@@ -287,7 +288,7 @@ def _linear(n: int, d: int, d_v: int) -> Claim:
     def reference(g: Algebra, x: Rows, q: Rows, k: Rows, v: Rows) -> Rows:
         return g.matmul(g.matmul(g.matmul(x, q), g.transpose(g.matmul(x, k))), g.matmul(x, v))
 
-    simulator = UniversalSimulator(n, d, d_v, kind="linear")
+    simulator = UniversalSimulator(Order.of(n, d, d_v, kind="linear"))
     return _about_u("linear", (n, d, d_v), "XW_Q(XW_K)ᵀXV", simulator, reference)
 
 
@@ -297,7 +298,7 @@ def _hierarchy(m: int, e: int, e_v: int, n: int, d: int, d_v: int) -> Claim:
 
 
 def embedded(
-    name: str, shape: Sequence[int], simulator: UniversalSimulator, fixed: dict[str, int]
+    name: str, shape: Sequence[int], simulator: LayerSimulator, fixed: dict[str, int]
 ) -> Claim:
     """A T of order (m, e, e_v) in zeros on a larger U: the first m rows and e_v columns are T(X)."""
     m, e, e_v = shape[:3]

@@ -20,11 +20,12 @@ from locum.constructions import (
 from locum.constructions.matrix import coordinates
 from locum.language.handles import SOp
 from locum.language.python import family, indices, sum_over, tokens, where
+from locum.simulators.attention_order import AttentionOrder
 from locum.simulators.formula.head import ACTIVATIONS, HEADS, Style
-from locum.simulators.formula.inverse_form import inverse_head
+from locum.simulators.formula.inverse import inverse_head
 from locum.simulators.formula.width_one import width_one_head
 from locum.simulators.layout import Layout
-from locum.simulators.order import AttentionOrder, Order
+from locum.simulators.order import Order
 
 #: Recipes that have a form of the head of their own.
 FORMS = {"inverse": inverse_head, "width-1": width_one_head}

@@ -17,10 +17,10 @@ import numpy as np
 from locum.constructions import Matrix, inverse
 from locum.errors import GraphError, InputError
 from locum.simulators.arrays import numpy_of
+from locum.simulators.attention_order import AttentionOrder
 from locum.simulators.formula.head import Of, Steps, Style
 from locum.simulators.modules.attention import Attention
 from locum.simulators.modules.module import Numbers
-from locum.simulators.order import AttentionOrder
 
 #: What errors call the quotients that have no value.
 SINGULAR = "the inverse of AV: A or V is singular, but the inverse construction needs inverses of both"
