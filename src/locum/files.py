@@ -1,87 +1,300 @@
-"""Files and folders, whole or not at all: written beside their place, then moved there."""
+"""Read files without trust, and write files and folders completely or not at all.
+
+Reading opens regular files only and checks their size before a byte is read, so that a device, a pipe
+or a file of gigabytes is an error of one line. Writing goes to a temporary name beside the target and
+ends with a rename, so that an interruption or a full disk leaves what was there, and nothing else.
+
+>>> read_text("/dev/null", limit=1000)
+Traceback (most recent call last):
+locum.errors.InputError: cannot read /dev/null: expected a regular file, got a device
+"""
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import json
+import math
 import os
+import secrets
 import shutil
-import tempfile
-from collections.abc import Mapping
+import stat
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import IO
+from typing import IO, Any, NoReturn
 
-from locum.errors import LocumError
+from locum.errors import InputError, LocumError
+
+#: The content of a file: text, bytes, or pieces of it that are written one after another.
+Pieces = Iterable[bytes | memoryview]
+Content = str | bytes | Pieces
+
+# Reading -----------------------------------------------------------------------------------------
 
 
-def place_file(content: bytes, target: Path) -> None:
-    """Write one file; one that is there is replaced."""
-    target = target.resolve()  # a link stays a link
-    if target.exists() and not target.is_file():
-        raise LocumError(f"cannot write {target}: it is there and not an ordinary file")
+@contextlib.contextmanager
+def open_file(
+    path: str | Path, limit: int, *, links: bool = True, folder: int | None = None
+) -> Iterator[IO[bytes]]:
+    """Open a regular file of at most ``limit`` bytes for reading.
+
+    ``links=False`` refuses symbolic links. ``folder`` is the descriptor of an open folder that a
+    relative ``path`` starts from.
+    """
+    flags = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
+    if not links:
+        flags |= getattr(os, "O_NOFOLLOW", 0)
     try:
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-        fresh = Path(name)
+        mode = os.stat(path, dir_fd=folder, follow_symlinks=links).st_mode
+        handle = -1 if stat.S_ISLNK(mode) else os.open(path, flags, dir_fd=folder)
+    except (OSError, ValueError) as error:  # ValueError: a NUL character in the path
+        raise InputError(f"cannot read {path}: {_reason(error)}") from None
+    if handle < 0:
+        raise InputError(f"cannot read {path}: expected a regular file, got a link")
+    try:
+        _check(os.fstat(handle), path, limit)
+    except InputError:
+        os.close(handle)
+        raise
+    with os.fdopen(handle, "rb") as file:
+        yield file
+
+
+def _check(status: os.stat_result, path: str | Path, limit: int) -> None:
+    if not stat.S_ISREG(status.st_mode):
+        raise InputError(f"cannot read {path}: expected a regular file, got {_kind(status.st_mode)}")
+    if status.st_size > limit:
+        raise InputError(
+            f"cannot read {path}: it has {status.st_size:,} bytes, and the limit is {limit:,}"
+        )
+
+
+def read_bytes(path: str | Path, limit: int) -> bytes:
+    """Return the content of a regular file of at most ``limit`` bytes."""
+    with open_file(path, limit) as file:
+        return read_all(file, path, limit)
+
+
+def read_all(file: IO[bytes], path: str | Path, limit: int) -> bytes:
+    """Return the content of a file opened by :func:`open_file`, which may have grown since."""
+    try:
+        content = file.read(limit + 1)
+    except (OSError, MemoryError) as error:
+        raise InputError(f"cannot read {path}: {_reason(error)}") from None
+    if len(content) > limit:  # a file whose size the system does not know, or that grows
+        raise InputError(f"cannot read {path}: it has more than {limit:,} bytes")
+    return content
+
+
+def read_text(path: str | Path, limit: int) -> str:
+    """Return the text of a UTF-8 file of at most ``limit`` bytes, without a byte order mark."""
+    try:
+        return read_bytes(path, limit).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(f"cannot read {path}: byte {error.start} is not UTF-8 text") from None
+
+
+def read_json(path: str | Path, limit: int) -> Any:
+    """Return the data of a JSON file of at most ``limit`` bytes."""
+    text = read_text(path, limit)
+    try:
+        return parse_json(text)
+    except InputError as error:
+        raise InputError(f"cannot read {path}: {error}") from None
+
+
+def parse_json(text: str) -> Any:
+    """Return the data of a JSON text; NaN, infinities and repeated names are not JSON.
+
+    >>> parse_json('{"a": [1, 2.5, null]}')
+    {'a': [1, 2.5, None]}
+    """
+
+    def refuse(constant: str) -> NoReturn:
+        raise InputError(f"{constant[:40]} is not a JSON number")
+
+    def number(digits: str) -> float:
+        value = float(digits)
+        return value if math.isfinite(value) else refuse(digits)
+
+    def named(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        content = dict(pairs)
+        if len(content) < len(pairs):
+            raise InputError("a JSON object has the same name twice")
+        return content
+
+    try:
+        return json.loads(text, parse_constant=refuse, parse_float=number, object_pairs_hook=named)
+    except InputError:
+        raise
+    except RecursionError:
+        raise InputError("the JSON is nested too deeply") from None
+    except ValueError as error:
+        raise InputError(f"not JSON ({error})") from None
+
+
+def _kind(mode: int) -> str:
+    kinds: dict[str, Callable[[int], bool]] = {
+        "a folder": stat.S_ISDIR,
+        "a pipe": stat.S_ISFIFO,
+        "a socket": stat.S_ISSOCK,
+    }
+    return next((name for name, test in kinds.items() if test(mode)), "a device")
+
+
+def _reason(error: BaseException) -> str:
+    if isinstance(error, MemoryError):
+        return "not enough memory"
+    return (isinstance(error, OSError) and error.strerror) or str(error)
+
+
+# Writing -----------------------------------------------------------------------------------------
+
+
+def check_target(path: str | Path, *inputs: str | Path | None) -> None:
+    """Refuse a file that cannot be written, or that is one of the ``inputs`` of the same command.
+
+    Call it before long work, so that its result is not lost.
+    """
+    target = _target(path)
+    if not target.parent.is_dir():
+        raise InputError(f"cannot write {path}: there is no folder {target.parent}")
+    if target.exists() and not target.is_file():
+        raise InputError(f"cannot write {path}: it exists and is not a regular file")
+    if any(source is not None and _is_same(target, source) for source in inputs):
+        raise InputError(f"cannot write {path}: it is also read; try another name")
+
+
+def _is_same(path: Path, other: str | Path) -> bool:
+    try:
+        return os.path.samefile(path, other)
+    except (OSError, ValueError):  # one of them is not there
+        return False
+
+
+def write_file(path: str | Path, content: Content) -> None:
+    """Write a file, or replace it: completely, or not at all."""
+    check_target(path)
+    target = _target(path)  # a link stays a link
+    fresh = target.with_name(_temporary(target))
+    pieces = _pieces(path, content)
+    try:
         try:
-            with os.fdopen(handle, "wb") as file:
-                _write(file, content)
-            fresh.chmod(0o666 & ~_umask())
+            _create(fresh, pieces, like=target)
             os.replace(fresh, target)
         except BaseException:
             fresh.unlink(missing_ok=True)
             raise
     except OSError as error:
-        raise LocumError(f"cannot write {target}: {error.strerror or error}") from None
+        raise LocumError(f"cannot write {path}: {_reason(error)}") from None
 
 
-def place_folder(files: Mapping[str, bytes], target: Path) -> None:
-    """Write files into a new folder, and put it in the place of the old one if there is one."""
+def write_folder(path: str | Path, files: Mapping[str, Content]) -> None:
+    """Write a folder of these files, or put it in the place of the folder that is there.
+
+    Of several writers at once each one succeeds, and the last one's folder stays. The folder that a
+    process works in is not replaced: the process would be left in one that no longer exists.
+    """
+    target = _target(path)
+    if not target.parent.is_dir():
+        raise InputError(f"cannot write {path}: there is no folder {target.parent}")
+    if target.exists() and not target.is_dir():
+        raise InputError(f"cannot write {path}: it exists and is not a folder")
+    if target == _working_folder():
+        raise InputError(
+            f"cannot write {path}: it is the current folder, which would be replaced; "
+            "try the name of a new folder"
+        )
+    pieces = {name: _pieces(path, content) for name, content in files.items()}
     try:
-        _place_folder(files, target)
+        _write_folder(target, pieces)
     except OSError as error:
-        raise LocumError(f"cannot write {target}: {error.strerror or error}") from None
+        raise LocumError(f"cannot write {path}: {_reason(error)}") from None
 
 
-def _place_folder(files: Mapping[str, bytes], target: Path) -> None:
-    fresh = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}."))
-    # What was there steps aside by a rename and is deleted last, so that its place is empty only
-    # between two renames, and an interruption there puts it back.
-    aside = fresh.with_name(fresh.name + ".old")
+def _write_folder(target: Path, files: Mapping[str, Pieces]) -> None:
+    # All that is temporary stands in one folder: the new one, and old ones that have stepped aside by
+    # a rename. The place is empty only between two renames, and an interruption puts the old one back.
+    workshop = target.with_name(_temporary(target))
+    fresh = workshop / "new"
+    old: Path | None = None
     try:
-        for name, content in files.items():
-            with open(fresh / name, "xb") as file:
-                _write(file, content)
-        fresh.chmod(0o777 & ~_umask())
-        _sync_folder(fresh)
-        if target.exists():
-            os.rename(target, aside)
-        os.rename(fresh, target)
-        _sync_folder(target.parent)
+        os.makedirs(fresh)
+        for name, pieces in files.items():
+            _create(fresh / name, pieces)
+        _synchronise(fresh)
+        while True:
+            try:
+                aside = workshop / f"old-{secrets.token_hex(4)}"
+                os.rename(target, aside)
+                old = aside
+            except FileNotFoundError:
+                pass
+            try:
+                os.rename(fresh, target)
+                break
+            except OSError as error:  # another writer was faster
+                if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                    raise
+        _synchronise(target.parent)
     except BaseException:
-        if aside.exists() and not target.exists():
-            os.rename(aside, target)
-        shutil.rmtree(fresh, ignore_errors=True)
+        if old is not None and not target.exists():
+            with contextlib.suppress(OSError):  # another writer was faster
+                os.rename(old, target)
         raise
     finally:
-        if target.exists():
-            shutil.rmtree(aside, ignore_errors=True)
+        shutil.rmtree(workshop, ignore_errors=True)
 
 
-def _write(file: IO[bytes], content: bytes) -> None:
-    file.write(content)
-    file.flush()
-    os.fsync(file.fileno())
-
-
-def _sync_folder(folder: Path) -> None:
-    if os.name != "posix":
-        return
-    handle = os.open(folder, os.O_RDONLY)
+def _target(path: str | Path) -> Path:
     try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+        return Path(path).resolve()
+    except (OSError, RuntimeError, ValueError) as error:  # a link to itself, a NUL character
+        raise InputError(f"cannot write {path}: {_reason(error)}") from None
 
 
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+def _working_folder() -> Path | None:
+    try:
+        return Path.cwd().resolve()
+    except OSError:  # it was deleted
+        return None
+
+
+def _temporary(target: Path) -> str:
+    """A hidden name beside the target; a long name is cut so that the system takes it."""
+    return f".{target.name[:40]}.{secrets.token_hex(8)}"
+
+
+def _create(path: Path, pieces: Pieces, like: Path | None = None) -> None:
+    """Write a new file; it gets the permissions of ``like`` if there is one, else the usual ones."""
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
+    with os.fdopen(handle, "wb") as file:
+        if like is not None and like.exists():
+            path.chmod(stat.S_IMODE(like.stat().st_mode))
+        for piece in pieces:
+            file.write(piece)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _pieces(path: str | Path, content: Content) -> Pieces:
+    if isinstance(content, bytes):
+        return [content]
+    if not isinstance(content, str):
+        return content
+    try:
+        return [content.encode()]
+    except UnicodeEncodeError:
+        raise InputError(
+            f"cannot write {path}: its text contains an unpaired surrogate and is not valid Unicode"
+        ) from None
+
+
+def _synchronise(folder: Path) -> None:
+    """Have the names of a folder's files on the disk."""
+    if os.name == "posix":
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

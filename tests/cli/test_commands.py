@@ -292,7 +292,7 @@ def test_odd_inputs(rasp: str, tmp_path: Path) -> None:
         (("analyse", rasp, "--name", "max"), "but the function max(a, b)"),
         (("repl", "--example", "3"), "--example 3 is no input"),
         (("repl", "--example", "{"), "--example { is not JSON"),
-        (("draw", rasp, "-o", "/dev/null"), "not an ordinary file"),
+        (("draw", rasp, "-o", "/dev/null"), "not a regular file"),
     ]:
         done = command_line(*arguments, typed="")
         assert (done.returncode, done.stdout) == (2, ""), arguments

@@ -188,7 +188,7 @@ def test_bad_input_to_compile(rasp: str, tmp_path: Path) -> None:
         ((*full, "-o", str(other)), "it holds other files"),
         ((*full, "-o", rasp), "it is there and not a folder"),
         ((*full, "--html", str(tmp_path / "no" / "page.html")), "there is no folder"),
-        ((*full, "--html", str(other), "-o", str(tmp_path / "new")), "not an ordinary file"),
+        ((*full, "--html", str(other), "-o", str(tmp_path / "new")), "not a regular file"),
         ((*full, "--input", "abx"), "'x', which is not in the vocabulary"),
         ((*full, "--input", "abx", "--json"), "'x', which is not in the vocabulary"),
         ((*full, "--recipe", "paper"), "it goes with --simulator"),
@@ -442,7 +442,7 @@ def test_a_damaged_name_is_no_traceback(tmp_path: Path) -> None:
     locum.CompiledTransformer(config, made.weights).save(tmp_path / "model")
     page = tmp_path / "page.html"
     arguments = ("apply", str(tmp_path / "model"), "--input", "1,2")
-    assert "half a character" in refused(*arguments, "--html", str(page))
+    assert "unpaired surrogate" in refused(*arguments, "--html", str(page))
     assert not page.exists()
     done = command_line(*arguments, "--residual")
     assert (done.returncode, done.stderr) == (

@@ -101,7 +101,7 @@ def test_a_file_comes_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.Mo
     assert path.read_text() == "before"
     previous().to_onnx(path)
     assert run(path, np.array([[3.0, 1.0]])).shape == (1, 2, 1)
-    with pytest.raises(LocumError, match="not an ordinary file"):
+    with pytest.raises(LocumError, match="not a regular file"):
         previous().to_onnx(tmp_path)
     with pytest.raises(LocumError, match="cannot write"):
         previous().to_onnx(tmp_path / "nowhere" / "model.onnx")

@@ -10,6 +10,7 @@ import click
 from locum.cli.programs import json_option, print_json
 from locum.cli.tokens import read_tokens, read_tokens_file
 from locum.errors import InputError
+from locum.files import check_target, write_file
 
 if TYPE_CHECKING:
     from locum.transformer import CompiledTransformer
@@ -56,18 +57,17 @@ def command(
     """
     from locum.transformer import load
 
-    if html is not None and not html.resolve().parent.is_dir():
-        raise InputError(f"cannot write {html}: there is no folder {html.resolve().parent}")
+    if html is not None:
+        check_target(html, *files)
     model = load(folder)
     inputs = [*(read_tokens(text, model) for text in given), *map(read_tokens_file, files)]
     if not inputs:
         raise InputError("give an input: --input TOKENS, or --input-file FILE")
     results = [_result(model, tokens, show_attention, residual, check) for tokens in inputs]
     if html is not None:
-        from locum.display.files import write_whole
         from locum.display.network.page import network_page
 
-        write_whole(html, network_page(model, inputs))
+        write_file(html, network_page(model, inputs))
     if as_json:
         print_json({"name": model.config.name, "weights": model.hash, "results": results})
     else:

@@ -8,7 +8,7 @@ import click
 
 from locum.cli.programs import json_option, print_json
 from locum.cli.progress import counted
-from locum.errors import InputError
+from locum.files import check_target, write_file
 
 
 @click.command("claims")
@@ -22,15 +22,14 @@ def command(everything: bool, html: Path | None, as_json: bool) -> None:
     """
     from locum.paper.proofs import rows
 
-    if html is not None and not html.resolve().parent.is_dir():
-        raise InputError(f"cannot write {html}: there is no folder {html.resolve().parent}")
+    if html is not None:
+        check_target(html)
     with counted("proving", quiet=as_json) as advance:
         found = rows(everything, advance)
     if html is not None:
         from locum.display.claims import page
-        from locum.display.files import write_whole
 
-        write_whole(html, page(found).encode())
+        write_file(html, page(found).encode())
     if as_json:
         print_json({"claims": [row.to_dict() for row in found]})
     else:

@@ -12,6 +12,7 @@ from locum.cli.programs import Program, json_option, name_option, print_json
 from locum.cli.simulate import numbers
 from locum.cli.tokens import read_tokens, read_vocabulary
 from locum.errors import InputError, LocumError
+from locum.files import check_target, write_file
 from locum.language.handles import SOp
 
 if TYPE_CHECKING:
@@ -63,13 +64,9 @@ def command(program: Path | None, **options: Any) -> None:
     The folder holds config.json and model.safetensors; `locum apply` runs it. What a network
     cannot hold is refused, with the reason and the s-op it lies in.
     """
-    from locum.display.files import write_whole
-
     html = options["html"]
-    if html is not None and not html.resolve().parent.is_dir():
-        raise InputError(f"cannot write {html}: there is no folder {html.resolve().parent}")
-    if html is not None and html.exists() and not html.is_file():
-        raise InputError(f"cannot write {html}: it is there and not an ordinary file")
+    if html is not None:
+        check_target(html, program)
     try:
         model, drawn, seconds = (
             _program(program, options) if options["simulator"] is None else _simulator(program, options)
@@ -85,7 +82,7 @@ def command(program: Path | None, **options: Any) -> None:
     if options["output"] is not None:
         model.save(options["output"])
     if html is not None:
-        write_whole(html, page)
+        write_file(html, page)
     if options["as_json"]:
         print_json(_as_json(model, options) | {"seconds": seconds})
         return

@@ -15,8 +15,8 @@ from locum.cli.programs import (
     program_argument,
     read_input,
 )
-from locum.display.files import write_whole
 from locum.errors import LocumError
+from locum.files import check_target, write_file
 from locum.language.handles import SOp
 
 
@@ -37,6 +37,8 @@ def command(program: Path, name: str | None, given: str | None, output: Path, as
     """Draw PROGRAM on an input: layers as columns, heads as grids, values flowing (SVG)."""
     from locum.display.flow import flow_svg
 
+    if str(output) != "-":
+        check_target(output, program)
     loaded = Program(program, read_input(given))
     name, value = loaded.program(name)
     if not isinstance(value, SOp):
@@ -45,7 +47,7 @@ def command(program: Path, name: str | None, given: str | None, output: Path, as
     if str(output) == "-":
         click.echo(picture, nl=False)
         return
-    write_whole(output, picture)
+    write_file(output, picture)
     size = value.architecture
     if as_json:
         print_json({"name": name, "input": loaded.tokens, "output": str(output), "heads": size.heads})

@@ -14,6 +14,7 @@ from locum.cli.programs import print_json
 from locum.cli.progress import progress
 from locum.cli.simulations import RUN_BY
 from locum.errors import InputError
+from locum.files import write_file
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -100,17 +101,15 @@ def _report(
     found: ModelRun, alone: HeadRun | None, options: Mapping[str, Any], head: tuple[int, int] | None
 ) -> None:
     """Files, then one JSON object or tables."""
-    from locum.display.files import write_whole
-
     written = []
     if options["html"] is not None:
         from locum.display.model_page import model_page
 
         layer, number = head or (0, 0)
-        write_whole(options["html"], model_page(found, layer, number))
+        write_file(options["html"], model_page(found, layer, number))
         written.append(options["html"])
     if options["save"] is not None:
-        write_whole(options["save"], _saved(found))
+        write_file(options["save"], _saved(found))
         written.append(options["save"])
     if options["as_json"]:
         print_json(found.to_dict() | ({} if alone is None else {"head": _head_dict(alone)}))

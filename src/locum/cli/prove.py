@@ -10,6 +10,7 @@ import click
 from locum.cli.programs import json_option, print_json
 from locum.cli.progress import counted
 from locum.errors import InputError
+from locum.files import check_target, write_file
 
 
 @click.command("prove")
@@ -39,10 +40,8 @@ def command(
     from locum.paper.errata import ERRATA
     from locum.verification import Proof, prove
 
-    if certificate is not None and not certificate.resolve().parent.is_dir():
-        raise InputError(
-            f"cannot write {certificate}: there is no folder {certificate.resolve().parent}"
-        )
+    if certificate is not None:
+        check_target(certificate)
     if name in ERRATA and (shape or recipe):
         raise InputError(f"the erratum {name} has a shape of its own: locum prove {name}")
     with counted("proving", quiet=as_json) as advance:
@@ -55,9 +54,7 @@ def command(
             progress=lambda done, total, cases: advance(done, total, f"{cases} cases"),
         )
     if certificate is not None and isinstance(verdict, Proof):
-        from locum.display.files import write_whole
-
-        write_whole(certificate, json.dumps(verdict.certificate()).encode())
+        write_file(certificate, json.dumps(verdict.certificate()).encode())
     if as_json:
         print_json(verdict.to_dict())
     else:

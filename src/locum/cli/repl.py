@@ -18,6 +18,7 @@ import click
 from locum import __version__
 from locum.cli.programs import json_option, print_json, read_input
 from locum.errors import InputError
+from locum.files import write_file
 from locum.language import echo
 from locum.language.handles import SOp
 
@@ -104,7 +105,6 @@ class Accumulator:
 
 def draw_beside(program: SOp, name: str, tokens: Any) -> Path:
     """RASP's ``draw``: a picture in the folder comp_flows, as Weiss's implementation has it."""
-    from locum.display.files import write_whole
     from locum.display.flow import flow_svg
 
     folder = Path("comp_flows")
@@ -112,5 +112,5 @@ def draw_beside(program: SOp, name: str, tokens: Any) -> Path:
     shown = tokens if isinstance(tokens, str) else ",".join(map(str, tokens))
     safe = re.sub(r"[^\w.,()+-]", "_", f"{name}({shown})")[:80]
     path = folder / f"{safe}.svg"
-    write_whole(path, flow_svg(program.node, tokens, name))
+    write_file(path, flow_svg(program.node, tokens, name))
     return path

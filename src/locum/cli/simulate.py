@@ -15,6 +15,7 @@ import click
 from locum.cli.programs import json_option, print_json
 from locum.cli.progress import progress
 from locum.errors import InputError
+from locum.files import check_target, write_file
 
 if TYPE_CHECKING:
     from locum.cli.simulations import Simulation
@@ -108,8 +109,8 @@ def command(**options: Any) -> None:
 
     save, as_json = options["save"], options["as_json"]
     for path in (save, options["html"]):
-        if path is not None and not path.resolve().parent.is_dir():
-            raise InputError(f"cannot write {path}: there is no folder {path.resolve().parent}")
+        if path is not None:
+            check_target(path)
     if options["model"] is not None:
         models.run(options)
         return
@@ -124,11 +125,9 @@ def command(**options: Any) -> None:
             "this T, or the U for it, does not fit into the memory: take a smaller order"
         ) from None
     if save is not None:
-        from locum.display.files import write_whole
-
         buffer = io.BytesIO()
         simulation.save(buffer)
-        write_whole(save, buffer.getvalue())
+        write_file(save, buffer.getvalue())
     if as_json:
         print_json(simulation.to_dict())
     else:

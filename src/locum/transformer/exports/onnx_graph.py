@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from locum.errors import CompileError
-from locum.files import place_file
+from locum.files import write_file
 from locum.transformer.config import Config
 from locum.transformer.exports.onnx_functions import functions_in_onnx
 from locum.transformer.weights import HARD, AttentionWeights, FeedForwardWeights, Weights
@@ -33,7 +33,7 @@ def write_onnx(config: Config, weights: Weights, path: str | Path) -> None:
         content = onnx_model(config, weights).SerializeToString(deterministic=True)
     except ValueError as error:  # protobuf's limit of 2 GiB
         raise CompileError(f"this transformer is too large for one file of ONNX ({error})") from None
-    place_file(content, Path(path))
+    write_file(path, content)
 
 
 def onnx_model(config: Config, weights: Weights) -> Any:

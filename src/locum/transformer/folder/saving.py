@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from locum.errors import InputError, LocumError
-from locum.files import place_folder
+from locum.files import write_folder
 from locum.transformer.compiled import CompiledTransformer
 from locum.transformer.folder.description import FORMAT, VERSION, agree, describe, understand
 from locum.transformer.folder.shapes import Shape
@@ -53,7 +53,7 @@ def save(model: CompiledTransformer, folder: str | Path) -> None:
     }
     target = Path(folder).resolve()
     _check_place(target)
-    place_folder({CONFIG: description, WEIGHTS: _pack(tensors, metadata)}, target)
+    write_folder(target, {CONFIG: description, WEIGHTS: _pack(tensors, metadata)})
 
 
 def _pack(tensors: dict[str, Array], metadata: Mapping[str, str]) -> bytes:
