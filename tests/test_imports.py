@@ -21,6 +21,7 @@ ROOMS: dict[str, list[str]] = {
         "errors",
         "terminal_text",
         "files",
+        "locks",
         "graph",
         "analysis",
         "execution",

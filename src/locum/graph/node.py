@@ -21,23 +21,33 @@ False
 from __future__ import annotations
 
 import itertools
+import os
 import secrets
-import threading
 from collections.abc import Callable, Hashable, Mapping
 from types import MappingProxyType
 from typing import NoReturn
 from weakref import WeakValueDictionary
 
 from locum.graph.atoms import Attribute, identity
+from locum.locks import Lock
 
 #: The intern pool: the only global mutable state in the package. The lock makes look-up and
 #: insertion one step, so that two threads cannot both build "the" node.
 _pool: WeakValueDictionary[Hashable, Node] = WeakValueDictionary()
-_lock = threading.Lock()
+_lock = Lock()
 #: Names for families nobody named, part of the pool: a name given twice would be one node. The
 #: first half tells processes apart, since parts of programs travel between them as JSON.
 _process = secrets.token_hex(4)
 _numbers = itertools.count()
+
+
+def _rename_process() -> None:
+    global _process
+    _process = secrets.token_hex(4)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_rename_process)
 
 _NO_ATTRIBUTES: Mapping[str, Attribute] = MappingProxyType({})
 _CLOSED: frozenset[Node] = frozenset()

@@ -7,7 +7,6 @@ operators build is the graph and nothing else.
 
 from __future__ import annotations
 
-import threading
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeAlias, cast
@@ -28,6 +27,7 @@ from locum.graph import (
     sort_of,
 )
 from locum.language import echo, notebook
+from locum.locks import Lock
 
 if TYPE_CHECKING:
     from locum.execution.fast import Plan
@@ -41,7 +41,7 @@ EXAMPLES: tuple[Any, ...] = ("hello", [3, 1, 4, 1, 5])
 _REPR_LIMIT = 2_000
 
 _handles: WeakValueDictionary[Node, Handle] = WeakValueDictionary()
-_lock = threading.Lock()
+_lock = Lock()
 
 
 class Handle(ABC):

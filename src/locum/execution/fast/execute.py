@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 import operator
-import threading
 import warnings
 from collections import OrderedDict
 from collections.abc import Hashable, Mapping, Sequence
@@ -33,12 +32,13 @@ from locum.execution.fast.symbolic.signals import NotNumeric, Stuck
 from locum.execution.inputs import is_tensor, joined
 from locum.graph import Node, Sort, abbreviate, sort_of
 from locum.graph.wellformed import require_program
+from locum.locks import Lock
 
 #: How many plans are kept; the one used longest ago goes first.
 _KEPT = 256
 _plans: OrderedDict[Hashable, Plan] = OrderedDict()
 _told: set[tuple[Node, str]] = set()
-_lock = threading.Lock()
+_lock = Lock()
 
 #: Longer sequences are not handed to dense execution: it would take minutes, and all memory.
 _DENSE = 4_096
