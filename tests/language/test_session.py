@@ -48,6 +48,10 @@ def last(source: str, example: Any = "hello") -> Any:
         # Precedence, as RASP has it.
         ("-2^2;", 4), ("2^3^2;", 64), ("2%3*4;", 2), ("not 1 == 2;", False), ("3 > 2 > 1;", False),
         ("True or False and False;", False),
+        ("1 if True else 2 if False else 3;", 3),
+        ("1 if indices==0 else 2 if indices==1 else 3;", [3, 2, 3, 3, 3]),
+        ("1 if False else 2 if True else 3 if True else 4;", 2),
+        ("(1 if True else 2) if False else 3;", 3), ("1 if True else (2 if False else 3);", 1),
         # Closures see later assignments; locals stay local.
         ("x = 1; def f() { return x; } x = 2; f();", 2),
         ("x = 1; def f() { x = 9; return x; } f(); x;", 1),
