@@ -10,10 +10,10 @@ from typing import Any
 from locum.errors import CompileError
 from locum.execution.domains.floats import FloatDomain
 from locum.graph import Atom, is_atom, sequence_type
-from locum.graph.atoms import identity
+from locum.graph.atoms import EXACT_INTEGERS, identity
 
-#: The largest whole number that each type holds with all below it.
-EXACT_WHOLE = {"float64": 2**53, "float32": 2**24}
+#: The types of number that a target may have, and up to where each holds every integer.
+EXACT_WHOLE = {dtype: EXACT_INTEGERS[dtype] for dtype in ("float64", "float32")}
 
 ATTENTIONS = ("hard", "softmax")
 FEED_FORWARDS = ("exact", "glu", "gelu", "relu")

@@ -3,7 +3,16 @@
 from locum.graph.atoms import Atom, Attribute, is_atom, sequence_type
 from locum.graph.families import family, members, size_of, substitute, sum_over
 from locum.graph.node import Node
-from locum.graph.operations import CASTS, OPERATIONS, PREDICATES, Operation, Sort, build, sort_of
+from locum.graph.operations import (
+    CASTS,
+    COMPARISONS,
+    OPERATIONS,
+    PREDICATES,
+    Operation,
+    Sort,
+    build,
+    sort_of,
+)
 from locum.graph.printer import abbreviate, to_rasp
 from locum.graph.serialize import dumps, loads, stable_hash
 from locum.graph.traversal import postorder
@@ -11,6 +20,7 @@ from locum.graph.wellformed import problems
 
 __all__ = [
     "CASTS",
+    "COMPARISONS",
     "OPERATIONS",
     "PREDICATES",
     "Atom",

@@ -17,6 +17,18 @@ Atom: TypeAlias = bool | int | float | str
 #: What a node may carry beside its inputs: atoms, and tuples of them.
 Attribute: TypeAlias = "Atom | tuple[Attribute, ...]"
 
+#: The largest integer up to which a floating-point type holds every integer.
+EXACT_INTEGERS: Mapping[str, int] = {
+    "float64": 2**53,
+    "float32": 2**24,
+    "float16": 2**11,
+    "bfloat16": 2**8,
+}
+#: The same for Python's floats.
+LARGEST_EXACT = EXACT_INTEGERS["float64"]
+#: Integers in int64 arrays stay below this, so that the sum or difference of two cannot overflow.
+INT64_LIMIT = 2**62
+
 _NAMES: dict[type, str] = {bool: "bool", int: "int", float: "float", str: "string"}
 
 

@@ -15,10 +15,12 @@ means in one line. :func:`build` makes a legal node, or says what is wrong.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from types import MappingProxyType
+from typing import Any
 
 from locum.errors import GraphError
 from locum.graph.atoms import (
@@ -40,8 +42,34 @@ class Sort(Enum):
     FAMILY = "family parameter"
 
 
-#: The comparisons of ``select``: key on the left, query on the right.
-PREDICATES = ("==", "!=", "<", "<=", ">", ">=")
+@dataclass(frozen=True)
+class Predicate:
+    """A comparison of two values, ``a ? b``: in ``select``, the key stands on the left."""
+
+    #: The elementwise operation that compares so.
+    operation: str
+    #: The predicate that holds where this one does not, of values that have an order (not of NaN).
+    negation: str
+    #: The predicate that says the same with the operands exchanged.
+    converse: str
+    #: Compares scalars as Python does, and arrays of one type elementwise.
+    holds: Callable[[Any, Any], Any]
+
+
+#: The comparisons of ``select``.
+COMPARISONS: Mapping[str, Predicate] = MappingProxyType(
+    {
+        "==": Predicate("equal", "!=", "==", operator.eq),
+        "!=": Predicate("not_equal", "==", "!=", operator.ne),
+        "<": Predicate("less", ">=", ">", operator.lt),
+        "<=": Predicate("less_equal", ">", ">=", operator.le),
+        ">": Predicate("greater", "<=", "<", operator.gt),
+        ">=": Predicate("greater_equal", "<", "<=", operator.ge),
+    }
+)
+PREDICATES = tuple(COMPARISONS)
+#: Elementwise comparison → the predicate that it is.
+PREDICATE_OF = {predicate.operation: symbol for symbol, predicate in COMPARISONS.items()}
 #: What ``tokens`` does to each input value before the program sees it.
 CASTS = ("asis", "str", "int", "float", "bool")
 

@@ -7,6 +7,8 @@ is 1 and falsehood 0), and ``table``, which looks several numbers up at once.
 Whatever has no value (a division by zero, a number too large) is nan here; who runs it says so.
 
 >>> import numpy as np
+
+from locum.graph.atoms import EXACT_INTEGERS
 >>> twice = Functions(1, (Instruction("add", (0, 0)),), (1,))
 >>> twice(np, [np.array([1.0, 2.0])])[0].tolist()
 [2.0, 4.0]
@@ -21,8 +23,7 @@ from typing import Any
 
 import numpy as np
 
-#: Beyond this, floats do not hold every whole number, and remainders of them mean nothing.
-EXACT_WHOLE = 2.0**53
+from locum.graph.atoms import EXACT_INTEGERS
 
 
 @dataclass(frozen=True)
@@ -131,7 +132,7 @@ def _divide(xp: Any, a: Any, b: Any) -> Any:
 
 
 def _exact(xp: Any, a: Any, b: Any) -> Any:
-    limit = EXACT_WHOLE if str(a.dtype).endswith("64") else 2.0**24
+    limit = EXACT_INTEGERS[str(a.dtype).removeprefix("torch.")]
     return (b != 0) & (abs(a) <= limit) & (abs(b) <= limit)
 
 

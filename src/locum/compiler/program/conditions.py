@@ -10,13 +10,10 @@ from numpy.typing import NDArray
 
 from locum.compiler.target import DOMAIN
 from locum.errors import CompileError
-from locum.graph import Atom, Node, abbreviate, build, postorder
+from locum.graph import COMPARISONS, Atom, Node, abbreviate, build, postorder
 
 #: [query, key]
 Pattern: TypeAlias = NDArray[np.bool_]
-
-#: The predicate that holds exactly where this one does not.
-NEGATED = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 
 
 def conditions(selector: Node) -> list[Node]:
@@ -37,7 +34,11 @@ def conditions(selector: Node) -> list[Node]:
             stack.extend((i, negated) for i in reversed(node.inputs))
         elif node.op == "select" and negated:
             found.append(
-                build("select", *node.inputs, predicate=NEGATED[str(node.attributes["predicate"])])
+                build(
+                    "select",
+                    *node.inputs,
+                    predicate=COMPARISONS[str(node.attributes["predicate"])].negation,
+                )
             )
         else:
             found.append(build("selector_not", node) if negated else node)

@@ -24,8 +24,7 @@ from locum.compiler.scoring.scores import Scores, Unscored
 from locum.compiler.scoring.selectors import Selectors
 from locum.compiler.target import Target
 from locum.errors import CompileError
-from locum.execution.domains import COMPARISONS
-from locum.graph import Node, abbreviate, build, postorder
+from locum.graph import COMPARISONS, Node, abbreviate, build, postorder
 from locum.graph.operations import constant
 from locum.graph.traversal import with_inputs
 
@@ -182,7 +181,7 @@ class _Broadcasting:
         brought = candidates.brought(key)
         margin = self.target.separation
         if finite or margin is None:
-            return [build(COMPARISONS[predicate], each, query) for each in brought]
+            return [build(COMPARISONS[predicate].operation, each, query) for each in brought]
         return [_separated(predicate, build("subtract", each, query), margin / 2) for each in brought]
 
     def _greatest(self, row: list[Node], score: Node, candidates: Candidates) -> list[Node]:

@@ -22,23 +22,13 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from locum.graph import Atom
+from locum.graph import COMPARISONS, Atom
 from locum.graph.atoms import short
 
 #: A scalar of some domain: an atom, a rational, a ball, a polynomial…
 Value: TypeAlias = Any
 #: The value of a selector: [query, key].
 Pattern: TypeAlias = NDArray[np.bool_]
-
-#: ``select``'s predicates as elementwise operations.
-COMPARISONS = {
-    "==": "equal",
-    "!=": "not_equal",
-    "<": "less",
-    "<=": "less_equal",
-    ">": "greater",
-    ">=": "greater_equal",
-}
 
 
 class AverageError(TypeError):
@@ -102,7 +92,7 @@ class Domain(ABC):
 
     def select(self, keys: Sequence[Value], queries: Sequence[Value], predicate: str) -> Pattern:
         """pattern[q, k] = keys[k] ? queries[q]"""
-        holds = self.meanings[COMPARISONS[predicate]]
+        holds = self.meanings[COMPARISONS[predicate].operation]
         pattern = np.zeros((len(queries), len(keys)), dtype=np.bool_)
         for q, query in enumerate(queries):
             for k, key in enumerate(keys):

@@ -19,14 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from locum.execution.domains import Domain, MissingError, NotRealError, Pattern, Value
-from locum.graph import Atom, is_atom, sequence_type
-from locum.graph.atoms import short
+from locum.graph import COMPARISONS, Atom, is_atom, sequence_type
+from locum.graph.atoms import INT64_LIMIT, LARGEST_EXACT, short
 
 #: The largest whole number (in bits) and string (in characters) that a program may build.
 MAX_BITS = 1_000_000
 MAX_STRING = 1_000_000
 
-_EXACT_INTEGERS = 2**53
 #: Numbers in one temporary array.
 _CHUNK = 2**22
 _CASTS: dict[str, Callable[[Any], Atom]] = {"str": str, "int": int, "float": float, "bool": bool}
@@ -155,7 +154,7 @@ class FloatDomain(Domain):
         if together is None:
             return super().select(keys, queries, predicate)
         k, q = together[: len(keys)], together[len(keys) :]
-        pattern: Pattern = _COMPARE[predicate](k[None, :], q[:, None])  # [query, key]
+        pattern: Pattern = COMPARISONS[predicate].holds(k[None, :], q[:, None])  # [query, key]
         return pattern
 
     def best(self, selected: Pattern, scores: Sequence[Value]) -> Pattern:
@@ -198,16 +197,6 @@ class FloatDomain(Domain):
         return means
 
 
-_COMPARE: dict[str, Callable[..., Any]] = {
-    "==": np.equal,
-    "!=": np.not_equal,
-    "<": np.less,
-    "<=": np.less_equal,
-    ">": np.greater,
-    ">=": np.greater_equal,
-}
-
-
 def _as_array(values: Sequence[Value]) -> NDArray[Any] | None:
     """The values as an int64 or float64 array that compares just as they do, or None."""
     types = set(map(type, values))
@@ -217,9 +206,9 @@ def _as_array(values: Sequence[Value]) -> NDArray[Any] | None:
     if not types <= {bool, int, float}:
         return None
     if float in types:
-        exact = all(abs(v) <= _EXACT_INTEGERS for v in values if type(v) is not float)
+        exact = all(abs(v) <= LARGEST_EXACT for v in values if type(v) is not float)
         return np.array(values, dtype=np.float64) if exact else None
-    exact = all(abs(v) < 2**62 for v in values)
+    exact = all(abs(v) < INT64_LIMIT for v in values)
     return np.array(values, dtype=np.int64) if exact else None
 
 
@@ -227,4 +216,4 @@ def _sums_are_exact(values: Sequence[Value]) -> bool:
     """Whether whole numbers can be added in NumPy's types without a rounding Python would not do."""
     whole = sum(abs(value) for value in values if type(value) is not float)
     mixed = any(type(value) is float for value in values)
-    return bool(whole < (_EXACT_INTEGERS if mixed else 2**62))
+    return bool(whole < (LARGEST_EXACT if mixed else INT64_LIMIT))

@@ -31,6 +31,7 @@ from locum.execution.fast.structured import Unstructured
 from locum.execution.fast.symbolic.signals import NotNumeric, Stuck
 from locum.execution.inputs import is_tensor, joined
 from locum.graph import Node, Sort, abbreviate, sort_of
+from locum.graph.atoms import LARGEST_EXACT
 from locum.graph.wellformed import require_program
 from locum.locks import Lock
 
@@ -42,8 +43,6 @@ _lock = Lock()
 
 #: Longer sequences are not handed to dense execution: it would take minutes, and all memory.
 _DENSE = 4_096
-#: Whole numbers beyond this are not held exactly in floating point.
-_EXACT = 2**53
 
 
 class FallbackWarning(UserWarning):
@@ -201,7 +200,7 @@ def _planned(
     shapes = [tuple(part.shape) for part in parts]
     try:
         made = plan(root, length, positions=positions, segments=shapes, like=parts[0], strict=strict)
-        if whole and made.whole_bound(max(_largest(part) for part in parts)) > _EXACT:
+        if whole and made.whole_bound(max(_largest(part) for part in parts)) > LARGEST_EXACT:
             raise _TooLarge("whole numbers that may exceed 2⁵³")
         value = made(*parts)
     except ExecutionError as error:
@@ -255,7 +254,7 @@ def _is_finite(array: Any) -> bool:
 
 def _is_exact(array: Any) -> bool:
     """Whether floating point holds all of these whole numbers."""
-    return _largest(array) <= _EXACT
+    return _largest(array) <= LARGEST_EXACT
 
 
 def _largest(array: Any) -> float:

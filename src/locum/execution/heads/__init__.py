@@ -42,6 +42,7 @@ from locum.execution.heads.evaluate import Evaluation, Progress
 from locum.execution.heads.report import Report
 from locum.execution.heads.statics import Statics
 from locum.graph import Node, abbreviate
+from locum.graph.atoms import INT64_LIMIT, LARGEST_EXACT
 from locum.graph.wellformed import require_program
 
 Names = Mapping[Node, str] | Callable[[], Mapping[Node, str]]
@@ -70,9 +71,11 @@ def evaluate(
         raise InputError("heads.evaluate takes the tokens as one array or tensor with one axis")
     wanted = _positions(positions, tokens.shape[0])
     backend = Backend(tokens, dtype)
-    if backend.real_name not in elementwise.EXACT_WHOLE:
-        known = " or ".join(elementwise.EXACT_WHOLE)
-        raise InputError(f"heads compute in {known}, not in {backend.real_name}: say dtype=…")
+    if backend.real_name not in ("float32", "float64"):
+        raise InputError(
+            f"expected tokens of float32 or float64, got {backend.real_name}; "
+            "try heads.evaluate(…, dtype='float32')"
+        )
     given = _numbers(tokens, backend)
     if memory is not None and memory < 1:
         raise InputError(
@@ -165,7 +168,7 @@ def _numbers(tokens: Array, backend: Backend) -> Array:
     whole = backend.to_int(tokens)
     unsigned = bool(backend.xp.isdtype(tokens.dtype, "unsigned integer"))
     wrapped = unsigned and bool(backend.xp.any(whole < 0))
-    if wrapped or elementwise.largest(backend, whole) >= elementwise.LARGEST_WHOLE:
+    if wrapped or elementwise.largest(backend, whole) >= INT64_LIMIT:
         raise InputError("the tokens have a whole number of more than 62 bits, too many for heads")
     return whole
 
@@ -179,7 +182,7 @@ def _array_of(tokens: Sequence[Value]) -> Array:
         return np.array(tokens, dtype=np.bool_)
     if float not in types:
         return np.array(tokens, dtype=np.int64)
-    if any(abs(token) > 2**53 for token in tokens if type(token) is not float):
+    if any(abs(token) > LARGEST_EXACT for token in tokens if type(token) is not float):
         raise ElementError("it mixes floats with whole numbers that floats would round", "refused")
     return np.array(tokens, dtype=np.float64)
 

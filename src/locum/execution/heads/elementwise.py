@@ -14,12 +14,8 @@ from typing import Any
 import numpy as np
 
 from locum.execution.heads.arrays import Array, Backend
-from locum.graph import Attribute
-
-#: Whole numbers are kept below this, so that int64 cannot overflow unseen.
-LARGEST_WHOLE = 2**62
-#: The types of real numbers, and how far they hold every whole number.
-EXACT_WHOLE = {"float64": 2**53, "float32": 2**24}
+from locum.graph import COMPARISONS, Attribute
+from locum.graph.atoms import EXACT_INTEGERS, INT64_LIMIT
 
 
 class ElementError(Exception):
@@ -42,16 +38,7 @@ def apply(
 def compare(backend: Backend, predicate: str, a: Array, b: Array, *, negated: bool = False) -> Array:
     """``a ? b`` with one of select's predicates (or, negated, that this is not so), exactly."""
     a, b = _alike(backend, a, b)
-    xp = backend.xp
-    functions = {
-        "==": xp.equal,
-        "!=": xp.not_equal,
-        "<": xp.less,
-        "<=": xp.less_equal,
-        ">": xp.greater,
-        ">=": xp.greater_equal,
-    }
-    holds = functions[predicate](a, b)
+    holds = COMPARISONS[predicate].holds(a, b)
     return ~holds if negated else holds
 
 
@@ -61,7 +48,7 @@ def number(value: Any) -> Any:
         raise ElementError(
             f"the string {value!r} is no number: heads run programs on numbers", "refused"
         )
-    if not isinstance(value, float) and abs(value) >= LARGEST_WHOLE:
+    if not isinstance(value, float) and abs(value) >= INT64_LIMIT:
         raise ElementError("it has a whole number of more than 62 bits", "refused")
     return value
 
@@ -83,7 +70,7 @@ def _alike(backend: Backend, a: Array, b: Array) -> tuple[Array, Array]:
 
 def real(backend: Backend, a: Array) -> Array:
     """As real numbers, unless a whole number would be rounded."""
-    limit = EXACT_WHOLE[backend.real_name]
+    limit = EXACT_INTEGERS[backend.real_name]
     if backend.is_whole(a) and not backend.is_bool(a) and largest(backend, a) > limit:
         problem = f"a whole number above {limit} meets real numbers, which would round it"
         raise ElementError(problem, "refused")
@@ -97,7 +84,7 @@ def _refuse(backend: Backend, bad: Array, problem: str, kind: str) -> None:
 
 def require_room(bound: int) -> None:
     """Refuse whole numbers that int64 might not hold."""
-    if bound >= LARGEST_WHOLE:
+    if bound >= INT64_LIMIT:
         raise ElementError("it may have a whole number of more than 62 bits", "refused")
 
 
@@ -162,7 +149,7 @@ def _rounding(name: str) -> Callable[[Backend, Array], Array]:
     def meaning(backend: Backend, a: Array) -> Array:
         if backend.is_whole(a):
             return backend.to_int(a)
-        bad = ~(backend.xp.abs(a) < LARGEST_WHOLE)
+        bad = ~(backend.xp.abs(a) < INT64_LIMIT)
         _refuse(backend, bad, f"{name} has no whole number of 62 bits there", "OverflowError")
         return backend.to_int(getattr(backend.xp, name)(a))
 

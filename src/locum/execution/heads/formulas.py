@@ -11,10 +11,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
-from locum.graph import Node, postorder
+from locum.graph import COMPARISONS, Node, postorder
 
-#: What each predicate is when it does not hold, of numbers that have an order.
-NEGATED = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 #: Nested conjunctions are flattened up to so many parts (no more: a long chain would cost its square).
 _FLAT = 64
 
@@ -31,7 +29,7 @@ class Literal:
     @property
     def ordered(self) -> str:
         """The predicate that says the same of all numbers but nan."""
-        return NEGATED[self.predicate] if self.negated else self.predicate
+        return COMPARISONS[self.predicate].negation if self.negated else self.predicate
 
 
 @dataclass(frozen=True, eq=False)

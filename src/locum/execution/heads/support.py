@@ -15,15 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from locum.execution.domains import COMPARISONS
 from locum.execution.heads import elementwise
-from locum.execution.heads.formulas import NEGATED, Literal, conjuncts, formula_of
+from locum.execution.heads.formulas import Literal, conjuncts, formula_of
 from locum.execution.heads.points import Points, product
 from locum.execution.heads.statics import MAX_CELLS, Statics
-from locum.graph import Node
-
-_PREDICATES = {op: predicate for predicate, op in COMPARISONS.items()}
-_MIRRORED = {"==": "==", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+from locum.graph import COMPARISONS, Node
+from locum.graph.operations import PREDICATE_OF
 
 
 @dataclass(frozen=True)
@@ -97,8 +94,8 @@ def _split(condition: Node) -> list[Condition]:
         node = stack.pop()
         if node.op == "and":
             stack.extend(node.inputs)
-        elif node.op in _PREDICATES:
-            found.append(Condition(node.inputs[0], _PREDICATES[node.op], node.inputs[1]))
+        elif node.op in PREDICATE_OF:
+            found.append(Condition(node.inputs[0], PREDICATE_OF[node.op], node.inputs[1]))
         else:
             found.append(Condition(node))
     return found
@@ -115,13 +112,14 @@ def _solved(found: list[Condition], points: Points, statics: Statics) -> Points 
     """Points that include all at which the conditions hold; None if there would be too many."""
     groups: dict[Node, list[tuple[str, Node]]] = defaultdict(list)
     for condition in found:
-        ordered = NEGATED[condition.predicate] if condition.negated else condition.predicate
+        ordered = (
+            COMPARISONS[condition.predicate].negation if condition.negated else condition.predicate
+        )
         sides = [(condition.left, ordered, condition.right)]
         if condition.right is not None:
-            mirrored = _MIRRORED.get(ordered, "")
-            sides.append((condition.right, mirrored, condition.left))
+            sides.append((condition.right, COMPARISONS[ordered].converse, condition.left))
         for member, predicate, position in sides:
-            if position is None or position.free or predicate not in _MIRRORED:
+            if position is None or position.free or predicate == "!=":
                 continue
             if not statics.is_position_free(member):
                 continue

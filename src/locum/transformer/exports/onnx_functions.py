@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from locum.errors import CompileError
-from locum.transformer.functions import EXACT_WHOLE, Functions, Instruction
+from locum.graph.atoms import EXACT_INTEGERS
+from locum.transformer.functions import Functions, Instruction
 
 
 class Builder(Protocol):
@@ -93,7 +94,7 @@ def _divide(build: Builder, a: str, b: str) -> str:
 
 
 def _exact(build: Builder, a: str, b: str) -> str:
-    limit = build.number(EXACT_WHOLE if build.dtype == "float64" else 2.0**24)
+    limit = build.number(EXACT_INTEGERS[build.dtype])
     within = [build.op("LessOrEqual", build.op("Abs", name), limit) for name in (a, b)]
     return build.op("And", _nonzero(build, b), build.op("And", *within))
 

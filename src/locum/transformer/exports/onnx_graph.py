@@ -18,13 +18,14 @@ import numpy as np
 
 from locum.errors import CompileError
 from locum.files import write_file
+from locum.graph.atoms import INT64_LIMIT
 from locum.transformer.config import Config
 from locum.transformer.exports.onnx_functions import functions_in_onnx
 from locum.transformer.weights import HARD, AttentionWeights, FeedForwardWeights, Weights
 
 #: Old enough for every runtime in use, new enough for all that is needed.
 OPSET, IR_VERSION = 17, 8
-_END = 2**62
+_END = INT64_LIMIT
 
 
 def write_onnx(config: Config, weights: Weights, path: str | Path) -> None:

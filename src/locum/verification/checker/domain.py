@@ -11,9 +11,9 @@ from typing import Any
 
 from flint import fmpq
 
-from locum.execution.domains import COMPARISONS, Domain, Pattern, Value
+from locum.execution.domains import Domain, Pattern, Value
 from locum.execution.domains.exact import ExactDomain
-from locum.graph import Atom
+from locum.graph import COMPARISONS, Atom
 from locum.verification.checker.quotients import Known, Missing, Open, Quotient, RejectedError
 from locum.verification.prover.truth import FALSE, TRUE, Truth, known, pattern_of
 
@@ -183,7 +183,7 @@ class CheckDomain(Domain):
         return self._plain(Quotient(total.top, total.bottom * len(values)))
 
     def select(self, keys: Sequence[Value], queries: Sequence[Value], predicate: str) -> Pattern:
-        holds = self.meanings[COMPARISONS[predicate]]
+        holds = self.meanings[COMPARISONS[predicate].operation]
         return pattern_of([[known(holds(key, query)) for key in keys] for query in queries])
 
     def best(self, selected: Pattern, scores: Sequence[Value]) -> Pattern:

@@ -23,7 +23,7 @@ from flint import fmpq, fmpz
 from locum.execution.domains import Domain, Pattern, Value
 from locum.execution.domains.exact import ExactDomain
 from locum.execution.domains.floats import FloatDomain
-from locum.graph import OPERATIONS, Atom
+from locum.graph import COMPARISONS, OPERATIONS, Atom
 from locum.verification.prover.cases import Case, Undecided
 from locum.verification.prover.symbols import Ratio, Ring, UnsupportedError
 from locum.verification.prover.truth import FALSE, TRUE, Truth, known, pattern_of
@@ -281,9 +281,7 @@ class SymbolicDomain(Domain):
     def select(self, keys: Sequence[Value], queries: Sequence[Value], predicate: str) -> Pattern:
         if all(type(value) in (int, bool) for value in (*keys, *queries)):
             return _FLOAT.select(keys, queries, predicate)
-        from locum.execution.domains import COMPARISONS
-
-        holds, answers = self.meanings[COMPARISONS[predicate]], dict[tuple[int, int], Truth]()
+        holds, answers = self.meanings[COMPARISONS[predicate].operation], dict[tuple[int, int], Truth]()
         rows = []
         for query in queries:
             row = []

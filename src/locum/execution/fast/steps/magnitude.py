@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from locum.execution.fast.steps.step import Step
+from locum.graph.atoms import LARGEST_EXACT
 
 _VIEWS = ("view", "reshape", "permute", "expand", "gather", "maximum", "minimum", "to_float")
 #: Elementwise operations on whole numbers whose result is whole, and what bounds it.
@@ -72,4 +73,6 @@ def _constant(step: Step) -> float | None:
     if not value.size or not np.isfinite(value).all() or (value != np.floor(value)).any():
         return None
     largest = float(np.abs(value).max())
-    return largest if largest <= 2**53 else None  # larger ones are floats: whole ones are not lowered
+    return (
+        largest if largest <= LARGEST_EXACT else None
+    )  # larger ones are floats: whole ones are not lowered

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from locum.execution.fast.symbolic.affine import Affine, Box
 from locum.execution.fast.symbolic.signals import Stuck
+from locum.graph.atoms import LARGEST_EXACT
 
 Shape = tuple[int, ...]
 #: Constants larger than this many numbers are not kept in a plan.
@@ -142,7 +143,7 @@ class Steps:
 
 
 def _exceeds(value: Any) -> bool:
-    return bool(np.size(value)) and float(np.abs(value).max()) > 2**53
+    return bool(np.size(value)) and float(np.abs(value).max()) > LARGEST_EXACT
 
 
 def _is_whole(value: Any) -> bool:

@@ -16,9 +16,7 @@ import numpy as np
 
 from locum.execution.fast.structured.arrays import Array, Arrays
 from locum.execution.fast.structured.series import (
-    EXACT_LIMIT,
     MAX_CHARACTERS,
-    WHOLE_LIMIT,
     Series,
     Unstructured,
     as_array,
@@ -26,6 +24,7 @@ from locum.execution.fast.structured.series import (
     as_whole,
     found_bounds,
 )
+from locum.graph.atoms import INT64_LIMIT, LARGEST_EXACT
 
 Bounds = tuple[int, int]
 
@@ -92,7 +91,7 @@ def power(arrays: Arrays, a: Series, b: Series) -> Series:
         base = a if a.constant else Series(a.data, "int", found_bounds(arrays, a.data))
         if lowest >= 0:
             growth = math.log2(base.magnitude) if base.magnitude > 1 else 0
-            if b.magnitude >= WHOLE_LIMIT or highest * growth >= 61.9:
+            if b.magnitude >= INT64_LIMIT or highest * growth >= 61.9:
                 raise Unstructured("whole numbers beyond 64 bits")
             largest = base.magnitude**highest if base.magnitude > 1 else 1
             return Series(as_array(arrays, a) ** b.data, "int", (-largest, largest))
@@ -175,9 +174,9 @@ def _arithmetic(
     a, b = (as_whole(arrays, number) for number in _numbers(a, b))
     if a.kind == b.kind == "int":
         found = bounds(a.bounds, b.bounds)
-        if max(-found[0], found[1]) >= WHOLE_LIMIT:
+        if max(-found[0], found[1]) >= INT64_LIMIT:
             found = bounds(_tight(arrays, a), _tight(arrays, b))
-        if max(-found[0], found[1]) >= WHOLE_LIMIT:
+        if max(-found[0], found[1]) >= INT64_LIMIT:
             raise Unstructured("whole numbers beyond 64 bits")
         return Series(compute(a.data, b.data), "int", found)
     return _result(arrays, a, b, compute(as_float(arrays, a).data, as_float(arrays, b).data))
@@ -206,7 +205,7 @@ def _checked(arrays: Arrays, value: Series) -> Series:
     """Ints that live in a float array must stay exact there."""
     if value.mixed and not arrays.on_torch:
         sizes = np.abs(value.data)
-        if bool(((sizes > EXACT_LIMIT) & (sizes < np.inf)).any()):
+        if bool(((sizes > LARGEST_EXACT) & (sizes < np.inf)).any()):
             raise Unstructured("whole numbers beyond 53 bits among floats")
     return value
 
@@ -255,7 +254,7 @@ def _to_whole(arrays: Arrays, a: Series, function: Callable[[Array], Array]) -> 
     rounded = function(a.data)
     if arrays.on_torch:
         return Series(rounded, "float")  # whole in value; the type says how exact it is
-    if not bool((np.abs(rounded) < WHOLE_LIMIT).all()):
+    if not bool((np.abs(rounded) < INT64_LIMIT).all()):
         raise Unstructured("rounding something that is not finite, or very large")
     whole = arrays.whole(rounded)
     return Series(whole, "int", found_bounds(arrays, whole))

@@ -29,13 +29,12 @@ from locum.execution.fast.structured.selectors import (
     within,
 )
 from locum.execution.fast.structured.series import (
-    EXACT_LIMIT,
-    WHOLE_LIMIT,
     Series,
     Unstructured,
     constant,
 )
 from locum.graph import Atom
+from locum.graph.atoms import INT64_LIMIT, LARGEST_EXACT
 
 
 def select(arrays: Arrays, keys: Series, queries: Series, predicate: str) -> Structure:
@@ -110,7 +109,7 @@ def _mean(arrays: Arrays, selection: Selection, values: Series, number: Array, m
     if values.kind not in ("int", "float"):
         raise Unstructured("means of strings or bools are errors")
     if values.kind == "int" and (
-        values.magnitude > EXACT_LIMIT or values.magnitude * most >= WHOLE_LIMIT
+        values.magnitude > LARGEST_EXACT or values.magnitude * most >= INT64_LIMIT
     ):
         raise Unstructured("a sum of whole numbers too large for an array")
     mixed = values.has_ints and arrays.any(number == 1)

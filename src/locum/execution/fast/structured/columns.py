@@ -16,12 +16,12 @@ import numpy as np
 
 from locum.execution.fast.structured.arrays import Array, Arrays
 from locum.execution.fast.structured.series import (
-    EXACT_LIMIT,
     Series,
     Unstructured,
     as_whole,
     found_bounds,
 )
+from locum.graph.atoms import LARGEST_EXACT
 
 #: Strings of so many characters are packed into one 63-bit number, which sorts much faster.
 _PACKED = 3
@@ -73,7 +73,7 @@ class Column:
         whole = as_whole(arrays, queries)
         if self.kind == whole.kind:
             wanted = arrays.detached(whole.data)
-        elif max(self.magnitude, whole.magnitude) > EXACT_LIMIT:
+        elif max(self.magnitude, whole.magnitude) > LARGEST_EXACT:
             raise Unstructured("whole numbers beyond 53 bits meet floats")
         else:
             wanted = arrays.cast(arrays.detached(whole.data), arrays.xp.float64)
@@ -138,7 +138,7 @@ def _column(arrays: Arrays, keys: Series) -> Column:
     keys = as_whole(arrays, keys)
     if keys.kind == "int":
         low, high = found_bounds(arrays, keys.data)
-        if high - low < few(arrays.size) and max(-low, high) <= EXACT_LIMIT:
+        if high - low < few(arrays.size) and max(-low, high) <= LARGEST_EXACT:
             codes = keys.data - low if low else keys.data
             return Column(arrays, codes, high - low + 1, low, None, "int", keys.magnitude)
     return _sorted(arrays, keys, arrays.detached(keys.data))

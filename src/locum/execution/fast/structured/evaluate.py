@@ -18,7 +18,6 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from locum.execution.dense import MAX_HEADS, Names
-from locum.execution.domains import COMPARISONS
 from locum.execution.domains.floats import FloatDomain
 from locum.execution.fast.structured import arithmetic, attention, logic
 from locum.execution.fast.structured.arrays import Array, Arrays
@@ -32,6 +31,7 @@ from locum.execution.fast.structured.series import (
     series,
 )
 from locum.graph import Node, abbreviate, members, postorder
+from locum.graph.operations import PREDICATE_OF
 from locum.graph.traversal import depends_on
 from locum.graph.wellformed import require_program
 
@@ -47,7 +47,7 @@ ELEMENTWISE: Mapping[str, Callable[..., Series]] = {
             *("absolute", "exp", "log", "sqrt", "erf", "tanh", "floor"),
         )
     },
-    **{name: partial(logic.compare, predicate=predicate) for predicate, name in COMPARISONS.items()},
+    **{name: partial(logic.compare, predicate=predicate) for name, predicate in PREDICATE_OF.items()},
     "round": arithmetic.round_,
     "minimum": logic.minimum,
     "maximum": logic.maximum,

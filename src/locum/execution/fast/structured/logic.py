@@ -9,16 +9,13 @@ dense execution.
 from __future__ import annotations
 
 import math
-import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from locum.execution.fast.structured.arrays import Array, Arrays
 from locum.execution.fast.structured.series import (
-    EXACT_LIMIT,
-    WHOLE_LIMIT,
     Series,
     Unstructured,
     as_array,
@@ -28,16 +25,8 @@ from locum.execution.fast.structured.series import (
     found_bounds,
     tokens_array,
 )
-from locum.graph import Atom
-
-_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
-    "==": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
+from locum.graph import COMPARISONS, Atom
+from locum.graph.atoms import INT64_LIMIT, LARGEST_EXACT
 
 
 def compare(arrays: Arrays, a: Series, b: Series, predicate: str) -> Series:
@@ -54,7 +43,7 @@ def compare(arrays: Arrays, a: Series, b: Series, predicate: str) -> Series:
 
 def holds(a: Any, b: Any, predicate: str) -> Any:
     """a ? b, of scalars or arrays that can be compared."""
-    return _OPERATORS[predicate](a, b)
+    return COMPARISONS[predicate].holds(a, b)
 
 
 def comparable(arrays: Arrays, a: Series, b: Series) -> tuple[Series, Series]:
@@ -63,7 +52,7 @@ def comparable(arrays: Arrays, a: Series, b: Series) -> tuple[Series, Series]:
         return a, b
     a, b = as_whole(arrays, a), as_whole(arrays, b)
     if a.kind == b.kind == "int":
-        if max(a.magnitude, b.magnitude) >= WHOLE_LIMIT:
+        if max(a.magnitude, b.magnitude) >= INT64_LIMIT:
             raise Unstructured("whole numbers beyond 64 bits")
         return a, b
     return as_float(arrays, a), as_float(arrays, b)
@@ -177,7 +166,7 @@ def _places(arrays: Arrays, a: Series, keys: Sequence[Atom]) -> tuple[Array, Arr
     for key in keys:
         if isinstance(key, float) and math.isnan(key):
             raise Unstructured("nan in a finite set")
-        large = isinstance(key, int) and abs(key) >= EXACT_LIMIT
+        large = isinstance(key, int) and abs(key) >= LARGEST_EXACT
         if large or (isinstance(key, str) and "\0" in key):
             raise Unstructured("a finite set with members that arrays do not hold")
     usable = [keys[place] for place in _usable(keys, a)]
@@ -210,7 +199,7 @@ def cast(arrays: Arrays, tokens: Series, how: str) -> Series:
     if arrays.on_torch:
         if how == "str":
             raise Unstructured("tensors hold no strings")
-        if not arrays.all(arrays.xp.abs(tokens.data) < WHOLE_LIMIT):  # not so for nan either
+        if not arrays.all(arrays.xp.abs(tokens.data) < INT64_LIMIT):  # not so for nan either
             raise Unstructured("int of a token that is not finite, or very large")
         whole = arrays.whole(arrays.xp.trunc(tokens.data))
         return Series(whole, "int", found_bounds(arrays, whole))

@@ -20,11 +20,8 @@ import numpy as np
 from locum.errors import LocumError
 from locum.execution.fast.structured.arrays import Array, Arrays
 from locum.graph import Atom
+from locum.graph.atoms import INT64_LIMIT, LARGEST_EXACT
 
-#: Whole numbers stay below this, so that sums and differences of two fit into 64 bits.
-WHOLE_LIMIT = 2**62
-#: Beyond this a double no longer holds every whole number.
-EXACT_LIMIT = 2**53
 #: The longest strings held in an array, in characters: each takes up the room of the longest.
 MAX_CHARACTERS = 64
 
@@ -92,7 +89,7 @@ def series(arrays: Arrays, array: Array, *, mixed: bool = False) -> Series:
             return _strings(array)
         if kind == "float":
             return Series(np.asarray(array, dtype=np.float64), "float", mixed=mixed)
-        if array.dtype.kind == "u" and array.size and int(array.max()) >= WHOLE_LIMIT:
+        if array.dtype.kind == "u" and array.size and int(array.max()) >= INT64_LIMIT:
             raise Unstructured("whole numbers beyond 64 bits")
     elif arrays.xp.isdtype(array.dtype, "real floating"):
         return Series(array, "float")
@@ -104,7 +101,7 @@ def series(arrays: Arrays, array: Array, *, mixed: bool = False) -> Series:
         return Series(array, "bool")
     whole = arrays.whole(array)
     bounds = found_bounds(arrays, whole)
-    if max(-bounds[0], bounds[1]) >= WHOLE_LIMIT:
+    if max(-bounds[0], bounds[1]) >= INT64_LIMIT:
         raise Unstructured("whole numbers beyond 64 bits")
     return Series(whole, "int", bounds)
 
@@ -128,7 +125,7 @@ def tokens_array(values: Sequence[Any]) -> Series:
     elif types == {bool}:
         array = np.array(values, dtype=np.bool_)
     elif types <= {int, float} and types:
-        limit = EXACT_LIMIT if float in types else WHOLE_LIMIT
+        limit = LARGEST_EXACT if float in types else INT64_LIMIT
         if any(type(value) is int and abs(value) >= limit for value in values):
             raise Unstructured("whole numbers too large for an array")
         array = np.array(values, dtype=np.float64 if float in types else np.int64)
@@ -164,7 +161,7 @@ def as_array(arrays: Arrays, value: Series) -> Array:
         return np.full(arrays.size, value.data)
     if value.kind == "float":
         return arrays.full(arrays.size, value.data, arrays.float)
-    if value.magnitude >= WHOLE_LIMIT:
+    if value.magnitude >= INT64_LIMIT:
         raise Unstructured("whole numbers beyond 64 bits")
     dtype = arrays.xp.bool if value.kind == "bool" else arrays.xp.int64
     return arrays.full(arrays.size, value.data, dtype)
@@ -182,7 +179,7 @@ def as_float(arrays: Arrays, value: Series) -> Series:
     """Numbers as floats, if that loses nothing."""
     if value.kind == "float":
         return value
-    if value.magnitude > EXACT_LIMIT:
+    if value.magnitude > LARGEST_EXACT:
         raise Unstructured("whole numbers beyond 53 bits meet floats")
     if value.constant:
         return Series(float(value.data), "float", mixed=True)

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, TypeAlias
 
-from locum.execution.domains import COMPARISONS
 from locum.execution.fast.symbolic import conditions
 from locum.execution.fast.symbolic.affine import Affine, bounds, divided, number
 from locum.execution.fast.symbolic.conditions import FALSE, TRUE, Condition
@@ -24,12 +23,13 @@ from locum.execution.fast.symbolic.terms import (
     scaled,
     tidy,
 )
-from locum.graph import Node
+from locum.graph import COMPARISONS, Node
+from locum.graph.atoms import LARGEST_EXACT
+from locum.graph.operations import PREDICATE_OF
 
 #: What a node is at a symbolic position.
 Lowered: TypeAlias = Affine | Condition | Sum
 
-_PREDICATES = {name: predicate for predicate, name in COMPARISONS.items()}
 #: Whole floats below this stay exact in sums and products with positions.
 _EXACT_FLOATS = 2**31
 #: Constants beyond these are not moved out of the order in which they are added and multiplied.
@@ -52,8 +52,8 @@ def terms_of(lowered: Lowered) -> Sum:
 def lower(node: Node, inputs: Sequence[Lowered], scope: Scope) -> Lowered:
     """An elementwise operation (other than ``if_else``) on lowered inputs."""
     op = node.op
-    if op in _PREDICATES:
-        return comparison(_PREDICATES[op], inputs[0], inputs[1])
+    if op in PREDICATE_OF:
+        return comparison(PREDICATE_OF[op], inputs[0], inputs[1])
     if op in ("and", "or", "not"):
         return _logic(op, inputs, scope)
     if op == "indicator":
@@ -110,7 +110,7 @@ def _index(op: str, e: list[Affine], scope: Scope) -> Lowered | None:
         case "divide", [a, b] if b.is_constant and b.constant:
             by = b.constant
             numbers = (a.constant, *(k for _, k in a.parts))
-            if all(k % by == 0 and abs(k) < 2**53 for k in numbers):
+            if all(k % by == 0 and abs(k) < LARGEST_EXACT for k in numbers):
                 return Affine(((v, k // by) for v, k in a.parts), a.constant // by)
         case (("floor" | "round"), [a]):
             return a
@@ -199,7 +199,7 @@ def comparison(predicate: str, a: Lowered, b: Lowered) -> Lowered:
     if left is not None and right is not None:
         return conditions.comparison(predicate, left, right)
     arguments = (terms_of(a), terms_of(b))
-    return (Term(1, factors=(Apply(COMPARISONS[predicate], arguments),)),)
+    return (Term(1, factors=(Apply(COMPARISONS[predicate].operation, arguments),)),)
 
 
 def _logic(op: str, inputs: Sequence[Lowered], scope: Scope) -> Lowered:

@@ -22,7 +22,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeAlias
 
-from locum.execution.domains import COMPARISONS
 from locum.execution.fast.symbolic import conditions, indexing
 from locum.execution.fast.symbolic.affine import Affine, number
 from locum.execution.fast.symbolic.buffers import Buffers, ordered
@@ -46,7 +45,8 @@ from locum.execution.fast.symbolic.terms import (
     scaled,
     tidy,
 )
-from locum.graph import Node, size_of
+from locum.graph import COMPARISONS, Node, size_of
+from locum.graph.atoms import LARGEST_EXACT
 
 #: Values of the family parameters in scope.
 Heads: TypeAlias = Mapping[Node, Affine]
@@ -143,7 +143,7 @@ class Lowering:
         if isinstance(value, bool):
             return TRUE if value else FALSE
         if isinstance(value, int):
-            if abs(value) > 2**53:
+            if abs(value) > LARGEST_EXACT:
                 raise Stuck("a whole constant beyond 2⁵³")
             return number(value)
         if isinstance(value, float):
@@ -366,7 +366,7 @@ class Lowering:
         key, query = selector.inputs
         if query in self.buffers.data or query in self.buffers.positional:
             raise Stuck("keys are compared with queries by data")
-        name = COMPARISONS[str(selector.attributes["predicate"])]
+        name = COMPARISONS[str(selector.attributes["predicate"])].operation
         a = terms_of(self.value(key, p, heads, f"{way}x"))
         b = terms_of(self.lower(query, p, heads, f"{way}y"))
         return (Term(1, factors=(Apply(name, (a, b)),)),)

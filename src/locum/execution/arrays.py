@@ -1,0 +1,297 @@
+"""The one array layer: NumPy arrays and torch tensors under every executor.
+
+:class:`Arrays` knows a library (as an ``array_api_compat`` namespace), a device and a floating-point
+type, and has what the array API lacks: sums and maxima over segments, running maxima, strided views.
+The functions at module level convert between NumPy and torch. Torch is never imported here: it is
+loaded when a tensor came in, and not otherwise. All that touches values is differentiable there.
+
+>>> arrays = Arrays(np.zeros(3))
+>>> arrays.segment_sums(np.array([1.0, 2.0, 4.0, np.inf]), np.array([0, 2]), np.array([2, 3]))
+array([3., 4.])
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import MutableMapping, Sequence
+from typing import Any, TypeAlias
+
+import array_api_compat
+import numpy as np
+from numpy.typing import NDArray
+
+from locum.errors import InputError
+
+#: A NumPy array or a torch tensor.
+Array: TypeAlias = Any
+
+
+def is_tensor(value: object) -> bool:
+    """Whether a value is a torch tensor; torch is not imported to find out."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, torch.Tensor)
+
+
+def numpy_of(array: Array) -> NDArray[np.float64]:
+    """The same numbers as a NumPy array of float64."""
+    if is_tensor(array):
+        array = array.detach().cpu().double().numpy()
+    return np.asarray(array, dtype=np.float64)
+
+
+def like(array: Array, model: Array) -> Array:
+    """The same numbers in the kind of array that ``model`` is.
+
+    A tensor gets the dtype and device of the model; a NumPy array is always of float64.
+    """
+    if not is_tensor(model):
+        return numpy_of(array)
+    torch: Any = sys.modules["torch"]
+    tensor = array if is_tensor(array) else torch.from_numpy(np.ascontiguousarray(numpy_of(array)))
+    return tensor.to(dtype=model.dtype, device=model.device)
+
+
+def flat(parts: Sequence[Array]) -> Array:
+    """All entries of all parts, which are of one kind, row by row in one array."""
+    if not is_tensor(parts[0]):
+        return np.concatenate([part.ravel() for part in parts])
+    torch: Any = sys.modules["torch"]
+    return torch.cat([part.reshape(-1) for part in parts])
+
+
+def below(upper: Array, lower: Array) -> Array:
+    """Two matrices of one kind and width, one below the other."""
+    if not is_tensor(upper):
+        return np.vstack([upper, lower])
+    torch: Any = sys.modules["torch"]
+    return torch.vstack([upper, lower])
+
+
+def erf(x: Array) -> Array:
+    """The error function, which NumPy lacks, in the type of ``x``.
+
+    >>> erf(np.array([0.0, 1.0])).round(4).tolist()
+    [0.0, 0.8427]
+    """
+    if is_tensor(x):
+        return x.erf()
+    x = np.asarray(x)
+    return np.fromiter(map(math.erf, x.ravel().tolist()), x.dtype, x.size).reshape(x.shape)
+
+
+class Arrays:
+    """A library on a device, a type for floats, and the number of positions of one run.
+
+    ``like`` is an array of the kind that is computed with. Floats are of the type named ``dtype``, by
+    default of the type of ``like``, or float64 if that is not a floating-point type. ``counts`` is told
+    how often each costly operation was used.
+    """
+
+    def __init__(
+        self,
+        like: Array,
+        dtype: str | None = None,
+        counts: MutableMapping[str, int] | None = None,
+    ) -> None:
+        if not array_api_compat.is_array_api_obj(like):
+            raise InputError(f"expected an array or a tensor, got {type(like).__name__}")
+        self.xp: Any = array_api_compat.array_namespace(like)
+        self.on_torch = array_api_compat.is_torch_array(like)
+        self.device = array_api_compat.device(like)
+        self.on_gpu = self.on_torch and like.device.type != "cpu"
+        own = str(like.dtype).removeprefix("torch.")
+        self.float_name = dtype or (own if own.startswith(("float", "bfloat")) else "float64")
+        self.float = getattr(self.xp, self.float_name, None)
+        self.int = self.xp.int64
+        self.size = len(like)
+        self.counts: MutableMapping[str, int] = {} if counts is None else counts
+
+    def count(self, what: str) -> None:
+        """Note one operation of this kind: gather, mask, scan, sort or segment."""
+        self.counts[what] = self.counts.get(what, 0) + 1
+
+    def wait(self) -> None:
+        """Return when all that was asked of a GPU is done."""
+        if self.on_gpu:
+            self.xp.cuda.synchronize(self.device)
+
+    # Types ----------------------------------------------------------------------------------------
+
+    def is_bool(self, array: Array) -> bool:
+        """Whether it holds booleans."""
+        return bool(self.xp.isdtype(array.dtype, "bool"))
+
+    def is_int(self, array: Array) -> bool:
+        """Whether it holds integers or booleans."""
+        return bool(self.xp.isdtype(array.dtype, ("bool", "integral")))
+
+    def cast(self, array: Array, dtype: Any) -> Array:
+        """The array in another type (itself if it is of that type)."""
+        return self.xp.astype(array, dtype, copy=False)
+
+    def to_int(self, array: Array) -> Array:
+        """The array as int64."""
+        return self.cast(array, self.int)
+
+    def to_float(self, array: Array) -> Array:
+        """The array in the floating-point type of the run."""
+        return self.cast(array, self.float)
+
+    # Making and moving ----------------------------------------------------------------------------
+
+    def arange(self, size: int) -> Array:
+        """0, 1, … size − 1."""
+        return self.xp.arange(size, dtype=self.int, device=self.device)
+
+    def full(self, shape: int | tuple[int, ...], value: Any, dtype: Any = None) -> Array:
+        """The same number everywhere; an integer unless ``dtype`` says otherwise."""
+        return self.xp.full(shape, value, dtype=dtype or self.int, device=self.device)
+
+    def put(self, array: np.ndarray[Any, Any]) -> Array:
+        """A NumPy array on this device; floats in the floating-point type of the run."""
+        moved: Array = array
+        if self.on_torch:
+            contiguous = np.ascontiguousarray(array).reshape(array.shape)  # it makes 0-d arrays 1-d
+            if not contiguous.flags.writeable:  # torch cannot express read-only memory
+                contiguous = contiguous.copy()
+            moved = self.xp.from_numpy(contiguous).to(self.device)
+        return self.to_float(moved) if array.dtype.kind == "f" else moved
+
+    def fetch(self, array: Array) -> np.ndarray[Any, Any]:
+        """An array of this device as a NumPy array."""
+        return array.cpu().numpy() if self.on_torch else array  # type: ignore[no-any-return]
+
+    def copied(self, array: Array) -> Array:
+        """The same numbers in memory of their own."""
+        return array.contiguous().clone() if self.on_torch else np.array(array)
+
+    def detached(self, array: Array) -> Array:
+        """The array without its gradient: orders and counts have none."""
+        return array.detach() if self.on_torch else array
+
+    # Asking (on a device each of these waits for it) ----------------------------------------------
+
+    def any(self, mask: Array) -> bool:
+        """Whether any holds."""
+        return bool(mask) if isinstance(mask, bool) else bool(self.xp.any(mask))
+
+    def all(self, mask: Array) -> bool:
+        """Whether all hold."""
+        return bool(mask) if isinstance(mask, bool) else bool(self.xp.all(mask))
+
+    def largest(self, array: Array) -> int:
+        """The greatest of some integers; 0 of none."""
+        return int(self.xp.max(array)) if array.shape[0] else 0
+
+    def range_of(self, array: Array) -> tuple[int, int]:
+        """The least and the greatest of some integers; 0 and 0 of none."""
+        if 0 in array.shape:
+            return 0, 0
+        integers = self.to_int(array)
+        return int(self.xp.min(integers)), int(self.xp.max(integers))
+
+    # Taking apart and putting together ------------------------------------------------------------
+
+    def take(self, array: Array, index: Array) -> Array:
+        """``array[index]``."""
+        return self.xp.take(array, index, axis=0)
+
+    def order(self, codes: Array) -> Array:
+        """The stable order that sorts ``codes``."""
+        self.count("sort")
+        return self.xp.argsort(codes, stable=True)
+
+    def search(self, ascending: Array, values: Array, side: str) -> Array:
+        """Where each of ``values`` would go in a sorted array."""
+        return self.to_int(self.xp.searchsorted(ascending, values, side=side))
+
+    def positions(self, mask: Array) -> Array:
+        """The positions at which ``mask`` holds."""
+        return self.to_int(self.xp.nonzero(mask)[0])
+
+    def table(self, size: int, at: Array, values: Array, missing: int = 0) -> Array:
+        """A table of integers with ``values`` in the places ``at``."""
+        made = self.full(size, missing)
+        made[at] = values
+        return made
+
+    def numbers_of(self, codes: Array, size: int) -> Array:
+        """How often each of 0 … size − 1 occurs."""
+        return self.to_int(self.xp.bincount(codes, minlength=size))
+
+    def padded(self, array: Array, value: float) -> Array:
+        """One element more at the end, so that every boundary is a legal place."""
+        return self.xp.concat([array, self.full(1, value, array.dtype)])
+
+    def strided(self, array: Array, shape: Sequence[int], strides: Sequence[int], offset: int) -> Array:
+        """The view of a contiguous array, seen as one row, at offset + Σ index · stride."""
+        if self.on_torch:
+            return array.as_strided(shape, strides, array.storage_offset() + offset)
+        row = array.reshape(-1)[offset:]
+        apart = tuple(stride * row.itemsize for stride in strides)
+        return np.lib.stride_tricks.as_strided(row, shape, apart)
+
+    # Adding and comparing -------------------------------------------------------------------------
+
+    def sums_before(self, array: Array) -> Array:
+        """Cumulative sums with a 0 in front: place i has the sum of the first i."""
+        first = self.full(1, 0, array.dtype)
+        return self.xp.concat([first, self.xp.cumulative_sum(array, dtype=array.dtype)])
+
+    def greatest_before(self, array: Array, least: int) -> Array:
+        """Running maxima of integers, with ``least`` in front."""
+        first = self.full(1, least)
+        if self.on_torch:
+            running = self.xp.cummax(array, 0).values if array.shape[0] else array
+        else:
+            running = np.maximum.accumulate(array)
+        return self.xp.concat([first, running])
+
+    def segment_sums(self, array: Array, starts: Array, stops: Array) -> Array:
+        """The sum of each of the disjoint, non-empty segments, in ascending order."""
+        if not self.on_torch:
+            return np.add.reduceat(self.padded(array, 0), _interleaved(starts, stops))[::2]
+        inside, segment = self._members(starts, stops)
+        zeros = self.full(starts.shape[0], 0, array.dtype)
+        return zeros.index_add(0, segment, self.take(array, inside))
+
+    def segment_maxima(self, array: Array, starts: Array, stops: Array, least: int) -> Array:
+        """The greatest integer of each of the disjoint, non-empty segments."""
+        if not self.on_torch:
+            return np.maximum.reduceat(self.padded(array, least), _interleaved(starts, stops))[::2]
+        inside, segment = self._members(starts, stops)
+        lows = self.full(starts.shape[0], least)
+        return lows.scatter_reduce(0, segment, self.take(array, inside), "amax")
+
+    def _members(self, starts: Array, stops: Array) -> tuple[Array, Array]:
+        """For every element of every segment: its place, and which segment it is in."""
+        lengths = stops - starts
+        segment = self.xp.repeat(self.arange(starts.shape[0]), lengths)
+        skipped = starts - self.sums_before(lengths)[:-1]
+        return self.arange(segment.shape[0]) + self.take(skipped, segment), segment
+
+    def row_maxima(self, scores: Array) -> tuple[Array, Array]:
+        """The greatest score of each row, and where it is: one pass."""
+        if self.on_torch:
+            greatest, where = scores.max(dim=1)
+            return greatest, where
+        where = np.argmax(scores, axis=1)
+        return np.take_along_axis(scores, where[:, None], axis=1)[:, 0], where
+
+    def row_counts(self, mask: Array) -> Array:
+        """How many are true in each row."""
+        return mask.sum(dim=1) if self.on_torch else np.count_nonzero(mask, axis=1)
+
+    def add_at(self, size: int, index: Array, values: Array) -> Array:
+        """An array of zeros to which each value was added at its index."""
+        total = self.full(size, 0, values.dtype)
+        if self.on_torch:
+            return total.index_add_(0, index, values)
+        np.add.at(total, index, values)
+        return total
+
+
+def _interleaved(starts: Array, stops: Array) -> Array:
+    """start, stop, start, stop …: every second range that ``reduceat`` makes of it is a segment."""
+    return np.stack([starts, stops], axis=1).ravel()
