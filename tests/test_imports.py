@@ -34,7 +34,7 @@ ROOMS: dict[str, list[str]] = {
         "paper",
         "display",
     ],
-    "execution": ["domains", "inputs", "dense", "fast", "heads"],
+    "execution": ["arrays", "activations", "domains", "inputs", "dense", "fast", "heads"],
     "execution.fast": ["symbolic", "steps", "structured", "planning", "explaining", "plan", "execute"],
     "language": ["echo", "notebook", "handles", "python", "rasp"],
     "compiler": [

@@ -21,7 +21,7 @@ from locum.constructions.sums import row_sums
 from locum.constructions.transpose import transpose
 from locum.errors import ExecutionError, InputError
 from locum.execution import DOMAINS, dense, heads
-from locum.execution.heads.arrays import Backend
+from locum.execution.arrays import Arrays
 from locum.execution.heads.attention import Head, Product
 from locum.execution.heads.elementwise import ElementError
 from locum.execution.heads.formulas import formula_of
@@ -337,7 +337,7 @@ def test_scores_say_what_predicates_do(keys: list[Any], queries: list[Any], pred
     if any(isinstance(n, float) for n in keys + queries):
         keys, queries = list(map(float, keys)), list(map(float, queries))
     wanted = DOMAINS["float"].select(keys, queries, predicate)
-    numpy, torch_ = Backend(np.zeros(1)), Backend(torch.zeros(1, dtype=torch.float64))
+    numpy, torch_ = Arrays(np.zeros(1)), Arrays(torch.zeros(1, dtype=torch.float64))
     product = Product(numpy, [code_of(numpy, np.array(keys), np.array(queries), predicate)])
     scores = product.scores(product.queries(0, len(queries)), 0, len(keys))
     assert ((scores >= product.full) == wanted).all()
@@ -350,13 +350,13 @@ def test_scores_say_what_predicates_do(keys: list[Any], queries: list[Any], pred
 
 def test_conjunctions_are_one_product() -> None:
     """A key reaches the sum of the full scores just if it reaches each."""
-    backend, index = Backend(np.zeros(1)), np.arange(40)
+    arrays, index = Arrays(np.zeros(1)), np.arange(40)
     codes = [
-        code_of(backend, index % 7, index % 5, "=="),
-        code_of(backend, index, np.full(40, 9), "<"),
-        code_of(backend, index % 3, index % 2, ">="),
+        code_of(arrays, index % 7, index % 5, "=="),
+        code_of(arrays, index, np.full(40, 9), "<"),
+        code_of(arrays, index % 3, index % 2, ">="),
     ]
-    product = Product(backend, codes)
+    product = Product(arrays, codes)
     found = product.scores(product.queries(0, 40), 0, 40) >= product.full
     q, k = index[:, None], index[None, :]
     assert (found == ((k % 7 == q % 5) & (k < 9) & (k % 3 >= q % 2))).all()
@@ -402,12 +402,12 @@ def test_an_infinite_factor_makes_a_head_matter_everywhere() -> None:
 
 def test_a_bound_that_is_too_small_is_noticed() -> None:
     """The kernel counts over all keys: values that demand left out cannot go missing silently."""
-    backend, index = Backend(np.zeros(1)), np.arange(4)
+    arrays, index = Arrays(np.zeros(1)), np.arange(4)
     short = Values(np.ones((1, 2)), np.array([0, 1]), None, finite=True)
     for predicate in ("==", "<="):
         literal = formula_of(locum.select(locum.indices, locum.indices, predicate).node)
-        codes: Any = {literal: code_of(backend, index, index, predicate)}
-        head = Head(backend, literal, codes, {}, {}, 4, 4, memory=1 << 20)
+        codes: Any = {literal: code_of(arrays, index, index, predicate)}
+        head = Head(arrays, literal, codes, {}, {}, 4, 4, memory=1 << 20)
         with pytest.raises(ElementError, match="unreachable"):
             head.sums(short)
 

@@ -104,7 +104,7 @@ class Arrays:
         self.float_name = dtype or (own if own.startswith(("float", "bfloat")) else "float64")
         self.float = getattr(self.xp, self.float_name, None)
         self.int = self.xp.int64
-        self.size = len(like)
+        self.size = like.shape[0] if like.ndim else 1
         self.counts: MutableMapping[str, int] = {} if counts is None else counts
 
     def count(self, what: str) -> None:

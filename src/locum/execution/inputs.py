@@ -9,7 +9,6 @@ executor needs to.
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from locum.errors import InputError
+from locum.execution.arrays import is_tensor as is_tensor
 from locum.execution.domains import Domain, Value
 
 #: Types that every domain accepts.
@@ -81,12 +81,6 @@ def joined(parts: Sequence[Any], length: int) -> Any:
 
         return torch.cat([*flat, flat[0].new_zeros(blanks)])
     return np.concatenate([*flat, np.zeros(blanks, dtype=flat[0].dtype)])
-
-
-def is_tensor(value: object) -> bool:
-    """Whether a value is a torch tensor; torch is not imported to find out."""
-    torch = sys.modules.get("torch")
-    return torch is not None and isinstance(value, torch.Tensor)
 
 
 def read(given: object, domain: Domain) -> Inputs:

@@ -8,11 +8,11 @@ how a cache is filled.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from locum.errors import ExecutionError
+from locum.execution.activations import gelu, relu
 from locum.transformer.weights import (
     HARD,
     Array,
@@ -75,11 +75,11 @@ def feed(weights: FeedForwardWeights, stream: Array, prefix: str, show: Tap, *, 
         after = _exact(weights, before, sink)
     elif weights.kind == "glu":
         assert weights.W_gate is not None
-        after = np.maximum(stream @ weights.W_gate, 0) * before
+        after = relu(stream @ weights.W_gate) * before
     elif weights.kind == "gelu":
-        after = before * 0.5 * (1 + _erf(before / np.sqrt(2).astype(before.dtype)))
+        after = gelu(before)
     else:
-        after = np.maximum(before, 0)
+        after = relu(before)
     show(f"{prefix}.mlp.hook_post", after)
     out: Array = after @ weights.W_out + weights.b_out
     show(f"{prefix}.hook_mlp_out", out)
@@ -106,9 +106,3 @@ def _exact(weights: FeedForwardWeights, before: Array, sink: bool) -> Array:
     for place, output in enumerate(outputs):
         after[:, sink:, place] = output
     return after
-
-
-def _erf(x: Array) -> Any:
-    import math
-
-    return np.vectorize(math.erf, otypes=[x.dtype])(x)

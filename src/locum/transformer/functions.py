@@ -8,6 +8,7 @@ Whatever has no value (a division by zero, a number too large) is nan here; who 
 
 >>> import numpy as np
 
+from locum.execution.arrays import erf
 from locum.graph.atoms import EXACT_INTEGERS
 >>> twice = Functions(1, (Instruction("add", (0, 0)),), (1,))
 >>> twice(np, [np.array([1.0, 2.0])])[0].tolist()
@@ -23,6 +24,7 @@ from typing import Any
 
 import numpy as np
 
+from locum.execution.arrays import erf
 from locum.graph.atoms import EXACT_INTEGERS
 
 
@@ -149,10 +151,6 @@ def _power(xp: Any, a: Any, b: Any) -> Any:
     return _nan_unless(xp, (a != 0) | (b >= 0), xp.pow(a, b) if xp is not np else np.power(a, b))
 
 
-def _erf(xp: Any, a: Any) -> Any:
-    return np.vectorize(math.erf, otypes=[a.dtype])(a) if xp is np else xp.erf(a)
-
-
 def _truth(a: Any) -> Any:
     return a != 0
 
@@ -173,7 +171,7 @@ MEANINGS: Mapping[str, Callable[..., Any]] = {
     "exp": lambda xp, a: xp.exp(a),
     "log": lambda xp, a: _nan_unless(xp, a > 0, xp.log(xp.where(a > 0, a, xp.ones_like(a)))),
     "sqrt": lambda xp, a: _nan_unless(xp, a >= 0, xp.sqrt(abs(a))),
-    "erf": _erf,
+    "erf": lambda xp, a: erf(a),
     "tanh": lambda xp, a: xp.tanh(a),
     "floor": lambda xp, a: xp.floor(a),
     "round": lambda xp, a: xp.round(a),

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from locum.compiler.network.forms import Vector
+from locum.execution.arrays import erf
 
 #: Segments of one function; beyond that the feed-forward is not worth having.
 MAX_SEGMENTS = 50_000
@@ -44,10 +45,6 @@ class Curve:
     turns_at_zero: bool = False
     #: +1 for convex where x > 0, −1 for concave.
     curvature: int = 1
-
-
-def _erf(x: Vector) -> Vector:
-    return np.array([math.erf(v) for v in np.atleast_1d(x)])
 
 
 def _table(density: Callable[[Vector], Vector], reach: float) -> tuple[Vector, Vector]:
@@ -136,7 +133,7 @@ CURVES = {
         ),
         Curve(
             "erf",
-            _erf,
+            erf,
             lambda x: 2 / math.sqrt(math.pi) * np.exp(-(x**2)),
             _where_erf,
             *_ERF,

@@ -33,9 +33,10 @@ import numpy as np
 from array_api_compat import is_numpy_array, is_torch_array
 
 from locum.errors import ExecutionError, InputError
+from locum.execution.arrays import Array, Arrays
 from locum.execution.domains import Domain, Value
 from locum.execution.heads import elementwise
-from locum.execution.heads.arrays import Array, Backend, host
+from locum.execution.heads.attention import default_memory
 from locum.execution.heads.demand import Demand
 from locum.execution.heads.elementwise import ElementError
 from locum.execution.heads.evaluate import Evaluation, Progress
@@ -70,18 +71,18 @@ def evaluate(
     if not (is_numpy_array(tokens) or is_torch_array(tokens)) or tokens.ndim != 1:
         raise InputError("heads.evaluate takes the tokens as one array or tensor with one axis")
     wanted = _positions(positions, tokens.shape[0])
-    backend = Backend(tokens, dtype)
-    if backend.real_name not in ("float32", "float64"):
+    arrays = Arrays(tokens, dtype)
+    if arrays.float_name not in ("float32", "float64"):
         raise InputError(
-            f"expected tokens of float32 or float64, got {backend.real_name}; "
+            f"expected tokens of float32 or float64, got {arrays.float_name}; "
             "try heads.evaluate(…, dtype='float32')"
         )
-    given = _numbers(tokens, backend)
+    given = _numbers(tokens, arrays)
     if memory is not None and memory < 1:
         raise InputError(
             f"the memory for a chunk of scores is a positive number of bytes, not {memory}"
         )
-    run = _Run(root, lambda: given, tokens.shape[0], backend, wanted, names)
+    run = _Run(root, lambda: given, tokens.shape[0], arrays, wanted, names)
     return run.value(memory, progress, report)
 
 
@@ -101,7 +102,9 @@ def execute(
         return evaluate(root, tokens, positions=positions, names=names)
     wanted = _positions(positions, len(tokens))
     # Tokens become an array only if they are read: a program may run on strings without reading them.
-    value = _Run(root, lambda: _array_of(tokens), len(tokens), host(), wanted, names).value()
+    value = _Run(
+        root, lambda: _array_of(tokens), len(tokens), Arrays(np.zeros(0)), wanted, names
+    ).value()
     return value if value.ndim == 2 else value.tolist()
 
 
@@ -112,7 +115,7 @@ class _Run:
     root: Node
     tokens: Callable[[], Array]
     length: int
-    backend: Backend
+    arrays: Arrays
     positions: np.ndarray[Any, Any]
     names: Names | None
 
@@ -127,11 +130,11 @@ class _Run:
         report = Report() if report is None else report
         started = time.perf_counter()
         demand = Demand(self.root, self.positions, Statics(self.root, self.length, self.called))
-        memory = memory or self.backend.memory
-        run = Evaluation(self.tokens, self.backend, demand, self.called, memory, report, progress)
+        memory = memory or default_memory(self.arrays)
+        run = Evaluation(self.tokens, self.arrays, demand, self.called, memory, report, progress)
         with np.errstate(all="ignore"):
             value = run.run(self.root, self.positions)
-        self.backend.wait()
+        self.arrays.wait()
         report.seconds += time.perf_counter() - started
         return value
 
@@ -152,23 +155,23 @@ def _positions(positions: range | Sequence[int] | None, length: int) -> np.ndarr
     return found.astype(np.int64)
 
 
-def _numbers(tokens: Array, backend: Backend) -> Array:
-    """An array of tokens as truth values, int64, or real numbers of the backend."""
+def _numbers(tokens: Array, arrays: Arrays) -> Array:
+    """An array of tokens as truth values, int64, or real numbers of the arrays."""
     kinds = ("bool", "integral", "real floating")
-    if backend.torch or tokens.dtype.kind in "bifu":
-        known = bool(backend.xp.isdtype(tokens.dtype, kinds))
+    if arrays.on_torch or tokens.dtype.kind in "bifu":
+        known = bool(arrays.xp.isdtype(tokens.dtype, kinds))
     else:
         known = False
     if not known:
         raise InputError(f"heads.evaluate takes an array of numbers, not of {tokens.dtype}")
-    if backend.is_bool(tokens):
+    if arrays.is_bool(tokens):
         return tokens
-    if not backend.is_whole(tokens):
-        return backend.to_real(tokens)
-    whole = backend.to_int(tokens)
-    unsigned = bool(backend.xp.isdtype(tokens.dtype, "unsigned integer"))
-    wrapped = unsigned and bool(backend.xp.any(whole < 0))
-    if wrapped or elementwise.largest(backend, whole) >= INT64_LIMIT:
+    if not arrays.is_int(tokens):
+        return arrays.to_float(tokens)
+    whole = arrays.to_int(tokens)
+    unsigned = bool(arrays.xp.isdtype(tokens.dtype, "unsigned integer"))
+    wrapped = unsigned and bool(arrays.xp.any(whole < 0))
+    if wrapped or elementwise.largest(arrays, whole) >= INT64_LIMIT:
         raise InputError("the tokens have a whole number of more than 62 bits, too many for heads")
     return whole
 

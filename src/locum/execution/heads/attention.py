@@ -17,10 +17,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from locum.execution.heads.arrays import Array, Backend
+from locum.execution.arrays import Array, Arrays
 from locum.execution.heads.formulas import AllOf, Best, Formula, Literal, bests, parts_of, walk
 from locum.execution.heads.scores import Code
 from locum.execution.heads.values import Values, unreachable
+from locum.graph.atoms import EXACT_INTEGERS
 
 #: Bytes that one pair of a chunk takes: scores alone, or with truth values and what is made of them.
 _BYTES_OF_SCORES = 4
@@ -28,24 +29,41 @@ _BYTES_OF_A_PAIR = 16
 #: Products are fastest where vectors have a multiple of so many coordinates.
 _ALIGNMENT = 8
 _MAX_PAIRS = 2**30
+#: Memory for one chunk of scores and what is made of it, in bytes: on a GPU, and elsewhere.
+_MEMORY_ON_GPU, _MEMORY = 4 * 2**30, 2**26
+
+
+def default_memory(arrays: Arrays) -> int:
+    """How many bytes a chunk of scores may take if nobody says so."""
+    return _MEMORY_ON_GPU if arrays.on_gpu else _MEMORY
+
+
+def score_type(arrays: Arrays, largest: int) -> Any:
+    """The type in which integers up to ``largest`` are scored exactly.
+
+    On a GPU that is bfloat16 where it holds them: products are as exact, and faster to write down.
+    """
+    if arrays.on_gpu and largest <= EXACT_INTEGERS["bfloat16"]:
+        return arrays.xp.bfloat16
+    return arrays.xp.float32
 
 
 class Product:
     """Comparisons that are scored together: key vectors, and the score that selects."""
 
-    def __init__(self, backend: Backend, codes: list[Code]) -> None:
-        self.backend = backend
+    def __init__(self, arrays: Arrays, codes: list[Code]) -> None:
+        self.arrays = arrays
         self.codes = codes
         self.full = sum(code.full for code in codes)
         self.width = sum(code.width for code in codes)
         bound = max(sum(code.largest for code in codes), self.full)
-        self.type = backend.score_type(bound)
-        self.padding = -self.width % _ALIGNMENT if backend.on_gpu else 0
-        self.keys = self._joined([code.key_vectors(backend) for code in codes])  # [coordinate, key]
+        self.type = score_type(arrays, bound)
+        self.padding = -self.width % _ALIGNMENT if arrays.on_gpu else 0
+        self.keys = self._joined([code.key_vectors(arrays) for code in codes])  # [coordinate, key]
 
     def queries(self, begin: int, end: int) -> Array:
         """[row, coordinate]"""
-        vectors = [code.query_vectors(self.backend, begin, end) for code in self.codes]
+        vectors = [code.query_vectors(self.arrays, begin, end) for code in self.codes]
         return self._joined(vectors).T
 
     def scores(self, queries: Array, start: int, stop: int) -> Array:
@@ -53,10 +71,10 @@ class Product:
         return queries @ self.keys[:, start:stop]
 
     def _joined(self, vectors: list[Array]) -> Array:
-        xp = self.backend.xp
+        xp = self.arrays.xp
         parts = [xp.astype(v, self.type) for v in vectors]
         if self.padding:
-            parts.append(self.backend.full((self.padding, vectors[0].shape[1]), 0, self.type))
+            parts.append(self.arrays.full((self.padding, vectors[0].shape[1]), 0, self.type))
         return xp.concat(parts, axis=0)
 
 
@@ -64,7 +82,7 @@ class Product:
 class Head:
     """A selector for some rows and all keys."""
 
-    backend: Backend
+    arrays: Arrays
     formula: Formula
     #: By literal: how it is scored, or (if it does not depend on the key) whether it holds, per row.
     codes: Mapping[Literal, Code]
@@ -96,7 +114,7 @@ class Head:
     def score(self, formula: Formula, together: list[Literal]) -> None:
         """Comparisons to be scored by one product."""
         if together and id(formula) not in self.products:
-            self.products[id(formula)] = Product(self.backend, [self.codes[p] for p in together])
+            self.products[id(formula)] = Product(self.arrays, [self.codes[p] for p in together])
             self.settled[id(formula)] = set(together)
 
     @property
@@ -137,16 +155,16 @@ class Head:
 
     def found(self, product: Product) -> Array:
         """For each row the one key of full score, or −1."""
-        xp, answers = self.backend.xp, []
+        xp, answers = self.arrays.xp, []
         rows, keys = self.steps(_BYTES_OF_SCORES)
         for begin in range(0, self.rows, rows):
             end = min(begin + rows, self.rows)
             queries = product.queries(begin, end)
-            answer = self.backend.full((end - begin,), -1, self.backend.int64)
+            answer = self.arrays.full((end - begin,), -1, self.arrays.int)
             before = self.pairs
             for start in range(0, self.keys, keys):
                 scores = self.scores(product, queries, start, min(start + keys, self.keys))
-                greatest, where = self.backend.row_maxima(scores)
+                greatest, where = self.arrays.row_maxima(scores)
                 answer = xp.where(greatest >= product.full, where + start, answer)
             answers.append(answer)
             self.progress(self.pairs - before)
@@ -156,36 +174,36 @@ class Head:
         """How many keys each row selects."""
         product = self.single()
         if product is not None:
-            return self.backend.to_int(self.found(product) >= 0)
+            return self.arrays.to_int(self.found(product) >= 0)
         answers = []
         for block in self.blocks(_BYTES_OF_A_PAIR):
-            answers.append(sum(self.backend.counts(mask) for _, _, mask in block.masks()))
-        return self.backend.xp.concat(answers)
+            answers.append(sum(self.arrays.row_counts(mask) for _, _, mask in block.masks()))
+        return self.arrays.xp.concat(answers)
 
     def pattern(self) -> Array:
         """The whole boolean matrix [row, key]."""
-        xp, rows = self.backend.xp, []
+        xp, rows = self.arrays.xp, []
         for block in self.blocks(_BYTES_OF_A_PAIR):
             rows.append(xp.concat([mask for _, _, mask in block.masks()], axis=1))
         return xp.concat(rows, axis=0)
 
     def sums(self, values: Values) -> tuple[Array, Array]:
         """How many keys each row selects, and the sum of their values."""
-        xp, backend = self.backend.xp, self.backend
+        xp, arrays = self.arrays.xp, self.arrays
         product = self.single()
         if product is not None:
-            return values.at(backend, self.found(product))
+            return values.at(arrays, self.found(product))
         counts, totals = [], []
         for block in self.blocks(_BYTES_OF_A_PAIR):
-            count = inside = backend.full((block.end - block.begin,), 0, backend.int64)
-            total = backend.full((block.end - block.begin,), 0, values.type(backend))
+            count = inside = arrays.full((block.end - block.begin,), 0, arrays.int)
+            total = arrays.full((block.end - block.begin,), 0, values.type(arrays))
             for start, stop, mask in block.masks():
-                count = count + backend.counts(mask)
+                count = count + arrays.row_counts(mask)
                 keys = values.between(start, stop)
                 if keys[0] < keys[1]:
-                    chosen = values.columns(backend, mask, start, keys)
-                    inside = inside + backend.counts(chosen)
-                    total = total + values.total(backend, chosen, (block.begin, block.end), keys)
+                    chosen = values.columns(arrays, mask, start, keys)
+                    inside = inside + arrays.row_counts(chosen)
+                    total = total + values.total(arrays, chosen, (block.begin, block.end), keys)
             if bool(xp.any(inside != count)):
                 raise unreachable()
             counts.append(count)
@@ -193,9 +211,9 @@ class Head:
         return xp.concat(counts), xp.concat(totals)
 
 
-def unranked(backend: Backend, score: Array) -> float:
+def unranked(arrays: Arrays, score: Array) -> float:
     """What stands for the score of a key that cannot be selected: any maximum over it shows it."""
-    return 2**63 - 1 if backend.is_whole(score) else math.nan
+    return 2**63 - 1 if arrays.is_int(score) else math.nan
 
 
 class Block:
@@ -210,14 +228,14 @@ class Block:
 
     def _maximum(self, best: Best) -> Array:
         """The greatest score among the keys that each row selects."""
-        backend, score = self.head.backend, self.head.ranking[best]
-        lowest = -(2**63) if backend.is_whole(score) else -float("inf")
-        greatest = backend.full((self.end - self.begin,), lowest, score.dtype)
+        arrays, score = self.head.arrays, self.head.ranking[best]
+        lowest = -(2**63) if arrays.is_int(score) else -float("inf")
+        greatest = arrays.full((self.end - self.begin,), lowest, score.dtype)
         for start, stop, mask in self.masks(best.selected):
-            scores = backend.xp.where(mask, score[None, start:stop], greatest[:, None])
-            greatest = backend.xp.maximum(greatest, backend.xp.max(scores, axis=1))
-        unknown = unranked(backend, score)
-        if bool(backend.xp.any((greatest == unknown) | (greatest != greatest))):
+            scores = arrays.xp.where(mask, score[None, start:stop], greatest[:, None])
+            greatest = arrays.xp.maximum(greatest, arrays.xp.max(scores, axis=1))
+        unknown = unranked(arrays, score)
+        if bool(arrays.xp.any((greatest == unknown) | (greatest != greatest))):
             raise unreachable()
         return greatest
 
@@ -259,5 +277,5 @@ class Block:
         result = known[id(formula)]
         shape = (self.end - self.begin, stop - start)
         if result is None:
-            return head.backend.full(shape, True, head.backend.xp.bool)
-        return result if tuple(result.shape) == shape else head.backend.xp.broadcast_to(result, shape)
+            return head.arrays.full(shape, True, head.arrays.xp.bool)
+        return result if tuple(result.shape) == shape else head.arrays.xp.broadcast_to(result, shape)

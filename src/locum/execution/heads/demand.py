@@ -139,7 +139,7 @@ class Demand:
             if predicate == "!=":
                 return keys != queries[0] if (queries == queries[0]).all() else None
             loosest = queries.max() if predicate.startswith("<") else queries.min()
-            return np.asarray(elementwise.compare(self.statics.backend, predicate, keys, loosest))
+            return np.asarray(elementwise.compare(self.statics.arrays, predicate, keys, loosest))
 
         known = bound(formula, admitted, np.logical_and, np.logical_or)
         return self.everywhere if known is None else self.everywhere[known]
@@ -154,7 +154,7 @@ def live_rows(formula: Formula, points: Points, statics: Statics) -> NDArray[np.
         keys, queries = (statics.at(node, points) for node in (literal.key, literal.query))
         if np.broadcast(keys, queries).size > MAX_CELLS:
             return None
-        sides = statics.backend, literal.predicate, keys, queries
+        sides = statics.arrays, literal.predicate, keys, queries
         return np.asarray(elementwise.compare(*sides, negated=literal.negated))
 
     known = bound(formula, admitted, np.logical_and, np.logical_or)

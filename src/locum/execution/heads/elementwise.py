@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from locum.execution.heads.arrays import Array, Backend
+from locum.execution.arrays import Array, Arrays, erf
 from locum.graph import COMPARISONS, Attribute
 from locum.graph.atoms import EXACT_INTEGERS, INT64_LIMIT
 
@@ -28,16 +28,16 @@ class ElementError(Exception):
 
 
 def apply(
-    backend: Backend, op: str, inputs: Sequence[Array], attributes: Mapping[str, Attribute]
+    arrays: Arrays, op: str, inputs: Sequence[Array], attributes: Mapping[str, Attribute]
 ) -> Array:
     """The operation at every element of the broadcast inputs."""
     with np.errstate(all="ignore"):
-        return _MEANINGS[op](backend, *inputs, **attributes)
+        return _MEANINGS[op](arrays, *inputs, **attributes)
 
 
-def compare(backend: Backend, predicate: str, a: Array, b: Array, *, negated: bool = False) -> Array:
+def compare(arrays: Arrays, predicate: str, a: Array, b: Array, *, negated: bool = False) -> Array:
     """``a ? b`` with one of select's predicates (or, negated, that this is not so), exactly."""
-    a, b = _alike(backend, a, b)
+    a, b = _alike(arrays, a, b)
     holds = COMPARISONS[predicate].holds(a, b)
     return ~holds if negated else holds
 
@@ -53,32 +53,29 @@ def number(value: Any) -> Any:
     return value
 
 
-def largest(backend: Backend, array: Array) -> int:
+def largest(arrays: Arrays, array: Array) -> int:
     """The greatest magnitude among whole numbers; 0 for none."""
-    if array.size == 0 if not backend.torch else array.numel() == 0:
-        return 0
-    whole = backend.to_int(array)
-    return max(abs(int(backend.xp.max(whole))), abs(int(backend.xp.min(whole))))
+    return max(map(abs, arrays.range_of(array)))
 
 
-def _alike(backend: Backend, a: Array, b: Array) -> tuple[Array, Array]:
+def _alike(arrays: Arrays, a: Array, b: Array) -> tuple[Array, Array]:
     """Both as whole numbers, or both as real ones."""
-    if backend.is_whole(a) and backend.is_whole(b):
-        return backend.to_int(a), backend.to_int(b)
-    return real(backend, a), real(backend, b)
+    if arrays.is_int(a) and arrays.is_int(b):
+        return arrays.to_int(a), arrays.to_int(b)
+    return real(arrays, a), real(arrays, b)
 
 
-def real(backend: Backend, a: Array) -> Array:
+def real(arrays: Arrays, a: Array) -> Array:
     """As real numbers, unless a whole number would be rounded."""
-    limit = EXACT_INTEGERS[backend.real_name]
-    if backend.is_whole(a) and not backend.is_bool(a) and largest(backend, a) > limit:
+    limit = EXACT_INTEGERS[arrays.float_name]
+    if arrays.is_int(a) and not arrays.is_bool(a) and largest(arrays, a) > limit:
         problem = f"a whole number above {limit} meets real numbers, which would round it"
         raise ElementError(problem, "refused")
-    return backend.to_real(a)
+    return arrays.to_float(a)
 
 
-def _refuse(backend: Backend, bad: Array, problem: str, kind: str) -> None:
-    if bool(backend.xp.any(bad)):
+def _refuse(arrays: Arrays, bad: Array, problem: str, kind: str) -> None:
+    if bool(arrays.xp.any(bad)):
         raise ElementError(problem, kind, bad)
 
 
@@ -89,99 +86,99 @@ def require_room(bound: int) -> None:
 
 
 def _arithmetic(name: str) -> Callable[..., Array]:
-    def meaning(backend: Backend, a: Array, b: Array) -> Array:
-        a, b = _alike(backend, a, b)
-        if backend.is_whole(a):
-            first, second = largest(backend, a), largest(backend, b)
+    def meaning(arrays: Arrays, a: Array, b: Array) -> Array:
+        a, b = _alike(arrays, a, b)
+        if arrays.is_int(a):
+            first, second = largest(arrays, a), largest(arrays, b)
             require_room(first * second if name == "multiply" else first + second)
-        return getattr(backend.xp, name)(a, b)
+        return getattr(arrays.xp, name)(a, b)
 
     return meaning
 
 
 def _division(name: str) -> Callable[..., Array]:
-    def meaning(backend: Backend, a: Array, b: Array) -> Array:
-        a, b = _alike(backend, a, b)
+    def meaning(arrays: Arrays, a: Array, b: Array) -> Array:
+        a, b = _alike(arrays, a, b)
         if name == "divide":
-            a, b = real(backend, a), real(backend, b)
-        _refuse(backend, b == 0, "division by zero", "ZeroDivisionError")
-        return getattr(backend.xp, name)(a, b)
+            a, b = real(arrays, a), real(arrays, b)
+        _refuse(arrays, b == 0, "division by zero", "ZeroDivisionError")
+        return getattr(arrays.xp, name)(a, b)
 
     return meaning
 
 
-def _power(backend: Backend, a: Array, b: Array) -> Array:
-    xp = backend.xp
-    a, b = _alike(backend, a, b)
-    _refuse(backend, (a == 0) & (b < 0), "zero to a negative power", "ZeroDivisionError")
-    if backend.is_whole(a):
+def _power(arrays: Arrays, a: Array, b: Array) -> Array:
+    xp = arrays.xp
+    a, b = _alike(arrays, a, b)
+    _refuse(arrays, (a == 0) & (b < 0), "zero to a negative power", "ZeroDivisionError")
+    if arrays.is_int(a):
         if not bool(xp.any(b < 0)):
             require_room(
-                2 ** min(math.ceil(largest(backend, b) * math.log2(largest(backend, a) + 1)), 99)
+                2 ** min(math.ceil(largest(arrays, b) * math.log2(largest(arrays, a) + 1)), 99)
             )
             return xp.pow(a, b)
-        a, b = real(backend, a), real(backend, b)
+        a, b = real(arrays, a), real(arrays, b)
     # Infinity and nan have rules of their own in Python; only what is finite is vouched for.
     result = xp.pow(a, b)
     finite = xp.isfinite(a) & xp.isfinite(b)
-    _refuse(backend, xp.isnan(result) & finite, "a power that is not a real number", "not real")
-    _refuse(backend, xp.isinf(result) & finite, "a power that is too large", "OverflowError")
+    _refuse(arrays, xp.isnan(result) & finite, "a power that is not a real number", "not real")
+    _refuse(arrays, xp.isinf(result) & finite, "a power that is too large", "OverflowError")
     return result
 
 
 def _function(
     name: str, allowed: Callable[[Any, Array], Array] | None = None
-) -> Callable[[Backend, Array], Array]:
-    def meaning(backend: Backend, a: Array) -> Array:
-        a = real(backend, a)
+) -> Callable[[Arrays, Array], Array]:
+    def meaning(arrays: Arrays, a: Array) -> Array:
+        a = real(arrays, a)
         if allowed is not None:
-            bad = ~(allowed(backend.xp, a) | backend.xp.isnan(a))
-            _refuse(backend, bad, f"{name} is not defined there", "ValueError")
-        result = getattr(backend.xp, name)(a)
-        too_large = backend.xp.isinf(result) & backend.xp.isfinite(a)
-        _refuse(backend, too_large, f"{name} is too large there", "OverflowError")
+            bad = ~(allowed(arrays.xp, a) | arrays.xp.isnan(a))
+            _refuse(arrays, bad, f"{name} is not defined there", "ValueError")
+        result = getattr(arrays.xp, name)(a)
+        too_large = arrays.xp.isinf(result) & arrays.xp.isfinite(a)
+        _refuse(arrays, too_large, f"{name} is too large there", "OverflowError")
         return result
 
     return meaning
 
 
-def _rounding(name: str) -> Callable[[Backend, Array], Array]:
-    def meaning(backend: Backend, a: Array) -> Array:
-        if backend.is_whole(a):
-            return backend.to_int(a)
-        bad = ~(backend.xp.abs(a) < INT64_LIMIT)
-        _refuse(backend, bad, f"{name} has no whole number of 62 bits there", "OverflowError")
-        return backend.to_int(getattr(backend.xp, name)(a))
+def _rounding(name: str) -> Callable[[Arrays, Array], Array]:
+    def meaning(arrays: Arrays, a: Array) -> Array:
+        if arrays.is_int(a):
+            return arrays.to_int(a)
+        bad = ~(arrays.xp.abs(a) < INT64_LIMIT)
+        _refuse(arrays, bad, f"{name} has no whole number of 62 bits there", "OverflowError")
+        return arrays.to_int(getattr(arrays.xp, name)(a))
 
     return meaning
 
 
-def cast(backend: Backend, tokens: Array, kind: str) -> Array:
+def cast(arrays: Arrays, tokens: Array, kind: str) -> Array:
     """Tokens as the program sees them."""
     if kind == "asis":
         return tokens
     if kind == "float":
-        return real(backend, tokens)
+        return real(arrays, tokens)
     if kind == "bool":
         return truth(tokens)
     if kind == "int":
-        return _rounding("trunc")(backend, tokens)
+        return _rounding("trunc")(arrays, tokens)
     raise ElementError("heads run programs on numbers, and these are strings", "refused")
 
 
 def _extreme(predicate: str) -> Callable[..., Array]:
-    def meaning(backend: Backend, a: Array, b: Array) -> Array:
-        a, b = _alike(backend, a, b)
-        return backend.xp.where(compare(backend, predicate, a, b), a, b)
+    def meaning(arrays: Arrays, a: Array, b: Array) -> Array:
+        a, b = _alike(arrays, a, b)
+        return arrays.xp.where(compare(arrays, predicate, a, b), a, b)
 
     return meaning
 
 
-def choose(backend: Backend, condition: Array, a: Array, b: Array) -> Array:
+def choose(arrays: Arrays, condition: Array, a: Array, b: Array) -> Array:
     """``a`` where the condition holds, else ``b``; truth values stay such if both are."""
-    if not (backend.is_bool(a) and backend.is_bool(b)):
-        a, b = _alike(backend, a, b)
-    return backend.xp.where(truth(condition), a, b)
+    if not (arrays.is_bool(a) and arrays.is_bool(b)):
+        a, b = _alike(arrays, a, b)
+    return arrays.xp.where(truth(condition), a, b)
 
 
 def truth(a: Array) -> Array:
@@ -189,34 +186,34 @@ def truth(a: Array) -> Array:
     return a != 0
 
 
-def _negate(backend: Backend, a: Array) -> Array:
-    return -backend.to_int(a) if backend.is_whole(a) else -a
+def _negate(arrays: Arrays, a: Array) -> Array:
+    return -arrays.to_int(a) if arrays.is_int(a) else -a
 
 
-def _absolute(backend: Backend, a: Array) -> Array:
-    return backend.xp.abs(backend.to_int(a) if backend.is_whole(a) else a)
+def _absolute(arrays: Arrays, a: Array) -> Array:
+    return arrays.xp.abs(arrays.to_int(a) if arrays.is_int(a) else a)
 
 
-def _member(backend: Backend, a: Array, *, values: Any) -> Array:
-    found = backend.xp.zeros_like(a, dtype=backend.xp.bool)
+def _member(arrays: Arrays, a: Array, *, values: Any) -> Array:
+    found = arrays.xp.zeros_like(a, dtype=arrays.xp.bool)
     for value in values:
         if not isinstance(value, str):
-            found = found | compare(backend, "==", a, _scalar(backend, value))
+            found = found | compare(arrays, "==", a, _scalar(arrays, value))
     return found
 
 
-def _lookup(backend: Backend, a: Array, *, table: Any) -> Array:
+def _lookup(arrays: Arrays, a: Array, *, table: Any) -> Array:
     pairs = [(key, number(value)) for key, value in table if not isinstance(key, str)]
     if not pairs:
         raise ElementError("the table has nothing for numbers", "missing")
     keys = np.array([number(key) for key, _ in pairs])
     order = np.argsort(keys, kind="stable")
     values = _values_of_table([value for _, value in pairs])
-    a, ascending = _alike(backend, a, backend.put(keys[order]))
-    place = backend.xp.clip(backend.xp.searchsorted(ascending, a.reshape(-1)), 0, len(keys) - 1)
+    a, ascending = _alike(arrays, a, arrays.put(keys[order]))
+    place = arrays.xp.clip(arrays.xp.searchsorted(ascending, a.reshape(-1)), 0, len(keys) - 1)
     place = place.reshape(a.shape)
-    _refuse(backend, ascending[place] != a, "the table has nothing for the value there", "missing")
-    return backend.put(values[order])[place]
+    _refuse(arrays, ascending[place] != a, "the table has nothing for the value there", "missing")
+    return arrays.put(values[order])[place]
 
 
 def _values_of_table(values: list[Any]) -> np.ndarray[Any, Any]:
@@ -226,26 +223,26 @@ def _values_of_table(values: list[Any]) -> np.ndarray[Any, Any]:
     return np.array(values, dtype=kind)
 
 
-def means(backend: Backend, counts: Array, totals: Array, default: Attribute, bools: bool) -> Array:
+def means(arrays: Arrays, counts: Array, totals: Array, default: Attribute, bools: bool) -> Array:
     """No key: the default. One: its value. More: the sum over the number, as a real number."""
-    xp = backend.xp
+    xp = arrays.xp
     if bool(xp.any(counts > 1)):
         if bools:
             raise ElementError("asked to average several values, but they are truth values", "average")
-        totals = real(backend, totals) / xp.astype(xp.where(counts > 0, counts, 1), backend.real)
+        totals = real(arrays, totals) / xp.astype(xp.where(counts > 0, counts, 1), arrays.float)
     elif bools:
         totals = truth(totals)
     if bool(xp.all(counts > 0)):
         return totals
-    return choose(backend, counts > 0, totals, _scalar(backend, default))
+    return choose(arrays, counts > 0, totals, _scalar(arrays, default))
 
 
-def _scalar(backend: Backend, value: Any) -> Array:
-    return backend.put(np.asarray(number(value)))
+def _scalar(arrays: Arrays, value: Any) -> Array:
+    return arrays.put(np.asarray(number(value)))
 
 
 def _logic(function: Callable[[Any, Array, Array], Array]) -> Callable[..., Array]:
-    return lambda backend, a, b: function(backend.xp, truth(a), truth(b))
+    return lambda arrays, a, b: function(arrays.xp, truth(a), truth(b))
 
 
 _MEANINGS: Mapping[str, Callable[..., Array]] = {
@@ -263,21 +260,21 @@ _MEANINGS: Mapping[str, Callable[..., Array]] = {
     "exp": _function("exp"),
     "log": _function("log", lambda xp, a: a > 0),
     "sqrt": _function("sqrt", lambda xp, a: a >= 0),
-    "erf": lambda backend, a: backend.error_function(real(backend, a)),
+    "erf": lambda arrays, a: erf(real(arrays, a)),
     "tanh": _function("tanh"),
     "floor": _rounding("floor"),
     "round": _rounding("round"),
-    "equal": lambda backend, a, b: compare(backend, "==", a, b),
-    "not_equal": lambda backend, a, b: compare(backend, "!=", a, b),
-    "less": lambda backend, a, b: compare(backend, "<", a, b),
-    "less_equal": lambda backend, a, b: compare(backend, "<=", a, b),
-    "greater": lambda backend, a, b: compare(backend, ">", a, b),
-    "greater_equal": lambda backend, a, b: compare(backend, ">=", a, b),
+    "equal": lambda arrays, a, b: compare(arrays, "==", a, b),
+    "not_equal": lambda arrays, a, b: compare(arrays, "!=", a, b),
+    "less": lambda arrays, a, b: compare(arrays, "<", a, b),
+    "less_equal": lambda arrays, a, b: compare(arrays, "<=", a, b),
+    "greater": lambda arrays, a, b: compare(arrays, ">", a, b),
+    "greater_equal": lambda arrays, a, b: compare(arrays, ">=", a, b),
     "and": _logic(lambda xp, a, b: a & b),
     "or": _logic(lambda xp, a, b: a | b),
-    "not": lambda backend, a: ~truth(a),
+    "not": lambda arrays, a: ~truth(a),
     "if_else": choose,
-    "indicator": lambda backend, a: backend.to_int(truth(a)),
+    "indicator": lambda arrays, a: arrays.to_int(truth(a)),
     "member": _member,
     "lookup": _lookup,
 }

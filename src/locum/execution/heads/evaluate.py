@@ -15,8 +15,8 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from locum.execution.arrays import Array, Arrays
 from locum.execution.heads import elementwise
-from locum.execution.heads.arrays import Array, Backend
 from locum.execution.heads.demand import Demand
 from locum.execution.heads.elementwise import ElementError
 from locum.execution.heads.points import Points, product, spread
@@ -36,7 +36,7 @@ class Evaluation:
     def __init__(
         self,
         tokens: Callable[[], Array],
-        backend: Backend,
+        arrays: Arrays,
         demand: Demand,
         names: Callable[[], Mapping[Node, str]],
         memory: int,
@@ -44,7 +44,7 @@ class Evaluation:
         progress: Progress | None,
     ) -> None:
         self.tokens = tokens
-        self.backend = backend
+        self.arrays = arrays
         self.demand = demand
         self.statics = demand.statics
         self.names = names
@@ -67,14 +67,14 @@ class Evaluation:
         points = product((), positions)
         if sort_of(root) is Sort.SELECTOR:
             return self.pattern(root, points)
-        return self.backend.xp.broadcast_to(self.read(root, points), positions.shape)
+        return self.arrays.xp.broadcast_to(self.read(root, points), positions.shape)
 
     def value(self, node: Node, points: Points) -> Array:
         """The values of a node at its points."""
         try:
             if node.op == "tokens":
-                given = self.tokens()[self.backend.put(points.together)]
-                return elementwise.cast(self.backend, given, str(node.attributes["cast"]))
+                given = self.tokens()[self.arrays.put(points.together)]
+                return elementwise.cast(self.arrays, given, str(node.attributes["cast"]))
             if node.op == "sum_over":
                 return self.sum_over(node, points)
             if node.op in ("aggregate", "selector_width"):
@@ -82,7 +82,7 @@ class Evaluation:
             if node.op == "if_else":
                 return self.if_else(node, points)
             inputs = [self.read(i, points) for i in node.inputs]
-            return elementwise.apply(self.backend, node.op, inputs, node.attributes)
+            return elementwise.apply(self.arrays, node.op, inputs, node.attributes)
         except ElementError as error:
             raise self.statics.described(error, node, points) from None
 
@@ -92,11 +92,11 @@ class Evaluation:
         Where only some of the points are ``needed``, there may be anything at the others.
         """
         if node in self.statics:
-            return self.backend.put(self.statics.at(node, points))
+            return self.arrays.put(self.statics.at(node, points))
         if node not in self.values:
             if points.positions.size and (needed is None or bool(needed.any())):
                 raise _missing(node)
-            return self.backend.full((1,) * (len(points.families) + 1), 0, self.backend.real)
+            return self.arrays.full((1,) * (len(points.families) + 1), 0, self.arrays.float)
         stored, value = self.demand.points[node], self.values[node]
         value = spread(value, stored.families, points.families)
         if np.array_equal(spread(stored.positions, stored.families, points.families), points.positions):
@@ -108,15 +108,15 @@ class Evaluation:
         found = places[points.positions]
         if bool(((found < 0) if needed is None else (found < 0) & needed).any()):
             raise _missing(node)
-        index = self.backend.put(np.maximum(found, 0))
+        index = self.arrays.put(np.maximum(found, 0))
         if points.positions.size == points.positions.shape[-1]:
-            return self.backend.xp.take(value, index.reshape(-1), axis=-1)
+            return self.arrays.xp.take(value, index.reshape(-1), axis=-1)
         if math.prod(value.shape) == value.shape[-1]:
             return value.reshape(-1)[index]
         shape = np.broadcast_shapes(tuple(value.shape[:-1]), tuple(index.shape[:-1]))
-        value = self.backend.xp.broadcast_to(value, (*shape, value.shape[-1]))
-        index = self.backend.xp.broadcast_to(index, (*shape, index.shape[-1]))
-        return self.backend.xp.take_along_axis(value, index, axis=-1)
+        value = self.arrays.xp.broadcast_to(value, (*shape, value.shape[-1]))
+        index = self.arrays.xp.broadcast_to(index, (*shape, index.shape[-1]))
+        return self.arrays.xp.take_along_axis(value, index, axis=-1)
 
     def if_else(self, node: Node, points: Points) -> Array:
         """One of two values; a branch that is chosen nowhere is not there."""
@@ -126,12 +126,12 @@ class Evaluation:
         if len(present) < len(branches):
             value = self.read(present[0], points)  # chosen at all of them
             shape = np.broadcast_shapes(tuple(value.shape), tuple(chosen.shape))
-            return self.backend.xp.broadcast_to(value, shape)
+            return self.arrays.xp.broadcast_to(value, shape)
         then, otherwise = (
             self.read(branch, points, self.is_chosen(condition, points, wanted))
             for branch, wanted in zip(branches, (True, False), strict=True)
         )
-        return elementwise.choose(self.backend, chosen, then, otherwise)
+        return elementwise.choose(self.arrays, chosen, then, otherwise)
 
     def is_chosen(self, condition: Node, points: Points, wanted: bool) -> NDArray[np.bool_]:
         """At which points a branch is read; it need not have been computed at the others."""
@@ -144,52 +144,52 @@ class Evaluation:
     def sum_over(self, node: Node, points: Points) -> Array:
         """The sum of the body over its families, taken where the body is not 0."""
         body, *summed = node.inputs
-        backend, where = self.backend, self.demand.summed[node]
+        arrays, where = self.arrays, self.demand.summed[node]
         outer = [family for family in where.families if family not in summed]
         if where.positions.size == 0:
-            return backend.full((*map(size_of, outer), points.shape[-1]), 0, backend.int64)
-        value = backend.xp.broadcast_to(self.read(body, where), where.shape)
+            return arrays.full((*map(size_of, outer), points.shape[-1]), 0, arrays.int)
+        value = arrays.xp.broadcast_to(self.read(body, where), where.shape)
         times = math.prod(size_of(family) for family in summed if family not in where.families)
-        if backend.is_whole(value):
-            value = backend.to_int(value)
+        if arrays.is_int(value):
+            value = arrays.to_int(value)
             heads = times * math.prod(where.shape[:-1])
-            elementwise.require_room(elementwise.largest(backend, value) * heads)
+            elementwise.require_room(elementwise.largest(arrays, value) * heads)
         if where.same(product(where.families, points.together)):
             axes = tuple(axis for axis, family in enumerate(where.families) if family in summed)
-            total = backend.xp.sum(value, axis=axes) if axes else value
+            total = arrays.xp.sum(value, axis=axes) if axes else value
         else:
             total = self.scattered(value, where, outer, points.together)
         total = total * times if times > 1 else total
         if points.is_product:
             return total
         places = np.searchsorted(points.together, np.broadcast_to(points.positions, points.shape))
-        return backend.xp.take_along_axis(total, backend.put(places), axis=-1)
+        return arrays.xp.take_along_axis(total, arrays.put(places), axis=-1)
 
     def scattered(
         self, value: Array, where: Points, outer: list[Node], positions: NDArray[np.int64]
     ) -> Array:
         """Values added up at the positions they belong to, apart for each head of outer families."""
-        backend = self.backend
+        arrays = self.arrays
         if where.valid is not None:
-            zero = backend.full((1,) * len(where.shape), 0, value.dtype)
-            value = backend.xp.where(backend.put(where.valid), value, zero)
+            zero = arrays.full((1,) * len(where.shape), 0, value.dtype)
+            value = arrays.xp.where(arrays.put(where.valid), value, zero)
         index = np.broadcast_to(np.searchsorted(positions, where.positions), where.shape).reshape(-1)
         members = where.member_index(tuple(outer))
         if members is not None:
             index = members * len(positions) + index
         shape = (*map(size_of, outer), len(positions))
-        total = backend.add_at(math.prod(shape), backend.put(index), value.reshape(-1))
+        total = arrays.add_at(math.prod(shape), arrays.put(index), value.reshape(-1))
         return total.reshape(shape)
 
     # Heads ----------------------------------------------------------------------------------------
 
     def attention(self, node: Node, points: Points) -> Array:
         """A head, or all heads of a family, at the points where they are read."""
-        backend, reachable = self.backend, self.demand.reachable[node]
+        arrays, reachable = self.arrays, self.demand.reachable[node]
         selection = self.selection(node, points)
         adds = node.op == "aggregate" and len(reachable) > 0
         values = selection.values(node.inputs[1], reachable) if adds else None
-        counts = backend.full((points.rows,), 0, backend.int64)
+        counts = arrays.full((points.rows,), 0, arrays.int)
         totals, pairs, width = counts, 0, 0
         for rows, head in selection.heads(self.memory):
             head.progress = self.watch(node)
@@ -201,19 +201,19 @@ class Evaluation:
                 continue
             counts[rows] = count
             if values is not None:
-                totals = totals if totals is not counts else backend.full(counts.shape, 0, total.dtype)
+                totals = totals if totals is not counts else arrays.full(counts.shape, 0, total.dtype)
                 totals[rows] = total
         name = abbreviate(node, self.names())
         self.report.add(name, selection.live_heads, selection.rows, pairs, width)
         if node.op == "selector_width":
             return counts.reshape(points.shape)
-        bools = values is not None and backend.is_bool(values(None).array)
+        bools = values is not None and arrays.is_bool(values(None).array)
         default = node.attributes["default"]
-        return elementwise.means(backend, counts, totals, default, bools).reshape(points.shape)
+        return elementwise.means(arrays, counts, totals, default, bools).reshape(points.shape)
 
     def pattern(self, selector: Node, points: Points) -> Array:
         """A selector's own value: [query, key]."""
-        pattern = self.backend.full((points.rows, self.statics.length), False, self.backend.xp.bool)
+        pattern = self.arrays.full((points.rows, self.statics.length), False, self.arrays.xp.bool)
         try:
             selection = self.selection(selector, points)
             for rows, head in selection.heads(self.memory):
@@ -227,7 +227,7 @@ class Evaluation:
         if points.rows > MAX_ROWS:
             problem = f"its heads have {points.rows:,} rows in all; the limit here is {MAX_ROWS:,}"
             raise ElementError(problem, "too large")
-        return Selection(self.backend, self.demand, self.read, self.demand.formulas[node], points)
+        return Selection(self.arrays, self.demand, self.read, self.demand.formulas[node], points)
 
     def watch(self, node: Node) -> Callable[[int], None]:
         """Tells whoever watches which head scored how many pairs."""

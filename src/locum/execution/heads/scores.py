@@ -27,8 +27,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+from locum.execution.arrays import Array, Arrays
 from locum.execution.heads import elementwise
-from locum.execution.heads.arrays import Array, Backend
 from locum.execution.heads.elementwise import ElementError
 
 #: More distinct queries than this are not named one by one.
@@ -54,8 +54,8 @@ class Code:
     @cached_property
     def separates(self) -> bool:
         """Whether at most one key satisfies it, whatever the query."""
-        backend = Backend(self.keys)
-        return self.predicate == "==" and different(backend, self.keys).shape[0] == self.keys.shape[0]
+        arrays = Arrays(self.keys)
+        return self.predicate == "==" and different(arrays, self.keys).shape[0] == self.keys.shape[0]
 
     @property
     def full(self) -> int:
@@ -78,42 +78,42 @@ class Code:
         """A bound for every coordinate and every score."""
         return 2 * self.bits if self.predicate in ("==", "!=") or self.maximal else 2**MAX_BITS
 
-    def key_vectors(self, backend: Backend) -> Array:
+    def key_vectors(self, arrays: Arrays) -> Array:
         """[coordinate, key], small whole numbers (or truth values for 1 and 0)."""
         if self.distinct is not None:
             keys, distinct = self.keys[None, :], self.distinct[:, None]
-            return elementwise.compare(backend, self.predicate, keys, distinct)
+            return elementwise.compare(arrays, self.predicate, keys, distinct)
         if self.predicate in ("==", "!="):
-            bits = _signs(backend, self.keys, self.bits)
-            return _with_ones(backend, bits, 1) if self.predicate == "!=" else bits
-        digits = _digits(backend, self.keys)
-        ones = backend.xp.ones_like(digits)
+            bits = _signs(arrays, self.keys, self.bits)
+            return _with_ones(arrays, bits, 1) if self.predicate == "!=" else bits
+        digits = _digits(arrays, self.keys)
+        ones = arrays.xp.ones_like(digits)
         sign = -1 if self.predicate.startswith("<") else 1
-        return _with_ones(backend, backend.xp.concat([ones, sign * digits], axis=0), 1)
+        return _with_ones(arrays, arrays.xp.concat([ones, sign * digits], axis=0), 1)
 
-    def query_vectors(self, backend: Backend, begin: int, end: int) -> Array:
+    def query_vectors(self, arrays: Arrays, begin: int, end: int) -> Array:
         """[coordinate, row] for some of the rows, likewise."""
         queries = self.queries[begin:end]
         if self.distinct is not None:
             return queries[None, :] == self.distinct[:, None]
         if self.predicate in ("==", "!="):
-            bits = _signs(backend, queries, self.bits)
-            return _with_ones(backend, -bits, self.bits) if self.predicate == "!=" else bits
-        digits = _digits(backend, queries)
-        ones = backend.xp.ones_like(digits)
+            bits = _signs(arrays, queries, self.bits)
+            return _with_ones(arrays, -bits, self.bits) if self.predicate == "!=" else bits
+        digits = _digits(arrays, queries)
+        ones = arrays.xp.ones_like(digits)
         sign = 1 if self.predicate.startswith("<") else -1
         slack = 1 if self.predicate.endswith("=") else 0
-        return _with_ones(backend, backend.xp.concat([sign * digits, ones], axis=0), slack)
+        return _with_ones(arrays, arrays.xp.concat([sign * digits, ones], axis=0), slack)
 
 
-def code_of(backend: Backend, keys: Array, queries: Array, predicate: str) -> Code:
+def code_of(arrays: Arrays, keys: Array, queries: Array, predicate: str) -> Code:
     """How a comparison of these keys with these queries is scored."""
-    keys, queries = numbered(backend, keys, queries)
-    most = max(elementwise.largest(backend, keys), elementwise.largest(backend, queries))
+    keys, queries = numbered(arrays, keys, queries)
+    most = max(elementwise.largest(arrays, keys), elementwise.largest(arrays, queries))
     bits = max(1, most.bit_length())
     if predicate in ("==", "!="):
         return Code(keys, queries, predicate, bits, None, maximal=predicate == "==")
-    distinct = different(backend, queries)
+    distinct = different(arrays, queries)
     if distinct.shape[0] <= MAX_DISTINCT:
         return Code(keys, queries, predicate, bits, distinct, maximal=True)
     if bits > MAX_BITS:
@@ -121,22 +121,22 @@ def code_of(backend: Backend, keys: Array, queries: Array, predicate: str) -> Co
     return Code(keys, queries, predicate, bits, None, maximal=False)
 
 
-def different(backend: Backend, numbers: Array) -> Array:
+def different(arrays: Arrays, numbers: Array) -> Array:
     """The different ones among numbers from 0, ascending: by marking them."""
-    marks = backend.full((elementwise.largest(backend, numbers) + 1,), False, backend.xp.bool)
+    marks = arrays.full((elementwise.largest(arrays, numbers) + 1,), False, arrays.xp.bool)
     marks[numbers] = True
-    return backend.xp.nonzero(marks)[0]
+    return arrays.xp.nonzero(marks)[0]
 
 
-def numbered(backend: Backend, keys: Array, queries: Array) -> tuple[Array, Array]:
+def numbered(arrays: Arrays, keys: Array, queries: Array) -> tuple[Array, Array]:
     """Keys and queries as whole numbers from 0 that compare just as they do."""
-    xp = backend.xp
+    xp = arrays.xp
     together = (
-        xp.concat([backend.to_int(keys), backend.to_int(queries)])
-        if backend.is_whole(keys) and backend.is_whole(queries)
-        else xp.concat([elementwise.real(backend, keys), elementwise.real(backend, queries)])
+        xp.concat([arrays.to_int(keys), arrays.to_int(queries)])
+        if arrays.is_int(keys) and arrays.is_int(queries)
+        else xp.concat([elementwise.real(arrays, keys), elementwise.real(arrays, queries)])
     )
-    if backend.is_whole(together):
+    if arrays.is_int(together):
         least, most = int(xp.min(together)), int(xp.max(together))
         if most - least < 2**MAX_BITS:
             together = together - least
@@ -145,20 +145,20 @@ def numbered(backend: Backend, keys: Array, queries: Array) -> tuple[Array, Arra
         raise ElementError(
             "a number that is not one (nan) is compared, and no score says how", "refused"
         )
-    ranks = backend.to_int(xp.unique_inverse(together).inverse_indices).reshape(together.shape)
+    ranks = arrays.to_int(xp.unique_inverse(together).inverse_indices).reshape(together.shape)
     return ranks[: keys.shape[0]], ranks[keys.shape[0] :]
 
 
-def _signs(backend: Backend, numbers: Array, bits: int) -> Array:
-    places = backend.arange(bits)[:, None]
+def _signs(arrays: Arrays, numbers: Array, bits: int) -> Array:
+    places = arrays.arange(bits)[:, None]
     return 2 * ((numbers[None, :] >> places) & 1) - 1
 
 
-def _digits(backend: Backend, numbers: Array) -> Array:
-    places = _DIGIT * backend.arange(MAX_BITS // _DIGIT)[:, None]
+def _digits(arrays: Arrays, numbers: Array) -> Array:
+    places = _DIGIT * arrays.arange(MAX_BITS // _DIGIT)[:, None]
     return numbers[None, :] & (((1 << _DIGIT) - 1) << places)
 
 
-def _with_ones(backend: Backend, vectors: Array, value: int) -> Array:
-    more = backend.full((1, vectors.shape[1]), value, backend.int64)
-    return backend.xp.concat([vectors, more], axis=0)
+def _with_ones(arrays: Arrays, vectors: Array, value: int) -> Array:
+    more = arrays.full((1, vectors.shape[1]), value, arrays.int)
+    return arrays.xp.concat([vectors, more], axis=0)

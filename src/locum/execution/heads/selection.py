@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace
 
+from locum.execution.arrays import Array, Arrays
 from locum.execution.heads import elementwise
-from locum.execution.heads.arrays import Array, Backend
 from locum.execution.heads.attention import Head, unranked
 from locum.execution.heads.demand import Demand
 from locum.execution.heads.elementwise import ElementError
@@ -42,9 +42,9 @@ class Selection:
     """A selector at points: which rows are live, and the heads that run them."""
 
     def __init__(
-        self, backend: Backend, demand: Demand, read: Read, formula: Formula, points: Points
+        self, arrays: Arrays, demand: Demand, read: Read, formula: Formula, points: Points
     ) -> None:
-        self.backend = backend
+        self.arrays = arrays
         self.ranked = demand.ranked
         self.statics = demand.statics
         self.read = read
@@ -56,15 +56,15 @@ class Selection:
                 self.row_truths[literal] = self.flat(self.row_truth(literal))
         live = bound(formula, self.row_truths.get, _both, _either)
         if points.valid is not None:
-            valid = self.flat(backend.put(points.valid))
+            valid = self.flat(arrays.put(points.valid))
             live = valid if live is None else live & valid
         #: The live rows, or None if all are; and how many members of the families have one.
         self.live: Array | None = None
         self.live_heads = math.prod(points.shape[:-1])
-        if live is not None and not bool(backend.xp.all(live)):
-            self.live = backend.xp.nonzero(live)[0]
-            of_heads = backend.xp.any(live.reshape((self.live_heads, -1)), axis=1)
-            self.live_heads = int(backend.xp.sum(backend.to_int(of_heads)))
+        if live is not None and not bool(arrays.xp.all(live)):
+            self.live = arrays.xp.nonzero(live)[0]
+            of_heads = arrays.xp.any(live.reshape((self.live_heads, -1)), axis=1)
+            self.live_heads = int(arrays.xp.sum(arrays.to_int(of_heads)))
         self.formula = self.among_live(formula)
 
     @property
@@ -76,13 +76,13 @@ class Selection:
         """Whether a comparison holds, where that does not depend on the key."""
         if literal.query in self.statics:  # on the host: the type of the tokens may have fewer digits
             sides = literal.key, literal.predicate, literal.query
-            return self.backend.put(self.statics.compare(*sides, self.points, negated=literal.negated))
+            return self.arrays.put(self.statics.compare(*sides, self.points, negated=literal.negated))
         key, query = self.read(literal.key, self.points), self.read(literal.query, self.points)
-        return elementwise.compare(self.backend, literal.predicate, key, query, negated=literal.negated)
+        return elementwise.compare(self.arrays, literal.predicate, key, query, negated=literal.negated)
 
     def flat(self, array: Array) -> Array:
         """One element per row."""
-        return self.backend.xp.broadcast_to(array, self.points.shape).reshape(-1)
+        return self.arrays.xp.broadcast_to(array, self.points.shape).reshape(-1)
 
     def among_live(self, formula: Formula) -> Formula:
         """The formula without the comparisons that hold in every live row."""
@@ -106,10 +106,10 @@ class Selection:
             return
         index = self.points.member_index(families)
         assert index is not None
-        members = self.backend.put(index)
-        rows = self.backend.arange(self.points.rows) if self.live is None else self.live
+        members = self.arrays.put(index)
+        rows = self.arrays.arange(self.points.rows) if self.live is None else self.live
         members = members[rows]
-        for member in np.unique(self.backend.fetch(members)).tolist():
+        for member in np.unique(self.arrays.fetch(members)).tolist():
             chosen = rows[members == member]
             values = np.unravel_index(member, tuple(map(size_of, families)))
             here = {family: int(value) for family, value in zip(families, values, strict=True)}
@@ -121,7 +121,7 @@ class Selection:
         """The head of some rows, whose keys are those of one member."""
 
         codes = {
-            part: code_of(self.backend, *self.sides(part, query, rows, here), part.ordered)
+            part: code_of(self.arrays, *self.sides(part, query, rows, here), part.ordered)
             for part, query in queries.items()
         }
         ranking = {part: self.score(part, here) for part in bests(self.formula)}
@@ -130,7 +130,7 @@ class Selection:
         }
         count = self.points.rows if rows is None else int(rows.shape[0])
         return Head(
-            self.backend, self.formula, codes, truths, ranking, count, self.statics.length, memory
+            self.arrays, self.formula, codes, truths, ranking, count, self.statics.length, memory
         )
 
     def queries(self, literal: Literal) -> Array:
@@ -151,10 +151,10 @@ class Selection:
         if not self.is_static(literal):
             chosen = queries if rows is None else queries[rows]
             return self.keys(self.read, literal.key, here, self.everywhere), chosen
-        chosen = queries if rows is None else queries[self.backend.fetch(rows)]
+        chosen = queries if rows is None else queries[self.arrays.fetch(rows)]
         keys = self.keys(self.statics.at, literal.key, here, self.everywhere)
-        keys, chosen = numbered(self.statics.backend, keys, chosen)
-        return self.backend.put(keys), self.backend.put(chosen)
+        keys, chosen = numbered(self.statics.arrays, keys, chosen)
+        return self.arrays.put(keys), self.arrays.put(chosen)
 
     def keys(self, read: Read, node: Node, here: dict[Node, int], positions: Positions) -> Array:
         """A node at some positions, for one member."""
@@ -169,36 +169,34 @@ class Selection:
     def score(self, best: Best, here: dict[Node, int]) -> Array:
         """What ``best`` ranks keys by; what stands for no score at keys that it cannot select."""
         static, ranked = best.score in self.statics, self.ranked[best]
-        backend = self.statics.backend if static else self.backend
+        arrays = self.statics.arrays if static else self.arrays
         score = self.keys(self.statics.at if static else self.read, best.score, here, ranked)
-        if backend.is_whole(score):
-            score = backend.to_int(score)
-        elif bool(backend.xp.any(backend.xp.isnan(score))):
+        if arrays.is_int(score):
+            score = arrays.to_int(score)
+        elif bool(arrays.xp.any(arrays.xp.isnan(score))):
             raise ElementError("best ranks by a number that is not one (nan)", "refused")
         elif static:  # ranks are exact in any type
-            score = backend.to_int(backend.xp.unique_inverse(score).inverse_indices)
-        score = self.backend.put(score) if static else score
+            score = arrays.to_int(arrays.xp.unique_inverse(score).inverse_indices)
+        score = self.arrays.put(score) if static else score
         if len(ranked) == self.statics.length:
             return score
-        everywhere = self.backend.full(
-            (self.statics.length,), unranked(self.backend, score), score.dtype
-        )
-        everywhere[self.backend.put(ranked)] = score
+        everywhere = self.arrays.full((self.statics.length,), unranked(self.arrays, score), score.dtype)
+        everywhere[self.arrays.put(ranked)] = score
         return everywhere
 
     def values(self, node: Node, reachable: Any) -> Callable[[Array | None], Values]:
         """The values at the keys that may be selected, as the heads of some rows want them."""
-        backend, families = self.backend, in_order(node.free)
+        arrays, families = self.arrays, in_order(node.free)
         array = self.read(node, product(families, reachable))
-        array = backend.xp.broadcast_to(array, (*map(size_of, families), len(reachable)))
+        array = arrays.xp.broadcast_to(array, (*map(size_of, families), len(reachable)))
         array = array.reshape((-1, len(reachable)))
         finite = True
-        if backend.is_whole(array):
-            elementwise.require_room(elementwise.largest(backend, array) * len(reachable))
+        if arrays.is_int(array):
+            elementwise.require_room(elementwise.largest(arrays, array) * len(reachable))
         else:
-            finite = bool(backend.xp.all(backend.xp.isfinite(array)))
+            finite = bool(arrays.xp.all(arrays.xp.isfinite(array)))
         index = self.points.member_index(families)
-        member = None if index is None else backend.put(index)
+        member = None if index is None else arrays.put(index)
 
         def of_rows(rows: Array | None) -> Values:
             own = member if member is None or rows is None else member[rows]

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from locum.errors import ExecutionError
+from locum.execution.arrays import Arrays
 from locum.execution.heads import elementwise
-from locum.execution.heads.arrays import host
 from locum.execution.heads.elementwise import ElementError
 from locum.execution.heads.points import Points, axis_values
 from locum.graph import OPERATIONS, Node, abbreviate, postorder
@@ -29,7 +29,7 @@ class Statics:
     def __init__(self, root: Node, length: int, names: Callable[[], Mapping[Node, str]]) -> None:
         self.length = length
         self.names = names
-        self.backend = host()
+        self.arrays = Arrays(np.zeros(0))
         #: Of each s-op that is static: whether it is the same at all positions.
         self.position_free: dict[Node, bool] = {}
         for node in postorder(root):
@@ -64,7 +64,7 @@ class Statics:
     ) -> NDArray[np.bool_]:
         """``left ? right`` (or, negated, that this is not so) at points, in float64."""
         sides = self.at(left, points), self.at(right, points)
-        return np.asarray(elementwise.compare(self.backend, predicate, *sides, negated=negated))
+        return np.asarray(elementwise.compare(self.arrays, predicate, *sides, negated=negated))
 
     def _apply(self, node: Node, inputs: list[NDArray[Any]], axes: int, points: Points) -> NDArray[Any]:
         try:
@@ -72,7 +72,7 @@ class Statics:
                 return np.full((1,) * axes, self.length, dtype=np.int64)
             if node.op == "constant":
                 return np.asarray(elementwise.number(node.attributes["value"])).reshape((1,) * axes)
-            result = elementwise.apply(self.backend, node.op, inputs, node.attributes)
+            result = elementwise.apply(self.arrays, node.op, inputs, node.attributes)
         except ElementError as error:
             raise self.described(error, node, points) from None
         return result  # type: ignore[no-any-return]

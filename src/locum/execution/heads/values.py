@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from locum.execution.heads.arrays import Array, Backend
+from locum.execution.arrays import Array, Arrays
 from locum.execution.heads.elementwise import ElementError
 
 
@@ -34,49 +34,49 @@ class Values:
     #: Whether there is no infinity among them.
     finite: bool
 
-    def type(self, backend: Backend) -> Any:
+    def type(self, arrays: Arrays) -> Any:
         """The type of sums."""
-        return backend.int64 if backend.is_whole(self.array) else self.array.dtype
+        return arrays.int if arrays.is_int(self.array) else self.array.dtype
 
     def between(self, start: int, stop: int) -> tuple[int, int]:
         """Which of the keys lie in a stretch."""
         first, last = np.searchsorted(self.positions, [start, stop])
         return int(first), int(last)
 
-    def columns(self, backend: Backend, mask: Array, start: int, keys: tuple[int, int]) -> Array:
+    def columns(self, arrays: Arrays, mask: Array, start: int, keys: tuple[int, int]) -> Array:
         """The columns of a chunk that belong to these of the keys."""
         places = self.positions[slice(*keys)] - start
         if len(places) == mask.shape[1]:
             return mask
         if int(places[-1]) - int(places[0]) + 1 == len(places):
             return mask[:, int(places[0]) : int(places[-1]) + 1]
-        return backend.xp.take(mask, backend.put(places), axis=1)
+        return arrays.xp.take(mask, arrays.put(places), axis=1)
 
     def total(
-        self, backend: Backend, chosen: Array, rows: tuple[int, int], keys: tuple[int, int]
+        self, arrays: Arrays, chosen: Array, rows: tuple[int, int], keys: tuple[int, int]
     ) -> Array:
         """The sum over the chosen keys, for each of some rows."""
         if self.member is None:
             values = self.array[0, slice(*keys)]
-            if self.finite and not backend.is_whole(values):
-                return backend.xp.astype(chosen, values.dtype) @ values
+            if self.finite and not arrays.is_int(values):
+                return arrays.xp.astype(chosen, values.dtype) @ values
             values = values[None, :]
         else:
             values = self.array[self.member[slice(*rows)], slice(*keys)]
-        if backend.is_bool(values):
-            values = backend.to_int(values)
-        zero = backend.xp.zeros_like(values[:1, :1])
-        return backend.xp.sum(backend.xp.where(chosen, values, zero), axis=1)
+        if arrays.is_bool(values):
+            values = arrays.to_int(values)
+        zero = arrays.xp.zeros_like(values[:1, :1])
+        return arrays.xp.sum(arrays.xp.where(chosen, values, zero), axis=1)
 
-    def at(self, backend: Backend, keys: Array) -> tuple[Array, Array]:
+    def at(self, arrays: Arrays, keys: Array) -> tuple[Array, Array]:
         """Counts and sums where each row has found one key, or none (−1)."""
         hit = keys >= 0
         places = np.full(int(self.positions[-1]) + 2, -1, dtype=np.int64)
         places[self.positions] = np.arange(len(self.positions))
         beyond = len(places) - 1
-        column = backend.put(places)[backend.xp.where(hit & (keys < beyond), keys, beyond)]
-        if bool(backend.xp.any(hit & (column < 0))):
+        column = arrays.put(places)[arrays.xp.where(hit & (keys < beyond), keys, beyond)]
+        if bool(arrays.xp.any(hit & (column < 0))):
             raise unreachable()
-        column = backend.xp.where(hit, column, 0)
+        column = arrays.xp.where(hit, column, 0)
         member = 0 if self.member is None else self.member
-        return backend.to_int(hit), self.array[member, column]
+        return arrays.to_int(hit), self.array[member, column]

@@ -17,8 +17,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from locum.errors import InputError
+from locum.execution.arrays import erf, is_tensor
 from locum.execution.fast.steps.step import Shape, Step, row_major
-from locum.execution.inputs import is_tensor
 
 Function = Callable[..., Any]
 
@@ -151,9 +151,6 @@ class Backend(ABC):
         return look
 
 
-_erf = np.frompyfunc(math.erf, 1, 1)
-
-
 class NumPyBackend(Backend):
     """NumPy, in float64 unless the tokens are of a smaller kind."""
 
@@ -177,7 +174,7 @@ class NumPyBackend(Backend):
             "exp": np.exp,
             "log": np.log,
             "sqrt": np.sqrt,
-            "erf": lambda x: np.asarray(_erf(x), dtype=self.dtype),
+            "erf": erf,
             "tanh": np.tanh,
             "floor": np.floor,
             "round": np.round,

@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from locum.execution.fast.structured.arrays import Array, Arrays
+from locum.execution import arrays as array_layer
+from locum.execution.arrays import Array, Arrays
 from locum.execution.fast.structured.series import (
     MAX_CHARACTERS,
     Series,
@@ -140,9 +141,7 @@ def tanh(arrays: Arrays, a: Series) -> Series:
 
 def erf(arrays: Arrays, a: Series) -> Series:
     """The error function, which NumPy lacks."""
-    if arrays.on_torch:
-        return _of_float(arrays, a, arrays.xp.erf)
-    return _of_float(arrays, a, lambda x: np.fromiter(map(math.erf, x.tolist()), np.float64, len(x)))
+    return _of_float(arrays, a, array_layer.erf)
 
 
 def floor(arrays: Arrays, a: Series) -> Series:
@@ -256,7 +255,7 @@ def _to_whole(arrays: Arrays, a: Series, function: Callable[[Array], Array]) -> 
         return Series(rounded, "float")  # whole in value; the type says how exact it is
     if not bool((np.abs(rounded) < INT64_LIMIT).all()):
         raise Unstructured("rounding something that is not finite, or very large")
-    whole = arrays.whole(rounded)
+    whole = arrays.to_int(rounded)
     return Series(whole, "int", found_bounds(arrays, whole))
 
 

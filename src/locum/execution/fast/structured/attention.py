@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from locum.execution.fast.structured.arrays import Array, Arrays
+from locum.execution.arrays import Array, Arrays
 from locum.execution.fast.structured.columns import column
 from locum.execution.fast.structured.literal import Literal, Selection
 from locum.execution.fast.structured.logic import choose, compare

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from locum.execution.fast.structured.arrays import Array, Arrays
+from locum.execution.arrays import Array, Arrays
 from locum.execution.fast.structured.series import (
     Series,
     Unstructured,
@@ -57,7 +57,7 @@ class Column:
             wide = arrays.cast(wanted, xp.float64)
             lowest, above = xp.ceil(wide), xp.floor(wide) + 1
         clipped = (xp.clip(place - self.offset, 0, self.size) for place in (lowest, above))
-        below, not_above = (arrays.whole(place) for place in clipped)
+        below, not_above = (arrays.to_int(place) for place in clipped)
         return below, not_above
 
     def _comparable(self, queries: Series) -> tuple[Array, Array]:
@@ -152,7 +152,7 @@ def few(size: int) -> int:
 def _sorted(arrays: Arrays, keys: Series, data: Array) -> Column:
     arrays.count("sort")
     values, codes = arrays.xp.unique_inverse(data)
-    codes = arrays.whole(codes.reshape(-1))
+    codes = arrays.to_int(codes.reshape(-1))
     return Column(arrays, codes, int(values.shape[0]), None, values, keys.kind, keys.magnitude)
 
 

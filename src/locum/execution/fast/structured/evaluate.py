@@ -17,15 +17,16 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from locum.execution.arrays import Array, Arrays
 from locum.execution.dense import MAX_HEADS, Names
 from locum.execution.domains.floats import FloatDomain
 from locum.execution.fast.structured import arithmetic, attention, logic
-from locum.execution.fast.structured.arrays import Array, Arrays
 from locum.execution.fast.structured.literal import Comparison, Literal, Selection
 from locum.execution.fast.structured.selectors import Structure, conjunction, disjunction, negation
 from locum.execution.fast.structured.series import (
     Series,
     Unstructured,
+    arrays_for,
     as_array,
     constant,
     series,
@@ -109,7 +110,7 @@ def evaluate_all(
     """The values of several programs on one sequence; what they share is computed once."""
     for root in roots:
         require_program(root)
-    arrays = Arrays(tokens.data if isinstance(tokens, Series) else tokens, counts)
+    arrays = arrays_for(tokens.data if isinstance(tokens, Series) else tokens, counts)
     run = _Run(arrays, _given(arrays, tokens), names or {}, allow_masks, max_heads)
     run.values.update((node, _given(arrays, value)) for node, value in (known or {}).items())
     with np.errstate(all="ignore"):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from locum.execution.fast.structured.arrays import Array, Arrays
+from locum.execution.arrays import Array, Arrays
 
 #: For each query the intervals [low, high) of codes, ascending: slot after slot.
 Slots: TypeAlias = "tuple[tuple[Array, Array], ...]"

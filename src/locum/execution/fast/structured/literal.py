@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
 
-from locum.execution.fast.structured.arrays import Array, Arrays
+from locum.execution.arrays import Array, Arrays
 from locum.execution.fast.structured.logic import comparable, holds
 from locum.execution.fast.structured.selectors import Structure
 from locum.execution.fast.structured.series import Series, Unstructured
@@ -99,12 +99,12 @@ class Literal:
     @cached_property
     def counts(self) -> Array:
         """How many keys each query selects."""
-        whole = self.arrays.whole
+        whole = self.arrays.to_int
         return self._joined(lambda rows: self.arrays.xp.sum(whole(rows), axis=1))
 
     def only(self) -> Array:
         """The key of each query that selects one."""
-        whole = self.arrays.whole
+        whole = self.arrays.to_int
         return self._joined(lambda rows: whole(self.arrays.xp.argmax(whole(rows), axis=1)))
 
     def sums(self, values: Array) -> Array:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from locum.execution.fast.structured.arrays import Array, Arrays
+from locum.execution.arrays import Array, Arrays
 from locum.execution.fast.structured.series import (
     Series,
     Unstructured,
@@ -84,7 +84,7 @@ def not_(arrays: Arrays, a: Series) -> Series:
 
 def indicator(arrays: Arrays, a: Series) -> Series:
     """1 where it holds, else 0."""
-    return Series(arrays.whole(truth(a)), "int", (0, 1))
+    return Series(arrays.to_int(truth(a)), "int", (0, 1))
 
 
 def if_else(arrays: Arrays, condition: Series, then: Series, otherwise: Series) -> Series:
@@ -201,7 +201,7 @@ def cast(arrays: Arrays, tokens: Series, how: str) -> Series:
             raise Unstructured("tensors hold no strings")
         if not arrays.all(arrays.xp.abs(tokens.data) < INT64_LIMIT):  # not so for nan either
             raise Unstructured("int of a token that is not finite, or very large")
-        whole = arrays.whole(arrays.xp.trunc(tokens.data))
+        whole = arrays.to_int(arrays.xp.trunc(tokens.data))
         return Series(whole, "int", found_bounds(arrays, whole))
     if tokens.mixed and how == "str":
         raise Unstructured("the text of a number depends on its type")

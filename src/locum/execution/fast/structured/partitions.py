@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from locum.execution.fast.structured.arrays import Array, Arrays
+from locum.execution.arrays import Array, Arrays
 from locum.execution.fast.structured.columns import Column
 
 #: A column, and for each query an interval [low, high) of its codes.

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
 
-from locum.execution.fast.structured.arrays import Array, Arrays
+from locum.execution.arrays import Array, Arrays
 from locum.execution.fast.structured.columns import Column, few
 from locum.execution.fast.structured.partitions import Part, along_positions, as_blocks, as_masks
 from locum.execution.fast.structured.series import Unstructured
@@ -193,7 +193,7 @@ def _joined(
     if size > few(arrays.size):  # rank the pairs that occur
         arrays.count("sort")
         pairs, keys = arrays.xp.unique_inverse(keys)
-        keys, size = arrays.whole(keys.reshape(-1)), int(pairs.shape[0])
+        keys, size = arrays.to_int(keys.reshape(-1)), int(pairs.shape[0])
         place = arrays.xp.clip(arrays.search(pairs, queries, "left"), None, size - 1)
         found = arrays.take(pairs, place) == queries
         present = found if present is None else present & found

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from locum.execution.fast.structured.arrays import Array, Arrays
+from locum.execution.arrays import Array, Arrays
 from locum.execution.fast.structured.partitions import blocks
 from locum.execution.fast.structured.ranges import Gather, Solved
 
@@ -24,7 +24,7 @@ def counts(arrays: Arrays, solved: list[Solved]) -> Array:
     """How many keys each query has in all."""
     total = arrays.full(arrays.size, 0)
     for part in solved:
-        number = arrays.whole(part.present) if isinstance(part, Gather) else part.high - part.low
+        number = arrays.to_int(part.present) if isinstance(part, Gather) else part.high - part.low
         total = total + number
     return total
 
@@ -129,9 +129,9 @@ def _tree(
         at_left = (low < high) & (low % 2 == 1)
         taken = arrays.take(level, xp.where(at_left, low, 0))
         left = xp.where(at_left, combine(left, taken), left)
-        low = low + arrays.whole(at_left)
+        low = low + arrays.to_int(at_left)
         at_right = (low < high) & (high % 2 == 1)
-        high = high - arrays.whole(at_right)
+        high = high - arrays.to_int(at_right)
         taken = arrays.take(level, xp.where(at_right, high, 0))
         right = xp.where(at_right, combine(taken, right), right)
         low, high = low // 2, high // 2

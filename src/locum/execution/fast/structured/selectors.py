@@ -22,8 +22,8 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from locum.execution.arrays import Array, Arrays
 from locum.execution.fast.structured import reductions
-from locum.execution.fast.structured.arrays import Array, Arrays
 from locum.execution.fast.structured.columns import Column
 from locum.execution.fast.structured.intervals import Slots, coalesced, gaps, intersection
 from locum.execution.fast.structured.ranges import Cell, Solved, solve

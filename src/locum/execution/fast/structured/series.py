@@ -11,14 +11,14 @@ Dense execution computes with Python's objects; an array can differ from them wh
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import MutableMapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from locum.errors import LocumError
-from locum.execution.fast.structured.arrays import Array, Arrays
+from locum.execution.arrays import Array, Arrays, is_tensor
 from locum.graph import Atom
 from locum.graph.atoms import INT64_LIMIT, LARGEST_EXACT
 
@@ -31,6 +31,11 @@ _KINDS_OF_DTYPES = {"b": "bool", "i": "int", "u": "int", "f": "float", "U": "str
 
 class Unstructured(LocumError):  # noqa: N818  # not a mistake: a reason to go another way
     """A program, or a part of one, that the structured evaluator leaves to another executor."""
+
+
+def arrays_for(tokens: Array, counts: MutableMapping[str, int] | None = None) -> Arrays:
+    """The array layer of a run on these tokens: tensors keep their type, NumPy computes in float64."""
+    return Arrays(tokens, None if is_tensor(tokens) else "float64", counts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +104,7 @@ def series(arrays: Arrays, array: Array, *, mixed: bool = False) -> Series:
         kind = "bool" if arrays.xp.isdtype(array.dtype, "bool") else "int"
     if kind == "bool":
         return Series(array, "bool")
-    whole = arrays.whole(array)
+    whole = arrays.to_int(array)
     bounds = found_bounds(arrays, whole)
     if max(-bounds[0], bounds[1]) >= INT64_LIMIT:
         raise Unstructured("whole numbers beyond 64 bits")
@@ -131,7 +136,7 @@ def tokens_array(values: Sequence[Any]) -> Series:
         array = np.array(values, dtype=np.float64 if float in types else np.int64)
     else:
         raise Unstructured("tokens of different types")
-    return series(Arrays(array), array, mixed=types == {int, float})
+    return series(arrays_for(array), array, mixed=types == {int, float})
 
 
 def _strings(array: Array) -> Series:
@@ -171,7 +176,7 @@ def as_whole(arrays: Arrays, value: Series) -> Series:
     """Bools as the ints they are to Python."""
     if value.kind != "bool":
         return value
-    data = int(value.data) if value.constant else arrays.whole(value.data)
+    data = int(value.data) if value.constant else arrays.to_int(value.data)
     return Series(data, "int", value.bounds)
 
 

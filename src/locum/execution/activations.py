@@ -1,0 +1,60 @@
+"""The activations of feed-forward layers on arrays: NumPy's and torch's alike, by name.
+
+What a program computes in their stead is in ``constructions/activations.py``.
+
+>>> import numpy as np
+>>> ACTIVATIONS["relu"](np.array([-1.0, 2.0])).tolist()
+[0.0, 2.0]
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+
+from array_api_compat import array_namespace
+
+from locum.execution.arrays import Array, erf
+
+
+def relu(x: Array) -> Array:
+    """max(x, 0)."""
+    return x.clip(min=0)
+
+
+def leaky_relu(x: Array, slope: float = 0.01) -> Array:
+    """x above 0, slope · x below."""
+    return array_namespace(x).where(x > 0, x, slope * x)
+
+
+def gelu(x: Array) -> Array:
+    """x · Φ(x), exactly: ½x(1 + erf(x/√2))."""
+    return x * (1 + erf(x / math.sqrt(2))) / 2
+
+
+def sigmoid(x: Array) -> Array:
+    """1 / (1 + e⁻ˣ), without overflow."""
+    xp = array_namespace(x)
+    small = xp.exp(-abs(x))  # never above 1
+    return xp.where(x >= 0, xp.ones_like(x), small) / (1 + small)
+
+
+def silu(x: Array) -> Array:
+    """x · sigmoid(x)."""
+    return x * sigmoid(x)
+
+
+def tanh(x: Array) -> Array:
+    """The hyperbolic tangent."""
+    return array_namespace(x).tanh(x)
+
+
+#: Every activation that a layer may name.
+ACTIVATIONS: Mapping[str, Callable[[Array], Array]] = {
+    "relu": relu,
+    "gelu": gelu,
+    "silu": silu,
+    "tanh": tanh,
+    "sigmoid": sigmoid,
+    "leaky_relu": leaky_relu,
+}
