@@ -25,7 +25,7 @@ import os
 import secrets
 from collections.abc import Callable, Hashable, Mapping
 from types import MappingProxyType
-from typing import NoReturn
+from typing import ClassVar, NoReturn
 from weakref import WeakValueDictionary
 
 from locum.graph.atoms import Attribute, identity
@@ -66,6 +66,8 @@ class Node:
     #: How many ``sum_over`` are nested in it; bound families are named by it (``families.py``).
     height: int
     _free: frozenset[Node]
+    #: Prints a node in one line. Set by ``printer.py``, which knows the operations.
+    printer: ClassVar[Callable[[Node], str]]
 
     def __new__(
         cls,
@@ -109,16 +111,8 @@ class Node:
     def __deepcopy__(self, memo: object) -> Node:
         return self
 
-    def __reduce__(self) -> tuple[Callable[[str], Node], tuple[str]]:
-        # Through JSON: no recursion however deep the graph, and interned on arrival.
-        from locum.graph.serialize import dumps, loads
-
-        return loads, (dumps(self),)
-
     def __repr__(self) -> str:
-        from locum.graph.printer import abbreviate
-
-        return f"<{self.op}: {abbreviate(self)}>"
+        return f"<{self.op}: {Node.printer(self)}>"
 
 
 def _free_families(op: str, inputs: tuple[Node, ...]) -> frozenset[Node]:

@@ -134,6 +134,9 @@ def abbreviate(node: Node, names: Mapping[Node, str] | None = None) -> str:
     return line if len(line) <= _SHORT_LENGTH else line[: _SHORT_LENGTH - 1] + "…"
 
 
+Node.printer = staticmethod(abbreviate)
+
+
 def phrase(node: Node, inputs: Sequence[Phrase], exact: bool = True) -> Phrase:
     """One operation in RASP's words, given the words for its inputs.
 

@@ -19,9 +19,11 @@ True
 
 from __future__ import annotations
 
+import copyreg
 import hashlib
 import json
 import math
+from collections.abc import Callable
 from typing import Any
 
 from locum.errors import GraphError
@@ -123,3 +125,11 @@ def decode_attribute(value: Any) -> Attribute:
     if is_atom(value):
         return value
     raise GraphError(f"{value!r} cannot be an attribute")
+
+
+def _reduced(node: Node) -> tuple[Callable[[str], Node], tuple[str]]:
+    """Pickle a node as JSON: no recursion however deep the graph, and interned on arrival."""
+    return loads, (dumps(node),)
+
+
+copyreg.pickle(Node, _reduced)
