@@ -397,4 +397,4 @@ def test_the_top_level_has_it() -> None:
     assert locum.Attention is Attention
     assert "Encoder" in dir(locum)
     with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
-        locum.Nothing
+        locum.Nothing  # type: ignore[attr-defined]
