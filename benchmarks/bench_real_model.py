@@ -33,7 +33,7 @@ from torch.nn.functional import gelu, layer_norm, linear, scaled_dot_product_att
 
 from locum.errors import InputError
 from locum.simulators.models import Checkpoint, EncoderModel, read_checkpoint
-from locum.simulators.models.model import Batch
+from locum.simulators.models.batch import Batch
 
 LENGTHS = [8, 32, 128]
 #: The greatest ratio that is claimed at each of these lengths.

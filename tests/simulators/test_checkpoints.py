@@ -13,7 +13,7 @@ from safetensors.numpy import load_file, save_file
 import locum
 from locum.errors import InputError
 from locum.simulators.models import FORMS, EncoderModel, read_checkpoint
-from locum.simulators.models import model as model_module
+from locum.simulators.models.batch import simulator_of
 from tests.simulators.checkpoints import D, Formula, unit_mean, write, write_tokenizer
 
 TEXTS = [[2, 5, 6, 3], [2, 3], [2, 4, 5, 6, 7, 8, 3], [9]]
@@ -78,7 +78,7 @@ def test_one_program_serves_all_layers(tmp_path: Path, monkeypatch: pytest.Monke
     assert len(made) == 3  # embeddings, layers, pooling
     model.run([TEXTS[2], TEXTS[0]])
     assert len(made) == 3
-    assert model_module.simulator_of(model.layers[0].order(7)) is model.run(TEXTS).batch.U
+    assert simulator_of(model.layers[0].order(7)) is model.run(TEXTS).batch.U
 
 
 def test_old_names_pooling_and_fewer_layers(tmp_path: Path) -> None:

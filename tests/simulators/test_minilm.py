@@ -20,7 +20,7 @@ import locum
 from locum.errors import InputError
 from locum.execution import heads as network
 from locum.simulators import EncoderModel, FactoredAttention, UniversalSimulator
-from locum.simulators.models.model import simulator_of
+from locum.simulators.models.batch import simulator_of
 from tests.simulators.checkpoints import Formula, unit_mean
 
 VERSION, SHA256 = "0.1.0", "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"

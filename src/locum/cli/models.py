@@ -55,7 +55,8 @@ def refuse_without_model(options: Mapping[str, Any]) -> None:
 
 def run(options: Mapping[str, Any]) -> None:
     """Everything that ``--model`` asks for."""
-    from locum.simulators.models.model import Batch, EncoderModel
+    from locum.simulators.models.batch import Batch
+    from locum.simulators.models.model import EncoderModel
 
     wrong = [_option(name) for name, default in OTHERS.items() if options[name] != default]
     if wrong:

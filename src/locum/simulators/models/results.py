@@ -4,27 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from locum.execution.inputs import is_tensor
 from locum.simulators.arrays import Array, numpy_of
+from locum.simulators.models.batch import Batch, Simulated
 from locum.simulators.models.checkpoint import MINILM, MINILM_PACKAGE
+from locum.simulators.models.direct import DirectForward
+from locum.simulators.models.loading import LoadedModel
 from locum.simulators.modules.module import Numbers
-
-if TYPE_CHECKING:
-    from locum.simulators.models.direct import DirectForward
-    from locum.simulators.models.model import Batch, EncoderModel
-
-
-class Simulated(NamedTuple):
-    """U's results: ``states[layer][text]`` without padding, one embedding per text, and the time."""
-
-    states: list[list[Numbers]]
-    embeddings: Numbers
-    seconds: float
-    padded: Sequence[Sequence[Array]]
 
 
 class Comparison(NamedTuple):
@@ -42,7 +32,7 @@ class Comparison(NamedTuple):
 class ModelRun:
     """A model on some texts: what U gave, and how far that is from the model itself."""
 
-    model: EncoderModel
+    model: LoadedModel
     batch: Batch
     simulated: Simulated
     #: Seconds for plans, made once per shape.

@@ -16,8 +16,9 @@ import numpy as np
 from locum.errors import InputError
 from locum.execution.inputs import is_tensor
 from locum.simulators.arrays import Array, like, matrix, numpy_of
+from locum.simulators.models.batch import simulator_of
 from locum.simulators.models.embedding_and_pooling import NormedSum
-from locum.simulators.models.model import EncoderModel, simulator_of
+from locum.simulators.models.model import EncoderModel
 from locum.simulators.models.torch_layers import (
     encoder_layers,
     from_torch,
