@@ -15,7 +15,7 @@ from tests.test_imports import MODULES
 #: child that waits for ever.
 HELD = """
 import gc, os, signal, threading
-import numpy, locum, locum.execution.fast
+import numpy, locum, locum.execution.fast, locum.language.handles
 from locum.graph import build
 from locum.locks import Lock
 
