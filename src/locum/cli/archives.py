@@ -59,19 +59,23 @@ NAMES = (
 
 
 def known_arrays(arrays: Mapping[str, Numbers], where: str) -> dict[str, Any]:
-    """The arrays that describe X and T, by their proper names; settings as plain values."""
+    """Return the arrays that describe X and T, by their proper names; settings as plain values.
+
+    All names are checked before any array is read.
+    """
     proper = {name.lower(): name for name in NAMES}
-    found: dict[str, Any] = {}
-    for given, array in arrays.items():
+    chosen: dict[str, str] = {}
+    for given in arrays:
         if given in RESULTS or given.startswith("step "):
             continue
         name = proper.get(given.lower())
         if name is None:
             raise InputError(f"{where} has an array {given!r}, which is no part of T: {_offered()}")
-        if name in found:
+        if name in chosen:
             raise InputError(f"{where} has {name} twice, in capital and in small letters")
-        found[name] = _setting(name, array) if _is_setting(name, array) else array
-    return found
+        chosen[name] = given
+    found = {name: arrays[given] for name, given in chosen.items()}
+    return {name: _setting(name, a) if _is_setting(name, a) else a for name, a in found.items()}
 
 
 def _offered() -> str:

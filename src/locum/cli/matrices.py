@@ -1,77 +1,123 @@
-"""Matrices from files: .npy, .npz and .safetensors. Nothing is ever unpickled."""
+"""Read matrices from .npy, .npz and .safetensors files. Nothing is ever unpickled.
+
+A file's names, shapes and sizes are checked before any of its numbers is read: a small .npz file may
+claim to hold gigabytes.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import math
 import zipfile
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
-import numpy as np
+from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from locum.errors import InputError
+from locum.files import open_file
 
 Numbers = NDArray[Any]
 
+#: The most bytes that a file, and the arrays in it, may have.
+LIMIT = 2**30
+
 
 def read_array(path: Path) -> Numbers:
-    """The one array of a .npy file (or of a file that holds just one)."""
+    """Return the one array of a .npy file (or of another file that holds just one)."""
     if path.suffix == ".npy":
-        return _array(_load(path), path)
-    found = read_arrays(path)
-    if len(found) != 1:
-        raise InputError(f"{path} holds {len(found)} arrays ({_listed(found)}): one is wanted here")
-    return next(iter(found.values()))
+        with open_file(path, LIMIT) as file:
+            size = file.seek(0, 2)
+            file.seek(0)
+            return _read(file, size, str(path))
+    arrays = read_arrays(path)
+    if len(arrays) != 1:
+        listed = ", ".join(arrays) or "none"
+        raise InputError(f"{path}: expected one array, got {len(arrays)} ({listed})")
+    return next(iter(arrays.values()))
 
 
-def read_arrays(path: Path) -> dict[str, Numbers]:
-    """The named arrays of a .npz or .safetensors file."""
+def read_arrays(path: Path) -> Mapping[str, Numbers]:
+    """Return the named arrays of a .npz or .safetensors file."""
+    if path.suffix == ".npz":
+        return _Archive(path)
     if path.suffix == ".safetensors":
         return _safetensors(path)
-    if path.suffix == ".npz":
-        loaded = _load(path)
-        if isinstance(loaded, np.ndarray):
-            raise InputError(f"{path} is no .npz file: it holds a single array without a name")
-        try:
-            return {name: _array(loaded[name], path) for name in loaded.files}
-        except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
-            raise InputError(f"{path} holds something that is not an array: {error}") from None
-    raise InputError(f"{path}: matrices are read from .npy, .npz and .safetensors files")
+    raise InputError(
+        f"{path}: expected a .npy, .npz or .safetensors file, got {path.suffix or 'another'}"
+    )
 
 
-def _load(path: Path) -> Any:
-    _require_file(path)
+class _Archive(Mapping[str, Numbers]):
+    """The arrays of a .npz file; each is inflated when it is asked for, not before."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        with open_file(path, LIMIT) as file, _damage(f"{path} is not a .npz file"):
+            members = zipfile.ZipFile(file).infolist()
+        names = [member.filename.removesuffix(".npy") for member in members]
+        if len(set(names)) < len(names):
+            raise InputError(f"{path} is damaged: it has an array twice")
+        size = sum(member.file_size for member in members)
+        if size > LIMIT:
+            raise InputError(f"{path}: its arrays take {size:,} bytes, and the limit is {LIMIT:,}")
+        self._members = dict(zip(names, members, strict=True))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._members)
+
+    def __len__(self) -> int:
+        return len(self._members)
+
+    def __getitem__(self, name: str) -> Numbers:
+        size, what = self._members[name].file_size, f"{name} in {self._path}"
+        with (
+            open_file(self._path, LIMIT) as file,
+            _damage(f"{what} is damaged"),
+            zipfile.ZipFile(file).open(self._members[name].filename) as content,
+        ):
+            return _read(content, size, what)
+
+
+def _read(file: IO[bytes], size: int, what: str) -> Numbers:
+    """Return an array in NumPy's format from ``size`` bytes, after a look at what its header claims."""
+    with _damage(f"{what} is not an array in the .npy format"):
+        version = npy.read_magic(file)
+        read_header = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}[version]
+        shape, _, dtype = read_header(file)
+    if dtype.hasobject:
+        raise InputError(f"{what} holds Python objects: expected plain numbers")
+    claimed, held = math.prod(shape) * dtype.itemsize, size - file.tell()
+    if claimed > held or min(shape, default=0) < 0:
+        dimensions = " × ".join(map(str, shape))
+        raise InputError(f"{what} claims the shape {dimensions}, but has only {held:,} bytes")
+    file.seek(0)
+    with _damage(f"{what} is damaged"):
+        return npy.read_array(file, allow_pickle=False)
+
+
+@contextlib.contextmanager
+def _damage(message: str) -> Iterator[None]:
+    """Turn any error into this message: NumPy, zipfile and zlib raise many kinds for damaged files."""
     try:
-        return np.load(path, allow_pickle=False)
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile):
-        raise InputError(f"{path} is no {path.suffix} file of plain numbers") from None
+        yield
+    except InputError:
+        raise
+    except Exception:
+        raise InputError(message) from None
 
 
 def _safetensors(path: Path) -> dict[str, Numbers]:
-    _require_file(path)
     from safetensors import SafetensorError
     from safetensors.numpy import load_file
 
+    with open_file(path, LIMIT):
+        pass
     try:
         return dict(load_file(path))
-    except (SafetensorError, OSError, ValueError):
-        raise InputError(f"{path} is no .safetensors file") from None
+    except (SafetensorError, OSError, ValueError, MemoryError):
+        raise InputError(f"{path} is not a .safetensors file") from None
     except (KeyError, TypeError) as error:
         raise InputError(f"{path} holds numbers of a type that NumPy does not know: {error}") from None
-
-
-def _require_file(path: Path) -> None:
-    if not path.exists():
-        raise InputError(f"there is no file {path}")
-    if not path.is_file():
-        raise InputError(f"{path} is not a file")
-
-
-def _array(value: Any, path: Path) -> Numbers:
-    if not isinstance(value, np.ndarray):
-        raise InputError(f"{path} does not hold an array")
-    return value
-
-
-def _listed(found: dict[str, Numbers]) -> str:
-    return ", ".join(found) or "none"
