@@ -16,8 +16,8 @@ import pytest
 import locum
 from locum.cli.main import COMMANDS
 from locum.language import Session
+from locum.paper.checks_of_u import ITEMS as ABOUT_U
 from locum.paper.items import ITEMS
-from locum.paper.items_of_u import ITEMS as ABOUT_U
 from locum.simulators import UniversalSimulator
 from locum.simulators.weights import RECIPES
 

@@ -10,8 +10,8 @@ import pytest
 
 import locum
 from locum.graph import dumps, loads
-from locum.paper.errata import ERRATA
-from locum.paper.proofs import PROVEN, QUICK, REFUTED
+from locum.paper.as_printed import ERRATA
+from locum.paper.findings import PROVEN, QUICK, REFUTED
 from locum.verification import Claim, Proof, Refutation, Unproven, about, claim, prove
 from locum.verification.prover.refute import looks_wrong
 

@@ -14,8 +14,8 @@ def command(as_json: bool) -> None:
 
     Everything is counted and checked anew; exit code 1 if a claim does not hold.
     """
+    from locum.paper.checks_of_u import ITEMS as ABOUT_U
     from locum.paper.items import ITEMS, findings
-    from locum.paper.items_of_u import ITEMS as ABOUT_U
 
     found = findings([*ITEMS, *ABOUT_U])
     if as_json:

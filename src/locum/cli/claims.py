@@ -20,7 +20,7 @@ def command(everything: bool, html: Path | None, as_json: bool) -> None:
 
     Exit code 1 if a claim is not proven, or an erratum not refuted.
     """
-    from locum.paper.proofs import rows
+    from locum.paper.findings import rows
 
     if html is not None:
         check_target(html)

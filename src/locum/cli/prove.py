@@ -37,7 +37,7 @@ def command(
     NAME is a construction or a form of U (a wrong one lists them), or an erratum: E1, E2, E3, E6, E7,
     E11, E15, E16. Exit code 1 if the claim is refuted, or not proven within the limits.
     """
-    from locum.paper.errata import ERRATA
+    from locum.paper.as_printed import ERRATA
     from locum.verification import Proof, prove
 
     if certificate is not None:

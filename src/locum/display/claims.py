@@ -9,7 +9,7 @@ import html
 import re
 from collections.abc import Sequence
 
-from locum.paper.proofs import Row
+from locum.paper.findings import Row
 
 _STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 64rem; padding: 0 1rem; color: #1b1f24; }

@@ -13,7 +13,7 @@ from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from typing import TypeAlias
 
-from locum.paper.proofs import PROVEN, Named
+from locum.paper.findings import PROVEN, Named
 
 #: What was done, whether it holds, seconds of proving and of checking, and a remark.
 Line: TypeAlias = tuple[str, bool, float, float, str]
@@ -48,7 +48,7 @@ def prove_and_check(named: Named) -> Line:
 
 def refute(number: str) -> Line:
     """An erratum refuted by numbers."""
-    from locum.paper.errata import ERRATA
+    from locum.paper.as_printed import ERRATA
     from locum.verification.prover.prove import Refutation, prove
 
     started = time.process_time()
@@ -83,7 +83,7 @@ def measure(seeds: range) -> tuple[float, float, bool]:
 
 def main() -> int:
     """Print a line for each; 1 if anything is not as it should be."""
-    from locum.paper.errata import ERRATA
+    from locum.paper.as_printed import ERRATA
 
     jobs: list[Callable[[], Line]] = [
         partial(prove_and_check, named) for claims in PROVEN.values() for named in claims

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from locum.paper.errata import ERRATA
+from locum.paper.as_printed import ERRATA
+from locum.paper.checks_of_u import ITEMS as ABOUT_U
 from locum.paper.items import ITEMS, Finding, findings
-from locum.paper.items_of_u import ITEMS as ABOUT_U
 from locum.verification.claims.named import claim
 from locum.verification.prover.prove import Verdict, prove
 
