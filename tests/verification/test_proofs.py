@@ -10,33 +10,37 @@ import pytest
 
 import locum
 from locum.graph import dumps, loads
-from locum.paper.as_printed import ERRATA
-from locum.paper.findings import PROVEN, QUICK, REFUTED
+from locum.paper.errata import ERRATA
+from locum.paper.findings import work
+from locum.paper.item import ClaimInstance
+from locum.paper.items import ITEMS
 from locum.verification import Claim, Proof, Refutation, Unproven, about, claim, prove
 from locum.verification.prover.refute import looks_wrong
 
-SMALL = [named for claims in QUICK.values() for named in claims]
+SMALL = [instance for item in ITEMS.values() for instance in item.quick_proofs]
+REFUTABLE = {number: e.refutable for number, e in ERRATA.items() if e.refutable is not None}
 
 
-@pytest.mark.parametrize("named", SMALL, ids=str)
-def test_representative_claims_are_proven(named: tuple[str, tuple[int, ...], str | None]) -> None:
-    name, shape, recipe = named
+@pytest.mark.parametrize("instance", SMALL, ids=str)
+def test_representative_claims_are_proven(instance: ClaimInstance) -> None:
+    name, shape, recipe = instance
     verdict = prove(name, *shape, recipe=recipe)
     assert isinstance(verdict, Proof), str(verdict)
     assert verdict.claim.statement.startswith("for all ")
 
 
 def test_make_prove_covers_what_is_asked_for() -> None:
-    claims = {(name, shape) for named in PROVEN.values() for name, shape, _ in named}
+    claims = {(name, shape) for item in ITEMS.values() for name, shape, _ in item.proofs}
     assert {("transpose", (r, c)) for r in range(1, 6) for c in range(1, 6)} <= claims
     sizes = range(1, 5)
     assert {("matmul", (r, k, c)) for r in sizes for k in sizes for c in sizes} <= claims
     for recipe in ("plain", "stable"):
-        proven = PROVEN["Lemma softmax, Algorithm 2, Listing 2"]
+        proven = ITEMS["softmax"].proofs
         assert {("softmax", (r, c), recipe) for r in sizes for c in sizes} <= set(proven)
     assert {("attention", o) for o in ((2, 2, 2), (3, 2, 2), (2, 3, 3), (3, 3, 3))} <= claims
-    assert {number for numbers in REFUTED.values() for number in numbers} == set(ERRATA)
-    assert len(ERRATA) == 8
+    jobs = work(everything=True).values()
+    assert sorted(number for job in jobs for number in job.refutations) == sorted(REFUTABLE)
+    assert len(REFUTABLE) == 8
 
 
 def test_attention_of_order_3_is_quick() -> None:
@@ -46,9 +50,9 @@ def test_attention_of_order_3_is_quick() -> None:
     assert verdict.cases == 27  # three rows, nine ways each to find the greatest score
 
 
-@pytest.mark.parametrize("number", ERRATA)
+@pytest.mark.parametrize("number", REFUTABLE)
 def test_errata_are_refuted_by_numbers_that_fail_under_dense(number: str) -> None:
-    stated = ERRATA[number].claim()
+    stated = REFUTABLE[number].claim()
     verdict = prove(stated)
     assert isinstance(verdict, Refutation)
     entries = verdict.counterexample.entries
@@ -60,7 +64,7 @@ def test_errata_are_refuted_by_numbers_that_fail_under_dense(number: str) -> Non
         found = stated.found(locum.SOp(stated.program)(stated.tokens(entries)))
         assert np.abs(np.array(found) - wanted).max() > 1e-4
         assert not np.allclose(found, wanted, rtol=0, atol=1e-6)
-    name, shape = ERRATA[number].corrected
+    name, shape, _ = REFUTABLE[number].corrected
     assert prove(name, *shape).holds
 
 

@@ -1,4 +1,4 @@
-"""``locum catalogue``: the paper's items, what it claims, what we count."""
+"""``locum catalogue``: our function for each item of the paper, with its heads."""
 
 from __future__ import annotations
 
@@ -10,16 +10,15 @@ from locum.cli.programs import json_option, print_json
 @click.command("catalogue")
 @json_option
 def command(as_json: bool) -> None:
-    """Each item of the paper: function, claim, heads counted, verdict, erratum.
+    """List the paper's constructions: function, claim, heads counted, verdict, errata.
 
-    Everything is counted and checked anew; exit code 1 if a claim does not hold.
+    Everything is counted and checked anew on an instance; exit code 1 if a claim does not hold.
     """
-    from locum.paper.checks_of_u import ITEMS as ABOUT_U
-    from locum.paper.items import ITEMS, findings
+    from locum.paper.findings import examine_all
 
-    found = findings([*ITEMS, *ABOUT_U])
+    findings = examine_all()
     if as_json:
-        print_json({"items": [finding.to_dict() for finding in found]})
+        print_json({"items": [finding.to_dict() for finding in findings]})
     else:
         from rich.console import Console
         from rich.markup import escape
@@ -30,17 +29,22 @@ def command(as_json: bool) -> None:
         )
         for column in table.columns:
             column.overflow = "fold"
-        for finding in found:
-            counts = "\n".join(f"{name}: {heads}" for name, heads in finding.counted.items()) or "none"
-            erratum = f" ({finding.item.erratum})" if finding.item.erratum else ""
+        for finding in findings:
+            item = finding.item
+            counts = (
+                "\n".join(f"{recipe}: {heads}" for recipe, heads in finding.heads.items()) or "none"
+            )
+            errata = f" ({', '.join(item.errata)})" if item.errata else ""
             table.add_row(
-                finding.item.paper,
-                finding.item.function,
-                escape(finding.item.claim),
+                item.paper,
+                ", ".join(item.functions),
+                escape(item.claim),
                 escape(counts),
-                finding.verdict + erratum,
+                finding.verdict + errata,
             )
         Console().print(table)
-        click.echo("Errata are in docs/errata.md; each has a test that shows the paper's form fail.")
-    if not all(finding.holds for finding in found):
+        click.echo(
+            "The errata, with counterexamples: locum errata. Proofs for all inputs: locum claims."
+        )
+    if not all(finding.holds for finding in findings):
         raise click.exceptions.Exit(1)

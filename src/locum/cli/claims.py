@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from locum.cli.programs import json_option, print_json
 from locum.cli.progress import counted
 from locum.files import check_target, write_file
+
+if TYPE_CHECKING:
+    from locum.paper.findings import Finding
 
 
 @click.command("claims")
@@ -20,35 +24,43 @@ def command(everything: bool, html: Path | None, as_json: bool) -> None:
 
     Exit code 1 if a claim is not proven, or an erratum not refuted.
     """
-    from locum.paper.findings import rows
+    from locum.paper.findings import prove_all
 
     if html is not None:
         check_target(html)
     with counted("proving", quiet=as_json) as advance:
-        found = rows(everything, advance)
+        findings = prove_all(everything, advance)
     if html is not None:
         from locum.display.claims import page
 
-        write_file(html, page(found).encode())
+        write_file(html, page(findings).encode())
+    holds = all(finding.holds for finding in findings)
     if as_json:
-        print_json({"claims": [row.to_dict() for row in found]})
+        print_json({"claims": [finding.claim_dict() for finding in findings]})
     else:
-        from rich.console import Console
-        from rich.markup import escape
-        from rich.table import Table
-
-        table = Table("paper", "status", "for all inputs", "seconds", show_lines=True)
-        for row in found:
-            proven = [verdict.claim.title for verdict in row.proofs if verdict.holds]
-            others = [f"NOT PROVEN: {v.claim.title}" for v in row.proofs if not v.holds]
-            wrong = [f"{n}: {v}" for n, v in row.refutations.items()]
-            text = "\n".join([", ".join(proven), *others, *wrong]).strip()
-            spent = sum(v.seconds for v in [*row.proofs, *row.refutations.values()])
-            table.add_row(
-                escape(row.finding.item.paper), ", ".join(row.status), escape(text), f"{spent:.1f}"
-            )
-        Console().print(table)
-        count = sum(len(row.proofs) for row in found)
-        click.echo(f"{count} claims proven for all inputs." if all(r.holds for r in found) else "")
-    if not all(row.holds for row in found):
+        _show(findings)
+        count = sum(len(finding.proofs) for finding in findings)
+        if holds:
+            click.echo(f"{count} claims proven for all inputs.")
+        if html is not None:
+            click.echo(f"Written to {html}.")
+    if not holds:
         raise click.exceptions.Exit(1)
+
+
+def _show(findings: list[Finding]) -> None:
+    """Print a table of what is proven and refuted."""
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table("paper", "status", "for all inputs", "seconds", show_lines=True)
+    for finding in findings:
+        proven = [proof.claim.title for proof in finding.proofs if proof.holds]
+        unproven = [f"NOT PROVEN: {proof.claim.title}" for proof in finding.proofs if not proof.holds]
+        refuted = [f"{number}: {verdict}" for number, verdict in finding.refutations.items()]
+        known = "\n".join([", ".join(proven), *unproven, *refuted]).strip()
+        spent = sum(v.seconds for v in [*finding.proofs, *finding.refutations.values()])
+        status = ", ".join(finding.status)
+        table.add_row(escape(finding.item.paper), status, escape(known), f"{spent:.1f}")
+    Console().print(table)

@@ -24,6 +24,7 @@ COMMANDS = {
     "claims": "The paper's claims: proven, refuted, measured, counted.",
     "compile": "A program, or U, as the weights of a transformer.",
     "draw": "A program on an input as a picture.",
+    "errata": "Where the paper is wrong, with counterexamples.",
     "plan": "How the fast executor would run a program.",
     "operations": "The closed table of operations: the whole language on one page.",
     "prove": "Prove a claim for all inputs, or find a counterexample.",

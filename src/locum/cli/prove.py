@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,6 +12,9 @@ from locum.cli.programs import json_option, print_json
 from locum.cli.progress import counted
 from locum.errors import InputError
 from locum.files import check_target, write_file
+
+if TYPE_CHECKING:
+    from locum.verification import Claim
 
 
 @click.command("prove")
@@ -37,16 +41,25 @@ def command(
     NAME is a construction or a form of U (a wrong one lists them), or an erratum: E1, E2, E3, E6, E7,
     E11, E15, E16. Exit code 1 if the claim is refuted, or not proven within the limits.
     """
-    from locum.paper.as_printed import ERRATA
+    from locum.paper.errata import ERRATA
     from locum.verification import Proof, prove
 
     if certificate is not None:
         check_target(certificate)
-    if name in ERRATA and (shape or recipe):
-        raise InputError(f"the erratum {name} has a shape of its own: locum prove {name}")
+    claim: str | Claim = name
+    if name in ERRATA:
+        if shape or recipe:
+            raise InputError(f"the erratum {name} has a shape of its own: try locum prove {name}")
+        refutable = ERRATA[name].refutable
+        if refutable is None:
+            numbers = ", ".join(number for number, e in ERRATA.items() if e.refutable)
+            raise InputError(
+                f"the erratum {name} is not about a result that numbers refute; those are {numbers}"
+            )
+        claim = refutable.claim()
     with counted("proving", quiet=as_json) as advance:
         verdict = prove(
-            ERRATA[name].claim() if name in ERRATA else name,
+            claim,
             *shape,
             recipe=recipe,
             seconds=seconds,

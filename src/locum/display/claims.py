@@ -9,7 +9,7 @@ import html
 import re
 from collections.abc import Sequence
 
-from locum.paper.findings import Row
+from locum.paper.findings import Finding
 
 _STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 64rem; padding: 0 1rem; color: #1b1f24; }
@@ -88,11 +88,11 @@ def sentence(statement: str) -> str:
     return f"for all {quantified}{colon}{shown}" if words != before else html.escape(statement)
 
 
-def page(rows: Sequence[Row]) -> str:
-    """The whole page."""
-    body = "".join(_table_row(row) for row in rows)
-    proven = sum(bool(verdict.holds) for row in rows for verdict in row.proofs)
-    refuted = sum(verdict.holds is False for row in rows for verdict in row.refutations.values())
+def page(findings: Sequence[Finding]) -> str:
+    """Write the whole page."""
+    body = "".join(_table_row(finding) for finding in findings)
+    proven = sum(bool(verdict.holds) for finding in findings for verdict in finding.proofs)
+    refuted = sum(v.holds is False for finding in findings for v in finding.refutations.values())
     return (
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>The claims of the paper</title>'
         f"<style>{_STYLE}</style><h1>The claims of the paper</h1>"
@@ -104,21 +104,21 @@ def page(rows: Sequence[Row]) -> str:
     )
 
 
-def _table_row(row: Row) -> str:
-    item = row.finding.item
+def _table_row(finding: Finding) -> str:
+    item = finding.item
     badges = "".join(
-        f'<span class="status {status.split()[0]}">{status}</span>' for status in row.status
+        f'<span class="status {status.split()[0]}">{status}</span>' for status in finding.status
     )
     lines = []
-    for verdict in row.proofs:
+    for verdict in finding.proofs:
         mark = "" if verdict.holds else "<b>not proven:</b> "
         recipe = f' <span class="small">({verdict.claim.recipe})</span>' if verdict.claim.recipe else ""
         lines.append(f"<li>{mark}{sentence(verdict.statement)}{recipe}</li>")
-    for number, verdict in row.refutations.items():
+    for number, verdict in finding.refutations.items():
         problem = html.escape(str(verdict).splitlines()[-1])
         lines.append(f"<li><b>{number}</b> is not true: {sentence(verdict.statement)}. {problem}</li>")
     known = f"<ul>{''.join(lines)}</ul>" if lines else ""
     return (
         f"<tr><td><b>{html.escape(item.paper)}</b><br><span class=small>{html.escape(item.claim)}</span></td>"
-        f"<td>{badges}</td><td>{known or html.escape(item.function)}</td></tr>"
+        f"<td>{badges}</td><td>{known or html.escape(', '.join(item.functions))}</td></tr>"
     )

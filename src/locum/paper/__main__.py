@@ -1,70 +1,83 @@
-"""``make prove``: everything that is claimed to be proven, on two processes, with its time.
+"""``make prove``: prove and check everything that is claimed to be proven, on two processes.
 
-Each claim of ``catalogue.PROVEN`` is proven, and its certificate checked; each erratum is refuted
+Every proof of ``items.py`` is run and its certificate checked; every erratum of severity A is refuted
 and its correction proven; and a thousand executions of U are compared with their certified errors.
+Ctrl-C ends it at once and leaves no worker behind.
 """
 
 from __future__ import annotations
 
+import multiprocessing
+import signal
 import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
-from typing import TypeAlias
+from typing import NamedTuple
 
-from locum.paper.findings import PROVEN, Named
+from locum.paper.errata import ERRATA
+from locum.paper.findings import work
+from locum.paper.item import ClaimInstance
 
-#: What was done, whether it holds, seconds of proving and of checking, and a remark.
-Line: TypeAlias = tuple[str, bool, float, float, str]
-
-#: Random inputs for the certified error, in so many parts, and how tight it has to be.
+#: Random inputs for the certified error, in so many parts, and how tight the certificate has to be.
 INPUTS, PARTS, TIGHT = 1000, 20, 100.0
+#: The exit code of a program that Ctrl-C ended.
+INTERRUPTED = 130
 
 
-def prove_and_check(named: Named) -> Line:
-    """A claim proven, its certificate checked."""
+class Line(NamedTuple):
+    """One line of the report: what was done, whether it holds, seconds spent, and a remark."""
+
+    title: str
+    holds: bool
+    proving: float
+    checking: float
+    remark: str
+
+
+class Measured(NamedTuple):
+    """The largest certified and the largest observed error of U, and whether no certificate was exceeded."""
+
+    certified: float
+    observed: float
+    holds: bool
+
+
+def prove_and_check(instance: ClaimInstance) -> Line:
+    """Prove a claim and check its certificate."""
     from locum.verification.checker.check import check
     from locum.verification.claims.named import claim
     from locum.verification.prover.prove import Proof, prove
 
-    name, shape, recipe = named
-    stated = claim(name, *shape, recipe=recipe)
+    stated = claim(instance.name, *instance.shape, recipe=instance.recipe)
     started = time.process_time()
     verdict = prove(stated)
-    proven = time.process_time()
+    proving = time.process_time() - started
     if not isinstance(verdict, Proof):
-        return stated.title, False, proven - started, 0.0, str(verdict)
+        return Line(stated.title, False, proving, 0.0, str(verdict))
     checked = check(verdict.certificate())
-    spent = time.process_time() - proven
-    return (
-        stated.title,
-        checked.cases == verdict.cases,
-        proven - started,
-        spent,
-        f"{verdict.cases} cases",
+    checking = time.process_time() - started - proving
+    return Line(
+        stated.title, checked.cases == verdict.cases, proving, checking, f"{verdict.cases} cases"
     )
 
 
 def refute(number: str) -> Line:
-    """An erratum refuted by numbers."""
-    from locum.paper.as_printed import ERRATA
+    """Refute the erratum ``number`` by numbers."""
     from locum.verification.prover.prove import Refutation, prove
 
+    refutable = ERRATA[number].refutable
+    assert refutable is not None
     started = time.process_time()
-    verdict = prove(ERRATA[number].claim())
+    verdict = prove(refutable.claim())
     remark = str(verdict).splitlines()[-1]
-    return (
-        f"refuted: {number}",
-        isinstance(verdict, Refutation),
-        time.process_time() - started,
-        0.0,
-        remark,
-    )
+    spent = time.process_time() - started
+    return Line(f"refuted: {number}", isinstance(verdict, Refutation), spent, 0.0, remark)
 
 
-def measure(seeds: range) -> tuple[float, float, bool]:
-    """Greatest certified and greatest observed error over random T and X of order (8, 8, 8)."""
+def measure(seeds: range) -> Measured:
+    """Compare certified and observed errors of U on random T and X of order (8, 8, 8)."""
     import numpy as np
 
     from locum.simulators import Attention, UniversalSimulator
@@ -72,47 +85,60 @@ def measure(seeds: range) -> tuple[float, float, bool]:
 
     U, certified, observed, holds = UniversalSimulator(8, 8, 8), 0.0, 0.0, True
     for seed in seeds:
-        generator = np.random.default_rng(seed)
-        A, V, X = generator.normal(size=(3, 8, 8))
+        A, V, X = np.random.default_rng(seed).normal(size=(3, 8, 8))
         result = certify(U, Attention(A, V), X)
         seen = result.seen(U(Attention(A, V), X, executor="dense"))
         certified, observed = max(certified, result.error), max(observed, seen)
         holds = holds and seen <= result.error
-    return certified, observed, holds
+    return Measured(certified, observed, holds)
 
 
-def main() -> int:
-    """Print a line for each; 1 if anything is not as it should be."""
-    from locum.paper.as_printed import ERRATA
+def jobs() -> list[Callable[[], Line]]:
+    """List every proof and refutation, in the order of the paper's items."""
+    everything = work(everything=True).values()
+    proofs = [partial(prove_and_check, instance) for item in everything for instance in item.proofs]
+    return [*proofs, *(partial(refute, number) for item in everything for number in item.refutations)]
 
-    jobs: list[Callable[[], Line]] = [
-        partial(prove_and_check, named) for claims in PROVEN.values() for named in claims
-    ]
-    jobs += [partial(refute, number) for number in ERRATA]
-    jobs += [partial(prove_and_check, (*erratum.corrected, None)) for erratum in ERRATA.values()]
+
+def run(pool: ProcessPoolExecutor) -> int:
+    """Do all of it on ``pool`` and print a line for each; 1 if anything does not hold."""
     size = INPUTS // PARTS
-    parts = [range(k * size, (k + 1) * size) for k in range(PARTS)]
-    started, good = time.perf_counter(), True
-    with ProcessPoolExecutor(2) as pool:
-        lines = [pool.submit(job) for job in jobs]
-        errors = [pool.submit(measure, part) for part in parts]
-        for number, line in enumerate(lines, start=1):
-            title, holds, proving, checking, remark = line.result()
-            good = good and holds
-            print(
-                f"[{number}/{len(lines)}] {'ok ' if holds else 'NOT'} {title}: {remark}, "
-                f"{proving:.2f} s, checked in {checking:.2f} s",
-                flush=True,
-            )
-        found = [part.result() for part in errors]
-    certified, observed = max(part[0] for part in found), max(part[1] for part in found)
-    sound = all(part[2] for part in found) and certified <= TIGHT * observed
+    started, everything_holds = time.perf_counter(), True
+    lines = [pool.submit(job) for job in jobs()]
+    parts = [pool.submit(measure, range(k * size, (k + 1) * size)) for k in range(PARTS)]
+    for number, future in enumerate(lines, start=1):
+        line = future.result()
+        everything_holds = everything_holds and line.holds
+        print(
+            f"[{number}/{len(lines)}] {'ok ' if line.holds else 'NOT'} {line.title}: {line.remark}, "
+            f"{line.proving:.2f} s, checked in {line.checking:.2f} s",
+            flush=True,
+        )
+    errors = [part.result() for part in parts]
+    certified, observed = max(e.certified for e in errors), max(e.observed for e in errors)
+    sound = all(error.holds for error in errors) and certified <= TIGHT * observed
     print(
         f"{'ok ' if sound else 'NOT'} certified error of U of order (8, 8, 8), {INPUTS} random inputs: "
         f"at most {certified:.1e}; worst seen {observed:.1e}, {certified / observed:.0f} times less"
     )
-    print(f"{len(jobs)} proofs and refutations in {time.perf_counter() - started:.0f} s")
-    return 0 if good and sound else 1
+    print(f"{len(lines)} proofs and refutations in {time.perf_counter() - started:.0f} s")
+    return 0 if everything_holds and sound else 1
+
+
+def main() -> int:
+    """Run everything; on Ctrl-C kill the workers, which may be minutes away from an answer."""
+    # Workers ignore the interrupt, which a terminal sends to them as well: it is for this process.
+    pool = ProcessPoolExecutor(2, initializer=signal.signal, initargs=(signal.SIGINT, signal.SIG_IGN))
+    try:
+        return run(pool)
+    except KeyboardInterrupt:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        for worker in multiprocessing.active_children():
+            worker.kill()
+        print("interrupted", file=sys.stderr)
+        return INTERRUPTED
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,6 @@
-"""The paper's theorems, corollaries and remarks about U: what each claims, and what we find.
+"""Programs and checks of the paper's theorems, corollaries and remarks about U, for ``items.py``.
 
-Rows of the same table as ``constructions/catalogue.py``, which has the lemmas; ``locum catalogue``
-counts and checks both anew.
+Every check compares U(⟨T, X⟩) with T(X), computed directly, on a few random T.
 """
 
 from __future__ import annotations
@@ -12,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from locum.language.handles import SOp
+from locum.paper.checks import is_close
 from locum.paper.figure2 import PRINTED, figure2
-from locum.paper.items import Item
 from locum.paper.languages import First, KParity, Match2, Parity
 from locum.simulators import Attention, LanguageModel, Order, UniversalSimulator
 from locum.simulators.hierarchy import padding_formula, paper_padding
@@ -21,63 +20,108 @@ from locum.simulators.modules.decoder import DecoderLayer
 from locum.simulators.modules.encoder import Encoder
 from locum.simulators.modules.sampling import random_module
 
-TOLERANCE = 1e-12
 
-
-def _agrees(*orders: tuple[int, int, int], recipe: str = "fetch", **options: Any) -> bool:
-    """Whether U(⟨T, X⟩) is T(X) for a random T of each order."""
-    generator = np.random.default_rng(0)
-    for order in orders:
-        U = UniversalSimulator(Order.of(*order, **options), recipe=recipe)
-        T = random_module(U.order, generator)
-        X = generator.normal(size=(order[0], order[1]))
-        if not _close(U(T, X), T(X)):
-            return False
-    return True
-
-
-def _close(found: Any, wanted: Any) -> bool:
-    return bool(np.abs(np.asarray(found) - np.asarray(wanted)).max() <= TOLERANCE)
-
-
-def _programs(*recipes: str, **options: Any) -> Callable[[], dict[str, SOp]]:
-    """The programs of order (3, 3, 3) in these recipes."""
+def programs(*recipes: str, **options: Any) -> Callable[[], dict[str, SOp]]:
+    """Build U of order (3, 3, 3) in each of ``recipes``."""
     return lambda: {
         recipe: UniversalSimulator(Order.of(3, 3, 3, **options), recipe=recipe).program
         for recipe in recipes
     }
 
 
-def _figure() -> bool:
-    shown, exact = figure2(base=2.718), figure2()
+def kinds(*names: str) -> Callable[[], dict[str, SOp]]:
+    """Build U of order (3, 3, 3) for each kind of attention."""
+    return lambda: {kind: UniversalSimulator(Order.of(3, 3, 3, kind=kind)).program for kind in names}
+
+
+def masked() -> dict[str, SOp]:
+    """Build U of order (3, 3, 3) that takes smaller T's, too."""
+    return {"masked": UniversalSimulator(3, 3, 3).masked.program}
+
+
+def agrees(*orders: tuple[int, int, int], recipe: str = "fetch", **options: Any) -> bool:
+    """Check U(⟨T, X⟩) = T(X) for a random T of each order."""
+    generator = np.random.default_rng(0)
+    for order in orders:
+        U = UniversalSimulator(Order.of(*order, **options), recipe=recipe)
+        T = random_module(U.order, generator)
+        X = generator.normal(size=(order[0], order[1]))
+        if not is_close(U(T, X), T(X)):
+            return False
+    return True
+
+
+def attentions() -> bool:
+    """Check Theorem 1 with and without room for every product, in two recipes."""
+    return agrees((3, 3, 3), (5, 2, 2), (2, 4, 3)) and agrees((3, 3, 3), (5, 2, 2), recipe="width-1")
+
+
+def figure() -> bool:
+    """Check every printed digit and both printed errors of Figure 2."""
+    printed_base, exact = figure2(base=2.718), figure2()
     errors = {name: printed.error for name, printed in PRINTED.items() if printed.error}
     return (
-        shown.reproduced
+        printed_base.reproduced
         and exact.reproduced
-        and all(f"{shown[name].error:.6e}" == f"{error:.6e}" for name, error in errors.items())
+        and all(f"{printed_base[name].error:.6e}" == f"{error:.6e}" for name, error in errors.items())
     )
 
 
-def _hierarchy() -> bool:
+def encoders() -> bool:
+    """Check encoders without and with layer norm."""
+    return agrees((3, 3, 3), feed_forward=(4, 2)) and agrees(
+        (3, 3, 3), feed_forward=(4, 3), norm="post"
+    )
+
+
+def hard_attentions() -> bool:
+    """Check Match₂ as a softmax attention, and both kinds of hard attention, on U."""
+    return (
+        Match2(5).matches([5, 1, 4, 2]) == [True, True, True, False]
+        and agrees((3, 2, 2), pooling="average")
+        and agrees((3, 2, 2), pooling="unique")
+    )
+
+
+def linear_attentions() -> bool:
+    """Check Linformer and linear attention."""
+    return (
+        agrees((4, 3, 2), kind="linformer")
+        and agrees((4, 3, 2), kind="linear")
+        and agrees((4, 3, 2), kind="linear", feature_map="elu+1")
+    )
+
+
+def sparse_attentions() -> bool:
+    """Check Performer and Sumformer."""
+    return agrees((4, 3, 2), kind="performer") and agrees((4, 3, 2), kind="sumformer")
+
+
+def hierarchy() -> bool:
+    """Check that a smaller T runs on a larger U by a mask, and that the paper's padding is wrong (E15)."""
     generator = np.random.default_rng(1)
     T = Attention(generator.normal(size=(2, 2)), generator.normal(size=(2, 1)))
     X, U = generator.normal(size=(2, 2)), UniversalSimulator(4, 3, 2)
-    wrong = paper_padding(U, T, X)
+    padded = paper_padding(U, T, X)
     return (
-        _close(U.embed(T, X), T(X))
-        and _close(wrong, padding_formula(T, X, 4))
-        and not _close(wrong, T(X))
+        is_close(U.embed(T, X), T(X))
+        and is_close(padded, padding_formula(T, X, 4))
+        and not is_close(padded, T(X))
     )
 
 
-def _inverse() -> bool:
-    generator = np.random.default_rng(2)
-    A, V = (np.eye(3) + 0.3 * generator.normal(size=(3, 3)) for _ in range(2))
-    X = generator.normal(size=(3, 3))
-    return _close(UniversalSimulator(3, 3, 3, recipe="inverse")(Attention(A, V), X), Attention(A, V)(X))
+def multihead_attentions() -> bool:
+    """Check several heads, side by side and with a residual sum."""
+    return agrees((3, 3, 2), heads=3) and agrees((3, 3, 3), heads=2, residual=True)
 
 
-def _languages() -> bool:
+def multihead_encoders() -> bool:
+    """Check an encoder of two heads with layer norm before its parts."""
+    return agrees((3, 3, 3), heads=2, feed_forward=(4, 3), norm="pre")
+
+
+def languages() -> bool:
+    """Check PARITY, FIRST and k-PARITY on U."""
     parity, first, chosen = Parity(), First(), KParity(3, (0, 2))
     words = ["", "0", "1", "01", "11", "101"]
     return (
@@ -87,7 +131,16 @@ def _languages() -> bool:
     )
 
 
-def _decoder() -> bool:
+def inverse_form() -> bool:
+    """Check the construction through inverses."""
+    generator = np.random.default_rng(2)
+    A, V = (np.eye(3) + 0.3 * generator.normal(size=(3, 3)) for _ in range(2))
+    T, X = Attention(A, V), generator.normal(size=(3, 3))
+    return is_close(UniversalSimulator(3, 3, 3, recipe="inverse")(T, X), T(X))
+
+
+def decoders() -> bool:
+    """Check a decoder layer, and greedy generation."""
     generator = np.random.default_rng(3)
 
     def draw(*shape: int) -> Any:
@@ -97,82 +150,5 @@ def _decoder() -> bool:
     T = DecoderLayer(causal, Attention(draw(2, 2), draw(2, 2)), norm="post")
     X, M = draw(3, 2), draw(2, 2)
     model = LanguageModel(draw(3, 2), draw(3, 2), [Encoder(causal)], draw(2, 3))
-    return _close(UniversalSimulator.of(T, 3, 2)(T, X, M), T(X, M)) and model.generate(
-        [1], 3
-    ) == model.generate_directly([1], 3)
-
-
-ITEMS = [
-    Item(
-        "Theorem 1", "σ(XAXᵀ)XV", "UniversalSimulator, Attention",
-        "one network for every T of order (n, d, d_v); n ≤ min(d, d_v)",
-        _programs("paper", "fetch", "tiled", "width-1"), None,
-        lambda: _agrees((3, 3, 3), (5, 2, 2), (2, 4, 3)) and _agrees((3, 3, 3), (5, 2, 2), recipe="width-1"),
-        "E14, E17, E18",
-    ),
-    Item(
-        "Figure 2", "the demonstration", "figure2",
-        "errors 3.376358e-06 and 3.040329e-07, by the softmax's base",
-        dict, None, _figure, "E1",
-    ),
-    Item(
-        "Corollary encoder", "FFN(X + σ(XAXᵀ)XV), with norms and biases, too", "Encoder",
-        "one network for every encoder of order (n, d, d_v, d₁, d₂)",
-        _programs("paper", "fetch", feed_forward=(4, 3)), None,
-        lambda: _agrees((3, 3, 3), feed_forward=(4, 2)) and _agrees((3, 3, 3), feed_forward=(4, 3), norm="post"),
-        "E19",
-    ),
-    Item(
-        "Remark SMAT by AHAT", "hard attention simulates softmax; Match₂; unique and average pooling",
-        "Match2, Attention(pooling=…)",
-        "AHAT serves for what single-layer softmax attention does, such as Match₂",
-        lambda: {"Match₂, 4 tokens": Match2(5).simulator(4).program}, None,
-        lambda: Match2(5).matches([5, 1, 4, 2]) == [True, True, True, False]
-        and _agrees((3, 2, 2), pooling="average") and _agrees((3, 2, 2), pooling="unique"),
-    ),
-    Item(
-        "Remark Linformer and linear attention", "Linformer, linear", "Linformer, LinearAttention",
-        "U simulates both",
-        lambda: {kind: UniversalSimulator(Order.of(3, 3, 3, kind=kind)).program for kind in ("linformer", "linear")}, None,
-        lambda: _agrees((4, 3, 2), kind="linformer") and _agrees((4, 3, 2), kind="linear")
-        and _agrees((4, 3, 2), kind="linear", feature_map="elu+1"),
-    ),
-    Item(
-        "Remark sparsification", "Performer, Sumformer", "Performer, Sumformer",
-        "U represents both",
-        lambda: {kind: UniversalSimulator(Order.of(3, 3, 3, kind=kind)).program for kind in ("performer", "sumformer")}, None,
-        lambda: _agrees((4, 3, 2), kind="performer") and _agrees((4, 3, 2), kind="sumformer"),
-    ),
-    Item(
-        "Corollary hierarchy", "a smaller T on a larger U", "UniversalSimulator.embed",
-        "exact, by padding with zeros",
-        lambda: {"masked": UniversalSimulator(3, 3, 3).masked.program}, None,
-        _hierarchy, "E15, E16",
-    ),
-    Item(
-        "Theorem H heads", "H heads, side by side or through W_O", "UniversalSimulator, MultiHeadAttention",
-        "one network for every T of H heads",
-        _programs("paper", "fetch", heads=2), None,
-        lambda: _agrees((3, 3, 2), heads=3) and _agrees((3, 3, 3), heads=2, residual=True),
-    ),
-    Item(
-        "Corollary H heads", "encoders of H heads; layers of torch", "Encoder, from_torch",
-        "one network for every encoder of H heads",
-        _programs("fetch", heads=2, feed_forward=(4, 3), norm="pre"), None,
-        lambda: _agrees((3, 3, 3), heads=2, feed_forward=(4, 3), norm="pre"),
-    ),
-    Item(
-        "Remark H heads", "PARITY on two U's in series, FIRST; k-PARITY on one", "Stack, Parity, First, KParity",
-        "two serially connected U's run the two-layer encoder for PARITY",
-        lambda: {"PARITY, length 3": Parity().simulator(3).program}, None, _languages,
-    ),
-    Item(
-        "Appendix, equation inv", "the alternative construction", 'UniversalSimulator(recipe="inverse")',
-        "through inverses, for A and V non-singular, of order 3",
-        _programs("inverse"), None, _inverse, "E5",
-    ),
-    Item(
-        "Conclusion: decoders", "causal and cross-attention, decoder layers, generation",
-        "DecoderLayer, LanguageModel", "future work", dict, None, _decoder,
-    ),
-]  # fmt: skip
+    U = UniversalSimulator.of(T, 3, 2)
+    return is_close(U(T, X, M), T(X, M)) and model.generate([1], 3) == model.generate_directly([1], 3)

@@ -1,344 +1,316 @@
-"""The catalogue: each item of the paper, the function that is it, its claim, and what we find.
+"""The one list of the paper's items: function, claim, proofs, errata and listings of each.
 
-(The theorems about U are in ``simulators/catalogue.py``.)
-Nothing here is written down that can be computed: heads are counted by ``analysis.architecture`` on
-programs of the shapes the paper names, and every row has a check on an instance, against NumPy or the
-plain definition (the tests check many more).
-``locum catalogue`` prints the table.
+Nothing is written down here that can be computed: heads are counted by ``analysis.architecture`` on
+programs of the shapes the paper names, and every item has a check on an instance. ``findings.py`` runs
+them; ``locum catalogue`` and ``locum claims`` show what came of it.
+
+>>> ITEMS["softmax"].errata
+('E1', 'E7')
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable
 
 import numpy as np
 
 from locum import constructions as c
 from locum.constructions.matrix import Matrix
-from locum.execution.activations import ACTIVATIONS
-from locum.language.handles import SOp
-from locum.language.python import full, length, tokens
+from locum.language.python import full, tokens
+from locum.paper import checks, checks_of_u
+from locum.paper.checks import factors, matrix, product, square, three_rows
+from locum.paper.item import ClaimInstance, Item
+from locum.paper.languages import Match2, Parity
 
-X = np.array([[0.5, -1.0, 2.0, 0.25], [1.5, 0.0, -0.75, 1.0], [-2.0, 0.125, 0.5, -0.5]])
-SQUARE = np.array([[7.0, 8.0, 12.0], [10.0, 11.0, 9.0], [2.0, 4.0, 21.0]])
-
-
-@dataclass(frozen=True)
-class Item:
-    """One row: what the paper says, which function it is, and how both are checked."""
-
-    paper: str
-    operation: str
-    function: str
-    #: What the paper claims, in its words; layers and heads as [heads per layer].
-    claim: str
-    #: Programs to be counted, by recipe: the paper's first.
-    programs: Callable[[], dict[str, SOp]]
-    #: Heads per layer that the paper claims for its recipe, if it does.
-    claimed: list[int] | None
-    #: Whether our construction is right on an instance (against NumPy).
-    check: Callable[[], bool]
-    #: Number of the erratum (docs/errata.md), if the paper is wrong here.
-    erratum: str = ""
+Proofs = tuple[ClaimInstance, ...]
 
 
-@dataclass(frozen=True)
-class Finding:
-    """What came of an item."""
-
-    item: Item
-    #: Heads per layer, by recipe.
-    counted: dict[str, list[int]]
-    holds: bool
-    verdict: str
-
-    def to_dict(self) -> dict[str, Any]:
-        """For scripts."""
-        return {
-            "paper": self.item.paper,
-            "operation": self.item.operation,
-            "function": self.item.function,
-            "claim": self.item.claim,
-            "claimed_heads": self.item.claimed,
-            "counted_heads": self.counted,
-            "holds": self.holds,
-            "verdict": self.verdict,
-            "erratum": self.item.erratum or None,
-        }
-
-
-def findings(items: Sequence[Item] | None = None) -> list[Finding]:
-    """Every item counted and checked; those below, if no others are given."""
-    return [_find(item) for item in (ITEMS if items is None else items)]
-
-
-def _find(item: Item) -> Finding:
-    counted = {name: program.architecture.heads for name, program in item.programs().items()}
-    agrees = item.claimed is None or item.claimed == next(iter(counted.values()))
-    holds = agrees and item.check()
-    if not holds:
-        verdict = "does not hold"
-    elif item.erratum:
-        verdict = "right as corrected"
-    else:
-        verdict = "right"
-    return Finding(item, counted, holds, verdict)
-
-
-def _close(found: Any, wanted: Any) -> bool:
-    return bool(np.allclose(np.asarray(found, float), np.asarray(wanted, float), rtol=0, atol=1e-12))
-
-
-def _softmax(x: Any) -> Any:
-    e = np.exp(x - x.max(1, keepdims=True))
-    return e / e.sum(1, keepdims=True)
-
-
-def _rectangle() -> Matrix:
-    """A 3×· matrix that fills the sequence, as in the paper's listings."""
-    return Matrix(tokens, 3, length // 3)
-
-
-def _pair() -> tuple[Matrix, Matrix]:
-    """A 3×· and a ·×4 matrix that fill the sequence."""
-    k = length // 7
-    return Matrix(tokens, 3, k), Matrix(tokens, k, 4, offset=3 * k)
-
-
-def _small_product(recipe: str) -> SOp:
-    a, b = c.concatenate(tokens, (3, 3), (3, 4))
-    return c.matmul(a, b, recipe).sop
-
-
-def _whole_square() -> Matrix:
-    n = length**0.5
-    return Matrix(tokens, n, n)
-
-
-def _product_check() -> bool:
-    a, b_view = c.concatenate(tokens, (3, 4), (4, 2))
-    b = X.T[:, :2]
-    given = [*X.ravel(), *b.ravel()]
-    recipes = ("paper", "fetch", "tiled", "scatter")
-    return _close(c.own_token_product(a, b_view).run(given), X @ b) and all(
-        _close(c.matmul(a, b_view, recipe).run(given), X @ b) for recipe in recipes
+def _each(name: str, shapes: Iterable[tuple[int, ...]], *recipes: str) -> Proofs:
+    """List the claim ``name`` at every shape in every recipe."""
+    return tuple(
+        ClaimInstance(name, shape, recipe) for shape in shapes for recipe in recipes or (None,)
     )
 
 
-def _matching_check() -> bool:
-    chance = np.random.default_rng(0)
-    for _ in range(10):
-        given = chance.integers(0, 9, size=5).tolist()
-        two = [int(any((a + b) % 5 == 0 for b in given)) for a in given]
-        pairs = list(itertools.product(given, repeat=2))
-        three = [int(any((a + b + d) % 7 == 0 for b, d in pairs)) for a in given]
-        forms = [c.match3(Matrix(tokens, 1, 5), 7, form) for form in ("padded", "heads", "tensor")]
-        if c.match2(tokens, 5)(given) != two or any(f.run(given).tolist() != [three] for f in forms):
-            return False
-    return True
+def _up_to(*sizes: int) -> list[tuple[int, ...]]:
+    return list(itertools.product(*(range(1, size + 1) for size in sizes)))
 
 
-def _attend(x: Matrix) -> Matrix:
-    return c.matmul(c.softmax(c.matmul(x, c.transpose(x))), x)
-
-
-def _multihead_check() -> bool:
-    blocks = np.random.default_rng(1).normal(size=(3, 2, 2))
-    found = c.multihead(_attend, 3, Matrix(tokens, 2, 2)).run(blocks.ravel())
-    return _close(found, np.concatenate([_softmax(x @ x.T) @ x for x in blocks]))
-
-
-def _inverse_check() -> bool:
-    view, wanted = Matrix(tokens, 3, 3), np.linalg.inv(SQUARE)
-    recipes = ("paper", "cofactor", "gauss-jordan", "faddeev-leverrier")
-    mild = np.array([[4.0, 1.0, 0.5], [1.0, 3.0, -1.0], [0.0, 0.5, 2.0]])
-    newton = c.inverse(view, "newton-schulz", steps=10).run(mild.ravel())
-    return _close(newton, np.linalg.inv(mild)) and all(
-        _close(c.inverse(view, recipe).run(SQUARE.ravel()), wanted) for recipe in recipes
-    )
-
-
-def _lipschitz_check() -> bool:
-    points, errors = np.linspace(-3, 3, 301), []
-    for knots in (7, 13, 25):
-        network = c.lipschitz_network(np.sin, np.linspace(-3, 3, knots).tolist())
-        if max(network.norms) > 1 + 1e-12:
-            return False
-        errors.append(np.abs(np.array(network(points.tolist())) - np.sin(points)).max())
-    return bool(errors[0] > errors[1] > errors[2]) and bool(errors[2] <= 0.25)
-
-
-def _parity_check() -> bool:
-    programs = [c.k_parity(tokens, (1, 4, 6), heads) for heads in ("one", "each")]
-    inputs = itertools.product(programs, itertools.product((0, 1), repeat=7))
-    return all(p(list(bits))[0] == (bits[1] + bits[4] + bits[6]) % 2 for p, bits in inputs)
-
-
-def _activations_check() -> bool:
-    directly: dict[str, Callable[..., Any]] = {**ACTIVATIONS, "absolute": np.abs}
-    wanted: dict[Callable[..., Matrix], Any] = {
-        getattr(c, name): function(X) for name, function in directly.items()
-    }
-    plain = all(_close(function(_view()).run(X.ravel()), value) for function, value in wanted.items())
-    through = all(
-        _close(function(_view(), through="maxmin").run(X.ravel()), wanted[function])
-        for function in (c.relu, c.leaky_relu, c.absolute)
-    )
-    return plain and through and _close(c.maxout(_view(), 2).run(X.ravel()), X.reshape(3, 2, 2).max(2))
-
-
-def _encoder_check() -> bool:
-    deviation = X - X.mean(1, keepdims=True)
-    wanted = {
-        c.add(_view(), _view()): 2 * X,
-        c.row_sums(_view()): np.broadcast_to(X.sum(1, keepdims=True), X.shape),
-        c.row_means(_view()): np.broadcast_to(X.mean(1, keepdims=True), X.shape),
-        c.layer_norm(_view(), epsilon=0.0): deviation / X.std(1, keepdims=True),
-        c.broadcast_row(_view().block(0, 0, 1, 4), 2): X[[0, 0]],
-        c.broadcast_column(_view().block(0, 0, 3, 1), 2): X[:, [0, 0]],
-    }
-    return all(_close(program.run(X.ravel()), value) for program, value in wanted.items())
-
-
-def _view() -> Matrix:
-    return Matrix(tokens, 3, 4)
-
-
-ITEMS = [
+_ALL = [
     Item(
-        "Proposition 1D", "prop, concatenation", "prop, unprop, concatenate",
-        "a bijection between n-dimensional arrays and sequences, m₀i₀ + i₁", dict, None,
-        lambda: sorted(c.prop((2, 3, 4), i) for i in itertools.product(*map(range, (2, 3, 4)))) == list(range(24)),
-        "E9",
+        "aggregation", "Preliminaries, the operation ∘", "R ∘ S",
+        ("aggregate", "summed"), "(R ∘ S)[i] = Σⱼ R[i, j] · S[j]",
+        checks.circ_is_a_product,
+        errata=("E10",),
     ),
     Item(
-        "Proposition AHAT", "mean scaled to a sum", "summed",
-        "the feed-forward multiplies by the number of keys; no head more",
-        lambda: {"known count": c.summed(full, tokens, 3), "count unknown (selector_width)": c.summed(full, tokens)}, [1],
-        lambda: c.summed(full, tokens, 3)([1, 2, 4]) == [7.0] * 3,
+        "positions", "Proposition 1D", "prop, concatenation",
+        ("prop", "unprop", "concatenate"), "a bijection between n-dimensional arrays and sequences, m₀i₀ + i₁",
+        checks.prop_is_a_bijection,
+        errata=("E9",),
     ),
     Item(
-        "Lemma transposition, Algorithm 1, Listing 1", "transpose", "transpose",
-        "2 layers, 1 head each, O(1); exact",
-        lambda: {"paper": c.transpose(_rectangle(), "paper").sop, "view": c.transpose(_rectangle()).sop}, [1, 1],
-        lambda: _close(c.transpose(_view(), "paper").run(X.ravel()), X.T),
+        "sum", "Proposition AHAT", "mean scaled to a sum",
+        ("summed",), "the feed-forward multiplies by the number of keys; no additional head",
+        checks.sums,
+        lambda: {"known count": c.summed(full, tokens, 3), "count unknown (selector_width)": c.summed(full, tokens)},
+        claimed_heads=(1,),
     ),
     Item(
-        "Lemma softmax, Algorithm 2, Listing 2", "softmax", "softmax",
-        "2 layers, r heads in the second, O(r)",
+        "transpose", "Lemma transposition, Algorithm 1, Listing 1", "transpose",
+        ("transpose",), "2 layers, 1 head each, O(1); exact",
+        checks.transposes,
+        lambda: {"paper": c.transpose(three_rows(), "paper").sop, "view": c.transpose(three_rows()).sop},
+        claimed_heads=(1, 1),
+        proofs=_each("transpose", _up_to(5, 5), "paper", "view"),
+        listings=("transpose",),
+    ),
+    Item(
+        "softmax", "Lemma softmax, Algorithm 2, Listing 2", "softmax",
+        ("softmax",), "2 layers, r heads in the second, O(r)",
+        checks.softmaxes,
         lambda: {
-            "paper": c.softmax(_rectangle(), stable=False).sop,
-            "frugal": c.softmax(_view(), stable=False, recipe="frugal").sop,
-            "stable": c.softmax(_view(), recipe="frugal").sop,
-        }, [1, 3],
-        lambda: _close(c.softmax(_view()).run(X.ravel()), _softmax(X)),
-        "E1, E7",
+            "paper": c.softmax(three_rows(), stable=False).sop,
+            "frugal": c.softmax(matrix(), stable=False, recipe="frugal").sop,
+            "stable": c.softmax(matrix(), recipe="frugal").sop,
+        },
+        claimed_heads=(1, 3),
+        proofs=_each("softmax", _up_to(4, 4), "plain", "stable"),
+        errata=("E1", "E7"),
+        listings=("softmax", "softmax_corrected"),
     ),
     Item(
-        "Lemma matmul, Algorithm 3, Listing 3", "matmul", "matmul, own_token_product",
-        "3 layers; r + c heads, then rc; O(rc); for k ≥ rc/(r + c)",
+        "matmul", "Lemma matmul, Algorithm 3, Listing 3", "matmul",
+        ("matmul", "own_token_product"), "3 layers; r + c heads, then rc; O(rc); for k ≥ rc/(r + c)",
+        checks.products,
         lambda: {
-            "paper": c.matmul(*_pair()).sop,
-            "fetch": _small_product("fetch"),
+            "paper": c.matmul(*factors()).sop,
+            "fetch": product("fetch"),
             "at own tokens": c.own_token_product(*c.concatenate(tokens, (3, 3), (3, 4))).sop,
-            "tiled": _small_product("tiled"),
-            "scatter": _small_product("scatter"),
-        }, [1, 7, 12],
-        _product_check, "E6, E17",
+            "tiled": product("tiled"),
+            "scatter": product("scatter"),
+        },
+        claimed_heads=(1, 7, 12),
+        proofs=_each("matmul", _up_to(4, 4, 4), "paper", "fetch", "tiled", "scatter"),
+        errata=("E6", "E17"),
+        listings=("matmul",),
     ),
     Item(
-        "Listing 4; remark on activations", "relu, leaky_relu, absolute, maxout, gelu, silu, tanh",
-        "relu, leaky_relu, absolute, maxout, gelu, silu, sigmoid, tanh",
+        "complexity", "Tables 1 and 2", "cost of the constructions",
+        ("matmul",), "a product takes O(rc) attentions",
+        checks.a_product_has_r_plus_c_plus_rc_heads,
+        errata=("E20",),
+    ),
+    Item(
+        "activations", "Listing 4; remark on activations", "relu, leaky_relu, absolute, maxout, gelu, silu, tanh",
+        ("relu", "leaky_relu", "absolute", "maxout", "gelu", "silu", "sigmoid", "tanh"),
         "a feed-forward, no attention; ReLU and its like through MaxMin",
-        lambda: {"feed-forward": c.relu(_view()).sop, "through MaxMin": c.relu(_view(), "maxmin").sop}, [],
-        _activations_check,
+        checks.activations,
+        lambda: {"feed-forward": c.relu(matrix()).sop, "through MaxMin": c.relu(matrix(), "maxmin").sop},
+        claimed_heads=(),
+        proofs=_each("relu", _up_to(8), "feed-forward", "maxmin"),
+        listings=("relu",),
     ),
     Item(
-        "Lemma MaxMin, Algorithm 4, Listing 5", "maxmin, groupsort", "maxmin, groupsort",
-        "O(1) heads, whatever the length",
+        "maxmin", "Lemma MaxMin, Algorithm 4, Listing 5", "maxmin, groupsort",
+        ("maxmin", "groupsort"), "O(1) heads, whatever the length",
+        checks.maxmins,
         lambda: {
-            "paper": c.maxmin(_view(), "paper").sop, "partner": c.maxmin(_view()).sop,
-            "groups of 3": c.groupsort(_view(), 3).sop,
-        }, None,
-        lambda: _close(c.groupsort(_view(), 2).run(X.ravel()), c.maxmin(_view(), "paper").run(X.ravel()))
-        and c.maxmin(Matrix(tokens, 1, 2)).run([1, -2]).tolist() == [[1.0, -2.0]],
-        "E2",
+            "paper": c.maxmin(matrix(), "paper").sop,
+            "partner": c.maxmin(matrix()).sop,
+            "groups of 3": c.groupsort(matrix(), 3).sop,
+        },
+        proofs=(
+            *_each("maxmin", [(n,) for n in (2, 4, 6, 8)], "partner", "paper"),
+            *_each("groupsort", [(n, g) for g in (2, 3, 4) for n in range(g, 9, g)]),
+        ),
+        errata=("E2",),
+        listings=("maxmin", "maxmin_corrected"),
     ),
     Item(
-        "Lemma multi-head, snippets", "identify, shift", "identify, shift",
-        "one head each",
-        lambda: {"identify": c.identify(tokens, 1, 2), "shift": c.shift(tokens, 2, 5)}, [1],
-        lambda: c.shift(tokens, 2)([10, 20, 30, 40, 50]) == [30, 40, 50, 10, 20]
-        and c.identify(tokens, 1, 3)([10, 20, 30, 40, 50]) == [0, 20, 30, 40, 0],
-        "E11, E12",
+        "identify-shift", "Lemma multi-head, snippets", "identify, shift",
+        ("identify", "shift"), "one head each",
+        checks.identifies_and_shifts,
+        lambda: {"identify": c.identify(tokens, 1, 2), "shift": c.shift(tokens, 2, 5)},
+        claimed_heads=(1,),
+        proofs=(
+            *_each("identify", [(5, i, k) for i in range(1, 6) for k in range(1, 7 - i)]),
+            *_each("shift", [(5, t) for t in range(1, 6)]),
+        ),
+        errata=("E11", "E12"),
+        listings=("identify", "shift"),
     ),
     Item(
-        "Lemma multi-head", "multihead", "multihead",
-        "any operation on H blocks at once, without interference",
-        lambda: {"softmax(XXᵀ)X, H = 3": c.multihead(_attend, 3, Matrix(tokens, 2, 2)).sop}, None,
-        _multihead_check, "E13",
+        "multihead", "Lemma multi-head", "multihead",
+        ("multihead",), "any operation on H blocks at once, without interference",
+        checks.multiheads,
+        lambda: {"softmax(XXᵀ)X, H = 3": c.multihead(checks.attend, 3, Matrix(tokens, 2, 2)).sop},
+        proofs=(
+            *_each("multihead_transpose", [(h, r, k) for h in (1, 2, 3) for r, k in ((2, 2), (2, 3))]),
+            *_each("multihead_matmul", [(h, 2, 2, 2) for h in (1, 2, 3)]),
+        ),
+        errata=("E13",),
     ),
     Item(
-        "Lemma inversion, Listing 7", "cofactor", "cofactor",
-        "order 3; 2 layers, 4 heads in the second",
-        lambda: {"paper": c.cofactor(_whole_square(), order=3).sop, "order 4": c.cofactor(Matrix(tokens, 4, 4)).sop},
-        [1, 4],
-        lambda: _close(c.cofactor(Matrix(tokens, 3, 3)).run(SQUARE.ravel()), np.linalg.inv(SQUARE).T * 45),
-        "E5",
+        "cofactor", "Lemma inversion, Listing 7", "cofactor",
+        ("cofactor",), "order 3; 2 layers, 4 heads in the second",
+        checks.cofactors,
+        lambda: {"paper": c.cofactor(square(), order=3).sop, "order 4": c.cofactor(Matrix(tokens, 4, 4)).sop},
+        claimed_heads=(1, 4),
+        proofs=_each("cofactor", [(2,), (3,), (4,)]),
+        errata=("E5",),
+        listings=("cofactor",),
     ),
     Item(
-        "Lemma inversion, Algorithm 5, Listing 8", "determinant", "determinant",
-        "order 3; 4 layers",
+        "determinant", "Lemma inversion, Algorithm 5, Listing 8", "determinant",
+        ("determinant",), "order 3; 4 layers",
+        checks.determinants,
         lambda: {
-            "paper": c.determinant(_whole_square(), order=3, recipe="paper").sop,
+            "paper": c.determinant(square(), order=3, recipe="paper").sop,
             "frugal": c.determinant(Matrix(tokens, 3, 3)).sop,
-        }, [1, 4, 1, 1],
-        lambda: _close(c.determinant(Matrix(tokens, 3, 3)).run(SQUARE.ravel()), [[45.0]]),
-        "E5",
+        },
+        claimed_heads=(1, 4, 1, 1),
+        proofs=_each("determinant", [(2,), (3,), (4,)], "frugal", "paper"),
+        errata=("E5",),
+        listings=("determinant",),
     ),
     Item(
-        "Lemma inversion", "inverse", "inverse",
-        "order 3; 5 layers, at most 4 heads",
+        "inverse", "Lemma inversion", "inverse",
+        ("inverse",), "order 3; 5 layers, at most 4 heads",
+        checks.inverses,
         lambda: {
-            "paper": c.inverse(_whole_square(), "paper", order=3).sop,
+            "paper": c.inverse(square(), "paper", order=3).sop,
             "cofactor": c.inverse(Matrix(tokens, 3, 3), "cofactor").sop,
             "gauss-jordan": c.inverse(Matrix(tokens, 3, 3), "gauss-jordan").sop,
-        }, [1, 4, 1, 1, 1],
-        _inverse_check, "E4, E8",
+        },
+        claimed_heads=(1, 4, 1, 1, 1),
+        proofs=(*_each("inverse", [(2,), (3,), (4,)], "cofactor"), ClaimInstance("inverse", (3,), "paper")),
+        errata=("E4", "E8"),
+        listings=("inverse", "inverse_corrected"),
     ),
     Item(
-        "Introduction, Listing 6", "match2, match3", "match2, match3",
-        "Match₂ by one attention layer with one head",
+        "match", "Introduction, Listing 6", "match2, match3",
+        ("match2", "match3"), "Match₂ by one attention layer with one head",
+        checks.matches,
         lambda: {
             "Match₂": c.match2(tokens, 5),
             **{f"Match₃, {form}": c.match3(Matrix(tokens, 1, 4), 5, form).sop for form in ("padded", "heads", "tensor")},
-        }, [1],
-        _matching_check, "E3",
+        },
+        claimed_heads=(1,),
+        proofs=_each("match2", [(2, 3), (2, 5), (3, 5)]),
+        errata=("E3",),
+        listings=("match2", "match2_corrected"),
     ),
     Item(
-        "Related work: k-PARITY", "k_parity", "k_parity",
-        "one layer with k heads",
-        lambda: {"k heads": c.k_parity(tokens, (1, 4, 6), "each"), "one head": c.k_parity(tokens, (1, 4, 6))}, [3],
-        _parity_check,
+        "k-parity", "Related work: k-PARITY", "k_parity",
+        ("k_parity",), "one layer with k heads",
+        checks.parities,
+        lambda: {"k heads": c.k_parity(tokens, (1, 4, 6), "each"), "one head": c.k_parity(tokens, (1, 4, 6))},
+        claimed_heads=(3,),
     ),
     Item(
-        "Corollary encoder: its parts", "row sums and means, broadcast, residual sum, layer_norm",
-        "row_sums, row_means, broadcast_row, broadcast_column, add, layer_norm",
+        "encoder-parts", "Corollary encoder: its parts", "row sums and means, broadcast, residual sum, layer_norm",
+        ("row_sums", "row_means", "broadcast_row", "broadcast_column", "add", "layer_norm"),
         "the residual sum is elementwise",
+        checks.encoder_parts,
         lambda: {
-            "residual sum": c.add(_view(), _view()).sop, "row sums": c.row_sums(_view()).sop,
-            "layer norm": c.layer_norm(_view()).sop,
-        }, [],
-        _encoder_check,
-        "E19",
+            "residual sum": c.add(matrix(), matrix()).sop,
+            "row sums": c.row_sums(matrix()).sop,
+            "layer norm": c.layer_norm(matrix()).sop,
+        },
+        claimed_heads=(),
+        errata=("E19",),
     ),
     Item(
-        "Remark on Lipschitz functions", "lipschitz_network", "lipschitz_network",
-        "MaxMin networks with ‖W‖ ≤ 1 are dense in the 1-Lipschitz functions",
-        lambda: {"5 knots": c.lipschitz_network(np.sin, [-2.0, -1.0, 0.0, 1.0, 2.0]).program(2).sop}, None,
-        _lipschitz_check, "E21",
+        "lipschitz", "Remark on Lipschitz functions", "lipschitz_network",
+        ("lipschitz_network",), "MaxMin networks with ‖W‖ ≤ 1 are dense in the 1-Lipschitz functions",
+        checks.lipschitz_networks,
+        lambda: {"5 knots": c.lipschitz_network(np.sin, [-2.0, -1.0, 0.0, 1.0, 2.0]).program(2).sop},
+        errata=("E21",),
+    ),
+    Item(
+        "attention", "Theorem 1", "σ(XAXᵀ)XV",
+        ("UniversalSimulator", "Attention"), "one network for every T of order (n, d, d_v); n ≤ min(d, d_v)",
+        checks_of_u.attentions,
+        checks_of_u.programs("paper", "fetch", "tiled", "width-1"),
+        proofs=_each("attention", [(2, 2, 2), (3, 2, 2), (2, 3, 3), (3, 3, 3)], "fetch", "paper", "tiled", "width-1"),
+        errata=("E14", "E17", "E18"),
+    ),
+    Item(
+        "figure-2", "Figure 2", "the demonstration",
+        ("figure2",), "errors 3.376358e-06 and 3.040329e-07, by the softmax's base",
+        checks_of_u.figure,
+        errata=("E1",),
+    ),
+    Item(
+        "encoder", "Corollary encoder", "FFN(X + σ(XAXᵀ)XV), with norms and biases, too",
+        ("Encoder",), "one network for every encoder of order (n, d, d_v, d₁, d₂)",
+        checks_of_u.encoders,
+        checks_of_u.programs("paper", "fetch", feed_forward=(4, 3)),
+        proofs=_each("encoder", [(2, 2, 2, 2, 2)]),
+        errata=("E19",),
+    ),
+    Item(
+        "hard-attention", "Remark SMAT by AHAT", "hard attention simulates softmax; Match₂; unique and average pooling",
+        ("Match2", "Attention"), "AHAT serves for what single-layer softmax attention does, such as Match₂",
+        checks_of_u.hard_attentions,
+        lambda: {"Match₂, 4 tokens": Match2(5).simulator(4).program},
+    ),
+    Item(
+        "linear-attention", "Remark Linformer and linear attention", "Linformer, linear",
+        ("Linformer", "LinearAttention"), "U simulates both",
+        checks_of_u.linear_attentions,
+        checks_of_u.kinds("linformer", "linear"),
+        proofs=(ClaimInstance("linformer", (2, 2, 2)), ClaimInstance("linear", (2, 2, 2))),
+    ),
+    Item(
+        "sparse-attention", "Remark sparsification", "Performer, Sumformer",
+        ("Performer", "Sumformer"), "U represents both",
+        checks_of_u.sparse_attentions,
+        checks_of_u.kinds("performer", "sumformer"),
+    ),
+    Item(
+        "hierarchy", "Corollary hierarchy", "a smaller T on a larger U",
+        ("UniversalSimulator.embed",), "exact, by padding with zeros",
+        checks_of_u.hierarchy,
+        checks_of_u.masked,
+        proofs=_each("hierarchy", [(1, 1, 1, 2, 1, 1), (2, 2, 2, 3, 3, 3)]),
+        errata=("E15", "E16"),
+    ),
+    Item(
+        "multihead-attention", "Theorem H heads", "H heads, side by side or through W_O",
+        ("UniversalSimulator", "MultiHeadAttention"), "one network for every T of H heads",
+        checks_of_u.multihead_attentions,
+        checks_of_u.programs("paper", "fetch", heads=2),
+        proofs=_each("multihead_attention", [(2, 2, 2, 2)]),
+    ),
+    Item(
+        "multihead-encoder", "Corollary H heads", "encoders of H heads; layers of torch",
+        ("Encoder", "from_torch"), "one network for every encoder of H heads",
+        checks_of_u.multihead_encoders,
+        checks_of_u.programs("fetch", heads=2, feed_forward=(4, 3), norm="pre"),
+    ),
+    Item(
+        "languages", "Remark H heads", "PARITY on two U's in series, FIRST; k-PARITY on one",
+        ("Stack", "Parity", "First", "KParity"), "two serially connected U's run the two-layer encoder for PARITY",
+        checks_of_u.languages,
+        lambda: {"PARITY, length 3": Parity().simulator(3).program},
+    ),
+    Item(
+        "inverse-form", "Appendix, equation inv", "the alternative construction",
+        ("UniversalSimulator",), "through inverses, for A and V non-singular, of order 3",
+        checks_of_u.inverse_form,
+        checks_of_u.programs("inverse"),
+        proofs=_each("attention", [(2, 2, 2), (3, 3, 3)], "inverse"),
+        errata=("E5",),
+    ),
+    Item(
+        "decoders", "Conclusion: decoders", "causal and cross-attention, decoder layers, generation",
+        ("DecoderLayer", "LanguageModel"), "future work",
+        checks_of_u.decoders,
     ),
 ]  # fmt: skip
+
+#: Key → item: first the lemmas and their constructions, then what the paper says of U.
+ITEMS = {item.key: item for item in _ALL}

@@ -1,0 +1,228 @@
+"""Programs and checks of the paper's constructions, each on one instance, for ``items.py``.
+
+Every check compares a construction with NumPy or with the plain definition; the tests check many more
+shapes and numbers.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from locum import constructions as c
+from locum.constructions.matrix import Matrix
+from locum.language.handles import SOp
+from locum.language.python import full, indices, length, select, tokens
+
+X = np.array([[0.5, -1.0, 2.0, 0.25], [1.5, 0.0, -0.75, 1.0], [-2.0, 0.125, 0.5, -0.5]])
+SQUARE = np.array([[7.0, 8.0, 12.0], [10.0, 11.0, 9.0], [2.0, 4.0, 21.0]])
+TOLERANCE = 1e-12
+
+
+def is_close(actual: Any, expected: Any) -> bool:
+    """Compare two arrays up to rounding."""
+    return bool(
+        np.allclose(np.asarray(actual, float), np.asarray(expected, float), rtol=0, atol=TOLERANCE)
+    )
+
+
+def matrix() -> Matrix:
+    """View the first twelve tokens as a 3×4 matrix."""
+    return Matrix(tokens, 3, 4)
+
+
+def three_rows() -> Matrix:
+    """View the whole sequence as a matrix of three rows, as the paper's listings do."""
+    return Matrix(tokens, 3, length // 3)
+
+
+def factors() -> tuple[Matrix, Matrix]:
+    """View the whole sequence as a 3×k and a k×4 matrix, as the paper's listing of the product does."""
+    k = length // 7
+    return Matrix(tokens, 3, k), Matrix(tokens, k, 4, offset=3 * k)
+
+
+def square() -> Matrix:
+    """View the whole sequence as a square matrix."""
+    n = length**0.5
+    return Matrix(tokens, n, n)
+
+
+def attend(x: Matrix) -> Matrix:
+    """Build softmax(XXᵀ)X."""
+    return c.matmul(c.softmax(c.matmul(x, c.transpose(x))), x)
+
+
+def product(recipe: str) -> SOp:
+    """Build the product of a 3×3 and a 3×4 matrix."""
+    a, b = c.concatenate(tokens, (3, 3), (3, 4))
+    return c.matmul(a, b, recipe).sop
+
+
+def _softmax(x: Any) -> Any:
+    powers = np.exp(x - x.max(1, keepdims=True))
+    return powers / powers.sum(1, keepdims=True)
+
+
+def prop_is_a_bijection() -> bool:
+    """Check that every position of a 2×3×4 array is taken exactly once."""
+    places = itertools.product(*map(range, (2, 3, 4)))
+    return sorted(c.prop((2, 3, 4), place) for place in places) == list(range(24))
+
+
+def circ_is_a_product() -> bool:
+    """Check R ∘ S = RS for the 0/1 matrix of a selector, by sums of what each row selects."""
+    values = [3.0, 1.0, 4.0, 1.0, 5.0]
+    earlier = select(indices, indices, "<=")
+    return is_close(c.summed(earlier, tokens)(values), np.tri(5) @ values)
+
+
+def a_product_has_r_plus_c_plus_rc_heads() -> bool:
+    """Count the heads of a 3×6 by 6×4 product in the paper's recipe."""
+    a, b = c.concatenate(tokens, (3, 6), (6, 4))
+    return sum(c.matmul(a, b, "paper").sop.architecture.heads) == 3 + 4 + 3 * 4
+
+
+def sums() -> bool:
+    """Check a sum formed from a mean."""
+    return is_close(c.summed(full, tokens, 3)([1, 2, 4]), [7.0] * 3)
+
+
+def transposes() -> bool:
+    """Check the paper's recipe of transposition."""
+    return is_close(c.transpose(matrix(), "paper").run(X.ravel()), X.T)
+
+
+def softmaxes() -> bool:
+    """Check the softmax of each row."""
+    return is_close(c.softmax(matrix()).run(X.ravel()), _softmax(X))
+
+
+def products() -> bool:
+    """Check the product in every recipe."""
+    a, b = c.concatenate(tokens, (3, 4), (4, 2))
+    B = X.T[:, :2]
+    entries = [*X.ravel(), *B.ravel()]
+    recipes = ("paper", "fetch", "tiled", "scatter")
+    return is_close(c.own_token_product(a, b).run(entries), X @ B) and all(
+        is_close(c.matmul(a, b, recipe).run(entries), X @ B) for recipe in recipes
+    )
+
+
+def activations() -> bool:
+    """Check every activation, and those that also go through MaxMin."""
+    erf = np.vectorize(math.erf)
+    sigmoid = 0.5 * (1 + np.tanh(X / 2))
+    expected: dict[Callable[..., Matrix], Any] = {
+        c.relu: np.maximum(X, 0),
+        c.leaky_relu: np.maximum(X, 0.01 * X),
+        c.absolute: np.abs(X),
+        c.gelu: 0.5 * X * (1 + erf(X / math.sqrt(2))),
+        c.silu: X * sigmoid,
+        c.sigmoid: sigmoid,
+        c.tanh: np.tanh(X),
+    }
+    entries = X.ravel()
+    return (
+        all(is_close(function(matrix()).run(entries), value) for function, value in expected.items())
+        and all(
+            is_close(function(matrix(), through="maxmin").run(entries), expected[function])
+            for function in (c.relu, c.leaky_relu, c.absolute)
+        )
+        and is_close(c.maxout(matrix(), 2).run(entries), X.reshape(3, 2, 2).max(2))
+    )
+
+
+def maxmins() -> bool:
+    """Check that MaxMin sorts pairs, and that GroupSort with groups of two is the same."""
+    pairs = c.groupsort(matrix(), 2).run(X.ravel())
+    return (
+        is_close(pairs, c.maxmin(matrix(), "paper").run(X.ravel()))
+        and is_close(pairs, np.sort(X.reshape(-1, 2))[:, ::-1].reshape(X.shape))
+        and c.maxmin(Matrix(tokens, 1, 2)).run([1, -2]).tolist() == [[1.0, -2.0]]
+    )
+
+
+def identifies_and_shifts() -> bool:
+    """Check both snippets on five tokens."""
+    values = [10, 20, 30, 40, 50]
+    shifted, kept = c.shift(tokens, 2)(values), c.identify(tokens, 1, 3)(values)
+    return is_close(shifted, [30, 40, 50, 10, 20]) and is_close(kept, [0, 20, 30, 40, 0])
+
+
+def multiheads() -> bool:
+    """Check an operation on three blocks at once."""
+    blocks = np.random.default_rng(1).normal(size=(3, 2, 2))
+    stacked = c.multihead(attend, 3, Matrix(tokens, 2, 2)).run(blocks.ravel())
+    return is_close(stacked, np.concatenate([_softmax(x @ x.T) @ x for x in blocks]))
+
+
+def cofactors() -> bool:
+    """Check the cofactors of the paper's matrix, whose determinant is 45."""
+    return is_close(c.cofactor(Matrix(tokens, 3, 3)).run(SQUARE.ravel()), np.linalg.inv(SQUARE).T * 45)
+
+
+def determinants() -> bool:
+    """Check the determinant of the paper's matrix."""
+    return is_close(c.determinant(Matrix(tokens, 3, 3)).run(SQUARE.ravel()), [[45.0]])
+
+
+def inverses() -> bool:
+    """Check the inverse in every recipe."""
+    view, expected = Matrix(tokens, 3, 3), np.linalg.inv(SQUARE)
+    recipes = ("paper", "cofactor", "gauss-jordan", "faddeev-leverrier")
+    mild = np.array([[4.0, 1.0, 0.5], [1.0, 3.0, -1.0], [0.0, 0.5, 2.0]])
+    newton = c.inverse(view, "newton-schulz", steps=10).run(mild.ravel())
+    return is_close(newton, np.linalg.inv(mild)) and all(
+        is_close(c.inverse(view, recipe).run(SQUARE.ravel()), expected) for recipe in recipes
+    )
+
+
+def matches() -> bool:
+    """Check Match₂ and the three forms of Match₃ on random tokens."""
+    generator = np.random.default_rng(0)
+    for _ in range(10):
+        word = generator.integers(0, 9, size=5).tolist()
+        two = [int(any((a + b) % 5 == 0 for b in word)) for a in word]
+        pairs = list(itertools.product(word, repeat=2))
+        three = [int(any((a + b + d) % 7 == 0 for b, d in pairs)) for a in word]
+        forms = [c.match3(Matrix(tokens, 1, 5), 7, form) for form in ("padded", "heads", "tensor")]
+        if c.match2(tokens, 5)(word) != two or any(f.run(word).tolist() != [three] for f in forms):
+            return False
+    return True
+
+
+def parities() -> bool:
+    """Check k-PARITY with one head and with k heads on all words of seven bits."""
+    programs = [c.k_parity(tokens, (1, 4, 6), heads) for heads in ("one", "each")]
+    inputs = itertools.product(programs, itertools.product((0, 1), repeat=7))
+    return all(p(list(bits))[0] == (bits[1] + bits[4] + bits[6]) % 2 for p, bits in inputs)
+
+
+def encoder_parts() -> bool:
+    """Check sums, means, broadcasts and the layer norm of rows."""
+    deviation = X - X.mean(1, keepdims=True)
+    expected = {
+        c.add(matrix(), matrix()): 2 * X,
+        c.row_sums(matrix()): np.broadcast_to(X.sum(1, keepdims=True), X.shape),
+        c.row_means(matrix()): np.broadcast_to(X.mean(1, keepdims=True), X.shape),
+        c.layer_norm(matrix(), epsilon=0.0): deviation / X.std(1, keepdims=True),
+        c.broadcast_row(matrix().block(0, 0, 1, 4), 2): X[[0, 0]],
+        c.broadcast_column(matrix().block(0, 0, 3, 1), 2): X[:, [0, 0]],
+    }
+    return all(is_close(program.run(X.ravel()), value) for program, value in expected.items())
+
+
+def lipschitz_networks() -> bool:
+    """Check that MaxMin networks of norm at most 1 approximate sin better with more knots."""
+    points, errors = np.linspace(-3, 3, 301), []
+    for knots in (7, 13, 25):
+        network = c.lipschitz_network(np.sin, np.linspace(-3, 3, knots).tolist())
+        if max(network.norms) > 1 + TOLERANCE:
+            return False
+        errors.append(np.abs(np.array(network(points.tolist())) - np.sin(points)).max())
+    return bool(errors[0] > errors[1] > errors[2]) and bool(errors[2] <= 0.25)

@@ -1,0 +1,51 @@
+"""What an item of the paper consists of; ``items.py`` lists them all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from locum.language.handles import SOp
+
+
+class ClaimInstance(NamedTuple):
+    """A claim of ``verification.claims.named`` at one shape; ``recipe=None`` is its default recipe."""
+
+    name: str
+    shape: tuple[int, ...]
+    recipe: str | None = None
+
+
+@dataclass(frozen=True)
+class Item:
+    """One item of the paper: what it claims, our functions for it, and how both are checked.
+
+    Other tables refer to an item by ``key``; ``errata`` and ``listings`` are keys of ``errata.ERRATA``
+    and of ``listings.names()``.
+    """
+
+    key: str
+    #: Where the paper has it.
+    paper: str
+    operation: str
+    #: Names of our functions, of ``locum.constructions``, ``locum.simulators`` or this package.
+    functions: tuple[str, ...]
+    #: The paper's claim in its own words.
+    claim: str
+    #: Check our construction on one instance, against NumPy or the plain definition.
+    check: Callable[[], bool]
+    #: Build the programs whose heads are counted, by recipe: the paper's recipe first.
+    programs: Callable[[], dict[str, SOp]] = dict
+    #: Heads per layer that the paper claims for its recipe; None where it claims no number.
+    claimed_heads: tuple[int, ...] | None = None
+    #: Instances that are proven for all inputs.
+    proofs: tuple[ClaimInstance, ...] = ()
+    errata: tuple[str, ...] = ()
+    listings: tuple[str, ...] = ()
+
+    @property
+    def quick_proofs(self) -> tuple[ClaimInstance, ...]:
+        """One or two of ``proofs`` that take seconds, not minutes."""
+        small = [instance for instance in self.proofs if sum(instance.shape) <= 7]
+        return tuple(small[-2:]) or self.proofs[:1]
