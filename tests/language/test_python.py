@@ -92,7 +92,7 @@ MISTAKES: list[tuple[Any, str]] = [
     (lambda: locum.select(tokens, tokens, 3), 'needs its predicate as a string, such as "=="'),  # type: ignore[arg-type]
     (lambda: locum.select(locum.full, tokens, "=="), "select needs an s-op, but got the selector"),  # type: ignore[arg-type]
     (lambda: locum.full + 1, "there is no arithmetic or order of selectors"),
-    (lambda: locum.architecture(3), "this needs a program, an s-op or a selector, but got 3"),  # type: ignore[arg-type]
+    (lambda: locum.architecture(3), "expected a program (an s-op or a selector), got 3"),  # type: ignore[arg-type]
     (lambda: locum.to_rasp(locum.family(2)), "only a whole program can be printed"),
     (lambda: locum.member(tokens, 3), "member needs a set of atoms"),  # type: ignore[arg-type]
     (lambda: locum.lookup(tokens, 3), "lookup needs a table"),  # type: ignore[arg-type]

@@ -25,23 +25,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Protocol
 
-from locum.errors import GraphError
 from locum.graph import Node, Sort, postorder, size_of, sort_of
 from locum.graph.definitions import expand_definitions
 from locum.graph.families import canonical
+from locum.graph.node import HasNode, node_of
 from locum.graph.traversal import replace_families
 from locum.graph.wellformed import require_program
-
-
-class HasNode(Protocol):
-    """A front end's handle on a node."""
-
-    @property
-    def node(self) -> Node:
-        """The node it stands for."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -101,14 +91,6 @@ def architecture(program: Node | HasNode) -> Architecture:
         members = math.prod(size_of(family) for family in selector.free)
         heads[key] = Head(selector, members, before + tuple(serves))
     return Architecture(tuple(tuple(layer.values()) for layer in structure))
-
-
-def node_of(program: Node | HasNode) -> Node:
-    """The node of a program, whichever front end it comes from."""
-    node = program if isinstance(program, Node) else getattr(program, "node", None)
-    if not isinstance(node, Node):
-        raise GraphError(f"this needs a program, an s-op or a selector, but got {program!r}")
-    return node
 
 
 def _layers(root: Node) -> dict[Node, int]:

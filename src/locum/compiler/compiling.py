@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from locum.analysis.architecture import HasNode, node_of
 from locum.compiler.bounds.fitting import Fitted, fit
 from locum.compiler.network.lowering import Lowering
 from locum.compiler.network.network import Network
@@ -32,6 +31,7 @@ from locum.compiler.weights.outputs import categories, nearest, unembedded
 from locum.compiler.weights.slots import slots
 from locum.compiler.weights.stream import Stream
 from locum.graph import Atom, Node, abbreviate, dumps, postorder, stable_hash
+from locum.graph.node import HasNode, node_of
 from locum.transformer import CompiledTransformer, Config
 
 

@@ -25,14 +25,17 @@ import os
 import secrets
 from collections.abc import Callable, Hashable, Mapping
 from types import MappingProxyType
-from typing import ClassVar, NoReturn
+from typing import ClassVar, NoReturn, Protocol
 from weakref import WeakValueDictionary
 
+from locum.errors import GraphError
 from locum.graph.atoms import Attribute, identity
 from locum.locks import Lock
 
-#: The intern pool: the only global mutable state in the package. The lock makes look-up and
-#: insertion one step, so that two threads cannot both build "the" node.
+#: The intern pool. The lock makes look-up and insertion one step, so that two threads cannot both
+#: build "the" node. The package has three more tables that change, each with a lock of its own: the
+#: handles on nodes (``language/handles.py``, weak), the plans that are kept and the fallbacks that were
+#: warned of (``execution/fast/execute.py``, bounded and weak).
 _pool: WeakValueDictionary[Hashable, Node] = WeakValueDictionary()
 _lock = Lock()
 #: Names for families nobody named, part of the pool: a name given twice would be one node. The
@@ -113,6 +116,23 @@ class Node:
 
     def __repr__(self) -> str:
         return f"<{self.op}: {Node.printer(self)}>"
+
+
+class HasNode(Protocol):
+    """A front end's handle on a node."""
+
+    @property
+    def node(self) -> Node:
+        """The node it stands for."""
+        ...
+
+
+def node_of(program: Node | HasNode) -> Node:
+    """The node of a program, whichever front end it comes from."""
+    node = program if isinstance(program, Node) else getattr(program, "node", None)
+    if not isinstance(node, Node):
+        raise GraphError(f"expected a program (an s-op or a selector), got {program!r}")
+    return node
 
 
 def _free_families(op: str, inputs: tuple[Node, ...]) -> frozenset[Node]:

@@ -20,11 +20,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NoReturn
 
 import locum.graph as graph
-from locum.analysis.architecture import node_of
 from locum.errors import GraphError
 from locum.graph import Atom, build
 from locum.graph.atoms import canonical_set, canonical_table
 from locum.graph.definitions import everywhere
+from locum.graph.node import node_of
 from locum.language.handles import (
     Handle,
     Operand,

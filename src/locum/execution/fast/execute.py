@@ -15,6 +15,7 @@ from collections import OrderedDict
 from collections.abc import Hashable, Mapping, Sequence
 from functools import partial
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -38,7 +39,8 @@ from locum.locks import Lock
 #: How many plans are kept; the one used longest ago goes first.
 _KEPT = 256
 _plans: OrderedDict[Hashable, Plan] = OrderedDict()
-_told: set[tuple[Node, str]] = set()
+#: Reasons for which a program was left to dense execution, and a warning said so.
+_told: WeakKeyDictionary[Node, set[str]] = WeakKeyDictionary()
 _lock = Lock()
 
 #: Longer sequences are not handed to dense execution: it would take minutes, and all memory.
@@ -306,8 +308,9 @@ def _fall_back(
         raise ExecutionError(problem, abbreviate(root), kind="too large")
     value = dense.evaluate(root, plain, domain, names)
     with _lock:
-        news = (root, reason) not in _told
-        _told.add((root, reason))
+        reasons = _told.setdefault(root, set())
+        news = reason not in reasons
+        reasons.add(reason)
     if news:
         warnings.warn(f"run by dense execution: {reason}", FallbackWarning, stacklevel=5)
     return value[positions.start : positions.stop] if isinstance(value, list) else value
