@@ -139,12 +139,12 @@ def test_the_options_of_the_network_arrive(rasp: str) -> None:
     arguments = ("compile", rasp, "--name", "mean", "--length", "3", "--numeric")
     assert json_of(*arguments, "--dtype", "float32", "--range", "-1", "1")["dtype"] == "float32"
     for option, words in [
-        (("--attention", "loud"), "attention is one of hard, softmax"),
-        (("--feed-forward", "loud"), "feed_forward is one of exact, glu, gelu, relu"),
-        (("--dtype", "int8"), "dtype is one of"),
-        (("--tolerance", "-1"), "tolerance is a positive number"),
-        (("--separation", "0"), "separation is a positive number"),
-        (("--range", "2", "1"), "ranges are (low, high)"),
+        (("--attention", "loud"), "attention: expected hard or softmax, got 'loud'"),
+        (("--feed-forward", "loud"), "feed_forward: expected exact, glu, gelu or relu"),
+        (("--dtype", "int8"), "dtype: expected float64 or float32"),
+        (("--tolerance", "-1"), "tolerance: expected a positive number"),
+        (("--separation", "0"), "separation: expected a positive number"),
+        (("--range", "2", "1"), "ranges: expected (low, high)"),
         (("--range", "a", "1"), "is not a valid float"),
     ]:
         assert words in refused(*arguments, *option)
@@ -167,12 +167,15 @@ def test_bad_input_to_compile(rasp: str, tmp_path: Path) -> None:
             "cannot read the program nowhere",
         ),
         ((*start, "--vocab", "ab"), "--length is missing"),
-        ((*start, "--length", "0", "--vocab", "ab"), "one or more, not 0"),
+        (
+            (*start, "--length", "0", "--vocab", "ab"),
+            "expected an integer ≥ 1",
+        ),
         ((*start, "--length", "many", "--vocab", "ab"), "not a valid integer"),
         ((*start, "--length", "4"), "either --vocab TOKENS or --numeric"),
         ((*full, "--numeric"), "either --vocab TOKENS or --numeric"),
-        ((*start, "--length", "4", "--vocab", ""), "the vocabulary is empty"),
-        ((*start, "--length", "4", "--vocab", "a,1"), "mixes strings with numbers"),
+        ((*start, "--length", "4", "--vocab", ""), "vocabulary: expected one token or more"),
+        ((*start, "--length", "4", "--vocab", "a,1"), "expected strings or numbers, got both"),
         ((*start, "--length", "4", "--vocab", "a,,b"), "nothing between two commas"),
         ((*start, "--length", "4", "--vocab", "none.txt"), "cannot read the vocabulary none.txt"),
         ((*start, "--length", "4", "--vocab", str(bad)), "must be a list"),

@@ -17,7 +17,7 @@ from tests.compiler.agreement import close, fingerprint, others
 REASONS = (
     "it has no value at position",
     "real-valued tokens have no text",
-    "weights hold finite numbers only",
+    "expected finite numbers",
     "strings (or whole numbers beyond 2^53) meet too many other values",
     "strings (or whole numbers beyond 2^24) meet too many other values",
     "it tells values apart that are one number in float",
@@ -28,7 +28,6 @@ REASONS = (
     "these cannot be compared",
     "strings are compared with numbers",
     "strings come out of it beside numbers",
-    "the vocabulary has inf",
     "which float32 does not hold",
 )
 #: Why a network may refuse an input on which the program has a value: the range of floats, always.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import Any
 
@@ -10,15 +9,12 @@ import numpy as np
 import pytest
 from benchmarks.bench_bounds import adversarial, differences, networks
 
-from locum.compiler.bounds.fitting import fit
+from locum.compiler import Target, bounds, scoring
 from locum.compiler.network.forms import Form, Signal
 from locum.compiler.network.gates import Curved, Product
 from locum.compiler.network.network import NO_SINK, Head, Network, Unit, Value
-from locum.compiler.scoring.selectors import Selectors
-from locum.compiler.target import target
 from locum.compiler.weights.assemble import Assembly
 from locum.compiler.weights.dense import UnitFeedForward
-from locum.compiler.weights.slots import slots
 from locum.compiler.weights.stream import Stream
 from locum.graph import build
 from locum.transformer.forward import forward
@@ -63,29 +59,27 @@ def test_a_report_of_every_gate(models: tuple[Any, Any]) -> None:
 def test_a_head_that_is_a_softmax_itself() -> None:
     """softmax(x xᵀ) x² for numbers x, with x² by relu units: scores are exact, values are not."""
     size = 5
-    wanted = target(
-        size, None, numeric=True, fixed=True, attention="hard", feed_forward="relu", tolerance=1e-3,
-        ranges=(-1, 1), separation=None, dtype="float64",
-    )  # fmt: skip
-    selectors = Selectors(wanted)
+    target = Target(
+        length=size, numeric=True, fixed=True, feed_forward="relu", tolerance=1e-3, ranges=(-1, 1)
+    )
     x, squared, rough, out = (
         Signal(name, time) for name, time in zip("xsro", (0, 2, 2, 3), strict=True)
     )
     x = replace(x, tokens=np.ones(1))
     read, node = Form({x: 1.0}), build("tokens", cast="asis")
-    units = [
+    units = (
         Unit(node, squared, 2, gate=Curved("square", read)),
         Unit(node, rough, 2, gate=Product(read, Form({}, 0.5))),
-    ]
-    head = Head(
-        "softmax", 3, (Form({x: 2.0}),), (Form({rough: 1.0}),), Form(), NO_SINK, 0.0, kind="softmax"
     )
-    head.values.append(Value(Form({squared: 1.0}), out, 0.0))
-    network = Network([head], units, Form({out: 1.0}), False)
-    fitted = fit(network, wanted, selectors, math.inf)
+    moved = Value(Form({squared: 1.0}), out, 0.0)
+    queries, keys = (Form({x: 2.0}),), (Form({rough: 1.0}),)
+    head = Head("softmax", 3, queries, keys, Form(), NO_SINK, 0.0, kind="softmax", values=(moved,))
+    network = Network((head,), units, Form({out: 1.0}), False)
+    fitted = bounds.fit(network, scoring.Known.of(target, node))
+    assert fitted is not None
     assert fitted.error <= 1e-3
-    feed_forward = UnitFeedForward("relu", "float64", fitted.hidden)
-    weights = Assembly(network, Stream(network, slots(network)), wanted, feed_forward).weights()
+    feed_forward = UnitFeedForward(target, fitted.hidden)
+    weights = Assembly(network, target, feed_forward).weights(Stream.of(network, "float64"))
     for given in np.random.default_rng(8).uniform(-1, 1, (200, size)):
         stream = (given[:, None] * weights.W_E[0] + weights.W_pos)[None]
         found = forward(weights, stream, sink=False)[0] @ weights.W_U[:, 0] + weights.b_U[0]

@@ -36,7 +36,7 @@ SELECTORS = [case for case in CASES if isinstance(case.program, Selector)]
 #: Cases that do not compile, by how they are compiled, and words of the reason.
 REFUSED = {
     ("tokens_str", "numeric"): "real-valued tokens have no text",
-    ("infinity stays where it is", "vocabulary"): "weights hold finite numbers only",
+    ("infinity stays where it is", "vocabulary"): "expected finite numbers",
 }
 #: Inputs that a network of real-valued tokens does not take.
 NOT_TAKEN = {
@@ -122,7 +122,7 @@ def test_what_has_no_value_has_none_as_weights(failure: Failure) -> None:
 #: What float32 does to numbers of the size of ours: 24 bits.
 SINGLE = 2e-6
 REFUSED_IN_SINGLE = {
-    "infinity stays where it is": "weights hold finite numbers only",
+    "infinity stays where it is": "expected finite numbers",
     "huge ints pass": "which float32 does not hold",
 }
 
@@ -178,7 +178,7 @@ def test_strings_keep_clear_of_the_numbers_beside_them() -> None:
         assert model([1, 2, 3]) == [False, True, False]
     with pytest.raises(CompileError, match="strings come out of it beside numbers as large as 1e"):
         compiler.compile(aggregate(shifted, tokens_str, 1e300), length=3, vocabulary=[1, 2, 3])
-    with pytest.raises(CompileError, match="finite numbers only"):
+    with pytest.raises(CompileError, match="expected finite numbers"):
         compiler.compile(lookup(tokens, {1: "a", 2: float("inf")}), length=2, vocabulary=[1, 2])
 
 

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 import locum
+from locum.compiler import Target
+from locum.compiler.compiling import compile_for
 from locum.constructions import Matrix, matmul
 from locum.constructions.layout import concatenate
 from locum.constructions.own_token import own_token_product
@@ -16,14 +18,12 @@ from locum.transformer import CompiledTransformer
 SHAPES = [(1, 1, 1), (2, 2, 2), (3, 3, 4), (4, 8, 4), (5, 2, 3), (8, 8, 8)]
 
 
-def product(
-    shape: tuple[int, int, int], recipe: str, **options: Any
-) -> tuple[Matrix, CompiledTransformer]:
+def product(shape: tuple[int, int, int], recipe: str) -> tuple[Matrix, CompiledTransformer]:
     r, k, c = shape
     a, b = concatenate(locum.tokens, (r, k), (k, c))
     result = matmul(a, b, recipe)
     length = max(r * k + k * c, result.needs or 0)
-    return result, locum.compile(result.sop, length=length, numeric=True, fixed=True, **options)
+    return result, locum.compile(result.sop, length=length, numeric=True, fixed=True)
 
 
 def factors(shape: tuple[int, int, int], seed: int = 0) -> tuple[Any, Any]:
@@ -84,7 +84,10 @@ def test_tiled_weights_do_not_depend_on_k(r: int, c: int) -> None:
     """But for the table of positions they are the same to the last bit, for four values of k."""
     found = []
     for k in (6, 7, 8, 11):
-        _, model = product((r, k, c), "tiled", share_positions=False)
+        a, b = concatenate(locum.tokens, (r, k), (k, c))
+        result = matmul(a, b, "tiled")
+        target = Target(length=max(r * k + k * c, result.needs or 0), numeric=True, fixed=True)
+        model = compile_for(target, result.sop.node, "tiled", share_positions=False)
         found.append({n: w for n, w in model.weights.named() if n != "pos_embed.W_pos"})
         assert model.architecture.layers == 2
         assert model.architecture.heads[1] == 1

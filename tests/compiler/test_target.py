@@ -12,11 +12,24 @@ from locum.errors import CompileError
 
 @pytest.mark.parametrize("vocabulary", [5, [[1]], [{}], [None], [b"a"]])
 def test_what_is_no_vocabulary(vocabulary: Any) -> None:
-    with pytest.raises(CompileError, match="the vocabulary"):
+    with pytest.raises(CompileError, match="vocabulary: expected"):
         compiler.compile(tokens, length=2, vocabulary=vocabulary)
+
+
+def test_unknown_options_name_the_nearest() -> None:
+    for option, hint in (
+        ("vocab", "did you mean 'vocabulary'"),
+        ("feedforward", "did you mean 'feed_forward'"),
+        ("share_positions", "there are length, vocabulary, numeric"),
+    ):
+        options: dict[str, Any] = {option: True}
+        with pytest.raises(CompileError, match=f"unknown option '{option}'; {hint}"):
+            compiler.compile(tokens, length=2, **options)
+    with pytest.raises(CompileError, match="missing option 'length'"):
+        compiler.compile(tokens, vocabulary="ab")
 
 
 @pytest.mark.parametrize("ranges", [(), [], 5, "ab", [[1]], {}, {"tokens": ()}, (2, 1)])
 def test_what_are_no_ranges(ranges: Any) -> None:
-    with pytest.raises(CompileError, match="ranges are"):
+    with pytest.raises(CompileError, match="ranges: expected"):
         compiler.compile(tokens, length=2, numeric=True, ranges=ranges)

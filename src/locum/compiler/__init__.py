@@ -6,5 +6,6 @@
 """
 
 from locum.compiler.compiling import compile  # noqa: A004  (locum.compile)
+from locum.compiler.target import Target
 
-__all__ = ["compile"]
+__all__ = ["Target", "compile"]

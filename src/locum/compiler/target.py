@@ -1,11 +1,15 @@
-"""What is to be compiled for: which inputs, which kind of network, how exact."""
+"""What to compile for: which inputs, which kind of network, how exact.
+
+The fields of :class:`Target` are the options of ``locum.compile``, declared here and nowhere else.
+"""
 
 from __future__ import annotations
 
+import difflib
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import MISSING, dataclass, fields
+from typing import Any, TypeAlias
 
 from locum.errors import CompileError
 from locum.execution.domains.floats import FloatDomain
@@ -18,140 +22,169 @@ EXACT_WHOLE = {dtype: EXACT_INTEGERS[dtype] for dtype in ("float64", "float32")}
 ATTENTIONS = ("hard", "softmax")
 FEED_FORWARDS = ("exact", "glu", "gelu", "relu")
 
+#: (low, high) for all positions, or one pair for each.
+Ranges: TypeAlias = "tuple[tuple[float, float], ...]"
 
-@dataclass(frozen=True)
+#: The numbers that programs compute with while they are compiled.
+DOMAIN = FloatDomain()
+
+
+@dataclass(frozen=True, kw_only=True)
 class Target:
-    """The inputs and the network, checked."""
+    """The options of ``compile``, checked and in one form.
 
-    #: The shortest and the longest input.
-    shortest: int
-    longest: int
-    #: The tokens there may be; None: any real number.
-    vocabulary: tuple[Atom, ...] | None
-    attention: str
-    feed_forward: str
-    dtype: str
+    >>> Target(length=3, vocabulary="aba").vocabulary
+    ('a', 'b')
+    """
+
+    #: Number of tokens of the longest input.
+    length: int
+    #: The tokens that may occur, in the order of W_E's rows …
+    vocabulary: tuple[Atom, ...] | None = None
+    #: … or any real numbers.
+    numeric: bool = False
+    #: Whether all inputs have ``length`` tokens; else any number from 1 on.
+    fixed: bool = False
+    #: "hard" (average-hard) or "softmax".
+    attention: str = "hard"
+    #: "exact" (any function), "glu", "gelu" or "relu".
+    feed_forward: str = "exact"
     #: The error allowed in the whole network, where something has to be approximated.
-    tolerance: float | None
-    #: Between which numbers real-valued tokens lie: for all positions, or one pair for each.
-    low: tuple[float, ...]
-    high: tuple[float, ...]
-    #: Real numbers that are compared differ by at least this, or are equal; None: nothing is known.
-    separation: float | None
-    #: Whether positional encodings that differ by a factor and a constant share a slot.
-    share_positions: bool = True
+    tolerance: float | None = None
+    #: Between which numbers real-valued tokens lie: (low, high), or one pair for each position.
+    ranges: Any = None
+    #: Real numbers that are compared are equal, or differ by at least this.
+    separation: float | None = None
+    #: The type of all weights: "float64" or "float32".
+    dtype: str = "float64"
+
+    def __post_init__(self) -> None:
+        if type(self.length) is not int or self.length < 1:
+            raise CompileError(
+                f"length: expected an integer ≥ 1 (number of tokens), got {self.length!r}"
+            )
+        for name in ("numeric", "fixed"):
+            if not isinstance(getattr(self, name), bool):
+                raise CompileError(f"{name}: expected True or False, got {getattr(self, name)!r}")
+        if self.numeric and self.vocabulary is not None:
+            raise CompileError("expected either vocabulary=… or numeric=True, got both")
+        if not self.numeric and self.vocabulary is None:
+            raise CompileError(
+                "expected the tokens: try vocabulary=… to list them, or numeric=True for real numbers"
+            )
+        object.__setattr__(self, "dtype", str(self.dtype).rsplit(".", 1)[-1])
+        for name, choices in (
+            ("attention", ATTENTIONS),
+            ("feed_forward", FEED_FORWARDS),
+            ("dtype", tuple(EXACT_WHOLE)),
+        ):
+            if getattr(self, name) not in choices:
+                shown = f"{', '.join(choices[:-1])} or {choices[-1]}"
+                raise CompileError(f"{name}: expected {shown}, got {getattr(self, name)!r}")
+        for name in ("tolerance", "separation"):
+            number = getattr(self, name)
+            if number is not None and not (isinstance(number, (int, float)) and 0 < number < math.inf):
+                raise CompileError(f"{name}: expected a positive number, got {number!r}")
+        object.__setattr__(self, "ranges", _ranges(self.ranges, self.length))
+        if self.vocabulary is not None:
+            object.__setattr__(self, "vocabulary", _vocabulary(self.vocabulary))
+
+    @classmethod
+    def read(cls, **options: Any) -> Target:
+        """Read options by name; an unknown one is an error that names the nearest.
+
+        >>> Target.read(length=3, vocab="ab")
+        Traceback (most recent call last):
+        ...
+        locum.errors.CompileError: unknown option 'vocab'; did you mean 'vocabulary'?
+        """
+        known = [field.name for field in fields(cls)]
+        for name in options:
+            if name not in known:
+                near = difflib.get_close_matches(name, known, 1, cutoff=0.6)
+                hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
+                raise CompileError(f"unknown option {name!r}; {hint}")
+        for field in fields(cls):
+            if field.default is MISSING and field.name not in options:
+                raise CompileError(
+                    f"missing option {field.name!r}: the number of tokens of the longest input"
+                )
+        return cls(**options)
 
     @property
-    def fixed(self) -> bool:
-        """Whether all inputs have one length."""
-        return self.shortest == self.longest
+    def shortest(self) -> int:
+        """Number of tokens of the shortest input."""
+        return self.length if self.fixed else 1
+
+    @property
+    def longest(self) -> int:
+        """Number of tokens of the longest input."""
+        return self.length
+
+    @property
+    def low(self) -> tuple[float, ...]:
+        """Least real-valued token, for all positions or for each."""
+        return tuple(low for low, _ in self.ranges)
+
+    @property
+    def high(self) -> tuple[float, ...]:
+        """Greatest real-valued token, for all positions or for each."""
+        return tuple(high for _, high in self.ranges)
 
     @property
     def bounded(self) -> bool:
-        """Whether tokens are known to lie in a range."""
+        """Whether tokens are known to lie in a finite range."""
         return self.vocabulary is not None or all(map(math.isfinite, (*self.low, *self.high)))
 
-
-def target(
-    length: int,
-    vocabulary: Sequence[Atom] | None = None,
-    *,
-    numeric: bool = False,
-    fixed: bool = False,
-    attention: str = "hard",
-    feed_forward: str = "exact",
-    tolerance: float | None = None,
-    ranges: Any = None,
-    separation: float | None = None,
-    dtype: str = "float64",
-    share_positions: bool = True,
-) -> Target:
-    """The options of ``compile`` as a :class:`Target`, or an error that says what is wrong."""
-    if type(length) is not int or length < 1:
-        raise CompileError(f"length is a whole number of tokens, one or more, not {length!r}")
-    if numeric and vocabulary is not None:
-        raise CompileError("tokens are either numbers (numeric=True) or of a vocabulary, not both")
-    if not numeric and vocabulary is None:
-        raise CompileError(
-            "say which tokens there are: vocabulary=… lists them, numeric=True takes any real numbers"
-        )
-    _one_of(attention, ATTENTIONS, "attention")
-    _one_of(feed_forward, FEED_FORWARDS, "feed_forward")
-    dtype = str(dtype).rsplit(".", 1)[-1]
-    _one_of(dtype, tuple(EXACT_WHOLE), "dtype")
-    for name, number in (("tolerance", tolerance), ("separation", separation)):
-        if number is not None and not (isinstance(number, (int, float)) and 0 < number < math.inf):
-            raise CompileError(f"{name} is a positive number, not {number!r}")
-    low, high = _ranges(ranges, length)
-    return Target(
-        length if fixed else 1,
-        length,
-        None if vocabulary is None else _vocabulary(vocabulary),
-        attention,
-        feed_forward,
-        dtype,
-        tolerance,
-        low,
-        high,
-        separation,
-        share_positions,
-    )
+    @property
+    def served(self) -> Ranges | None:
+        """Which tokens the network is right for, or None for all of them: units have ranges."""
+        everywhere = all(pair == (-math.inf, math.inf) for pair in self.ranges)
+        unlimited = self.feed_forward == "exact" or everywhere or self.vocabulary is not None
+        return None if unlimited else self.ranges
 
 
-def _one_of(value: object, choices: tuple[str, ...], name: str) -> None:
-    if value not in choices:
-        raise CompileError(f"{name} is one of {', '.join(choices)}, not {value!r}")
-
-
-def _vocabulary(given: Sequence[Atom]) -> tuple[Atom, ...]:
-    if not isinstance(given, Iterable):
-        raise CompileError(f"the vocabulary is a list of tokens, not {given!r}")
-    listed = list(given)
-    for token in listed:
+def _vocabulary(listed: Sequence[Atom]) -> tuple[Atom, ...]:
+    if not isinstance(listed, Iterable):
+        raise CompileError(f"vocabulary: expected a list of tokens, got {listed!r}")
+    atoms = list(listed)
+    for token in atoms:
         if not is_atom(token):
-            raise CompileError(f"the vocabulary has {token!r}: tokens are bools, numbers or strings")
+            raise CompileError(
+                f"vocabulary: expected booleans, numbers or strings as tokens, got {token!r}"
+            )
     # 1, 1.0 and True are three tokens: they print differently.
-    tokens = tuple({identity(token): token for token in listed}.values())
+    tokens = tuple({identity(token): token for token in atoms}.values())
     if not tokens:
-        raise CompileError("the vocabulary is empty: a program needs tokens")
+        raise CompileError("vocabulary: expected one token or more, got none")
     for token in tokens:
         if isinstance(token, float) and not math.isfinite(token):
-            raise CompileError(f"the vocabulary has {token!r}: weights hold finite numbers only")
+            raise CompileError(
+                f"vocabulary: expected finite numbers, which weights hold, got {token!r}"
+            )
     if sequence_type(tokens) is None:
-        raise CompileError("the vocabulary mixes strings with numbers; an input could not, either")
+        raise CompileError(
+            "vocabulary: expected strings or numbers, got both; an input cannot mix them, either"
+        )
     return tokens
 
 
-def _ranges(given: Any, length: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """(low, high) for every token, or for each position; also {"tokens": …}."""
+def _ranges(given: Any, length: int) -> Ranges:
+    """Read (low, high) for every token, or a list of such pairs; also {"tokens": …}."""
     if given is None:
-        return (-math.inf,), (math.inf,)
+        return ((-math.inf, math.inf),)
+    value = given
     if isinstance(given, Mapping):
-        if set(given) != {"tokens"}:
-            raise CompileError(
-                f'ranges are of tokens: (low, high), or {{"tokens": (low, high)}}, not {given!r}'
-            )
-        given = given["tokens"]
+        value = given["tokens"] if set(given) == {"tokens"} else ()
     try:
-        pairs = (
-            [tuple(map(float, pair)) for pair in given]
-            if _nested(given)
-            else [tuple(map(float, given))]
-        )
-    except (IndexError, TypeError, ValueError):
+        rows = value if hasattr(value[0], "__len__") else [value]
+        pairs = [(float(low), float(high)) for low, high in rows]
+    except (LookupError, TypeError, ValueError):
         pairs = []
-    sound = pairs and all(len(pair) == 2 and pair[0] <= pair[1] for pair in pairs)
+    sound = pairs and all(low <= high for low, high in pairs)
     if not sound or len(pairs) not in (1, length):
         raise CompileError(
-            f"ranges are (low, high) for all tokens, or one such pair for each of the {length} "
-            f"positions, not {given!r}"
+            f"ranges: expected (low, high) for all tokens, or one such pair for each of the {length} "
+            f"positions, got {given!r}"
         )
-    return tuple(pair[0] for pair in pairs), tuple(pair[1] for pair in pairs)
-
-
-def _nested(given: Any) -> bool:
-    return hasattr(given[0], "__len__")
-
-
-#: The numbers programs compute with while they are compiled.
-DOMAIN = FloatDomain()
+    return tuple(pairs)

@@ -25,7 +25,7 @@ from typing import Any
 from locum.compiler.compiling import compile_for
 from locum.compiler.scoring.linear import Linear, term
 from locum.compiler.scoring.scores import Scores
-from locum.compiler.target import target
+from locum.compiler.target import Target
 from locum.constructions import matmul
 from locum.errors import CompileError
 from locum.graph import Node, build
@@ -60,7 +60,7 @@ def compile_simulator(
     recipe = recipe or simulator.style.recipe
     if recipe not in RECIPES:
         raise CompileError(f"there is no recipe {recipe!r}: choose one of {', '.join(RECIPES)}")
-    wanted = target(simulator.length, numeric=True, fixed=True, **options)
+    wanted = Target.read(length=simulator.length, numeric=True, fixed=True, **options)
     name = f"U for T of order {simulator.order}, recipe {recipe}"
     if recipe == "native":
         root, softmax_scores = native(simulator.order, simulator.layout, wanted.dtype)

@@ -1,1 +1,5 @@
-"""How exact a network of units is: error bounds of gates, heads and the whole network."""
+"""How exact the network is: errors carried from the embedding to the output."""
+
+from locum.compiler.bounds.fitting import fit
+
+__all__ = ["fit"]

@@ -15,8 +15,7 @@ from locum.compiler.network.forms import Form, Mask, Signal, Vector
 from locum.compiler.network.gates import Masked
 from locum.compiler.network.network import Head, Network, Unit
 from locum.compiler.program.conditions import conditions
-from locum.compiler.scoring.selectors import Selectors
-from locum.compiler.target import Target
+from locum.compiler.scoring.known import Known
 
 
 @dataclass
@@ -24,13 +23,12 @@ class Demand:
     """Who reads what, where."""
 
     network: Network
-    target: Target
-    selectors: Selectors
+    known: Known
     _of: dict[Signal, Mask] = field(default_factory=dict)
     _allowed: dict[Head, tuple[Mask, bool]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.size = self.target.longest
+        self.size = self.known.target.longest
         everywhere = np.ones(self.size, dtype=bool)
         self._read(self.network.output, everywhere)
         for step in reversed(self.network.steps()):
@@ -67,15 +65,15 @@ class Demand:
         everything = np.ones((self.size, self.size), dtype=bool)
         if head.kind == "softmax":
             # Its selector, if it depends on positions, is what its scores leave in play at all.
-            within = None if head.selector is None else self.selectors.pattern(head.selector)
+            within = None if head.selector is None else self.known.selectors.pattern(head.selector)
             return everything if within is None else within, False
         if head.selector is None:
-            return everything, self.target.fixed
-        pattern = self.selectors.pattern(head.selector)
+            return everything, self.known.target.fixed
+        pattern = self.known.selectors.pattern(head.selector)
         if pattern is not None:
-            return pattern, self.target.fixed
+            return pattern, self.known.target.fixed
         for condition in conditions(head.selector):
-            pattern = self.selectors.pattern(condition)
+            pattern = self.known.selectors.pattern(condition)
             if pattern is not None:
                 everything &= pattern
         return everything, False

@@ -8,6 +8,7 @@ bound of the network as it is in the end, with the errors that its parts really 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -19,8 +20,7 @@ from locum.compiler.bounds.network_bounds import Bounds
 from locum.compiler.network.forms import Mask
 from locum.compiler.network.gates import Curved, Masked, Product
 from locum.compiler.network.network import Head, Network, Unit
-from locum.compiler.scoring.selectors import Selectors
-from locum.compiler.target import Target
+from locum.compiler.scoring.known import Known
 from locum.compiler.units.curves import OutsideError
 from locum.compiler.units.hidden import Hidden, UnitsError
 from locum.compiler.units.realise import realise
@@ -57,17 +57,23 @@ class Fitted:
         return None if found is None else found.beta
 
 
-def fit(network: Network, target: Target, selectors: Selectors, gap: float) -> Fitted:
-    """Units for every gate; ``gap``: how far the outputs lie apart, where there are finitely many."""
-    return _Fitting(network, target, selectors, gap).found()
+def fit(network: Network, known: Known, outputs: Iterable[float] | None = None) -> Fitted | None:
+    """Find units for every gate and a temperature for every head; None where all is exact of itself.
+
+    ``outputs`` are the numbers that may come out, where these are few: they have to be told apart.
+    """
+    if known.target.feed_forward == "exact" and known.target.attention == "hard":
+        return None
+    apart = float(np.diff(sorted(outputs or ())).min(initial=math.inf))
+    return _Fitting(network, known, apart).found()
 
 
 class _Fitting:
-    def __init__(self, network: Network, target: Target, selectors: Selectors, gap: float) -> None:
+    def __init__(self, network: Network, known: Known, apart: float) -> None:
         self.network = network
-        self.target = target
-        self.selectors = selectors
-        self.demand = Demand(network, target, selectors)
+        self.known = known
+        self.target = target = known.target
+        self.demand = Demand(network, known)
         kind = target.feed_forward
         if kind in ("relu", "gelu") and not target.bounded:
             raise CompileError(
@@ -77,7 +83,7 @@ class _Fitting:
         self.asked = target.tolerance
         if self.asked is None and kind in ("relu", "gelu"):
             self.asked = DEFAULT_TOLERANCE
-        self.limit = min(self.asked or math.inf, gap / 4)
+        self.limit = min(self.asked or math.inf, apart / 4)
         #: Whether heads are made as soft as the tolerance allows; else nothing leaks at all.
         self.soft = target.tolerance is not None and kind != "exact"
 
@@ -139,7 +145,7 @@ class _Fitting:
             def choose_temperature(head: Head, spread: float, fewest: float) -> tuple[float, float]:
                 return self._choose_temperature(head, spread, fewest, tolerance)
 
-        bounds = Bounds(self.network, self.selectors, self.demand, make, choose_temperature)
+        bounds = Bounds(self.network, self.known, self.demand, make, choose_temperature)
         output = bounds.run()
         return Fitted(bounds, output, tolerance)
 

@@ -19,7 +19,7 @@ from locum.compiler.bounds.demand import Demand
 from locum.compiler.bounds.intervals import ErrorInterval, ErrorIntervals, dyadic
 from locum.compiler.network.forms import Mask, Vector
 from locum.compiler.network.network import NO_SINK, Head, Value
-from locum.compiler.scoring.selectors import Selectors
+from locum.compiler.scoring.known import Known
 from locum.errors import CompileError
 
 #: Chooses an inverse temperature: (head, spread of its values, fewest keys it may select).
@@ -65,7 +65,7 @@ class HeadBounds:
     """The spreads of what heads move, by those of the signals before them."""
 
     intervals: ErrorIntervals
-    selectors: Selectors
+    known: Known
     demand: Demand
     #: None: attention is hard.
     choose_temperature: ChooseTemperature | None
@@ -84,7 +84,7 @@ class HeadBounds:
     def _noise(self, head: Head, where: Mask) -> Vector:
         """How far the scores of a query may be off, what is common to all keys left out."""
         off = np.zeros(self.intervals.size)
-        if self.intervals.target.feed_forward == "exact":
+        if self.known.target.feed_forward == "exact":
             return off
         forms = list(zip(head.queries, head.keys, strict=True))
         for query, key in forms:
@@ -137,7 +137,7 @@ class HeadBounds:
             low = np.where(allowed, v.low, np.inf).min(axis=1)
             high = np.where(allowed, v.high, -np.inf).max(axis=1)
             error = np.where(allowed, v.error, 0.0).max(axis=1)
-            if sink and (head.selector is None or self.selectors.may_be_empty(head.selector)):
+            if sink and (head.selector is None or self.known.selectors.may_be_empty(head.selector)):
                 low, high = np.minimum(low, value.at_sink), np.maximum(high, value.at_sink)
             chosen = np.ones(self.intervals.size)
         low, high = (np.where(empty, value.at_sink, part) for part in (low, high))
@@ -146,10 +146,10 @@ class HeadBounds:
         positive = bool((v.low >= 0).all()) and value.at_sink >= 0
         exact = (
             v.exact
-            and dyadic(value.at_sink, self.intervals.target.dtype)
+            and dyadic(value.at_sink, self.known.target.dtype)
             and (
                 bool((counts[where] <= 1).all())
-                or (head.selector is not None and self.selectors.unique(head.selector))
+                or (head.selector is not None and self.known.selectors.unique(head.selector))
             )
         )
         mean = ErrorInterval(
@@ -196,7 +196,7 @@ class HeadBounds:
         fewest = float(chosen[where].min(initial=keys))
         beta, error = self.choose_temperature(head, spread, fewest)
         below = beta * (head.gap - 2 * noise)
-        gone = below >= UNDERFLOW[self.intervals.target.dtype]
+        gone = below >= UNDERFLOW[self.known.target.dtype]
         with np.errstate(over="ignore"):
             leak = np.where(gone, 0.0, (keys - chosen) / chosen * np.exp(-below))
         worst = float(leak[where].max(initial=0.0))

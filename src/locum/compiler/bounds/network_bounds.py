@@ -18,7 +18,7 @@ from locum.compiler.bounds.head_bounds import ChooseTemperature, HeadBounds, Tem
 from locum.compiler.bounds.intervals import ErrorInterval, ErrorIntervals
 from locum.compiler.network.forms import Mask
 from locum.compiler.network.network import Head, Network, Unit
-from locum.compiler.scoring.selectors import Selectors
+from locum.compiler.scoring.known import Known
 from locum.compiler.units.hidden import Hidden
 
 #: Makes the units of a gate, given what is known of its arguments, and where it is read.
@@ -30,7 +30,7 @@ class Bounds:
     """One pass over the network."""
 
     network: Network
-    selectors: Selectors
+    known: Known
     demand: Demand
     make: Maker
     #: The inverse temperature of a head; None: attention is hard.
@@ -38,9 +38,9 @@ class Bounds:
     hidden: dict[Unit, Hidden] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.intervals = ErrorIntervals(self.selectors.target)
+        self.intervals = ErrorIntervals(self.known.target)
         self._gates = GateBounds(self.intervals, self.demand)
-        self._heads = HeadBounds(self.intervals, self.selectors, self.demand, self.choose_temperature)
+        self._heads = HeadBounds(self.intervals, self.known, self.demand, self.choose_temperature)
 
     @property
     def temperatures(self) -> dict[Head, Temperature]:

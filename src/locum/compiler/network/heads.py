@@ -7,9 +7,10 @@ added. Heads with equal scores are one.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from locum.compiler.network.forms import Form, total
-from locum.compiler.network.network import NO_SINK, TIED_SINK, Head
+from locum.compiler.network.network import NO_SINK, TIED_SINK, Head, Value
 from locum.compiler.scoring.linear import Linear
 from locum.compiler.scoring.scores import Scores
 from locum.errors import CompileError
@@ -21,16 +22,32 @@ class Heads:
 
     def __init__(self, read: Callable[[Linear], Form]) -> None:
         self.read = read
-        self.all: list[Head] = []
         self._by_scores: dict[object, Head] = {}
+        self._values: dict[object, list[Value]] = {}
 
-    def head(
-        self, scores: Scores, sink: str, time: int, label: str, selector: Node | None, node: Node
-    ) -> Head:
-        """The head with these scores at that time; ``node`` is what needs it, for errors."""
+    @property
+    def all(self) -> tuple[Head, ...]:
+        """The heads with what they move, in the order in which they were asked for."""
+        return tuple(
+            replace(head, values=tuple(self._values[scores]))
+            for scores, head in self._by_scores.items()
+        )
+
+    def move(
+        self,
+        value: Value,
+        scores: Scores,
+        sink: str,
+        time: int,
+        label: str,
+        selector: Node | None,
+        node: Node,
+    ) -> None:
+        """Let the head with these scores at that time move a value; ``node`` needs it, for errors."""
         if scores.kind == "softmax" and sink != NO_SINK:
             raise CompileError(
-                "a softmax head weighs every key, and here a sink would be one", abbreviate(node)
+                "a softmax head cannot be used beside a sink token, which would receive weight",
+                abbreviate(node),
             )
         pairs, offset = self._pairs(scores)
         same = (
@@ -57,8 +74,7 @@ class Heads:
             if any(form.time >= time for form in (*head.queries, *head.keys)):
                 raise CompileError("a head would read what is not there yet", abbreviate(node))
             self._by_scores[same] = head
-            self.all.append(head)
-        return self._by_scores[same]
+        self._values.setdefault(same, []).append(value)
 
     def _pairs(self, scores: Scores) -> tuple[list[tuple[Form, Form]], Form]:
         """Queries with their keys, and what depends on the query alone."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, replace
 from itertools import count
 
 import numpy as np
@@ -18,39 +19,84 @@ from locum.compiler.network.forms import Form, Signal, total
 from locum.compiler.network.gates import Gate, Snap
 from locum.compiler.network.heads import Heads
 from locum.compiler.network.network import LOSING_SINK, NO_SINK, TIED_SINK, Network, Unit, Value
-from locum.compiler.network.roles import AGGREGATE, COUNT, FUNCTION, LINEAR, TABLE, Roles
+from locum.compiler.network.roles import Role, Roles
 from locum.compiler.network.schedule import Schedule
-from locum.compiler.program.codes import Codes
-from locum.compiler.program.values import Values
 from locum.compiler.scoring.linear import Linear
 from locum.compiler.scoring.scores import Scores
-from locum.compiler.scoring.selectors import Selectors
 from locum.errors import CompileError
 from locum.graph import Atom, Node, abbreviate
 from locum.graph.atoms import identity
 
 
-class Lowering:
-    """The network of a scheduled program."""
+@dataclass(frozen=True)
+class Lowered:
+    """A network, and how the s-ops of the program came to be in it."""
+
+    network: Network
+    roles: Roles
+    schedule: Schedule
+    #: Widths and lengths that are counted by a head that attends to the sink as well.
+    counted_with_sink: frozenset[Node]
+    #: Tokens for which some s-op has no value, and why.
+    undefined: tuple[tuple[Atom, str], ...]
+    #: What the program itself calls its s-ops and selectors.
+    names: Mapping[Node, str] | None
+
+    def label(self, node: Node) -> str:
+        """The program's own name for an s-op, or its expression in one line."""
+        return abbreviate(node, self.names)
+
+
+def lower(
+    root: Node,
+    times: Schedule,
+    roles: Roles,
+    names: Mapping[Node, str] | None = None,
+    *,
+    share_positions: bool = True,
+) -> Lowered:
+    """Make the network of a scheduled program.
+
+    ``names`` are the program's own for its s-ops and selectors. Without ``share_positions`` every
+    positional encoding has a slot of its own, so that the weights of programs that differ in functions
+    of the position alone are equal.
+    """
+    lowering = _Lowering(times, roles, names, share_positions=share_positions)
+    network = lowering.network(root)
+    counts = (node for node in times.order if roles.of(node) is Role.COUNT)
+    return Lowered(
+        network,
+        roles,
+        times,
+        frozenset(filter(lowering.counts_sink, counts)),
+        tuple(lowering.undefined.values()),
+        names,
+    )
+
+
+class _Lowering:
+    """The stage at work: signals, forms and units so far."""
 
     def __init__(
-        self, schedule: Schedule, roles: Roles, *, names: Mapping[Node, str] | None = None
+        self,
+        schedule: Schedule,
+        roles: Roles,
+        names: Mapping[Node, str] | None,
+        *,
+        share_positions: bool,
     ) -> None:
         self.schedule = schedule
-        #: What the program itself calls its s-ops and selectors.
         self.names = names
         self.roles = roles
-        self.values: Values = roles.values
-        self.selectors: Selectors = roles.selectors
-        self.codes: Codes = roles.codes
-        self.units: list[Unit] = []
-        #: Tokens for which an s-op has no value.
+        self.known = roles.known
         self.undefined: dict[Hashable, tuple[Atom, str]] = {}
+        #: Units in the order in which they are asked for; None while one is being made.
+        self._units: list[Unit | None] = []
         self._forms: dict[Node, Form] = {}
         self._signals: dict[Node, Signal] = {}
         #: For what is counted: the share of attention that the sink (or position 0) gets.
         self._shares: dict[Node, Signal] = {}
-        self._embedding = Embedding(share_positions=self.values.target.share_positions)
+        self._embedding = Embedding(share_positions=share_positions)
         self._heads = Heads(self.linear)
         # Counting needs a sink; so does whatever may select nothing.
         self.sink = any(self._needs_sink(node) for node in schedule.order)
@@ -58,7 +104,7 @@ class Lowering:
         self._everywhere = {
             time
             for node, time in schedule.heads.items()
-            if node.op == "aggregate" and not self.selectors.scores(node.inputs[0]).pairs
+            if node.op == "aggregate" and not self.known.selectors.scores(node.inputs[0]).pairs
         }
 
     def label(self, node: Node) -> str:
@@ -68,20 +114,21 @@ class Lowering:
     def network(self, root: Node) -> Network:
         """All of it, with ``root`` as the output."""
         for node in self.schedule.order:
-            if self.roles.of(node) in (AGGREGATE, COUNT):
+            if self.roles.of(node) in (Role.AGGREGATE, Role.COUNT):
                 self._attend(node)
-        network = Network(self._heads.all, self.units, self.form(root), self.sink)
-        network.forget_unread()
-        if self.values.target.feed_forward == "glu":  # its gates have no biases
-            network.one = Signal("1", 0, positions=np.ones(self.values.target.longest))
+        output = self.form(root)
+        units = tuple(unit for unit in self._units if unit is not None)
+        network = Network(self._heads.all, units, output, self.sink).without_unread()
+        if self.known.target.feed_forward == "glu":  # its gates have no biases
+            return replace(network, one=Signal("1", 0, positions=np.ones(self.known.target.longest)))
         return network
 
     def _needs_sink(self, node: Node) -> bool:
         match self.roles.of(node):
-            case "count":
+            case Role.COUNT:
                 return node.op == "selector_width"
-            case "aggregate":
-                return self.selectors.may_be_empty(node.inputs[0])
+            case Role.AGGREGATE:
+                return self.known.selectors.may_be_empty(node.inputs[0])
             case _:
                 return False
 
@@ -105,7 +152,7 @@ class Lowering:
             while queue:
                 _, _, here = heapq.heappop(queue)
                 coefficient = coefficients.pop(here)
-                if self.roles.of(here) != LINEAR:
+                if self.roles.of(here) is not Role.LINEAR:
                     parts.append((self._leaf(here), coefficient))
                     continue
                 for below, factor in self.roles.parts(here):
@@ -123,30 +170,32 @@ class Lowering:
 
     def _leaf(self, node: Node) -> Form:
         match self.roles.of(node):
-            case "position":
-                numbers = [self.codes.number(v, node) for v in self.values.at_positions(node)]
+            case Role.POSITION:
+                numbers = [
+                    self.known.codes.number(v, node) for v in self.known.values.at_positions(node)
+                ]
                 return self._embedding.at_positions(numbers, self.label(node))
-            case "token":
+            case Role.TOKEN:
                 return self._embedding.of_tokens(self._of_tokens(node), self.label(node))
-            case "number":
+            case Role.NUMBER:
                 if node not in self._signals:
                     self._signals[node] = Signal("tokens", 0, tokens=np.ones(1))
                 return Form({self._signals[node]: 1.0})
-            case "aggregate":
+            case Role.AGGREGATE:
                 return Form({self._signals[node]: 1.0})
             case _:
                 return Form({self._computed(node): 1.0})
 
     def _of_tokens(self, node: Node) -> list[float]:
-        column = self.values.table(node)
+        column = self.known.values.table(node)
         assert column is not None
-        assert self.values.target.vocabulary is not None
+        assert self.known.target.vocabulary is not None
         numbers = []
-        for token, value in zip(self.values.target.vocabulary, column.values, strict=True):
+        for token, value in zip(self.known.target.vocabulary, column.values, strict=True):
             if value is None:
                 why = f"{abbreviate(node)} has no value for it"
                 self.undefined.setdefault(identity(token), (token, why))
-            numbers.append(0.0 if value is None else self.codes.number(value, node))
+            numbers.append(0.0 if value is None else self.known.codes.number(value, node))
         return numbers
 
     # Units --------------------------------------------------------------------------------------
@@ -157,16 +206,16 @@ class Lowering:
             time = self.schedule.ready[node]
             signal = Signal(self.label(node), time)
             self._signals[node] = signal
-            unit = Unit(node, signal, time)
-            self.units.append(unit)
-            unit.gate = self._gate(node)
-            if unit.gate is None:
-                unit.reads = self._reads(node, time)
+            place = len(self._units)
+            self._units.append(None)
+            gate = self._gate(node)
+            reads = self._reads(node, time) if gate is None else {}
+            self._units[place] = Unit(node, signal, time, reads, gate)
         return self._signals[node]
 
     def _gate(self, node: Node) -> Gate | None:
         """What it is where feed-forwards have units of one kind; None: a function as it is."""
-        if self.roles.of(node) == COUNT:
+        if self.roles.of(node) is Role.COUNT:
             share = Form({self._shares[node]: 1.0})
             gate = self.roles.counting(node, share, self.counts_sink(node))
         else:
@@ -176,7 +225,7 @@ class Lowering:
         # A layer of its own makes it whole.
         time = self.schedule.ready[node] - 2
         about = Signal(f"about {self.label(node)}", time)
-        self.units.append(Unit(node, about, time, gate=gate))
+        self._units.append(Unit(node, about, time, gate=gate))
         return Snap(Form({about: 1.0}))
 
     def _reads(self, root: Node, time: int) -> dict[Node, Form]:
@@ -185,7 +234,7 @@ class Lowering:
         stack, seen = [root], {root}
         while stack:
             node = stack.pop()
-            if self.roles.of(node) == COUNT:
+            if self.roles.of(node) is Role.COUNT:
                 reads[node] = Form({self._shares[node]: 1.0})
                 continue
             for below in self.roles.reads(node):
@@ -194,14 +243,14 @@ class Lowering:
                 seen.add(below)
                 if self._inlined(below, time):
                     stack.append(below)
-                elif self.values.constant(below) is None:
+                elif self.known.values.constant(below) is None:
                     reads[below] = self.form(below)
         return reads
 
     def _inlined(self, node: Node, time: int) -> bool:
         """Whether a unit at that time computes it itself."""
         return self.roles.fused and (
-            self.roles.of(node) in (COUNT, FUNCTION, TABLE, LINEAR)
+            self.roles.of(node) in (Role.COUNT, Role.FUNCTION, Role.TABLE, Role.LINEAR)
             and self.schedule.ready[node] == time
         )
 
@@ -210,35 +259,34 @@ class Lowering:
     def _attend(self, node: Node) -> None:
         """The head of an aggregate, a width or the length; heads with equal scores are one."""
         time = self.schedule.heads[node]
-        counting = self.roles.of(node) == COUNT
+        counting = self.roles.of(node) is Role.COUNT
         selector = None if node.op == "length" else node.inputs[0]
-        scores = Scores(()) if selector is None else self.selectors.scores(selector)
+        scores = Scores(()) if selector is None else self.known.selectors.scores(selector)
         tied = counting and self.counts_sink(node)
         losing = LOSING_SINK if self.sink else NO_SINK
         sink = TIED_SINK if tied else losing
         label = "everywhere" if selector is None else self.label(selector)
-        head = self._heads.head(scores, sink, time, label, selector, node)
         if counting:
             signal = Signal(f"1/(1+n) of {self.label(node)}" if tied else "1/length", time)
             self._shares[node] = signal
-            first = np.zeros(self.values.target.longest)
+            first = np.zeros(self.known.target.longest)
             first[0] = 1.0
             form = Form() if tied else self._embedding.at_positions(first.tolist(), "indices == 0")
-            head.values.append(Value(form, signal, at_sink=1.0, share=tied))
-            return
-        signal = Signal(self.label(node), time)
-        self._signals[node] = signal
-        at_sink = self._default(node)
-        head.values.append(Value(self.form(node.inputs[1]), signal, at_sink=at_sink))
+            value = Value(form, signal, at_sink=1.0, share=tied)
+        else:
+            signal = Signal(self.label(node), time)
+            self._signals[node] = signal
+            value = Value(self.form(node.inputs[1]), signal, at_sink=self._default(node))
+        self._heads.move(value, scores, sink, time, label, selector, node)
 
     def _default(self, node: Node) -> float:
         """What an aggregate reads at the sink."""
         default = node.attributes["default"]
         assert not isinstance(default, tuple)
-        if not self.selectors.may_be_empty(node.inputs[0]):
+        if not self.known.selectors.may_be_empty(node.inputs[0]):
             return 0.0
-        if isinstance(default, str) and self.values.table(node) is None:
+        if isinstance(default, str) and self.known.values.table(node) is None:
             raise CompileError(
                 f"its default is the string {default!r}, but its values are numbers", abbreviate(node)
             )
-        return self.codes.number(default, node)
+        return self.known.codes.number(default, node)

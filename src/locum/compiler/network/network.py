@@ -7,8 +7,8 @@ the attention of layer l, 2l its feed-forward.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 from locum.compiler.network.forms import Form, Signal
 from locum.compiler.network.gates import Gate
@@ -18,7 +18,7 @@ from locum.graph import Node
 NO_SINK, LOSING_SINK, TIED_SINK = "none", "losing", "tied"
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class Head:
     """One head: what it attends by, and what it moves."""
 
@@ -33,7 +33,7 @@ class Head:
     gap: float
     #: "hard", or "softmax" for a head that is meant to weigh by its scores.
     kind: str = "hard"
-    values: list[Value] = field(default_factory=list)
+    values: tuple[Value, ...] = ()
     #: The selector it stands for, and how it was realised.
     selector: Node | None = None
     how: tuple[str, ...] = ()
@@ -50,7 +50,7 @@ class Value:
     share: bool = False
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class Unit:
     """An s-op that the feed-forward at ``time`` computes into a signal."""
 
@@ -58,7 +58,7 @@ class Unit:
     into: Signal
     time: int
     #: What it reads: the parts of ``node`` that are there already.
-    reads: dict[Node, Form] = field(default_factory=dict)
+    reads: Mapping[Node, Form] = field(default_factory=dict)
     #: What it is where feed-forwards have units of one kind (``gates.py``); None: any function.
     gate: Gate | None = None
 
@@ -68,12 +68,12 @@ class Unit:
         return tuple(self.reads.values()) if self.gate is None else self.gate.arguments
 
 
-@dataclass
+@dataclass(frozen=True)
 class Network:
     """Everything but the slots."""
 
-    heads: list[Head]
-    units: list[Unit]
+    heads: tuple[Head, ...]
+    units: tuple[Unit, ...]
     output: Form
     #: Whether a sink stands before the input.
     sink: bool
@@ -99,20 +99,29 @@ class Network:
         """Heads and units in the order of time."""
         return sorted([*self.heads, *self.units], key=lambda step: step.time)
 
-    def forget_unread(self) -> None:
-        """Without what nobody reads (x·0, say), and without what only that had read."""
-        while True:
-            read = {signal for form, _ in self.reads() for signal in form.terms}
-            units = [unit for unit in self.units if unit.into in read]
-            unread = sum(value.into not in read for head in self.heads for value in head.values)
-            if len(units) == len(self.units) and not unread:
-                return
-            self.units = units
-            for head in self.heads:
-                head.values = [value for value in head.values if value.into in read]
-            self.heads = [head for head in self.heads if head.values]
+    def without_unread(self) -> Network:
+        """Drop what nobody reads (x·0, say), and what only that had read."""
+        read = {signal for form, _ in self.reads() for signal in form.terms}
+        units = tuple(unit for unit in self.units if unit.into in read)
+        heads = tuple(
+            head
+            if all(value.into in read for value in head.values)
+            else replace(head, values=tuple(value for value in head.values if value.into in read))
+            for head in self.heads
+        )
+        heads = tuple(head for head in heads if head.values)
+        if units == self.units and heads == self.heads:
+            return self
+        return replace(self, heads=heads, units=units).without_unread()
 
     @property
     def layers(self) -> int:
         """How many: the last one that anything is done in."""
         return (max((step.time for step in self.steps()), default=0) + 1) // 2
+
+    def head_labels(self) -> tuple[tuple[str, ...], ...]:
+        """What the heads of each layer are called."""
+        return tuple(
+            tuple(head.label for head in self.heads if head.time == 2 * layer - 1)
+            for layer in range(1, self.layers + 1)
+        )

@@ -8,31 +8,34 @@ function (:class:`Roles`); where they have units of one kind, every function is 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import ClassVar
 
 from locum.compiler.network.forms import Form
 from locum.compiler.network.gates import Gate
-from locum.compiler.program.codes import Codes
 from locum.compiler.program.values import Values
+from locum.compiler.scoring.known import Known
 from locum.compiler.scoring.linear import Linear
-from locum.compiler.scoring.selectors import Selectors
 from locum.compiler.target import EXACT_WHOLE
 from locum.errors import CompileError
 from locum.graph import OPERATIONS, Node, abbreviate, build
 
-#: Roles.
-POSITION, TOKEN, NUMBER, LINEAR, AGGREGATE, COUNT, FUNCTION, TABLE = (
-    "position",
-    "token",
-    "number",
-    "linear",
-    "aggregate",
-    "count",
-    "function",
-    "table",
-)
+
+class Role(Enum):
+    """How an s-op comes about in the network."""
+
+    POSITION = "known from the position: a column of W_pos"
+    TOKEN = "known from the token: a column of W_E"
+    NUMBER = "the real-valued token itself"
+    LINEAR = "a linear combination of others: free"
+    AGGREGATE = "moved by a head"
+    COUNT = "counted by a head: a width, or the length"
+    FUNCTION = "computed by a feed-forward"
+    TABLE = "looked up by a feed-forward, by its sources"
+
 
 INDICES, LENGTH, TOKENS = build("indices"), build("length"), build("tokens", cast="asis")
 
@@ -41,46 +44,46 @@ INDICES, LENGTH, TOKENS = build("indices"), build("length"), build("tokens", cas
 class Roles:
     """What each s-op is to the network."""
 
-    selectors: Selectors
-    codes: Codes
-    values: Values = field(init=False)
-    _roles: dict[Node, str] = field(default_factory=dict)
+    known: Known
+    _roles: dict[Node, Role] = field(default_factory=dict)
     #: Whether a feed-forward computes whole expressions, so that a function of functions takes no
     #: longer than one.
     fused: ClassVar[bool] = True
 
-    def __post_init__(self) -> None:
-        self.values = self.selectors.values
+    @property
+    def values(self) -> Values:
+        """Which values each s-op can take."""
+        return self.known.values
 
-    def of(self, node: Node) -> str:
+    def of(self, node: Node) -> Role:
         """Its role."""
         if node not in self._roles:
             self._roles[node] = self._found(node)
         return self._roles[node]
 
-    def _found(self, node: Node) -> str:
+    def _found(self, node: Node) -> Role:
         if self.values.depends_on(node, "indices"):
-            return POSITION
-        if self.values.target.vocabulary is not None and self.values.depends_on(node, "tokens"):
-            return TOKEN
+            return Role.POSITION
+        if self.known.target.vocabulary is not None and self.values.depends_on(node, "tokens"):
+            return Role.TOKEN
         match node.op:
             case "tokens":
-                return NUMBER
+                return Role.NUMBER
             case "aggregate":
-                return AGGREGATE
+                return Role.AGGREGATE
             case "selector_width" | "length":
-                return COUNT
+                return Role.COUNT
         if self._needs_table(node):
             column = self.values.table(node)
             if column is None or column.sources == (node,):
-                bits = EXACT_WHOLE[self.values.target.dtype].bit_length() - 1
+                bits = EXACT_WHOLE[self.known.target.dtype].bit_length() - 1
                 raise CompileError(
                     f"strings (or whole numbers beyond 2^{bits}) meet too many other values here to be "
                     "told apart",
                     abbreviate(node),
                 )
-            return TABLE
-        return LINEAR if self._linear(node) else FUNCTION
+            return Role.TABLE
+        return Role.LINEAR if self._linear(node) else Role.FUNCTION
 
     def _needs_table(self, node: Node) -> bool:
         """Whether floats cannot do what the operation does to its inputs."""
@@ -88,7 +91,7 @@ class Roles:
             column = self.values.table(node)
             return column is not None and column.sources != (node,)
         columns = [self.values.table(n) for n in (node, *node.inputs)]
-        limit = EXACT_WHOLE[self.values.target.dtype]
+        limit = EXACT_WHOLE[self.known.target.dtype]
         if any(column is not None and column.largest_whole > limit for column in columns):
             return True
         # Products of counts are as good as the floats are, until they are compared.
@@ -104,11 +107,7 @@ class Roles:
             case "divide":
                 # Only by powers of two: x/3 is not x·(1/3) to the last bit.
                 divisor = self.values.constant(node.inputs[1])
-                return (
-                    isinstance(divisor, (int, float))
-                    and divisor != 0
-                    and abs(float(divisor)).hex().split("p")[0] in ("0x1.0", "0x1.0000000000000")
-                )
+                return isinstance(divisor, (int, float)) and math.frexp(abs(float(divisor)))[0] == 0.5
             case _:
                 return False
 
@@ -132,7 +131,7 @@ class Roles:
                     a, b = b, a
                     factor = self.values.constant(b)
                 assert factor is not None
-                number = self.codes.number(factor, node)
+                number = self.known.codes.number(factor, node)
                 return [(a, 1 / number if node.op == "divide" else number)]
 
     def gate(self, node: Node, form: Callable[[Linear], Form]) -> Gate | None:
@@ -153,15 +152,15 @@ class Roles:
     def reads(self, node: Node) -> list[Node]:
         """The s-ops that have to be there before it."""
         match self.of(node):
-            case "position" | "token" | "number":
+            case Role.POSITION | Role.TOKEN | Role.NUMBER:
                 return []
-            case "aggregate":
-                return [*self.selectors.scores(node.inputs[0]).nodes, node.inputs[1]]
-            case "count":
+            case Role.AGGREGATE:
+                return [*self.known.selectors.scores(node.inputs[0]).nodes, node.inputs[1]]
+            case Role.COUNT:
                 if node.op == "length":
                     return []
-                return list(self.selectors.scores(node.inputs[0]).nodes)
-            case "table":
+                return list(self.known.selectors.scores(node.inputs[0]).nodes)
+            case Role.TABLE:
                 return self.sources(node)
             case _:
                 return list(node.inputs)

@@ -11,17 +11,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from locum.compiler.network.roles import AGGREGATE, COUNT, FUNCTION, LINEAR, TABLE, Roles, in_order
+from locum.compiler.network.roles import Role, Roles, in_order
 from locum.graph import Node
 from locum.graph.definitions import everywhere
 
-_ATTENTION = (AGGREGATE, COUNT)
-_COMPUTED = (COUNT, FUNCTION, TABLE)
+_ATTENTION = (Role.AGGREGATE, Role.COUNT)
+_COMPUTED = (Role.COUNT, Role.FUNCTION, Role.TABLE)
 
 EVERYWHERE = everywhere()
 
 
-@dataclass
+@dataclass(frozen=True)
 class Schedule:
     """When each s-op can be read, and in which sublayer each head runs."""
 
@@ -101,14 +101,14 @@ class _Times:
     def place(self, node: Node, attention: int) -> None:
         reads = self.roles.reads(node)
         match self.roles.of(node):
-            case "position" | "token" | "number":
+            case Role.POSITION | Role.TOKEN | Role.NUMBER:
                 self.base[node] = self.ready[node] = 0
-            case "linear":
+            case Role.LINEAR:
                 self.base[node] = max(self.base[n] for n in reads)
                 self.ready[node] = max(self.ready[n] for n in reads)
-            case "aggregate":
+            case Role.AGGREGATE:
                 self.base[node] = self.ready[node] = self.heads[node] = attention
-            case "count":
+            case Role.COUNT:
                 self.base[node] = self.heads[node] = attention
                 self.ready[node] = attention + self.roles.delay(node)
             case _:
@@ -131,17 +131,21 @@ def _deadlines(order: list[Node], roles: Roles, root: Node, depth: int) -> dict[
         deadline = by.get(node, depth)
         role = roles.of(node)
         if role in _ATTENTION:
-            late = deadline - roles.delay(node) if role == COUNT else deadline
+            late = deadline - roles.delay(node) if role is Role.COUNT else deadline
             heads[node] = late if late % 2 else late - 1
             allowed = heads[node] - 1
-        elif role == LINEAR:
+        elif role is Role.LINEAR:
             allowed = deadline
         else:
             deadline -= deadline % 2
             allowed = deadline - roles.delay(node)
         for below in roles.reads(node):
             limit = allowed
-            if roles.fused and role in (FUNCTION, TABLE) and roles.of(below) in (*_COMPUTED, LINEAR):
+            if (
+                roles.fused
+                and role in (Role.FUNCTION, Role.TABLE)
+                and roles.of(below) in (*_COMPUTED, Role.LINEAR)
+            ):
                 limit = deadline  # computed in the same feed-forward
             by[below] = min(by.get(below, depth), limit)
     return heads

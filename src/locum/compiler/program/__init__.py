@@ -1,1 +1,5 @@
-"""What is known of a program: its normal form, the values of its s-ops, their codes."""
+"""What is known of a program: its values, its patterns, the codes of its strings."""
+
+from locum.compiler.program.normalise import normalise
+
+__all__ = ["normalise"]

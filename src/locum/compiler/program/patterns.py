@@ -8,13 +8,17 @@ values, so both are found together, each when it is asked for.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from copy import copy
+from typing import Self
+
 import numpy as np
 
 from locum.compiler.program.conditions import Pattern, conditions, reflexive, select
 from locum.compiler.program.values import Values
 from locum.compiler.target import DOMAIN, Target
 from locum.errors import CompileError
-from locum.graph import Node, Sort, postorder, sort_of
+from locum.graph import Atom, Node, Sort, postorder, sort_of
 
 
 class Patterns:
@@ -25,6 +29,13 @@ class Patterns:
         self.values = Values(target, self.unique)
         self._patterns: dict[Node, Pattern | None] = {}
         self._empty: dict[Node, bool] = {}
+
+    def knowing(self, values: Mapping[Node, Sequence[Atom]]) -> Self:
+        """Copy that also knows which values these s-ops, new to the program, take."""
+        new = copy(self)
+        new.values = self.values.knowing(values, new.unique)
+        new._patterns, new._empty = dict(self._patterns), dict(self._empty)
+        return new
 
     def pattern(self, selector: Node) -> Pattern | None:
         """[query, key] where it depends on positions alone, else None."""

@@ -113,5 +113,5 @@ def require_finite(value: Atom, where: Node | str) -> float:
         number = math.inf
     if not math.isfinite(number):
         place = where if isinstance(where, str) else abbreviate(where)
-        raise CompileError(f"weights hold finite numbers only, but here is {short(value)}", place)
+        raise CompileError(f"expected finite numbers, which weights hold, got {short(value)}", place)
     return number

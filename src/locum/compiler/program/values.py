@@ -11,7 +11,7 @@ finite can be told apart exactly.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -38,10 +38,10 @@ class Values:
     """The columns of all s-ops of a program, found when asked for."""
 
     def __init__(self, target: Target, unique: Callable[[Node], bool]) -> None:
+        """``unique`` tells whether a selector selects at most one key for each query."""
         self.target = target
-        #: Whether a selector selects at most one key for each query.
         self._unique = unique
-        self._columns: dict[Node, ValueTable | None] = {}
+        self._tables: dict[Node, ValueTable | None] = {}
         self._finite: dict[Node, tuple[Atom, ...] | None] = {}
         self._wholes: dict[Node, int | None] = {}
         self._domains: dict[Source, tuple[Atom, ...]] = {
@@ -50,12 +50,22 @@ class Values:
             "tokens": target.vocabulary or (),
         }
 
+    def knowing(self, values: Mapping[Node, Sequence[Atom]], unique: Callable[[Node], bool]) -> Values:
+        """Copy that also knows which values these s-ops, new to the program, take."""
+        copy = Values(self.target, unique)
+        copy._tables, copy._finite = dict(self._tables), dict(self._finite)
+        copy._wholes, copy._domains = dict(self._wholes), dict(self._domains)
+        for node, atoms in values.items():
+            copy._domains[node] = tuple(atoms)
+            copy._tables[node] = ValueTable((node,), tuple(atoms))
+        return copy
+
     def table(self, node: Node) -> ValueTable | None:
         """Its values over its sources, or None where there are too many."""
-        if node not in self._columns:
-            for below in postorder(node, into=lambda n: n not in self._columns):
-                self._columns[below] = self._found(below)
-        return self._columns[node]
+        if node not in self._tables:
+            for below in postorder(node, into=lambda n: n not in self._tables):
+                self._tables[below] = self._found(below)
+        return self._tables[node]
 
     def finite(self, node: Node) -> tuple[Atom, ...] | None:
         """All values it may take, in order, or None where they are not finitely many (or too many)."""
@@ -173,7 +183,7 @@ class Values:
                 self._domains[node] = domain
                 return ValueTable((node,), domain) if len(domain) > 1 else ValueTable((), domain)
             case op if OPERATIONS[op].elementwise:
-                inputs = [self._columns[i] for i in node.inputs]
+                inputs = [self._tables[i] for i in node.inputs]
                 known = [column for column in inputs if column is not None]
                 found = None
                 if len(known) == len(inputs):
@@ -192,11 +202,6 @@ class Values:
         by_sources = node.op == "lookup" and inputs[0].largest_whole > EXACT_WHOLE[self.target.dtype]
         truth = OPERATIONS[node.op].group in ("comparison", "logic") and not by_sources
         return MAX_TRUTHS if attended and truth else MAX_COMBINATIONS
-
-    def declare(self, node: Node, values: Sequence[Atom]) -> None:
-        """Values that another stage knows an s-op to have."""
-        self._domains[node] = tuple(values)
-        self._columns[node] = ValueTable((node,), tuple(values))
 
     def _by_kind(self, node: Node) -> ValueTable | None:
         """What an operation gives whatever it is given: truth has two values."""

@@ -19,10 +19,10 @@ from locum.compiler.program.value_tables import distinct
 from locum.compiler.program.values import Values
 from locum.compiler.scoring.candidates import Candidates, EveryKey, FewKeys, few_keys
 from locum.compiler.scoring.features import rank
+from locum.compiler.scoring.known import Known
 from locum.compiler.scoring.linear import Linear, term
 from locum.compiler.scoring.scores import Scores, Unscored
 from locum.compiler.scoring.selectors import Selectors
-from locum.compiler.target import Target
 from locum.errors import CompileError
 from locum.graph import COMPARISONS, Node, abbreviate, build, postorder
 from locum.graph.operations import constant
@@ -32,22 +32,41 @@ from locum.graph.traversal import with_inputs
 MAX_KEYS = 256
 
 
-def broadcast(root: Node, selectors: Selectors, values: Values, target: Target) -> Node:
-    """The same program, in which every selector that attention uses has scores."""
-    stage = _Broadcasting(selectors, values, target)
+def broadcast(root: Node, known: Known) -> tuple[Node, Known]:
+    """Rewrite the program so that every selector that attention uses has scores.
+
+    Returns it with what is known of it now: the values and the scores of what is new in it.
+    """
+    stage = _Broadcasting(known)
     new: dict[Node, Node] = {}
     for node in postorder(root):
         same = with_inputs(node, tuple(new[i] for i in node.inputs))
         new[node] = stage.attention(same) if same.op in ("aggregate", "selector_width") else same
-    return new[root]
+    return new[root], stage.known
 
 
 class _Broadcasting:
-    def __init__(self, selectors: Selectors, values: Values, target: Target) -> None:
-        self.selectors = selectors
-        self.values = values
-        self.target = target
-        self.every_key = EveryKey(values, target)
+    """The stage at work: ``known`` grows with every selector that is rewritten."""
+
+    def __init__(self, known: Known) -> None:
+        self.known = known
+        self.target = known.target
+        self.every_key = EveryKey(known.target)
+
+    @property
+    def selectors(self) -> Selectors:
+        return self.known.selectors
+
+    @property
+    def values(self) -> Values:
+        return self.known.values
+
+    def _brought(self, node: Node, candidates: Candidates) -> list[Node]:
+        """Bring the values of an s-op to every position, and know what they are."""
+        brought = candidates.brought(node, self.values)
+        if brought.values:
+            self.known = self.known.knowing(values=brought.values)
+        return brought.nodes
 
     def attention(self, node: Node) -> Node:
         """The node itself, if it needs a head and its selector has scores worth their slots."""
@@ -88,9 +107,8 @@ class _Broadcasting:
             )
             for key, here in enumerate(self.row(selector, self.every_key))
         )
-        self.selectors.given(
-            selector, Scores(pairs, Linear(constant=-1.0), how=("keys brought to every position",))
-        )
+        scores = Scores(pairs, Linear(constant=-1.0), how=("keys brought to every position",))
+        self.known = self.known.knowing(scores={selector: scores})
         return node
 
     def _few(self, selector: Node) -> FewKeys | None:
@@ -102,7 +120,7 @@ class _Broadcasting:
         for node in postorder(selector):
             if node.op == "best" and (self.selectors.possible(node.inputs[0]) & ~allowed).any():
                 return None
-        return few_keys(allowed, self.values, self.target)
+        return few_keys(allowed, self.target)
 
     def _require_numbers(self, node: Node) -> None:
         """Several keys certainly: what is averaged must not all be strings and truths."""
@@ -120,10 +138,10 @@ class _Broadcasting:
         counts = [build("indicator", here) for here in row]
         count = _total(counts)
         if node.op == "selector_width":
-            self.values.declare(count, range(len(row) + 1))
+            self.known = self.known.knowing(values={count: range(len(row) + 1)})
             return count
         zero, one = constant(0), constant(1)
-        brought = candidates.brought(node.inputs[1])
+        brought = self._brought(node.inputs[1], candidates)
         found = [build("if_else", here, value, zero) for here, value in zip(row, brought, strict=True)]
         mean = build("divide", _total(found), build("maximum", count, one))
         if not self.selectors.may_be_empty(node.inputs[0]):
@@ -178,7 +196,7 @@ class _Broadcasting:
         if keys is not None and queries is not None:
             together = distinct((*keys, *queries))
             key, query = rank(key, together), rank(query, together)
-        brought = candidates.brought(key)
+        brought = self._brought(key, candidates)
         margin = self.target.separation
         if finite or margin is None:
             return [build(COMPARISONS[predicate].operation, each, query) for each in brought]
@@ -189,7 +207,7 @@ class _Broadcasting:
         values = self.values.finite(score)
         if values is not None:
             score = rank(score, values)
-        brought, present = candidates.brought(score), candidates.only_present(row)
+        brought, present = self._brought(score, candidates), candidates.only_present(row)
         greatest, some = brought[0], present[0]
         for here, value in zip(present[1:], brought[1:], strict=True):
             better = build("or", build("not", some), build("greater", value, greatest))

@@ -10,6 +10,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +20,7 @@ from locum.compiler.program.value_tables import distinct
 from locum.compiler.program.values import Values
 from locum.compiler.scoring.features import at_positions, whole_numbers
 from locum.compiler.target import Target
-from locum.graph import Node, build
+from locum.graph import Atom, Node, build
 from locum.graph.definitions import everywhere
 from locum.graph.operations import constant
 
@@ -26,16 +28,23 @@ from locum.graph.operations import constant
 MAX_FEW = 16
 
 
+@dataclass(frozen=True)
+class Brought:
+    """S-ops that have the candidates' values at every position; what is known of new ones."""
+
+    nodes: list[Node]
+    values: Mapping[Node, tuple[Atom, ...]] = field(default_factory=dict)
+
+
 class Candidates(ABC):
     """Keys that a query may select, in some order."""
 
-    def __init__(self, values: Values, target: Target) -> None:
-        self.values = values
+    def __init__(self, target: Target) -> None:
         self.target = target
 
     @abstractmethod
-    def brought(self, node: Node) -> list[Node]:
-        """The value of an s-op at each candidate, at every position."""
+    def brought(self, node: Node, values: Values) -> Brought:
+        """Bring the value of an s-op at each candidate to every position."""
 
     @abstractmethod
     def only_present(self, row: list[Node]) -> list[Node]:
@@ -45,13 +54,13 @@ class Candidates(ABC):
 class EveryKey(Candidates):
     """All positions."""
 
-    def brought(self, node: Node) -> list[Node]:
-        """The value at each position, at every position."""
+    def brought(self, node: Node, values: Values) -> Brought:
+        """Bring the value at each position to every position."""
         places = range(self.target.longest)
         at = build("indices")
-        if self.values.depends_on(node, "indices"):
-            return [constant(value) for value in self.values.at_positions(node)]
-        finite = self.values.finite(node)
+        if values.depends_on(node, "indices"):
+            return Brought([constant(value) for value in values.at_positions(node)])
+        finite = values.finite(node)
         whole = finite is not None and whole_numbers(finite)
         if whole or (self.target.separation is not None and self.target.feed_forward == "exact"):
             shares = [
@@ -65,16 +74,17 @@ class EveryKey(Candidates):
             ]
             sums = [build("multiply", build("length"), share) for share in shares]
             if finite is None or not whole:
-                return sums
+                return Brought(sums)
             rounded = [build("round", total) for total in sums]
-            values = distinct((0, *finite))
-            for total in rounded:
-                self.values.declare(total, values)
-            return rounded
-        return [
-            build("aggregate", build("select", at, constant(place), predicate="=="), node, default=0)
-            for place in places
-        ]
+            return Brought(rounded, dict.fromkeys(rounded, distinct((0, *finite))))
+        return Brought(
+            [
+                build(
+                    "aggregate", build("select", at, constant(place), predicate="=="), node, default=0
+                )
+                for place in places
+            ]
+        )
 
     def only_present(self, row: list[Node]) -> list[Node]:
         """Positions before the end of the input."""
@@ -89,8 +99,8 @@ class EveryKey(Candidates):
 class FewKeys(Candidates):
     """For each query those keys that ``pattern`` allows it."""
 
-    def __init__(self, pattern: NDArray[np.bool_], values: Values, target: Target) -> None:
-        super().__init__(values, target)
+    def __init__(self, pattern: NDArray[np.bool_], target: Target) -> None:
+        super().__init__(target)
         allowed = [np.flatnonzero(row).tolist() for row in pattern]
         #: For each candidate, at each position, where it is; −1 where a query has fewer.
         self.places = [
@@ -98,21 +108,25 @@ class FewKeys(Candidates):
             for t in range(max(map(len, allowed)))
         ]
 
-    def brought(self, node: Node) -> list[Node]:
-        """The value at each position's own candidates."""
-        if self.values.depends_on(node, "indices"):
-            at = self.values.at_positions(node)
-            return [at_positions([at[max(place, 0)] for place in places]) for places in self.places]
-        keys = build("indices")
-        return [
-            build(
-                "aggregate",
-                build("select", keys, at_positions(places), predicate="=="),
-                node,
-                default=0,
+    def brought(self, node: Node, values: Values) -> Brought:
+        """Bring the values at each position's own candidates to it."""
+        if values.depends_on(node, "indices"):
+            at = values.at_positions(node)
+            return Brought(
+                [at_positions([at[max(place, 0)] for place in places]) for places in self.places]
             )
-            for places in self.places
-        ]
+        keys = build("indices")
+        return Brought(
+            [
+                build(
+                    "aggregate",
+                    build("select", keys, at_positions(places), predicate="=="),
+                    node,
+                    default=0,
+                )
+                for places in self.places
+            ]
+        )
 
     def only_present(self, row: list[Node]) -> list[Node]:
         """Those that the position has, before the end of the input."""
@@ -126,9 +140,9 @@ class FewKeys(Candidates):
         return found
 
 
-def few_keys(pattern: NDArray[np.bool_], values: Values, target: Target) -> FewKeys | None:
+def few_keys(pattern: NDArray[np.bool_], target: Target) -> FewKeys | None:
     """The candidates that a pattern of positions leaves, if they are few."""
     most = int(pattern.sum(axis=1).max(initial=0))
     if not 0 < most <= MAX_FEW or 2 * most > target.longest:
         return None
-    return FewKeys(pattern, values, target)
+    return FewKeys(pattern, target)

@@ -7,8 +7,10 @@ find another way.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
+from typing import Self
 
 from locum.compiler.program.conditions import Pattern, conditions, evaluated, select
 from locum.compiler.program.patterns import Patterns
@@ -32,7 +34,7 @@ MAX_TOGETHER = 1024
 
 
 class Selectors(Patterns):
-    """Patterns, and scores: those that were found, or that another stage has given."""
+    """Patterns and scores: those found here, or known from another stage."""
 
     def __init__(self, target: Target) -> None:
         super().__init__(target)
@@ -47,9 +49,16 @@ class Selectors(Patterns):
             self._scores[selector] = self._found(selector)
         return self._scores[selector]
 
-    def given(self, selector: Node, scores: Scores) -> None:
-        """Scores that another stage has found."""
-        self._scores[selector] = scores
+    def knowing(
+        self,
+        values: Mapping[Node, Sequence[Atom]],
+        scores: Mapping[Node, Scores] = MappingProxyType({}),
+    ) -> Self:
+        """Copy that also knows the values of s-ops that are new to the program, and scores."""
+        new = super().knowing(values)
+        new._scores = {**self._scores, **scores}
+        new._classes, new._greatest = dict(self._classes), dict(self._greatest)
+        return new
 
     def _found(self, selector: Node) -> Scores:
         if selector.op == "best" and self.pattern(selector) is None:

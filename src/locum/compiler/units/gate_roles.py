@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass, field
 from functools import reduce
 
 from locum.compiler.network.forms import Form
 from locum.compiler.network.gates import Gate, Recipe, Table
-from locum.compiler.network.roles import AGGREGATE, COUNT, FUNCTION, LINEAR, TABLE, Roles, in_order
+from locum.compiler.network.roles import Role, Roles, in_order
 from locum.compiler.scoring.linear import Linear, term
 from locum.compiler.units.reals import ZERO, RealFunctions
 from locum.compiler.units.tables import MAX_ROWS, counting, table, table_of_inputs
@@ -35,45 +36,45 @@ class GateRoles(Roles):
     _instead: dict[Node, Linear] = field(default_factory=dict)
     _recipes: dict[Node, Recipe] = field(default_factory=dict)
     #: Counts, and comparisons of real numbers, that are made whole.
-    _whole: set[Node] = field(default_factory=set)
+    _whole: frozenset[Node] = frozenset()
 
     def __post_init__(self) -> None:
-        super().__post_init__()
-        kind = self.values.target.feed_forward
-        self._reals = RealFunctions(self.selectors, self.codes, kind)
+        self._reals = RealFunctions(self.known)
 
-    def _found(self, node: Node) -> str:
+    def _found(self, node: Node) -> Role:
         role = super()._found(node)
-        if role not in (LINEAR, FUNCTION, TABLE):
+        if role not in (Role.LINEAR, Role.FUNCTION, Role.TABLE):
             return role
         found = self._realised(node, role)
         if isinstance(found, Linear):
             self._instead[node] = found
-            return LINEAR
+            return Role.LINEAR
         self._recipes[node] = found
-        return FUNCTION
+        return Role.FUNCTION
 
-    def keep_whole(self, root: Node) -> None:
-        """Finds the whole numbers that heads score by: they are to be whole to the last bit.
+    def keeping_whole(self, root: Node) -> GateRoles:
+        """Copy that makes the integers that heads score by exact to the last bit.
 
-        Hard attention needs exact ties, and a softmax that is to be as good as hard makes much of
-        noise.
+        Hard attention needs exact ties, and a softmax that is to be as good as hard amplifies noise.
         """
         scored = [
             below
             for node in in_order(root, self.reads)
-            if self.of(node) in (AGGREGATE, COUNT) and node.op != "length"
-            for below in self.selectors.scores(node.inputs[0]).nodes
+            if self.of(node) in (Role.AGGREGATE, Role.COUNT) and node.op != "length"
+            for below in self.known.selectors.scores(node.inputs[0]).nodes
         ]
         seen: set[Node] = set()
         for node in scored:
             if node not in seen:
                 seen.update(in_order(node, lambda n: [b for b in self.reads(n) if b not in seen]))
-        self._whole = {
+        whole = frozenset(
             node
             for node in seen
-            if self.of(node) == COUNT or (node in self._recipes and self._recipes[node].rounds)
-        }
+            if self.of(node) is Role.COUNT or (node in self._recipes and self._recipes[node].rounds)
+        )
+        new = copy(self)
+        new._whole = whole
+        return new
 
     def delay(self, node: Node) -> int:
         """How long after its attention a count can be read; a function, after what it reads."""
@@ -82,9 +83,9 @@ class GateRoles(Roles):
     def reads(self, node: Node) -> list[Node]:
         """The s-ops that have to be there before it."""
         role = self.of(node)
-        if role == LINEAR:
+        if role is Role.LINEAR:
             return [below for below, _ in self.parts(node)]
-        if role == FUNCTION:
+        if role is Role.FUNCTION:
             return [below for linear in self._recipes[node].arguments for below, _ in linear.terms]
         return super().reads(node)
 
@@ -101,21 +102,21 @@ class GateRoles(Roles):
 
     def counting(self, node: Node, share: Form, sink: bool) -> Table:
         """The gate of a width or a length, given the share of attention that one key gets."""
-        target = self.values.target
+        target = self.known.target
         fewest = target.shortest if node.op == "length" else 0 if sink else 1
         return counting(range(fewest, target.longest + 1), share, sink)
 
-    def _realised(self, node: Node, role: str) -> Linear | Recipe:
-        if role == LINEAR or (node.op == "divide" and self._reals.number(node.inputs[1])):
+    def _realised(self, node: Node, role: Role) -> Linear | Recipe:
+        if role is Role.LINEAR or (node.op == "divide" and self._reals.number(node.inputs[1])):
             first, *rest = (term(below, factor) for below, factor in super().parts(node))
             return reduce(Linear.plus, rest, first)
         values = self.values
         column = values.table(node)
         if column is not None and column.sources != (node,) and len(column.values) <= MAX_ROWS:
             domains = [values.domain(source) for source in column.sources]
-            return table(node, self.sources(node), domains, column.values, self.codes)
+            return table(node, self.sources(node), domains, column.values, self.known.codes)
         finite = [values.finite(i) for i in node.inputs]
         known = [domain for domain in finite if domain is not None]
         if len(known) == len(finite) and math.prod(map(len, known)) <= MAX_ROWS:
-            return table_of_inputs(node, known, self.codes)
+            return table_of_inputs(node, known, self.known.codes)
         return self._reals.recipe(node)

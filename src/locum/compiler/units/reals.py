@@ -16,10 +16,9 @@ import numpy as np
 
 from locum.compiler.network.forms import Form
 from locum.compiler.network.gates import Bend, Curved, Masked, Product, Ramp, Recipe
-from locum.compiler.program.codes import Codes
 from locum.compiler.program.values import Values
+from locum.compiler.scoring.known import Known
 from locum.compiler.scoring.linear import Linear, term
-from locum.compiler.scoring.selectors import Selectors
 from locum.compiler.units.tables import rounded
 from locum.errors import CompileError
 from locum.graph import OPERATIONS, Node, abbreviate, build
@@ -41,25 +40,24 @@ _ORDERINGS = {
 class RealFunctions:
     """The recipes of operations on real numbers, for units of one kind."""
 
-    selectors: Selectors
-    codes: Codes
-    kind: str
-    values: Values = field(init=False)
+    known: Known
     #: Exponentials whose relative error counts, and arguments that are known to be bounded.
     _relative: set[Node] = field(default_factory=set)
     _at_most: dict[Node, float] = field(default_factory=dict)
     #: Exponentials that are a softmax: exp(z − log b), by z and log b.
     _softmax: dict[Node, tuple[Node, Node]] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        self.values = self.selectors.values
+    @property
+    def values(self) -> Values:
+        """Which values each s-op can take."""
+        return self.known.values
 
     def number(self, node: Node) -> float | None:
         """Its value, if it is one number everywhere."""
         value = self.values.constant(node)
         if value is None or isinstance(value, str):
             return None
-        return self.codes.number(value, abbreviate(node))
+        return self.known.codes.number(value, abbreviate(node))
 
     def recipe(self, node: Node) -> Linear | Recipe:
         """The gate of an operation, or what to take instead."""
@@ -93,11 +91,12 @@ class RealFunctions:
             case op if OPERATIONS[op].group == "comparison":
                 return self._comparison(node)
             case "round" if (known := self.values.finite(node)) is not None:
-                return rounded(node, known, self.codes)
+                return rounded(node, known, self.known.codes)
             case _:
+                kind = self.known.target.feed_forward
                 raise CompileError(
-                    f"{self.kind} units have no {node.op} of real numbers, which jumps; it can be had "
-                    "where its inputs take finitely many values, or with feed_forward='exact'",
+                    f"{kind} units have no {node.op} of real numbers, which jumps; it can be had where "
+                    "its inputs take finitely many values, or with feed_forward='exact'",
                     abbreviate(node),
                 )
 
@@ -167,7 +166,7 @@ class RealFunctions:
         if total.op != "aggregate" or total.inputs[1] is not a or factor <= 0:
             return math.inf
         inside, _ = _unmasked(a)
-        pattern = self.selectors.pattern(total.inputs[0])
+        pattern = self.known.selectors.pattern(total.inputs[0])
         if pattern is None or not self._by_position(mask):
             return math.inf
         here = np.array([bool(v) for v in self.values.at_positions(inside)])
@@ -192,7 +191,7 @@ class RealFunctions:
         return build("exp", build("multiply", exponent, build("log", base)))
 
     def _comparison(self, node: Node) -> Linear | Recipe:
-        separation = self.values.target.separation
+        separation = self.known.target.separation
         if separation is None:
             raise CompileError(
                 "real numbers are compared, which jumps where they are equal: say by how much "

@@ -1,1 +1,6 @@
-"""The numbers: slots of the residual stream, weight matrices, outputs."""
+"""The numbers: slots of the residual stream, matrices, and what comes out."""
+
+from locum.compiler.weights.assemble import assemble
+from locum.compiler.weights.outputs import categories
+
+__all__ = ["assemble", "categories"]

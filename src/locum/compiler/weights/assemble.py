@@ -6,14 +6,19 @@ The network comes in, with its slots and with what makes its feed-forwards; :cla
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
 
+from locum.compiler.bounds.fitting import Fitted
+from locum.compiler.network.lowering import Lowered
 from locum.compiler.network.network import NO_SINK, TIED_SINK, Head, Network, Unit
 from locum.compiler.target import Target
+from locum.compiler.weights.dense import UnitFeedForward
+from locum.compiler.weights.exact import ExactFeedForward
+from locum.compiler.weights.outputs import unembedded
 from locum.compiler.weights.stream import Matrix, Stream
 from locum.errors import CompileError
 from locum.transformer.weights import (
@@ -31,53 +36,81 @@ MAX_PARAMETERS = 2**28
 class FeedForward(Protocol):
     """What makes the feed-forward of a layer."""
 
-    def weights(self, stream: Stream, units: list[Unit], erased: Sequence[int]) -> FeedForwardWeights:
-        """The feed-forward that computes these units and erases these slots."""
+    def weights(
+        self, stream: Stream, units: Sequence[Unit], erased: Sequence[int]
+    ) -> FeedForwardWeights:
+        """Make the feed-forward that computes these units and erases these slots."""
         ...
 
 
-@dataclass
+@dataclass(frozen=True)
+class Assembled:
+    """All tensors, and what each slot of the residual stream holds."""
+
+    weights: Weights
+    slots: tuple[str, ...]
+
+
+def assemble(
+    lowered: Lowered, fitted: Fitted | None, outputs: Mapping[float, object] | None
+) -> Assembled:
+    """Make the tensors; ``outputs`` has the codes of what may come out, where that is one of few."""
+    target = lowered.roles.known.target
+    feed_forward: FeedForward = ExactFeedForward(lowered)
+    if fitted is not None and target.feed_forward != "exact":
+        feed_forward = UnitFeedForward(target, fitted.hidden)
+    network, stream = lowered.network, Stream.of(lowered.network, target.dtype)
+    beta = (lambda head: None) if fitted is None else fitted.beta
+    weights = Assembly(network, target, feed_forward, beta).weights(stream)
+    if outputs is not None:
+        weights = unembedded(weights, outputs)
+    return Assembled(cast(weights, target.dtype), tuple(stream.labels()))
+
+
+@dataclass(frozen=True)
 class Assembly:
-    """The network, and the stream that its weights act on."""
+    """A network, and what its tensors are made with."""
 
     network: Network
-    stream: Stream
     target: Target
     feed_forward: FeedForward
     #: The inverse temperature of a head that stands in for a hard one; None: it is what it is.
     beta: Callable[[Head], float | None] = lambda head: None
 
-    def weights(self) -> Weights:
-        """All of them."""
-        self._require_moderate()
-        embedding, positions = self._embeddings()
-        if self.stream.sink_slot is not None:
-            positions = np.vstack([self.stream.at_sink, positions])
+    def weights(self, stream: Stream) -> Weights:
+        """Make all tensors over a residual stream."""
+        self._require_moderate(stream)
+        embedding, positions = self._embeddings(stream)
+        if stream.sink_slot is not None:
+            positions = np.vstack([stream.at_sink, positions])
         layers = []
         for number in range(1, self.network.layers + 1):
-            attention = self._attention([h for h in self.network.heads if h.time == 2 * number - 1])
+            heads = [h for h in self.network.heads if h.time == 2 * number - 1]
             units = [u for u in self.network.units if u.time == 2 * number]
-            erased = self.stream.slots.erased.get(2 * number, [])
-            forward = self.feed_forward.weights(self.stream, units, erased) if units or erased else None
-            layers.append(LayerWeights(attention, forward))
-            self.stream.carry_sink(layers[-1])
-        unembedding, bias = self._unembedding()
-        return Weights(embedding, positions, tuple(layers), unembedding, bias)
+            erased = stream.slots.erased.get(2 * number, [])
+            layer = LayerWeights(
+                self._attention(heads, stream) if heads else None,
+                self.feed_forward.weights(stream, units, erased) if units or erased else None,
+            )
+            layers.append(layer)
+            stream = stream.after(layer)
+        column, constant = stream.read(self.network.output)
+        return Weights(embedding, positions, tuple(layers), column[:, None], np.array([constant]))
 
-    def _require_moderate(self) -> None:
+    def _require_moderate(self, stream: Stream) -> None:
         widest = max((len(h.keys) + 1 for h in self.network.heads), default=0)
-        total = 4 * len(self.network.heads) * self.stream.width * widest
+        total = 4 * len(self.network.heads) * stream.width * widest
         if total > MAX_PARAMETERS:
             raise CompileError(
-                f"its heads alone would have {total:,} weights (residual stream {self.stream.width}, "
+                f"its heads alone would have {total:,} weights (residual stream {stream.width}, "
                 f"keys of {widest} numbers); the limit is {MAX_PARAMETERS:,}"
             )
 
-    def _embeddings(self) -> tuple[Matrix, Matrix]:
+    def _embeddings(self, stream: Stream) -> tuple[Matrix, Matrix]:
         vocabulary = self.target.vocabulary
-        embedding = np.zeros((1 if vocabulary is None else len(vocabulary), self.stream.width))
-        positions = np.zeros((self.target.longest, self.stream.width))
-        for group in self.stream.slots.groups:
+        embedding = np.zeros((1 if vocabulary is None else len(vocabulary), stream.width))
+        positions = np.zeros((self.target.longest, stream.width))
+        for group in stream.slots.groups:
             for signal, scale in group.signals.items():
                 if signal.tokens is not None:
                     embedding[:, group.slot] += scale * signal.tokens
@@ -85,11 +118,9 @@ class Assembly:
                     positions[:, group.slot] += scale * signal.positions
         return embedding, positions
 
-    def _attention(self, heads: Sequence[Head]) -> AttentionWeights | None:
-        if not heads:
-            return None
+    def _attention(self, heads: Sequence[Head], stream: Stream) -> AttentionWeights:
         moved = [
-            [(v, part) for v in head.values for part in self.stream.moved(v, self.target.dtype)]
+            [(v, part) for v in head.values for part in stream.moved(v, self.target.dtype)]
             for head in heads
         ]
         sizes = [
@@ -97,43 +128,40 @@ class Assembly:
             for h, parts in zip(heads, moved, strict=True)
         ]
         size = max(sizes)
-        shape = (len(heads), self.stream.width, size)
+        shape = (len(heads), stream.width, size)
         w_q, w_k, w_v = np.zeros(shape), np.zeros(shape), np.zeros(shape)
         b_q, b_k, b_v = (np.zeros((len(heads), size)) for _ in range(3))
-        w_o = np.zeros((len(heads), size, self.stream.width))
+        w_o = np.zeros((len(heads), size, stream.width))
         for h, head in enumerate(heads):
             for i, (query, key) in enumerate(zip(head.queries, head.keys, strict=True)):
-                w_q[h, :, i], b_q[h, i] = self.stream.read(query, at_sink=0.0)
-                w_k[h, :, i], b_k[h, i] = self.stream.read(key, at_sink=0.0)
+                w_q[h, :, i], b_q[h, i] = stream.read(query, at_sink=0.0)
+                w_k[h, :, i], b_k[h, i] = stream.read(key, at_sink=0.0)
             if head.sink != NO_SINK:
-                self._compete(head, w_q[h], b_q[h], w_k[h], len(head.keys))
+                self._compete(head, stream, w_q[h], b_q[h], w_k[h])
             beta = self.beta(head)
             if beta is not None:
                 w_q[h] *= beta
                 b_q[h] *= beta
             for i, (value, (column, bias, factor)) in enumerate(moved[h]):
                 w_v[h, :, i], b_v[h, i] = column, bias
-                slot, scale = self.stream.slots.of(value.into)
+                slot, scale = stream.slots.of(value.into)
                 w_o[h, i, slot] = factor * scale
         kinds = tuple(head.kind if self.beta(head) is None else SOFTMAX for head in heads)
-        return AttentionWeights(w_q, b_q, w_k, b_k, w_v, b_v, w_o, np.zeros(self.stream.width), kinds)
+        return AttentionWeights(w_q, b_q, w_k, b_k, w_v, b_v, w_o, np.zeros(stream.width), kinds)
 
-    def _compete(self, head: Head, w_q: Matrix, b_q: Matrix, w_k: Matrix, place: int) -> None:
+    def _compete(self, head: Head, stream: Stream, w_q: Matrix, b_q: Matrix, w_k: Matrix) -> None:
         """The sink's own score: that of a selected key (where it ties), or half a gap below."""
-        assert self.stream.sink_slot is not None
-        w_k[self.stream.sink_slot, place] = 1.0
+        assert stream.sink_slot is not None
+        place = len(head.keys)
+        w_k[stream.sink_slot, place] = 1.0
         less = 0.0 if head.sink == TIED_SINK else 0.5
-        column, bias = self.stream.read(head.offset, at_sink=0.0)
+        column, bias = stream.read(head.offset, at_sink=0.0)
         w_q[:, place] = -column
         b_q[place] = -bias - less
         # The sink attends to itself alone, however soft the head is.
         beta = self.beta(head)
         alone = 1.0 if beta is None else max(1.0, 2048 / beta)
-        w_q[self.stream.sink_slot, place] += alone + less
-
-    def _unembedding(self) -> tuple[Matrix, Matrix]:
-        column, constant = self.stream.read(self.network.output)
-        return column[:, None], np.array([constant])
+        w_q[stream.sink_slot, place] += alone + less
 
 
 def cast(weights: Weights, dtype: str) -> Weights:

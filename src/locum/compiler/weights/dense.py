@@ -6,12 +6,13 @@ out.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from locum.compiler.network.forms import Form
 from locum.compiler.network.network import Unit
+from locum.compiler.target import Target
 from locum.compiler.units.hidden import Hidden, erasing
 from locum.compiler.weights.stream import Matrix, Stream
 from locum.transformer.weights import FeedForwardWeights
@@ -20,17 +21,16 @@ from locum.transformer.weights import FeedForwardWeights
 class UnitFeedForward:
     """Makes feed-forwards of one kind of unit: relu, gelu or glu."""
 
-    def __init__(
-        self, kind: str, dtype: str, hidden: dict[Unit, Hidden], attention: str = "hard"
-    ) -> None:
-        self.kind = kind
-        self.dtype = dtype
+    def __init__(self, target: Target, hidden: Mapping[Unit, Hidden]) -> None:
+        self.target = target
+        self.kind = target.feed_forward
         self.hidden = hidden
-        self.attention = attention
 
-    def weights(self, stream: Stream, units: list[Unit], erased: Sequence[int]) -> FeedForwardWeights:
+    def weights(
+        self, stream: Stream, units: Sequence[Unit], erased: Sequence[int]
+    ) -> FeedForwardWeights:
         """The feed-forward that computes these units and erases these slots."""
-        erasers = erasing(self.kind, self.dtype, self.attention)
+        erasers = erasing(self.kind, self.target.dtype, self.target.attention)
         sizes = [self.hidden[unit].size for unit in units]
         total = sum(sizes) + len(erased) * len(erasers)
         w_in, b_in = np.zeros((stream.width, total)), np.zeros(total)

@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 
 from locum.compiler.network.forms import Form
-from locum.compiler.network.lowering import Lowering
+from locum.compiler.network.lowering import Lowered
 from locum.compiler.network.network import Unit
-from locum.compiler.network.roles import COUNT, TABLE, in_order
-from locum.compiler.program.codes import Codes
+from locum.compiler.network.roles import Role, in_order
 from locum.compiler.program.value_tables import table_of
 from locum.compiler.weights.stream import Stream
 from locum.errors import CompileError
@@ -28,12 +27,14 @@ from locum.transformer.weights import FeedForwardWeights
 class ExactFeedForward:
     """Makes feed-forwards that compute any function."""
 
-    def __init__(self, lowering: Lowering) -> None:
-        self.lowering = lowering
+    def __init__(self, lowered: Lowered) -> None:
+        self.lowered = lowered
 
-    def weights(self, stream: Stream, units: list[Unit], erased: Sequence[int]) -> FeedForwardWeights:
+    def weights(
+        self, stream: Stream, units: Sequence[Unit], erased: Sequence[int]
+    ) -> FeedForwardWeights:
         """The feed-forward that computes these units and erases these slots."""
-        layer = _Layer(self.lowering, units)
+        layer = _Layer(self.lowered, units)
         functions = layer.functions(len(erased))
         w_in = np.zeros((stream.width, functions.arguments))
         b_in = np.zeros(functions.arguments)
@@ -55,10 +56,10 @@ class ExactFeedForward:
 class _Layer:
     """One layer's functions: forms in, one output for each unit."""
 
-    def __init__(self, lowering: Lowering, units: list[Unit]) -> None:
-        self.lowering = lowering
+    def __init__(self, lowered: Lowered, units: Sequence[Unit]) -> None:
+        self.lowered = lowered
+        self.known = lowered.roles.known
         self.units = units
-        self.codes: Codes = lowering.codes
         #: What is read, each form once.
         self.forms: list[Form] = []
         self._places: dict[object, int] = {}
@@ -90,10 +91,10 @@ class _Layer:
 
     def _value(self, root: Node, reads: Mapping[Node, Form]) -> int:
         """The place of an s-op among arguments and results."""
-        roles = self.lowering.roles
+        roles = self.lowered.roles
 
         def below(node: Node) -> list[Node]:
-            if node in self._of or roles.of(node) == COUNT or (node in reads and node is not root):
+            if node in self._of or roles.of(node) is Role.COUNT or (node in reads and node is not root):
                 return []
             return roles.reads(node)
 
@@ -104,16 +105,15 @@ class _Layer:
         return self._of[root]
 
     def _instruction(self, node: Node, reads: Mapping[Node, Form], *, inner: bool) -> int:
-        lowering, label = self.lowering, self.lowering.label(node)
-        role = lowering.roles.of(node)
-        if role == COUNT and lowering.schedule.ready[node] == self.units[0].time:
+        label, role = self.lowered.label(node), self.lowered.roles.of(node)
+        if role is Role.COUNT and self.lowered.schedule.ready[node] == self.units[0].time:
             return self._count(node, self._argument(reads[node]), label)
         if node in reads and not inner:
             return self._argument(reads[node])
-        constant = lowering.values.constant(node)
+        constant = self.known.values.constant(node)
         if constant is not None:
-            return self._add("constant", (), label, value=self.codes.number(constant, label))
-        if role == TABLE:
+            return self._add("constant", (), label, value=self.known.codes.number(constant, label))
+        if role is Role.TABLE:
             return self._table(node, label)
         inputs = tuple(self._of[i] for i in node.inputs)
         if node.op == "lookup":
@@ -124,7 +124,7 @@ class _Layer:
             values = node.attributes["values"]
             assert isinstance(values, tuple)
             numbers = [
-                self.codes.number(v, label)
+                self.known.codes.number(v, label)
                 for v in values
                 if not isinstance(v, tuple) and self._may_be_met(v)
             ]
@@ -135,20 +135,24 @@ class _Layer:
         """Keys from the share of attention that one of them gets: round(1/share), less the sink."""
         one = self._add("constant", (), "1", value=1.0)
         keys = self._add("round", (self._add("divide", (one, share), f"1 / share of {label}"),), label)
-        return self._add("subtract", (keys, one), label) if self.lowering.counts_sink(node) else keys
+        return (
+            self._add("subtract", (keys, one), label)
+            if node in self.lowered.counted_with_sink
+            else keys
+        )
 
     def _table(self, node: Node, label: str) -> int:
-        values, codes = self.lowering.values, self.codes
+        values, codes = self.known.values, self.known.codes
         column = values.table(node)
         assert column is not None
         keys, order = [], []
-        for source, by in zip(column.sources, self.lowering.roles.sources(node), strict=True):
+        for source, by in zip(column.sources, self.lowered.roles.sources(node), strict=True):
             numbers = [codes.number(v, by) for v in values.domain(source)]
             place = sorted(range(len(numbers)), key=numbers.__getitem__)
             keys.append([numbers[i] for i in place])
             order.append(place)
         found = _reordered(column.values, order)
-        inputs = tuple(self._of[by] for by in self.lowering.roles.sources(node))
+        inputs = tuple(self._of[by] for by in self.lowered.roles.sources(node))
         entries = [None if v is None else codes.number(v, label) for v in found]
         keys, entries = self._told_apart(keys, entries, label)
         return self._add("table", inputs, label, keys=keys, values=entries)
@@ -162,10 +166,8 @@ class _Layer:
         if not isinstance(atom, int):
             return not isinstance(atom, str)
         # Beyond all floats there is nothing to compare with.
-        largest = float(np.finfo(self.lowering.values.target.dtype).max)
-        return (
-            abs(atom) <= largest and int(np.dtype(self.lowering.values.target.dtype).type(atom)) == atom
-        )
+        largest = float(np.finfo(self.known.target.dtype).max)
+        return abs(atom) <= largest and int(np.dtype(self.known.target.dtype).type(atom)) == atom
 
     def _told_apart(
         self, keys: list[list[float]], values: list[float | None], label: str
@@ -174,7 +176,7 @@ class _Layer:
 
         Values that differ between them would need what the stream does not hold.
         """
-        dtype = self.lowering.values.target.dtype
+        dtype = self.known.target.dtype
         grid = np.empty(len(values), dtype=object)
         grid[:] = values
         grid = grid.reshape([len(among) for among in keys])
@@ -196,7 +198,7 @@ class _Layer:
 
     def _lookup(self, node: Node, inputs: tuple[int, ...], label: str) -> int:
         pairs = sorted(
-            (self.codes.number(key, label), self.codes.number(value, label))
+            (self.known.codes.number(key, label), self.known.codes.number(value, label))
             for key, value in table_of(node).items()
             if self._may_be_met(key)
         )

@@ -12,8 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from locum.compiler.program.codes import Codes
-from locum.compiler.program.values import Values
+from locum.compiler.scoring.known import Known
 from locum.compiler.target import EXACT_WHOLE
 from locum.errors import CompileError
 from locum.graph import Atom, Node, abbreviate
@@ -23,24 +22,24 @@ from locum.transformer import Weights
 MAX_CATEGORIES = 1024
 
 
-def categories(root: Node, values: Values, codes: Codes) -> dict[float, Atom] | None:
+def categories(root: Node, known: Known) -> dict[float, Atom] | None:
     """What may come out, by its code, if it is one of few things (and not real numbers)."""
-    found = values.finite(root)
+    found = known.values.finite(root)
     if found is None:
         return None
     strings = any(isinstance(value, str) for value in found)
     many = len(found) > MAX_CATEGORIES or any(isinstance(value, float) for value in found)
     if many and not strings:
         return None
-    by_code = {codes.number(value, abbreviate(root)): value for value in found}
+    by_code = {known.codes.number(value, abbreviate(root)): value for value in found}
     # Logits have squares of codes in them, and must tell neighbours apart.
     largest, apart = max(map(abs, by_code), default=0.0), min(1.0, nearest(by_code))
-    if largest < apart * math.isqrt(EXACT_WHOLE[values.target.dtype] // 4):
+    if largest < apart * math.isqrt(EXACT_WHOLE[known.target.dtype] // 4):
         return by_code
     if strings:
         raise CompileError(
             f"strings come out of it beside numbers as large as {largest:.3g}, {apart:.3g} apart; the "
-            f"greatest of its logits could not tell them apart in {values.target.dtype}",
+            f"greatest of its logits could not tell them apart in {known.target.dtype}",
             abbreviate(root),
         )
     return None

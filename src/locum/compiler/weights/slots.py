@@ -72,8 +72,8 @@ class Slots:
         return [" → ".join(names) for names in held]
 
 
-def slots(network: Network, dtype: str = "float64") -> Slots:
-    """A slot for every signal that is read."""
+def lay_out(network: Network, dtype: str) -> Slots:
+    """Give a slot to every signal that is read."""
     return _assigned(_groups(network), _left_at_sink(network, dtype))
 
 

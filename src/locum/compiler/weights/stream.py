@@ -7,6 +7,7 @@ by subtracting what it would have read there from the mark ``is_sink``, which ha
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -15,26 +16,37 @@ from numpy.typing import NDArray
 from locum.compiler.bounds.intervals import dyadic
 from locum.compiler.network.forms import Form
 from locum.compiler.network.network import Network, Value
-from locum.compiler.weights.slots import Slots
+from locum.compiler.weights.slots import Slots, lay_out
 from locum.transformer.forward import attend, feed
 from locum.transformer.weights import LayerWeights
 
 Matrix: TypeAlias = NDArray[np.float64]
 
 
+@dataclass(frozen=True)
 class Stream:
     """Slots, the mark of the sink, and what the sink holds after the layers so far."""
 
-    def __init__(self, network: Network, slots: Slots) -> None:
-        self.slots = slots
-        self.sink_slot = slots.size if network.sink else None
-        self.width = slots.size + network.sink
-        #: The slot that is 1 at every position, where there is one.
-        self.one_slot = None if network.one is None else slots.of(network.one)[0]
-        #: The residual stream at the sink.
-        self.at_sink = np.zeros(self.width)
-        if self.sink_slot is not None:
-            self.at_sink[self.sink_slot] = 1.0
+    slots: Slots
+    sink_slot: int | None
+    #: The slot that is 1 at every position, where there is one.
+    one_slot: int | None
+    #: The residual stream at the sink.
+    at_sink: Matrix
+
+    @classmethod
+    def of(cls, network: Network, dtype: str) -> Stream:
+        """Lay out the residual stream of a network, before its first layer."""
+        slots = lay_out(network, dtype)
+        at_sink = np.zeros(slots.size + network.sink)
+        at_sink[slots.size :] = 1.0
+        one_slot = None if network.one is None else slots.of(network.one)[0]
+        return cls(slots, slots.size if network.sink else None, one_slot, at_sink)
+
+    @property
+    def width(self) -> int:
+        """Number of slots: d_model."""
+        return len(self.at_sink)
 
     def labels(self) -> list[str]:
         """What each slot holds."""
@@ -82,16 +94,16 @@ class Stream:
         column[slot] = 1.0
         return column
 
-    def carry_sink(self, layer: LayerWeights) -> None:
-        """What the layer does to the sink, which sees nothing but itself."""
+    def after(self, layer: LayerWeights) -> Stream:
+        """The stream behind a layer, which may have changed the sink: it attends to itself alone."""
         if self.sink_slot is None:
-            return
+            return self
         stream = self.at_sink[None, None]
         if layer.attention is not None:
             stream = stream + attend(layer.attention, stream, "", _ignore)
         if layer.feed_forward is not None and layer.feed_forward.functions is None:
             stream = stream + feed(layer.feed_forward, stream, "", _ignore, sink=False)
-        self.at_sink = stream[0, 0]
+        return replace(self, at_sink=stream[0, 0])
 
 
 def _recovered(wanted: float, bias: float, factors: Matrix, held: Matrix, dtype: str) -> bool:
