@@ -18,34 +18,15 @@ from locum import constructions as c
 from locum.constructions import Matrix
 from locum.constructions.elimination import newton_steps
 from locum.constructions.lipschitz import lipschitz_network
-
-sizes = st.integers(1, 6)
-small = st.integers(1, 4)
-entries = st.one_of(
-    st.floats(-4, 4),
-    st.integers(-3, 3).map(float),
-    st.sampled_from([0.0, 1e-9, -1e-9, 1e3, -1e3]),
+from tests.constructions.matrices import (
+    arrays,
+    assert_close,
+    entries,
+    rationals,
+    sizes,
+    small,
+    together,
 )
-rationals = st.fractions(-5, 5, max_denominator=7)
-
-
-def arrays(draw: st.DrawFn, *shapes: tuple[int, int], of: Any = entries) -> list[Any]:
-    found = []
-    for shape in shapes:
-        values = draw(st.lists(of, min_size=math.prod(shape), max_size=math.prod(shape)))
-        found.append(np.array(values, dtype=object if of is rationals else float).reshape(shape))
-    return found
-
-
-def together(*matrices: Any) -> list[Any]:
-    return [x for m in matrices for x in m.ravel().tolist()]
-
-
-def close(found: Any, wanted: Any, tolerance: float = 1e-12) -> None:
-    scale = max(1.0, float(np.abs(np.asarray(wanted, dtype=float)).max()))
-    np.testing.assert_allclose(
-        np.asarray(found, float), np.asarray(wanted, float), atol=tolerance * scale
-    )
 
 
 def np_softmax(x: Any, axis: int = 1) -> Any:
@@ -60,7 +41,7 @@ RECIPES = ("paper", "fetch", "tiled", "scatter")
 def test_matmul(data: st.DataObject, r: int, k: int, cc: int, recipe: str) -> None:
     a, b = data.draw(st.composite(lambda draw: arrays(draw, (r, k), (k, cc)))())
     x, y = c.concatenate(locum.tokens, (r, k), (k, cc))
-    close(c.matmul(x, y, recipe=recipe).run(together(a, b)), a @ b)
+    assert_close(c.matmul(x, y, recipe=recipe).run(together(a, b)), a @ b)
 
 
 @settings(max_examples=60)
@@ -86,7 +67,7 @@ def test_softmax(data: st.DataObject, r: int, cc: int, recipe: str, stable: bool
     of = entries if stable else st.floats(-4, 4)
     (a,) = data.draw(st.composite(lambda draw: arrays(draw, (r, cc), of=of))())
     found = c.softmax(Matrix(locum.tokens, r, cc), stable=stable, recipe=recipe).run(together(a))
-    close(found, np_softmax(a))
+    assert_close(found, np_softmax(a))
 
 
 @given(st.data(), sizes, sizes, st.integers(1, 6), st.sampled_from(["paper", "frugal"]))
@@ -103,10 +84,10 @@ def test_masked_softmax(data: st.DataObject, r: int, cc: int, valid: int, recipe
 
     tokens = together(a, m)
     causal = np.arange(cc)[None, :] <= np.arange(r)[:, None]
-    close(c.softmax(view, mask="causal", recipe=recipe).run(tokens), reference(causal))
+    assert_close(c.softmax(view, mask="causal", recipe=recipe).run(tokens), reference(causal))
     first = np.broadcast_to(np.arange(cc)[None, :] < valid, (r, cc))
-    close(c.softmax(view, mask=valid, recipe=recipe).run(tokens), reference(first))
-    close(c.softmax(view, mask=mask, recipe=recipe).run(tokens), reference(m != 0))
+    assert_close(c.softmax(view, mask=valid, recipe=recipe).run(tokens), reference(first))
+    assert_close(c.softmax(view, mask=mask, recipe=recipe).run(tokens), reference(m != 0))
 
 
 def test_softmax_bases_and_large_scores() -> None:
@@ -115,7 +96,7 @@ def test_softmax_bases_and_large_scores() -> None:
     for base in (2.73, 2.718, 2.0):
         for stable in (True, False):
             wanted = base**x / (base**x).sum(1, keepdims=True)
-            close(c.softmax(view, base=base, stable=stable).run(tokens), wanted)
+            assert_close(c.softmax(view, base=base, stable=stable).run(tokens), wanted)
     assert c.softmax(view).run([3000, -3000, 1e300, 0]).tolist() == [[1.0, 0.0], [1.0, 0.0]]
     with pytest.raises(locum.ExecutionError, match="too large"):
         c.softmax(view, stable=False).run([3000, -3000, 0, 0])
@@ -169,7 +150,7 @@ def test_elementwise_and_rows(name: str, data: st.DataObject, r: int, cc: int, o
     build, reference = ELEMENTWISE[name]
     (a,) = data.draw(st.composite(lambda draw: arrays(draw, (r, cc)))())
     tokens = [-1e6] * offset + together(a) + [1e6]  # neighbours must not matter
-    close(build(Matrix(locum.tokens, r, cc, offset)).run(tokens), reference(a))
+    assert_close(build(Matrix(locum.tokens, r, cc, offset)).run(tokens), reference(a))
 
 
 @pytest.mark.parametrize("name", ["relu", "relu through MaxMin", "absolute", "row sums", "row means"])
@@ -202,7 +183,7 @@ def test_layer_norm(data: st.DataObject, r: int, cc: int) -> None:
     view, gain, bias = c.concatenate(locum.tokens, (r, cc), (1, cc), (1, cc))
     mean, variance = x.mean(1, keepdims=True), x.var(1, keepdims=True)
     wanted = (x - mean) / np.sqrt(variance + 1e-5) * g + b
-    close(c.layer_norm(view, gain, bias).run(together(x, g, b)), wanted, 1e-11)
+    assert_close(c.layer_norm(view, gain, bias).run(together(x, g, b)), wanted, 1e-11)
 
 
 @given(st.data(), sizes, sizes)
@@ -210,12 +191,16 @@ def test_sums_and_broadcasts(data: st.DataObject, r: int, cc: int) -> None:
     a, b = data.draw(st.composite(lambda draw: arrays(draw, (r, cc), (r, cc)))())
     first, second = c.concatenate(locum.tokens, (r, cc), (r, cc))
     tokens = together(a, b)
-    close(c.add(first, second).run(tokens), a + b)
-    close(c.multiply(first, second).run(tokens), a * b)
-    close(c.total(first).run(tokens), [[a.sum()]])
-    close(c.scale(first, c.total(second)).run(tokens), a * b.sum())
-    close(c.broadcast_row(first.block(0, 0, 1, cc), 3).run(tokens), np.broadcast_to(a[:1], (3, cc)))
-    close(c.broadcast_column(first.block(0, 0, r, 1), 4).run(tokens), np.broadcast_to(a[:, :1], (r, 4)))
+    assert_close(c.add(first, second).run(tokens), a + b)
+    assert_close(c.multiply(first, second).run(tokens), a * b)
+    assert_close(c.total(first).run(tokens), [[a.sum()]])
+    assert_close(c.scale(first, c.total(second)).run(tokens), a * b.sum())
+    assert_close(
+        c.broadcast_row(first.block(0, 0, 1, cc), 3).run(tokens), np.broadcast_to(a[:1], (3, cc))
+    )
+    assert_close(
+        c.broadcast_column(first.block(0, 0, r, 1), 4).run(tokens), np.broadcast_to(a[:, :1], (r, 4))
+    )
 
 
 @settings(max_examples=25)
@@ -266,14 +251,16 @@ def test_inverses_in_floats(order: int) -> None:
 
 def test_gauss_jordan_pivots() -> None:
     a = np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 2.0], [4.0, 0.0, 0.0]])
-    close(c.inverse(Matrix(locum.tokens, 3, 3), recipe="gauss-jordan").run(a.ravel()), np.linalg.inv(a))
+    assert_close(
+        c.inverse(Matrix(locum.tokens, 3, 3), recipe="gauss-jordan").run(a.ravel()), np.linalg.inv(a)
+    )
 
 
 def test_newton_schulz() -> None:
     a = np.array([[4.0, 1.0, 0.5], [1.0, 3.0, -1.0], [0.0, 0.5, 2.0]])
     steps = newton_steps(3, np.linalg.cond(a), 1e-10)
     program = c.inverse(Matrix(locum.tokens, 3, 3), recipe="newton-schulz", steps=steps)
-    close(program.run(a.ravel()), np.linalg.inv(a), 1e-9)
+    assert_close(program.run(a.ravel()), np.linalg.inv(a), 1e-9)
     assert program.sop.architecture.layers <= 5 + 2 * steps  # two of them check the result
 
 
@@ -362,9 +349,9 @@ def test_composition_is_one_program_and_multihead_equals_separate_runs() -> None
     single = attend(Matrix(locum.tokens, 3, 2))
     wanted = [np_softmax(x @ x.T) @ x for x in blocks]
     for block, expected in zip(blocks, wanted, strict=True):
-        close(single.run(block.ravel()), expected)
+        assert_close(single.run(block.ravel()), expected)
     stacked = c.multihead(attend, 3, Matrix(locum.tokens, 3, 2)).run(blocks.ravel())
-    close(stacked, np.concatenate(wanted))
+    assert_close(stacked, np.concatenate(wanted))
 
 
 @settings(max_examples=30)
@@ -396,7 +383,7 @@ def test_lipschitz_networks() -> None:
     assert errors == sorted(errors, reverse=True)
     network = lipschitz_network(f, np.linspace(-3, 3, 5).tolist())
     few = [-2.5, -0.3, 1.1]
-    close(network.program(3).run(few)[:, 0], network(few))
+    assert_close(network.program(3).run(few)[:, 0], network(few))
     with pytest.raises(locum.GraphError, match="not 1-Lipschitz"):
         lipschitz_network(lambda x: 2 * x, [0.0, 1.0])
 
@@ -501,9 +488,9 @@ def test_low_rank_is_flagged_at_every_order() -> None:
 
 def test_ties_of_the_maximum() -> None:
     for value in (8.281565184266097e18, 1e308, -1e308, 0.1):
-        close(c.softmax(Matrix(locum.tokens, 1, 6)).run([value] * 6), np.full((1, 6), 1 / 6))
+        assert_close(c.softmax(Matrix(locum.tokens, 1, 6)).run([value] * 6), np.full((1, 6), 1 / 6))
         assert c.maxout(Matrix(locum.tokens, 1, 6), 3).run([value] * 6).tolist() == [[value, value]]
-    close(c.softmax(Matrix(locum.tokens, 1, 2), base=0.5).run([3000, -3000]), [[0.0, 1.0]])
+    assert_close(c.softmax(Matrix(locum.tokens, 1, 2), base=0.5).run([3000, -3000]), [[0.0, 1.0]])
     assert c.relu(Matrix(locum.tokens, 1, 2)).run([math.inf, -math.inf]).tolist() == [[math.inf, 0.0]]
 
 
@@ -515,7 +502,7 @@ def test_sizes_from_the_length_are_not_padded_over() -> None:
     ):
         c.matmul(a, b).run([1.0] * 10)
     x = np.arange(15.0).reshape(5, 3), np.arange(15.0).reshape(3, 5)
-    close(c.matmul(a, b).run([*x[0].ravel(), *x[1].ravel()]), x[0] @ x[1])
+    assert_close(c.matmul(a, b).run([*x[0].ravel(), *x[1].ravel()]), x[0] @ x[1])
 
 
 @pytest.mark.parametrize(
@@ -566,7 +553,7 @@ def test_multihead_on_blocks_of_columns() -> None:
     x = np.arange(8.0).reshape(2, 4)
     first = Matrix(locum.tokens, 2, 4).block(0, 0, 2, 2)
     found = c.multihead(lambda m: c.matmul(m, c.transpose(m)), 2, first, steps=(2,)).run(x.ravel())
-    close(found, np.concatenate([x[:, :2] @ x[:, :2].T, x[:, 2:] @ x[:, 2:].T]))
+    assert_close(found, np.concatenate([x[:, :2] @ x[:, :2].T, x[:, 2:] @ x[:, 2:].T]))
     with pytest.raises(locum.GraphError, match="say how far apart"):
         c.multihead(c.transpose, 2, first)
 
@@ -610,8 +597,8 @@ def test_k_parity_needs_its_positions() -> None:
 @pytest.mark.parametrize("knots", [[0.0], [0.0, 1.0], [1.0, 0.0, 0.5], [0.0, 0.0, 1.0, 2.0, 3.0]])
 def test_small_lipschitz_networks(knots: list[float]) -> None:
     network = lipschitz_network(math.sin, knots)
-    close(network(knots), [math.sin(x) for x in knots])
-    close(network.program(2).run([0.2, 0.7])[:, 0], network([0.2, 0.7]))
+    assert_close(network(knots), [math.sin(x) for x in knots])
+    assert_close(network.program(2).run([0.2, 0.7])[:, 0], network([0.2, 0.7]))
     fine = np.linspace(0, 1e-4, 101).tolist()
     assert max(lipschitz_network(lambda x: x + 0.1, fine).norms) <= 1
     with pytest.raises(locum.GraphError, match="finite value"):

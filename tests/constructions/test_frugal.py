@@ -15,7 +15,7 @@ import locum
 from locum import constructions as c
 from locum.constructions import Matrix
 from locum.constructions.bipartite import places_for_all
-from tests.constructions.test_constructions import arrays, close, rationals, sizes, small, together
+from tests.constructions.matrices import arrays, assert_close, rationals, sizes, small, together
 from tests.selectors import distinct_selectors, empty_selections, without_tables
 
 SHAPES = list(itertools.product(range(1, 7), repeat=3))
@@ -43,7 +43,7 @@ def test_one_layer_of_2k_minus_1_heads_wherever_there_is_room(r: int) -> None:
     for _, k, columns in shapes:
         a, b = numbers((r, k), (k, columns))
         product = c.own_token_product(*views(r, k, columns))
-        close(product.run(together(a, b)), a @ b)
+        assert_close(product.run(together(a, b)), a @ b)
         assert product.sop.architecture.heads == distinct_selectors(product.sop) == [2 * k - 1]
 
 
@@ -83,12 +83,12 @@ def test_own_tokens_are_exact_on_rationals(
 def test_own_tokens_of_views_and_of_results() -> None:
     a, b = numbers((3, 4), (4, 2))
     x, y = views(3, 4, 2)
-    close(c.own_token_product(y.view_transposed(), x.view_transposed()).run([a, b]), (a @ b).T)
+    assert_close(c.own_token_product(y.view_transposed(), x.view_transposed()).run([a, b]), (a @ b).T)
     gram = c.own_token_product(x, x.view_transposed())  # every token is one of both sides
-    close(gram.run([a]), a @ a.T)
+    assert_close(gram.run([a]), a @ a.T)
     doubled = 2 * locum.tokens
     twice = c.own_token_product(x.map(doubled), y.map(doubled))
-    close(twice.run([a, b]), 4 * a @ b)
+    assert_close(twice.run([a, b]), 4 * a @ b)
     assert twice.compact().sop.architecture.heads == [7, 1]
 
 
@@ -128,7 +128,7 @@ def test_a_product_by_one_head(shape: tuple[int, int, int]) -> None:
     product = c.matmul(*views(r, k, columns), recipe="scatter")
     assert product.sop.architecture.heads == distinct_selectors(product.sop) == [1]
     found = product.sop([*together(a, b), *[7.0] * (r * columns)])
-    close(np.reshape(found[: r * columns], (r, columns)), a @ b)
+    assert_close(np.reshape(found[: r * columns], (r, columns)), a @ b)
     assert set(found[r * columns :]) == {0}
 
 
@@ -136,7 +136,7 @@ def test_two_heads_where_the_matrices_do_not_lie_apart() -> None:
     (a,) = numbers((3, 4))
     x = Matrix(locum.tokens, 3, 4)
     gram = c.matmul(x, x.view_transposed(), recipe="scatter")
-    close(gram.run([a]), a @ a.T)
+    assert_close(gram.run([a]), a @ a.T)
     assert gram.sop.architecture.heads == [2]
 
 
@@ -155,7 +155,7 @@ def test_views_under_one_head(
     given[second:] = b.T.ravel().tolist()
     left, right = (y.view_transposed(), x.view_transposed()) if swapped else (x, y)
     product = c.matmul(left, right, recipe="scatter")
-    close(product.run(given), (a @ b).T if swapped else a @ b)
+    assert_close(product.run(given), (a @ b).T if swapped else a @ b)
     assert product.sop.architecture.heads == [1]
 
 
@@ -181,7 +181,7 @@ def test_weighted_mean(data: st.DataObject, r: int, k: int, columns: int, recipe
     w = np.abs(w) + 0.5
     x, y = views(r, k, columns)
     mean = c.weighted_mean(x, y, recipe=recipe)
-    close(mean.run(together(w, v)), w @ v / w.sum(axis=1, keepdims=True))
+    assert_close(mean.run(together(w, v)), w @ v / w.sum(axis=1, keepdims=True))
     assert mean.sop.architecture.heads == c.matmul(x, y, recipe=recipe).sop.architecture.heads
 
 
@@ -226,4 +226,6 @@ def test_the_tiled_product_has_k_in_tables_of_the_position_alone(r: int, columns
     assert len(fetch) == len(paper) == 4  # in the paper's, the factor k that makes sums of means
     for k in (4, 5, 7, 10):
         a, b = numbers((r, k), (k, columns))
-        close(np.reshape(product("tiled", k)(together(a, b))[: r * columns], (r, columns)), a @ b)
+        assert_close(
+            np.reshape(product("tiled", k)(together(a, b))[: r * columns], (r, columns)), a @ b
+        )

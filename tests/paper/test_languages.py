@@ -9,12 +9,10 @@ import numpy as np
 import pytest
 
 from locum.errors import InputError
-from locum.execution import EXECUTORS
 from locum.paper.languages import First, KParity, Match2, Parity
 from locum.paper.recogniser import Recogniser
 
 #: Long words need sequences of 10⁴ tokens: too many for literal execution.
-needs_fast = pytest.mark.skipif("fast" not in EXECUTORS, reason="needs the executor fast")
 
 
 def words(shortest: int, longest: int) -> Iterator[tuple[int, ...]]:
@@ -43,14 +41,12 @@ def test_the_encoders_of_parity_with_layer_norm() -> None:
     assert all(recogniser.accepts_directly(word) == is_even(word) for word in words(0, 10))
 
 
-@needs_fast
 def test_parity_of_all_words_to_length_10() -> None:
     recogniser = Parity()
     for word in words(0, 10):
         assert recogniser.accepts(word, executor="fast") == is_even(word)
 
 
-@needs_fast
 def test_parity_of_long_words() -> None:
     generator = np.random.default_rng(0)
     recogniser = Parity()
@@ -59,7 +55,6 @@ def test_parity_of_long_words() -> None:
         assert recogniser.accepts(word, executor="fast") == is_even(word)
 
 
-@needs_fast
 def test_parity_with_layer_norm() -> None:
     generator = np.random.default_rng(1)
     recogniser = Parity(layer_norm=True)
@@ -108,7 +103,6 @@ def test_k_parity_of_all_inputs(n: int, chosen: tuple[int, ...]) -> None:
         assert abs(abs(margin) - 0.5) < 0.1
 
 
-@needs_fast
 @pytest.mark.parametrize(("n", "chosen"), [(8, (1, 4, 6)), (9, (0, 3, 5, 7)), (10, (2,))])
 def test_k_parity_of_all_longer_inputs(n: int, chosen: tuple[int, ...]) -> None:
     recogniser = KParity(n, chosen)

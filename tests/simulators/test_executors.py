@@ -32,7 +32,6 @@ def test_small_orders(order: tuple[int, int, int], options: dict[str, Any], exec
         assert distance(U(T, X, executor=executor), T(X)) <= 1e-12
 
 
-@pytest.mark.skipif("fast" not in EXECUTORS, reason="needs the executor fast")
 def test_a_layer_of_real_size() -> None:
     generator = np.random.default_rng(1)
     U = UniversalSimulator(Order.of(128, 64, 16, heads=4, feed_forward=(256, 64), norm="post"))
@@ -53,7 +52,6 @@ def test_plans_of_all_kinds_are_products(kind: str) -> None:
     assert "structured" not in operations
 
 
-@pytest.mark.skipif("fast" not in EXECUTORS, reason="needs the executor fast")
 def test_a_decoder_and_an_embedding() -> None:
     chance = Chance(2)
     T = DecoderLayer(chance.heads(8, 4, 2, mask="causal"), chance.heads(8, 4, 2), norm="pre")

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from locum.errors import InputError
-from locum.execution import EXECUTORS
 from locum.simulators import Attention, UniversalSimulator, from_torch
 from tests.simulators.random_modules import Chance, distance
 
@@ -221,7 +220,6 @@ def test_gradients_reach_the_projections(biased: bool) -> None:
     assert all(distance(a, b) <= 1e-12 for a, b in zip(ours, theirs, strict=True))
 
 
-@pytest.mark.skipif("fast" not in EXECUTORS, reason="needs the executor fast")
 def test_gradients_pass_through_u() -> None:
     A, V, X = (tensor(*shape, seed=3).requires_grad_() for shape in ((3, 3), (3, 2), (4, 3)))
     found = UniversalSimulator(4, 3, 2)(Attention(A, V), X, executor="fast")

@@ -1,0 +1,37 @@
+"""Draw random matrices and compare results with NumPy's."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+sizes = st.integers(1, 6)
+small = st.integers(1, 4)
+entries = st.one_of(
+    st.floats(-4, 4),
+    st.integers(-3, 3).map(float),
+    st.sampled_from([0.0, 1e-9, -1e-9, 1e3, -1e3]),
+)
+rationals = st.fractions(-5, 5, max_denominator=7)
+
+
+def arrays(draw: st.DrawFn, *shapes: tuple[int, int], of: Any = entries) -> list[Any]:
+    found = []
+    for shape in shapes:
+        values = draw(st.lists(of, min_size=math.prod(shape), max_size=math.prod(shape)))
+        found.append(np.array(values, dtype=object if of is rationals else float).reshape(shape))
+    return found
+
+
+def together(*matrices: Any) -> list[Any]:
+    return [x for m in matrices for x in m.ravel().tolist()]
+
+
+def assert_close(found: Any, wanted: Any, tolerance: float = 1e-12) -> None:
+    scale = max(1.0, float(np.abs(np.asarray(wanted, dtype=float)).max()))
+    np.testing.assert_allclose(
+        np.asarray(found, float), np.asarray(wanted, float), atol=tolerance * scale
+    )
