@@ -62,17 +62,17 @@ def test_the_same_by_the_network_itself(tmp_path: Path, executor: str) -> None:
 
 
 def test_one_program_serves_all_layers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from locum.execution.fast import execute
+    from locum.execution.fast import cache
 
     made = []
-    original: Any = execute.__dict__["blueprint"]
+    original: Any = cache.__dict__["blueprint"]
 
     def counted(*arguments: Any) -> Any:
         made.append(arguments[0])
         return original(*arguments)
 
-    monkeypatch.setattr(execute, "blueprint", counted)
-    execute.forget_plans()
+    monkeypatch.setattr(cache, "blueprint", counted)
+    cache.forget_plans()
     model = EncoderModel(write(tmp_path), backend="numpy")
     model.run(TEXTS)
     assert len(made) == 3  # embeddings, layers, pooling

@@ -62,9 +62,12 @@ def _heads(
     positions: range,
     strict: bool,
 ) -> Any:
-    from locum.execution import heads
+    from locum.execution import fast, heads
 
-    return heads.execute(program, tokens, domain, names, positions=positions)
+    value = heads.execute(program, tokens, domain, names, positions=positions)
+    if not isinstance(value, list):  # an array for an array, or a selector's pattern
+        return value
+    return fast.with_types(program, value, tokens, positions)
 
 
 #: What ``executor=`` may say.

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Generator, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TypeAlias
 
@@ -74,7 +74,7 @@ def evaluate(
     if known and root in known:
         return known[root]
     run = _Run(root, tokens, domain, names or {}, known or {})
-    heads_in_all = run.expansion(root)
+    heads_in_all = expansion(root, run.known)
     if heads_in_all > max_heads:
         problem = f"its families expand to {heads_in_all:,} heads; the limit here is {max_heads:,}"
         raise ExecutionError(problem, run.place(root, {}), kind="too large")
@@ -92,6 +92,23 @@ def evaluate(
                 evaluations.append(run.meaning(node, heads))
     assert answer is not None
     return answer
+
+
+def expansion(root: Node, known: Container[Node] = ()) -> int:
+    """Count how often bodies of families are evaluated, head by head: 0 without families.
+
+    >>> from locum.graph import build, family, sum_over
+    >>> l = family(300)
+    >>> expansion(sum_over([l], build("add", l, build("indices"))))
+    300
+    """
+    if root.height == 0:
+        return 0
+    return sum(
+        math.prod(size_of(family) for family in {*node.free, *node.inputs[1:]})
+        for node in postorder(root, into=lambda node: node not in known)
+        if node.op == "sum_over"
+    )
 
 
 class _Run:
@@ -228,16 +245,6 @@ class _Run:
         if problem is None:
             return value
         raise ExecutionError(problem, self.place(node, heads), kind="mixture")
-
-    def expansion(self, root: Node) -> int:
-        """How many times bodies of families are evaluated in all: 0 without families."""
-        if root.height == 0:
-            return 0
-        return sum(
-            math.prod(size_of(family) for family in {*node.free, *node.inputs[1:]})
-            for node in self.unknown(root)
-            if node.op == "sum_over"
-        )
 
     def uses_outside_families(self, root: Node) -> Counter[Node]:
         """How often each closed node is used. What a family uses stays: its heads ask again."""

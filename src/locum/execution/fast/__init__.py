@@ -7,13 +7,22 @@ dense execution does. This is an optimised execution of the program, not a run o
 ``executor="heads"`` is that.
 """
 
+from locum.execution.fast.cache import plan
 from locum.execution.fast.execute import (
     FallbackWarning,
     evaluate,
     evaluate_parts,
     forget_plans,
-    plan,
+    with_types,
 )
 from locum.execution.fast.plan import Plan
 
-__all__ = ["FallbackWarning", "Plan", "evaluate", "evaluate_parts", "forget_plans", "plan"]
+__all__ = [
+    "FallbackWarning",
+    "Plan",
+    "evaluate",
+    "evaluate_parts",
+    "forget_plans",
+    "plan",
+    "with_types",
+]

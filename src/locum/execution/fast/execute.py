@@ -1,50 +1,44 @@
-"""Running programs fast: plans are made once per program, shape, kind of number and device, and kept.
+"""Run programs fast: by plans, by the structured tier, or, where neither can, by dense execution.
 
->>> from locum.graph import build
->>> program = build("add", build("tokens", cast="asis"), build("indices"))
->>> plan(program, 3)(np.array([10.0, 20.0, 30.0]))
-array([10., 21., 32.])
+Numbers are run by a plan (``cache.py``). Programs with strings, strings and booleans as tokens, and
+integers that floating point would round are run by the structured tier, on the tokens as they were
+given. Both give dense execution's values. For lists its types, too: where those depend on the position,
+a second program finds them (``types.py``).
+
+>>> from locum import aggregate, indices, length, select, tokens
+>>> aggregate(select(indices, length - 1 - indices, "=="), tokens)([1, 2.5, 3], executor="fast")
+[3, 2.5, 1]
 """
 
 from __future__ import annotations
 
-import math
-import operator
 import warnings
-from collections import OrderedDict
-from collections.abc import Hashable, Mapping, Sequence
-from functools import partial
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from locum.errors import ExecutionError, GraphError, InputError
-from locum.execution import dense
+from locum.errors import ExecutionError
+from locum.execution import dense, types
 from locum.execution.domains import Domain
-from locum.execution.fast import structured
-from locum.execution.fast.plan import Plan
-from locum.execution.fast.planning import blueprint
-from locum.execution.fast.steps.backends import NumPyBackend, backend_for
-from locum.execution.fast.steps.kinds import kinds_of
-from locum.execution.fast.steps.step import Shape, Steps
+from locum.execution.fast import cache, structured
 from locum.execution.fast.structured import Unstructured
-from locum.execution.fast.symbolic.signals import NotNumeric, Stuck
+from locum.execution.fast.tokens import Tokens, floating, is_finite, is_floating, largest
 from locum.execution.inputs import is_tensor, joined
-from locum.graph import Node, Sort, abbreviate, sort_of
+from locum.graph import Node, Sort, abbreviate, postorder, sort_of
 from locum.graph.atoms import LARGEST_EXACT
-from locum.graph.wellformed import require_program
 from locum.locks import Lock
-
-#: How many plans are kept; the one used longest ago goes first.
-_KEPT = 256
-_plans: OrderedDict[Hashable, Plan] = OrderedDict()
-#: Reasons for which a program was left to dense execution, and a warning said so.
-_told: WeakKeyDictionary[Node, set[str]] = WeakKeyDictionary()
-_lock = Lock()
 
 #: Longer sequences are not handed to dense execution: it would take minutes, and all memory.
 _DENSE = 4_096
+#: Operations that dense execution refuses at infinities and NaN, or at 0 beside them; arrays do not.
+_RISKY = frozenset(("divide", "modulo", "floor_divide", "power", "floor", "round"))
+
+#: Why each program was left to dense execution: said once.
+_told: WeakKeyDictionary[Node, set[str]] = WeakKeyDictionary()
+_lock = Lock()
 
 
 class FallbackWarning(UserWarning):
@@ -55,87 +49,67 @@ class _Unfit(Exception):  # noqa: N818 - decides which executor runs the program
     """Why a program cannot be run fast on this input."""
 
 
-class _TooLarge(_Unfit):
-    """Whole numbers for which floating point is too small."""
-
-
-def plan(
-    program: Node,
-    length: int,
-    *,
-    positions: range | None = None,
-    segments: Sequence[int | Shape] | None = None,
-    like: Any = None,
-    names: Mapping[Node, str] | None = None,
-    strict: bool = False,
-) -> Plan:
-    """The plan of a program for ``length`` tokens, made or remembered.
-
-    ``positions`` are those wanted of the result (all, unless said; a stretch without gaps). The tokens
-    may come in several arrays, of these sizes or shapes (``segments``), which are not copied together.
-    What is missing at the end are blanks (0). ``like`` is an array of the kind that will come in (its
-    library, dtype and device). With ``strict``, running it never compares all pairs of positions, but
-    raises.
-    """
-    require_program(program)
-    if sort_of(program) is not Sort.SOP:
-        raise GraphError("a plan is made for an s-op, not for a selector")
-    try:
-        length = operator.index(length)  # NumPy's whole numbers are welcome
-    except TypeError:
-        length = 0
-    if length < 1:
-        raise InputError("a plan is made for a positive whole number of tokens")
-    wanted = range(length) if positions is None else positions
-    shapes = _shapes((length,) if segments is None else segments)
-    if not isinstance(wanted, range):
-        raise InputError(f"positions are a range, such as range(0, 12), not {wanted!r}")
-    if not 0 <= wanted.start < wanted.stop <= length or wanted.step != 1:
-        raise InputError(f"positions {wanted} are not a stretch of 0 to {length - 1}")
-    if sum(map(math.prod, shapes)) > length:
-        raise InputError(f"tokens in parts of shapes {shapes} do not fit a sequence of {length}")
-    backend = backend_for(like)
-    key = (program, length, wanted, shapes, backend.key, strict)
-    with _lock:
-        if key in _plans:
-            _plans.move_to_end(key)
-            return _plans[key].named(names) if names else _plans[key]
-    steps = Steps(NumPyBackend().function)
-    try:
-        made = blueprint(program, length, wanted, shapes, steps, partial(_static, strict=strict))
-    except (Stuck, Unstructured, NotNumeric, OverflowError) as reason:
-        problem = f"no plan can be made: {str(reason) or 'the program has strings'}"
-        raise ExecutionError(problem, abbreviate(program, names), kind="no plan") from None
-    found = Plan(made, steps, backend, {}, strict)
-    with _lock:  # planned outside of it: two threads may both plan, but never see half a plan
-        _plans[key] = found
-        while len(_plans) > _KEPT:
-            _plans.popitem(last=False)
-    return found.named(names) if names else found
+class _Unplanned(_Unfit):
+    """Why no plan can run a program on this input; the structured tier may."""
 
 
 def forget_plans() -> None:
-    """Make every plan anew from now on, and free what the old ones hold."""
+    """Drop every plan, and the memory that plans hold; say again why programs fall back."""
+    cache.forget_plans()
     with _lock:
-        _plans.clear()
         _told.clear()
 
 
-def _shapes(segments: Any) -> tuple[Shape, ...]:
-    """Sizes or shapes as shapes."""
-    try:
-        given = [part if isinstance(part, (tuple, list)) else (part,) for part in segments]
-        shapes = tuple(tuple(operator.index(size) for size in part) for part in given)
-        if all(size >= 0 for shape in shapes for size in shape):
-            return shapes
-    except TypeError:
-        pass
-    raise InputError(f"segments are sizes or shapes of arrays, such as [12, (4, 4)], not {segments!r}")
+@dataclass(frozen=True)
+class _Description:
+    """What is known of a program before it runs on tokens of some types."""
+
+    #: The types that the result may have.
+    result: types.Types
+    #: Where the result is a float, and a bool: known, or an s-op that is positive there.
+    floats: Node | bool
+    bools: Node | bool
+    #: Why plans cannot run it.
+    unplanned: str | None
+    #: Whether operations in it refuse infinities and NaN, and whether such a number is part of it.
+    is_risky: bool
+    is_finite: bool
 
 
-def _static(node: Node, length: int, strict: bool) -> Any:
-    """An s-op that depends on no token, at all positions."""
-    return structured.evaluate(node, np.zeros(length), allow_masks=not strict)
+#: Descriptions that were made: as long as a program lives, for each set of types of tokens.
+_descriptions: WeakKeyDictionary[Node, dict[types.Types, _Description]] = WeakKeyDictionary()
+
+
+def _described(root: Node, tokens: types.Types) -> _Description:
+    """Describe a program, once."""
+    with _lock:
+        known = _descriptions.setdefault(root, {})
+    if tokens not in known:
+        known[tokens] = _description(root, tokens)
+    return known[tokens]
+
+
+def _description(root: Node, tokens: types.Types) -> _Description:
+    possible = types.possible_types(root, tokens)
+    atoms = [atom for node in postorder(root) for atom in types.atoms(node)]
+    unplanned = None
+    if types.has_strings(root):
+        unplanned = "the program has strings"
+    elif any(
+        # Dense execution refuses the mean of a sequence of booleans alone; tokens are known not to be.
+        bool in possible[node.inputs[1]] and possible[node.inputs[1]] != {bool}
+        for node in postorder(root)
+        if node.op == "aggregate" and node.inputs[1].op != "tokens"
+    ):
+        unplanned = "values that may be booleans are averaged"
+    return _Description(
+        possible[root],
+        types.measure(root, possible, float),
+        types.measure(root, possible, bool),
+        unplanned,
+        any(node.op in _RISKY for node in postorder(root)),
+        all(bool(np.isfinite(atom)) for atom in atoms if isinstance(atom, float)),
+    )
 
 
 def evaluate(
@@ -147,7 +121,7 @@ def evaluate(
     positions: range | None = None,
     strict: bool = False,
 ) -> Any:
-    """The value of a program on one sequence: an array of the tokens' kind (or a pattern).
+    """Return the value of a program on one sequence: a list or an array of one value per position.
 
     Where it cannot be run fast, dense execution runs it, and a :class:`FallbackWarning` says so once;
     with ``strict`` that is an error instead.
@@ -158,17 +132,48 @@ def evaluate(
             raise _Unfit(f"plans compute in floating point, not in the {domain.name} domain")
         if sort_of(root) is not Sort.SOP:
             raise _Unfit("a selector's value is the whole pattern")
-        array = _numbers(tokens)
-        if array is None:
-            return _structured(root, tokens, wanted, strict)
-        kind = _kind(tokens)
-        try:
-            value = _planned(root, [array], len(tokens), wanted, strict, whole=kind == "int")
-        except _TooLarge:
-            return _structured(root, tokens, wanted, strict)
-        return _as_kind(value, kinds_of(root, kind)[root])
+        return _exact(root, Tokens.read(tokens), wanted, strict)
     except _Unfit as reason:
         return _fall_back(root, str(reason), tokens, wanted, domain, names, strict)
+
+
+def with_types(root: Node, values: list[Any], tokens: Sequence[Any], positions: range) -> list[Any]:
+    """Return values that another executor computed on a list, in the types of dense execution."""
+    sequence = Tokens.read(tokens)
+    described = _described(root, sequence.types)
+    measures = [m for m in (described.floats, described.bools) if isinstance(m, Node)]
+    try:
+        measured = _run(measures, described, sequence, positions, False)
+        floats, bools = (
+            m if isinstance(m, bool) else measured.pop(0) for m in (described.floats, described.bools)
+        )
+        typed = _typed(np.array(values), floats, bools, sequence)
+    except _Unfit as reason:
+        problem = f"the types of its values cannot be found: {reason}"
+        raise ExecutionError(problem, abbreviate(root), kind="refused") from None
+    return typed if isinstance(typed, list) else list(typed.tolist())
+
+
+def _exact(root: Node, tokens: Tokens, positions: range, strict: bool) -> Any:
+    """Return the value of an s-op, of the types that dense execution gives."""
+    described = _described(root, tokens.types)
+    measures = [m for m in (described.floats, described.bools) if isinstance(m, Node)]
+    if tokens.is_array and tokens.types == {float}:
+        measures = []  # arrays of floats stay such unless the program alone says otherwise
+    roots = [root, *measures]
+
+    def typed(values: list[Any]) -> Any:
+        value, *measured = values
+        floats, bools = (
+            m if isinstance(m, bool) else measured.pop(0) if measured else m is described.floats
+            for m in (described.floats, described.bools)
+        )
+        return _typed(value, floats, bools, tokens)
+
+    try:
+        return typed(_run(roots, described, tokens, positions, strict))
+    except _Unplanned:
+        return typed(_structured(roots, tokens, positions, strict))
 
 
 def evaluate_parts(
@@ -181,113 +186,108 @@ def evaluate_parts(
     positions: range,
     strict: bool = False,
 ) -> Any:
-    """The value at ``positions``, on tokens in several arrays and blanks behind."""
+    """Return the value at ``positions``, on tokens in several arrays and blanks behind them."""
     try:
-        whole = not any(_is_floating(part) for part in parts)
-        if whole and not all(map(_is_exact, parts)):
-            raise _Unfit("whole numbers beyond 2⁵³")
-        given = [_floating(part) for part in parts]
-        return _planned(root, given, length, positions, strict, whole)
+        if sort_of(root) is not Sort.SOP:
+            raise _Unfit("a selector's value is the whole pattern")
+        kinds = frozenset(kind for part in parts for kind in Tokens.read(part).types)
+        described = _described(root, kinds)
+        try:
+            if described.unplanned is not None:
+                raise _Unplanned(described.unplanned)
+            if kinds != {float} and max(map(largest, parts)) > LARGEST_EXACT:
+                raise _Unplanned("integers beyond 2⁵³")
+            return _planned(root, [floating(part) for part in parts], length, positions, strict, kinds)
+        except _Unplanned:
+            (value,) = _structured([root], Tokens.read(joined(parts, length)), positions, strict)
+            return floating(value)
     except _Unfit as reason:
         tokens = joined(parts, length)
         return _fall_back(root, str(reason), tokens, positions, domain, names, strict)
 
 
+def _run(
+    roots: list[Node], described: _Description, tokens: Tokens, positions: range, strict: bool
+) -> list[Any]:
+    """Return the values of an s-op and of its measures: by plans, else by the structured tier."""
+    is_planned = described.unplanned is None
+    if described.is_risky and not is_tensor(tokens.values):
+        is_planned = is_planned and described.is_finite and tokens.is_finite
+    found: list[Any] = []
+    if is_planned:
+        for root in roots:
+            readable = tokens.for_plan(root)
+            if readable is None:
+                break
+            program, array, kinds = readable
+            try:
+                found.append(_planned(program, [array], len(tokens), positions, strict, kinds))
+            except _Unplanned:
+                break
+    left = roots[len(found) :]
+    return found + (_structured(left, tokens, positions, strict) if left else [])
+
+
 def _planned(
-    root: Node, parts: Sequence[Any], length: int, positions: range, strict: bool, whole: bool
+    root: Node,
+    parts: Sequence[Any],
+    length: int,
+    positions: range,
+    strict: bool,
+    kinds: types.Types,
 ) -> Any:
-    """The value by a plan; ``whole`` says that all tokens are whole numbers."""
-    if sort_of(root) is not Sort.SOP:
-        raise _Unfit("a selector's value is the whole pattern")
-    shapes = [tuple(part.shape) for part in parts]
+    """Return the value by a plan, on tokens of these types that come in parts."""
+    options: dict[str, Any] = {"positions": positions, "like": parts[0], "strict": strict}
     try:
-        made = plan(root, length, positions=positions, segments=shapes, like=parts[0], strict=strict)
-        if whole and made.whole_bound(max(_largest(part) for part in parts)) > LARGEST_EXACT:
-            raise _TooLarge("whole numbers that may exceed 2⁵³")
-        value = made(*parts)
+        plan = cache.plan(root, length, segments=[tuple(part.shape) for part in parts], **options)
+    except ExecutionError as error:
+        raise _Unplanned(error.problem) from None
+    greatest = max(map(largest, parts)) if kinds != {float} else 0.0
+    if plan.greatest_integer(kinds, greatest) > LARGEST_EXACT:
+        raise _Unplanned("integers that may exceed 2⁵³")
+    try:
+        value = plan.run(parts, kinds)
     except ExecutionError as error:
         raise _Unfit(error.problem) from None
-    if not is_tensor(value) and not _is_finite(value) and all(map(_is_finite, parts)):
+    if not is_tensor(value) and not is_finite(value) and all(map(is_finite, parts)):
         raise _Unfit("the result is not finite")
     return value
 
 
-def _structured(root: Node, tokens: Any, positions: range, strict: bool) -> Any:
-    """Programs on strings, truth values and large whole numbers: the structured tier alone."""
+def _structured(roots: list[Node], tokens: Tokens, positions: range, strict: bool) -> list[Any]:
+    """Return the values by the structured tier alone, on the tokens as they were given."""
     try:
-        given = tokens if hasattr(tokens, "dtype") else structured.tokens_array(list(tokens))
-        found = structured.evaluate(root, given, allow_masks=not strict)
+        if max(map(dense.expansion, roots)) > dense.MAX_HEADS:
+            raise Unstructured(f"its families expand to more than {dense.MAX_HEADS:,} heads")
+        array, known = tokens.series(postorder(*roots))
+        found = structured.evaluate_all(roots, array, known=known, allow_masks=not strict)
     except Unstructured as reason:
         raise _Unfit(str(reason)) from None
-    part = found[positions.start : positions.stop]
-    return part.copy() if isinstance(part, np.ndarray) else part.clone()
+    parts = [value[positions.start : positions.stop] for value in found]
+    return [part.copy() if isinstance(part, np.ndarray) else part.clone() for part in parts]
 
 
-def _numbers(tokens: Any) -> Any:
-    """The tokens as an array of floating-point numbers; None if they are not all such numbers."""
-    if hasattr(tokens, "dtype"):
-        if is_tensor(tokens) or tokens.dtype.kind in "fiu":
-            return _floating(tokens) if _is_floating(tokens) or _is_exact(tokens) else None
-        return None
-    types = set(map(type, tokens))
-    if not types <= {bool, int, float} or types == {bool}:  # truth values have no mean
-        return None
-    try:
-        array = np.array(tokens, dtype=np.float64)
-    except OverflowError:
-        return None
-    return array if int not in types or _is_exact(array) else None
-
-
-def _is_floating(array: Any) -> bool:
-    return bool(array.dtype.is_floating_point if is_tensor(array) else array.dtype.kind == "f")
-
-
-def _floating(array: Any) -> Any:
-    """An array or tensor of numbers, in floating point."""
-    if _is_floating(array):
-        return array
-    return array.double() if is_tensor(array) else array.astype(np.float64)
-
-
-def _is_finite(array: Any) -> bool:
-    return bool(np.isfinite(array).all())
-
-
-def _is_exact(array: Any) -> bool:
-    """Whether floating point holds all of these whole numbers."""
-    return _largest(array) <= LARGEST_EXACT
-
-
-def _largest(array: Any) -> float:
-    """The greatest absolute value (of int64's least number, too)."""
-    if not math.prod(array.shape):
-        return 0.0
-    least, greatest = (int(array.min()), int(array.max())) if _holds_whole(array) else (0, math.inf)
-    return float(max(-least, greatest))
-
-
-def _holds_whole(array: Any) -> bool:
-    if is_tensor(array):
-        return bool(array.isfinite().all())
-    return array.dtype.kind in "biu" or bool(np.isfinite(array.astype(np.float64)).all())
-
-
-def _kind(tokens: Any) -> str:
-    if is_tensor(tokens):
-        return "float" if tokens.dtype.is_floating_point else "int"
-    if isinstance(tokens, np.ndarray):
-        return {"b": "bool", "i": "int", "u": "int"}.get(tokens.dtype.kind, "float")
-    kinds = {kind.__name__ for kind in set(map(type, tokens))}
-    return kinds.pop() if len(kinds) == 1 else "float"
-
-
-def _as_kind(value: Any, kind: str) -> Any:
-    if kind == "bool":
-        return value != 0
-    if kind != "int" or not _is_exact(value):
+def _typed(value: Any, floats: Any, bools: Any, tokens: Tokens) -> Any:
+    """Return values of the types that dense execution gives: a list if the tokens are one."""
+    if not is_tensor(value) and value.dtype.kind == "U":
         return value
-    return value.round().long() if is_tensor(value) else np.rint(value).astype(np.int64)
+    if is_floating(value) and not (floats is True or bools is True) and not is_tensor(value):
+        integers = value[~((np.asarray(floats) > 0) | (np.asarray(bools) > 0)) & (value == value)]
+        if not (np.rint(integers) == integers).all() or largest(integers) > LARGEST_EXACT:
+            raise _Unplanned("integers that floating point rounds")
+    if not tokens.is_array and not (isinstance(floats, bool) and isinstance(bools, bool)):
+        return types.python_values(value, floats, bools)
+    if not isinstance(floats, bool):
+        floats = bool((floats > 0).any())
+    if not isinstance(bools, bool):
+        bools = bool((bools > 0).all())
+    if bools:
+        return value != 0
+    if floats:
+        return value if is_tensor(value) else floating(value)
+    if is_tensor(value):
+        return value.round().long() if value.dtype.is_floating_point else value
+    return value if value.dtype.kind == "i" else np.rint(value).astype(np.int64)
 
 
 def _fall_back(
@@ -309,8 +309,8 @@ def _fall_back(
     value = dense.evaluate(root, plain, domain, names)
     with _lock:
         reasons = _told.setdefault(root, set())
-        news = reason not in reasons
+        is_new = reason not in reasons
         reasons.add(reason)
-    if news:
+    if is_new:
         warnings.warn(f"run by dense execution: {reason}", FallbackWarning, stacklevel=5)
     return value[positions.start : positions.stop] if isinstance(value, list) else value

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,9 +16,13 @@ from locum.execution.fast.explaining import explained
 from locum.execution.fast.planning import Blueprint
 from locum.execution.fast.steps.backends import Backend, Function
 from locum.execution.fast.steps.fusion import fused, in_order
-from locum.execution.fast.steps.magnitude import greatest_whole
+from locum.execution.fast.steps.magnitude import greatest_integer, integer_bound
 from locum.execution.fast.steps.step import Step, Steps
+from locum.execution.fast.tokens import is_floating, largest
+from locum.execution.inputs import is_tensor
+from locum.execution.types import Types, possible_types
 from locum.graph import Node, abbreviate
+from locum.graph.atoms import LARGEST_EXACT
 
 
 class Instruction(NamedTuple):
@@ -58,30 +63,52 @@ class Plan:
             if step.value is None and step.op != "input":
                 reads = tuple(place[i] for i in step.inputs)
                 done = tuple(r for r in dict.fromkeys(reads) if last[r] == n)
+                if step.op == "structured":
+                    reads = (len(self.steps), *reads)  # the last register has the types of the tokens
                 self._program.append(Instruction(self._function(step), reads, n, done))
         self._result = place[result]
         self._copies = _is_seen_elsewhere(result)
         #: What each structured step counted in its last run.
         self._structured: dict[Step, Counter[str]] = {}
+        self._types: dict[tuple[Node, Types], dict[Node, Types]] = {}
 
     def _function(self, step: Step) -> Function:
+        """What a structured step runs: the types of the tokens are its first argument."""
         if step.op != "structured":
             return self.backend.function(step)
         node, *below = (n for n in step.settings if isinstance(n, Node))
 
-        def evaluate(tokens: Any, *values: Any) -> Any:
+        def evaluate(tokens_types: Types, tokens: Any, *values: Any) -> Any:
             counts: Counter[str] = Counter()
-            known = dict(zip(below, values, strict=True))
-            masks = not self.strict
-            found = structured.evaluate(node, tokens, known=known, counts=counts, allow_masks=masks)
+            possible = self._possible(node, tokens_types)
+            known = {n: _series(v, possible[n]) for n, v in zip(below, values, strict=True)}
+            result = structured.evaluate(
+                node,
+                _series(tokens, tokens_types),
+                known=known,
+                counts=counts,
+                allow_masks=not self.strict,
+            )
             self._structured[step] = counts
-            return found
+            if not is_floating(result) and largest(result) > LARGEST_EXACT:
+                raise structured.Unstructured("integers beyond 2⁵³")
+            return result
 
         return evaluate
 
+    def _possible(self, node: Node, tokens: Types) -> dict[Node, Types]:
+        """The types that s-ops below a structured one may have; found once."""
+        if (node, tokens) not in self._types:
+            self._types[node, tokens] = possible_types(node, tokens)
+        return self._types[node, tokens]
+
     def __call__(self, *parts: Any) -> Any:
         """The result on tokens that come in these arrays, of the shapes that were planned for."""
-        registers = self._start.copy()
+        return self.run(parts)
+
+    def run(self, parts: Sequence[Any], tokens: Types = frozenset([float])) -> Any:
+        """Return the result on these arrays of floats, which stand for tokens of the given types."""
+        registers = [*self._start, tokens]
         self._read(parts, registers)
         if self.backend.name != "numpy":
             return self._run(registers)
@@ -141,12 +168,37 @@ class Plan:
         plan.names = names
         return plan
 
-    def whole_bound(self, largest: float) -> float:
-        """No whole number in a run on whole tokens up to ``largest`` exceeds this."""
-        return greatest_whole(self.steps, largest)
+    def greatest_integer(self, tokens: Types, largest: float) -> float:
+        """Bound the integers in a run on tokens of these types, none larger than ``largest``."""
+        if tokens == {float}:
+            return self._greatest_of_positions
+        return self._greatest(tokens, largest)
+
+    @cached_property
+    def _greatest_of_positions(self) -> float:
+        return self._greatest(frozenset([float]), 0.0)
+
+    def _greatest(self, tokens: Types, largest: float) -> float:
+        length = self.blueprint.length
+
+        def opaque(node: Node) -> float | None:
+            return integer_bound(node, tokens, largest, length)
+
+        return greatest_integer(self.steps, tokens, largest, opaque)
 
     def __repr__(self) -> str:
         return f"<plan of {len(self._program)} steps, {self.backend.name}>"
+
+
+def _series(array: Any, types: Types) -> Any:
+    """An array of floats as the structured tier is to see it: as the integers or booleans it holds."""
+    if types <= {bool}:
+        return array != 0
+    if types <= {bool, int}:
+        return array.round().long() if is_tensor(array) else np.rint(array).astype(np.int64)
+    if float in types and len(types) > 1 and not is_tensor(array):
+        return structured.Series(np.asarray(array, dtype=np.float64), "float", mixed=True)
+    return array
 
 
 def _is_seen_elsewhere(step: Step) -> bool:

@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 
 from locum.execution.fast.steps.emission import Emission, Source
-from locum.execution.fast.steps.kinds import kinds_of
 from locum.execution.fast.steps.step import Shape, Step, Steps, row_major
 from locum.execution.fast.symbolic.affine import Affine, Box, bounds
 from locum.execution.fast.symbolic.buffers import Buffers, is_input, ordered
@@ -26,10 +25,12 @@ from locum.execution.fast.symbolic.conditions import Condition
 from locum.execution.fast.symbolic.indexing import decided
 from locum.execution.fast.symbolic.lowering import Lowering
 from locum.execution.fast.symbolic.scope import MOST_PIECES, Refinements, Scope, refined
-from locum.execution.fast.symbolic.signals import Opaque, Refine, Stuck
+from locum.execution.fast.symbolic.signals import NotNumeric, Opaque, Refine, Stuck
 from locum.execution.fast.symbolic.solving import solve_all
 from locum.execution.fast.symbolic.terms import Load, Sum, everywhere, loads
+from locum.execution.types import possible_types
 from locum.graph import OPERATIONS, Node, Sort, postorder, size_of, sort_of
+from locum.graph.atoms import LARGEST_EXACT
 from locum.graph.traversal import count_uses
 
 _PASSES = 2_000
@@ -70,6 +71,7 @@ class Blueprint:
     """The steps of a plan, before a backend gives them their meaning."""
 
     root: Node
+    length: int
     result: Step
     inputs: tuple[Step, ...]
     #: What each buffer's step computes, for people.
@@ -91,12 +93,13 @@ def blueprint(
     The tokens come in arrays of the given shapes, one after another; what is missing are blanks.
     ``steps`` makes the steps; ``run_static`` runs s-ops that depend on no token.
     """
+    possible = possible_types(root, frozenset([float]))
     buffers = Buffers(
         length,
         data=_above(root, "tokens"),
         positional=_above(root, "indices"),
         attentive=_above(root, "aggregate", "selector_width"),
-        boolean=frozenset(n for n, kind in kinds_of(root, "float").items() if kind == "bool"),
+        boolean=frozenset(n for n, kinds in possible.items() if kinds == {bool}),
     )
     buffers.designated.update((root, *_heavy(root, buffers.data)))
     kept: dict[Node, Lowered] = {}
@@ -110,6 +113,8 @@ def blueprint(
         except Opaque as request:
             if request.node in buffers.opaque:
                 raise Stuck(f"{request.reason} (twice)") from None
+            if str in possible[request.node]:
+                raise NotNumeric from None
             buffers.opaque[request.node] = request.reason
             buffers.designated.discard(request.node)
     raise Stuck("the buffers do not settle")
@@ -287,7 +292,9 @@ class _Emitter:
         if root in self.buffers.opaque or is_input(root):  # they are there for all positions
             result = self.steps.view(result, (len(positions),), (1,), positions.start)
         computes = {step: node for node, step in self.made.items()}
-        return Blueprint(root, result, self.inputs, computes, dict(self.buffers.opaque))
+        return Blueprint(
+            root, self.buffers.length, result, self.inputs, computes, dict(self.buffers.opaque)
+        )
 
     def buffer(self, node: Node, pieces: list[Piece]) -> Step:
         """One array for a buffer: row-major over its families and its hull."""
@@ -362,6 +369,8 @@ class _Emitter:
         """An s-op run by the structured tier, on the tokens and on buffers below it."""
         if node not in self.buffers.data:
             values = np.asarray(self.run_static(node, self.buffers.length))
+            if values.dtype.kind == "i" and float(np.abs(values).max()) > LARGEST_EXACT:
+                raise Stuck("integers beyond 2⁵³")
             kept = values if values.dtype == np.bool_ else values.astype(np.float64)
             return self.steps.constant(("static", id(node)), kept)
         below = dependencies(node, self.buffers)

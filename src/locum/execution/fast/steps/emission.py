@@ -15,7 +15,6 @@ from typing import NamedTuple
 import numpy as np
 
 from locum.execution.fast.steps.contraction import contract
-from locum.execution.fast.steps.kinds import BOOLEAN
 from locum.execution.fast.steps.step import Step, Steps
 from locum.execution.fast.symbolic.affine import Affine, Box, bounds
 from locum.execution.fast.symbolic.signals import Stuck
@@ -30,6 +29,7 @@ from locum.execution.fast.symbolic.terms import (
     Sum,
     Term,
 )
+from locum.execution.types import BOOLEAN
 
 _LARGEST_TEMPORARY = 2**28
 

@@ -1,71 +1,119 @@
-"""How large whole numbers can become in a plan: beyond 2⁵³ floating point no longer holds them all.
+"""Bound the integers that a plan computes, before it runs.
 
-Dense execution computes with Python's unbounded whole numbers. A plan on whole tokens computes them in
-floating point, which is exact as long as none exceeds 2⁵³; whether that can happen follows from the
-largest token.
+Dense execution computes with Python's integers, which have no limit. A plan holds them in floating
+point, exactly as long as none exceeds 2⁵³. Which integers can occur follows from the program, the types
+of the tokens and the largest token. A bound is ``None`` where a value holds floats alone: these are
+rounded by dense execution, too.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from locum.execution.fast.steps.step import Step
+from locum.execution.types import BOOLEAN, Types, atoms
+from locum.graph import Node, postorder, size_of
 from locum.graph.atoms import LARGEST_EXACT
 
-_VIEWS = ("view", "reshape", "permute", "expand", "gather", "maximum", "minimum", "to_float")
-#: Elementwise operations on whole numbers whose result is whole, and what bounds it.
-_BOUNDS: Mapping[str, Callable[..., float]] = {
+Bound = float | None
+
+_MOVES = ("view", "reshape", "permute", "expand", "gather", "maximum", "minimum", "to_float")
+
+
+def _power(base: float, exponent: float) -> float:
+    try:
+        return max(1.0, math.pow(base, exponent))
+    except OverflowError:
+        return math.inf
+
+
+#: Operations that give an integer for integers, and a bound on it in terms of theirs.
+_ARITHMETIC: Mapping[str, Callable[..., float]] = {
     "add": lambda a, b: a + b,
     "subtract": lambda a, b: a + b,
-    "multiply": lambda a, b: a * b,
+    "multiply": lambda a, b: a * b if a and b else 0.0,  # 0 · ∞: there is nothing but 0
     "modulo": lambda a, b: b,
     "floor_divide": lambda a, b: a,
-    "minimum": max,
-    "maximum": max,
-    "if_else": lambda condition, a, b: max(a, b),
-    "power": lambda a, b: math.inf if a > 1 else 1.0,
+    "power": _power,
     "negate": lambda a: a,
     "absolute": lambda a: a,
-    "floor": lambda a: a,
-    "round": lambda a: a,
 }
 
 
-def greatest_whole(steps: Sequence[Step], largest: float) -> float:
-    """A bound on all whole numbers that the steps compute, given one for the tokens."""
-    bounds: dict[Step, float | None] = {}  # None: not whole
+def greatest_integer(
+    steps: Sequence[Step], tokens: Types, largest: float, opaque: Callable[[Node], Bound]
+) -> float:
+    """Bound every integer that arithmetic in these steps may make of tokens up to ``largest``.
+
+    ``tokens`` are the types of the tokens; ``opaque`` bounds the s-ops that the structured tier runs.
+    Integers that are only moved, chosen or compared are not counted: they are exact already.
+    """
+    bounds: dict[Step, Bound] = {}
+    greatest = 0.0
     for step in steps:
-        bounds[step] = _bound(step, [bounds[i] for i in step.inputs], largest)
-    return max((bound for bound in bounds.values() if bound is not None), default=0.0)
+        below = [bounds[i] for i in step.inputs]
+        if step.value is not None:
+            bounds[step] = _constant(step)
+        elif step.op == "input":
+            bounds[step] = largest if tokens & {bool, int} else None
+        elif step.op == "structured":
+            node = step.settings[0]
+            assert isinstance(node, Node)
+            bounds[step] = opaque(node)
+        else:
+            bounds[step] = bound = _bound(step, below)
+            if bound is not None and (step.op in ("sum", "matmul") or _is_arithmetic(step)):
+                greatest = max(greatest, bound)
+    return greatest
 
 
-def _bound(step: Step, inputs: list[float | None], largest: float) -> float | None:
-    if step.value is not None:
-        return _constant(step)
-    if step.op == "input":
-        return largest
-    whole = [bound for bound in inputs if bound is not None]
-    if step.op in _VIEWS:
-        return inputs[0]
+def _is_arithmetic(step: Step) -> bool:
+    return step.op == "apply" and step.settings[0] in _ARITHMETIC
+
+
+def _bound(step: Step, below: list[Bound]) -> Bound:
     if step.boolean:
         return 1.0
-    if len(whole) < len(inputs):
+    if step.op in _MOVES:
+        return below[0]
+    if step.op in ("concatenate", "assemble"):
+        return _either(below)
+    if step.op == "apply":
+        return _elementwise(str(step.settings[0]), below)
+    if any(bound is None for bound in below):
         return None
+    whole = [bound for bound in below if bound is not None]
     if step.op == "sum":
         return whole[0] * step.inputs[0].size / max(1, step.size)
     if step.op == "matmul":
-        return whole[0] * whole[1] * step.inputs[0].shape[-1]
-    if step.op in ("concatenate", "assemble"):
-        return max(whole)
-    if step.op == "apply" and step.settings[0] in _BOUNDS:
-        return _BOUNDS[str(step.settings[0])](*whole)
+        return _ARITHMETIC["multiply"](*whole) * step.inputs[0].shape[-1]
     return None
 
 
-def _constant(step: Step) -> float | None:
+def _elementwise(op: str, below: list[Bound]) -> Bound:
+    if op in BOOLEAN or op == "indicator":
+        return 1.0
+    if op == "if_else":
+        return _either(below[1:])
+    if op in ("minimum", "maximum"):
+        return _either(below)
+    if op in ("floor", "round"):
+        return math.inf  # of a float, which may be of any size
+    if op in _ARITHMETIC and all(bound is not None for bound in below):
+        return _ARITHMETIC[op](*below)
+    return None
+
+
+def _either(below: Sequence[Bound]) -> Bound:
+    """The bound of a value that is one of several."""
+    return max((bound for bound in below if bound is not None), default=None)
+
+
+def _constant(step: Step) -> Bound:
     value = step.value
     assert value is not None
     if value.dtype == np.bool_:
@@ -73,6 +121,44 @@ def _constant(step: Step) -> float | None:
     if not value.size or not np.isfinite(value).all() or (value != np.floor(value)).any():
         return None
     largest = float(np.abs(value).max())
-    return (
-        largest if largest <= LARGEST_EXACT else None
-    )  # larger ones are floats: whole ones are not lowered
+    # Larger ones are floats: such integers are not lowered.
+    return largest if largest <= LARGEST_EXACT else None
+
+
+def integer_bound(root: Node, tokens: Types, largest: float, length: int) -> Bound:
+    """Bound the integers that an s-op may hold on ``length`` tokens of these types."""
+    bounds: dict[Node, Bound] = {}
+    for node in postorder(root):
+        below = [bounds[i] for i in node.inputs]
+        bounds[node] = _node_bound(node, below, tokens, largest, length)
+    return bounds[root]
+
+
+def _node_bound(node: Node, below: list[Bound], tokens: Types, largest: float, length: int) -> Bound:
+    match node.op:
+        case "tokens":
+            cast = node.attributes["cast"]
+            if cast == "int" and float in tokens:
+                return math.inf
+            if cast == "bool":
+                return 1.0
+            return largest if cast == "int" or (cast == "asis" and tokens & {bool, int}) else None
+        case "indices" | "length" | "selector_width":
+            return float(length)
+        case "family":
+            return float(size_of(node))
+        case "constant":
+            return _of_atoms(atoms(node))
+        case "lookup":
+            return _of_atoms(atoms(node)[1::2])
+        case "aggregate":
+            return _either([below[1], _of_atoms(atoms(node))])
+        case "sum_over":
+            body, *sizes = below
+            return None if body is None else body * math.prod(size for size in sizes if size)
+    return _elementwise(node.op, below)
+
+
+def _of_atoms(listed: Sequence[Any]) -> Bound:
+    integers = [atom for atom in listed if isinstance(atom, int)]
+    return _either([float(min(abs(atom), 2**1000)) for atom in integers])

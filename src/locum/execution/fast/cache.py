@@ -1,0 +1,120 @@
+"""Make plans once per program, shape, dtype and device, and keep them.
+
+>>> from locum.graph import build
+>>> program = build("add", build("tokens", cast="asis"), build("indices"))
+>>> plan(program, 3)(np.array([10.0, 20.0, 30.0]))
+array([10., 21., 32.])
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections import OrderedDict
+from collections.abc import Hashable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from locum.errors import ExecutionError, GraphError, InputError
+from locum.execution.fast import structured
+from locum.execution.fast.plan import Plan
+from locum.execution.fast.planning import blueprint
+from locum.execution.fast.steps.backends import NumPyBackend, backend_for
+from locum.execution.fast.steps.step import Shape, Steps
+from locum.execution.fast.structured import Unstructured
+from locum.execution.fast.symbolic.signals import NotNumeric, Stuck
+from locum.graph import Node, Sort, abbreviate, sort_of
+from locum.graph.wellformed import require_program
+from locum.locks import Lock
+
+#: How many plans are kept; the least recently used one goes first.
+_KEPT = 256
+_plans: OrderedDict[Hashable, Plan] = OrderedDict()
+_lock = Lock()
+
+
+def plan(
+    program: Node,
+    length: int,
+    *,
+    positions: range | None = None,
+    segments: Sequence[int | Shape] | None = None,
+    like: Any = None,
+    names: Mapping[Node, str] | None = None,
+    strict: bool = False,
+) -> Plan:
+    """Return the plan of a program for ``length`` tokens, made or remembered.
+
+    ``positions`` is the range of positions of the result that is computed (default: all). ``segments``
+    are the sizes or shapes of the arrays in which the tokens come, one after another; they are not
+    copied together, and missing tokens at the end are blanks (0). ``like`` is an array of the library,
+    dtype and device that will come in. With ``strict``, the plan raises an error instead of comparing
+    all pairs of positions. Programs with s-ops that hold strings are refused, unless these are compared
+    at once: plans compute with arrays of numbers.
+    """
+    require_program(program)
+    if sort_of(program) is not Sort.SOP:
+        raise GraphError("expected an s-op to plan, got a selector")
+    length, wanted, shapes = _checked(length, positions, segments)
+    backend = backend_for(like)
+    key = (program, length, wanted, shapes, backend.key, strict)
+    with _lock:
+        if key in _plans:
+            _plans.move_to_end(key)
+            return _plans[key].named(names) if names else _plans[key]
+    steps = Steps(NumPyBackend().function)
+    try:
+        made = blueprint(program, length, wanted, shapes, steps, partial(_static, strict=strict))
+    except (Stuck, Unstructured, NotNumeric, OverflowError) as reason:
+        problem = f"no plan can be made: {str(reason) or 'the program has strings'}"
+        raise ExecutionError(problem, abbreviate(program, names), kind="no plan") from None
+    result = Plan(made, steps, backend, {}, strict)
+    with _lock:  # planned outside of it: two threads may both plan, but never see half a plan
+        _plans[key] = result
+        while len(_plans) > _KEPT:
+            _plans.popitem(last=False)
+    return result.named(names) if names else result
+
+
+def forget_plans() -> None:
+    """Drop every plan, and the memory that plans hold."""
+    with _lock:
+        _plans.clear()
+
+
+def _checked(length: Any, positions: Any, segments: Any) -> tuple[int, range, tuple[Shape, ...]]:
+    """Return the arguments of :func:`plan` in one form, or raise an :class:`InputError`."""
+    try:
+        length = operator.index(length)  # accepts NumPy integers, too
+    except TypeError:
+        length = 0
+    if length < 1:
+        raise InputError("a plan is made for a positive whole number of tokens")
+    wanted = range(length) if positions is None else positions
+    shapes = _shapes((length,) if segments is None else segments)
+    if not isinstance(wanted, range):
+        raise InputError(f"expected positions as a range, such as range(0, 12), got {wanted!r}")
+    if not 0 <= wanted.start < wanted.stop <= length or wanted.step != 1:
+        raise InputError(f"expected positions within 0 to {length - 1}, without gaps, got {wanted}")
+    if sum(map(math.prod, shapes)) > length:
+        raise InputError(f"tokens in parts of shapes {shapes} do not fit a sequence of {length}")
+    return length, wanted, shapes
+
+
+def _shapes(segments: Any) -> tuple[Shape, ...]:
+    """Return sizes or shapes as shapes."""
+    try:
+        parts = [part if isinstance(part, (tuple, list)) else (part,) for part in segments]
+        shapes = tuple(tuple(operator.index(size) for size in part) for part in parts)
+        if all(size >= 0 for shape in shapes for size in shape):
+            return shapes
+    except TypeError:
+        pass
+    raise InputError(f"expected segments as sizes or shapes, such as [12, (4, 4)], got {segments!r}")
+
+
+def _static(node: Node, length: int, strict: bool) -> Any:
+    """Run an s-op that depends on no token, at all positions."""
+    return structured.evaluate(node, np.zeros(length), allow_masks=not strict)

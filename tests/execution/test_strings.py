@@ -1,0 +1,64 @@
+"""Programs with strings on every kind of input: values and Python types as dense execution has them."""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+from locum import LocumError, SOp
+from locum.execution import run
+from locum.execution.fast import FallbackWarning
+from locum.language import Session
+from tests.execution.texts import inputs, programs
+
+
+def outcome(program: SOp, values: Any, executor: str) -> list[Any] | LocumError:
+    """The value of a program, or the error with which it was refused; nothing else may come out."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FallbackWarning)
+        try:
+            result: list[Any] = run(program.node, values, executor=executor)
+            return result
+        except LocumError as error:
+            return error
+
+
+def same(a: Any, b: Any) -> bool:
+    """Equal in value and type; floats to twelve digits, since sums are taken in another order."""
+    if type(a) is not type(b):
+        return False
+    return a == b or (isinstance(a, float) and a == pytest.approx(b, rel=1e-12, nan_ok=True))
+
+
+def test_random_texts_with_strings_by_every_executor() -> None:
+    seen: Counter[str] = Counter()
+
+    @given(programs(), inputs)
+    def check(text: str, values: Any) -> None:
+        try:
+            ((_, program),) = Session().script(text)
+        except LocumError:
+            seen["not a program"] += 1
+            return
+        if not isinstance(program, SOp):
+            return
+        expected = outcome(program, values, "dense")
+        for executor in ("fast", "auto", "heads"):
+            found = outcome(program, values, executor)
+            if isinstance(found, LocumError):
+                word = "no value" if isinstance(expected, LocumError) else "refused"
+            elif isinstance(expected, LocumError):
+                word = "unseen error"
+            else:
+                assert len(found) == len(expected)
+                assert all(map(same, found, expected)), f"{executor}: {found}, dense: {expected}"
+                word = "agreed"
+            seen[f"{executor} {word}"] += 1
+
+    check()
+    assert seen["fast agreed"] > seen["fast refused"]
+    assert seen["fast unseen error"] == 0

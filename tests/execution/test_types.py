@@ -1,0 +1,221 @@
+"""Values and Python types of fast execution are those of dense execution, or it refuses."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from locum import (
+    ExecutionError,
+    LocumError,
+    SOp,
+    aggregate,
+    constant,
+    family,
+    floor,
+    full,
+    indices,
+    length,
+    lookup,
+    maximum,
+    select,
+    selector_width,
+    sum_over,
+    tokens,
+    tokens_str,
+    where,
+)
+from locum.execution import run
+from locum.execution.fast import FallbackWarning
+from locum.execution.types import possible_types, types_of
+from locum.graph import Node, Sort
+from locum.language import Session
+from tests.cases import before, reverse, sort, up_to_here
+from tests.execution.test_strings import outcome, same
+from tests.strategies import inputs, programs
+
+INF = math.inf
+
+
+def text(program: str) -> SOp:
+    """The s-op that a program in RASP text shows."""
+    ((_, value),) = Session().script(program)
+    assert isinstance(value, SOp)
+    return value
+
+
+def identical(a: list[Any], b: list[Any]) -> bool:
+    return len(a) == len(b) and all(map(same, a, b))
+
+
+#: Programs with strings on numbers: each was wrong, or ended in a ValueError.
+STRINGS_ON_NUMBERS: list[tuple[SOp, list[Any], list[Any]]] = [
+    (text('selector_width(select(tokens, "1", ==));'), [2, 0, 1], [1, 1, 1]),
+    (text("sort(tokens, tokens);"), [2, 10, 1], ["1", "10", "2"]),
+    (text('sort("abc"[tokens_int % 3], indices);'), [2, 10, 1], ["c", "b", "b"]),
+    (aggregate(select(tokens_str, "1", "=="), indices), [2, 0, 1], [2, 2, 2]),
+    (selector_width(select(tokens_str == "1", True, "==")), [2, 0, 1], [1, 1, 1]),
+    (selector_width(select(tokens_str, tokens_str, "==")), [1, 1.0, 2], [1, 1, 1]),
+    (aggregate(select(tokens, indices, "=="), tokens_str + "1"), [2, 0, 1], ["01", "11", "21"]),
+    (
+        aggregate(select(tokens, indices, "=="), where(tokens == 1, "a", "b")),
+        [2, 0, 1],
+        ["b", "a", "b"],
+    ),
+    (tokens_str, [1, 2.0, True, 0.1], ["1", "2.0", "True", "0.1"]),
+    (text("tokens + tokens;"), ["a", 1], ["aa", "11"]),
+]
+
+
+@pytest.mark.parametrize("options", [{"executor": "fast", "strict": True}, {"executor": "auto"}])
+@pytest.mark.parametrize(("program", "values", "expected"), STRINGS_ON_NUMBERS)
+def test_programs_with_strings_read_the_tokens_as_given(
+    program: SOp, values: list[Any], expected: list[Any], options: dict[str, Any]
+) -> None:
+    assert identical(program(values), expected)
+    assert identical(program(values, **options), expected)
+
+
+SHIFT = 'shift(tokens, 1, "-");'
+
+
+@pytest.mark.parametrize("program", ["tokens;", "sort(tokens, tokens);", SHIFT])
+@pytest.mark.parametrize("kind", [int, float])
+def test_texts_on_more_numbers_than_dense_execution_takes(program: str, kind: type) -> None:
+    values = [kind(v) for v in np.random.default_rng(1).integers(0, 50, 5_000)]
+    strings = [str(v) for v in values]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", FallbackWarning)
+        found = text(program)(values, executor="auto")
+    expected = {"tokens;": strings, SHIFT: ["-", *strings[:-1]]}.get(program, sorted(strings))
+    assert found == expected
+
+
+def test_plans_of_programs_with_strings_are_refused() -> None:
+    strings = where(tokens == 1, "a", "b")
+    for program in (tokens_str, aggregate(full, indices, "a"), lookup(tokens, {1: "a"}), strings):
+        with pytest.raises(ExecutionError, match="the program has strings"):
+            program.plan(3)
+    with pytest.raises(ExecutionError, match="the program has strings"):
+        (aggregate(select(tokens, indices, "=="), strings) == "a").plan(3)
+
+
+#: Integers stay integers, and booleans booleans, where dense execution has them.
+TYPED: list[tuple[SOp, list[Any]]] = [
+    (reverse, [1, 2, 3]),
+    (reverse, [True, False]),
+    (reverse, [1, 2.5, True]),
+    (sort(tokens, tokens), [3, 1, 2, 1]),
+    (sort(tokens, tokens), [3, 1.5, 2, 1]),
+    (aggregate(select(indices, 0, "=="), tokens), [7, 8]),
+    (aggregate(select(indices, length - 1, "=="), length), [7.0, 8.0]),
+    (aggregate(before, indices), [0.5, 0.5, 0.5, 0.5]),
+    (aggregate(before, indices, -1.5), [1, 2, 3, 4]),
+    (aggregate(before, tokens, True), [1, 2, 3, 4]),
+    (aggregate(up_to_here, tokens), [1, 1, 1]),
+    (where(indices > 1, tokens, 0.5), [1, 2, 3]),
+    (where(indices > 1, tokens > 1, 5), [1, 2, 3]),
+    (maximum(tokens, 1.0), [1, 2, 0]),
+    (tokens ** (indices - 1), [2, 2, 2]),
+    (tokens**2, [2, 2.5, True]),
+    (lookup(indices % 2, {0: 1, 1: 2.0}), [5, 5, 5]),
+    ((lambda l: sum_over(l, aggregate(select(indices, l, "<"), tokens)))(family(2)), [4, 4, 4]),
+    ((lambda l: sum_over(l, aggregate(select(indices, l, "=="), tokens)))(family(3)), [4, 5, 6]),
+    (constant(2), [1.0, 2.0]),
+]
+
+
+@pytest.mark.parametrize(("program", "values"), TYPED)
+def test_types_are_those_of_dense_execution(program: SOp, values: list[Any]) -> None:
+    assert identical(program(values, executor="fast", strict=True), program(values))
+
+
+def test_arrays_stay_arrays() -> None:
+    assert reverse(np.array([1, 2, 3]), executor="fast").dtype == np.int64
+    assert reverse(np.array([1.0, 2.0]), executor="fast").dtype == np.float64
+    assert aggregate(before, tokens)(np.array([1, 2, 3]), executor="fast").dtype == np.float64
+    assert reverse(np.array([True, False]), executor="fast").tolist() == [False, True]
+    torch = pytest.importorskip("torch")
+    assert reverse(torch.tensor([1, 2, 3]), executor="fast").dtype == torch.int64
+
+
+#: Integers that floating point rounds, in parts of a program that a plan ran without looking.
+LARGE: list[tuple[SOp, list[Any]]] = [
+    (tokens * tokens % 10, [10**9 + 7, 0.5]),
+    (selector_width(select(tokens**40 % 7, 4, "==")), [3, 2, 3]),
+    (aggregate(select(tokens**40 % 7, indices, "=="), indices), [3, 2, 3, 4, 9]),
+    ((selector_width(select(tokens, tokens, "<=")) ** 40) % 7, [1.0, 2.0, 3.0]),
+    (floor(tokens) * floor(tokens) % 10, [1e9 + 7]),
+    (where(tokens > 0, tokens, 0.5) * tokens % 10, [10**9 + 7, 10**9 + 9]),
+]
+
+
+@pytest.mark.filterwarnings("ignore::locum.execution.fast.FallbackWarning")
+@pytest.mark.parametrize(("program", "values"), LARGE)
+def test_integers_that_floats_round_are_left_to_exact_execution(
+    program: SOp, values: list[Any]
+) -> None:
+    assert identical(program(values, executor="fast"), program(values))
+
+
+def test_means_of_values_that_are_all_booleans_are_refused() -> None:
+    program = aggregate(full, where(tokens > 0, tokens == 1, 5))
+    assert identical(program([1, -1], executor="fast"), program([1, -1]))
+    with pytest.raises(ExecutionError, match="average"):
+        program([1, 2], executor="fast")
+
+
+REFUSED_AT_INFINITY: list[tuple[SOp, list[float]]] = [
+    (floor(tokens), [INF, 1.0]),
+    (round(tokens), [math.nan, 1.0]),
+    (tokens / 0, [INF, 1.0]),
+    (tokens % 0, [math.nan]),
+    (tokens // 0, [INF]),
+    (1 / floor(aggregate(select(tokens, tokens, "=="), constant(INF))), [1.0, 2.0]),
+]
+
+
+@pytest.mark.filterwarnings("ignore::locum.execution.fast.FallbackWarning")
+@pytest.mark.parametrize("executor", ["fast", "auto"])
+@pytest.mark.parametrize(("program", "values"), REFUSED_AT_INFINITY)
+def test_infinities_are_refused_where_dense_execution_refuses_them(
+    program: SOp, values: list[float], executor: str
+) -> None:
+    for form in (values, np.array(values)):
+        with pytest.raises(LocumError) as caught:
+            run(program.node, form)
+        with pytest.raises(type(caught.value)) as found:
+            run(program.node, form, executor=executor)
+        assert str(found.value) == str(caught.value)
+
+
+@pytest.mark.filterwarnings("ignore::locum.execution.fast.FallbackWarning")
+def test_infinities_pass_where_dense_execution_lets_them() -> None:
+    for program in (tokens + 1, tokens / 2, -tokens, tokens**2, reverse, aggregate(before, tokens)):
+        values = [INF, 1.0, -INF, 2.0]
+        assert identical(program(values, executor="fast"), program(values))
+
+
+def test_random_programs_have_the_types_of_dense_execution() -> None:
+    seen: Counter[str] = Counter()
+
+    @given(programs(sorts=(Sort.SOP,)), inputs, st.sampled_from(["fast", "auto"]))
+    def check(program: Node, values: Any, executor: str) -> None:
+        expected = outcome(SOp(program), values, "dense")
+        found = outcome(SOp(program), values, executor)
+        if isinstance(expected, LocumError) or isinstance(found, LocumError):
+            seen["refused"] += 1
+            return
+        assert identical(found, expected), f"{found} instead of {expected}"
+        assert types_of(expected) <= possible_types(program, types_of(values))[program]
+        seen["agreed"] += 1
+
+    check()
+    assert seen["agreed"] > seen["refused"] / 4
