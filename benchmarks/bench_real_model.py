@@ -95,7 +95,7 @@ class Simulated:
         self.batch.prepare()
 
     def __call__(self) -> torch.Tensor:
-        batch, others = self.batch, {"seen": self.batch.masks[0]}
+        batch, others = self.batch, {"attention_mask": self.batch.masks[0]}
         x = batch.embed(batch.words(0))
         for layer in batch.layers:
             x = layer(x, others)

@@ -131,7 +131,7 @@ def test_random_encoder_layers(options: Options) -> None:
     wanted = module(
         X, src_mask=options.hidden_from(seen, options.n), src_key_padding_mask=inverted(padding)
     ).detach()
-    found = locum.simulate(module, X, mask=seen, seen=padding, form=options.form)
+    found = locum.simulate(module, X, mask=seen, attention_mask=padding, form=options.form)
     assert options.error(found, wanted, padding) <= 1e-10
 
 
@@ -144,7 +144,7 @@ def test_random_decoder_layers(options: Options) -> None:
     wanted = module(
         X, M, tgt_mask=options.hidden_from(seen, options.n), memory_key_padding_mask=inverted(padding)
     ).detach()
-    found = locum.simulate(module, X, M, mask=seen, memory_seen=padding, form=options.form)
+    found = locum.simulate(module, X, M, mask=seen, memory_attention_mask=padding, form=options.form)
     assert options.error(found, wanted, None) <= 1e-10
 
 
@@ -165,7 +165,9 @@ def test_random_attentions(options: Options) -> None:
         X, M, M, need_weights=False, attn_mask=options.hidden_from(seen, options.n),
         key_padding_mask=inverted(padding),
     )[0].detach()  # fmt: skip
-    found = locum.simulate(module, X, M, memory_mask=seen, memory_seen=padding, form=options.form)
+    found = locum.simulate(
+        module, X, M, memory_mask=seen, memory_attention_mask=padding, form=options.form
+    )
     assert options.error(found, wanted, None) <= 1e-10
 
 
@@ -183,7 +185,7 @@ def test_an_encoder_of_several_layers(last: str, batch_first: bool) -> None:
     given = X if batch_first else X.swapaxes(0, 1)
     padding = np.array([[True, True, True], [True, True, False]])
     wanted = module(given, src_key_padding_mask=inverted(padding)).detach()
-    found = locum.simulate(module, given, seen=padding)
+    found = locum.simulate(module, given, attention_mask=padding)
     if not batch_first:
         found, wanted = found.swapaxes(0, 1), wanted.swapaxes(0, 1)
     assert float((found - wanted)[torch.from_numpy(padding)].abs().max()) <= 1e-10
@@ -207,7 +209,7 @@ def test_left_padding_under_a_causal_mask(form: str) -> None:
     """Padded queries then see nothing: what they give is not used, and must not spoil the rest."""
     module = randomised(torch.nn.TransformerEncoderLayer(4, 2, 5, dropout=0.0, dtype=torch.float64), 3)
     X = torch.from_numpy(Chance(2)(4, 4))
-    found = locum.simulate(module, X, mask="causal", seen=[0, 0, 1, 1], form=form)
+    found = locum.simulate(module, X, mask="causal", attention_mask=[0, 0, 1, 1], form=form)
     hidden = torch.triu(torch.ones(2, 2, dtype=torch.bool), 1)
     wanted = module(X[2:], src_mask=hidden).detach()
     assert float((found[2:] - wanted).abs().max()) <= 1e-10
@@ -218,15 +220,15 @@ def encoder_layer(**options: Any) -> Any:
 
 
 REFUSED: list[tuple[Any, dict[str, Any], str]] = [
-    (torch.nn.Linear(4, 4), {}, "not Linear"),
+    (torch.nn.Linear(4, 4), {}, "got torch.nn.modules.linear.Linear"),
     (torch.nn.MultiheadAttention(4, 2, add_zero_attn=True), {}, "add_zero_attn"),
     (torch.nn.MultiheadAttention(4, 2, add_bias_kv=True), {}, "add_bias_kv"),
     (torch.nn.MultiheadAttention(4, 2, kdim=2, vdim=3), {}, "kdim, vdim"),
     (encoder_layer(activation=torch.nn.ELU()), {}, "activation ELU is not simulated"),
     (encoder_layer(activation=torch.nn.GELU("tanh")), {}, "approximated by tanh"),
-    (encoder_layer(), {"seen": [1, 0]}, "padding of the mask is 3 numbers"),
-    (encoder_layer(), {"seen": [0, 0, 0]}, "leaves no key"),
-    (encoder_layer(), {"memory_seen": [1]}, "there is none"),
+    (encoder_layer(), {"attention_mask": [1, 0]}, "the attention mask must be 3 numbers"),
+    (encoder_layer(), {"attention_mask": [0, 0, 0]}, "leaves no key"),
+    (encoder_layer(), {"memory_attention_mask": [1]}, "there is none"),
     (encoder_layer(), {"form": "sparse"}, "no form 'sparse'"),
     (encoder_layer(), {"layers": 2}, "belongs to checkpoints"),
     (

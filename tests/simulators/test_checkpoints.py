@@ -190,7 +190,7 @@ def test_weights_that_do_not_fit(tmp_path: Path) -> None:
         ([[1]], {"dtype": "int8"}, "no dtype 'int8'"),
         ([[1]], {"backend": "jax"}, "no backend 'jax'"),
         ([[1]], {"backend": "numpy", "dtype": "float32"}, "NumPy runs float64"),
-        ([[1]], {"mask": "causal"}, "finds masks itself"),
+        ([[1]], {"mask": "causal"}, "makes its masks itself"),
         ([[1]], {"colour": 1}, "no option colour"),
     ],
 )

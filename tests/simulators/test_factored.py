@@ -88,11 +88,11 @@ def test_prepared_matrices_serve_many_inputs_and_masks() -> None:
     T = layer("paper", np.ones(3))
     U = UniversalSimulator.of(T, 3)
     X = Chance(6)(3, 4)
-    matrices = {name: copies for name, copies in T.matrices().items() if name != "seen"}
+    matrices = {name: copies for name, copies in T.matrices().items() if name != "attention_mask"}
     ready = Prepared(U, matrices, X)
     for keys in ([1.0, 1, 1], [1.0, 1, 0], [0.0, 1, 0]):
         wanted = T.with_masks(np.array(keys))(X)
-        assert distance(ready(X, {"seen": np.array([keys])}), wanted) <= 1e-12
+        assert distance(ready(X, {"attention_mask": np.array([keys])}), wanted) <= 1e-12
     with pytest.raises(InputError, match="W1 must be 4×6"):
         Prepared(U, matrices | {"W1": [np.eye(2)]}, X)
 
@@ -124,7 +124,7 @@ def test_an_attention_alone() -> None:
         ({"mask": np.array([[1, 0], [0, 0]])}, "row 1 of the mask leaves no key"),
         ({"scale": float("inf")}, "scale must be a finite number"),
         ({"b_Q": np.ones(3)}, "b_Q must be 1×4"),
-        ({"mask": "random"}, "no mask 'random'"),
+        ({"mask": "random"}, "mask to be causal, a matrix or a vector, got 'random'"),
     ],
 )
 def test_what_is_refused(change: dict[str, Any], problem: str) -> None:

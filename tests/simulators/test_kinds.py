@@ -173,7 +173,7 @@ def test_wrong_shapes_of_the_kinds() -> None:
         T(np.ones((3, 2)))
     with pytest.raises(InputError, match="E must be 1×3"):
         UniversalSimulator.of(T, 3)(T, np.ones((3, 2)))
-    with pytest.raises(InputError, match="masked causally or not at all"):
+    with pytest.raises(InputError, match="takes a causal mask or none"):
         LinearAttention(np.eye(2), np.eye(2), np.eye(2), mask=np.eye(2))
     with pytest.raises(GraphError, match="takes no mask"):
         UniversalSimulator(Order.of(2, 2, 2, kind="performer", mask="causal"))

@@ -164,16 +164,14 @@ def test_layers_that_compute_something_else_are_refused() -> None:
         module = encoder_layer()
         module.norm2 = norm
         with pytest.raises(
-            InputError, match=f"norm2 must be an nn.LayerNorm, but it is {type(norm).__name__}"
+            InputError, match=f"norm2 to be an nn.LayerNorm, got .*{type(norm).__name__}"
         ):
             from_torch(module)
     module.norm2 = torch.nn.LayerNorm((3, 4), elementwise_affine=False)
-    with pytest.raises(InputError, match="norm2 must be over 4 columns"):
+    with pytest.raises(InputError, match="norm2 to be over one axis of 4 columns"):
         from_torch(module)
-    for kind, method in ((Doubled, "forward"), (OtherBlock, "_ff_block")):
-        with pytest.raises(
-            InputError, match=f"{kind.__name__}, which has a method {method} of its own"
-        ):
+    for kind in (Doubled, OtherBlock):
+        with pytest.raises(InputError, match=f"{kind.__name__}; it is a subclass .* of its own"):
             from_torch(kind(4, 2, 5))
     module = encoder_layer()
     module.forward = lambda x: x

@@ -33,7 +33,7 @@ def matrix(
 
     What is kept must be a copy, or it changes with the user's array; what is only read need not be.
     """
-    array = _floats(value, name, copy)
+    array = real_numbers(value, name, copy=copy)
     if 0 in array.shape:
         raise InputError(f"{name} has no entries: its shape is {_shape(array.shape)}")
     if array.ndim != 2:
@@ -44,7 +44,7 @@ def matrix(
 
 def row(value: Any, name: str, columns: int) -> Array:
     """``value`` as a 1×columns matrix: a bias or a gain, given as a vector or as one row."""
-    array = _floats(value, name)
+    array = real_numbers(value, name)
     if array.ndim == 1:
         array = array.reshape(1, -1)
     if array.ndim != 2:
@@ -88,34 +88,52 @@ def below(upper: Array, lower: Array) -> Array:
     return torch.vstack([upper, lower])
 
 
-def _floats(value: Any, name: str, copy: bool = True) -> Array:
+def real_numbers(value: Any, name: str, *, copy: bool = True) -> Array:
+    """Read ``value`` as an array of finite real numbers, of any shape."""
     if is_tensor(value):
-        tensor = value
-        if tensor.is_complex():
-            raise InputError(f"{name} must consist of real numbers, but its type is {tensor.dtype}")
-        if not tensor.is_floating_point():
-            tensor = tensor.double()
-        # A finite sum has finite terms only, and is quicker than a look at each of them.
-        finite = math.isfinite(tensor.detach().sum().item()) or bool(tensor.isfinite().all())
-        array: Array = tensor
-    else:
-        try:
-            array = np.asarray(value)
-        except ValueError:
-            raise InputError(f"{name} is ragged: its rows have different lengths") from None
-        if array.dtype.kind not in "biuf":
-            raise InputError(f"{name} must consist of real numbers, but its type is {array.dtype}")
-        array = array.astype(np.float64, copy=copy)
-        finite = bool(np.isfinite(array).all())
-    if not finite:
-        bad = numpy_of(array).ravel()
-        position = int(np.flatnonzero(~np.isfinite(bad))[0])
-        index = np.unravel_index(position, tuple(array.shape))
-        place = ", ".join(str(int(i)) for i in index)
-        raise InputError(
-            f"{name} has {bad[position]} at [{place}]: only finite numbers can be simulated"
-        )
+        return _tensor(value, name)
+    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
+        raise InputError(f"{name} is a masked array, whose mask means nothing here: fill it first")
+    try:
+        array = np.asarray(value)
+    except ValueError:
+        raise InputError(f"{name} is ragged: its rows have different lengths") from None
+    if array.dtype.kind not in "biuf":
+        raise InputError(f"{name} must consist of real numbers, but its type is {array.dtype}")
+    array = array.astype(np.float64, copy=copy)
+    if not np.isfinite(array).all():
+        raise _not_finite(array, name)
     return array
+
+
+def require_readable(tensor: Array, name: str) -> None:
+    """Refuse a tensor whose numbers cannot be read as they are."""
+    torch: Any = sys.modules["torch"]
+    if tensor.layout is not torch.strided:
+        raise InputError(f"{name} is a sparse tensor: expected a dense one; try .to_dense()")
+    if tensor.device.type == "meta":
+        raise InputError(f"{name} is on the meta device: it has a shape, but no numbers")
+    if tensor.is_complex() or tensor.is_quantized:
+        raise InputError(f"{name} must consist of real numbers, but its type is {tensor.dtype}")
+    if tensor.is_floating_point() and tensor.dtype.itemsize < 2:
+        raise InputError(f"{name} is of type {tensor.dtype}, which has no arithmetic: try .float()")
+
+
+def _tensor(value: Array, name: str) -> Array:
+    require_readable(value, name)
+    tensor = value if value.is_floating_point() else value.double()
+    # A finite sum has finite terms only, and is quicker than a look at each of them.
+    if not (math.isfinite(tensor.detach().sum().item()) or bool(tensor.isfinite().all())):
+        raise _not_finite(tensor, name)
+    return tensor
+
+
+def _not_finite(array: Array, name: str) -> InputError:
+    """Name the first entry that is not a finite number."""
+    entries = numpy_of(array)
+    index = np.unravel_index(int(np.flatnonzero(~np.isfinite(entries.ravel()))[0]), entries.shape)
+    place = ", ".join(str(int(i)) for i in index)
+    return InputError(f"{name} has {entries[index]} at [{place}]: only finite numbers can be simulated")
 
 
 def _require_shape(array: Array, name: str, shape: tuple[int | None, int | None]) -> None:

@@ -94,7 +94,7 @@ class AttentionOrder:
         if self.mask == "rows":
             shapes.append(Block("rows", 1, 1))
         if self.mask == "keys":
-            shapes.append(Block("seen", 1, m))
+            shapes.append(Block("attention_mask", 1, m))
         return [_renamed(block, prefix) for block in shapes]
 
     def _factors(self) -> list[Block]:

@@ -7,6 +7,7 @@ of them the head's output. In a family of heads the views move with the head, an
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -46,8 +47,9 @@ Steps = dict[str, Matrix]
 #: "width-1", with one head in each layer (``width_one.py``).
 RECIPES = ("paper", "fetch", "tiled", "inverse", "width-1")
 
-#: The score of a key that is not seen: e to the power of it is 0 in every kind of number.
-UNSEEN = -1e30
+#: The score of a key that is not attended to. No score is lower, so it is not the row maximum, and e to
+#: the power of its distance from that is 0 (in single precision and below the number itself is −∞).
+HIDDEN = -sys.float_info.max
 
 ACTIVATIONS: dict[str, Callable[[Matrix], Matrix]] = {
     "relu": relu,
@@ -119,9 +121,10 @@ def softmax_head(order: AttentionOrder, X: Matrix, Y: Matrix, of: Of, style: Sty
     scores = mm(projected, keys)
     mask = mask_of(order, X, of)
     if order.pooling == "softmax":
-        padded = order.mask == "keys"
+        # Another base may be 1 or less, where low scores are not light ones.
+        padded = order.mask == "keys" and style.base is None
         weights = style.softmax(
-            _only_seen(order, scores, of) if padded else scores, None if padded else mask
+            _hide_others(order, scores, of) if padded else scores, None if padded else mask
         )
     else:
         weights = hardmax(scores, unique=order.pooling == "unique", mask=mask)
@@ -149,7 +152,7 @@ def factored_head(order: AttentionOrder, X: Matrix, Y: Matrix, of: Of, style: St
 
     queries, keys = projected(X, "W_Q", "b_Q"), projected(Y, "W_K", "b_K")
     scores = style.matmul(queries, style.transpose(keys))
-    weights = style.softmax(_only_seen(order, scores, of), None)
+    weights = style.softmax(_hide_others(order, scores, of), None)
     values = projected(Y, "V", "b_V")
     return {
         "queries": queries,
@@ -161,11 +164,11 @@ def factored_head(order: AttentionOrder, X: Matrix, Y: Matrix, of: Of, style: St
     }
 
 
-def _only_seen(order: AttentionOrder, scores: Matrix, of: Of) -> Matrix:
-    """The scores, those of keys that are not seen so low that their weight is 0.
+def _hide_others(order: AttentionOrder, scores: Matrix, of: Of) -> Matrix:
+    """Lower the scores of keys that are not attended to so far that their weight is 0.
 
-    Leaving them out is one pass over the scores, where a masked softmax is several; the row must see
-    some key (the modules make sure of it).
+    That is one pass over the scores, where a masked softmax is several. Every row must attend to some
+    key, which the modules make sure of.
     """
     i, j = coordinates(scores.columns)
     match order.mask:
@@ -174,12 +177,12 @@ def _only_seen(order: AttentionOrder, scores: Matrix, of: Of) -> Matrix:
         case "causal":
             kept, others = j <= i, []
         case "keys":
-            others = [of("seen")]
+            others = [of("attention_mask")]
             kept = others[0].at(0, j) != 0
         case _:
             others = [of("mask").compact()]
             kept = others[0].sop != 0
-    lowered = where(scores.inside, where(kept, scores.sop, UNSEEN), 0)
+    lowered = where(scores.inside, where(kept, scores.sop, HIDDEN), 0)
     return scores.derive(lowered, scores.rows, scores.columns, *others)
 
 
@@ -191,7 +194,7 @@ def mask_of(order: AttentionOrder, X: Matrix, of: Of) -> str | Size | Matrix | N
         case "rows":
             return of("rows").at(0, 0)
         case "keys":
-            return broadcast_row(of("seen"), X.rows)
+            return broadcast_row(of("attention_mask"), X.rows)
     return order.mask
 
 

@@ -10,7 +10,7 @@ from locum.simulators.models.forms import FORMS, attention_of, from_arrays
 from locum.simulators.models.model import EncoderModel
 from locum.simulators.models.results import ModelRun
 from locum.simulators.models.running import simulate
-from locum.simulators.models.torch_layers import encoder_layers, from_torch
+from locum.simulators.models.torch_layers import from_torch
 
 __all__ = [
     "FORMS",
@@ -18,7 +18,6 @@ __all__ = [
     "EncoderModel",
     "ModelRun",
     "attention_of",
-    "encoder_layers",
     "from_arrays",
     "from_torch",
     "read_checkpoint",

@@ -68,14 +68,14 @@ class Batch:
 
     def _matrices(self, T: Encoder) -> dict[str, Any]:
         found = T.matrices()
-        del found["seen"]  # it comes with each text
+        del found["attention_mask"]  # it comes with each text
         return found
 
     def prepare(self) -> None:
         """Make the plans: run the first layer, and both ends, once."""
         X = self.embed(self.words(0), executor=self.executor)
-        Y = self.layers[0](X, {"seen": self.masks[0]}, executor=self.executor)
-        self.pool(Y, {"seen": self.masks[0]}, executor=self.executor)
+        Y = self.layers[0](X, {"attention_mask": self.masks[0]}, executor=self.executor)
+        self.pool(Y, {"attention_mask": self.masks[0]}, executor=self.executor)
 
     @cached_property
     def steps(self) -> dict[str, Matrix]:
@@ -94,13 +94,13 @@ class Batch:
         for number, layer in enumerate(self.layers, start=1):
             states.append(
                 [
-                    layer(X, {"seen": mask}, executor=run)
+                    layer(X, {"attention_mask": mask}, executor=run)
                     for X, mask in zip(states[-1], self.masks, strict=True)
                 ]
             )
             finished(f"layer {number}")
         pooled = [
-            self.pool(X, {"seen": mask}, executor=run)
+            self.pool(X, {"attention_mask": mask}, executor=run)
             for X, mask in zip(states[-1], self.masks, strict=True)
         ]
         seconds = time.perf_counter() - began
@@ -114,7 +114,7 @@ class Batch:
     def attention(self, text: int, layer: int, head: int, states: Sequence[Sequence[Array]]) -> Array:
         """The weights of one head of one layer on one text, out of U's own steps."""
         name = "softmax" if self.model.checkpoint.heads == 1 else f"softmax[{head}]"
-        others, step = {"seen": self.masks[text]}, self.steps[name]
+        others, step = {"attention_mask": self.masks[text]}, self.steps[name]
         found = self.layers[layer](states[layer][text], others, executor=self.executor, step=step)
         size = self.lengths[text]
         return numpy_of(found)[:size, :size]

@@ -49,15 +49,15 @@ class Pooling(Simulator):
     >>> import numpy as np
     >>> from locum.simulators.prepared import Prepared
     >>> X = np.array([[3.0, 0.0], [3.0, 8.0], [9.0, 9.0]])
-    >>> Prepared(Pooling(3, 2), {}, X)(X, {"seen": np.array([[1.0, 1.0, 0.0]])}).tolist()
+    >>> Prepared(Pooling(3, 2), {}, X)(X, {"attention_mask": np.array([[1.0, 1.0, 0.0]])}).tolist()
     [[0.6, 0.8]]
     """
 
     def __init__(self, n: int, d: int, pooling: str = "mean") -> None:
         choose(pooling, POOLINGS, "pooling")
         n, d = whole(n, "n"), whole(d, "d")
-        layout = Layout([Block("X", n, d), Block("seen", 1, n)])
-        X, seen = (layout.view(tokens, name) for name in ("X", "seen"))
+        layout = Layout([Block("X", n, d), Block("attention_mask", 1, n)])
+        X, seen = (layout.view(tokens, name) for name in ("X", "attention_mask"))
         pooled = X.block(0, 0, 1, d)
         if pooling == "mean":
             total = matmul(seen, X, "fetch")

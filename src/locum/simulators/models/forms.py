@@ -15,7 +15,8 @@ from locum.simulators.checking import choose
 from locum.simulators.modules.attention import Attention, MultiHeadAttention
 from locum.simulators.modules.encoder import Encoder
 from locum.simulators.modules.factored import FactoredAttention
-from locum.simulators.modules.module import AttentionModule, Mask, Module, Numbers
+from locum.simulators.modules.masks import Mask
+from locum.simulators.modules.module import AttentionModule, Module, Numbers
 
 FORMS = ("factored", "paper")
 #: What a dict of arrays may have; the first three must be there.

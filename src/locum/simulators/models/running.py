@@ -9,24 +9,33 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from locum.errors import InputError
 from locum.execution.inputs import is_tensor
-from locum.simulators.arrays import Array, like, matrix, numpy_of
+from locum.simulators.arrays import Array, like, matrix, numpy_of, real_numbers
 from locum.simulators.models.batch import simulator_of
 from locum.simulators.models.embedding_and_pooling import NormedSum
 from locum.simulators.models.model import EncoderModel
 from locum.simulators.models.torch_layers import (
-    encoder_layers,
-    from_torch,
-    is_encoder_of_layers,
+    LastNorm,
+    Layers,
+    torch_layers,
 )
-from locum.simulators.modules.layer import Layer
-from locum.simulators.modules.module import Mask, Module, Numbers, read_mask
-from locum.simulators.modules.module import seen as seen_by
+from locum.simulators.modules.masks import (
+    KeptMask,
+    Mask,
+    attended,
+    joined,
+    mask_kind,
+    mask_matrices,
+    read_mask,
+    require_binary,
+    require_some_key,
+)
+from locum.simulators.modules.module import AttentionModule, Module, Numbers
 from locum.simulators.prepared import Prepared
 
 
@@ -36,14 +45,14 @@ def simulate(
     memory: Any = None,
     *,
     mask: Mask = None,
-    seen: Any = None,
+    attention_mask: Any = None,
     memory_mask: Mask = None,
-    memory_seen: Any = None,
+    memory_attention_mask: Any = None,
     form: str = "factored",
     executor: str | None = None,
     **options: Any,
 ) -> Any:
-    """T on its inputs, computed by U.
+    """Run T on its inputs by U.
 
     - A folder of the BERT family, or "minilm", on a list of texts: gives a :class:`ModelRun`
     (``options`` are those of ``EncoderModel`` and its ``run``: dtype, backend, layers, compare).
@@ -51,176 +60,175 @@ def simulate(
     nn.TransformerEncoder, nn.TransformerDecoderLayer, or a T of ``locum.simulators``, on an array
     of n×d or on a batch of them: gives an array of that shape.
 
-    ``mask`` is "causal" or a matrix, 0 where a key is not seen; ``seen`` is 0 at padded positions, n
-    numbers or one row for each of the batch; ``memory_mask`` and ``memory_seen`` are those of the
-    memory. ``form``: factored, or the paper's.
+    Masks are 1 (True) where a query attends to a key. ``attention_mask`` is 0 at padded positions: n
+    numbers, or one row for each of the batch. ``mask`` is "causal" or a matrix [query, key].
+    ``memory_mask`` and ``memory_attention_mask`` are those of the memory. All of them join with each
+    other and with T's own. ``form``: factored, or the paper's.
 
     >>> from locum.simulators import Attention
-    >>> simulate(Attention([[0.0]], [[1.0]]), [[1.0], [3.0], [8.0]], seen=[1, 1, 0]).tolist()
+    >>> simulate(Attention([[0.0]], [[1.0]]), [[1.0], [3.0], [8.0]], attention_mask=[1, 1, 0]).tolist()
     [[2.0], [2.0], [2.0]]
     """
     if isinstance(module, (str, Path)):
-        wrong = [m for m in (memory, mask, seen, memory_mask, memory_seen) if m is not None]
-        if wrong:
-            raise InputError("a checkpoint is run on texts, and finds masks itself: give none")
+        masks = (memory, mask, attention_mask, memory_mask, memory_attention_mask)
+        if any(given is not None for given in masks):
+            raise InputError("a checkpoint is run on texts, and makes its masks itself: give none")
         made, run = _divided(options)
         return EncoderModel(module, form=form, **made).run(inputs, executor=executor, **run)
     if options:
         raise InputError(f"{', '.join(sorted(options))} belongs to checkpoints, not to modules")
-    first = bool(getattr(module, "batch_first", True))
-    layers = getattr(module, "layers", None)
-    if is_encoder_of_layers(module) and layers is not None and len(layers):
-        first = bool(layers[0].self_attn.batch_first)
-    elif hasattr(module, "self_attn"):
-        first = bool(module.self_attn.batch_first)
-    batch = _Batch(inputs, memory, first)
-    masks = batch.masks("the mask", mask, seen, batch.n, _attends_to_itself(module, memory))
-    if memory is None and (memory_mask is not None or memory_seen is not None):
-        raise InputError("memory_mask and memory_seen belong to a memory, and there is none")
-    other = batch.masks("the mask of the memory", memory_mask, memory_seen, batch.m, False)
-    if not _attends_to_itself(module, memory):
-        if masks is not None:
-            raise InputError("this attention reads the memory alone: give memory_mask or memory_seen")
-        masks, other = other, None
-    return batch.answer(_run(module, batch, masks, other, form, executor))
+    layers = Layers([module]) if isinstance(module, Module) else torch_layers(module, form=form)
+    if memory is None and (memory_mask is not None or memory_attention_mask is not None):
+        raise InputError("memory_mask and memory_attention_mask belong to a memory, and there is none")
+    batch = _Batch(inputs, memory, layers.batch_first)
+    of_inputs = _GivenMasks("the ", mask, batch.key_masks(attention_mask, batch.n))
+    memory_keys = batch.key_masks(memory_attention_mask, batch.m)
+    of_memory = _GivenMasks("the memory's ", memory_mask, memory_keys)
+    if memory is not None and isinstance(layers.modules[0], AttentionModule):
+        if of_inputs.some:
+            raise InputError(
+                "this attention reads the memory alone: give memory_mask or memory_attention_mask"
+            )
+        of_inputs, of_memory = of_memory, of_inputs
+    return batch.answer(_run(layers, batch, of_inputs, of_memory, executor))
+
+
+class _GivenMasks(NamedTuple):
+    """The masks of one attention that came with the inputs: one for all, and the keys of each."""
+
+    name: str
+    mask: Mask
+    keys: list[Numbers] | None
+
+    @property
+    def some(self) -> bool:
+        return self.mask is not None or self.keys is not None
+
+    def joined_with(self, own: KeptMask, shape: tuple[int, int], items: int) -> list[KeptMask]:
+        """Join T's own mask with those given, for each item of the batch."""
+        masks = [own, read_mask(self.mask, f"{self.name}mask")]
+        if self.keys is None:
+            return [joined(masks, shape)] * items
+        if not any(mask is not None for mask in masks):
+            return list(self.keys)
+        return [self._padded(masks, keys, shape) for keys in self.keys]
+
+    def _padded(self, masks: Sequence[KeptMask], keys: Numbers, shape: tuple[int, int]) -> KeptMask:
+        """Join with padding. A padded query that would attend to nothing attends to itself."""
+        both = joined([*masks, keys], shape)
+        if mask_kind(both) == "keys":
+            require_some_key(both, f"{self.name}mask with padding")
+            return both
+        kept = attended(both, shape).copy()
+        empty = ~kept.any(axis=1)
+        if shape[0] == shape[1]:
+            padding = empty & (keys == 0)
+            kept[padding, padding] = True
+            empty = empty & ~padding
+        if empty.any():
+            query = int(np.argmax(empty))
+            raise InputError(f"{self.name}mask and padding leave no key to query {query}")
+        return np.asarray(kept, dtype=np.float64)
 
 
 class _Batch:
     """Inputs as a list of matrices, and how to give the results back."""
 
     def __init__(self, inputs: Any, memory: Any, batch_first: bool) -> None:
-        self.given = inputs if is_tensor(inputs) else np.asarray(inputs, dtype=float)
-        self.batched, self.batch_first = self.given.ndim == 3, batch_first
-        self.rows = self._split(self.given, "X")
+        self.inputs = real_numbers(inputs, "X", copy=False)
+        self.batched, self.batch_first = self.inputs.ndim == 3, batch_first
+        self.rows = self._split(self.inputs, "X")
         self.n = len(self.rows[0])
         self.memories: list[Array | None] = [None] * len(self.rows)
         self.m = 0
         if memory is not None:
-            split = self._split(
-                memory if is_tensor(memory) else np.asarray(memory, dtype=float), "memory"
-            )
+            split = self._split(real_numbers(memory, "the memory", copy=False), "the memory")
             if len(split) != len(self.rows):
-                raise InputError(f"there are {len(self.rows)} inputs, but {len(split)} memories")
+                raise InputError(f"got {len(self.rows)} inputs, but {len(split)} memories")
             self.memories, self.m = list(split), len(split[0])
 
     def _split(self, array: Array, name: str) -> list[Array]:
         if array.ndim != (3 if self.batched else 2):
-            wanted = "three axes, as X has" if self.batched else "two axes, or three for a batch"
-            raise InputError(f"{name} must have {wanted}, but its shape is {tuple(array.shape)}")
+            axes = "three axes, as X has" if self.batched else "two axes, or three for a batch"
+            raise InputError(f"{name} must have {axes}, but its shape is {tuple(array.shape)}")
+        if 0 in array.shape:
+            raise InputError(f"{name} has no entries: its shape is {tuple(array.shape)}")
         if not self.batched:
             return [matrix(array, name)]
         axis = 0 if self.batch_first else 1
         return [matrix(part, name) for part in (array if axis == 0 else array.swapaxes(0, 1))]
 
-    def masks(self, name: str, mask: Mask, keys: Any, m: int, square: bool) -> list[Mask] | None:
-        """One mask for each input: words and matrices as they are, vectors where only keys count."""
+    def key_masks(self, keys: Any, m: int) -> list[Numbers] | None:
+        """Check padding, every row of it: one row for each input, 1 at keys that count."""
         if keys is None:
-            return None if mask is None else [read_mask(mask)] * len(self.rows)
-        rows = np.atleast_2d(numpy_of(keys))
-        if rows.shape not in ((1, m), (len(self.rows), m)):
+            return None
+        name = "the attention mask"
+        rows = numpy_of(real_numbers(keys, name, copy=False))
+        if rows.shape not in ((m,), (1, m), (len(self.rows), m)):
             raise InputError(
-                f"padding of {name} is {m} numbers, or {len(self.rows)} rows of them, but its shape is "
+                f"{name} must be {m} numbers, or {len(self.rows)} rows of them, but its shape is "
                 f"{rows.shape}"
             )
-        rows = np.tile(rows, (len(self.rows) // len(rows), 1))
-        if mask is None:
-            return list(rows)
-        kept = seen_by(read_mask(mask), (self.n, m))
-        return [_with_padding(name, kept, row != 0, square) for row in rows]
+        require_binary(rows, name)
+        require_some_key(np.atleast_2d(rows), name)
+        return list(np.broadcast_to(rows, (len(self.rows), m)).copy())
 
-    def answer(self, found: Sequence[Array]) -> Array:
-        """The results in the shape of the inputs."""
+    def answer(self, results: Sequence[Array]) -> Array:
+        """Give the results in the shape of the inputs."""
         if not self.batched:
-            return found[0]
-        if is_tensor(self.given):
+            return results[0]
+        if is_tensor(self.inputs):
             import torch
 
-            return torch.stack(list(found), 0 if self.batch_first else 1)
-        return np.stack(found, 0 if self.batch_first else 1)
-
-
-def _with_padding(name: str, kept: Any, keys: Any, square: bool) -> Numbers:
-    """A matrix of what is seen, padding left out. A padded query that sees nothing sees itself."""
-    both = kept & keys
-    empty = ~both.any(axis=1)
-    if square:
-        both[np.flatnonzero(empty & ~keys), np.flatnonzero(empty & ~keys)] = True
-        empty = empty & keys
-    if empty.any():
-        raise InputError(f"{name} and the padding leave no key to query {int(np.argmax(empty))}")
-    return np.asarray(both, dtype=np.float64)
-
-
-def _attends_to_itself(module: Any, memory: Any) -> bool:
-    """Whether ``mask`` is among the rows of X: so in layers, and in attentions without a memory."""
-    is_layer = isinstance(module, Layer) or hasattr(module, "self_attn") or is_encoder_of_layers(module)
-    return memory is None or is_layer
+            return torch.stack(list(results), 0 if self.batch_first else 1)
+        return np.stack(results, 0 if self.batch_first else 1)
 
 
 def _run(
-    module: Any,
+    layers: Layers,
     batch: _Batch,
-    masks: list[Mask] | None,
-    others: list[Mask] | None,
-    form: str,
+    of_inputs: _GivenMasks,
+    of_memory: _GivenMasks,
     executor: str | None,
 ) -> list[Array]:
-    """Every input through every layer."""
-    mask, other = (None if given is None else given[0] for given in (masks, others))
-    norm = None
-    if is_encoder_of_layers(module):
-        layers, norm = encoder_layers(module, mask=mask, form=form)
-    elif isinstance(module, Module):
-        layers = [_remasked(module, mask, other)]
-    else:
-        layers = [from_torch(module, mask=mask, memory_mask=other, form=form)]
+    """Run every input through every layer."""
     values = batch.rows
-    for T in layers:
+    items = len(values)
+    for T in layers.modules:
+        own, own_of_memory = T.masks
+        reads_memory = batch.m and isinstance(T, AttentionModule)
+        shape = (batch.n, batch.m if reads_memory else batch.n)
+        masks = of_inputs.joined_with(own, shape, items)
+        others = of_memory.joined_with(own_of_memory, (batch.n, batch.m), items)
+        T = T.with_masks(masks[0], others[0])
         U = simulator_of(T.order(batch.n, batch.m))
         ready = Prepared(U, T.matrices(), values[0])
         results = []
-        for place, (X, memory) in enumerate(zip(values, batch.memories, strict=True)):
+        for X, memory, mask, other in zip(values, batch.memories, masks, others, strict=True):
             U.check(T, X, memory)
-            blocks = _blocks("", masks, place) | _blocks("cross ", others, place)
+            blocks = mask_matrices(mask) | mask_matrices(other, "cross ")
             if memory is not None:
-                blocks["M"] = memory
-            replaced: Mapping[str, Array] = {name: like(block, X) for name, block in blocks.items()}
-            results.append(ready(X, replaced, executor=executor))
+                blocks["M"] = [memory]
+            own_blocks = {name: like(copies[0], X) for name, copies in blocks.items()}
+            results.append(ready(X, own_blocks, executor=executor))
         values = results
-    return values if norm is None else _normed(values, *norm, executor=executor)
+    return values if layers.norm is None else _normed(values, layers.norm, executor=executor)
 
 
-def _blocks(prefix: str, masks: list[Mask] | None, place: int) -> dict[str, Array]:
-    """The mask of one input by the name of its block."""
-    mask = None if masks is None else masks[place]
-    if mask is None or isinstance(mask, str):
-        return {}
-    return {f"{prefix}seen": mask[None]} if mask.ndim == 1 else {f"{prefix}mask": mask}
-
-
-def _remasked(T: Module, mask: Mask, other: Mask) -> Module:
-    """A T with other masks than its own, if any are given."""
-    if mask is None and other is None:
-        return T
-    return T.with_masks(mask, other)
-
-
-def _normed(
-    values: Sequence[Array], gain: Any, bias: Any, epsilon: float, *, executor: str | None
-) -> list[Array]:
-    """The last norm of an encoder of several layers."""
+def _normed(values: Sequence[Array], norm: LastNorm, *, executor: str | None) -> list[Array]:
+    """Apply the last norm of an encoder of several layers."""
     n, d = values[0].shape
-    U = NormedSum(n, d, epsilon=epsilon)
-    rows = {"gain": [np.reshape(gain, (1, -1))], "bias": [np.reshape(bias, (1, -1))]}
+    U = NormedSum(n, d, epsilon=norm.epsilon)
+    rows = {"gain": [norm.gain.reshape(1, -1)], "bias": [norm.bias.reshape(1, -1)]}
     ready = Prepared(U, rows, values[0])
     return [ready(X, executor=executor) for X in values]
 
 
 def _divided(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Options of a model, and options of its run."""
+    """Divide options into those of a model and those of its run."""
     made = {name: options[name] for name in ("dtype", "backend", "layers") if name in options}
     run = {name: options[name] for name in ("compare", "finished") if name in options}
-    wrong = sorted(set(options) - set(made) - set(run))
-    if wrong:
-        raise InputError(f"simulate has no option {', '.join(wrong)}")
+    unknown = sorted(set(options) - set(made) - set(run))
+    if unknown:
+        raise InputError(f"simulate has no option {', '.join(unknown)}")
     return made, run

@@ -1,114 +1,204 @@
-"""torch's own layers as T's: ``from_torch(module)`` reads the matrices off and computes nothing else.
+"""Read torch's own layers as T's: their matrices are copied, and nothing of the module is called.
 
 nn.MultiheadAttention, nn.TransformerEncoderLayer and nn.TransformerDecoderLayer, in any dtype, and
-nn.TransformerEncoder, layer by layer (``encoder_layers``). Dropout is left out, as in ``eval()``. A
-module that computes something else than these classes do (a subclass with a forward of its own, another
-norm, norms that differ in eps) is refused. What is read off is a copy in double precision: gradients do
-not reach the module. torch is not imported here: a module brings its own.
+nn.TransformerEncoder, layer by layer. Dropout is left out, as in ``eval()``. What a class computes is
+known of torch's own classes alone, so types are compared exactly, at every level: a subclass with
+methods of its own, a class of the same name, a replaced part, a method set on the instance and a
+forward hook are refused, since each may compute something else. What is read is a copy in double
+precision: gradients do not reach the module. torch is not imported here: a module brings its own.
 """
 
 from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Iterable
 from types import FunctionType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from locum.errors import InputError
-from locum.simulators.arrays import numpy_of
+from locum.simulators.arrays import numpy_of, require_readable
 from locum.simulators.models.forms import attention_of
 from locum.simulators.modules.decoder import DecoderLayer
 from locum.simulators.modules.encoder import Encoder
-from locum.simulators.modules.module import AttentionModule, Mask, Module
+from locum.simulators.modules.masks import Mask
+from locum.simulators.modules.module import AttentionModule, Module, Numbers
+
+#: What a subclass may define and still compute what its base does; attributes that its ``__init__``
+#: sets are looked at like all others.
+_HARMLESS = {"__module__", "__doc__", "__qualname__", "__annotations__", "__init__", "__constants__"}
+
+
+class LastNorm(NamedTuple):
+    """The norm behind the last layer of an encoder."""
+
+    gain: Numbers
+    bias: Numbers
+    epsilon: float
+
+
+class Layers(NamedTuple):
+    """A torch module as T's that follow one another."""
+
+    modules: list[Module]
+    norm: LastNorm | None = None
+    batch_first: bool = True
 
 
 def from_torch(
     module: Any, *, mask: Mask = None, memory_mask: Mask = None, form: str = "paper"
 ) -> Module:
-    """The T that a torch module is.
+    """Read the T that a torch module is.
 
-    ``mask`` is that of its (self-)attention: "causal", a matrix that is 0 where a key is not seen
-    (torch's boolean masks say the opposite), or a vector that is 0 at padded keys; ``memory_mask`` that
-    of a decoder's cross-attention. ``form`` is how heads are parametrised: paper (A = W_Q W_Kᵀ) or
-    factored (W_Q and W_K as they are).
+    ``mask`` is that of its (self-)attention: "causal", a matrix [query, key] that is 1 where a query
+    attends to a key (torch's boolean masks say the opposite), or a vector that is 0 at padded keys;
+    ``memory_mask`` is that of a decoder's cross-attention. ``form`` is how heads are parametrised:
+    paper (A = W_Q W_Kᵀ) or factored (W_Q and W_K as they are).
     """
-    nn: Any = getattr(sys.modules.get("torch"), "nn", None)
-    if nn is not None and isinstance(module, nn.MultiheadAttention):
-        return _attention(module, mask, form)
-    if nn is not None and isinstance(module, nn.TransformerEncoderLayer):
-        _require_plain(module, nn.TransformerEncoderLayer)
-        return Encoder(_attention(module.self_attn, mask, form), **_around(module, 2))
-    if nn is not None and isinstance(module, nn.TransformerDecoderLayer):
-        _require_plain(module, nn.TransformerDecoderLayer)
-        cross = _attention(module.multihead_attn, memory_mask, form)
-        return DecoderLayer(_attention(module.self_attn, mask, form), cross, **_around(module, 3))
-    raise InputError(
-        f"from_torch knows nn.MultiheadAttention, nn.TransformerEncoderLayer and "
-        f"nn.TransformerDecoderLayer, not {type(module).__name__}"
-        + ("; locum.simulate runs it layer by layer" if is_encoder_of_layers(module) else "")
-    )
-
-
-def _require_plain(module: Any, base: type, what: str = "the module") -> None:
-    """Refuse what is no ``base``, or has methods of its own: it may compute something else."""
-    if not isinstance(module, base):
-        raise InputError(f"{what} must be an nn.{base.__name__}, but it is {type(module).__name__}")
-    for name, method in vars(base).items():
-        if name == "__init__" or not isinstance(method, FunctionType):
-            continue
-        if getattr(type(module), name) is not method or name in vars(module):
+    nn = _nn()
+    if nn is not None:
+        if _is(module, nn.TransformerEncoder):
             raise InputError(
-                f"{what} is {type(module).__name__}, which has a method {name} of its own: only what "
-                f"nn.{base.__name__} itself computes can be read off"
+                "an nn.TransformerEncoder is several T's: locum.simulate(module, X) runs them one by "
+                "one; from_torch(module.layers[0]) reads the first"
+            )
+        if _is(module, nn.MultiheadAttention):
+            return _attention(module, mask, form)
+        if _is(module, nn.TransformerEncoderLayer):
+            _require_untouched(module, "the layer")
+            return Encoder(_attention(module.self_attn, mask, form), **_around(module, 2))
+        if _is(module, nn.TransformerDecoderLayer):
+            _require_untouched(module, "the layer")
+            cross = _attention(module.multihead_attn, memory_mask, form)
+            return DecoderLayer(_attention(module.self_attn, mask, form), cross, **_around(module, 3))
+    raise InputError(_unknown(module))
+
+
+def torch_layers(module: Any, *, form: str = "factored") -> Layers:
+    """Read a torch module as T's, without masks: one, or those of an nn.TransformerEncoder."""
+    nn = _nn()
+    if nn is None or not _is(module, nn.TransformerEncoder):
+        T = from_torch(module, form=form)
+        attention = module if isinstance(T, AttentionModule) else module.self_attn
+        return Layers([T], batch_first=bool(attention.batch_first))
+    _require_untouched(module, "the encoder")
+    _require_type(module.layers, nn.ModuleList, "the list of layers")
+    if not len(module.layers):
+        raise InputError("this nn.TransformerEncoder has no layers: expected one or more")
+    for number, layer in enumerate(module.layers):
+        _require_type(layer, nn.TransformerEncoderLayer, f"layer {number}")
+    modules = [from_torch(layer, form=form) for layer in module.layers]
+    orders = {bool(layer.self_attn.batch_first) for layer in module.layers}
+    if len(orders) > 1:
+        raise InputError("expected one batch_first for all layers, got both True and False")
+    norm = None if module.norm is None else _last_norm(module.norm)
+    return Layers(modules, norm, orders.pop())
+
+
+def _nn() -> Any:
+    return getattr(sys.modules.get("torch"), "nn", None)
+
+
+def _is(module: Any, base: type) -> bool:
+    """Whether a module is of this class: itself, or a subclass that defines nothing it computes by.
+
+    The classes that torch's parametrisations make define their parameters alone, and count as the base.
+    """
+    kind = type(module)
+    if not isinstance(module, base):
+        return False
+    if kind.__name__ == f"Parametrized{kind.__bases__[0].__name__}" and hasattr(
+        module, "parametrizations"
+    ):
+        kind = kind.__bases__[0]
+    own = [parent for parent in kind.__mro__ if parent not in base.__mro__]
+    return all(set(vars(parent)) <= _HARMLESS for parent in own)
+
+
+def _unknown(module: Any) -> str:
+    """Say what is simulated, and what may help for this module."""
+    kind = type(module)
+    known = (
+        "nn.MultiheadAttention, nn.TransformerEncoderLayer, nn.TransformerEncoder, "
+        "nn.TransformerDecoderLayer or a T of locum.simulators"
+    )
+    nn = _nn()
+    hint = ""
+    bases = () if nn is None else (nn.MultiheadAttention, nn.TransformerEncoderLayer)
+    bases += () if nn is None else (nn.TransformerEncoder, nn.TransformerDecoderLayer)
+    base = next((base for base in bases if isinstance(module, base)), None)
+    if base is not None:
+        hint = (
+            f"; it is a subclass of nn.{base.__name__} with methods of its own, and may compute "
+            f"something else: try to load its state_dict into an nn.{base.__name__}"
+        )
+    elif hasattr(module, "save_pretrained"):
+        hint = "; module.save_pretrained(folder) writes a folder that locum.simulate may read"
+    return f"expected {known}, got {kind.__module__}.{kind.__qualname__}{hint}"
+
+
+def _require_type(part: Any, expected: type | Iterable[type], what: str) -> None:
+    """Refuse a part whose type is not exactly one of these, or that was changed afterwards."""
+    types = (expected,) if isinstance(expected, type) else tuple(expected)
+    if not any(_is(part, kind) for kind in types):
+        names = " or ".join(f"nn.{kind.__name__}" for kind in types)
+        raise InputError(
+            f"expected {what} to be an {names}, got {type(part).__module__}.{type(part).__qualname__}, "
+            "which may compute something else"
+        )
+    _require_untouched(part, what)
+
+
+def _require_untouched(module: Any, what: str) -> None:
+    """Refuse hooks, and methods that were set on the instance."""
+    common: Any = sys.modules["torch.nn.modules.module"]
+    for hooks, of in (
+        (module._forward_hooks, what),
+        (module._forward_pre_hooks, what),
+        (common._global_forward_hooks, "every module"),
+        (common._global_forward_pre_hooks, "every module"),
+    ):
+        if hooks:
+            raise InputError(
+                f"{of} has a forward hook ({next(iter(hooks.values()))!r}), which may change what it "
+                "computes: remove it (torch.nn.utils.prune.remove makes pruning permanent)"
+            )
+    for name in vars(module):
+        if isinstance(getattr(type(module), name, None), FunctionType):
+            raise InputError(
+                f"{what} has a method {name} of its own, which may compute something else: expected an "
+                f"nn.{type(module).__name__} as torch made it"
             )
 
 
-def is_encoder_of_layers(module: Any) -> bool:
-    """Whether this is an nn.TransformerEncoder."""
-    return "TransformerEncoder" in [kind.__name__ for kind in type(module).__mro__]
-
-
-def encoder_layers(
-    module: Any, *, mask: Mask = None, form: str = "paper"
-) -> tuple[list[Module], tuple[Any, Any, float] | None]:
-    """The layers of an nn.TransformerEncoder; and gain, bias and epsilon of its last norm, if any."""
-    layers = [from_torch(layer, mask=mask, form=form) for layer in module.layers]
-    norm = module.norm
-    if norm is None:
-        return layers, None
-    if type(norm).__name__ != "LayerNorm":
-        raise InputError(f"the last norm, a {type(norm).__name__}, is not simulated: a LayerNorm is")
-    (columns,) = norm.normalized_shape
-    gain = [1.0] * columns if norm.weight is None else numpy_of(norm.weight)
-    bias = [0.0] * columns if norm.bias is None else numpy_of(norm.bias)
-    return layers, (gain, bias, norm.eps)
-
-
 def _attention(module: Any, mask: Mask, form: str) -> AttentionModule:
-    """All heads, their scale and biases folded in, W_O and b_O behind them."""
-    nn: Any = sys.modules["torch"].nn
-    _require_plain(module, nn.MultiheadAttention, "the attention")
-    _require_plain(module.out_proj, nn.Linear, "out_proj")
+    """Read all heads, their scale and biases folded in, W_O and b_O behind them."""
+    nn = _nn()
+    _require_type(module, nn.MultiheadAttention, "the attention")
+    linear = nn.modules.linear.NonDynamicallyQuantizableLinear
+    _require_type(module.out_proj, (linear, nn.Linear), "out_proj")
     if module.bias_k is not None or module.add_zero_attn:
         raise InputError("attention with add_bias_kv or add_zero_attn is not simulated")
     size, heads = module.embed_dim, module.num_heads
     if module.kdim != module.vdim:
         raise InputError("keys and values of different inputs (kdim, vdim) are not simulated")
     if module.in_proj_weight is not None:
-        stacked = numpy_of(module.in_proj_weight)
+        stacked = _read(module.in_proj_weight, "in_proj_weight")
         weights = [stacked[part * size : (part + 1) * size].T for part in range(3)]
     else:
-        parts = (module.q_proj_weight, module.k_proj_weight, module.v_proj_weight)
-        weights = [numpy_of(part).T for part in parts]
-    biases = None if module.in_proj_bias is None else numpy_of(module.in_proj_bias).reshape(3, size)
+        names = ("q_proj_weight", "k_proj_weight", "v_proj_weight")
+        weights = [_read(getattr(module, name), name).T for name in names]
+    biases = None
+    if module.in_proj_bias is not None:
+        biases = list(_read(module.in_proj_bias, "in_proj_bias").reshape(3, size))
     out = module.out_proj
     return attention_of(
         weights,
-        None if biases is None else list(biases),
-        numpy_of(out.weight).T,
-        None if out.bias is None else numpy_of(out.bias),
+        biases,
+        _read(out.weight, "out_proj.weight").T,
+        None if out.bias is None else _read(out.bias, "out_proj.bias"),
         heads,
         scale=1 / math.sqrt(size // heads),
         mask=mask,
@@ -117,64 +207,100 @@ def _attention(module: Any, mask: Mask, form: str) -> AttentionModule:
 
 
 def _around(module: Any, norms: int) -> dict[str, Any]:
-    """Feed-forward and norms of an encoder or decoder layer, as keywords."""
-    nn: Any = sys.modules["torch"].nn
+    """Read feed-forward and norms of an encoder or decoder layer, as keywords."""
+    nn = _nn()
+    for name, part in module.named_children():
+        if name.startswith("dropout"):
+            _require_type(part, (nn.Dropout, nn.Identity), name)
     for name in ("linear1", "linear2"):
-        _require_plain(getattr(module, name), nn.Linear, name)
-    found: dict[str, Any] = {
-        "W1": numpy_of(module.linear1.weight).T,
-        "W2": numpy_of(module.linear2.weight).T,
+        _require_type(getattr(module, name), nn.Linear, name)
+    parts: dict[str, Any] = {
+        "W1": _read(module.linear1.weight, "linear1.weight").T,
+        "W2": _read(module.linear2.weight, "linear2.weight").T,
         "activation": _activation(module.activation),
         "norm": "pre" if module.norm_first else "post",
     }
     for bias, linear in (("b1", module.linear1), ("b2", module.linear2)):
         if linear.bias is not None:
-            found[bias] = numpy_of(linear.bias)
-    return found | _norms(
+            parts[bias] = _read(linear.bias, bias)
+    return parts | _norms(
         {f"norm{number}": getattr(module, f"norm{number}") for number in range(1, norms + 1)},
         module.self_attn.embed_dim,
     )
 
 
 def _norms(norms: dict[str, Any], columns: int) -> dict[str, Any]:
-    """Gains and biases of all norms, and the epsilon that they share, as keywords."""
-    nn: Any = sys.modules["torch"].nn
+    """Read gains and biases of all norms, and the epsilon that they share, as keywords."""
     for name, norm in norms.items():
-        _require_plain(norm, nn.LayerNorm, name)
-        if tuple(norm.normalized_shape) != (columns,):
-            raise InputError(
-                f"{name} must be over {columns} columns, but it is over {norm.normalized_shape}"
-            )
+        _require_layer_norm(norm, name, columns)
     epsilons = {norm.eps for norm in norms.values()}
     if len(epsilons) > 1:
         listed = ", ".join(f"{norm.eps} in {name}" for name, norm in norms.items())
         raise InputError(f"all norms of a layer must have the same eps, but it is {listed}")
-    found: dict[str, Any] = {"epsilon": epsilons.pop()}
+    parts: dict[str, Any] = {"epsilon": epsilons.pop()}
     if any(norm.weight is not None for norm in norms.values()):
-        for name, norm in norms.items():
-            gain = np.ones(columns) if norm.weight is None else numpy_of(norm.weight)
-            found[name] = (gain, np.zeros(columns) if norm.bias is None else numpy_of(norm.bias))
-    return found
+        parts |= {name: _gain_and_bias(norm, columns) for name, norm in norms.items()}
+    return parts
+
+
+def _last_norm(norm: Any) -> LastNorm:
+    """Read the norm behind an encoder's layers."""
+    columns = math.prod(getattr(norm, "normalized_shape", (0,)))
+    _require_layer_norm(norm, "the last norm", columns)
+    return LastNorm(*_gain_and_bias(norm, columns), norm.eps)
+
+
+def _require_layer_norm(norm: Any, what: str, columns: int) -> None:
+    _require_type(norm, _nn().LayerNorm, what)
+    if tuple(norm.normalized_shape) != (columns,):
+        raise InputError(
+            f"expected {what} to be over one axis of {columns} columns, got {norm.normalized_shape}"
+        )
+
+
+def _gain_and_bias(norm: Any, columns: int) -> tuple[Numbers, Numbers]:
+    gain = np.ones(columns) if norm.weight is None else _read(norm.weight, "a norm's weight")
+    return gain, np.zeros(columns) if norm.bias is None else _read(norm.bias, "a norm's bias")
+
+
+def _read(parameter: Any, name: str) -> Numbers:
+    """Copy a parameter in double precision."""
+    require_readable(parameter, name)
+    if not parameter.is_floating_point():
+        raise InputError(f"expected floating-point numbers in {name}, got {parameter.dtype}")
+    return numpy_of(parameter)
 
 
 def _activation(function: Any) -> str:
-    """The name of torch's activation: a function, or a module."""
+    """Name torch's activation: a function, or a module."""
     torch: Any = sys.modules["torch"]
     nn = torch.nn
-    if type(function) is nn.GELU and function.approximate != "none":
-        raise InputError("GELU approximated by tanh is not simulated: the exact one is")
     known: dict[str, tuple[Any, ...]] = {
         "relu": (nn.functional.relu, torch.relu, nn.ReLU),
         "gelu": (nn.functional.gelu, nn.GELU),
         "silu": (nn.functional.silu, nn.SiLU),
         "tanh": (nn.functional.tanh, torch.tanh, nn.Tanh),
         "sigmoid": (nn.functional.sigmoid, torch.sigmoid, nn.Sigmoid),
+        "leaky_relu": (nn.functional.leaky_relu, nn.LeakyReLU),
     }
     for name, forms in known.items():
-        if function in forms or type(function) in forms:
+        if function in forms:
             return name
-    given = getattr(function, "__name__", type(function).__name__)
+        if type(function) in forms:
+            _require_type(function, type(function), "the activation")
+            _require_default(function)
+            return name
+    kind = getattr(function, "__name__", type(function).__name__)
     raise InputError(
-        f"the activation {given} is not simulated: torch's own {', '.join(known)} are, as functions or "
+        f"the activation {kind} is not simulated: torch's own {', '.join(known)} are, as functions or "
         "as modules"
     )
+
+
+def _require_default(activation: Any) -> None:
+    """Refuse settings of an activation module that U has not."""
+    if getattr(activation, "approximate", "none") != "none":
+        raise InputError("GELU approximated by tanh is not simulated: the exact one is")
+    slope = getattr(activation, "negative_slope", 0.01)
+    if slope != 0.01:
+        raise InputError(f"LeakyReLU is simulated with negative_slope=0.01, got {slope}")

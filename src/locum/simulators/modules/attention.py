@@ -26,17 +26,17 @@ from locum.execution.inputs import is_tensor
 from locum.simulators.arrays import Array, below, like, matrix, numpy_of, row
 from locum.simulators.attention_order import COMBINATIONS, POOLINGS, AttentionOrder
 from locum.simulators.checking import choose, require_real
-from locum.simulators.modules.module import (
+from locum.simulators.modules.masks import (
     MASK_BLOCKS,
-    AttentionModule,
+    KeptMask,
     Mask,
-    Numbers,
+    attended,
     mask_kind,
     mask_matrices,
     read_mask,
-    seen,
-    with_ones,
+    require_some_key,
 )
+from locum.simulators.modules.module import AttentionModule, Numbers, with_ones
 
 
 class Attention(AttentionModule):
@@ -55,7 +55,7 @@ class Attention(AttentionModule):
         choose(pooling, POOLINGS, "pooling")
         self.A = matrix(A, "A")
         self.V = matrix(V, "V", (self.A.shape[1], None))
-        self.mask = read_mask(mask)
+        self.mask = _read(mask)
         self.pooling = pooling
         self.biased = biased
         if biased and min(self.A.shape) < 2:
@@ -117,10 +117,15 @@ class Attention(AttentionModule):
         """A and V, and the mask if it is an array."""
         return {"A": [self.A], "V": [self.V]} | mask_matrices(self.mask)
 
+    @property
+    def masks(self) -> tuple[KeptMask, KeptMask]:
+        """Its mask; it has no second attention."""
+        return self.mask, None
+
     def with_masks(self, mask: Mask, memory_mask: Mask = None) -> Self:
-        """The same attention with another mask."""
+        """Copy the attention with another mask."""
         made = copy.copy(self)
-        made.mask = read_mask(mask)
+        made.mask = _read(mask)
         return made
 
     def steps(self, X: Array, memory: Array | None = None) -> dict[str, Numbers]:
@@ -131,7 +136,7 @@ class Attention(AttentionModule):
         found = {"XA": queries @ numpy_of(self.A), "Xᵀ": keys.T}
         found["scores"] = found["XA"] @ found["Xᵀ"]
         shape = (len(queries), len(keys))
-        found["softmax"] = pooled(found["scores"], seen(self.mask, shape), self.pooling)
+        found["softmax"] = pooled(found["scores"], attended(self.mask, shape), self.pooling)
         found["XV"] = keys @ numpy_of(self.V)
         return found | {"output": found["softmax"] @ found["XV"]}
 
@@ -208,8 +213,13 @@ class MultiHeadAttention(AttentionModule):
             found["b_O"] = [self.b_O]
         return found
 
+    @property
+    def masks(self) -> tuple[KeptMask, KeptMask]:
+        """The mask that all heads share."""
+        return self.heads[0].masks
+
     def with_masks(self, mask: Mask, memory_mask: Mask = None) -> Self:
-        """The same heads with another mask."""
+        """Copy the attention with another mask for all heads."""
         made = copy.copy(self)
         made.heads = tuple(head.with_masks(mask) for head in self.heads)
         return made
@@ -228,6 +238,14 @@ class MultiHeadAttention(AttentionModule):
         if self.b_O is not None:
             together = together + numpy_of(self.b_O)
         return found | {"output": np.asarray(together)}
+
+
+def _read(mask: Mask) -> KeptMask:
+    """Check a mask; one of keys must leave some key (a row of a matrix need not: it gives zeros)."""
+    kept = read_mask(mask)
+    if mask_kind(kept) == "keys":
+        require_some_key(kept)
+    return kept
 
 
 def numbered(steps: dict[str, Any], head: int, heads: int) -> dict[str, Any]:

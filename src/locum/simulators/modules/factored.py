@@ -26,16 +26,16 @@ from locum.simulators.arrays import Array, matrix, numpy_of, row
 from locum.simulators.attention_order import AttentionOrder
 from locum.simulators.checking import whole
 from locum.simulators.modules.attention import numbered, pooled
-from locum.simulators.modules.module import (
-    AttentionModule,
+from locum.simulators.modules.masks import (
+    KeptMask,
     Mask,
-    Numbers,
+    attended,
     mask_kind,
     mask_matrices,
     read_mask,
     require_some_key,
-    seen,
 )
+from locum.simulators.modules.module import AttentionModule, Numbers
 
 
 class FactoredAttention(AttentionModule):
@@ -122,7 +122,7 @@ class FactoredAttention(AttentionModule):
                 (queries, keys, keys), (self.W_Q, self.W_K, self.V), biases, strict=True
             )
         )
-        kept = seen(self.mask, (len(queries), len(keys)))
+        kept = attended(self.mask, (len(queries), len(keys)))
         found: dict[str, Numbers] = {}
         outputs = []
         for h in range(self.number):
@@ -138,8 +138,13 @@ class FactoredAttention(AttentionModule):
             together = together + numpy_of(self.b_O)
         return found | {"output": np.asarray(together)}
 
+    @property
+    def masks(self) -> tuple[KeptMask, KeptMask]:
+        """Its mask; it has no second attention."""
+        return self.mask, None
+
     def with_masks(self, mask: Mask, memory_mask: Mask = None) -> Self:
-        """The same attention with another mask."""
+        """Copy the attention with another mask."""
         made = copy.copy(self)
         made.mask = read_mask(mask)
         require_some_key(made.mask)

@@ -10,8 +10,10 @@ Each is a handful of products and elementwise functions, so U simulates it as it
 
 from __future__ import annotations
 
+import copy
 import math
 from dataclasses import replace
+from typing import Self
 
 import numpy as np
 
@@ -20,14 +22,8 @@ from locum.simulators.arrays import Array, matrix, numpy_of
 from locum.simulators.attention_order import FEATURE_MAPS, AttentionOrder
 from locum.simulators.checking import choose
 from locum.simulators.modules.attention import pooled
-from locum.simulators.modules.module import (
-    AttentionModule,
-    Mask,
-    Numbers,
-    read_mask,
-    seen,
-    with_ones,
-)
+from locum.simulators.modules.masks import KeptMask, Mask, attended, mask_kind, read_mask
+from locum.simulators.modules.module import AttentionModule, Numbers, with_ones
 from locum.simulators.modules.sublayers import ACTIVATE
 
 
@@ -104,9 +100,18 @@ class LinearAttention(_Projected):
         super().__init__(W_Q, W_K, V, biased)
         choose(feature_map, FEATURE_MAPS, "feature_map")
         self.feature_map = feature_map
-        self.mask = read_mask(mask)
-        if self.mask is not None and not isinstance(self.mask, str):
-            raise InputError("linear attention is masked causally or not at all")
+        self.mask = _causal_or_none(mask)
+
+    @property
+    def masks(self) -> tuple[KeptMask, KeptMask]:
+        """Its mask; it has no second attention."""
+        return self.mask, None
+
+    def with_masks(self, mask: Mask, memory_mask: Mask = None) -> Self:
+        """Copy the attention with another mask: causal, or none."""
+        made = copy.copy(self)
+        made.mask = _causal_or_none(mask)
+        return made
 
     def attention_order(self) -> AttentionOrder:
         """Its order but for the number of rows."""
@@ -120,10 +125,17 @@ class LinearAttention(_Projected):
         if self.feature_map == "elu+1":
             queries, keys = (np.where(z > 0, z + 1, np.exp(np.minimum(z, 0))) for z in (queries, keys))
         scores = queries @ keys.T
-        weights = np.where(seen(self.mask, scores.shape), scores, 0)
+        weights = np.where(attended(self.mask, scores.shape), scores, 0)
         if self.feature_map != "identity":
             weights = weights / weights.sum(axis=1, keepdims=True)
         return self.weighted(queries, keys, scores, weights, y)
+
+
+def _causal_or_none(mask: Mask) -> KeptMask:
+    kept = read_mask(mask)
+    if mask_kind(kept) not in (None, "causal"):
+        raise InputError("linear attention takes a causal mask or none, not one of zeros and ones")
+    return kept
 
 
 class Linformer(_Projected):

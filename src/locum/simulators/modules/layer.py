@@ -13,7 +13,8 @@ from typing import Any, Self
 from locum.errors import InputError
 from locum.simulators.arrays import Array, matrix, numpy_of
 from locum.simulators.checking import choose
-from locum.simulators.modules.module import AttentionModule, Mask, Module, Numbers, sizes
+from locum.simulators.modules.masks import KeptMask, Mask
+from locum.simulators.modules.module import AttentionModule, Module, Numbers, sizes
 from locum.simulators.modules.sublayers import (
     Affine,
     FeedForward,
@@ -98,15 +99,19 @@ class Layer(Module):
             found |= {f"cross {name}": copies for name, copies in self.cross.matrices().items()}
         return found | ({} if self.feed_forward is None else self.feed_forward.matrices())
 
+    @property
+    def masks(self) -> tuple[KeptMask, KeptMask]:
+        """The masks of its attention and of its cross-attention."""
+        return self.attention.masks[0], None if self.cross is None else self.cross.masks[0]
+
     def with_masks(self, mask: Mask, memory_mask: Mask = None) -> Self:
-        """The same layer with other masks; None leaves one as it is."""
+        """Copy the layer with these masks of its attention and of its cross-attention."""
         made = copy.copy(self)
-        if mask is not None:
-            made.attention = self.attention.with_masks(mask)
-        if memory_mask is not None:
-            if self.cross is None:
-                raise InputError("an encoder has no memory: a decoder layer has")
+        made.attention = self.attention.with_masks(mask)
+        if self.cross is not None:
             made.cross = self.cross.with_masks(memory_mask)
+        elif memory_mask is not None:
+            raise InputError("memory_mask applies to decoder layers only: an encoder has no memory")
         return made
 
     def steps(self, X: Array, memory: Array | None = None) -> dict[str, Numbers]:

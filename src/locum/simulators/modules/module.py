@@ -9,26 +9,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import fields
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from locum.errors import InputError
-from locum.simulators.arrays import Array, matrix, numpy_of, row
+from locum.simulators.arrays import Array, matrix, numpy_of
 from locum.simulators.attention_order import AttentionOrder
+from locum.simulators.modules.masks import KeptMask, Mask
 from locum.simulators.order import Order
 
 Numbers = NDArray[np.float64]
-#: A mask as users say it: "causal", a matrix that is 0 where a key is not seen, or a vector that is 0
-#: at keys that no query sees (padding).
-Mask = Any
-#: The names that masks have among the matrices of a T: all heads share them.
-MASK_BLOCKS = ("mask", "seen")
-
-
-#: A mask that is added to the scores says the opposite by its zeros.
-NOT_ADDITIVE = "; a mask is 0 where a key is not seen and 1 where it is, not added to the scores"
 
 
 class Module(ABC):
@@ -46,8 +38,15 @@ class Module(ABC):
     def steps(self, X: Array, memory: Array | None = None) -> dict[str, Numbers]:
         """Every intermediate result, computed directly; the last is T(X)."""
 
+    @property
+    def masks(self) -> tuple[KeptMask, KeptMask]:
+        """The mask of its attention, and that of a decoder's cross-attention."""
+        return None, None
+
     def with_masks(self, mask: Mask, memory_mask: Mask = None) -> Self:
-        """The same T with other masks: of its attention, and of a decoder's second one."""
+        """Copy it with these masks in place of its own; they must fit its kind."""
+        if mask is None and memory_mask is None:
+            return self
         raise InputError(f"a {type(self).__name__} takes no mask")
 
     def __call__(self, X: Array, memory: Array | None = None) -> Numbers:
@@ -93,60 +92,6 @@ def sizes(order: AttentionOrder) -> list[str]:
         if field.name not in ("kind", "d", "d_v") and value != field.default:
             found.append(f"{field.name}={value!r}")
     return found
-
-
-def read_mask(mask: Mask) -> str | Array | None:
-    """A mask as a T keeps it: a word of its order, a matrix, or a vector."""
-    if mask is None or isinstance(mask, str):
-        if mask not in (None, "causal"):
-            raise InputError(f"there is no mask {mask!r}: choose causal, or give a matrix or a vector")
-        return mask
-    if np.ndim(mask) == 1:
-        found = row(mask, "the mask", len(mask)).reshape(-1)
-    else:
-        try:
-            found = matrix(mask, "the mask")
-        except InputError as error:
-            raise InputError(f"{error}{NOT_ADDITIVE if 'finite' in str(error) else ''}") from None
-    if bool((found < 0).any()):
-        raise InputError(f"the mask has negative numbers{NOT_ADDITIVE}")
-    return found
-
-
-def mask_kind(mask: str | Array | None) -> str | None:
-    """What the order of a T says of its mask."""
-    if mask is None or isinstance(mask, str):
-        return mask
-    return "keys" if mask.ndim == 1 else "matrix"
-
-
-def mask_matrices(mask: str | Array | None) -> dict[str, list[Array]]:
-    """The mask among the matrices of a T, if it is an array."""
-    if mask is None or isinstance(mask, str):
-        return {}
-    return {"seen": [mask.reshape(1, -1)]} if mask.ndim == 1 else {"mask": [mask]}
-
-
-def require_some_key(mask: str | Array | None) -> None:
-    """Refuse a mask of which some row sees nothing: there is no softmax of nothing."""
-    if mask is None or isinstance(mask, str):
-        return
-    empty = np.flatnonzero((np.atleast_2d(numpy_of(mask)) == 0).all(axis=1))
-    if len(empty):
-        which = f"row {empty[0]} of the mask" if mask.ndim == 2 else "the mask"
-        raise InputError(f"{which} leaves no key to be seen: every query must see one or more")
-
-
-def seen(mask: str | Array | None, shape: tuple[int, int]) -> NDArray[np.bool_]:
-    """Which keys each query sees: [query, key]."""
-    if mask is None:
-        return np.ones(shape, dtype=np.bool_)
-    if isinstance(mask, str):
-        return np.tri(*shape, dtype=np.bool_)
-    if mask.ndim == 1:
-        keys = numpy_of(row(mask, "the mask", shape[1])) != 0
-        return np.broadcast_to(keys, shape)
-    return np.asarray(numpy_of(matrix(mask, "the mask", shape)) != 0, dtype=np.bool_)
 
 
 def with_ones(X: Numbers) -> Numbers:

@@ -1,0 +1,178 @@
+"""What a torch module computes is known of torch's own classes alone: all else is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import locum
+from locum.errors import InputError
+from tests.simulators.random_modules import Chance
+
+torch: Any = pytest.importorskip("torch")
+nn = torch.nn
+prune: Any = pytest.importorskip("torch.nn.utils.prune")
+
+X = torch.from_numpy(Chance(3)(3, 4))
+
+
+def layer() -> Any:
+    torch.manual_seed(0)
+    return nn.TransformerEncoderLayer(4, 2, 5, 0.0, batch_first=True, dtype=torch.float64).eval()
+
+
+def encoder(kind: Any = nn.TransformerEncoder) -> Any:
+    norm = nn.LayerNorm(4, dtype=torch.float64)
+    return kind(layer(), 2, norm, enable_nested_tensor=False).eval()
+
+
+class WithPositions(nn.TransformerEncoder):  # type: ignore[misc, name-defined]
+    """The usual way to add positions."""
+
+    def forward(self, src: Any, *rest: Any, **more: Any) -> Any:
+        return super().forward(src + 1.0, *rest, **more)
+
+
+class TransformerEncoder(nn.Module):  # type: ignore[misc, name-defined]
+    """A class of the same name that computes something else."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers, self.norm = nn.ModuleList([layer()]), None
+
+    def forward(self, src: Any) -> Any:
+        return 10 * src
+
+
+class LayerNorm(nn.LayerNorm):  # type: ignore[misc, name-defined]
+    def forward(self, x: Any) -> Any:
+        return 2 * super().forward(x)
+
+
+class Linear(nn.Linear):  # type: ignore[misc, name-defined]
+    def forward(self, x: Any) -> Any:
+        return 2 * super().forward(x)
+
+
+class Called(nn.TransformerEncoderLayer):  # type: ignore[misc, name-defined]
+    def __call__(self, x: Any, *rest: Any, **more: Any) -> Any:
+        return 2 * super().__call__(x, *rest, **more)
+
+
+class Negated(nn.Module):  # type: ignore[misc, name-defined]
+    def forward(self, x: Any) -> Any:
+        return -x
+
+
+def changed(module: Any, name: str, part: Any) -> Any:
+    """The module with one of its parts replaced."""
+    setattr(module.get_submodule(name.rpartition(".")[0]), name.rpartition(".")[2], part)
+    return module
+
+
+def with_own_forward(module: Any, name: str) -> Any:
+    module.get_submodule(name).forward = lambda x, **more: x
+    return module
+
+
+FOREIGN: dict[str, Callable[[], Any]] = {
+    "subclass with a forward": lambda: encoder(WithPositions),
+    "class of the same name": TransformerEncoder,
+    "layer with a call": lambda: Called(4, 2, 5, batch_first=True, dtype=torch.float64),
+    "last norm of the same name": lambda: changed(encoder(), "norm", LayerNorm(4)),
+    "another last norm": lambda: changed(encoder(), "norm", nn.RMSNorm(4)),
+    "last norm over two axes": lambda: changed(encoder(), "norm", nn.LayerNorm((3, 4))),
+    "linear of the same name": lambda: changed(layer(), "linear1", Linear(4, 5)),
+    "linear in the attention": lambda: changed(layer(), "self_attn.out_proj", Linear(4, 4)),
+    "a part in the place of dropout": lambda: changed(layer(), "dropout1", Negated()),
+    "another list of layers": lambda: changed(encoder(), "layers", nn.Sequential(layer())),
+    "a layer that is none": lambda: changed(encoder(), "layers.1", Negated()),
+    "no layers": lambda: nn.TransformerEncoder(layer(), 0, enable_nested_tensor=False),
+    "an activation with a setting": lambda: changed(layer(), "activation", nn.LeakyReLU(0.5)),
+    "weights that are whole numbers": lambda: changed(
+        layer(), "linear1.weight", nn.Parameter(torch.ones(5, 4, dtype=torch.int8), requires_grad=False)
+    ),
+    "weights on the meta device": lambda: layer().to("meta"),
+    "own forward of the encoder": lambda: with_own_forward(encoder(), ""),
+    "own forward of a layer": lambda: with_own_forward(encoder(), "layers.0"),
+    "own forward of a norm": lambda: with_own_forward(encoder(), "layers.1.norm2"),
+    "own forward of the last norm": lambda: with_own_forward(encoder(), "norm"),
+}
+
+
+@pytest.mark.parametrize("case", FOREIGN)
+def test_modules_that_may_compute_something_else_are_refused(case: str) -> None:
+    with pytest.raises(
+        InputError, match=r"expected|not simulated|meta device|no layers|simulated with"
+    ):
+        locum.simulate(FOREIGN[case](), X)
+
+
+@pytest.mark.parametrize("name", [name for name, _ in encoder().named_modules()])
+@pytest.mark.parametrize("register", ["register_forward_hook", "register_forward_pre_hook"])
+def test_a_hook_on_any_part_is_refused(name: str, register: str) -> None:
+    module = encoder()
+    handle = getattr(module.get_submodule(name), register)(lambda *arguments: None)
+    with pytest.raises(InputError, match="has a forward hook"):
+        locum.simulate(module, X)
+    handle.remove()
+    assert float((locum.simulate(module, X) - module(X).detach()).abs().max()) <= 1e-12
+
+
+def test_hooks_on_all_modules_are_refused() -> None:
+    handle = nn.modules.module.register_module_forward_hook(lambda module, given, result: None)
+    try:
+        with pytest.raises(InputError, match="every module has a forward hook"):
+            locum.simulate(layer(), X)
+    finally:
+        handle.remove()
+
+
+def test_pruning_is_refused_until_it_is_permanent() -> None:
+    module = layer()
+    prune.l1_unstructured(module.linear1, "weight", amount=0.5)
+    with torch.no_grad():
+        module.linear1.weight_orig.mul_(2.0)  # .weight is made anew in the next forward
+    with pytest.raises(InputError, match="linear1 has a forward hook"):
+        locum.simulate(module, X)
+    prune.remove(module.linear1, "weight")
+    assert float((locum.simulate(module, X) - module(X).detach()).abs().max()) <= 1e-12
+
+
+def test_parametrised_weights_are_read_as_they_are_used() -> None:
+    module = layer()
+    for part in (module.linear1, module.self_attn.out_proj):
+        torch.nn.utils.parametrizations.weight_norm(part)
+    with torch.no_grad():
+        module.linear1.parametrizations.weight.original0.mul_(3.0)
+    assert float((locum.simulate(module, X) - module(X).detach()).abs().max()) <= 1e-12
+
+
+@pytest.mark.parametrize("activation", [nn.LeakyReLU(), nn.SiLU(), nn.Tanh(), nn.Sigmoid(), nn.GELU()])
+def test_activations_as_modules(activation: Any) -> None:
+    module = changed(layer(), "activation", activation)
+    assert float((locum.simulate(module, X) - module(X).detach()).abs().max()) <= 1e-12
+
+
+BAD_INPUTS: dict[str, tuple[Callable[[], Any], str]] = {
+    "meta": (lambda: X.to("meta"), "X is on the meta device"),
+    "sparse": (lambda: X.to_sparse(), "X is a sparse tensor"),
+    "float8": (lambda: X.to(torch.float8_e4m3fn), "X is of type torch.float8_e4m3fn"),
+    "complex": (lambda: 1j * X, "X must consist of real numbers"),
+    "an empty batch": (lambda: X[None][:0], "X has no entries"),
+    "no rows": (lambda: X[:0], "X has no entries"),
+    "masked": (lambda: np.ma.masked_less(X.numpy(), 0), "X is a masked array"),
+    "words": (lambda: [["a"] * 4], "X must consist of real numbers"),
+    "ragged": (lambda: [[1.0] * 4, [1.0] * 3], "X is ragged"),
+    "not finite": (lambda: X / 0, "X has"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_INPUTS)
+def test_inputs_that_are_refused_by_name(case: str) -> None:
+    make, problem = BAD_INPUTS[case]
+    with pytest.raises(InputError, match=problem):
+        locum.simulate(layer(), make())
