@@ -377,7 +377,7 @@ def test_bad_input_to_apply(folder: str, tmp_path: Path) -> None:
         (("--input-file", str(tmp_path / "x.json")), "must hold one string, or one list"),
         (("--input-file", str(tmp_path / "z.json")), "must hold one string, or one list"),
         (("--input-file", str(tmp_path / "y.json")), "is not JSON"),
-        (("--input-file", str(tmp_path / "x.npy")), "is not an array in the .npy format"),
+        (("--input-file", str(tmp_path / "x.npy")), "expected plain numbers"),
         (("--input", "ab", "--html", str(tmp_path / "no" / "p.html")), "there is no folder"),
     ]:
         assert words in refused("apply", folder, *arguments), arguments
