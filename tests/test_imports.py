@@ -141,7 +141,6 @@ def test_imports_run_one_way(folder: str) -> None:
 #: Circles that are known; each is to be broken, and then removed here.
 KNOWN_CIRCLES = [
     {"execution.fast.steps.contraction", "execution.fast.steps.emission"},
-    {"transformer.compiled", "transformer.folder.saving", "transformer.notebook"},
 ]
 
 

@@ -33,20 +33,14 @@ Content = str | bytes | Pieces
 
 
 @contextlib.contextmanager
-def open_file(
-    path: str | Path, limit: int, *, links: bool = True, folder: int | None = None
-) -> Iterator[IO[bytes]]:
-    """Open a regular file of at most ``limit`` bytes for reading.
-
-    ``links=False`` refuses symbolic links. ``folder`` is the descriptor of an open folder that a
-    relative ``path`` starts from.
-    """
+def open_file(path: str | Path, limit: int, *, links: bool = True) -> Iterator[IO[bytes]]:
+    """Open a regular file of at most ``limit`` bytes for reading; ``links`` allows symbolic links."""
     flags = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
     if not links:
         flags |= getattr(os, "O_NOFOLLOW", 0)
     try:
-        mode = os.stat(path, dir_fd=folder, follow_symlinks=links).st_mode
-        handle = -1 if stat.S_ISLNK(mode) else os.open(path, flags, dir_fd=folder)
+        mode = os.stat(path, follow_symlinks=links).st_mode
+        handle = -1 if stat.S_ISLNK(mode) else os.open(path, flags)
     except (OSError, ValueError) as error:  # ValueError: a NUL character in the path
         raise InputError(f"cannot read {path}: {_reason(error)}") from None
     if handle < 0:

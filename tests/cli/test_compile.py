@@ -189,7 +189,7 @@ def test_bad_input_to_compile(rasp: str, tmp_path: Path) -> None:
         (("compile", rasp, "--name", "reverse", "--length", "4", "--numeric"), "have no text"),
         ((*full, "-o", str(tmp_path / "no" / "where")), "there is no folder"),
         ((*full, "-o", str(other)), "it holds other files"),
-        ((*full, "-o", rasp), "it is there and not a folder"),
+        ((*full, "-o", rasp), "it exists and is not a folder"),
         ((*full, "--html", str(tmp_path / "no" / "page.html")), "there is no folder"),
         ((*full, "--html", str(other), "-o", str(tmp_path / "new")), "not a regular file"),
         ((*full, "--input", "abx"), "'x', which is not in the vocabulary"),

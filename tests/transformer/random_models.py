@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from locum.graph import build, dumps, stable_hash
+from locum.graph import OPERATIONS, build, dumps, stable_hash
 from locum.transformer import (
     AttentionWeights,
     CompiledTransformer,
@@ -16,7 +16,6 @@ from locum.transformer import (
     LayerWeights,
     Weights,
 )
-from locum.transformer.folder.instructions import ARITIES
 from locum.transformer.functions import MEANINGS, Functions, Instruction
 
 #: Operations that have a value for all numbers that are not large.
@@ -49,7 +48,7 @@ def random_functions(chance: np.random.Generator, arguments: int, outputs: int) 
                     op, _sources(chance, known, 2), {"keys": keys, "values": values}, "a table"
                 )
             case _:
-                row = Instruction(op, _sources(chance, known, ARITIES[op]))
+                row = Instruction(op, _sources(chance, known, len(OPERATIONS[op].takes)))
         instructions.append(row)
     last = arguments + len(instructions)
     return Functions(

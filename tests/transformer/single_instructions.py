@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from locum.graph import OPERATIONS
 from locum.transformer import (
     CompiledTransformer,
     Config,
@@ -13,7 +14,6 @@ from locum.transformer import (
     LayerWeights,
     Weights,
 )
-from locum.transformer.folder.instructions import ARITIES
 from locum.transformer.functions import Functions, Instruction
 
 #: Two inputs, with zeros, halves, negative numbers and one beyond all whole numbers.
@@ -50,7 +50,7 @@ ATTRIBUTES: dict[str, dict[str, Any]] = {
 
 def single(op: str) -> CompiledTransformer:
     """A transformer whose answer is one operation."""
-    arity = ARITIES.get(op, 2)
+    arity = 2 if op == "table" else len(OPERATIONS[op].takes)
     return elementwise(Instruction(op, tuple(range(arity)), ATTRIBUTES.get(op, {})), max(arity, 1))
 
 

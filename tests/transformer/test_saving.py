@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -137,6 +138,42 @@ def test_other_files_are_never_touched(tmp_path: Path) -> None:
         model.save(tmp_path / "file")
     with pytest.raises(InputError, match="there is no folder"):
         model.save(tmp_path / "nowhere" / "model")
+
+
+def test_the_current_folder_is_not_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = tmp_path / "model"
+    random_model(1).save(place)
+    monkeypatch.chdir(place)
+    with pytest.raises(InputError, match="it is the current folder"):
+        random_model(2).save(".")
+    assert same(load("."), random_model(1))
+
+
+def test_parallel_saves_and_loads(tmp_path: Path) -> None:
+    """Every save succeeds, every load gives one of the models, and no temporary folder stays."""
+    place = tmp_path / "model"
+    models = [random_model(seed) for seed in range(3)]
+    hashes = {model.hash for model in models}
+    models[0].save(place)
+    problems: list[Any] = []
+
+    def work(model: CompiledTransformer | None) -> None:
+        try:
+            for _ in range(25):
+                if model is not None:
+                    model.save(place)
+                elif load(place).hash not in hashes:
+                    problems.append("another model")
+        except Exception as error:
+            problems.append(error)
+
+    threads = [threading.Thread(target=work, args=(model,)) for model in [*models, None, None, None]]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not problems
+    assert [entry.name for entry in tmp_path.iterdir()] == ["model"]
 
 
 def test_what_could_not_be_read_is_not_written(tmp_path: Path) -> None:

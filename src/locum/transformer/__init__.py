@@ -2,9 +2,8 @@
 
 from locum.transformer.architecture import TransformerArchitecture
 from locum.transformer.cache import ActivationCache
-from locum.transformer.compiled import CompiledTransformer
+from locum.transformer.compiled import CompiledTransformer, load
 from locum.transformer.config import Config
-from locum.transformer.folder.saving import load
 from locum.transformer.residual import ResidualStream
 from locum.transformer.weights import AttentionWeights, FeedForwardWeights, LayerWeights, Weights
 

@@ -23,7 +23,9 @@ from locum.transformer.architecture import TransformerArchitecture
 from locum.transformer.cache import ActivationCache
 from locum.transformer.config import Config
 from locum.transformer.exports import lens
+from locum.transformer.folder import saving
 from locum.transformer.forward import Tap, forward
+from locum.transformer.notebook import model_html
 from locum.transformer.report import render
 from locum.transformer.residual import ResidualStream
 from locum.transformer.weights import Array, Weights
@@ -44,9 +46,7 @@ class CompiledTransformer:
         return f"<CompiledTransformer{name}: {self.architecture}>"
 
     def _repr_html_(self) -> str:
-        from locum.transformer.notebook import model_html
-
-        return model_html(self)
+        return model_html(self.config, self.weights)
 
     # What it is ---------------------------------------------------------------------------------
 
@@ -168,9 +168,7 @@ class CompiledTransformer:
 
     def save(self, folder: str | Path) -> None:
         """Write ``config.json`` and ``model.safetensors`` into a folder, whole or not at all."""
-        from locum.transformer.folder.saving import save
-
-        save(self, folder)
+        saving.write(self.config, self.weights, folder)
 
     def to_torch(self) -> Any:
         """An ``nn.Module`` with the same names, shapes and numbers."""
@@ -318,6 +316,14 @@ class CompiledTransformer:
             if identity(wrong) == identity(vocabulary[place]):
                 raise ExecutionError(why, f"the token {token!r}", kind="undefined")
         return place
+
+
+def load(folder: str | Path, *, limit: int = saving.WEIGHTS_LIMIT) -> CompiledTransformer:
+    """Return the model that :meth:`CompiledTransformer.save` wrote, bit for bit, or raise InputError.
+
+    Weights of more than ``limit`` bytes are refused before any of them is read.
+    """
+    return CompiledTransformer(*saving.read(folder, limit))
 
 
 @contextlib.contextmanager

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from html import escape
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from locum.transformer.compiled import CompiledTransformer
+from locum.transformer.architecture import TransformerArchitecture
+from locum.transformer.config import Config
+from locum.transformer.weights import Weights
 
 #: Heads of a layer and slots that are listed; the rest is counted.
 SHOWN = 8
@@ -20,11 +20,10 @@ _CELL = "border:1px solid #d9e2ec;padding:3px 8px;text-align:left;vertical-align
 _NAME = f"{_CELL};background:#f0f4f8;color:#52606d;white-space:nowrap"
 
 
-def model_html(model: CompiledTransformer) -> str:
-    """The table."""
-    config = model.config
+def model_html(config: Config, weights: Weights) -> str:
+    """Return a transformer as a table in HTML."""
     rows = [(f"{len(config.slots)} slots", _lines("s", config.slots))]
-    for number, (layer, heads) in enumerate(zip(model.weights.layers, config.heads, strict=True)):
+    for number, (layer, heads) in enumerate(zip(weights.layers, config.heads, strict=True)):
         rows.append((f"layer {number}, attention", _lines(f"{number}.", heads) or "none"))
         if layer.feed_forward is not None:
             feed = layer.feed_forward
@@ -36,7 +35,7 @@ def model_html(model: CompiledTransformer) -> str:
     title = escape(config.name or "a compiled transformer")
     return (
         f'<div style="{_FONT};margin:4px 0"><div style="margin-bottom:4px"><b>{title}</b>: '
-        f"{escape(str(model.architecture))}</div>"
+        f"{escape(str(TransformerArchitecture.of(config, weights)))}</div>"
         f'<table style="{_TABLE}">{body}</table></div>'
     )
 

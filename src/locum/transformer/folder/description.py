@@ -1,4 +1,4 @@
-"""``config.json``: a transformer without its numbers, to data and back.
+"""Write and read ``config.json``: a transformer without its numbers.
 
 Reading takes nothing on trust. Every field is checked for its type and against the others, instructions
 and tables of exact feed-forwards included; whatever does not fit is an :class:`InputError` that says
@@ -9,234 +9,215 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import itertools
 import json
 import math
-from collections.abc import Callable, Mapping
-from typing import Any, NoReturn
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
-import numpy as np
-
-from locum.errors import GraphError, InputError
-from locum.graph.serialize import decode_attribute, encode_attribute
+from locum.errors import InputError
+from locum.files import parse_json
+from locum.graph import OPERATIONS
+from locum.graph.atoms import identity
 from locum.transformer.config import Config
-from locum.transformer.folder.fields import (
-    atoms,
-    choice,
-    fields,
-    flag,
-    items,
-    pair,
-    ranges,
-    text,
-    whole,
-)
-from locum.transformer.folder.instructions import read_functions
-from locum.transformer.folder.shapes import AttentionShape, FeedForwardShape, Shape
+from locum.transformer.folder.schema import Number, from_data, refuse, to_data
+from locum.transformer.folder.shapes import FeedForwardShape, Shape
+from locum.transformer.functions import INSTRUCTIONS, Functions, Instruction
 from locum.transformer.weights import FEED_FORWARDS, HARD, SOFTMAX
 
 FORMAT = "locum.transformer"
 VERSION = 1
 DTYPES = ("float32", "float64")
 
-#: Fields of the file that are not fields of Config.
-_OTHERS = {"format", "version", "d_model", "n_ctx", "d_vocab", "d_vocab_out", "layers"}
+
+@dataclass
+class _Value:
+    value: Number
+
+
+@dataclass
+class _Values:
+    values: tuple[Number, ...]
+
+
+@dataclass
+class _Table:
+    keys: tuple[tuple[Number, ...], ...]
+    values: tuple[Number | None, ...]
+
+
+@dataclass
+class _Nothing:
+    pass
+
+
+#: The attributes of instructions that have any.
+_ATTRIBUTES: dict[str, Any] = {"constant": _Value, "member": _Values, "table": _Table}
 
 
 def describe(config: Config, shape: Shape) -> str:
-    """The text of config.json."""
-    sizes = {name: getattr(shape, name) for name in ("d_model", "n_ctx", "d_vocab", "d_vocab_out")}
-    layers = [
-        {
-            "attention": None if attention is None else dataclasses.asdict(attention),
-            "feed_forward": None
-            if feed is None
-            else {"kind": feed.kind, "d_in": feed.d_in, "d_mlp": feed.d_mlp}
-            | ({} if feed.functions is None else {"functions": feed.functions.as_json()}),
-        }
-        for attention, feed in shape.layers
-    ]
-    own = {field.name: getattr(config, field.name) for field in dataclasses.fields(config)}
-    data = {"format": FORMAT, "version": VERSION} | own | sizes | {"layers": layers}
-    return json.dumps(_plain(data), indent=1, allow_nan=False) + "\n"
+    """Return the text of config.json."""
+    data = {"format": FORMAT, "version": VERSION} | to_data(config) | to_data(shape)
+    return json.dumps(data, indent=1, allow_nan=False) + "\n"
 
 
-def understand(data: bytes) -> tuple[Config, Shape]:
-    """What :func:`describe` wrote."""
-    found = _json(data)
-    if not isinstance(found, dict) or found.get("format") != FORMAT:
-        raise InputError(f'it lacks "format": "{FORMAT}"')
-    if found.get("version") != VERSION or type(found["version"]) is not int:
-        raise InputError(
-            f"it is of version {found.get('version')!r}; version {VERSION} is what can be read"
-        )
-    names = {field.name for field in dataclasses.fields(Config)} | _OTHERS
-    row = fields(found, "it", names)
+def understand(content: bytes) -> tuple[Config, Shape]:
+    """Return what :func:`describe` wrote."""
     try:
-        config, shape = _config(row), _shape(row)
-    except RecursionError:  # JSON may be read deeper than we follow
-        raise InputError("it is nested too deeply") from None
+        data = parse_json(content.decode("utf-8"))
+        if not isinstance(data, dict) or data.pop("format", None) != FORMAT:
+            raise InputError(f'format: expected "{FORMAT}"')
+        version = data.pop("version", None)
+        if version != VERSION or type(version) is not int:
+            refuse("version", str(VERSION), version)
+        sizes = {field.name for field in dataclasses.fields(Shape)}
+        config = from_data(Config, {k: v for k, v in data.items() if k not in sizes}, "")
+        shape = from_data(Shape, {k: v for k, v in data.items() if k in sizes}, "")
+        shape = _with_instructions(shape)
+    except UnicodeDecodeError:
+        raise InputError("not JSON (it is not UTF-8 text)") from None
+    except RecursionError:  # JSON may be read deeper than it is followed
+        raise InputError("the JSON is nested too deeply") from None
     agree(config, shape)
     return config, shape
 
 
+# Instructions ------------------------------------------------------------------------------------
+
+
+def _with_instructions(shape: Shape) -> Shape:
+    """Return the shape with the attributes of all instructions read by what they should be."""
+    layers = []
+    for number, layer in enumerate(shape.layers):
+        feed = layer.feed_forward
+        if feed is not None and feed.functions is not None:
+            where = f"layers[{number}].feed_forward.functions"
+            feed = dataclasses.replace(feed, functions=_functions(feed.functions, where))
+        layers.append(dataclasses.replace(layer, feed_forward=feed))
+    return dataclasses.replace(shape, layers=tuple(layers))
+
+
+def _functions(functions: Functions, where: str) -> Functions:
+    arguments, instructions = functions.arguments, []
+    if functions.instructions and not arguments:
+        raise InputError(f"{where}.arguments: expected at least 1, since there are instructions")
+    for place, instruction in enumerate(functions.instructions):
+        own = f"{where}.instructions[{place}]"
+        instructions.append(_instruction(instruction, own))
+        _check_sources(instruction.inputs, arguments + place, f"{own}.inputs")
+    _check_sources(functions.outputs, arguments + len(instructions), f"{where}.outputs")
+    return Functions(arguments, tuple(instructions), functions.outputs)
+
+
+def _check_sources(sources: Sequence[int], known: int, where: str) -> None:
+    for source in sources:
+        if source >= known:
+            refuse(where, f"the number of an earlier result, below {known}", source)
+
+
+def _instruction(instruction: Instruction, where: str) -> Instruction:
+    op = instruction.op
+    if op not in INSTRUCTIONS:
+        refuse(f"{where}.op", "an instruction", op)
+    data = to_data(instruction.attributes)  # as it stood in the file
+    attributes = from_data(_ATTRIBUTES.get(op, _Nothing), data, f"{where}.attributes")
+    if isinstance(attributes, _Table):
+        _check_table(attributes, f"{where}.attributes")
+    arity = len(attributes.keys) if isinstance(attributes, _Table) else len(OPERATIONS[op].takes)
+    if len(instruction.inputs) != arity:
+        refuse(f"{where}.inputs", f"{arity} numbers for {op}", instruction.inputs)
+    return dataclasses.replace(instruction, attributes=vars(attributes))
+
+
+def _check_table(table: _Table, where: str) -> None:
+    if not table.keys or not all(table.keys):
+        raise InputError(f"{where}.keys: expected at least one list, and no list that is empty")
+    for keys in table.keys:
+        if any(not a < b for a, b in itertools.pairwise(keys)):
+            raise InputError(f"{where}.keys: expected ascending order, each key once")
+    combinations = math.prod(map(len, table.keys))
+    if len(table.values) != combinations:
+        refuse(f"{where}.values", f"a list of {combinations}, one value per combination", table.values)
+
+
+# What must fit together --------------------------------------------------------------------------
+
+
 def agree(config: Config, shape: Shape) -> None:
-    """Refuse a configuration that does not fit the shape of its weights."""
-    wanted = {
-        "d_vocab": (shape.d_vocab, 1 if config.vocabulary is None else len(config.vocabulary)),
-        "d_vocab_out": (shape.d_vocab_out, 1 if config.outputs is None else len(config.outputs)),
-        "the number of slots": (len(config.slots), shape.d_model),
-        "the number of layers in heads": (len(config.heads), len(shape.layers)),
-    }
-    for what, (is_, should) in wanted.items():
-        if is_ != should:
-            raise InputError(f"{what} is {is_}, but should be {should}")
-    for number, (names, (attention, feed)) in enumerate(zip(config.heads, shape.layers, strict=True)):
-        count = 0 if attention is None else len(attention.kinds)
-        if len(names) != count:
-            raise InputError(f"layer {number} has {count} heads, but names for {len(names)}")
-        if feed is not None:
-            _agree_feed(feed, f"the feed-forward of layer {number}")
+    """Refuse a configuration that contradicts itself or the shape of its weights."""
+    _check_choices(config, shape)
     shortest, longest = config.lengths
     if not 1 <= shortest <= longest:
-        raise InputError(f"the lengths {shortest} to {longest} are none")
+        raise InputError(f"lengths: expected 1 ≤ shortest ≤ longest, got {shortest} and {longest}")
     if longest + config.sink > shape.n_ctx:
         raise InputError(f"inputs of {longest} tokens do not fit into n_ctx = {shape.n_ctx}")
-    if config.ranges is not None and (
-        config.vocabulary is not None or len(config.ranges) not in (1, longest)
+    _check_tokens(config)
+    for name, value, expected in (
+        ("d_vocab", shape.d_vocab, 1 if config.vocabulary is None else len(config.vocabulary)),
+        ("d_vocab_out", shape.d_vocab_out, 1 if config.outputs is None else len(config.outputs)),
+        ("the number of slots", len(config.slots), shape.d_model),
+        ("the number of layers in heads", len(config.heads), len(shape.layers)),
     ):
-        raise InputError("ranges are of numbers: one for all tokens, or one for each position")
-    if config.program and config.program_hash != _hash(config.program):
+        if value != expected:
+            raise InputError(f"{name} is {value}, but should be {expected}")
+    for number, (labels, layer) in enumerate(zip(config.heads, shape.layers, strict=True)):
+        count = 0 if layer.attention is None else len(layer.attention.kinds)
+        if len(labels) != count:
+            raise InputError(f"layer {number} has {count} heads, but labels for {len(labels)}")
+        if layer.feed_forward is not None:
+            _check_feed_forward(layer.feed_forward, f"layers[{number}].feed_forward")
+    if config.program and config.program_hash != hash_of(config.program):
         raise InputError("the program does not have the hash that is given for it")
 
 
-def _agree_feed(feed: FeedForwardShape, where: str) -> None:
-    functions = feed.functions
-    if (functions is not None) != (feed.kind == "exact"):
-        raise InputError(f"{where} is {feed.kind}: an exact one has functions, and no other has")
-    if functions is None and feed.d_in != feed.d_mlp:
-        raise InputError(f"{where} has d_in = {feed.d_in}, but d_mlp = {feed.d_mlp}")
-    if functions is not None and (functions.arguments, len(functions.outputs)) != (
-        feed.d_in,
-        feed.d_mlp,
-    ):
-        raise InputError(
-            f"{where} has functions of {functions.arguments} numbers to {len(functions.outputs)}, "
-            f"but d_in = {feed.d_in} and d_mlp = {feed.d_mlp}"
-        )
-
-
-def _hash(program: str) -> str:
+def hash_of(program: str) -> str:
+    """Return the SHA-256 of a program as JSON."""
     return hashlib.sha256(program.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-# Writing -----------------------------------------------------------------------------------------
+def _check_choices(config: Config, shape: Shape) -> None:
+    choices: list[tuple[str, str, tuple[str, ...]]] = [
+        ("attention", config.attention, (HARD, SOFTMAX)),
+        ("feed_forward", config.feed_forward, FEED_FORWARDS),
+        ("dtype", config.dtype, DTYPES),
+    ]
+    for number, layer in enumerate(shape.layers):
+        if layer.attention is not None:
+            where = f"layers[{number}].attention.kinds"
+            choices += [(where, kind, (HARD, SOFTMAX)) for kind in layer.attention.kinds]
+            if not layer.attention.kinds:
+                raise InputError(f"{where}: expected at least one head; an absent attention is null")
+        if layer.feed_forward is not None:
+            where = f"layers[{number}].feed_forward.kind"
+            choices.append((where, layer.feed_forward.kind, FEED_FORWARDS))
+    for where, value, allowed in choices:
+        if value not in allowed:
+            refuse(where, f"one of {', '.join(allowed)}", value)
 
 
-def _plain(value: Any) -> Any:
-    """Data that JSON can hold; floats that it lacks as the graph's files write them."""
-    if isinstance(value, Mapping):
-        return {str(name): _plain(part) for name, part in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(part) for part in value]
-    if isinstance(value, (np.generic, np.ndarray)):
-        return _plain(value.tolist())
-    return None if value is None else encode_attribute(value)
+def _check_tokens(config: Config) -> None:
+    for name, tokens in (("vocabulary", config.vocabulary), ("outputs", config.outputs)):
+        if tokens is not None and (not tokens or len({*map(identity, tokens)}) < len(tokens)):
+            raise InputError(f"{name}: expected one token or more, each once")
+    for place, (low, high) in enumerate(config.ranges or ()):
+        if not low <= high:
+            raise InputError(f"ranges[{place}]: expected low ≤ high, got {low:g} and {high:g}")
+    if config.ranges is not None and (
+        config.vocabulary is not None or len(config.ranges) not in (1, config.lengths[1])
+    ):
+        raise InputError("ranges: expected one for all tokens or one per position, of numbers")
 
 
-# Reading -----------------------------------------------------------------------------------------
-
-
-def _json(data: bytes) -> Any:
-    def refuse(name: str) -> NoReturn:
-        raise InputError(f"it has {name}, which is no number of JSON")
-
-    def number(digits: str) -> float:
-        value = float(digits)
-        return value if math.isfinite(value) else refuse(digits[:40])
-
-    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) < len(pairs):
-            raise InputError("an object in it has a name twice")
-        return found
-
-    try:
-        return json.loads(
-            data.decode("utf-8"), parse_constant=refuse, parse_float=number, object_pairs_hook=once
+def _check_feed_forward(feed: FeedForwardShape, where: str) -> None:
+    functions = feed.functions
+    if (functions is not None) != (feed.kind == "exact"):
+        raise InputError(f"{where} is {feed.kind}: expected functions if and only if it is exact")
+    sizes = (feed.d_in, feed.d_mlp)
+    if functions is None and feed.d_in != feed.d_mlp:
+        refuse(f"{where}.d_in", f"d_mlp = {feed.d_mlp}", feed.d_in)
+    if functions is not None and (functions.arguments, len(functions.outputs)) != sizes:
+        raise InputError(
+            f"{where} has functions of {functions.arguments} arguments and {len(functions.outputs)} "
+            f"outputs, but d_in = {feed.d_in} and d_mlp = {feed.d_mlp}"
         )
-    except RecursionError:
-        raise InputError("it is not JSON that can be read: it is nested too deeply") from None
-    except InputError:
-        raise
-    except ValueError as error:
-        raise InputError(f"it is not JSON ({error})") from None
-
-
-def _config(row: Mapping[str, Any]) -> Config:
-    def tuple_or_none(name: str, read: Callable[[Any, str], Any]) -> Any:
-        return None if row[name] is None else read(row[name], name)
-
-    shortest, longest = items(row["lengths"], "lengths", whole, exactly=2)
-    report = row["report"]
-    if not isinstance(report, dict):
-        raise InputError("report must be an object")
-    return Config(
-        vocabulary=tuple_or_none("vocabulary", atoms),
-        lengths=(shortest, longest),
-        sink=flag(row["sink"], "sink"),
-        outputs=tuple_or_none("outputs", atoms),
-        attention=choice((HARD, SOFTMAX))(row["attention"], "attention"),
-        feed_forward=choice(FEED_FORWARDS)(row["feed_forward"], "feed_forward"),
-        dtype=choice(DTYPES)(row["dtype"], "dtype"),
-        slots=items(row["slots"], "slots", text),
-        heads=items(row["heads"], "heads", lambda names, where: items(names, where, text)),
-        undefined=items(row["undefined"], "undefined", pair),
-        program=text(row["program"], "program"),
-        program_hash=text(row["program_hash"], "program_hash"),
-        name=text(row["name"], "name"),
-        ranges=tuple_or_none("ranges", ranges),
-        report={name: _open(part) for name, part in report.items()},
-    )
-
-
-def _open(value: Any) -> Any:
-    """A part of the report as it was: the other way of ``_plain``."""
-    if isinstance(value, list):
-        return [_open(part) for part in value]
-    if isinstance(value, dict):
-        try:
-            return decode_attribute(value)
-        except GraphError:
-            return {name: _open(part) for name, part in value.items()}
-    return value
-
-
-def _shape(row: Mapping[str, Any]) -> Shape:
-    return Shape(
-        **{name: whole(row[name], name) for name in ("d_model", "n_ctx", "d_vocab", "d_vocab_out")},
-        layers=items(row["layers"], "layers", _layer),
-    )
-
-
-def _layer(value: Any, where: str) -> tuple[AttentionShape | None, FeedForwardShape | None]:
-    row = fields(value, where, {"attention", "feed_forward"})
-    attention, feed = row["attention"], row["feed_forward"]
-    if attention is not None:
-        attention = fields(attention, f"{where}.attention", {"kinds", "d_head"})
-        attention = AttentionShape(
-            items(attention["kinds"], f"{where}.attention.kinds", choice((HARD, SOFTMAX))),
-            whole(attention["d_head"], f"{where}.attention.d_head"),
-        )
-        if not attention.kinds:
-            raise InputError(f"{where}.attention has no heads: an absent attention is null")
-    if feed is not None:
-        where = f"{where}.feed_forward"
-        feed = fields(feed, where, {"kind", "d_in", "d_mlp"}, {"functions"})
-        functions = feed.get("functions")
-        feed = FeedForwardShape(
-            choice(FEED_FORWARDS)(feed["kind"], f"{where}.kind"),
-            whole(feed["d_in"], f"{where}.d_in"),
-            whole(feed["d_mlp"], f"{where}.d_mlp"),
-            None if functions is None else read_functions(functions, f"{where}.functions"),
-        )
-    return attention, feed

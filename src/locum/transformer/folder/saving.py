@@ -1,7 +1,8 @@
-"""Transformers in folders: ``config.json`` and ``model.safetensors``, written whole and read with care.
+"""Save transformers in folders, ``config.json`` and ``model.safetensors``, and read them with care.
 
 The weights' file carries, as metadata, the version of the format and three hashes: of the program, of
-the weights, and of config.json. A folder of which a bit has changed is refused, not run. Nothing is
+the weights, and of config.json. A folder of which a bit has changed is refused, not run. The header,
+the sizes and the hashes that need no numbers are checked before any number is read. Nothing is
 unpickled, and nothing that a folder contains is executed.
 """
 
@@ -9,221 +10,230 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
-import stat
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
 from locum.errors import InputError, LocumError
-from locum.files import write_folder
-from locum.transformer.compiled import CompiledTransformer
+from locum.files import open_file, parse_json, read_all, read_json, write_folder
+from locum.transformer.config import Config
 from locum.transformer.folder.description import FORMAT, VERSION, agree, describe, understand
 from locum.transformer.folder.shapes import Shape
-from locum.transformer.weights import Array
+from locum.transformer.weights import Array, Weights
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
-#: The most that config.json, and the header of the weights' file, may have, in bytes.
-LONGEST_CONFIG, LONGEST_HEADER = 2**28, 2**25
+#: The most bytes that config.json, the header of the weights' file, and all tensors may have.
+CONFIG_LIMIT, HEADER_LIMIT, WEIGHTS_LIMIT = 2**25, 2**24, 2**31
 _TYPES = {"float32": "F32", "float64": "F64"}
+#: How often a folder is read that is replaced on the way.
+_ATTEMPTS = 10
 
 
 # Writing -----------------------------------------------------------------------------------------
 
 
-def save(model: CompiledTransformer, folder: str | Path) -> None:
-    """Write a model into a folder, which comes into being complete or not at all.
+def write(config: Config, weights: Weights, folder: str | Path) -> None:
+    """Write a folder, which comes into being complete or not at all.
 
     A folder that holds a saved model (and nothing else) is replaced; one with anything else in it is
     left alone, and refused.
     """
-    config, shape = model.config, Shape.of(model.weights)
+    shape = Shape.of(weights)
     agree(config, shape)
-    tensors = {name: np.ascontiguousarray(tensor) for name, tensor in model.weights.named()}
-    _fit(tensors, shape, config.dtype)
+    tensors = dict(weights.named())
+    expected = dict(shape.tensors())
+    for name, tensor in tensors.items():
+        if tensor.shape != expected.get(name) or tensor.dtype != np.dtype(config.dtype):
+            raise InputError(
+                f"{name}: expected {config.dtype} of shape {expected.get(name)}, got {tensor.dtype} of "
+                f"shape {tensor.shape}"
+            )
+        _check_finite(name, tensor)
     description = describe(config, shape).encode()
+    if len(description) > CONFIG_LIMIT:
+        raise InputError(
+            f"cannot save: {CONFIG} would have {len(description):,} bytes, and the limit is "
+            f"{CONFIG_LIMIT:,}"
+        )
     metadata = {
         "format": FORMAT,
         "version": str(VERSION),
         "program": config.program_hash,
-        "weights": model.hash,
+        "weights": weights.fingerprint(),
         "config": hashlib.sha256(description).hexdigest(),
     }
-    target = Path(folder).resolve()
-    _check_place(target)
-    write_folder(target, {CONFIG: description, WEIGHTS: _pack(tensors, metadata)})
+    _check_place(Path(folder))
+    write_folder(folder, {CONFIG: description, WEIGHTS: _pack(tensors, metadata, config.dtype)})
 
 
-def _pack(tensors: dict[str, Array], metadata: Mapping[str, str]) -> bytes:
-    """A file of safetensors, the same bytes each time (the library shuffles the metadata)."""
-    from safetensors.numpy import save as as_bytes
+def _pack(
+    tensors: Mapping[str, Array], metadata: Mapping[str, str], dtype: str
+) -> Iterator[bytes | memoryview]:
+    """Yield a file in the safetensors format: a header in JSON, then the numbers, row by row."""
+    shapes = {name: tensor.shape for name, tensor in tensors.items()}
+    header = {"__metadata__": dict(metadata)} | _header(shapes, dtype)
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)  # tensors begin at a multiple of eight
+    yield len(text).to_bytes(8, "little") + text
+    for name in sorted(tensors):
+        yield _bytes_of(np.ascontiguousarray(tensors[name], _little_endian(dtype)))
 
-    content = as_bytes(tensors)
-    start = 8 + int.from_bytes(content[:8], "little")
-    header = {"__metadata__": metadata} | json.loads(content[8:start])
-    packed = json.dumps(header, separators=(",", ":")).encode()
-    packed += b" " * (-len(packed) % 8)  # tensors begin at a multiple of eight
-    return len(packed).to_bytes(8, "little") + packed + content[start:]
+
+def _header(shapes: Mapping[str, tuple[int, ...]], dtype: str) -> dict[str, Any]:
+    """Return type, shape and place of every tensor, in the order that the safetensors library has."""
+    header, end = {}, 0
+    for name in sorted(shapes):
+        start, end = end, end + math.prod(shapes[name]) * np.dtype(dtype).itemsize
+        header[name] = {
+            "dtype": _TYPES[dtype],
+            "shape": list(shapes[name]),
+            "data_offsets": [start, end],
+        }
+    return header
+
+
+def _little_endian(dtype: str) -> np.dtype[Any]:
+    return np.dtype(dtype).newbyteorder("<")
+
+
+def _bytes_of(array: Array) -> memoryview:
+    """The bytes of a contiguous array, without a copy."""
+    return array.reshape(-1).view(np.uint8).data
 
 
 def _check_place(target: Path) -> None:
-    if not target.parent.is_dir():
-        raise InputError(f"cannot save into {target}: there is no folder {target.parent}")
-    if not target.exists():
-        return
-    if not target.is_dir():
-        raise InputError(f"cannot save into {target}: it is there and not a folder")
-    names = {entry.name for entry in target.iterdir()}
-    if names and not (names == {CONFIG, WEIGHTS} and _is_ours(target / CONFIG)):
+    try:
+        names = {entry.name for entry in target.iterdir()}
+    except OSError:
+        return  # there is none, or another process replaces it, or writing will say what is wrong
+    if names and not (names == {CONFIG, WEIGHTS} and _is_saved_model(target)):
         raise InputError(
-            f"cannot save into {target}: it holds other files; give a folder that is new, or empty, or "
+            f"cannot save into {target}: it holds other files; try a folder that is new, or empty, or "
             "that holds a saved model and nothing else"
         )
 
 
-def _is_ours(path: Path) -> bool:
-    """Whether a configuration says that it is one of ours, be it of another version."""
+def _is_saved_model(folder: Path) -> bool:
+    """Whether the configuration in a folder is one of ours, be it of another version."""
     try:
-        found = json.loads(_read_file(path, LONGEST_CONFIG))
-    except (LocumError, ValueError, RecursionError):
-        return False
-    return isinstance(found, dict) and found.get("format") == FORMAT
+        data = read_json(folder / CONFIG, CONFIG_LIMIT)
+    except LocumError:
+        return not folder.exists()  # replaced by another process between two looks at it
+    return isinstance(data, dict) and data.get("format") == FORMAT
 
 
 # Reading -----------------------------------------------------------------------------------------
 
 
-def load(folder: str | Path) -> CompiledTransformer:
-    """The model that :meth:`CompiledTransformer.save` wrote, bit for bit, or an :class:`InputError`."""
+def read(folder: str | Path, limit: int = WEIGHTS_LIMIT) -> tuple[Config, Weights]:
+    """Return what :func:`write` wrote, bit for bit; refuse weights of more than ``limit`` bytes."""
     place = Path(folder)
+    for _ in range(_ATTEMPTS - 1):
+        before = _version_of(place)
+        try:
+            return _read(place, limit)
+        except InputError:
+            # While another process saves into the folder, it is missing for a moment, or its files
+            # belong to two models.
+            if before is not None and before == _version_of(place):
+                raise
+            time.sleep(0.001)
+    return _read(place, limit)
+
+
+def _version_of(place: Path) -> tuple[int, ...] | None:
+    """What changes when a folder is replaced."""
+    try:
+        status = os.stat(place)
+    except (OSError, ValueError):
+        return None
+    return status.st_dev, status.st_ino, status.st_mtime_ns, status.st_ctime_ns
+
+
+def _read(place: Path, limit: int) -> tuple[Config, Weights]:
     if not place.is_dir():
-        raise InputError(f"there is no saved model at {place}: it is not a folder")
-    description = _read_file(place / CONFIG, LONGEST_CONFIG)
+        raise InputError(f"there is no saved model in {place}: it is not a folder")
+    with open_file(place / CONFIG, CONFIG_LIMIT, links=False) as file:
+        description = read_all(file, place / CONFIG, CONFIG_LIMIT)
     try:
         config, shape = understand(description)
     except InputError as error:
         raise InputError(f"{place / CONFIG} is not that of a saved model: {error}") from None
+    size = shape.bytes(config.dtype)
+    if size > limit:
+        raise InputError(f"cannot load {place}: its weights take {size:,} bytes, limit={limit:,}")
+    with open_file(place / WEIGHTS, size + HEADER_LIMIT, links=False) as file:
+        try:
+            return config, _read_weights(file, config, shape, description)
+        except MemoryError:
+            raise InputError(f"cannot load {place}: not enough memory") from None
+        except (InputError, OSError) as error:
+            raise InputError(f"{place / WEIGHTS} is not that of a saved model: {error}") from None
+
+
+def _read_weights(file: IO[bytes], config: Config, shape: Shape, description: bytes) -> Weights:
+    expected, size = shape.bytes(config.dtype), os.fstat(file.fileno()).st_size
+    length = int.from_bytes(file.read(8), "little")
+    if length > HEADER_LIMIT or 8 + length + expected != size:
+        raise InputError(
+            f"it has {size:,} bytes; its header and the tensors of {CONFIG} take "
+            f"{8 + length + expected:,}"
+        )
+    header = _parse_header(file.read(length))
+    metadata = header.pop("__metadata__")
+    _check_metadata(metadata, config, description)
+    places = _header(dict(shape.tensors()), config.dtype)
+    for name in sorted(header.keys() | places.keys()):
+        if header.get(name) != places.get(name):
+            described, expected_row = str(header.get(name, "missing"))[:90], places.get(name, "unknown")
+            raise InputError(
+                f"the tensor {name[:60]!r} is {described} in its header, but {expected_row} by {CONFIG}"
+            )
+    tensors = {}
+    for name, dimensions in shape.tensors():
+        tensor: Array = np.empty(dimensions, _little_endian(config.dtype))
+        file.seek(8 + length + places[name]["data_offsets"][0])
+        content = file.readinto(_bytes_of(tensor)) if tensor.size else 0  # type: ignore[attr-defined]
+        if content != tensor.nbytes:
+            raise InputError("it was changed while it was read")
+        _check_finite(name, tensor)
+        tensors[name] = tensor.astype(config.dtype, copy=False)
+    weights = shape.fill(tensors)
+    if metadata.get("weights") != weights.fingerprint():
+        raise InputError("its numbers are not those that were saved: their hash differs")
+    return weights
+
+
+def _parse_header(content: bytes) -> dict[str, Any]:
     try:
-        tensors, metadata = _read_weights(place / WEIGHTS, shape, config.dtype)
-        model = CompiledTransformer(config, shape.fill(tensors))
-        _check_metadata(metadata, model, description)
-    except InputError as error:
-        raise InputError(f"{place / WEIGHTS} is not that of a saved model: {error}") from None
-    return model
+        header = parse_json(content.decode("utf-8"))
+    except (InputError, UnicodeDecodeError):
+        raise InputError("its header is not JSON") from None
+    if not isinstance(header, dict) or not isinstance(header.get("__metadata__"), dict):
+        raise InputError("its header is not an object with metadata")
+    return header
 
 
-def _check_metadata(
-    metadata: Mapping[str, str], model: CompiledTransformer, description: bytes
-) -> None:
-    wanted = {
-        "format": (FORMAT, "it is of another format"),
-        "version": (str(VERSION), f"it is of another version than {VERSION}"),
-        "program": (
-            model.config.program_hash,
-            "it was made from another program than config.json says",
-        ),
-        "weights": (model.hash, "its numbers are not those that were saved: their hash differs"),
-        "config": (
+def _check_metadata(metadata: Mapping[str, Any], config: Config, description: bytes) -> None:
+    for name, expected, problem in (
+        ("format", FORMAT, "it is of another format"),
+        ("version", str(VERSION), f"it is of another version than {VERSION}"),
+        ("program", config.program_hash, f"it was made from another program than {CONFIG} says"),
+        (
+            "config",
             hashlib.sha256(description).hexdigest(),
-            "config.json is not the one that was saved with it: its hash differs",
+            f"{CONFIG} is not the one that was saved with it: its hash differs",
         ),
-    }
-    for name, (value, problem) in wanted.items():
-        if metadata.get(name) != value:
+    ):
+        if metadata.get(name) != expected:
             raise InputError(problem)
 
 
-def _open_file(path: Path) -> int:
-    """A handle on an ordinary file (no link, no folder, no pipe)."""
-    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-    try:
-        if path.is_symlink():
-            raise InputError(f"{path} is a link; a saved model is of ordinary files")
-        handle = os.open(path, flags | getattr(os, "O_BINARY", 0))
-    except FileNotFoundError:
-        raise InputError(f"{path} is missing: a saved model is {CONFIG} and {WEIGHTS}") from None
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}") from None
-    if not stat.S_ISREG(os.fstat(handle).st_mode):
-        os.close(handle)
-        raise InputError(f"{path} is not an ordinary file")
-    return handle
-
-
-def _read_file(path: Path, most: int, least: int = 0) -> bytes:
-    """The content of a file whose size lies between two bounds."""
-    with os.fdopen(_open_file(path), "rb") as file:
-        size = os.fstat(file.fileno()).st_size
-        if not least <= size <= most:
-            wanted = f"at most {most:,}" if size > most else f"at least {least:,}"
-            raise InputError(f"{path} has {size:,} bytes, but should have {wanted}")
-        try:
-            return file.read(size)
-        except (OSError, MemoryError) as error:
-            raise InputError(f"cannot read {path}: {error or 'not enough memory'}") from None
-
-
-def _read_weights(path: Path, shape: Shape, dtype: str) -> tuple[dict[str, Array], Mapping[str, str]]:
-    import safetensors
-    from safetensors.numpy import load as from_bytes
-
-    expected = shape.bytes(dtype)
-    content = _read_file(path, expected + 8 + LONGEST_HEADER, least=expected + 8)
-    # The header is looked at before the library is: its length, then what it declares.
-    length = int.from_bytes(content[:8], "little")
-    if length != len(content) - 8 - expected:
-        raise InputError("its header does not end where the tensors of config.json would begin")
-    try:
-        header = json.loads(content[8 : 8 + length].decode("utf-8"))
-    except (ValueError, RecursionError):
-        raise InputError("its header is not JSON") from None
-    metadata = _check_header(header, shape, dtype)
-    try:
-        tensors = from_bytes(content)
-    except (safetensors.SafetensorError, ValueError, KeyError, TypeError, MemoryError) as error:
-        raise InputError(f"it is not a file of safetensors ({error})") from None
-    _fit(tensors, shape, dtype)
-    # The library's are views of the file's bytes, which cannot be written to; a model's own can.
-    return {name: tensor.copy() for name, tensor in tensors.items()}, metadata
-
-
-def _check_header(header: Any, shape: Shape, dtype: str) -> Mapping[str, str]:
-    """The metadata; names, types and shapes are those of ``shape``, or this is refused."""
-    if not isinstance(header, dict):
-        raise InputError("its header is not an object")
-    metadata = header.pop("__metadata__", {})
-    if not isinstance(metadata, dict):
-        raise InputError("its metadata are not an object")
-    wanted = dict(shape.tensors())
-    for name in [name for name in wanted if name not in header][:1]:
-        raise InputError(f"the tensor {name} is missing")
-    for name in [name for name in header if name not in wanted][:1]:
-        raise InputError(f"it has a tensor {name!r} that the transformer does not")
-    for name, size in wanted.items():
-        row = header[name]
-        given = row.get("shape") if isinstance(row, dict) else None
-        if given != list(size):
-            raise InputError(f"{name} should have the shape {list(size)}, not {str(given)[:60]}")
-        if row.get("dtype") != _TYPES[dtype]:
-            raise InputError(f"{name} should be of {dtype}, not {str(row.get('dtype'))[:60]}")
-    return metadata
-
-
-def _fit(tensors: Mapping[str, Array], shape: Shape, dtype: str) -> None:
-    """Refuse other names, shapes or dtypes than those of ``shape``, and what is not finite."""
-    wanted = dict(shape.tensors())
-    if tensors.keys() != wanted.keys():
-        raise InputError(
-            f"the tensors {sorted(tensors.keys() ^ wanted.keys())} are missing, or too many"
-        )
-    for name, size in wanted.items():
-        tensor = tensors[name]
-        if tensor.shape != size or tensor.dtype != np.dtype(dtype):
-            raise InputError(
-                f"{name} should be of {dtype} in the shape {list(size)}, not of {tensor.dtype} in "
-                f"{list(tensor.shape)}"
-            )
-        if not np.isfinite(tensor).all():
-            raise InputError(f"{name} has numbers that are not finite")
+def _check_finite(name: str, tensor: Array) -> None:
+    if not np.isfinite(tensor).all():
+        raise InputError(f"{name} has numbers that are not finite")

@@ -1,4 +1,4 @@
-"""Which tensors a transformer has, by name and shape, as its description says: sizes, then layers.
+"""List the tensors of a transformer, by name and shape, before there are any numbers.
 
 :class:`Shape` is what ``config.json`` says about the weights beside :class:`Config`. It is plain data,
 so that the tensors of a file can be checked, and their bytes counted, before any of them is read.
@@ -38,7 +38,15 @@ class FeedForwardShape:
     kind: str
     d_in: int
     d_mlp: int
-    functions: Functions | None
+    functions: Functions | None = None
+
+
+@dataclass(frozen=True)
+class LayerShape:
+    """One layer; either half may be absent."""
+
+    attention: AttentionShape | None = None
+    feed_forward: FeedForwardShape | None = None
 
 
 @dataclass(frozen=True)
@@ -49,36 +57,34 @@ class Shape:
     n_ctx: int
     d_vocab: int
     d_vocab_out: int
-    layers: tuple[tuple[AttentionShape | None, FeedForwardShape | None], ...]
+    layers: tuple[LayerShape, ...]
 
     @classmethod
     def of(cls, weights: Weights) -> Shape:
-        """The shape of these weights."""
-        layers = tuple(
-            (
-                None
-                if layer.attention is None
-                else AttentionShape(layer.attention.kinds, layer.attention.W_Q.shape[-1]),
-                None
-                if layer.feed_forward is None
-                else FeedForwardShape(
-                    layer.feed_forward.kind,
-                    layer.feed_forward.W_in.shape[-1],
-                    layer.feed_forward.W_out.shape[0],
-                    layer.feed_forward.functions,
-                ),
+        """Return the shape of these weights."""
+        layers = []
+        for layer in weights.layers:
+            heads, feed = layer.attention, layer.feed_forward
+            layers.append(
+                LayerShape(
+                    None if heads is None else AttentionShape(heads.kinds, heads.W_Q.shape[-1]),
+                    None
+                    if feed is None
+                    else FeedForwardShape(
+                        feed.kind, feed.W_in.shape[-1], feed.W_out.shape[0], feed.functions
+                    ),
+                )
             )
-            for layer in weights.layers
-        )
         (d_vocab, d_model), d_vocab_out = weights.W_E.shape, weights.W_U.shape[-1]
-        return cls(d_model, weights.W_pos.shape[0], d_vocab, d_vocab_out, layers)
+        return cls(d_model, weights.W_pos.shape[0], d_vocab, d_vocab_out, tuple(layers))
 
     def tensors(self) -> Iterator[tuple[str, tuple[int, ...]]]:
-        """Names and shapes, in the order of :meth:`Weights.named`."""
+        """Yield names and shapes, in the order of :meth:`Weights.named`."""
         d = self.d_model
         yield "embed.W_E", (self.d_vocab, d)
         yield "pos_embed.W_pos", (self.n_ctx, d)
-        for number, (attention, feed) in enumerate(self.layers):
+        for number, layer in enumerate(self.layers):
+            attention, feed = layer.attention, layer.feed_forward
             prefix = f"blocks.{number}"
             if attention is not None:
                 heads, width = len(attention.kinds), attention.d_head
@@ -98,30 +104,27 @@ class Shape:
         yield "unembed.b_U", (self.d_vocab_out,)
 
     def bytes(self, dtype: str) -> int:
-        """How many bytes the numbers take."""
+        """Count the bytes that the numbers take."""
         return sum(math.prod(shape) for _, shape in self.tensors()) * np.dtype(dtype).itemsize
 
     def fill(self, tensors: Mapping[str, Array]) -> Weights:
-        """Weights of this shape, with these numbers."""
+        """Return weights of this shape with these numbers."""
 
-        def part(prefix: str) -> dict[str, Any]:
-            return {
-                name.removeprefix(prefix): tensor
-                for name, tensor in tensors.items()
-                if name.startswith(prefix)
-            }
-
-        layers = tuple(
-            LayerWeights(
-                None
-                if attention is None
-                else AttentionWeights(**part(f"blocks.{number}.attn."), kinds=attention.kinds),
-                None
-                if feed is None
-                else FeedForwardWeights(
-                    feed.kind, **part(f"blocks.{number}.mlp."), functions=feed.functions
-                ),
+        parts: dict[str, dict[str, Any]] = {}
+        for name, tensor in tensors.items():
+            part, _, last = name.rpartition(".")
+            parts.setdefault(part, {})[last] = tensor
+        layers = []
+        for number, layer in enumerate(self.layers):
+            heads, feed = layer.attention, layer.feed_forward
+            attn, mlp = parts.get(f"blocks.{number}.attn", {}), parts.get(f"blocks.{number}.mlp", {})
+            layers.append(
+                LayerWeights(
+                    None if heads is None else AttentionWeights(**attn, kinds=heads.kinds),
+                    None
+                    if feed is None
+                    else FeedForwardWeights(feed.kind, **mlp, functions=feed.functions),
+                )
             )
-            for number, (attention, feed) in enumerate(self.layers)
-        )
-        return Weights(**part("embed."), **part("pos_embed."), layers=layers, **part("unembed."))
+        ends = parts["embed"] | parts["pos_embed"] | parts["unembed"]
+        return Weights(**ends, layers=tuple(layers))
