@@ -13,12 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from locum.errors import InputError, LocumError
+from locum.errors import ExecutionError, InputError, LocumError
 from locum.execution import dense, inputs
 from locum.execution.domains import Domain
 from locum.execution.domains.exact import ExactDomain
 from locum.execution.domains.floats import FloatDomain
-from locum.graph import Node, Sort, sort_of
+from locum.graph import Node, Sort, abbreviate, sort_of
+
+#: More heads than this are not run one by one: their parameters alone would fill the memory.
+_MOST_HEADS = 2**25
 
 #: What ``domain=`` may say.
 DOMAINS: Mapping[str, Domain] = {domain.name: domain for domain in (FloatDomain(), ExactDomain())}
@@ -64,6 +67,10 @@ def _heads(
 ) -> Any:
     from locum.execution import fast, heads
 
+    number = dense.expansion(program)
+    if number > _MOST_HEADS:
+        problem = f"its families expand to {number:,} heads; the limit of 'heads' is {_MOST_HEADS:,}"
+        raise ExecutionError(problem, abbreviate(program), kind="too large")
     value = heads.execute(program, tokens, domain, names, positions=positions)
     if not isinstance(value, list):  # an array for an array, or a selector's pattern
         return value

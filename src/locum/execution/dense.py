@@ -74,7 +74,7 @@ def evaluate(
     if known and root in known:
         return known[root]
     run = _Run(root, tokens, domain, names or {}, known or {})
-    heads_in_all = expansion(root, run.known)
+    heads_in_all = expansion(root, known=run.known)
     if heads_in_all > max_heads:
         problem = f"its families expand to {heads_in_all:,} heads; the limit here is {max_heads:,}"
         raise ExecutionError(problem, run.place(root, {}), kind="too large")
@@ -94,7 +94,7 @@ def evaluate(
     return answer
 
 
-def expansion(root: Node, known: Container[Node] = ()) -> int:
+def expansion(*roots: Node, known: Container[Node] = ()) -> int:
     """Count how often bodies of families are evaluated, head by head: 0 without families.
 
     >>> from locum.graph import build, family, sum_over
@@ -102,11 +102,11 @@ def expansion(root: Node, known: Container[Node] = ()) -> int:
     >>> expansion(sum_over([l], build("add", l, build("indices"))))
     300
     """
-    if root.height == 0:
+    if not any(root.height for root in roots):
         return 0
     return sum(
         math.prod(size_of(family) for family in {*node.free, *node.inputs[1:]})
-        for node in postorder(root, into=lambda node: node not in known)
+        for node in postorder(*roots, into=lambda node: node not in known)
         if node.op == "sum_over"
     )
 

@@ -257,8 +257,6 @@ def _planned(
 def _structured(roots: list[Node], tokens: Tokens, positions: range, strict: bool) -> list[Any]:
     """Return the values by the structured tier alone, on the tokens as they were given."""
     try:
-        if max(map(dense.expansion, roots)) > dense.MAX_HEADS:
-            raise Unstructured(f"its families expand to more than {dense.MAX_HEADS:,} heads")
         array, known = tokens.series(postorder(*roots))
         found = structured.evaluate_all(roots, array, known=known, allow_masks=not strict)
     except Unstructured as reason:

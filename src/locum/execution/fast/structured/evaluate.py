@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from locum.execution.arrays import Array, Arrays
-from locum.execution.dense import MAX_HEADS, Names
+from locum.execution.dense import MAX_HEADS, Names, expansion
 from locum.execution.domains.floats import FloatDomain
 from locum.execution.fast.structured import arithmetic, attention, logic
 from locum.execution.fast.structured.literal import Comparison, Literal, Selection
@@ -111,8 +111,11 @@ def evaluate_all(
     for root in roots:
         require_program(root)
     arrays = arrays_for(tokens.data if isinstance(tokens, Series) else tokens, counts)
-    run = _Run(arrays, _given(arrays, tokens), names or {}, allow_masks, max_heads)
+    run = _Run(arrays, _given(arrays, tokens), names or {}, allow_masks)
     run.values.update((node, _given(arrays, value)) for node, value in (known or {}).items())
+    heads = expansion(*roots, known=run.values)
+    if heads > max_heads:
+        raise Unstructured(f"its families have too many heads: {heads:,} (the limit is {max_heads:,})")
     with np.errstate(all="ignore"):
         run.evaluate(roots)
         return [run.result(root) for root in roots]
@@ -154,14 +157,11 @@ def _needed(node: Node) -> Iterable[Node]:
 class _Run:
     """One evaluation on one sequence, and the values it holds meanwhile."""
 
-    def __init__(
-        self, arrays: Arrays, tokens: Series, names: Names, allow_masks: bool, max_heads: int
-    ) -> None:
+    def __init__(self, arrays: Arrays, tokens: Series, names: Names, allow_masks: bool) -> None:
         self.arrays = arrays
         self.tokens = tokens
         self.names = names
         self.allow_masks = allow_masks
-        self.heads_left = max_heads
         self.values: dict[Node, Series | Selection] = {}
 
     def result(self, root: Node) -> Any:
@@ -208,9 +208,6 @@ class _Run:
         schedule = _schedule(inside, [body])
         total = constant(0)
         for member in members(families):
-            self.heads_left -= 1
-            if self.heads_left < 0:
-                raise Unstructured("its families have too many heads")
             self.values.update((family, constant(value)) for family, value in member.items())
             yield self.block(schedule)
             part = self.values[body]

@@ -14,17 +14,19 @@ from locum.execution.fast.symbolic.scope import Scope
 from locum.execution.fast.symbolic.signals import NotNumeric, Stuck
 from locum.execution.fast.symbolic.terms import (
     Apply,
+    Coefficient,
     Entry,
     Position,
     Sum,
     Term,
+    everywhere,
     guarded,
     product,
     scaled,
     tidy,
 )
 from locum.graph import COMPARISONS, Node
-from locum.graph.atoms import LARGEST_EXACT
+from locum.graph.atoms import INT64_LIMIT, LARGEST_EXACT
 from locum.graph.operations import PREDICATE_OF
 
 #: What a node is at a symbolic position.
@@ -34,6 +36,8 @@ Lowered: TypeAlias = Affine | Condition | Sum
 _EXACT_FLOATS = 2**31
 #: Constants beyond these are not moved out of the order in which they are added and multiplied.
 _LARGE, _EXTREME = 2.0**40, 1e100
+#: Lowered values of more factors, or with longer coefficients, are left to the structured tier.
+_LONGEST, _MOST_BITS = 4_096, 2_048
 #: How many values a ``member`` may list to be a condition on positions.
 _FEW = 8
 
@@ -160,6 +164,30 @@ def is_moderate(terms: Sum) -> bool:
         if t.factors and not 1 / _EXTREME < size < _EXTREME:
             return False
     return True
+
+
+def require_bounded(lowered: Lowered) -> None:
+    """Refuse a value that has grown too long, or has numbers with too many digits, to be lowered.
+
+    Terms are trees: y = x · x, thirty times over, has a billion factors, or a number of a billion bits.
+    """
+    if isinstance(lowered, Affine):
+        if max(abs(lowered.constant), *(abs(k) for _, k in lowered.parts), 0) >= INT64_LIMIT:
+            raise Stuck("integers beyond 64 bits")
+    elif not isinstance(lowered, Condition):
+        length = 0
+        for term in everywhere(lowered):
+            length += 1 + len(term.factors)
+            if length > _LONGEST:
+                raise Stuck(f"a value of more than {_LONGEST:,} factors")
+            if _bits(term.coefficient) > _MOST_BITS:
+                raise Stuck(f"a coefficient of more than {_MOST_BITS:,} bits")
+
+
+def _bits(c: Coefficient) -> int:
+    if isinstance(c, Fraction):
+        return max(c.numerator.bit_length(), c.denominator.bit_length())
+    return c.bit_length() if isinstance(c, int) else 0
 
 
 def added(a: Lowered, b: Lowered) -> Lowered:

@@ -101,7 +101,9 @@ class Lowering:
                 raise Opaque(node, "too deep") if not node.free else Stuck("too deep")
             self.depth += 1
             try:
-                self.memory[key] = self._lower(node, p, heads, way)
+                lowered = self._lower(node, p, heads, way)
+                indexing.require_bounded(lowered)
+                self.memory[key] = lowered
             except Stuck as reason:
                 if node.free:
                     raise
