@@ -295,7 +295,7 @@ def test_wrong_shapes_kinds_and_devices() -> None:
         (tokens * 2).plan(3, segments=[2, 2])
     with pytest.raises(InputError, match="without gaps"):
         (tokens * 2).plan(3, positions=range(2, 5))
-    with pytest.raises(InputError, match="floating point"):
+    with pytest.raises(InputError, match="floating-point"):
         (tokens * 2).plan(3, like=torch.zeros(1, dtype=torch.int64))
 
 

@@ -166,6 +166,10 @@ class Arrays:
         """The same numbers in memory of their own."""
         return array.contiguous().clone() if self.on_torch else np.array(array)
 
+    def contiguous(self, array: Array) -> Array:
+        """The array with its rows one after another in memory (itself if they are)."""
+        return array.contiguous() if self.on_torch else np.ascontiguousarray(array)
+
     def detached(self, array: Array) -> Array:
         """The array without its gradient: orders and counts have none."""
         return array.detach() if self.on_torch else array

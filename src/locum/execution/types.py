@@ -30,21 +30,25 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from locum.execution.elementwise import MEANINGS
 from locum.graph import Node, build, postorder, sum_over
-from locum.graph.operations import PREDICATE_OF
 
 #: The types that a value may have at some position.
 Types: TypeAlias = frozenset[type]
 
+
+def _giving(kind: str | None) -> frozenset[str]:
+    return frozenset(op for op, meaning in MEANINGS.items() if meaning.kind == kind)
+
+
 #: Elementwise operations that give booleans.
-BOOLEAN = frozenset((*PREDICATE_OF, "and", "or", "not", "member"))
-_INTEGER = frozenset(("indices", "length", "selector_width", "indicator", "floor", "round", "family"))
-_REAL = frozenset(("divide", "exp", "log", "sqrt", "erf", "tanh"))
+BOOLEAN = _giving("bool")
+_INTEGER = _giving("int") | {"indices", "length", "selector_width", "family"}
+_REAL = _giving("float")
 _CASTS: Mapping[str, type] = {"bool": bool, "int": int, "float": float, "str": str}
-#: Operations whose result has a type that follows from the types of all inputs.
-_MIXING = frozenset(
-    ("add", "subtract", "multiply", "modulo", "floor_divide", "power", "negate", "absolute")
-)
+#: Operations whose result has a type that follows from the types of all inputs; not those that hand on
+#: one of their operands.
+MIXING = _giving(None) - {"minimum", "maximum", "if_else", "lookup"}
 #: Measures of more parts than this are reduced to one.
 _MANY = 16
 
@@ -110,7 +114,7 @@ def _possible(node: Node, below: list[Types], tokens: Types) -> Types:
         return frozenset([float])
     if op in ("negate", "absolute"):
         return _combined(op, below[0], frozenset([int]))
-    if op in _MIXING:
+    if op in MIXING:
         found = _combined(op, below[0], below[1])
         inverse = op == "power" and int in found and not _is_natural(node.inputs[1])
         return found | {float} if inverse else found
@@ -212,7 +216,7 @@ def _deciding(node: Node, kind: type) -> tuple[Node, ...]:
         return node.inputs[:1]
     if node.op in ("minimum", "maximum"):
         return node.inputs
-    return node.inputs if kind is float and node.op in _MIXING else ()
+    return node.inputs if kind is float and node.op in MIXING else ()
 
 
 def _float_parts(node: Node, measured: Any) -> Iterable[Node]:
@@ -230,7 +234,7 @@ def _float_parts(node: Node, measured: Any) -> Iterable[Node]:
         some = build("aggregate", selector, _ONE, default=0)
         several = build("subtract", width, some)
         return [several, *passed] if inside is not _ZERO or default else [several]
-    if node.op not in _MIXING:
+    if node.op not in MIXING:
         return _choice(node, measured, float)
     parts = [part for i in node.inputs for part in measured(i)]
     if node.op == "power" and not _is_natural(node.inputs[1]):

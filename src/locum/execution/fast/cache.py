@@ -21,7 +21,7 @@ from locum.errors import ExecutionError, GraphError, InputError
 from locum.execution.fast import structured
 from locum.execution.fast.plan import Plan
 from locum.execution.fast.planning import blueprint
-from locum.execution.fast.steps.backends import NumPyBackend, backend_for
+from locum.execution.fast.steps.backends import backend_for
 from locum.execution.fast.steps.step import Shape, Steps
 from locum.execution.fast.structured import Unstructured
 from locum.execution.fast.symbolic.signals import NotNumeric, Stuck
@@ -64,7 +64,7 @@ def plan(
         if key in _plans:
             _plans.move_to_end(key)
             return _plans[key].named(names) if names else _plans[key]
-    steps = Steps(NumPyBackend().function)
+    steps = Steps(backend_for().function)
     try:
         made = blueprint(program, length, wanted, shapes, steps, partial(_static, strict=strict))
     except (Stuck, Unstructured, NotNumeric, OverflowError) as reason:

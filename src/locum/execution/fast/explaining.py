@@ -6,32 +6,12 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from locum.execution.elementwise import MEANINGS
 from locum.execution.fast.steps.step import Step, row_major
 from locum.graph import Node, abbreviate
 
 if TYPE_CHECKING:
     from locum.execution.fast.planning import Blueprint
-
-_SYMBOLS = {
-    "add": "{} + {}",
-    "subtract": "{} − {}",
-    "multiply": "{} · {}",
-    "divide": "{} / {}",
-    "modulo": "{} % {}",
-    "floor_divide": "{} // {}",
-    "power": "{} ^ {}",
-    "negate": "−{}",
-    "equal": "{} == {}",
-    "not_equal": "{} ≠ {}",
-    "less": "{} < {}",
-    "less_equal": "{} ≤ {}",
-    "greater": "{} > {}",
-    "greater_equal": "{} ≥ {}",
-    "and": "{} and {}",
-    "or": "{} or {}",
-    "not": "not {}",
-    "if_else": "{1} where {0} else {2}",
-}
 
 
 def explained(steps: Sequence[Step], blueprint: Blueprint, names: Mapping[Node, str]) -> str:
@@ -66,8 +46,8 @@ def _words(step: Step, called: Mapping[Step, str], names: Mapping[Node, str]) ->
     shape = _shape(step.shape)
     match step.op, step.settings:
         case "apply", (str(op),):
-            pattern = _SYMBOLS.get(op)
-            words = pattern.format(*inputs) if pattern else f"{op}({', '.join(inputs)})"
+            pattern = MEANINGS[op].format
+            words = pattern.text.format(*inputs) if pattern else f"{op}({', '.join(inputs)})"
             return f"{words}  [{shape}]"
         case "view", (tuple(strides), int(offset)):
             return f"{inputs[0]} {_view(step, strides, offset)}"

@@ -9,13 +9,14 @@ rounded by dense execution, too.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from locum.execution.elementwise import MEANINGS
 from locum.execution.fast.steps.step import Step
-from locum.execution.types import BOOLEAN, Types, atoms
+from locum.execution.types import BOOLEAN, MIXING, Types, atoms
 from locum.graph import Node, postorder, size_of
 from locum.graph.atoms import LARGEST_EXACT
 
@@ -24,24 +25,11 @@ Bound = float | None
 _MOVES = ("view", "reshape", "permute", "expand", "gather", "maximum", "minimum", "to_float")
 
 
-def _power(base: float, exponent: float) -> float:
-    try:
-        return max(1.0, math.pow(base, exponent))
-    except OverflowError:
-        return math.inf
-
-
-#: Operations that give an integer for integers, and a bound on it in terms of theirs.
-_ARITHMETIC: Mapping[str, Callable[..., float]] = {
-    "add": lambda a, b: a + b,
-    "subtract": lambda a, b: a + b,
-    "multiply": lambda a, b: a * b if a and b else 0.0,  # 0 · ∞: there is nothing but 0
-    "modulo": lambda a, b: b,
-    "floor_divide": lambda a, b: a,
-    "power": _power,
-    "negate": lambda a: a,
-    "absolute": lambda a: a,
-}
+def _arithmetic(op: str, sizes: Sequence[float]) -> float:
+    """Bound the result of an operation on integers of at most these sizes."""
+    bound = MEANINGS[op].bound
+    assert bound is not None
+    return max(map(abs, bound(*((-size, size) for size in sizes))))
 
 
 def greatest_integer(
@@ -72,7 +60,7 @@ def greatest_integer(
 
 
 def _is_arithmetic(step: Step) -> bool:
-    return step.op == "apply" and step.settings[0] in _ARITHMETIC
+    return step.op == "apply" and step.settings[0] in MIXING
 
 
 def _bound(step: Step, below: list[Bound]) -> Bound:
@@ -90,7 +78,7 @@ def _bound(step: Step, below: list[Bound]) -> Bound:
     if step.op == "sum":
         return whole[0] * step.inputs[0].size / max(1, step.size)
     if step.op == "matmul":
-        return _ARITHMETIC["multiply"](*whole) * step.inputs[0].shape[-1]
+        return _arithmetic("multiply", whole) * step.inputs[0].shape[-1]
     return None
 
 
@@ -103,9 +91,8 @@ def _elementwise(op: str, below: list[Bound]) -> Bound:
         return _either(below)
     if op in ("floor", "round"):
         return math.inf  # of a float, which may be of any size
-    if op in _ARITHMETIC and all(bound is not None for bound in below):
-        return _ARITHMETIC[op](*below)
-    return None
+    sizes = [bound for bound in below if bound is not None]
+    return _arithmetic(op, sizes) if op in MIXING and len(sizes) == len(below) else None
 
 
 def _either(below: Sequence[Bound]) -> Bound:

@@ -1,0 +1,356 @@
+"""What every elementwise operation does to arrays: the one table under all array execution.
+
+Plans (NumPy and torch), the structured tier, heads and exact feed-forwards compute by this table. They
+differ in what they do where an operation has no value, which is their *policy*:
+
+- none keeps what the array library gives (plans and structured runs on tensors);
+- :func:`refusing` raises ``Unstructured`` (NumPy), or ``ElementError`` with its place (heads);
+- :func:`nan` puts NaN there (exact feed-forwards).
+
+Kinds, bounds of integers, formats and ONNX names are columns of the same table. Scalars are the
+business of the domains (``domains/floats.py`` is the meaning); the prover's and the checker's rules
+stay apart on purpose.
+
+>>> import numpy as np
+>>> arrays = Arrays(np.zeros(2))
+>>> apply(arrays, "log", (np.array([1.0, 2.0]),), nan).round(2)
+array([0.  , 0.69])
+>>> MEANINGS["subtract"].bound((0, 5), (1, 2))
+(-2, 4)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from locum.execution.arrays import Array, Arrays, erf
+from locum.execution.lookups import lookup, member, missing
+from locum.graph.operations import COMPARISONS
+
+#: The least and the greatest of some integers; infinite where there is no bound.
+Interval: TypeAlias = "tuple[float, float]"
+#: How tightly a formula holds together, loosest first: it stands in brackets where more is needed.
+LOOSE, SUM, PRODUCT, TERM = range(4)
+
+
+@dataclass(frozen=True)
+class Undefined:
+    """Where an operation has no value, and what the error says."""
+
+    #: Of the array layer, the result that the library gives, the inputs, and the attributes.
+    where: Callable[..., Array]
+    problem: str
+    #: What dense execution calls it: ``ExecutionError.kind``.
+    kind: str
+
+
+@dataclass(frozen=True)
+class Format:
+    """How an operation is printed: a pattern, how tightly it holds, what each operand needs."""
+
+    text: str
+    holds: int = TERM
+    needs: tuple[int, ...] = (LOOSE,)
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """A row of the table: one elementwise operation on arrays of one type."""
+
+    #: Of the array layer and the inputs; attributes come as keywords.
+    array: Callable[..., Array]
+    undefined: tuple[Undefined, ...] = ()
+    #: Whether integers (and booleans) in give integers out.
+    keeps_whole: bool = False
+    #: An interval that has all integers that come of integers in these intervals.
+    bound: Callable[..., Interval] | None = None
+    #: None: printed as a function, ``name(a, b)``.
+    format: Format | None = None
+    #: ``bool``, ``int`` or ``float`` if the results are such whatever the inputs are.
+    kind: str | None = None
+    #: The ONNX operator that does the same, if there is one.
+    onnx: str | None = None
+
+
+# Policies -----------------------------------------------------------------------------------------
+
+#: What becomes of a result: of the array layer, the result, the case, and where that is so.
+Policy: TypeAlias = "Callable[[Arrays, Array, Undefined, Array], Array]"
+
+
+def apply(
+    arrays: Arrays,
+    op: str,
+    inputs: Sequence[Any],
+    policy: Policy | None,
+    attributes: Mapping[str, Any] | None = None,
+) -> Array:
+    """Compute an operation at every element of ``inputs``: arrays of one type, or scalars beside them.
+
+    Where it has no value, ``policy`` decides; without one, the result is what the library gives
+    (infinities and NaN, as IEEE 754 says). What the operation carries comes in ``attributes``.
+    """
+    meaning, attributes = MEANINGS[op], attributes or {}
+    result = meaning.array(arrays, *inputs, **attributes)
+    if policy is not None:
+        for case in meaning.undefined:
+            bad = case.where(arrays, result, *inputs, **attributes)
+            result = policy(arrays, result, case, bad)
+    return result
+
+
+def nan(arrays: Arrays, result: Array, case: Undefined, bad: Array) -> Array:
+    """Put NaN where the operation has no value."""
+    return arrays.xp.where(bad, arrays.xp.full_like(result, math.nan), result)
+
+
+def refusing(error: Callable[[str, str, Array], Exception]) -> Policy:
+    """Make the policy that raises ``error(problem, kind, where)`` if there is no value somewhere."""
+
+    def policy(arrays: Arrays, result: Array, case: Undefined, bad: Array) -> Array:
+        if arrays.any(bad):
+            raise error(case.problem, case.kind, bad)
+        return result
+
+    return policy
+
+
+# Meanings that take more than a line --------------------------------------------------------------
+
+
+def truth(arrays: Arrays, a: Any) -> Any:
+    """Where a value holds, as Python sees it: not 0, not False, not the empty string."""
+    if isinstance(a, (bool, int, float, str)):
+        return bool(a)
+    if a.dtype == arrays.xp.bool:
+        return a
+    return a != ("" if not arrays.on_torch and a.dtype.kind == "U" else 0)
+
+
+def _power(arrays: Arrays, a: Any, b: Any) -> Array:
+    xp = arrays.xp
+    if isinstance(a, float) and a == -math.inf:
+        a = xp.full_like(b, a)
+    if not isinstance(a, (int, float)):
+        # ** 0.5 is a square root to NumPy, and −∞ has none; as a power it is ∞.
+        a = xp.where((a == -math.inf) & (b % 1 != 0), -a, a)
+    return a**b
+
+
+def _finite(x: Any) -> Any:
+    return abs(x) < math.inf
+
+
+def _overflow(arrays: Arrays, result: Array, *inputs: Any) -> Array:
+    """Where finite numbers give an infinite one: functions raise there, sums and products do not."""
+    bad = abs(result) == math.inf
+    for x in inputs:
+        bad = bad & _finite(x)
+    return bad
+
+
+_ZERO = Undefined(lambda arrays, result, a, b: b == 0, "division by zero", "ZeroDivisionError")
+_ZERO_POWER = Undefined(
+    lambda arrays, result, a, b: (a == 0) & (b < 0) & (b > -math.inf),
+    "zero to a negative power",
+    "ZeroDivisionError",
+)
+_NOT_REAL = Undefined(
+    lambda arrays, result, a, b: (a < 0) & _finite(a) & _finite(b) & (b % 1 != 0),
+    "a power that is not a real number",
+    "not real",
+)
+_TOO_LARGE = Undefined(_overflow, "the result is too large for a float", "OverflowError")
+_INFINITE = (
+    Undefined(lambda arrays, result, a: abs(a) == math.inf, "no integer is infinite", "OverflowError"),
+    Undefined(lambda arrays, result, a: a != a, "no integer is NaN", "ValueError"),
+)
+
+
+def _outside(condition: Callable[[Any], Array], name: str) -> Undefined:
+    def where(arrays: Arrays, result: Array, a: Any) -> Array:
+        return condition(a)
+
+    return Undefined(where, f"{name} is not defined there", "ValueError")
+
+
+# Bounds of integers -------------------------------------------------------------------------------
+
+
+def _times(x: float, y: float) -> float:
+    return 0 if x == 0 or y == 0 else x * y
+
+
+def _product(x: Interval, y: Interval) -> Interval:
+    corners = [_times(p, q) for p in x for q in y]
+    return min(corners), max(corners)
+
+
+def _around_zero(x: Interval) -> Interval:
+    largest = max(abs(x[0]), abs(x[1]))
+    return -largest, largest
+
+
+def _hull(x: Interval, y: Interval) -> Interval:
+    return min(x[0], y[0]), max(x[1], y[1])
+
+
+def _power_bound(x: Interval, y: Interval) -> Interval:
+    base, exponent = (_around_zero(interval)[1] for interval in (x, y))
+    if base <= 1:
+        return -1, 1
+    small = exponent * math.log2(base) < 1000 if exponent < math.inf and base < math.inf else False
+    largest = base**exponent if small else math.inf
+    return -largest, largest
+
+
+# The table ----------------------------------------------------------------------------------------
+
+_BIT: Interval = (0, 1)
+
+
+def _comparison(predicate: str, sign: str, onnx: str | None) -> Meaning:
+    holds = COMPARISONS[predicate].holds
+    return Meaning(
+        lambda arrays, a, b: holds(a, b),
+        bound=lambda a, b: _BIT,
+        format=Format(f"{{}} {sign} {{}}", LOOSE, (SUM, SUM)),
+        kind="bool",
+        onnx=onnx,
+    )
+
+
+def _function(name: str, *undefined: Undefined, onnx: str | None = None) -> Meaning:
+    """A function of floats that the array library has under this name."""
+    return Meaning(lambda arrays, a: getattr(arrays.xp, name)(a), undefined, kind="float", onnx=onnx)
+
+
+MEANINGS: Mapping[str, Meaning] = {
+    "add": Meaning(
+        lambda arrays, a, b: a + b,
+        keeps_whole=True,
+        bound=lambda a, b: (a[0] + b[0], a[1] + b[1]),
+        format=Format("{} + {}", SUM, (SUM, SUM)),
+        onnx="Add",
+    ),
+    "subtract": Meaning(
+        lambda arrays, a, b: a - b,
+        keeps_whole=True,
+        bound=lambda a, b: (a[0] - b[1], a[1] - b[0]),
+        format=Format("{} − {}", SUM, (SUM, PRODUCT)),
+        onnx="Sub",
+    ),
+    "multiply": Meaning(
+        lambda arrays, a, b: a * b,
+        keeps_whole=True,
+        bound=_product,
+        format=Format("{}·{}", PRODUCT, (PRODUCT, PRODUCT)),
+        onnx="Mul",
+    ),
+    "divide": Meaning(
+        lambda arrays, a, b: a / b,
+        (_ZERO,),
+        format=Format("{} / {}", PRODUCT, (PRODUCT, TERM)),
+        kind="float",
+    ),
+    "modulo": Meaning(
+        lambda arrays, a, b: a % b,
+        (_ZERO,),
+        keeps_whole=True,
+        bound=lambda a, b: (min(b[0] + 1, 0), max(b[1] - 1, 0)),
+        format=Format("{} % {}", PRODUCT, (TERM, TERM)),
+    ),
+    "floor_divide": Meaning(
+        lambda arrays, a, b: a // b,
+        (_ZERO,),
+        keeps_whole=True,
+        bound=lambda a, b: _around_zero(a),
+        format=Format("{} // {}", PRODUCT, (TERM, TERM)),
+    ),
+    "power": Meaning(
+        _power,
+        (_ZERO_POWER, _NOT_REAL, _TOO_LARGE),
+        bound=_power_bound,
+        format=Format("{}^{}", PRODUCT, (TERM, TERM)),
+    ),
+    "negate": Meaning(
+        lambda arrays, a: -a,
+        keeps_whole=True,
+        bound=lambda a: (-a[1], -a[0]),
+        format=Format("−{}", SUM, (PRODUCT,)),
+        onnx="Neg",
+    ),
+    "absolute": Meaning(
+        lambda arrays, a: abs(a),
+        keeps_whole=True,
+        bound=lambda a: (0, _around_zero(a)[1]),
+        format=Format("|{}|"),
+        onnx="Abs",
+    ),
+    # Not the library's own minimum and maximum: those pass NaN on, whichever operand it is.
+    "minimum": Meaning(
+        lambda arrays, a, b: arrays.xp.where(a < b, a, b), keeps_whole=True, bound=_hull
+    ),
+    "maximum": Meaning(
+        lambda arrays, a, b: arrays.xp.where(a > b, a, b), keeps_whole=True, bound=_hull
+    ),
+    "exp": _function("exp", _TOO_LARGE, onnx="Exp"),
+    "log": _function("log", _outside(lambda a: a <= 0, "log")),
+    "sqrt": _function("sqrt", _outside(lambda a: a < 0, "sqrt"), onnx="Sqrt"),
+    "erf": Meaning(lambda arrays, a: erf(a), kind="float", onnx="Erf"),
+    "tanh": _function("tanh", onnx="Tanh"),
+    "floor": Meaning(
+        lambda arrays, a: arrays.xp.floor(a),
+        _INFINITE,
+        keeps_whole=True,
+        bound=lambda a: a,
+        kind="int",
+        onnx="Floor",
+    ),
+    "round": Meaning(
+        lambda arrays, a: arrays.xp.round(a),
+        _INFINITE,
+        keeps_whole=True,
+        bound=lambda a: a,
+        kind="int",
+        onnx="Round",
+    ),
+    "equal": _comparison("==", "==", "Equal"),
+    "not_equal": _comparison("!=", "≠", None),
+    "less": _comparison("<", "<", "Less"),
+    "less_equal": _comparison("<=", "≤", "LessOrEqual"),
+    "greater": _comparison(">", ">", "Greater"),
+    "greater_equal": _comparison(">=", "≥", "GreaterOrEqual"),
+    "and": Meaning(
+        lambda arrays, a, b: truth(arrays, a) & truth(arrays, b),
+        bound=lambda a, b: _BIT,
+        format=Format("{} and {}", LOOSE, (TERM, TERM)),
+        kind="bool",
+    ),
+    "or": Meaning(
+        lambda arrays, a, b: truth(arrays, a) | truth(arrays, b),
+        bound=lambda a, b: _BIT,
+        format=Format("{} or {}", LOOSE, (TERM, TERM)),
+        kind="bool",
+    ),
+    "not": Meaning(
+        lambda arrays, a: arrays.xp.logical_not(truth(arrays, a)),
+        bound=lambda a: _BIT,
+        format=Format("not {}", LOOSE, (TERM,)),
+        kind="bool",
+    ),
+    "if_else": Meaning(
+        lambda arrays, condition, a, b: arrays.xp.where(truth(arrays, condition), a, b),
+        keeps_whole=True,
+        bound=lambda condition, a, b: _hull(a, b),
+        format=Format("{1} if {0} else {2}", LOOSE, (SUM, SUM, SUM)),
+    ),
+    "indicator": Meaning(truth, bound=lambda a: _BIT, kind="int"),
+    "member": Meaning(member, bound=lambda a: _BIT, kind="bool"),
+    "lookup": Meaning(
+        lookup, (Undefined(missing, "the table has nothing for the value there", "missing"),)
+    ),
+}
