@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import math
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import locum
-from locum import Selector, SOp, aggregate, best, indices, select, selector_width, tokens
+from locum import Selector, SOp, aggregate, best, indices, select, selector_width, tokens, where
 from locum.execution import DOMAINS, dense
 from locum.execution.fast import structured
 from locum.execution.fast.structured import Unstructured
@@ -160,6 +161,50 @@ def test_random_floats_in_means(values: list[float], predicate: str, block: int)
         np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-12 * max(map(abs, values)))
 
 
+@given(
+    st.lists(st.sampled_from([0.0, 1.0, 2.0, 3.5, -1.0, math.inf]), min_size=1, max_size=33),
+    st.lists(st.sampled_from(["<", "<=", ">", ">=", "!="]), min_size=2, max_size=2),
+    st.integers(1, 7),
+    st.booleans(),
+)
+def test_random_selectors_by_two_orders(
+    values: list[float], predicates: list[str], factor: int, grouped: bool
+) -> None:
+    """Widths, means of integers and of floats, and what is best, without a comparison of pairs."""
+    mixed = (indices * factor) % 5
+    selector = select(tokens, tokens, predicates[0]) & select(mixed, indices % 5, predicates[1])
+    if grouped:
+        selector &= select(indices % 2, indices % 2, "==")
+    for program in (
+        selector_width(selector),
+        aggregate(selector, indices * indices - 7, -1),
+        aggregate(selector, where(tokens > 3, 0.25, tokens)),
+        aggregate(selector, tokens),
+        aggregate(best(selector, mixed), indices),
+    ):
+        assert agree(program.node, values, np.array(values)) == "agreed"
+
+
+def test_inversions_of_a_long_sequence() -> None:
+    size = 200_000  # beyond the limit of comparing pairs
+    values = np.random.default_rng(3).permutation(size)
+    counts: Counter[str] = Counter()
+    inversions = selector_width(select(tokens, tokens, ">") & before)
+    found = structured.evaluate(inversions.node, values, counts=counts)
+    assert set(counts) == {"sort", "tree"}
+    ascending: list[int] = []
+    for position, value in enumerate(values[:2_000].tolist()):
+        assert found[position] == position - bisect.bisect_left(ascending, value)
+        bisect.insort(ascending, value)
+    assert found[-1] == (values[:-1] > values[-1]).sum()
+    different = selector_width(select(tokens, tokens, "!=") & before)
+    found = structured.evaluate(different.node, values % 1_000)
+    rows = np.arange(0, size, 9_999)
+    assert [int(found[q]) for q in rows] == [
+        int((values[:q] % 1_000 != values[q] % 1_000).sum()) for q in rows
+    ]
+
+
 # Which way it goes ----------------------------------------------------------------------------------
 
 block = indices // 8
@@ -176,6 +221,10 @@ falling = select(-indices // 8, -indices // 8, "==")
 rare = select(
     locum.where(indices < 40, 60, indices), locum.where(indices < 15, indices + 41, 200), "=="
 )
+same_third = select(indices % 3, indices % 3, "==")
+window_by_token = select(tokens, tokens - 3, ">") & select(tokens, tokens, "<=")
+window_by_folded = select(folded, folded - 9, ">") & select(folded, folded, "<=")
+TWO_ORDERS = select(tokens, tokens, "<") & select(folded, indices, "<")
 latest = best(best(same_token & before, tokens % 3), indices)
 
 WAYS: list[tuple[str, Selector, dict[str, int]]] = [
@@ -245,6 +294,20 @@ WAYS: list[tuple[str, Selector, dict[str, int]]] = [
     ("not an earlier equal", ~(same_token & before), {"sort": 3, "scan": 3}),
     ("De Morgan", ~(~same_token | ~before), {"sort": 2, "scan": 1}),
     ("latest of the greatest", latest, {"sort": 4, "scan": 2, "gather": 1}),
+    ("inversions", select(tokens, tokens, ">") & before, {"sort": 1, "tree": 2}),
+    ("different and earlier", ~same_token & before, {"sort": 2, "scan": 2}),
+    ("two orders", select(tokens, tokens, "<") & select(folded, folded, "<"), {"sort": 2, "tree": 2}),
+    (
+        "two orders backwards",
+        select(tokens, tokens, ">=") & select(folded, folded, ">="),
+        {"sort": 2, "tree": 2},
+    ),
+    ("two orders of chosen keys", TWO_ORDERS & some_keys, {"sort": 2, "tree": 2}),
+    ("two orders for chosen queries", TWO_ORDERS & some_queries, {"sort": 2, "tree": 2}),
+    ("two orders within a group", TWO_ORDERS & same_third, {"sort": 3, "tree": 2}),
+    ("window and order", window & select(tokens, tokens, "<"), {"sort": 1, "tree": 2}),
+    ("windows of two orders", window_by_folded & window_by_token, {"sort": 3, "tree": 4}),
+    ("two that differ, and earlier", ~same_token & ~same_third & before, {"sort": 6, "scan": 4}),
     ("union of filters", select(tokens, 1, "==") | select(tokens, 2, "=="), {"segment": 1}),
 ]
 
@@ -270,13 +333,13 @@ def test_widths_need_no_values_moved() -> None:
     assert dict(counts) == {"sort": 1, "gather": 1}
 
 
-TWO_ORDERS = select(tokens, tokens, "<") & select(folded, indices, "<")
+THREE_ORDERS = TWO_ORDERS & select((indices * 11) % 64, indices, "<")
 
 
 @pytest.mark.parametrize("finish", [selector_width, lambda s: aggregate(s, tokens), lambda s: s])
 def test_without_structure_pair_by_pair_or_not_at_all(finish: Any) -> None:
     values = np.random.default_rng(7).permutation(200)
-    program = finish(best(TWO_ORDERS, indices % 3)).node
+    program = finish(best(THREE_ORDERS, indices % 3)).node
     with pytest.raises(Unstructured, match=r"in different orders, in best\("):
         structured.evaluate(program, values)
     counts: Counter[str] = Counter()
@@ -287,7 +350,7 @@ def test_without_structure_pair_by_pair_or_not_at_all(finish: Any) -> None:
 
 def test_pair_by_pair_takes_bounded_memory() -> None:
     n = 6_000
-    program = aggregate(TWO_ORDERS | ~(same_token | before), tokens).node
+    program = aggregate(THREE_ORDERS | ~(same_token | before), tokens).node
     values = np.random.default_rng(8).normal(size=n)
     tracemalloc.start()
     found = structured.evaluate(program, values, allow_masks=True)
@@ -296,7 +359,8 @@ def test_pair_by_pair_takes_bounded_memory() -> None:
     assert peak < 8 * n * n / 2  # a pattern of numbers would be twice that
     place = np.arange(n)
     for q in (0, 17, n - 1):
-        chosen = (values < values[q]) & (place * 7 % 64 < q) | (values != values[q]) & (place >= q)
+        smaller = (values < values[q]) & (place * 7 % 64 < q) & (place * 11 % 64 < q)
+        chosen = smaller | (values != values[q]) & (place >= q)
         assert math.isclose(found[q], values[chosen].mean(), rel_tol=1e-12)
 
 

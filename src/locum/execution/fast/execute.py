@@ -24,6 +24,7 @@ from locum.errors import ExecutionError
 from locum.execution import dense, types
 from locum.execution.domains import Domain
 from locum.execution.fast import cache, structured
+from locum.execution.fast.plan import Plan
 from locum.execution.fast.structured import Unstructured
 from locum.execution.fast.tokens import Tokens, floating, is_finite, is_floating, largest
 from locum.execution.inputs import is_tensor, joined
@@ -221,11 +222,28 @@ def _run(
                 break
             program, array, kinds = readable
             try:
+                if root is not roots[-1] and _is_opaque(program, array, positions, strict):
+                    break  # the structured tier runs all of it, and shares what its measures need
                 found.append(_planned(program, [array], len(tokens), positions, strict, kinds))
             except _Unplanned:
                 break
     left = roots[len(found) :]
     return found + (_structured(left, tokens, positions, strict) if left else [])
+
+
+def _plan(root: Node, parts: Sequence[Any], length: int, positions: range, strict: bool) -> Plan:
+    segments = [tuple(part.shape) for part in parts]
+    try:
+        return cache.plan(
+            root, length, positions=positions, segments=segments, like=parts[0], strict=strict
+        )
+    except ExecutionError as error:
+        raise _Unplanned(error.problem) from None
+
+
+def _is_opaque(root: Node, array: Any, positions: range, strict: bool) -> bool:
+    """Whether a plan would leave all of a program, and no family, to the structured tier."""
+    return root.height == 0 and root in _plan(root, [array], len(array), positions, strict).opaque
 
 
 def _planned(
@@ -237,11 +255,7 @@ def _planned(
     kinds: types.Types,
 ) -> Any:
     """Return the value by a plan, on tokens of these types that come in parts."""
-    options: dict[str, Any] = {"positions": positions, "like": parts[0], "strict": strict}
-    try:
-        plan = cache.plan(root, length, segments=[tuple(part.shape) for part in parts], **options)
-    except ExecutionError as error:
-        raise _Unplanned(error.problem) from None
+    plan = _plan(root, parts, length, positions, strict)
     greatest = max(map(largest, parts)) if kinds != {float} else 0.0
     if plan.greatest_integer(kinds, greatest) > LARGEST_EXACT:
         raise _Unplanned("integers that may exceed 2⁵³")

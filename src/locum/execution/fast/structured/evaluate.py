@@ -243,9 +243,9 @@ class _Run:
             case "best":
                 return attention.best(arrays, self.ready(inputs[0]), inputs[1])
             case "selector_width":
-                return attention.width(arrays, self.ready(inputs[0]))
+                return attention.width(arrays, self.ready(inputs[0], counted=True))
             case "aggregate":
-                selection = self.ready(inputs[0])
+                selection = self.ready(inputs[0], counted=inputs[1].kind != "float")
                 return attention.aggregate(arrays, selection, inputs[1], attributes["default"])
         return self.elementwise(node.op, inputs, attributes)
 
@@ -275,11 +275,14 @@ class _Run:
                 raise
         return Literal(self.arrays, op, tuple(operands))
 
-    def ready(self, selection: Selection) -> Selection:
-        """The selection, if its keys can be summed: as ranges, or literally where that is allowed."""
+    def ready(self, selection: Selection, counted: bool = False) -> Selection:
+        """The selection, if its keys can be summed: as ranges, or literally where that is allowed.
+
+        With ``counted`` it is enough if they can be counted, and integers summed.
+        """
         if isinstance(selection, Structure):
             try:
-                selection.solved  # noqa: B018  # solved once, kept
+                selection.counted if counted else selection.solved  # noqa: B018  # solved once, kept
             except Unstructured:
                 if not self.allow_masks:
                     raise

@@ -7,17 +7,19 @@ than one key nothing is sorted, whatever the other columns ask: a :class:`Gather
 tests it.
 
 Several columns of long intervals are made into one where they have structure of their own
-(``partitions.py``). Anything else is :class:`Unstructured`.
+(``partitions.py``). Two that are left are two orders at once (``dominance.py``); more are
+:class:`Unstructured`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeAlias
 
 from locum.execution.arrays import Array, Arrays
 from locum.execution.fast.structured.columns import Column, few
+from locum.execution.fast.structured.dominance import Dominance
 from locum.execution.fast.structured.partitions import Part, along_positions, as_blocks, as_masks
 from locum.execution.fast.structured.series import Unstructured
 
@@ -72,7 +74,7 @@ class Ranges:
         return self.arrays.size if keys is None else int(keys.shape[0])
 
 
-Solved: TypeAlias = Ranges | Gather
+Solved: TypeAlias = Ranges | Gather | Dominance
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,8 +88,8 @@ class _Group:
     column: Column | None = None
 
 
-def solve(arrays: Arrays, cell: Cell) -> Solved:
-    """One cell as ranges or as a gather, or :class:`Unstructured`."""
+def solve(arrays: Arrays, cell: Cell, trees: bool = True) -> Solved:
+    """Solve one cell as ranges, as a gather or, with ``trees``, by two orders at once."""
     single: list[Part] = []
     wide: list[Part] = []
     for part in cell.parts:
@@ -108,13 +110,61 @@ def solve(arrays: Arrays, cell: Cell) -> Solved:
     if len(wide) > 1:
         blocks, wide = as_blocks(arrays, wide)
         group = _group(arrays, [*single, *blocks])
-    if len(wide) > 1:
-        raise Unstructured("two comparisons of a selector each choose many keys, in different orders")
+    if len(wide) > (2 if trees else 1):
+        words = {2: "two", 3: "three"}.get(len(wide), "many")
+        raise Unstructured(
+            f"{words} comparisons of a selector each choose many keys, in different orders"
+        )
     allowed = cell.queries
     if group is not None and group.present is not None:
         allowed = group.present if allowed is None else allowed & group.present
     chosen = None if keys is None else arrays.positions(keys)
+    if len(wide) == 2:
+        return _dominance(arrays, group, wide, chosen, allowed)
     return _ranges(arrays, group, wide[0] if wide else None, chosen, allowed)
+
+
+def solve_signed(arrays: Arrays, cell: Cell, trees: bool) -> list[tuple[int, Solved]]:
+    """Solve a cell for counts and sums of integers: a window may be the difference of two prefixes."""
+    try:
+        return [(1, solve(arrays, cell, trees))]
+    except Unstructured:
+        if not trees:
+            raise
+    for part in cell.parts:
+        column, low, high = part
+        if not arrays.all(low == 0) and arrays.largest(high - low) > 1:
+            others = tuple(other for other in cell.parts if other is not part)
+            first = arrays.full(arrays.size, 0)
+            return [
+                (sign, solve(arrays, replace(cell, parts=(*others, (column, first, end))), trees))
+                for sign, end in ((1, high), (-1, low))
+            ]
+    raise Unstructured("comparisons of a selector each choose many keys, in different orders")
+
+
+def _dominance(
+    arrays: Arrays, group: _Group | None, wide: list[Part], chosen: Array | None, allowed: Array | None
+) -> Dominance:
+    """Two orders at once: the keys before a place in the one, in a range of the other."""
+    for (column, low, high), other in (wide, wide[::-1]):
+        none = low >= high
+        codes = column.codes if chosen is None else arrays.take(column.codes, chosen)
+        number = int(codes.shape[0])
+        before = _starts(arrays, codes, column.size)
+        if arrays.all((low == 0) | none):
+            order, stop = arrays.order(codes), arrays.take(before, high)
+        elif arrays.all((high == column.size) | none):
+            order, stop = arrays.order(-codes), number - arrays.take(before, low)
+        else:
+            continue
+        ranges = _ranges(arrays, group, other, chosen, allowed)
+        order = order if chosen is None else arrays.take(chosen, order)
+        ranked = arrays.arange(number) if ranges.order is None else ranges.order
+        rank = arrays.table(arrays.size, ranked, arrays.arange(number))
+        stop = arrays.xp.where(none, 0, stop)
+        return Dominance(arrays, order, arrays.take(rank, order), stop, ranges.low, ranges.high)
+    raise Unstructured("two comparisons of a selector choose ranges of keys, in different orders")
 
 
 def _ranges(

@@ -6,7 +6,8 @@ Which way depends on the stretches, and each is counted:
 - all from the first key on, or all to the last: one cumulative sum (a *scan*);
 - equal or disjoint (blocks, groups): one sum per *segment*, fetched by its queries. Never differences
   of one long cumulative sum, which would lose everything next to a large value elsewhere;
-- any others (windows): a tree of pairwise sums, of which each query adds O(log N) nodes (a scan).
+- any others (windows): a tree of pairwise sums, of which each query adds O(log N) nodes (a scan);
+- keys by two orders at once: a *tree* of prefix sums (``dominance.py``).
 
 Nothing outside a stretch takes part, so infinities do not leak.
 """
@@ -16,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from locum.execution.arrays import Array, Arrays
+from locum.execution.fast.structured.dominance import Dominance
 from locum.execution.fast.structured.partitions import blocks
 from locum.execution.fast.structured.ranges import Gather, Solved
 
@@ -24,9 +26,15 @@ def counts(arrays: Arrays, solved: list[Solved]) -> Array:
     """How many keys each query has in all."""
     total = arrays.full(arrays.size, 0)
     for part in solved:
-        number = arrays.to_int(part.present) if isinstance(part, Gather) else part.high - part.low
-        total = total + number
+        total = total + number_of_keys(arrays, part)
     return total
+
+
+def number_of_keys(arrays: Arrays, part: Solved) -> Array:
+    """How many keys each query has in one part."""
+    if isinstance(part, Gather):
+        return arrays.to_int(part.present)
+    return part.counts if isinstance(part, Dominance) else part.high - part.low
 
 
 def only(arrays: Arrays, solved: list[Solved]) -> Array:
@@ -36,6 +44,10 @@ def only(arrays: Arrays, solved: list[Solved]) -> Array:
     for part in solved:
         if isinstance(part, Gather):
             key = arrays.xp.where(part.present, part.key, key)
+            continue
+        if isinstance(part, Dominance):
+            found = part.reduced(arrays.arange(arrays.size), -1, arrays.xp.maximum)
+            key = arrays.xp.where(found >= 0, found, key)
             continue
         some = part.low < part.high
         if part.order is None:
@@ -56,6 +68,12 @@ def sums(arrays: Arrays, solved: list[Solved], values: Array) -> Array:
     for part in solved:
         total = total + _reduced(arrays, part, values, 0, plus, arrays.sums_before, arrays.segment_sums)
     return total
+
+
+def signed(counted: list[tuple[int, Solved]], reduce: Callable[[list[Solved]], Array]) -> Array:
+    """Add up counts, or sums of integers, of parts that are added (+1) and subtracted (−1)."""
+    added, subtracted = ([part for sign, part in counted if sign == s] for s in (1, -1))
+    return reduce(added) - reduce(subtracted) if subtracted else reduce(added)
 
 
 def maxima(arrays: Arrays, solved: list[Solved], values: Array) -> Array:
@@ -89,6 +107,8 @@ def _reduced(
     if isinstance(part, Gather):
         arrays.count("gather")
         return xp.where(part.present, arrays.take(values, part.key), empty)
+    if isinstance(part, Dominance):
+        return part.reduced(values, neutral, combine)
     low, high = part.low, part.high
     some = low < high
     longest = arrays.largest(high - low)

@@ -26,7 +26,7 @@ from locum.execution.arrays import Array, Arrays
 from locum.execution.fast.structured import reductions
 from locum.execution.fast.structured.columns import Column
 from locum.execution.fast.structured.intervals import Slots, coalesced, gaps, intersection
-from locum.execution.fast.structured.ranges import Cell, Solved, solve
+from locum.execution.fast.structured.ranges import Cell, Solved, solve, solve_signed
 from locum.execution.fast.structured.series import Unstructured
 
 MAX_BOXES = 16
@@ -56,21 +56,60 @@ class Structure:
 
     @cached_property
     def solved(self) -> list[Solved]:
-        """Each box as ranges of an order of the keys, or as one key per query."""
-        return [solve(self.arrays, cell) for box in self.boxes for cell in _cells(box)]
+        """Each box as ranges of an order of the keys, as one key per query, or by two orders."""
+        solved = self._plain
+        return self._solve(trees=True) if solved is None else solved
+
+    @cached_property
+    def counted(self) -> list[tuple[int, Solved]]:
+        """Parts whose counts, and sums of integers, are added (+1) or subtracted (−1).
+
+        Not equal and before is: before, less equal and before. That needs one order where the parts of
+        ``solved`` need two.
+        """
+        if self._plain is not None:
+            return [(1, part) for part in self._plain]
+        for trees in (False, True):
+            try:
+                return [
+                    (sign * inner, part)
+                    for box in self.boxes
+                    for sign, cell in _signed_cells(self.arrays, box)
+                    for inner, part in solve_signed(self.arrays, cell, trees)
+                ]
+            except Unstructured:
+                continue
+        return [(1, part) for part in self.solved]
+
+    @cached_property
+    def _plain(self) -> list[Solved] | None:
+        """The parts, if none of them needs two orders at once."""
+        try:
+            return self._solve(trees=False)
+        except Unstructured:
+            return None
+
+    def _solve(self, trees: bool) -> list[Solved]:
+        return [solve(self.arrays, cell, trees) for box in self.boxes for cell in _cells(box)]
 
     @cached_property
     def counts(self) -> Array:
         """How many keys each query selects."""
-        return reductions.counts(self.arrays, self.solved)
+        return reductions.signed(self.counted, lambda parts: reductions.counts(self.arrays, parts))
 
     def only(self) -> Array:
         """The key of each query that selects one."""
-        return reductions.only(self.arrays, self.solved)
+        if all(sign > 0 for sign, _ in self.counted):
+            return reductions.only(self.arrays, [part for _, part in self.counted])
+        return self.sums(self.arrays.arange(self.arrays.size))  # the sum of one position
 
     def sums(self, values: Array) -> Array:
-        """The sum over each query's keys."""
-        return reductions.sums(self.arrays, self.solved, values)
+        """The sum over each query's keys; of integers, what is added less what is subtracted."""
+        if not self.arrays.is_int(values):
+            return reductions.sums(self.arrays, self.solved, values)
+        return reductions.signed(
+            self.counted, lambda parts: reductions.sums(self.arrays, parts, values)
+        )
 
     def maxima(self, values: Array) -> Array:
         """The greatest whole number, none of them negative, of each query's keys; −1 without any."""
@@ -247,6 +286,22 @@ def _cells(box: Box) -> list[Cell]:
         if len(cells) > MAX_BOXES:
             raise Unstructured("a selector with too many cases")
     return cells
+
+
+def _signed_cells(arrays: Arrays, box: Box) -> list[tuple[int, Cell]]:
+    """The box by inclusion and exclusion: all codes of a column, less the few that are left out."""
+    signed = [(1, replace(box, parts={}))]
+    for column, slots in box.parts.items():
+        left_out = tuple((l, h) for l, h in gaps(arrays, column.size, slots) if arrays.any(l < h))
+        few = len(left_out) < len(slots) and all(arrays.largest(h - l) <= 1 for l, h in left_out)
+        signed = [
+            (sign * factor, replace(other, parts={**other.parts, **part}))
+            for sign, other in signed
+            for factor, part in ([(1, {}), (-1, {column: left_out})] if few else [(1, {column: slots})])
+        ]
+        if len(signed) > MAX_BOXES:
+            raise Unstructured("a selector with too many cases")
+    return [(sign, cell) for sign, other in signed for cell in _cells(other)]
 
 
 def _rows(arrays: Arrays, box: Box, start: int, stop: int) -> Array:

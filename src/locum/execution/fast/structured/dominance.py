@@ -1,0 +1,133 @@
+"""Count and sum keys by two orders at once, without visiting pairs: O(N log N).
+
+How many earlier tokens are larger (the inversions of a sequence)? The keys of a query are the first few
+in one order (by position) whose rank in another (by token) lies in an interval. The ranks are the
+leaves of a binary tree; each node holds its keys in the first order. An interval of ranks is O(log N)
+nodes, and of each the first few keys take part, so that sums are prefix sums of nodes: nothing is
+subtracted, no digit is lost and no infinity leaks. All queries walk down the tree together, one level
+at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+from locum.execution.arrays import Array, Arrays
+
+
+class _Level(NamedTuple):
+    """The nodes of one width, in the order of their ranks, and what each query takes of them."""
+
+    width: int
+    #: The keys of all nodes, by position.
+    keys: Array
+    #: For each query where a node starts, and how many of its keys are taken: one or two such nodes.
+    taken: list[tuple[Array, Array]]
+
+
+@dataclass(frozen=True, eq=False)
+class Dominance:
+    """For each query, of the first ``stop`` keys of one order, those with ``ranks`` in [low, high)."""
+
+    arrays: Arrays
+    #: The keys in the first order, by position.
+    order: Array
+    #: The rank of each of these in the second order: every one of 0 … M − 1 once.
+    ranks: Array
+    stop: Array
+    low: Array
+    high: Array
+
+    @cached_property
+    def counts(self) -> Array:
+        """How many keys each query has.
+
+        >>> import numpy as np
+        >>> tokens, at = np.array([2, 0, 1]), np.arange(3)
+        >>> later_and_smaller = Dominance(Arrays(at), at, tokens, at, tokens, at * 0 + 3)
+        >>> later_and_smaller.counts  # earlier keys with a greater token
+        array([0, 1, 1])
+        """
+        total = self.arrays.full(self.stop.shape[0], 0)
+        for level in self._levels():
+            for _, number in level.taken:
+                total = total + number
+        return total
+
+    def reduced(self, values: Array, neutral: int, combine: Callable[[Array, Array], Array]) -> Array:
+        """Sum (or maximise, by ``combine``) the values of each query's keys."""
+        xp, arrays = self.arrays.xp, self.arrays
+        empty = arrays.full(1, neutral, values.dtype)
+        total = arrays.full(self.stop.shape[0], neutral, values.dtype)
+        is_sum = combine is not xp.maximum
+        for level in self._levels():
+            prefixes = _by_node(arrays, arrays.take(values, level.keys), level.width, neutral, is_sum)
+            for start, number in level.taken:
+                place = xp.clip(start + number - 1, 0, None)
+                total = combine(total, xp.where(number > 0, arrays.take(prefixes, place), empty))
+        return total
+
+    def _levels(self) -> Iterator[_Level]:
+        """Walk down from the root, which holds all keys, to the leaves, which hold one each."""
+        arrays, xp = self.arrays, self.arrays.xp
+        size = int(self.ranks.shape[0])
+        some = (self.low < self.high) & (self.stop > 0)
+        if not arrays.any(some):
+            return
+        arrays.count("tree")
+        first, last = xp.where(some, self.low, 0), xp.where(some, self.high - 1, 0)
+        # Of each node on the way to the first and to the last rank: how many keys are before ``stop``.
+        in_first = in_last = xp.where(some, self.stop, 0)
+        is_prefix = arrays.all(first == 0)
+        places = arrays.arange(size)
+        ranks, keys = self.ranks, self.order
+        for shift in reversed(range((size - 1).bit_length())):
+            half = 1 << shift
+            is_left = (ranks & half) == 0
+            lefts = arrays.sums_before(arrays.to_int(is_left))
+
+            def split(
+                rank: Array, inside: Array, shift: int = shift, lefts: Array = lefts
+            ) -> tuple[Array, Array]:
+                """The start of the node that holds a rank, and how many of its first keys go left."""
+                node = (rank >> (shift + 1)) << (shift + 1)
+                return node, arrays.take(lefts, node + inside) - arrays.take(lefts, node)
+
+            # Below the node where the ways part: what is left of the last rank, right of the first.
+            node, left = split(last, in_last)
+            goes_right = (last & half) != 0
+            apart = goes_right
+            if not is_prefix:
+                apart = (last >> (shift + 1)) != (first >> (shift + 1))
+            taken = [(node, xp.where(goes_right & apart, left, 0))]
+            in_last = xp.where(goes_right, in_last - left, left)
+            if not is_prefix:
+                node, left = split(first, in_first)
+                goes_left = (first & half) == 0
+                taken.append((node + half, xp.where(goes_left & apart, in_first - left, 0)))
+                in_first = xp.where(goes_left, left, in_first - left)
+            node, left = split(ranks, places - ((ranks >> (shift + 1)) << (shift + 1)))
+            place = xp.where(is_left, node + left, places + half - left)
+            origin = arrays.table(size, place, places)
+            ranks, keys = arrays.take(ranks, origin), arrays.take(keys, origin)
+            yield _Level(half, keys, taken)
+        leaves = [(last, in_last)]
+        if not is_prefix:
+            leaves.append((first, xp.where(first == last, 0, in_first)))
+        yield _Level(1, keys, leaves)
+
+
+def _by_node(arrays: Arrays, values: Array, width: int, neutral: int, is_sum: bool) -> Array:
+    """Cumulative sums (or maxima) of values that begin anew at every node."""
+    if width == 1:
+        return values
+    missing = -int(values.shape[0]) % width
+    filler = arrays.full(missing, neutral, values.dtype)
+    rows = arrays.xp.concat([values, filler]).reshape(-1, width)
+    if is_sum:
+        return arrays.xp.cumulative_sum(rows, axis=1, dtype=values.dtype).reshape(-1)
+    running = rows.cummax(1).values if arrays.on_torch else arrays.xp.maximum.accumulate(rows, axis=1)
+    return running.reshape(-1)
