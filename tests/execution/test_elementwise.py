@@ -8,7 +8,13 @@ import pytest
 
 import locum
 from locum.execution import fast
+from locum.execution.elementwise import MEANINGS
+from locum.graph import OPERATIONS
 from locum.graph.node import pool_size
+
+
+def test_every_elementwise_operation_has_a_meaning() -> None:
+    assert set(MEANINGS) == {row.name for row in OPERATIONS.values() if row.elementwise}
 
 
 def test_programs_that_fell_back_are_forgotten() -> None:

@@ -20,8 +20,7 @@ from locum import Selector, SOp, aggregate, best, indices, select, selector_widt
 from locum.execution import DOMAINS, dense
 from locum.execution.fast import structured
 from locum.execution.fast.structured import Unstructured
-from locum.execution.fast.structured.evaluate import ELEMENTWISE
-from locum.graph import OPERATIONS, Atom, Node, Sort, build, postorder, sort_of
+from locum.graph import Atom, Node, Sort, build, postorder, sort_of
 from tests.cases import CASES, FAILURES, Case, Failure, before, here, same_token, up_to_here
 from tests.strategies import (
     ATTENTION,
@@ -441,7 +440,6 @@ REFUSED: list[tuple[SOp, list[Any]]] = [
     (selector_width(best(locum.full, tokens)), [1.0, math.nan]),
     (round(tokens), [math.inf, 1.0]),
     (locum.floor(tokens), [math.nan, 1.0]),
-    (tokens // 2, [math.inf, 1.0]),
 ]
 
 
@@ -474,10 +472,6 @@ def test_tokens_that_no_array_holds(values: list[Any]) -> None:
 def test_arrays_that_are_no_tokens(array: Any) -> None:
     with pytest.raises(Unstructured):
         structured.evaluate(tokens.node, array)
-
-
-def test_every_elementwise_operation_has_a_meaning() -> None:
-    assert set(ELEMENTWISE) == {row.name for row in OPERATIONS.values() if row.elementwise}
 
 
 # Evaluation -------------------------------------------------------------------------------------------

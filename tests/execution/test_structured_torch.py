@@ -53,7 +53,8 @@ def test_random_selectors_on_tensors(device: str) -> None:
         roots = [program, *closed, *(build("selector_width", s) for s in closed)]
         roots += [build("aggregate", s, numbers, default=-1) for s in closed]
         for root in roots:
-            seen[agree(root, values, tokens, allow_masks=allow_masks)] += 1
+            if meaning(root, values) is not None:  # where there is an error, tensors follow IEEE 754
+                seen[agree(root, values, tokens, allow_masks=allow_masks)] += 1
 
     check()
     assert seen["agreed"] > 20 * seen["unstructured"]

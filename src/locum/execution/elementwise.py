@@ -3,7 +3,7 @@
 Plans (NumPy and torch), the structured tier, heads and exact feed-forwards compute by this table. They
 differ in what they do where an operation has no value, which is their *policy*:
 
-- none keeps what the array library gives (plans and structured runs on tensors);
+- :func:`ieee` keeps what the array library gives (plans and structured runs on tensors);
 - :func:`refusing` raises ``Unstructured`` (NumPy), or ``ElementError`` with its place (heads);
 - :func:`nan` puts NaN there (exact feed-forwards).
 
@@ -40,7 +40,7 @@ LOOSE, SUM, PRODUCT, TERM = range(4)
 class Undefined:
     """Where an operation has no value, and what the error says."""
 
-    #: Of the array layer, the result that the library gives, the inputs, and the attributes.
+    #: Of the array layer and the inputs; attributes come as keywords.
     where: Callable[..., Array]
     problem: str
     #: What dense execution calls it: ``ExecutionError.kind``.
@@ -71,51 +71,89 @@ class Meaning:
     format: Format | None = None
     #: ``bool``, ``int`` or ``float`` if the results are such whatever the inputs are.
     kind: str | None = None
+    #: Whether an infinite result for finite inputs is an error; of sums and products it is none.
+    overflows: bool = False
     #: The ONNX operator that does the same, if there is one.
     onnx: str | None = None
 
 
 # Policies -----------------------------------------------------------------------------------------
 
-#: What becomes of a result: of the array layer, the result, the case, and where that is so.
-Policy: TypeAlias = "Callable[[Arrays, Array, Undefined, Array], Array]"
+#: Computes a row of the table: of the array layer, the row, the inputs and the attributes.
+Policy: TypeAlias = "Callable[[Arrays, Meaning, Sequence[Any], Mapping[str, Any]], Array]"
 
 
 def apply(
     arrays: Arrays,
     op: str,
     inputs: Sequence[Any],
-    policy: Policy | None,
+    policy: Policy,
     attributes: Mapping[str, Any] | None = None,
 ) -> Array:
     """Compute an operation at every element of ``inputs``: arrays of one type, or scalars beside them.
 
-    Where it has no value, ``policy`` decides; without one, the result is what the library gives
-    (infinities and NaN, as IEEE 754 says). What the operation carries comes in ``attributes``.
+    Where it has no value, ``policy`` decides. What the operation carries comes in ``attributes``.
     """
-    meaning, attributes = MEANINGS[op], attributes or {}
-    result = meaning.array(arrays, *inputs, **attributes)
-    if policy is not None:
-        for case in meaning.undefined:
-            bad = case.where(arrays, result, *inputs, **attributes)
-            result = policy(arrays, result, case, bad)
-    return result
+    return policy(arrays, MEANINGS[op], inputs, attributes or {})
 
 
-def nan(arrays: Arrays, result: Array, case: Undefined, bad: Array) -> Array:
+def ieee(
+    arrays: Arrays, meaning: Meaning, inputs: Sequence[Any], attributes: Mapping[str, Any]
+) -> Array:
+    """Keep what the library gives: infinities and NaN."""
+    return meaning.array(arrays, *inputs, **attributes)
+
+
+def nan(
+    arrays: Arrays, meaning: Meaning, inputs: Sequence[Any], attributes: Mapping[str, Any]
+) -> Array:
     """Put NaN where the operation has no value."""
-    return arrays.xp.where(bad, arrays.xp.full_like(result, math.nan), result)
+    result = meaning.array(arrays, *inputs, **attributes)
+    bad = [case.where(arrays, *inputs, **attributes) for case in meaning.undefined]
+    if meaning.overflows:
+        bad.append(_overflow(result, inputs))
+    for mask in bad:
+        result = arrays.xp.where(mask, arrays.xp.full_like(result, math.nan), result)
+    return result
 
 
 def refusing(error: Callable[[str, str, Array], Exception]) -> Policy:
     """Make the policy that raises ``error(problem, kind, where)`` if there is no value somewhere."""
 
-    def policy(arrays: Arrays, result: Array, case: Undefined, bad: Array) -> Array:
-        if arrays.any(bad):
-            raise error(case.problem, case.kind, bad)
+    def policy(
+        arrays: Arrays, meaning: Meaning, inputs: Sequence[Any], attributes: Mapping[str, Any]
+    ) -> Array:
+        for case in meaning.undefined:
+            bad = case.where(arrays, *inputs, **attributes)
+            if arrays.any(bad):
+                raise error(case.problem, case.kind, bad)
+        result = meaning.array(arrays, *inputs, **attributes)
+        if meaning.overflows:
+            bad = _overflow(result, inputs)
+            if arrays.any(bad):
+                raise error("the result is too large for a float", "OverflowError", bad)
         return result
 
     return policy
+
+
+def checked(arrays: Arrays, op: str, inputs: Sequence[Any], policy: Policy) -> Array:
+    """Compute a function of floats, and look where it has no value only if the result is not finite.
+
+    Where a function of floats has no value, every library gives an infinity or NaN.
+    """
+    result = MEANINGS[op].array(arrays, *inputs)
+    if arrays.all(arrays.xp.isfinite(result)):
+        return result
+    return apply(arrays, op, inputs, policy)
+
+
+def _overflow(result: Array, inputs: Sequence[Any]) -> Array:
+    """Where finite numbers give an infinite one."""
+    bad = abs(result) == math.inf
+    for x in inputs:
+        bad = bad & _finite(x)
+    return bad
 
 
 # Meanings that take more than a line --------------------------------------------------------------
@@ -144,34 +182,25 @@ def _finite(x: Any) -> Any:
     return abs(x) < math.inf
 
 
-def _overflow(arrays: Arrays, result: Array, *inputs: Any) -> Array:
-    """Where finite numbers give an infinite one: functions raise there, sums and products do not."""
-    bad = abs(result) == math.inf
-    for x in inputs:
-        bad = bad & _finite(x)
-    return bad
-
-
-_ZERO = Undefined(lambda arrays, result, a, b: b == 0, "division by zero", "ZeroDivisionError")
+_ZERO = Undefined(lambda arrays, a, b: b == 0, "division by zero", "ZeroDivisionError")
 _ZERO_POWER = Undefined(
-    lambda arrays, result, a, b: (a == 0) & (b < 0) & (b > -math.inf),
+    lambda arrays, a, b: (a == 0) & (b < 0) & (b > -math.inf),
     "zero to a negative power",
     "ZeroDivisionError",
 )
 _NOT_REAL = Undefined(
-    lambda arrays, result, a, b: (a < 0) & _finite(a) & _finite(b) & (b % 1 != 0),
+    lambda arrays, a, b: (a < 0) & _finite(a) & _finite(b) & (b % 1 != 0),
     "a power that is not a real number",
     "not real",
 )
-_TOO_LARGE = Undefined(_overflow, "the result is too large for a float", "OverflowError")
 _INFINITE = (
-    Undefined(lambda arrays, result, a: abs(a) == math.inf, "no integer is infinite", "OverflowError"),
-    Undefined(lambda arrays, result, a: a != a, "no integer is NaN", "ValueError"),
+    Undefined(lambda arrays, a: abs(a) == math.inf, "no integer is infinite", "OverflowError"),
+    Undefined(lambda arrays, a: a != a, "no integer is NaN", "ValueError"),
 )
 
 
 def _outside(condition: Callable[[Any], Array], name: str) -> Undefined:
-    def where(arrays: Arrays, result: Array, a: Any) -> Array:
+    def where(arrays: Arrays, a: Any) -> Array:
         return condition(a)
 
     return Undefined(where, f"{name} is not defined there", "ValueError")
@@ -223,9 +252,9 @@ def _comparison(predicate: str, sign: str, onnx: str | None) -> Meaning:
     )
 
 
-def _function(name: str, *undefined: Undefined, onnx: str | None = None) -> Meaning:
+def _function(name: str, *undefined: Undefined, **columns: Any) -> Meaning:
     """A function of floats that the array library has under this name."""
-    return Meaning(lambda arrays, a: getattr(arrays.xp, name)(a), undefined, kind="float", onnx=onnx)
+    return Meaning(lambda arrays, a: getattr(arrays.xp, name)(a), undefined, kind="float", **columns)
 
 
 MEANINGS: Mapping[str, Meaning] = {
@@ -272,7 +301,8 @@ MEANINGS: Mapping[str, Meaning] = {
     ),
     "power": Meaning(
         _power,
-        (_ZERO_POWER, _NOT_REAL, _TOO_LARGE),
+        (_ZERO_POWER, _NOT_REAL),
+        overflows=True,
         bound=_power_bound,
         format=Format("{}^{}", PRODUCT, (TERM, TERM)),
     ),
@@ -297,7 +327,7 @@ MEANINGS: Mapping[str, Meaning] = {
     "maximum": Meaning(
         lambda arrays, a, b: arrays.xp.where(a > b, a, b), keeps_whole=True, bound=_hull
     ),
-    "exp": _function("exp", _TOO_LARGE, onnx="Exp"),
+    "exp": _function("exp", overflows=True, onnx="Exp"),
     "log": _function("log", _outside(lambda a: a <= 0, "log")),
     "sqrt": _function("sqrt", _outside(lambda a: a < 0, "sqrt"), onnx="Sqrt"),
     "erf": Meaning(lambda arrays, a: erf(a), kind="float", onnx="Erf"),

@@ -78,7 +78,7 @@ def lookup(arrays: Arrays, a: Array, *, table: Sequence[tuple[Any, Any]]) -> Arr
     return arrays.put(np.array(values))[find(arrays, a, [key for key, _ in entries])[0]]
 
 
-def missing(arrays: Arrays, result: Array, a: Array, *, table: Sequence[tuple[Any, Any]]) -> Array:
+def missing(arrays: Arrays, a: Array, *, table: Sequence[tuple[Any, Any]]) -> Array:
     """Where ``table`` has nothing for an element."""
     keys = [table[n][0] for n in usable(arrays, a, [key for key, _ in table])]
     if not keys:

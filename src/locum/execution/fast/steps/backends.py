@@ -16,7 +16,7 @@ import numpy as np
 
 from locum.errors import InputError
 from locum.execution.arrays import Array, Arrays, is_tensor
-from locum.execution.elementwise import MEANINGS, apply, refusing
+from locum.execution.elementwise import MEANINGS, checked, refusing
 from locum.execution.fast.steps.step import Shape, Step, row_major
 
 Function = Callable[..., Any]
@@ -117,15 +117,9 @@ class Backend:
     def elementwise(self, op: str) -> Function:
         """An operation of the table: IEEE's on tensors, refused by NumPy where dense refuses."""
         arrays, meaning = self.arrays, MEANINGS[op]
-        if arrays.on_torch or not meaning.undefined:
+        if arrays.on_torch or not (meaning.undefined or meaning.overflows):
             return functools.partial(meaning.array, arrays)
-
-        def checked(*inputs: Array) -> Array:
-            # Flags are raised for finite operands. Others show in the result: it is not finite either.
-            result = meaning.array(arrays, *inputs)
-            return result if np.isfinite(result).all() else apply(arrays, op, inputs, _RAISE)
-
-        return checked
+        return lambda *inputs: checked(arrays, op, inputs, _RAISE)
 
     def permute(self, order: tuple[int, ...]) -> Function:
         """Axes in another order."""

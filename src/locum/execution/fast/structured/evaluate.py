@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -31,7 +30,7 @@ from locum.execution.fast.structured.series import (
     constant,
     series,
 )
-from locum.graph import Node, abbreviate, members, postorder
+from locum.graph import OPERATIONS, Node, abbreviate, members, postorder
 from locum.graph.operations import PREDICATE_OF
 from locum.graph.traversal import depends_on
 from locum.graph.wellformed import require_program
@@ -39,24 +38,12 @@ from locum.graph.wellformed import require_program
 _SCALARS = FloatDomain.meanings
 _WRONG = (ArithmeticError, TypeError, ValueError)
 
-#: Elementwise operation → function of the run's arrays, the inputs and the attributes.
-ELEMENTWISE: Mapping[str, Callable[..., Series]] = {
-    **{
-        name: getattr(arithmetic, name)
-        for name in (
-            *("add", "subtract", "multiply", "divide", "modulo", "floor_divide", "power", "negate"),
-            *("absolute", "exp", "log", "sqrt", "erf", "tanh", "floor"),
-        )
-    },
-    **{name: partial(logic.compare, predicate=predicate) for name, predicate in PREDICATE_OF.items()},
-    "round": arithmetic.round_,
+#: Operations that are more than a row of the table of meanings: they choose among values of several
+#: kinds, or look values up. The others are truth values (``and`` …) or arithmetic.
+_CHOICES: Mapping[str, Callable[..., Series]] = {
+    "if_else": logic.if_else,
     "minimum": logic.minimum,
     "maximum": logic.maximum,
-    "and": logic.and_,
-    "or": logic.or_,
-    "not": logic.not_,
-    "if_else": logic.if_else,
-    "indicator": logic.indicator,
     "member": logic.member,
     "lookup": logic.lookup,
 }
@@ -255,7 +242,13 @@ class _Run:
                 return constant(_SCALARS[op](*(value.data for value in inputs), **attributes))
             except _WRONG as error:
                 raise Unstructured(str(error)) from None
-        return ELEMENTWISE[op](self.arrays, *inputs, **attributes)
+        if op in PREDICATE_OF:
+            return logic.compare(self.arrays, inputs[0], inputs[1], PREDICATE_OF[op])
+        if op in _CHOICES:
+            return _CHOICES[op](self.arrays, *inputs, **attributes)
+        if OPERATIONS[op].group == "logic":
+            return logic.truth(self.arrays, op, *inputs)
+        return arithmetic.compute(self.arrays, op, *inputs)
 
     def select(self, keys: Series, queries: Series, predicate: str) -> Selection:
         try:

@@ -8,13 +8,14 @@ dense execution.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from locum.execution import elementwise, lookups
 from locum.execution.arrays import Array, Arrays
+from locum.execution.elementwise import MEANINGS
 from locum.execution.fast.structured.series import (
     Series,
     Unstructured,
@@ -26,7 +27,7 @@ from locum.execution.fast.structured.series import (
     tokens_array,
 )
 from locum.graph import COMPARISONS, Atom
-from locum.graph.atoms import INT64_LIMIT, LARGEST_EXACT
+from locum.graph.atoms import INT64_LIMIT
 
 
 def compare(arrays: Arrays, a: Series, b: Series, predicate: str) -> Series:
@@ -58,39 +59,17 @@ def comparable(arrays: Arrays, a: Series, b: Series) -> tuple[Series, Series]:
     return as_float(arrays, a), as_float(arrays, b)
 
 
-def truth(a: Series) -> Array:
-    """Where a holds (a scalar for a constant)."""
-    if a.constant:
-        return bool(a.data)
-    if a.kind == "bool":
-        return a.data
-    return a.data != ("" if a.kind == "string" else 0)
-
-
-def and_(arrays: Arrays, a: Series, b: Series) -> Series:
-    """Both hold."""
-    return Series(truth(a) & truth(b), "bool")
-
-
-def or_(arrays: Arrays, a: Series, b: Series) -> Series:
-    """One holds, or both."""
-    return Series(truth(a) | truth(b), "bool")
-
-
-def not_(arrays: Arrays, a: Series) -> Series:
-    """It does not hold."""
-    return Series(~truth(a), "bool")
-
-
-def indicator(arrays: Arrays, a: Series) -> Series:
-    """1 where it holds, else 0."""
-    return Series(arrays.to_int(truth(a)), "int", (0, 1))
+def truth(arrays: Arrays, op: str, *inputs: Series) -> Series:
+    """``and``, ``or``, ``not`` and ``indicator``, of where each input holds."""
+    meaning = MEANINGS[op]
+    mask = meaning.array(arrays, *(value.data for value in inputs))
+    return Series(arrays.to_int(mask), "int", (0, 1)) if meaning.kind == "int" else Series(mask, "bool")
 
 
 def if_else(arrays: Arrays, condition: Series, then: Series, otherwise: Series) -> Series:
     """``then`` where the condition holds, else ``otherwise``."""
-    mask = truth(condition)
-    if condition.constant:
+    mask = elementwise.truth(arrays, condition.data)
+    if isinstance(mask, bool):
         return then if mask else otherwise
     return choose(arrays, mask, then, otherwise)
 
@@ -128,59 +107,31 @@ def choose(arrays: Arrays, mask: Array, then: Series, otherwise: Series) -> Seri
 
 def member(arrays: Arrays, a: Series, *, values: tuple[Atom, ...]) -> Series:
     """Whether a is one of a finite set."""
-    places = _places(arrays, a, values)
-    return constant(False) if places is None else Series(places[1], "bool")
+    _require_plain(values)
+    return Series(lookups.member(arrays, a.data, values=values), "bool")
 
 
 def lookup(arrays: Arrays, a: Series, *, table: tuple[tuple[Atom, Atom], ...]) -> Series:
     """What a finite table has for a; nothing may be missing."""
     keys = [key for key, _ in table]
-    places = _places(arrays, a, keys)
-    if places is None or not arrays.all(places[1]):
+    _require_plain(keys)
+    entries = lookups.usable(arrays, a.data, keys)
+    place, hit = lookups.find(arrays, a.data, [keys[n] for n in entries]) if entries else (None, False)
+    if not arrays.all(hit):
         raise Unstructured("the table has nothing for a value here")
-    entries = _usable(keys, a)
-    place = places[0]
+    # The type is that of the values that occur: others may be strings beside numbers.
     used = arrays.positions(arrays.numbers_of(place, len(entries)) > 0).tolist()
-    found = tokens_array([table[entries[number]][1] for number in used])
-    renumbered = arrays.table(
-        len(entries), arrays.xp.asarray(used, device=arrays.device), arrays.arange(len(used))
-    )
-    data = found.data
-    if arrays.on_torch:
-        if found.kind == "string":
-            raise Unstructured("tensors hold no strings")
-        data = arrays.xp.asarray(data, device=arrays.device)
-        data = arrays.cast(data, arrays.float) if found.kind == "float" else data
-    chosen = arrays.take(data, arrays.take(renumbered, place))
-    return Series(chosen, found.kind, found.bounds, found.mixed)
+    values = tokens_array([table[entries[number]][1] for number in used])
+    if arrays.on_torch and values.kind == "string":
+        raise Unstructured("tensors hold no strings")
+    renumbered = arrays.table(len(entries), arrays.put(np.array(used)), arrays.arange(len(used)))
+    chosen = arrays.take(arrays.put(values.data), arrays.take(renumbered, place))
+    return Series(chosen, values.kind, values.bounds, values.mixed)
 
 
-def _usable(keys: Sequence[Atom], a: Series) -> list[int]:
-    """Which of the keys can equal a value of this kind, in ascending order."""
-    places = [n for n, key in enumerate(keys) if isinstance(key, str) != a.is_number]
-    return sorted(places, key=lambda n: keys[n])
-
-
-def _places(arrays: Arrays, a: Series, keys: Sequence[Atom]) -> tuple[Array, Array] | None:
-    """For each position, which of the usable keys may equal it, and whether it does."""
-    for key in keys:
-        if isinstance(key, float) and math.isnan(key):
-            raise Unstructured("nan in a finite set")
-        large = isinstance(key, int) and abs(key) >= LARGEST_EXACT
-        if large or (isinstance(key, str) and "\0" in key):
-            raise Unstructured("a finite set with members that arrays do not hold")
-    usable = [keys[place] for place in _usable(keys, a)]
-    if not usable:
-        return None
-    if a.kind == "string":
-        held, wanted = a.data, np.array(usable)
-    else:
-        held = as_float(arrays, as_whole(arrays, a)).data
-        wanted = arrays.xp.asarray(list(map(float, usable)), dtype=held.dtype, device=arrays.device)
-    held = arrays.detached(held)
-    place = arrays.search(wanted, held, "left")
-    place = arrays.xp.clip(place, None, len(usable) - 1)
-    return place, arrays.take(wanted, place) == held
+def _require_plain(keys: Sequence[Atom]) -> None:
+    if any(isinstance(key, str) and "\0" in key for key in keys):
+        raise Unstructured("strings that contain the character NUL")
 
 
 # Casts of the tokens ------------------------------------------------------------------------------
@@ -191,7 +142,7 @@ def cast(arrays: Arrays, tokens: Series, how: str) -> Series:
     if how == "asis" or how == tokens.kind or (how == "str" and tokens.kind == "string"):
         return tokens if not (tokens.mixed and how == "float") else Series(tokens.data, "float")
     if how == "bool":
-        return Series(truth(tokens), "bool")
+        return Series(elementwise.truth(arrays, tokens.data), "bool")
     if tokens.is_number and how == "float":
         return Series(as_float(arrays, as_whole(arrays, tokens)).data, "float")
     if tokens.kind == "bool" and how == "int":
