@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from locum.errors import InputError
-from locum.simulators import Attention, Encoder, MultiHeadAttention, Order, UniversalSimulator
+from locum.simulators import (
+    Attention,
+    Encoder,
+    LinearAttention,
+    Module,
+    MultiHeadAttention,
+    Order,
+    UniversalSimulator,
+)
 from locum.simulators.hierarchy import padding_formula, paper_padding
+from locum.simulators.modules.module import AttentionModule
 from tests.simulators.random_modules import Chance, distance
 
 #: (m, e, e_v) → (n, d, d_v)
@@ -99,3 +112,68 @@ def test_what_does_not_fit() -> None:
     normed = UniversalSimulator(Order.of(2, 2, 2, norm="post"))
     with pytest.raises(InputError, match="layer norm"):
         normed.embed(Encoder(Attention([[1.0]], [[1.0]]), norm="post"), [[1.0]])
+
+
+def test_the_bias_behind_heads_side_by_side_goes_to_each_head() -> None:
+    head = Attention([[0.0]], [[1.0]])
+    T = MultiHeadAttention([head, head], b_O=[0.0, 10.0])
+    U = UniversalSimulator(Order.of(1, 1, 2, heads=2, output_bias=True))
+    assert U.embed(T, [[1.0]]).tolist() == T([[1.0]]).tolist() == [[1.0, 11.0]]
+
+
+def test_padded_rows_behind_a_norm_with_a_bias_do_not_count() -> None:
+    T = Encoder(LinearAttention([[1.0]], [[1.0]], [[1.0]]), norm="pre", norm1=([1.0], [1.0]))
+    U = UniversalSimulator(replace(T.order(1), n=2))
+    assert U.embed(T, [[1.0]]).tolist() == T([[1.0]]).tolist() == [[2.0]]
+
+
+def random_embedding(seed: int) -> tuple[Module, Order, int]:
+    """Draw a T, the order of a U that may be larger in each size, and the number of rows of X."""
+    chance = Chance(seed)
+
+    def draw(low: int, high: int) -> int:
+        return int(chance.generator.integers(low, high + 1))
+
+    d, d_v, heads, n = (draw(1, 3) for _ in range(4))
+    encoder, linear, biased, projected = (bool(draw(0, 1)) for _ in range(4))
+    combine, mask = ("concatenate", "sum")[draw(0, 1)], (None, "causal")[draw(0, 1)]
+    projected = projected and combine == "concatenate"
+    if encoder and not projected:
+        d_v, combine = d, "sum"
+
+    def head() -> AttentionModule:
+        if linear:
+            return LinearAttention(chance(d, 2), chance(d, 2), chance(d, d_v), mask=mask)
+        rows = d + biased
+        return Attention(chance(rows, rows), chance(rows, d_v), mask=mask, biased=biased)
+
+    W_O = chance(heads * d_v, d) if projected else None
+    columns = d if projected else d_v * (heads if combine == "concatenate" else 1)
+    b_O = chance(columns) if draw(0, 1) else None
+    attention = MultiHeadAttention([head() for _ in range(heads)], W_O, b_O, combine=combine)
+    T: Module = attention
+    if encoder:
+        norm = ("none", "pre", "post")[draw(0, 2)]
+        W1, W2 = (chance(d, 3), chance(3, d)) if draw(0, 1) else (None, None)
+        norm1 = norm2 = None
+        if norm != "none" and draw(0, 1):
+            norm1, norm2 = chance.norm(d), None if W1 is None else chance.norm(d)
+        T = Encoder(attention, W1, W2, norm=norm, norm1=norm1, norm2=norm2)
+    order = T.order(n)
+    wide = d + (draw(0, 2) if order.norm == "none" else 0)
+    grown = replace(order.attention, d=wide, d_v=d_v + draw(0, 2), heads=heads + draw(0, 2))
+    if projected:
+        grown = replace(grown, projection=wide)
+    elif encoder:
+        grown = replace(grown, d_v=wide)
+    feed_forward = order.feed_forward and (order.feed_forward[0] + draw(0, 2), wide)
+    return T, replace(order, n=n + draw(0, 2), attention=grown, feed_forward=feed_forward), n
+
+
+@given(st.integers(0, 10**6))
+def test_random_embeddings_are_exact(seed: int) -> None:
+    T, order, n = random_embedding(seed)
+    X = Chance(n)(n, T.order(n).attention.d)
+    expected = T(X)
+    found = UniversalSimulator(order).embed(T, X, executor="dense")
+    assert distance(found, expected) <= 1e-9 * max(1.0, float(np.abs(expected).max()))

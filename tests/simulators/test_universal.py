@@ -299,8 +299,6 @@ def test_orders_that_are_none() -> None:
         ({"base": np.inf}, "base must be a positive finite number"),
         ({"base": 2.0, "kind": "linear"}, "not to linear: leave it out"),
         ({"base": 2.0, "pooling": "unique"}, "not to unique pooling: leave it out"),
-        ({"epsilon": "x", "norm": "post"}, "epsilon must be a positive finite number"),
-        ({"epsilon": np.inf, "norm": "post"}, "epsilon must be a positive finite number"),
         ({"width": 0, "kind": "linear"}, "width must be a positive whole number, but got 0"),
         ({"width": 7}, "width is 7, but kind softmax has no such size"),
         ({"feature_map": "elu+1"}, "a feature map belongs to kind linear"),
@@ -390,6 +388,23 @@ def test_sizes_may_be_of_numpys_kind() -> None:
     T, X = MultiHeadAttention([chance.attention(2, 2) for _ in range(2)]), chance(3, 2)
     assert distance(UniversalSimulator(Order.of(n, d, d, heads=heads))(T, X), T(X)) <= 1e-13
     assert distance(UniversalSimulator.of(T, n)(T, X), T(X)) <= 1e-13
+
+
+@pytest.mark.parametrize("epsilon", ["x", np.inf, 0, None])
+def test_an_epsilon_that_is_none(epsilon: Any) -> None:
+    with pytest.raises(GraphError, match="epsilon must be a positive finite number"):
+        Encoder(Attention([[1.0]], [[1.0]]), norm="post", epsilon=epsilon)
+
+
+@pytest.mark.parametrize("norm", ["pre", "post"])
+def test_epsilon_is_a_token_and_not_in_the_program(norm: str) -> None:
+    chance = Chance(4)
+    attention, X = chance.attention(3, 3), chance(2, 3)
+    modules = [Encoder(attention, norm=norm, epsilon=epsilon) for epsilon in (1e-12, 0.1, 3.0)]
+    U = UniversalSimulator.of(modules[0], 2)
+    for T in modules:
+        assert UniversalSimulator.of(T, 2).hash == U.hash
+        assert distance(U(T, X), T(X)) <= 1e-13
 
 
 def test_the_top_level_has_it() -> None:

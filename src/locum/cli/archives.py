@@ -159,5 +159,6 @@ def arrays_of(module: Module) -> dict[str, Numbers]:
     if isinstance(module.attention if isinstance(module, Layer) else module, MultiHeadAttention):
         settings["combine"] = attention.combine
     if isinstance(module, Layer):
-        settings |= {name: getattr(order, name) for name in ("norm", *AROUND)}
+        names = ("norm", "activation", "feed_forward_residual")  # ε is among the matrices
+        settings |= {name: getattr(order, name) for name in names}
     return found | {name: np.array(value) for name, value in settings.items()}

@@ -13,18 +13,24 @@ from locum.language.python import sqrt, where
 
 
 def layer_norm(
-    m: Matrix, gain: Matrix | None = None, bias: Matrix | None = None, epsilon: float = 1e-5
+    m: Matrix, gain: Matrix | None = None, bias: Matrix | None = None, epsilon: float | Matrix = 1e-5
 ) -> Matrix:
-    """(x − mean) / √(variance + ε) along each row, times gain plus bias (1×c each).
+    """Compute (x − mean) / √(variance + ε) along each row, times gain plus bias (1×c each).
 
-    Two attention layers: an averaging head gives the mean, another the variance.
+    ``epsilon`` is a number of the program, or a 1×1 matrix. Two attention layers: an averaging head
+    gives the mean, another the variance.
     """
     m = m.compact()
+    others = []
+    if isinstance(epsilon, Matrix):
+        for size in (epsilon.rows, epsilon.columns):
+            require_same(size, 1, f"epsilon is a number or a 1×1 matrix, but got {epsilon.shape}")
+        others.append(epsilon)
+    small = epsilon.at(0, 0) if isinstance(epsilon, Matrix) else epsilon
     deviation = m.map(where(m.inside, m.sop - row_means(m).sop, 0))
     variance = row_means(deviation.map(deviation.sop * deviation.sop)).sop
-    result = deviation.sop / where(m.inside, sqrt(variance + epsilon), 1)
+    result = deviation.sop / where(m.inside, sqrt(variance + small), 1)
     _, j = coordinates(m.columns)
-    others = []
     for part, multiplies in ((gain, True), (bias, False)):
         if part is not None:
             require_same(part.rows, 1, f"gain and bias are 1×c, but got {part.shape}")

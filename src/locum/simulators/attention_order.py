@@ -69,8 +69,8 @@ class AttentionOrder:
             raise GraphError(
                 "a factored attention says which keys count by a mask of keys, not of rows"
             )
-        if self.kind == "linear" and self.mask not in (None, "causal"):
-            raise GraphError("linear attention is masked causally or not at all")
+        if self.kind == "linear" and self.mask not in (None, "causal", "rows"):
+            raise GraphError("linear attention takes a causal mask or none")
 
     @property
     def columns(self) -> int:

@@ -19,7 +19,7 @@ from dataclasses import fields
 import numpy as np
 
 from locum.errors import InputError
-from locum.simulators.arrays import Array, matrix
+from locum.simulators.arrays import Array, matrix, numpy_of
 from locum.simulators.attention_order import AttentionOrder
 from locum.simulators.layer_simulator import LayerSimulator
 from locum.simulators.modules.attention import Attention
@@ -33,8 +33,8 @@ _SIZES = {"n", "d", "d_v", "heads", "projection", "width", "feed_forward"}
 def embed(U: LayerSimulator, T: Module, X: Array, *, executor: str | None = None) -> Array:
     """T(X) by a U of the same kind whose order is larger, or equal."""
     order = U.order
-    given = matrix(X, "X")
-    small = T.order(len(given))
+    X = matrix(X, "X")
+    small = T.order(len(X))
     matrix(X, "X", (None, small.attention.d))
     require_smaller(small, order)
     if U.style.recipe == "inverse" and small != order:
@@ -43,26 +43,41 @@ def embed(U: LayerSimulator, T: Module, X: Array, *, executor: str | None = None
             'are singular. Use one of another recipe, such as "fetch"'
         )
     simulator = U
-    matrices = T.matrices() | {"X": [given]}
-    if order.attention.kind == "softmax" and order.attention.mask != "causal" and small.n < order.n:
+    matrices = T.matrices() | {"X": [X]}
+    if small.n < order.n and _sees_padded_rows(order):
         simulator = U.masked
         matrices["rows"] = [np.full((1, 1), float(small.n))]
     simulator.require_length(executor)  # before anything of that size is made
-    parts = simulator.parts(simulator.layout.enlarged(matrices), given)
-    found = simulator.run_parts(simulator.output, parts, executor)
-    return found[: small.n, _columns(small, order)]
+    if "b_O" in matrices:
+        wide = np.zeros((1, order.attention.columns))
+        wide[:, _attention_columns(small.attention, order.attention)] = numpy_of(matrices["b_O"][0])
+        matrices["b_O"] = [wide]
+    parts = simulator.parts(simulator.layout.enlarged(matrices), X)
+    result = simulator.run_parts(simulator.output, parts, executor)
+    return result[: small.n, _columns(small, order)]
+
+
+def _sees_padded_rows(order: Order) -> bool:
+    """Whether padded rows of X would count as keys: then the rows that do are a token.
+
+    Rows of zeros add nothing to linear attention, but behind a norm with a bias they are not zeros. A
+    causal attention never looks at the padding, which comes last.
+    """
+    if order.attention.mask == "causal":
+        return False
+    return order.attention.kind == "softmax" or (order.norm == "pre" and order.affine)
 
 
 def paper_padding(U: LayerSimulator, T: Attention, X: Array, *, executor: str | None = None) -> Array:
     """What the paper's padding gives on U, zeros and identity block as in its proof: not T(X)."""
-    given = matrix(X, "X")
-    small = T.order(len(given))
+    X = matrix(X, "X")
+    small = T.order(len(X))
     require_smaller(small, U.order)
-    large = U.layout.enlarged(T.matrices() | {"X": [given]})
+    large = U.layout.enlarged(T.matrices() | {"X": [X]})
     e, d = small.attention.d, U.order.attention.d
     large["A"][0][range(e, d), range(e, d)] = 1.0
-    found = U.run_parts(U.output, U.parts(large, given), executor)
-    return found[: small.n, : small.columns]
+    result = U.run_parts(U.output, U.parts(large, X), executor)
+    return result[: small.n, : small.columns]
 
 
 def padding_formula(T: Attention, X: Array, n: int) -> Numbers:
@@ -119,8 +134,14 @@ def _plain(attention: AttentionOrder) -> bool:
 
 
 def _columns(small: Order, large: Order) -> list[int]:
-    """The columns of U's result in which T's are."""
-    inner, outer = small.attention, large.attention
-    if small.feed_forward is not None or inner.projection or inner.combine == "sum":
+    """List the columns of U's result in which T's are."""
+    if small.feed_forward is not None:
         return list(range(small.columns))
+    return _attention_columns(small.attention, large.attention)
+
+
+def _attention_columns(inner: AttentionOrder, outer: AttentionOrder) -> list[int]:
+    """List the columns of U's attention in which T's are: of heads side by side, those of each head."""
+    if inner.projection or inner.combine == "sum":
+        return list(range(inner.columns))
     return [h * outer.d_v + j for h in range(inner.heads) for j in range(inner.d_v)]

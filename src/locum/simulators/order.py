@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from locum.errors import GraphError
 from locum.simulators.attention_order import ACTIVATIONS, KINDS, AttentionOrder
-from locum.simulators.checking import choose, require_real, whole
+from locum.simulators.checking import choose, whole
 from locum.simulators.layout import Block
 
 NORMS = ("none", "post", "pre")
@@ -36,7 +36,6 @@ class Order:
     norm: str = "none"
     #: Whether norms have gains and biases.
     affine: bool = False
-    epsilon: float = 1e-5
 
     def __post_init__(self) -> None:
         whole(self.n, "n")
@@ -75,7 +74,6 @@ class Order:
             raise GraphError("feed_forward_bias belongs to a feed-forward, and there is none")
         if self.affine and self.norm == "none":
             raise GraphError("affine says that norms have gains and biases, but there are no norms")
-        require_real(self.epsilon, "epsilon", positive=True)
 
     @classmethod
     def of(
@@ -95,7 +93,6 @@ class Order:
         feed_forward_bias: bool = False,
         feed_forward_residual: bool | None = None,
         affine: bool = False,
-        epsilon: float = 1e-5,
         bias: bool = False,
         combine: str = "concatenate",
         projection: int | None = None,
@@ -164,7 +161,6 @@ class Order:
             activation=activation,
             norm=norm,
             affine=affine,
-            epsilon=epsilon,
         )
 
     @property
@@ -204,6 +200,8 @@ class Order:
         if self.affine:
             for number, columns in enumerate(self.normed, start=1):
                 found += [Block(f"{name}{number}", 1, columns) for name in ("gain", "bias")]
+        if self.norm != "none":
+            found.append(Block("epsilon", 1, 1))
         return found
 
     def __str__(self) -> str:

@@ -205,7 +205,7 @@ def linear_head(order: AttentionOrder, X: Matrix, Y: Matrix, of: Of, style: Styl
     if order.feature_map == "elu+1":
         queries, keys = elu_plus_one(queries), elu_plus_one(keys)
     scores = mm(queries, style.transpose(keys))
-    weights = _causal(scores) if order.mask == "causal" else scores
+    weights = _without_others(scores, mask_of(order, X, of))
     if order.feature_map != "identity":
         weights = _divided_by_row_sums(weights)
     return _weighted(queries, keys, scores, weights, mm(Y, of("V")), style)
@@ -272,10 +272,12 @@ def _weighted(
     }
 
 
-def _causal(scores: Matrix) -> Matrix:
-    """0 where the key comes after the query."""
-    i, j = coordinates(scores.columns)
-    return scores.map(where(j <= i, scores.sop, 0))
+def _without_others(scores: Matrix, mask: str | Size | Matrix | None) -> Matrix:
+    """Put 0 where a query does not attend to a key."""
+    if mask is None:
+        return scores
+    kept, others = kept_entries(scores, mask)
+    return scores.derive(where(kept, scores.sop, 0), scores.rows, scores.columns, *others)
 
 
 def _divided_by_row_sums(m: Matrix) -> Matrix:

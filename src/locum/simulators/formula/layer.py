@@ -147,7 +147,8 @@ class _Norms:
         gain = bias = None
         if self.order.affine:
             gain, bias = (self.formula.views(f"{name}{self.count}", 0) for name in ("gain", "bias"))
-        return self.formula.named(f"norm{self.count}", layer_norm(y, gain, bias, self.order.epsilon))
+        epsilon = self.formula.views("epsilon", 0)
+        return self.formula.named(f"norm{self.count}", layer_norm(y, gain, bias, epsilon))
 
 
 def _summed(m: Matrix, h: SOp) -> Matrix:

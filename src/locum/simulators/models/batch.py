@@ -49,7 +49,7 @@ class Batch:
         order = model.layers[0].order(self.n)
         addends = ("positions", "types") if "types" in model.embeddings else ("positions",)
         self.U = simulator_of(order)
-        self.embedding = NormedSum(self.n, d, addends, checkpoint.epsilon)
+        self.embedding = NormedSum(self.n, d, addends)
         self.pooling = Pooling(self.n, d, checkpoint.pooling)
         self.numbers = np.zeros((len(self.texts), self.n), dtype=np.int64)
         self.seen = np.zeros((len(self.texts), self.n))
@@ -59,6 +59,7 @@ class Batch:
         self.masks = [like(row[None], model.kind) for row in self.seen]
         tables = model.embeddings
         first = {name: tables[name] for name in ("gain", "bias")}
+        first["epsilon"] = np.full((1, 1), checkpoint.epsilon)
         first["positions"] = tables["positions"][: self.n]
         if "types" in tables:
             first["types"] = _repeated(tables["types"][:1], self.n)

@@ -17,6 +17,8 @@ from locum.simulators.simulator import Simulator
 
 #: How the rows of a sequence become one: their mean, or the first of them.
 POOLINGS = ("mean", "cls")
+#: The blocks of a norm.
+NORM = ("gain", "bias", "epsilon")
 
 
 class NormedSum(Simulator):
@@ -26,20 +28,20 @@ class NormedSum(Simulator):
     >>> from locum.simulators.prepared import Prepared
     >>> U, one = NormedSum(1, 2, ["positions"]), np.array([[0.0, 1.0]])
     >>> T = {"positions": [one], "gain": [np.ones((1, 2))], "bias": [np.zeros((1, 2))]}
+    >>> T["epsilon"] = [np.full((1, 1), 1e-5)]
     >>> Prepared(U, T, one)(one).round(3).tolist()
     [[-1.0, 1.0]]
     """
 
-    def __init__(self, n: int, d: int, addends: Sequence[str] = (), epsilon: float = 1e-5) -> None:
+    def __init__(self, n: int, d: int, addends: Sequence[str] = ()) -> None:
         """``addends`` are the names of what is added to X."""
         n, d = whole(n, "n"), whole(d, "d")
         blocks = [Block(name, n, d) for name in ("X", *addends)]
-        layout = Layout([*blocks, Block("gain", 1, d), Block("bias", 1, d)])
+        layout = Layout([*blocks, Block("gain", 1, d), Block("bias", 1, d), Block("epsilon", 1, 1)])
         total = layout.view(tokens, "X")
         for name in addends:
             total = add(total, layout.view(tokens, name))
-        gain, bias = (layout.view(tokens, name) for name in ("gain", "bias"))
-        output = layer_norm(total, gain, bias, epsilon)
+        output = layer_norm(total, *(layout.view(tokens, name) for name in NORM))
         super().__init__(layout, output, [NamedStep("sum", total), NamedStep("output", output)])
 
 

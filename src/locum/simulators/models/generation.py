@@ -109,7 +109,6 @@ class LanguageModel:
             self.vocabulary,
             [layer.order(self.size) for layer in self.layers],
             normed=self.norm is not None,
-            epsilon=self.epsilon,
         )
 
     def checked(self, ids: Sequence[int]) -> list[int]:
@@ -140,6 +139,7 @@ class LanguageModel:
         }
         if self.norm is not None:
             found |= {"gain": [self.norm[0]], "bias": [self.norm[1]]}
+            found["epsilon"] = [np.full((1, 1), self.epsilon)]
         for number, layer in enumerate(self.layers, start=1):
             found |= {f"{number}: {name}": part for name, part in layer.matrices().items()}
         return found
@@ -154,7 +154,6 @@ class GenerationSimulator(Simulator):
         vocabulary: int,
         orders: Sequence[Order],
         normed: bool,
-        epsilon: float = 1e-5,
         recipe: str = "fetch",
     ) -> None:
         """``orders``: those of the layers; ``normed``: whether a norm stands before the unembedding."""
@@ -171,7 +170,8 @@ class GenerationSimulator(Simulator):
                 for block in order.blocks()
                 if block.name != "X"
             ]
-        blocks += [Block("gain", 1, d), Block("bias", 1, d)] if normed else []
+        if normed:
+            blocks += [Block("gain", 1, d), Block("bias", 1, d), Block("epsilon", 1, 1)]
         blocks += [Block("W_U", d, vocabulary), Block("b_U", 1, vocabulary)]
         layout = Layout(blocks)
         style = Style(recipe, stable=True, base=None)
@@ -185,7 +185,7 @@ class GenerationSimulator(Simulator):
             x = Formula(views_of(layout, f"{number}: "), style).layer(order, x, None)
             steps.append(NamedStep(f"layer {number}", x))
         if normed:
-            x = layer_norm(x, view("gain"), view("bias"), epsilon)
+            x = layer_norm(x, view("gain"), view("bias"), view("epsilon"))
         logits = add(style.matmul(x, view("W_U")), broadcast_row(view("b_U"), size))
         self.logits = logits
         steps.append(NamedStep("logits", logits))

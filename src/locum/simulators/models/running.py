@@ -218,8 +218,8 @@ def _run(
 def _normed(values: Sequence[Array], norm: LastNorm, *, executor: str | None) -> list[Array]:
     """Apply the last norm of an encoder of several layers."""
     n, d = values[0].shape
-    U = NormedSum(n, d, epsilon=norm.epsilon)
-    rows = {"gain": [norm.gain.reshape(1, -1)], "bias": [norm.bias.reshape(1, -1)]}
+    U = NormedSum(n, d)
+    rows = {name: [np.reshape(part, (1, -1))] for name, part in norm._asdict().items()}
     ready = Prepared(U, rows, values[0])
     return [ready(X, executor=executor) for X in values]
 

@@ -10,9 +10,11 @@ import copy
 from collections.abc import Sequence
 from typing import Any, Self
 
+import numpy as np
+
 from locum.errors import InputError
 from locum.simulators.arrays import Array, matrix, numpy_of
-from locum.simulators.checking import choose
+from locum.simulators.checking import choose, require_real
 from locum.simulators.modules.masks import KeptMask, Mask
 from locum.simulators.modules.module import AttentionModule, Module, Numbers, sizes
 from locum.simulators.modules.sublayers import (
@@ -44,7 +46,8 @@ class Layer(Module):
         self.cross = cross
         self.feed_forward = feed_forward
         self.norm = norm
-        self.epsilon = epsilon
+        require_real(epsilon, "epsilon", positive=True)
+        self.epsilon = float(epsilon)
         wanted = norm != "none" if feed_forward_residual is None else feed_forward_residual
         self.feed_forward_residual = wanted and feed_forward is not None
         self.norms: list[Affine] = []
@@ -83,7 +86,6 @@ class Layer(Module):
             activation="relu" if feed_forward is None else feed_forward.activation,
             norm=self.norm,
             affine=any(norm is not None for norm in self.norms),
-            epsilon=self.epsilon,
         )
 
     def __repr__(self) -> str:
@@ -93,10 +95,12 @@ class Layer(Module):
         return f"{type(self).__name__}({', '.join([*parts, f'norm={self.norm!r}'])})"
 
     def matrices(self) -> dict[str, list[Array]]:
-        """Those of the attentions, the feed-forward and the norms."""
+        """List those of the attentions, the feed-forward and the norms, ε among them."""
         found = self.attention.matrices() | affine_matrices(self.norms)
         if self.cross is not None:
             found |= {f"cross {name}": copies for name, copies in self.cross.matrices().items()}
+        if self.norm != "none":
+            found["epsilon"] = [np.full((1, 1), self.epsilon)]
         return found | ({} if self.feed_forward is None else self.feed_forward.matrices())
 
     @property

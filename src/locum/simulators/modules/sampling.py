@@ -25,7 +25,7 @@ def random_module(order: Order, generator: np.random.Generator) -> Module:
     if not order.residual:
         return attention
     if order.feed_forward is None:
-        return Encoder(attention, norm=order.norm, epsilon=order.epsilon)
+        return Encoder(attention, norm=order.norm)
     d1, d2 = order.feed_forward
     return Encoder(
         attention,
@@ -33,7 +33,6 @@ def random_module(order: Order, generator: np.random.Generator) -> Module:
         draw(d1, d2),
         activation=order.activation,
         norm=order.norm,
-        epsilon=order.epsilon,
         feed_forward_residual=order.feed_forward_residual,
     )
 
