@@ -19,6 +19,7 @@ ROOT = Path(locum.__file__).parent
 ROOMS: dict[str, list[str]] = {
     "": [
         "errors",
+        "budget",
         "terminal_text",
         "files",
         "locks",
@@ -35,6 +36,7 @@ ROOMS: dict[str, list[str]] = {
         "display",
     ],
     "execution": [
+        "metering",
         "arrays",
         "activations",
         "lookups",

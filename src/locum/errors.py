@@ -45,6 +45,17 @@ class ExecutionError(LocumError):
         super().__init__(f"{problem}{place}, in {where}")
 
 
+class LimitError(LocumError):
+    """A program that asks more of the machine than its :class:`~locum.budget.Budget` allows.
+
+    ``kind`` is "too much" (work, memory, members) or "too deep" (calls in calls, lists in lists).
+    """
+
+    def __init__(self, problem: str, kind: str = "too much") -> None:
+        self.kind = kind
+        super().__init__(problem)
+
+
 class CompileError(LocumError):
     """A program that cannot become weights as asked: the reason, and the s-op or selector it is in."""
 

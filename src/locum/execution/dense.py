@@ -22,6 +22,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from locum.budget import Budget
 from locum.errors import ExecutionError
 from locum.execution.domains import (
     AverageError,
@@ -32,6 +33,7 @@ from locum.execution.domains import (
     Pattern,
     Value,
 )
+from locum.execution.metering import Meter
 from locum.graph import OPERATIONS, Atom, Node, abbreviate, members, size_of
 from locum.graph.atoms import short
 from locum.graph.printer import family_name
@@ -65,19 +67,29 @@ def evaluate(
     *,
     known: Mapping[Node, Result] | None = None,
     max_heads: int = MAX_HEADS,
+    budget: Budget | None = None,
 ) -> Result:
     """The value of ``root`` on one input: a list of scalars, or a pattern for a selector.
 
-    ``names`` are what errors call the nodes; ``known`` has values of closed nodes on this very input.
+    ``names`` are what errors call the nodes; ``known`` has values of closed nodes on this very input;
+    ``budget`` pays for the work and the memory.
     """
     require_program(root)
     if known and root in known:
         return known[root]
-    run = _Run(root, tokens, domain, names or {}, known or {})
+    run = _Run(root, tokens, domain, names or {}, known or {}, Meter(budget, len(tokens)))
     heads_in_all = expansion(root, known=run.known)
     if heads_in_all > max_heads:
-        problem = f"its families expand to {heads_in_all:,} heads; the limit here is {max_heads:,}"
+        heads = f"{heads_in_all:,}" if heads_in_all < 10**30 else "more than 10^30"
+        problem = f"its families expand to {heads} heads; the limit here is {max_heads:,}"
         raise ExecutionError(problem, run.place(root, {}), kind="too large")
+    try:
+        return _evaluated(run, root)
+    finally:
+        run.close()
+
+
+def _evaluated(run: _Run, root: Node) -> Result:
     evaluations: list[Evaluation] = [run.meaning(root, {})]
     answer: Result | None = None
     while evaluations:
@@ -121,11 +133,13 @@ class _Run:
         domain: Domain,
         names: Names,
         known: Mapping[Node, Result],
+        meter: Meter,
     ) -> None:
         self.tokens = tokens
         self.domain = domain
         self.names = names
         self.known = known
+        self.meter = meter
         #: Values by node and by the heads of its free families.
         self.memory: dict[Node, dict[tuple[int, ...], Result]] = {}
         self.uses_left = self.uses_outside_families(root)
@@ -142,7 +156,9 @@ class _Run:
             inputs = []
             for i in node.inputs:
                 inputs.append((yield i, heads))
+            self.meter.start(node, inputs)
             value = self.apply(node, inputs, heads)
+        self.meter.keep(value)
         self.memory.setdefault(node, {})[_member(node, heads)] = value
         self.release_inputs(node)
         return value
@@ -156,12 +172,13 @@ class _Run:
             here = {**heads, **member}
             value = yield body, here
             assert isinstance(value, list)
+            self.meter.start(node, [total, value])
             total = self.each(node, self.domain.meanings["add"], [total, value], here)
             for local in inside:
                 if local.free.issuperset(families):  # no other head will ask for it
-                    self.memory.pop(local, None)
+                    self.forget(local)
         for local in inside:
-            self.memory.pop(local, None)
+            self.forget(local)
         return self.legal(node, total, heads)
 
     def apply(self, node: Node, inputs: list[Result], heads: Heads) -> Result:
@@ -265,7 +282,17 @@ class _Run:
             if not i.free:
                 self.uses_left[i] -= 1
                 if self.uses_left[i] == 0:
-                    self.memory.pop(i, None)
+                    self.forget(i)
+
+    def forget(self, node: Node) -> None:
+        """Drop the values of a node."""
+        for value in self.memory.pop(node, {}).values():
+            self.meter.drop(value)
+
+    def close(self) -> None:
+        """Drop all values: the run is over, or has failed."""
+        for node in list(self.memory):
+            self.forget(node)
 
     def place(self, node: Node, heads: Heads) -> str:
         """The node in words, with the head it belongs to."""

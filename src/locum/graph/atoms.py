@@ -10,6 +10,7 @@ RASP has four types of atom, Python's ``bool``, ``int``, ``float`` and ``str``. 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, TypeAlias, TypeGuard
 
@@ -42,11 +43,14 @@ def is_atom(value: object) -> TypeGuard[Atom]:
 
 
 def identity(value: Attribute) -> Hashable:
-    """A key that keeps ``1``, ``1.0``, ``True`` apart, and ``0.0`` from ``-0.0``; nan equals nan."""
+    """Return a key that keeps ``1``, ``1.0``, ``True`` and ``0.0``, ``-0.0`` apart; NaN equals NaN."""
     if isinstance(value, tuple):
         return (tuple, tuple(identity(part) for part in value))
     if type(value) is float:
         return (float, repr(value))
+    if type(value) is int and abs(value) >= sys.hash_info.modulus:
+        # Python hashes integers by their remainder: multiples of it would all collide.
+        return (int, value.to_bytes(value.bit_length() // 8 + 1, "little", signed=True))
     return (type(value), value)
 
 

@@ -19,8 +19,9 @@ from typing import Any
 
 from flint import fmpq, fmpz
 
+from locum.budget import MAX_BITS
 from locum.execution.domains import Domain, NotRealError, Value
-from locum.execution.domains.floats import MAX_BITS, SHARED
+from locum.execution.domains.floats import SHARED
 from locum.graph import Atom, is_atom
 
 _TRANSCENDENTAL = "it leaves the rationals; run it in the float domain"

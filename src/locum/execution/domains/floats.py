@@ -18,13 +18,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from locum.budget import MAX_BITS, MAX_STRING
 from locum.execution.domains import Domain, MissingError, NotRealError, Pattern, Value
 from locum.graph import COMPARISONS, Atom, is_atom, sequence_type
 from locum.graph.atoms import INT64_LIMIT, LARGEST_EXACT, short
-
-#: The largest whole number (in bits) and string (in characters) that a program may build.
-MAX_BITS = 1_000_000
-MAX_STRING = 1_000_000
 
 #: Numbers in one temporary array.
 _CHUNK = 2**22
@@ -150,7 +147,9 @@ class FloatDomain(Domain):
     # Attention, with NumPy ----------------------------------------------------------------------
 
     def select(self, keys: Sequence[Value], queries: Sequence[Value], predicate: str) -> Pattern:
-        together = _as_array([*keys, *queries])
+        together = _comparable([*keys, *queries])
+        if together is None and predicate in ("==", "!="):  # strings and numbers are never equal
+            return np.full((len(queries), len(keys)), predicate == "!=")
         if together is None:
             return super().select(keys, queries, predicate)
         k, q = together[: len(keys)], together[len(keys) :]
@@ -158,12 +157,19 @@ class FloatDomain(Domain):
         return pattern
 
     def best(self, selected: Pattern, scores: Sequence[Value]) -> Pattern:
-        ranks = _as_array(scores)
-        if ranks is None or (ranks.dtype == np.float64 and bool(np.isnan(ranks).any())):
+        array = _comparable(scores)
+        if array is None:
             return super().best(selected, scores)
-        _, order = np.unique(ranks, return_inverse=True)  # equal scores share a rank, 0 upwards
-        ranked = np.where(selected, order[None, :], -1)
-        pattern: Pattern = selected & (ranked == ranked.max(axis=1, keepdims=True))
+        _, order = np.unique(array, return_inverse=True)  # equal scores share a rank, 0 upwards
+        never = array != array  # nothing exceeds a NaN, and it exceeds nothing
+        pattern = np.empty_like(selected)
+        step = max(1, _CHUNK // len(array))  # so many rows at a time: all ranks would be large
+        for start in range(0, len(selected), step):
+            rows = selected[start : start + step]
+            ranked = np.where(rows & ~never, order[None, :], -1)
+            pattern[start : start + step] = rows & (
+                never[None, :] | (ranked == ranked.max(axis=1, keepdims=True))
+            )
         return pattern
 
     def aggregate(self, selected: Pattern, values: Sequence[Value], default: Value) -> list[Value]:
@@ -195,6 +201,24 @@ class FloatDomain(Domain):
                 totals = zero + np.add.accumulate(chosen, axis=1)[:, -1]
                 means += (totals.astype(np.float64) / counts[start : start + step]).tolist()
         return means
+
+
+def _comparable(values: Sequence[Value]) -> NDArray[Any] | None:
+    """Numbers that compare just as the values do: themselves, or their ranks; None if some do not."""
+    array = _as_array(values)
+    if array is not None:
+        return array
+    ranks = np.full(len(values), np.nan)
+    numbers = [place for place, value in enumerate(values) if value == value]  # NaN has no rank
+    try:
+        numbers.sort(key=values.__getitem__)
+    except TypeError:  # strings and numbers
+        return None
+    rank = 0
+    for before, place in zip([numbers[0], *numbers], numbers, strict=False):
+        rank += values[before] != values[place]
+        ranks[place] = rank
+    return ranks
 
 
 def _as_array(values: Sequence[Value]) -> NDArray[Any] | None:
