@@ -186,7 +186,7 @@ def test_repl_reads_over_several_lines_and_reports_what_is_left() -> None:
     typed = "def f(x) {\n  # a comment\n  return x + 1;\n}\nf(1);\n\nx +;\nlast = 3"
     done = command_line("repl", typed=typed)
     assert done.stdout.split("\n", 1)[1] == (
-        ">> .. .. ..      console function: f(x)\n"
+        ">> ..   ..   ..        console function: f(x)\n"
         ">>     value: out =  2\n"
         ">> .. \t!! line 1, column 4: expected an expression, but found ';'\n"
         "\t   x +;\n\t      ^\n"
@@ -214,7 +214,7 @@ BAD: list[tuple[str, list[str], str]] = [
     ("x = 1;", [], "shows nothing"),
     ("select(tokens, tokens, =<);", [], "line 1, column 24: '=<' is no comparison"),
     ("aggregate(tokens, tokens);", [], "aggregate expects a selector first, but got the s-op"),
-    ("sum l in range(1.5) { l };", [], "a family needs a whole number of heads, not 1.5"),
+    ("sum l in range(1.5) { l };", [], "the size of a family must be an integer, got 1.5"),
     ("sum l in range(0) { l };", [], "finite, positive whole number of heads, but its size is 0"),
     ("x = 1;\n1 / indices;", [], "out has no value here: division by zero at position 0"),
     ("x = (1;", [], "a closing ) is missing before ';'"),

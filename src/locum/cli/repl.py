@@ -9,7 +9,6 @@ from __future__ import annotations
 import io
 import re
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -23,11 +22,9 @@ from locum.language import echo
 from locum.language.handles import SOp
 
 if TYPE_CHECKING:
-    from locum.language import Result, Session
+    from locum.language import Session
 
 PROMPT, MORE = ">> ", ".. "
-#: Strings and comments, whose braces do not count.
-_ASIDE = re.compile(r'"[^"\r\n]*"|#[^\n]*')
 
 
 @click.command("repl")
@@ -57,50 +54,33 @@ def command(example: str, as_json: bool) -> None:
         transcript(session, typed, sys.stdout)
 
 
-def transcript(session: Session, lines: Iterable[str], out: TextIO) -> None:
+def transcript(session: Session, lines: TextIO, out: TextIO) -> None:
     """Run lines as if they were typed, and print what the REPL would."""
-    reader = Accumulator(session)
     out.write(PROMPT)
-    for line in lines:
-        for result in reader.add(line):
+    functions = 0
+    while line := _line(lines, session.limits.text):
+        blank = not line.strip() or line.lstrip().startswith("#")
+        for result in [] if blank else session.feed(line.removeprefix("\ufeff")):
             out.write(result.printed)
-        if session.finished:
+        if session.finished or session.exhausted:
             break
-        out.write(MORE if reader.waiting else PROMPT)
+        functions += 0 if blank else line.split().count("def")
+        functions = functions if session.waiting else 0
+        # A blank line is not a statement, either. Inside a function RASP indents.
+        out.write(MORE + "  " * functions if session.waiting or blank else PROMPT)
     else:
         out.write("\n")
-        for result in reader.end():
+        for result in session.end():
             out.write(result.printed)
     out.flush()
 
 
-class Accumulator:
-    """Collects lines until they are whole statements."""
-
-    def __init__(self, session: Session) -> None:
-        self.session = session
-        self.text = ""
-        #: Whether a line has been read since the last statement was complete, be it blank.
-        self.waiting = False
-        self._braces = 0
-
-    def add(self, line: str) -> list[Result]:
-        """One more line; the results of what it completes."""
-        self.waiting = True
-        if line.lstrip().startswith("#") or not (self.text or line.strip()):
-            return []
-        self.text += line.removeprefix("\ufeff") if line.endswith("\n") else line + "\n"
-        bare = _ASIDE.sub("", line)
-        self._braces += bare.count("{") - bare.count("}")
-        # While a brace is open nothing is complete; asking the parser each time would cost O(n²).
-        if self._braces > 0 or not self.session.is_complete(self.text):
-            return []
-        return self.end()
-
-    def end(self) -> list[Result]:
-        """No more lines: run what there is, complete or not."""
-        text, self.text, self._braces, self.waiting = self.text, "", 0, False
-        return self.session.execute(text.rstrip("\n")) if text.strip() else []
+def _line(lines: TextIO, limit: int) -> str:
+    """Read a line; of one that is longer than ``limit``, no more than shows that it is."""
+    line = rest = lines.readline(limit + 1)
+    while len(rest) > limit and not rest.endswith("\n"):
+        rest = lines.readline(limit + 1)
+    return line
 
 
 def draw_beside(program: SOp, name: str, tokens: Any) -> Path:

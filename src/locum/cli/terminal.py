@@ -19,7 +19,7 @@ from prompt_toolkit.styles import Style
 
 from locum.language import Result, Session
 from locum.language.handles import Selector, SOp
-from locum.language.rasp.reader import grammar
+from locum.language.rasp.reader import tokens
 from locum.language.rasp.values import Builtin, Function
 
 _STYLE = Style.from_dict(
@@ -116,7 +116,7 @@ class RaspLexer(Lexer):
 def _styled(line: str) -> StyleAndTextTuples:
     pieces: StyleAndTextTuples = []
     done = 0
-    for token in grammar().lex(line):
+    for token in tokens(line):
         start, end = token.start_pos or 0, token.end_pos or 0
         pieces.append(_gap(line[done:start]))
         style = _STYLES.get(token.type)

@@ -20,13 +20,11 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
-from locum.graph import OPERATIONS, Node, Sort, sequence_type, sort_of
+from locum.graph import sequence_type
 from locum.graph.atoms import is_unprintable, short
 
 #: Said of a constant sequence where rows were asked for.
 SKIPPED = " [skipped full display: identical values]"
-#: Longer automatic names are cut down to the kind of thing.
-_LONGEST_NAME = 30
 
 
 def sequence(values: Sequence[object]) -> str:
@@ -59,12 +57,24 @@ def scalar(value: object) -> str:
     return short(value) if is_unprintable(value) else str(value)
 
 
-def grid(pattern: Sequence[Sequence[bool]], tokens: Sequence[object]) -> str:
-    """A selector, tokens on both axes."""
-    labels = [str(token) for token in tokens]
-    lines = ["     " + " ".join(labels)]
-    for label, row in zip(labels, pattern, strict=True):
-        lines.append(f" {label} | " + " ".join("1" if selected else " " for selected in row))
+def grid(pattern: Sequence[Sequence[bool]], tokens: Sequence[object], most: int | None = None) -> str:
+    """Draw a selector, tokens on both axes; ``most`` leaves all but so many rows and columns out.
+
+    >>> print(grid([[True] * 9] * 9, "abcdefghi", most=2))
+         a b …
+     a | 1 1 …
+     b | 1 1 …
+     …   (9 × 9 cells, the first 2 rows and columns shown)
+    """
+    labels = [str(token) for token in tokens[:most]]
+    more = [] if most is None else ["…"]
+    lines = ["     " + " ".join([*labels, *more])]
+    for label, row in zip(labels, pattern, strict=most is None):
+        cells = ["1" if selected else " " for selected in row[:most]]
+        lines.append(f" {label} | " + " ".join([*cells, *more]))
+    if most is not None:
+        size = f"{len(pattern):,} × {len(pattern):,}"
+        lines.append(f" …   ({size} cells, the first {most} rows and columns shown)")
     return "\n".join(lines)
 
 
@@ -94,16 +104,20 @@ def sop_block(name: str, tokens: Any, values: Sequence[object] | None, full: boo
     return f"{head} \t Example: {name}({given(tokens)}) = {sequence(values)}{skipped}\n"
 
 
-def selector_block(name: str, tokens: Any, pattern: Sequence[Sequence[bool]] | None) -> str:
-    """A selector with its grid."""
+def selector_block(
+    name: str, tokens: Any, pattern: Sequence[Sequence[bool]] | None, most: int | None = None
+) -> str:
+    """A selector with its grid; ``most`` leaves all but so many rows and columns out."""
     head = f"     selector: {name}\n"
-    return head if pattern is None else f"{head} \t Example:\n{_indented_grid(pattern, tokens)}"
+    return head if pattern is None else f"{head} \t Example:\n{_indented_grid(pattern, tokens, most)}"
 
 
-def applied_block(tokens: Any, value: Any, is_selector: bool, full: bool = False) -> str:
+def applied_block(
+    tokens: Any, value: Any, is_selector: bool, full: bool = False, most: int | None = None
+) -> str:
     """The result of applying a program to an input."""
     if is_selector:
-        return f"\t = \n{_indented_grid(value, tokens)}"
+        return f"\t = \n{_indented_grid(value, tokens, most)}"
     if full and not _is_uniform(value):
         return f"\t = \n{_rows(tokens, value)}"
     return f"\t =   {sequence(value)}{SKIPPED}\n" if full else f"\t =  {sequence(value)}\n"
@@ -114,13 +128,13 @@ def atom_block(name: str, value: object) -> str:
     return f"    value: {name + ' = ' if name else ''} {atom(value)}\n"
 
 
-def function_block(name: str, parameters: Sequence[str], origin: str = "console") -> str:
-    """A function, and where it comes from."""
-    return f"     {origin} function: {name}({', '.join(parameters)})\n"
+def collection_block(
+    name: str, kind: str, flat: str | None, members: Sequence[str], outer: str = ""
+) -> str:
+    """Write a list or dict: on one line if it holds atoms only, else a block per member.
 
-
-def collection_block(name: str, kind: str, flat: str | None, members: Sequence[str]) -> str:
-    """A list or dict: on one line if it holds atoms only, else a block per member."""
+    Inside another, ``outer`` is by what that indents its members: RASP repeats it before the bracket.
+    """
     left, right = "[]" if kind == "list" else "{}"
     title = f"     {kind}: {name + ' = ' if name else ''}"
     if flat is not None:
@@ -130,11 +144,11 @@ def collection_block(name: str, kind: str, flat: str | None, members: Sequence[s
         f"{margin}{line}\n" for member in members for line in member.rstrip("\n").split("\n")
     )
     closing = len(f"   {kind}: {name + ' = ' if name else ''}") + 2
-    return f"{title} {left}\n{inner}{' ' * closing}{right}\n"
+    return f"{title}{outer} {left}\n{inner}{' ' * closing}{right}\n"
 
 
-def _indented_grid(pattern: Sequence[Sequence[bool]], tokens: Any) -> str:
-    return "".join(f" \t\t\t{line}\n" for line in grid(pattern, list(tokens)).split("\n"))
+def _indented_grid(pattern: Sequence[Sequence[bool]], tokens: Any, most: int | None) -> str:
+    return "".join(f" \t\t\t{line}\n" for line in grid(pattern, tokens, most).split("\n"))
 
 
 def _rows(tokens: Any, values: Sequence[object]) -> str:
@@ -155,23 +169,3 @@ def _rows(tokens: Any, values: Sequence[object]) -> str:
         row = " ".join(cell.rjust(width) for cell in cells)
         lines += f" \t\t{label} {row} \t ({kind}s)\n"
     return lines
-
-
-def auto_name(node: Node) -> str:
-    """The name of something nobody named: RASP spells small expressions out."""
-    operation = OPERATIONS[node.op]
-    unnamed = "sel" if sort_of(node) is Sort.SELECTOR else "s-op"
-    if node.op == "tokens":
-        return f"tokens_{node.attributes['cast']}"
-    if node.op in ("indices", "length"):
-        return node.op
-    if node.op == "constant":
-        return atom(node.attributes["value"]).strip('"')
-    if operation.symbol is None or not operation.elementwise or node.depth > _LONGEST_NAME // 4:
-        return unnamed
-    parts = [auto_name(i) for i in node.inputs]
-    if len(parts) == 1:
-        name = f"( {operation.symbol} {parts[0]} )"
-    else:
-        name = f"( {parts[0]} {operation.symbol} {parts[1]} )"
-    return name if len(name) <= _LONGEST_NAME else unnamed

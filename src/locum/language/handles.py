@@ -7,7 +7,6 @@ operators build is the graph and nothing else.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeAlias, cast
 from weakref import WeakValueDictionary
@@ -44,7 +43,7 @@ _handles: WeakValueDictionary[Node, Handle] = WeakValueDictionary()
 _lock = Lock()
 
 
-class Handle(ABC):
+class Handle:
     """A node as a front end hands it to the user: callable, printable, with operators."""
 
     __slots__ = ("__weakref__", "node")
@@ -116,13 +115,14 @@ class Handle(ABC):
     def _title(self) -> str:
         return f"{self._sorts[0].value} {abbreviate(self.node)}"
 
-    @abstractmethod
+    # Not abstract by ABC, whose isinstance is slow: handles are asked for their type all the time.
     def _on(self, example: Any, value: Any) -> str:
-        """The value on an example, as text."""
+        """Write the value on an example as text."""
+        raise NotImplementedError
 
-    @abstractmethod
     def _html_on(self, example: Any, value: Any) -> str:
-        """The same for a notebook."""
+        """Write the value on an example for a notebook."""
+        raise NotImplementedError
 
     def _example(self) -> tuple[Any, Any] | str:
         """An input and the value on it, or why none is shown."""

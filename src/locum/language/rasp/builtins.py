@@ -23,6 +23,8 @@ from locum.language.rasp.mistakes import CATEGORIES, RaspError
 from locum.language.rasp.scope import Scope
 from locum.language.rasp.values import Builtin, words_for
 
+#: What displays call the standard library, as in Weiss's implementation.
+LIBRARY = "RASP_support/rasplib"
 #: Names that no program may set, at any depth.
 BASE = frozenset(
     (
@@ -58,7 +60,7 @@ def base_scope() -> Scope:
 
 def _builtin(name: str) -> Builtin:
     parameters, call = _FUNCTIONS[name]
-    return Builtin(name, parameters, call)
+    return Builtin(name, parameters, call, LIBRARY if name in OPERATIONS else "locum")
 
 
 def _elementwise(op: str, on_atoms: Callable[..., Any], *values: Any) -> Any:
@@ -104,7 +106,7 @@ _UNARY: dict[str, tuple[str, Callable[..., Any]]] = {
     "abs": ("absolute", abs),
 }
 _FUNCTIONS: dict[str, tuple[tuple[str, ...], Callable[..., Any]]] = {
-    "selector_width": (("selector",), python.selector_width),
+    "selector_width": (("sel",), python.selector_width),
     "max": (("a", "b"), partial(_elementwise, "maximum", SHARED["maximum"])),
     "min": (("a", "b"), partial(_elementwise, "minimum", SHARED["minimum"])),
     **{name: (("a",), partial(_elementwise, op, function)) for name, (op, function) in _UNARY.items()},

@@ -6,29 +6,44 @@ statements are remembered until the example changes.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from locum.errors import InputError
+from locum.budget import Budget
+from locum.errors import InputError, LimitError
 from locum.execution import DOMAINS, dense, inputs
 from locum.graph import Node, Sort, is_atom, sequence_type, sort_of
 from locum.graph.atoms import is_unprintable, short
 from locum.language import echo
 from locum.language.handles import Selector, SOp
 from locum.language.rasp.limits import Limits
-from locum.language.rasp.mistakes import LimitError
+from locum.language.rasp.naming import Names
 from locum.language.rasp.results import Result
 from locum.language.rasp.values import Applied, Builtin, Function, Value
+
+#: Values and characters that are shown in one step, and steps for a member of a list with its block.
+_VALUES, _CHARACTERS, _MEMBER = 10, 500, 2
+#: Steps for a statement that shows something.
+_SHOWN = 4
+#: Rows and columns that are shown of a selector with too many cells.
+_FIRST = 20
 
 
 class Examples:
     """An input for s-ops and one for selectors, and switches for what is shown on them."""
 
     def __init__(
-        self, tokens: Any, limits: Limits, names_of_nodes: Callable[[], dict[Node, str]]
+        self,
+        tokens: Any,
+        limits: Limits,
+        budget: Budget,
+        names: Names,
+        names_of_nodes: Callable[[], dict[Node, str]],
     ) -> None:
         self.limits = limits
+        self.budget = budget
+        self.names = names
         self.names_of_nodes = names_of_nodes
         self.tokens: dict[str, Any] = {"s-op": tokens, "selector": tokens}
         self.showing = {"s-op": True, "selector": True}
@@ -37,12 +52,20 @@ class Examples:
             "s-op": WeakKeyDictionary(),
             "selector": WeakKeyDictionary(),
         }
-        #: Members of lists shown since the last :meth:`fresh_page`, and how deep in lists we are.
-        self._shown = self._depth = 0
+        #: Members of lists and characters shown since the last :meth:`fresh_page`, how deep in lists
+        #: we are, and by what their members are indented.
+        self._members = self._characters = self._depth = 0
+        self._margin = ""
 
     def fresh_page(self) -> None:
-        """A new statement begins."""
-        self._shown = self._depth = 0
+        """Begin a new statement."""
+        self._members = self._characters = self._depth = 0
+        self._margin = ""
+
+    def forget(self) -> None:
+        """Drop remembered values: they can be computed again."""
+        for known in self._known.values():
+            known.clear()
 
     def use(self, kind: object, tokens: Any) -> None:
         """Change the example of one kind, or (None) of both."""
@@ -56,102 +79,153 @@ class Examples:
             self.showing[which] = on
 
     def described(self, kind: object) -> str:
-        """What ``show example`` prints."""
+        """Return what ``show example`` prints."""
+        for which in kinds(kind):
+            self._account(self.tokens[which])
         lines = (f"\t{which} example: {echo.given(self.tokens[which])}\n" for which in kinds(kind))
         return "".join(lines)
 
     def result(self, value: Value, name: str | None, run: bool = True) -> Result:
-        """A value as a result, run on the example (if ``run``) where it is an s-op or selector."""
-        shown = name or ""
+        """Make a result of a value, run on the example (if ``run``) where it is an s-op or selector."""
+        self.budget.spend(_SHOWN)
+        return self._result(value, name, run)
+
+    def _result(self, value: Value, name: str | None, run: bool) -> Result:
         match value:
             case Applied():
-                return _applied(value, self.full_display)
+                return self._applied(value)
             case SOp():
-                tokens = self.tokens["s-op"]
-                values = self.on_example(value.node) if run else []
-                shown = name if name is not None else echo.auto_name(value.node)
-                visible = values if run and self.showing["s-op"] else None
-                text = echo.sop_block(shown, tokens, visible, self.full_display)
-                kind = sequence_type(values)
-                return Result("s-op", text, name, type=kind, values=list(values), node=value.node)
+                return self._sop(value, name, run)
             case Selector():
-                pattern = self.on_example(value.node) if run else []
-                matrix = [[int(cell) for cell in row] for row in pattern]
-                shown = name if name is not None else echo.auto_name(value.node)
-                visible = pattern if run and self.showing["selector"] else None
-                text = echo.selector_block(shown, self.tokens["selector"], visible)
-                return Result("selector", text, name, matrix=matrix, node=value.node)
+                return self._selector(value, name, run)
             case Function() | Builtin():
-                origin = value.origin if isinstance(value, Function) else "rasplib"
-                text = echo.function_block(value.name, value.parameters, origin)
-                return Result("function", text, name or value.name, args=list(value.parameters))
+                text, parameters = f"     {value}\n", list(value.parameters)
+                return Result("function", text, name or value.name, args=parameters)
             case list() | dict():
                 return self._collection(value, name, run)
+        self._account([value])
         kind = sequence_type([value]) if is_atom(value) else None
-        return Result("atom", echo.atom_block(shown, value), name, type=kind, value=value)
+        return Result("atom", echo.atom_block(name or "", value), name, type=kind, value=value)
+
+    def _sop(self, sop: SOp, name: str | None, run: bool) -> Result:
+        tokens = self.tokens["s-op"]
+        values = self.on_example(sop.node) if run else []
+        self._account(values)
+        shown = name if name is not None else self.names.of(sop.node)
+        visible = values if run and self.showing["s-op"] else None
+        if visible is not None:
+            self._account(tokens)
+        text = echo.sop_block(shown, tokens, visible, self.full_display)
+        kind = sequence_type(values)
+        return Result("s-op", text, name, type=kind, values=list(values), node=sop.node)
+
+    def _selector(self, selector: Selector, name: str | None, run: bool) -> Result:
+        pattern = self.on_example(selector.node) if run else []
+        shown = name if name is not None else self.names.of(selector.node)
+        tokens, most, matrix = self._grid(self.tokens["selector"], pattern)
+        visible = pattern if run and self.showing["selector"] else None
+        text = echo.selector_block(shown, tokens, visible, most)
+        return Result("selector", text, name, matrix=matrix, node=selector.node)
+
+    def _applied(self, applied: Applied) -> Result:
+        node = applied.program.node
+        if isinstance(applied.program, Selector):
+            tokens, most, matrix = self._grid(applied.tokens, applied.value)
+            text = echo.applied_block(tokens, applied.value, True, most=most)
+            return Result("selector", text, matrix=matrix, node=node)
+        self._account(applied.value)
+        if self.full_display:
+            self._account(applied.tokens)
+        text = echo.applied_block(applied.tokens, applied.value, False, self.full_display)
+        kind = sequence_type(applied.value)
+        return Result("s-op", text, type=kind, values=list(applied.value), node=node)
+
+    def _grid(self, tokens: Any, pattern: Any) -> tuple[Any, int | None, list[list[int]] | None]:
+        """Prepare a pattern: its labels, how many rows are shown (None: all), and all its cells."""
+        cells = len(pattern) ** 2
+        if cells > self.limits.cells:
+            self._account(tokens[:_FIRST])
+            return tokens, _FIRST, None
+        self._account(tokens)
+        self.budget.spend(cells / 50)
+        return tokens, None, [[int(cell) for cell in row] for row in pattern]
 
     def _collection(
         self, value: list[Value] | dict[Value, Value], name: str | None, run: bool
     ) -> Result:
         kind = "list" if isinstance(value, list) else "dict"
         parts = value if isinstance(value, list) else list(value.values())
-        self._shown += len(parts)
-        if self._shown > self.limits.shown:
-            problem = f"this has more than {self.limits.shown:,} members, too many to show"
-            raise LimitError("runtime:Exception", problem)
+        self._members += len(parts)
+        if self._members > self.limits.shown:
+            raise LimitError(f"this has more than {self.limits.shown:,} members, too many to show")
         if self._depth >= self.limits.depth:
-            raise LimitError("recursion", f"this is nested more than {self.limits.depth} lists deep")
-        self._depth += 1
-        members = [self.result(part, None, run) for part in parts]
-        self._depth -= 1
+            problem = f"this is nested more than {self.limits.depth} lists deep"
+            raise LimitError(problem, "too deep")
+        self.budget.spend(_MEMBER * len(parts))
+        self._account(key for key in value if kind == "dict")
+        margin, deeper = self._margin, "\t\t" if kind == "list" else "\t\t\t"
+        self._depth, self._margin = self._depth + 1, margin + deeper
+        members = [self._result(part, None, run) for part in parts]
+        self._depth, self._margin = self._depth - 1, margin
         items: list[Any] = [member.to_dict() for member in members]
         texts = [member.printed for member in members]
         flat = _flat(value) if all(is_atom(part) for part in parts) else None
         if isinstance(value, dict):
             items = [[key, item] for key, item in zip(value, items, strict=True)]
             texts = [f" {echo.atom(key)} :{text}" for key, text in zip(value, texts, strict=True)]
-        text = echo.collection_block(name or "", kind, flat, texts)
+        text = echo.collection_block(name or "", kind, flat, texts, margin)
         return Result(kind, text, name, items=items)
 
+    def _account(self, values: Iterable[Any]) -> None:
+        """Account for atoms that are about to be shown."""
+        count = characters = 0
+        for value in [values] if isinstance(values, str) else values:
+            count += 1
+            if isinstance(value, str):
+                characters += len(value)
+            elif isinstance(value, int) and not is_unprintable(value):
+                characters += value.bit_length() // 3
+        self._characters += characters
+        if self._characters > self.limits.characters:
+            raise LimitError(
+                f"this has {self._characters:,} characters, too many to show; "
+                f"the limit is {self.limits.characters:,}"
+            )
+        self.budget.spend(count / _VALUES + characters / _CHARACTERS)
+
     def quietly(self, value: Value, name: str) -> str:
-        """What is printed of a loaded name: everything but examples."""
+        """Return what is printed of a loaded name: everything but examples."""
         return self.result(value, name, run=False).printed
 
     def on_example(self, node: Node) -> Any:
-        """The value of a program on the running example of its kind."""
+        """Return the value of a program on the running example of its kind."""
         kind = "selector" if sort_of(node) is Sort.SELECTOR else "s-op"
         known = self._known[kind]
         if node not in known:
             known[node] = self.evaluate(node, self.tokens[kind], known)
         return known[node]
 
-    def evaluate(self, node: Node, given: Any, known: Any = None) -> dense.Result:
-        """The value of a program on an input."""
+    def evaluate(self, node: Node, tokens: Any, known: Any = None) -> dense.Result:
+        """Return the value of a program on an input."""
         domain = DOMAINS["float"]
-        read = inputs.read(given, domain)
+        self.budget.spend(len(tokens) / _VALUES)
+        read = inputs.read(tokens, domain)
         if read.batch:
             raise InputError("RASP runs on one sequence at a time, but this is a list of lists")
-        tokens = read.sequences[0]
         return dense.evaluate(
-            node, tokens, domain, self.names_of_nodes, known=known, max_heads=self.limits.heads
+            node,
+            read.sequences[0],
+            domain,
+            self.names_of_nodes,
+            known=known,
+            max_heads=self.limits.heads,
+            budget=self.budget,
         )
 
 
 def kinds(kind: object) -> tuple[str, ...]:
     """The kinds a command of the REPL is about: the one it names, or both."""
     return ("s-op", "selector") if kind is None else (str(kind),)
-
-
-def _applied(applied: Applied, full: bool) -> Result:
-    if isinstance(applied.program, Selector):
-        matrix = [[int(cell) for cell in row] for row in applied.value]
-        text = echo.applied_block(applied.given, applied.value, True)
-        return Result("selector", text, matrix=matrix, node=applied.program.node)
-    kind, text = (
-        sequence_type(applied.value),
-        echo.applied_block(applied.given, applied.value, False, full),
-    )
-    return Result("s-op", text, type=kind, values=list(applied.value), node=applied.program.node)
 
 
 def _flat(value: list[Value] | dict[Value, Value]) -> str:

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 
 from lark import Token
 
-from locum.errors import ExecutionError, GraphError, InputError, LocumError
+from locum.errors import ExecutionError, GraphError, InputError, LimitError, LocumError
 
-#: Our errors → the categories of the corpus. An ExecutionError is told apart by its ``kind``: the
-#: Python error behind it, or the rule of sequences that was broken.
+#: Our errors → the categories of the corpus. Execution and limit errors are told apart by their
+#: ``kind``: the Python error behind it, or the rule that was broken.
 CATEGORIES: dict[str, str] = {
     "mixture": "type",  # a sequence of strings and numbers
     "not real": "type",  # a power that would be complex
@@ -22,6 +22,8 @@ CATEGORIES: dict[str, str] = {
     "average": "runtime:Exception",  # a mean of strings or bools
     "refused": "runtime:Exception",  # no meaning in this domain
     "too large": "runtime:OverflowError",
+    "too much": "runtime:Exception",  # more work or memory than the limits allow
+    "too deep": "recursion",
     "ZeroDivisionError": "runtime:ZeroDivisionError",
     "OverflowError": "runtime:OverflowError",
     "TypeError": "runtime:TypeError",
@@ -42,6 +44,7 @@ class RaspError(LocumError):
         column: int | None = None,
         source: str = "",
         width: int = 1,
+        is_limit: bool = False,
     ) -> None:
         self.category = category
         self.message = message
@@ -49,13 +52,19 @@ class RaspError(LocumError):
         self.column = column
         self.source = source
         self.width = width
+        #: Whether the program asked too much of the machine (``limits.py``).
+        self.is_limit = is_limit
         super().__init__(message)
 
     def located(self, line: int, column: int, source: str, width: int) -> RaspError:
-        """The same error with a place, unless it has one."""
+        """Return the same error with a place, unless it has one."""
         if self.line is not None:
             return self
-        return type(self)(self.category, self.message, line, column, source, width)
+        return RaspError(self.category, self.message, line, column, source, width, self.is_limit)
+
+    def reworded(self, message: str) -> RaspError:
+        """Return the same error with another message, and without a place."""
+        return RaspError(self.category, message, is_limit=self.is_limit)
 
     def pretty(self) -> str:
         """Sentence, place, source line and caret, for people."""
@@ -69,16 +78,22 @@ class RaspError(LocumError):
         return f"{place}\n  {shown}\n  {caret}"
 
 
-class LimitError(RaspError):
-    """A statement that asks too much of the machine (``limits.py``)."""
-
-
 def from_execution(error: LocumError) -> RaspError:
-    """An error of the graph or of a run, in RASP's categories."""
+    """Put an error of the graph or of a run into RASP's categories."""
     if isinstance(error, RaspError):
         return error
-    kind = error.kind if isinstance(error, ExecutionError) else type(error).__name__
-    return RaspError(CATEGORIES.get(kind, "type"), str(error))
+    kind = error.kind if isinstance(error, (ExecutionError, LimitError)) else type(error).__name__
+    is_limit = isinstance(error, LimitError)
+    return RaspError(CATEGORIES.get(kind, "type"), cut(str(error), 1_000), is_limit=is_limit)
+
+
+def cut(text: str, limit: int = 60) -> str:
+    """Shorten a text of the program for a message.
+
+    >>> cut("abc"), cut("a" * 100, limit=5)
+    ('abc', 'aaaa…')
+    """
+    return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
 def _window(source: str, column: int, width: int = 76) -> tuple[str, int]:

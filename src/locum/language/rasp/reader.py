@@ -2,20 +2,22 @@
 
 A statement ends with ``;`` or, for ``def`` and ``for``, with its closing brace; the commands of the
 REPL (``set example …``, ``examples off``, …) end with their line. Each is parsed by itself, so one
-mistake costs one statement. What is not finished yet is handed back: a REPL asks for more of it, at
-the end of a file it is an error.
+mistake costs one statement. A :class:`Reader` is fed text, a line or a file at a time, and looks at
+every token once: a statement over thousands of lines costs no more than one on a single line.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
+from typing import Any
 
 from lark import Lark, Token, Tree
 from lark.exceptions import UnexpectedToken
 
+from locum.budget import Budget
 from locum.language.rasp.limits import Limits
 from locum.language.rasp.mistakes import RaspError, syntax_error
 
@@ -25,16 +27,38 @@ _CLOSING = {"RPAR", "RSQB", "RBRACE"}
 _COMMANDS = {"SET", "SHOW", "KIND", "EXAMPLES", "FULL_DISPLAY", "LEAVE"}
 _BLOCKS = {"DEF", "FOR"}
 
+#: Steps that it takes to read one token, and to describe one mistake.
+_TOKEN, _MISTAKE = 2, 30
+
 
 @cache
 def grammar() -> Lark:
-    """The parser, made once, from the grammar beside this file.
+    """Make the parser, once, from the grammar beside this file.
 
     It does not work out the position of every tree, which would double the time it takes; the few
     that an error needs are found by their tokens (``interpreter.py``).
     """
     text = resources.files("locum.language.rasp").joinpath("rasp.lark").read_text(encoding="utf-8")
     return Lark(text, parser="lalr", lexer="basic", maybe_placeholders=True)
+
+
+def tokens(text: str) -> Iterator[Token]:
+    """Cut ``text`` into tokens; only where ``sum l in`` follows is ``sum`` a word of the language."""
+    ahead = _Lookahead()
+    for token in grammar().lex(text):
+        yield from ahead.add(token)
+    yield from ahead.rest()
+
+
+@dataclass(eq=False)
+class Source:
+    """A text that statements and functions come from, for errors that point into it."""
+
+    lines: list[str] = field(default_factory=list)
+
+    def line(self, number: int) -> str:
+        """Return a line by its number, counted from 1."""
+        return self.lines[number - 1] if number <= len(self.lines) else ""
 
 
 @dataclass(frozen=True)
@@ -44,109 +68,196 @@ class Statement:
     tree: Tree[Token] | None
     error: RaspError | None
     line: int
+    source: Source
 
 
-@dataclass(frozen=True)
-class Reading:
-    """The statements of a text, and whether the last is unfinished (``rest`` has its tokens)."""
+class Reader:
+    """Reads a text piece by piece and hands out each statement as soon as it is finished."""
 
-    statements: list[Statement]
-    rest: list[Token]
+    def __init__(self, limits: Limits, budget: Budget | None = None) -> None:
+        self.limits = limits
+        self.budget = budget or Budget()
+        self.source = Source()
+        self._characters = 0
+        self._ahead = _Lookahead()
+        self._piece = _Piece()
+
+    @property
+    def waiting(self) -> bool:
+        """Whether a statement has been begun and not finished."""
+        return bool(self._piece.tokens or self._ahead.tokens)
+
+    def feed(self, text: str) -> Iterator[Statement]:
+        """Read more text (whole lines) and give the statements that it finishes."""
+        if not self.waiting:
+            self.source, self._characters = Source(), 0
+        self._characters += len(text)
+        if self._characters > self.limits.text:
+            problem = f"the program has more than {self.limits.text:,} characters, the limit"
+            self._piece, self._ahead = _Piece(), _Lookahead()
+            yield Statement(None, RaspError("syntax", problem, 1, 1), 1, self.source)
+            return
+        before = len(self.source.lines)
+        self.source.lines += text.removesuffix("\n").split("\n")
+        for token in grammar().lex(text):
+            self.budget.spend_on_text(_TOKEN)
+            if before:
+                token.line = (token.line or 1) + before
+                token.end_line = (token.end_line or 1) + before
+            for clear in self._ahead.add(token):
+                yield from self._add(clear)
+                if self._piece.is_lost:
+                    self._piece = _Piece()
+                    return  # whatever follows belongs to that nest of brackets
+        yield from self._end_of_line()
+
+    def end(self) -> Iterator[Statement]:
+        """Give the last statement, which the text has not finished."""
+        for token in self._ahead.rest():
+            yield from self._add(token)
+        if self._piece.tokens:
+            yield self._finished(at_end_of_input=True)
+
+    def _add(self, token: Token) -> Iterable[Statement]:
+        """Parse one token and give the statements that end with it, or with the line before it."""
+        piece = self._piece
+        ended: tuple[Statement, ...] = ()
+        if piece.is_command and piece.tokens[-1].line != token.line and piece.ends_with_line():
+            ended = (self._finished(),)
+            piece = self._piece
+        piece.add(token)
+        if len(piece.open_brackets) > self.limits.nesting:
+            piece.is_lost = True
+            return (*ended, self._too_deep(token))
+        return (*ended, self._finished()) if piece.ends() else ended
+
+    def _end_of_line(self) -> Iterator[Statement]:
+        if self._piece.is_command:
+            for token in self._ahead.rest():
+                yield from self._add(token)
+        # A mistake already made is reported now, and not when the statement ends.
+        if self._piece.ends_with_line() or self._piece.is_wrong:
+            yield self._finished()
+
+    def _finished(self, at_end_of_input: bool = False) -> Statement:
+        piece, self._piece = self._piece, _Piece()
+        result = piece.parsed(self.source, at_end_of_input)
+        line = piece.tokens[0].line or 1
+        if isinstance(result, RaspError):
+            self.budget.spend_on_text(_MISTAKE)
+            return Statement(None, result, line, self.source)
+        return Statement(result, None, line, self.source)
+
+    def _too_deep(self, token: Token) -> Statement:
+        problem = f"brackets are nested more than {self.limits.nesting} deep"
+        line = token.line or 1
+        error = RaspError("syntax", problem, line, token.column, self.source.line(line))
+        return Statement(None, error, self._piece.tokens[0].line or 1, self.source)
 
 
-def read(text: str, limits: Limits) -> Reading:
-    """Cut ``text`` into statements and parse each."""
-    if len(text) > limits.text:
-        problem = f"the program has {len(text):,} characters; the limit is {limits.text:,}"
-        return Reading([Statement(None, RaspError("syntax", problem, 1, 1), 1)], [])
-    lines = text.split("\n")
-    statements, rest = [], []
-    for piece, finished in _pieces(grammar().lex(text), limits):
-        statement = _parsed(piece, lines, limits, finished)
-        # Unfinished is only what could still become right: a mistake already made is one now.
-        if statement.error is not None and statement.error.category == "incomplete-input":
-            rest = piece
-        else:
-            statements.append(statement)
-    return Reading(statements, rest)
+def read(text: str, limits: Limits, budget: Budget | None = None) -> Iterator[Statement]:
+    """Cut ``text`` into statements and parse each; an unfinished last one is a mistake."""
+    reader = Reader(limits, budget)
+    yield from reader.feed(text)
+    yield from reader.end()
 
 
-def unfinished(rest: list[Token], text: str) -> RaspError:
-    """The error for a text that ends in the middle of a statement."""
-    error = _parse(rest, text.split("\n"), finished=False)
-    assert isinstance(error, RaspError)
-    return error
+class _Lookahead:
+    """Holds tokens back until it is clear whether a ``sum`` begins a family of heads."""
+
+    def __init__(self) -> None:
+        self.tokens: list[Token] = []
+
+    def add(self, token: Token) -> Iterable[Token]:
+        """Take a token, and give those whose meaning is clear now."""
+        if not self.tokens and token != "sum":
+            return (token,)
+        self.tokens.append(token)
+        return self._clear()
+
+    def rest(self) -> Iterable[Token]:
+        """Give what is left: no more tokens will come."""
+        rest, self.tokens = self.tokens, []
+        return rest
+
+    def _clear(self) -> Iterator[Token]:
+        held = self.tokens
+        while held:
+            if _is_sum(held[0]) and len(held) < 3 and all(token.type == "NAME" for token in held):
+                return
+            if _is_sum(held[0]) and [token.type for token in held[1:3]] == ["NAME", "IN"]:
+                held[0] = Token.new_borrow_pos("SUM", "sum", held[0])
+            yield held.pop(0)
 
 
-def _pieces(tokens: Iterator[Token], limits: Limits) -> Iterator[tuple[list[Token], bool]]:
-    """Tokens of one statement at a time, and whether it is finished."""
-    piece: list[Token] = []
-    open_brackets: list[str] = []
-    following = next(tokens, None)
-    while following is not None:
-        token, following = following, next(tokens, None)
-        piece.append(token)
+def _is_sum(token: Token) -> bool:
+    return token.type == "NAME" and token.value == "sum"
+
+
+class _Piece:
+    """The tokens of one statement, parsed as they come in."""
+
+    def __init__(self) -> None:
+        self.tokens: list[Token] = []
+        self.open_brackets: list[str] = []
+        #: Whether its brackets are nested too deeply to go on.
+        self.is_lost = False
+        self._parser = grammar().parse_interactive()
+        #: The token at which the grammar stopped, and what could have stood there instead.
+        self._mistake: tuple[Token, set[str]] | None = None
+
+    def add(self, token: Token) -> None:
+        """Parse one more token."""
+        self.tokens.append(token)
         if token.type in _OPENING:
-            open_brackets.append(token.type)
-        elif token.type in _CLOSING and open_brackets:
-            open_brackets.pop()
-        if _ends(piece, open_brackets, following) or len(open_brackets) > limits.nesting:
-            yield piece, True
-            if len(open_brackets) > limits.nesting:
-                return  # whatever follows belongs to this nest
-            piece, open_brackets = [], []
-    if piece:
-        # A command needs no ending but its line, and the text has come to an end.
-        finished = piece[0].type in _COMMANDS and not open_brackets and _is_statement(piece)
-        yield piece, finished
+            self.open_brackets.append(token.type)
+        elif token.type in _CLOSING and self.open_brackets:
+            self.open_brackets.pop()
+        if self._mistake is None:
+            try:
+                self._parser.feed_token(token)
+            except UnexpectedToken as problem:
+                self._mistake = problem.token, self._accepted()
 
+    @property
+    def is_wrong(self) -> bool:
+        """Whether the grammar has stopped at a token, and no brace is open."""
+        return self._mistake is not None and "LBRACE" not in self.open_brackets
 
-def _ends(piece: list[Token], open_brackets: list[str], following: Token | None) -> bool:
-    first, last = piece[0], piece[-1]
-    if first.type in _COMMANDS:
-        new_line = following is not None and following.line != last.line
-        return last.type == "SEMICOLON" or (new_line and not open_brackets and _is_statement(piece))
-    # A ; outside braces ends a statement even if a bracket is missing: `[1, 2;` is one mistake.
-    if last.type == "SEMICOLON":
-        return "LBRACE" not in open_brackets
-    if first.type not in _BLOCKS or last.type != "RBRACE" or open_brackets:
-        return False
-    # The brace may have closed a dict to loop over, and not the body.
-    return first.type == "DEF" or _is_statement(piece)
+    @property
+    def is_command(self) -> bool:
+        """Whether it has begun as a command of the REPL."""
+        return bool(self.tokens) and self.tokens[0].type in _COMMANDS
 
+    def ends(self) -> bool:
+        """Whether its last token ends it."""
+        last = self.tokens[-1].type
+        if last == "SEMICOLON":
+            # Outside braces even if a bracket is missing: `[1, 2;` is one mistake.
+            return self.is_command or "LBRACE" not in self.open_brackets
+        if last != "RBRACE" or self.open_brackets or self.tokens[0].type not in _BLOCKS:
+            return False
+        # The brace may have closed a dict to loop over, and not the body.
+        return self.tokens[0].type == "DEF" or self._is_statement()
 
-def _is_statement(piece: list[Token]) -> bool:
-    state = grammar().parse_interactive()
-    try:
-        for token in piece:
-            state.feed_token(token)
-    except UnexpectedToken:
-        return True  # a mistake is not mended by more text
-    return "$END" in state.accepts()  # type: ignore[no-untyped-call]
+    def ends_with_line(self) -> bool:
+        """Whether it is a command that is complete at the end of its line."""
+        return self.is_command and not self.open_brackets and self._is_statement()
 
+    def _is_statement(self) -> bool:
+        # A mistake is not mended by more text.
+        return self._mistake is not None or "$END" in self._accepted()
 
-def _parsed(piece: list[Token], lines: list[str], limits: Limits, finished: bool) -> Statement:
-    line = piece[0].line or 1
-    depth = 0
-    for token in piece:
-        depth += (token.type in _OPENING) - (token.type in _CLOSING)
-        if depth > limits.nesting:
-            problem = f"brackets are nested more than {limits.nesting} deep"
-            source = lines[(token.line or 1) - 1]
-            return Statement(None, RaspError("syntax", problem, token.line, token.column, source), line)
-    result = _parse(piece, lines, finished)
-    if isinstance(result, RaspError):
-        return Statement(None, result, line)
-    return Statement(result, None, line)
+    def _accepted(self) -> set[str]:
+        return set(self._parser.accepts())  # type: ignore[no-untyped-call]
 
-
-def _parse(piece: list[Token], lines: list[str], finished: bool) -> Tree[Token] | RaspError:
-    state = grammar().parse_interactive()
-    try:
-        for token in piece:
-            state.feed_token(token)
-        tree: Tree[Token] = state.feed_eof(piece[-1])  # type: ignore[no-untyped-call]
-        return tree
-    except UnexpectedToken as problem:
-        accepts = set(state.accepts())  # type: ignore[no-untyped-call]
-        return syntax_error(problem.token, accepts, piece, lines, at_end_of_input=not finished)
+    def parsed(self, source: Source, at_end_of_input: bool) -> Tree[Token] | RaspError:
+        """Return the tree of the statement, or what is wrong with it."""
+        if self._mistake is None:
+            try:
+                tree: Any = self._parser.feed_eof(self.tokens[-1])  # type: ignore[no-untyped-call]
+                return tree  # type: ignore[no-any-return]
+            except UnexpectedToken as problem:
+                self._mistake = problem.token, self._accepted()
+        token, accepted = self._mistake
+        return syntax_error(token, accepted, self.tokens, source.lines, at_end_of_input)

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
-from locum.language.rasp.mistakes import RaspError
+from locum.budget import Budget
+from locum.language.rasp.mistakes import RaspError, cut
+
+#: Longer names, and names beyond this number, are not suggested for a misspelt one.
+_LONGEST_HINT, _MOST_HINTS = 30, 500
 
 
 class Scope:
@@ -27,26 +31,33 @@ class Scope:
         self.passed_on: frozenset[str] = parent.passed_on if parent else frozenset()
         self.names: dict[str, Any] = {}
 
-    def get(self, name: str) -> Any:
-        """The value of a name, from the nearest scope that has it."""
+    def get(self, name: str, budget: Budget) -> Any:
+        """Return the value of a name, from the nearest scope that has it."""
         for scope in self.chain():
             if name in scope.names:
                 return scope.names[name]
-        known = {known for scope in self.chain() for known in scope.names}
+        hint = self._hint(name, budget)
+        raise RaspError("undefined-variable", f"Undefined variable: {cut(name)}{hint}")
+
+    def _hint(self, name: str, budget: Budget) -> str:
+        """Suggest the name that was probably meant, among those of about its length."""
+        known = {
+            known
+            for scope in self.chain()
+            for known in scope.names
+            if abs(len(known) - len(name)) <= 2 and len(known) <= _LONGEST_HINT
+        }
+        if len(known) > _MOST_HINTS:
+            return ""
+        budget.spend(4 * len(known))
         close = difflib.get_close_matches(name, known, n=1)
-        hint = f" (did you mean {close[0]}?)" if close else ""
-        raise RaspError("undefined-variable", f"Undefined variable: {name}{hint}")
+        return f" (did you mean {close[0]}?)" if close else ""
 
     def set(self, name: str, value: Any) -> None:
         """Give a name a value in this scope."""
         self.require_settable(name)
         self.names.pop(name, None)  # names stand in the order of their last definition
         self.names[name] = value
-
-    def assign(self, values: Iterable[tuple[str, Any]]) -> None:
-        """Give several names values, one after the other, up to one that cannot be set."""
-        for name, value in values:
-            self.set(name, value)
 
     def remember(self, value: Any) -> None:
         """Keep a value as ``out``, if this is a scope that does."""

@@ -13,31 +13,37 @@ selector out [[1, 0, 0, 0, 0], [0, 1, 0, 0, 0], [0, 0, 1, 1, 0], [0, 0, 1, 1, 0]
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib import resources
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
-from lark import Token, Tree
-
-from locum.errors import LocumError
+from locum.errors import LimitError, LocumError
 from locum.graph import Node
 from locum.language import echo
 from locum.language.handles import Selector, SOp
+from locum.language.rasp import loading
 from locum.language.rasp.binding import bind
-from locum.language.rasp.builtins import BASE, EXTENSIONS, base_scope
+from locum.language.rasp.builtins import BASE, EXTENSIONS, LIBRARY, base_scope
 from locum.language.rasp.examples import Examples
-from locum.language.rasp.interpreter import Interpreter
+from locum.language.rasp.interpreter import RULES
 from locum.language.rasp.limits import Limits
-from locum.language.rasp.mistakes import LimitError, RaspError, from_execution
-from locum.language.rasp.reader import Statement, read, unfinished
+from locum.language.rasp.machine import Machine, Syntax
+from locum.language.rasp.memory import bytes_of
+from locum.language.rasp.mistakes import RaspError, cut, from_execution
+from locum.language.rasp.naming import Names
+from locum.language.rasp.reader import Reader, Statement, read
 from locum.language.rasp.results import Result, error_result
 from locum.language.rasp.scope import Scope
 from locum.language.rasp.values import Function, Value, words_for
 
 #: Draws a program on an input and says where the picture is.
 Drawer = Callable[[SOp, str, Any], Path]
+
+#: Steps that any statement takes, one that fails, and a file that is loaded.
+_STATEMENT, _FAILURE, _FILE = 4, 20, 100
 
 
 class Session:
@@ -52,17 +58,29 @@ class Session:
         drawer: Drawer | None = None,
     ) -> None:
         self.limits = limits or Limits()
+        self.budget = self.limits.budget()
         #: Where ``load`` looks, in this order.
         self.folders = [Path(folder) for folder in folders]
         self.drawer = drawer
-        self.examples = Examples(example, self.limits, self.names_of_nodes)
-        self.finished = False
-        self._interpreter = Interpreter(self.limits, self._load, self._draw, self._apply)
-        #: What a statement has to say beside its value.
+        self.display_names = Names()
+        self.examples = Examples(
+            example, self.limits, self.budget, self.display_names, self.names_of_nodes
+        )
+        #: Whether a statement has asked to leave, and whether the text has used up its steps.
+        self.finished = self.exhausted = False
+        self._machine = self._new_machine(LIBRARY)
+        self._reader = Reader(self.limits, self.budget)
+        #: The text that :meth:`is_complete` read last, with its statements.
+        self._read_ahead: tuple[str, list[Statement]] | None = None
+        #: What a statement has to say beside its value, and the names that loaded files have shown.
         self._notes: list[str] = []
+        self._listed: list[tuple[str, str]] = []
         self._loading: list[Path] = []
         self._library = self._library_scope()
+        self._machine = self._new_machine("console")
         self.scope = self._new_scope()
+        self.budget.begin_text()
+        self.budget.memory = 0
 
     # Running statements -------------------------------------------------------------------------
 
@@ -70,70 +88,118 @@ class Session:
         """Run every statement of ``text``; one that fails leaves the others alone."""
         if not isinstance(text, str):
             raise LocumError(f"a session executes text, not {type(text).__name__}")
-        self._interpreter.text = text
-        reading = read(text, self.limits)
-        lines = text.split("\n")
-        results = []
-        for statement in reading.statements:
-            results.append(self._run(statement, lines))
-            if self.finished:
-                return results
-        if reading.rest:
-            results.append(error_result(unfinished(reading.rest, text)))
-        return results
+        self.budget.begin_text()
+        self.exhausted = False
+        return list(self._results(self._statements_of(text)))
+
+    def feed(self, lines: str) -> list[Result]:
+        """Run the statements that more lines of one long text finish; :meth:`end` runs the rest."""
+        return list(self._results(self._reader.feed(lines)))
+
+    def end(self) -> list[Result]:
+        """Run, or report, what the lines that were fed left unfinished."""
+        return list(self._results(self._reader.end()))
+
+    @property
+    def waiting(self) -> bool:
+        """Whether the lines that were fed end in the middle of a statement."""
+        return self._reader.waiting
 
     def is_complete(self, text: str) -> bool:
         """Whether a REPL can run ``text`` as it is, or must ask for more of it."""
-        return not read(text, self.limits).rest
+        reader = Reader(self.limits, self.limits.budget())
+        try:
+            self._read_ahead = text, list(reader.feed(text))
+        except LimitError:
+            return True  # running it will say so
+        return not reader.waiting
 
     def define(self, text: str) -> None:
         """Run a program for its names alone: nothing is shown or run on the example.
 
         The first error is raised.
         """
-        for _ in self._statements(text, self.scope):
-            pass
+        self.script(text)
 
     def script(self, text: str) -> list[tuple[str, Value]]:
         """Run a program as a script: names and values of what stands alone as an expression.
 
         The first error is raised.
         """
-        return [(name, value) for name, value in self._statements(text, self.scope) if name]
+        self.budget.begin_text()
+        return [(name, value) for name, value in self._quietly(text, self.scope) if name]
 
     def value_of(self, name: str) -> Value:
-        """The value of a name; of a function without parameters, what it returns."""
-        value = self.scope.get(name)
+        """Return the value of a name; of a function without parameters, what it returns."""
+        value = self.get(name)
         if isinstance(value, Function) and not value.parameters:
-            statement = read(f"{name}();", self.limits).statements[0]
-            return self._interpreter.evaluate(_inner(statement.tree), self.scope)
+            (statement,) = read(f"{name}();", self.limits)
+            self._begin(statement)
+            return self._machine.evaluate(_inner(statement), self.scope)
         return value
 
     def get(self, name: str) -> Value:
-        """The value of a name, as the program would see it."""
-        return self.scope.get(name)
+        """Return the value of a name, as the program would see it."""
+        return self.scope.get(name, self.limits.budget())
 
     def names(self) -> dict[str, Value]:
-        """All names that can be used now, the language's own included."""
+        """Return all names that can be used now, the language's own included."""
         return {n: v for scope in reversed(list(self.scope.chain())) for n, v in scope.names.items()}
 
-    def _run(self, statement: Statement, lines: list[str]) -> Result:
+    def names_of_nodes(self) -> dict[Node, str]:
+        """Return what errors call nodes: the program's own names."""
+        return {
+            value.node: name
+            for name, value in self.scope.names.items()
+            if isinstance(value, (SOp, Selector)) and value.node.inputs and name != "out"
+        }
+
+    def _statements_of(self, text: str) -> Iterator[Statement]:
+        if self._read_ahead is not None and self._read_ahead[0] == text:
+            statements, self._read_ahead = self._read_ahead[1], None
+            return iter(statements)
+        return read(text, self.limits, self.budget)
+
+    def _results(self, statements: Iterable[Statement]) -> Iterator[Result]:
+        """Run statements until the text leaves, or has used up its steps."""
+        try:
+            for statement in statements:
+                yield self._result(statement)
+                if self.finished:
+                    return
+        except LimitError as problem:
+            self.exhausted = True
+            yield error_result(from_execution(problem).located(1, 1, "", 1))
+
+    def _result(self, statement: Statement) -> Result:
         if statement.error is not None:
             return error_result(statement.error)
-        assert statement.tree is not None
-        self._notes = []
-        self.examples.fresh_page()
-        tree = _inner(statement.tree)
         try:
-            return getattr(self, f"_run_{tree.data}", self._run_quietly)(tree)
+            self._begin(statement)
+            tree = _inner(statement)
+            return _RUN.get(tree.data, Session._run_quietly)(self, tree)
         except LocumError as problem:
             error = from_execution(problem)
-            if not isinstance(problem, LimitError):
-                error = self._first_error(tree) or error
-        return error_result(_with_source(error, lines, statement.line))
+            if not error.is_limit:
+                error = self._first_error(_inner(statement)) or error
+        except MemoryError:
+            self.examples.forget()
+            error = RaspError("runtime:MemoryError", "the machine has no memory left for this")
+        self.budget.spend_on_text(_FAILURE)
+        return error_result(_with_source(error, statement))
 
-    def _first_error(self, tree: Any) -> RaspError | None:
-        """The error RASP would report for a statement that failed.
+    def _begin(self, statement: Statement) -> None:
+        self._notes, self._listed = [], []
+        self._machine.source = statement.source
+        self.examples.fresh_page()
+        self.budget.begin_statement()
+        self.budget.spend(_STATEMENT)
+        if self.budget.memory > self.limits.memory / 2:
+            self.examples.forget()
+            self.budget.memory = bytes_of([self.scope], self.budget)
+
+    def _first_error(self, tree: Syntax) -> RaspError | None:
+        """Find the error RASP would report for a statement that failed.
 
         RASP runs every part of a statement on the example as soon as it is built, and so may stop at
         another mistake than we do. A statement that failed is run again that way, for its error alone.
@@ -141,199 +207,258 @@ class Session:
         if tree.data not in ("show", "assign"):
             return None
         before = dict(self.scope.names)
-        self._interpreter.watch = lambda program: self.examples.on_example(program.node)
+        error = self._eager_error(tree)
+        self.scope.names = before
+        return None if error is None or error.is_limit else error
+
+    def _eager_error(self, tree: Syntax) -> RaspError | None:
+        """Run a statement as RASP does, each part on the example as soon as it is built."""
+        self._machine.watch = lambda program: self.examples.on_example(program.node)
         try:
-            self._interpreter.evaluate(tree, self.scope)
+            self._machine.evaluate(tree, self.scope)
         except LocumError as problem:
             return from_execution(problem)
         finally:
-            self._interpreter.watch = None
-            self.scope.names = before
+            self._machine.watch = None
         return None
 
-    def _run_show(self, tree: Any) -> Result:
-        value = self._interpreter.evaluate(tree, self.scope)
+    def _run_show(self, tree: Syntax) -> Result:
+        value = self._machine.evaluate(tree, self.scope)
         return self.examples.result(value, _name_shown(tree))
 
-    def _run_assign(self, tree: Any) -> Result:
+    def _run_assign(self, tree: Syntax) -> Result:
         names = [str(name) for name in tree.children[0].children]
-        value = self._interpreter.evaluate(tree.children[1], self.scope)
+        value = self._machine.evaluate(tree.children[1], self.scope)
         assigned = bind(names, value)
         # Shown before it is set: what has no value on the example is refused, as in RASP.
         results = [self.examples.result(part, name) for name, part in assigned]
-        self.scope.assign(assigned)
+        for name, part in assigned:
+            self.scope.set(name, part)
+            self.display_names.give(part, name)
         self.scope.remember(value if len(tree.children[1].children) == 1 else value[-1])
         if len(results) == 1:
             return results[0]
         printed = "".join(result.printed for result in results)
         return Result("multi", printed, items=[result.to_dict() for result in results])
 
-    def _run_define(self, tree: Any) -> Result:
-        self._interpreter.evaluate(tree, self.scope)
-        function = self.scope.get(str(tree.children[0]))
+    def _run_define(self, tree: Syntax) -> Result:
+        self._machine.evaluate(tree, self.scope)
+        function = self.get(str(tree.children[0]))
         return self.examples.result(function, function.name)
 
-    def _run_loop(self, tree: Any) -> Result:
+    def _run_loop(self, tree: Syntax) -> Result:
+        """Run a loop; what it leaves behind must have a value on the example, like any assignment.
+
+        RASP stops at the first statement that has none, and keeps what was done before. A loop that
+        fails is therefore run again, statement by statement on the example.
+        """
         before = dict(self.scope.names)
-        self._interpreter.evaluate(tree, self.scope)
-        # What a loop leaves behind must have a value on the example, like any assignment.
-        for name, value in list(self.scope.names.items()):
-            if isinstance(value, (SOp, Selector)) and before.get(name) is not value:
-                self.examples.on_example(value.node)
+        try:
+            self._machine.evaluate(tree, self.scope)
+            for name, value in list(self.scope.names.items()):
+                if isinstance(value, (SOp, Selector)) and before.get(name) is not value:
+                    self.examples.on_example(value.node)
+        except LocumError as problem:
+            error = from_execution(problem)
+            if error.is_limit:
+                raise
+            self.scope.names = before
+            self._notes, self._listed = [], []
+            raise self._eager_error(tree) or error from None
         return Result("none")
 
-    def _run_quietly(self, tree: Any) -> Result:
-        self._interpreter.evaluate(tree, self.scope)
+    def _run_quietly(self, tree: Syntax) -> Result:
+        self._machine.evaluate(tree, self.scope)
         return Result("none", "".join(self._notes))
 
-    def _run_set_example(self, tree: Any) -> Result:
+    def _run_command(self, tree: Syntax) -> Result:
+        return self._command(tree, self.scope)
+
+    # Commands -----------------------------------------------------------------------------------
+
+    def _command(self, tree: Syntax, scope: Scope) -> Result:
+        return _COMMANDS[tree.data](self, tree, scope)
+
+    def _set_example(self, tree: Syntax, scope: Scope) -> Result:
         kind, expression = tree.children
-        given = self._interpreter.evaluate(expression, self.scope)
-        if not isinstance(given, (str, list, dict)):
-            raise RaspError("type", f"example not iterable: {words_for(given)}")
-        self.scope.remember(given)
-        self.examples.use(kind, given if isinstance(given, str) else list(given))
+        tokens = self._machine.evaluate(expression, scope)
+        if not isinstance(tokens, (str, list, dict)):
+            raise RaspError("type", f"example not iterable: {words_for(tokens)}")
+        scope.remember(tokens)
+        self.examples.use(kind, tokens if isinstance(tokens, str) else list(tokens))
         return Result("none")
 
-    def _run_show_example(self, tree: Any) -> Result:
+    def _show_example(self, tree: Syntax, scope: Scope) -> Result:
         return Result("none", self.examples.described(tree.children[0]))
 
-    def _run_switch_examples(self, tree: Any) -> Result:
+    def _switch_examples(self, tree: Syntax, scope: Scope) -> Result:
         self.examples.switch(tree.children[0], str(tree.children[1]) == "on")
         return Result("none")
 
-    def _run_switch_display(self, tree: Any) -> Result:
+    def _switch_display(self, tree: Syntax, scope: Scope) -> Result:
         self.examples.full_display = str(tree.children[-1]) == "on"
         return Result("none")
 
-    def _run_leave(self, tree: Any) -> Result:
+    def _leave(self, tree: Syntax, scope: Scope) -> Result:
         self.finished = True
         return Result("exit")
 
-    def names_of_nodes(self) -> dict[Node, str]:
-        """What errors call nodes: the program's own names."""
-        return {
-            value.node: name
-            for name, value in self.scope.names.items()
-            if isinstance(value, (SOp, Selector)) and value.node.inputs and name != "out"
-        }
+    # What the machine asks for ------------------------------------------------------------------
 
-    # What the interpreter asks for --------------------------------------------------------------
+    def run_program(self, program: SOp | Selector, tokens: Any) -> Any:
+        """Run a program on an input."""
+        return self.examples.evaluate(program.node, tokens)
 
-    def _apply(self, program: SOp | Selector, given: Any) -> Any:
-        return self.examples.evaluate(program.node, given)
-
-    def _draw(self, program: SOp, given: Any) -> None:
-        tokens = self.examples.tokens["s-op"] if given is None else given
+    def draw_program(self, program: SOp, tokens: Any) -> None:
+        """Draw a program on an input, or (None) on the running example."""
+        tokens = self.examples.tokens["s-op"] if tokens is None else tokens
         if not isinstance(tokens, (str, list)) or not tokens:
             raise RaspError("type", "draw needs a non-empty string or list to draw the program on")
-        value = self._apply(program, tokens)
+        value = self.run_program(program, tokens)
         if self.drawer is None:
             raise RaspError("draw", "this session cannot draw; `locum draw` and the REPL can")
         names = self.names_of_nodes()
-        path = self.drawer(program, names.get(program.node, echo.auto_name(program.node)), tokens)
+        name = names.get(program.node, self.display_names.of(program.node))
+        path = self.drawer(program, name, tokens)
         self._notes.append(f"{echo.applied_block(tokens, value, False)}\t drawn in {path}\n")
 
-    def _load(self, name: str, scope: Scope) -> None:
-        """Run a file among the library's names alone, and take over what it defines."""
-        found = [(folder / f"{name}.rasp").resolve() for folder in self.folders]
-        path = next((path for path in found if path.is_file()), None)
-        if path is None:
-            raise RaspError("load", f"could not find file: {name}.rasp")
+    def load_file(self, name: str, scope: Scope) -> None:
+        """Run a file among the library's names alone, and copy what it defines into ``scope``."""
+        self.budget.spend(_FILE)
+        path = loading.find(name, self.folders)
         if path in self._loading:
-            raise RaspError("load", f"{name}.rasp loads itself")
-        try:
-            text = path.read_text(encoding="utf-8-sig")
-        except (OSError, UnicodeDecodeError) as error:
-            raise RaspError("load", f"cannot read file {name}.rasp: {error}") from None
+            raise RaspError("load", f"{cut(name)}.rasp loads itself")
+        if len(self._loading) >= self.limits.loads:
+            raise LimitError(f"files load files more than {self.limits.loads} deep", "too deep")
+        text = loading.read(path, name, self.limits.text)
         inner = self._new_scope()
-        outer = self._interpreter
-        origin = path.stem
-        self._interpreter = Interpreter(self.limits, self._load, self._draw, self._apply, origin)
+        outer, self._machine = self._machine, self._new_machine(name)
         self._loading.append(path)
         try:
-            for _ in self._statements(text, inner):
+            for _ in self._quietly(text, inner):
                 pass
         except RaspError as error:
             place = "" if error.line is None else f" (line {error.line}, column {error.column})"
-            raise RaspError(error.category, f"in {name}.rasp{place}: {error.message}") from None
+            raise error.reworded(f"in {cut(name)}.rasp{place}: {error.message}") from None
         finally:
-            self._interpreter = outer
+            self._machine = outer
             self._loading.pop()
-        loaded = {n: v for n, v in inner.names.items() if not n.startswith("_") and n != "out"}
-        self._notes += [self.examples.quietly(value, new) for new, value in loaded.items()]
-        scope.names.update(loaded)
+        scope.names.update(
+            (n, v) for n, v in inner.names.items() if not n.startswith("_") and n != "out"
+        )
+        # Of names that were set more than once, the last is listed.
+        last = {name: place for place, (name, _) in enumerate(self._listed)}
+        self._notes += [self._listed[place][1] for place in sorted(last.values())]
+        self._listed = []
 
-    def _statements(self, text: str, scope: Scope) -> Iterator[tuple[str, Value]]:
+    def _quietly(self, text: str, scope: Scope) -> Iterator[tuple[str, Value]]:
         """Run statements one by one without showing anything.
 
         Gives the name and value of each expression that stands alone (name "" for others).
         """
-        self._interpreter.text = text
-        reading, lines = read(text, self.limits), text.split("\n")
-        for statement in _checked(reading.statements):
-            tree = _inner(statement.tree)
-            command = tree.data not in ("show", "assign", "define", "loop", "load", "draw")
+        for statement in read(text, self.limits, self.budget):
+            if statement.error is not None:
+                raise statement.error
+            tree, name, value = _inner(statement), "", None
+            if not self._loading:
+                self._begin(statement)
+            self._machine.source = statement.source
             try:
-                if command:
-                    getattr(self, f"_run_{tree.data}")(tree)
-                    value, name = None, ""
+                if tree.data in _COMMANDS:
+                    self._command(tree, scope)
                 else:
-                    value, name = self._interpreter.evaluate(tree, scope), ""
+                    value = self._machine.evaluate(tree, scope)
                 if tree.data == "show":
                     name = _name_shown(tree)
+                if self._loading:
+                    self._list(tree, scope)
             except LocumError as problem:
-                raise _with_source(from_execution(problem), lines, statement.line) from None
+                raise _with_source(from_execution(problem), statement) from None
             yield name, value
             if self.finished:
                 return
-        if reading.rest:
-            raise unfinished(reading.rest, text)
+
+    def _list(self, tree: Syntax, scope: Scope) -> None:
+        """Remember what a statement of a loaded file would show, but for its example."""
+        names: list[str] = []
+        if tree.data == "assign":
+            names = [str(name) for name in tree.children[0].children]
+        elif tree.data == "define":
+            names = [str(tree.children[0])]
+        elif tree.data == "show" and tree.children[0].data == "name":
+            names = [_name_shown(tree)]
+        for name in names:
+            if not name.startswith("_") and name in scope.names:
+                self._listed.append((name, self.examples.quietly(scope.names[name], name)))
 
     # Scopes -------------------------------------------------------------------------------------
 
+    def _new_machine(self, origin: str) -> Machine:
+        return Machine(RULES, self, self.limits, self.budget, self.display_names, origin)
+
     def _library_scope(self) -> Scope:
-        """The base names, and in a scope above them what ``library.rasp`` defines."""
+        """Make the base names, and in a scope above them what ``library.rasp`` defines."""
         scope = Scope(base_scope())
+        for name in ("full_s", "length"):
+            self.display_names.give(scope.get(name, self.budget), name)
         for statement in library():
-            self._interpreter.evaluate(_inner(statement.tree), scope)
+            self._machine.source = statement.source
+            self._machine.evaluate(_inner(statement), scope)
         return scope
 
     def _new_scope(self) -> Scope:
-        """A scope for a program: it may set ``tokens`` and extensions, not the library's names."""
+        """Make a scope for a program: it may set ``tokens`` and extensions, not the library's names."""
         known = {name for scope in self._library.chain() for name in scope.names}
         reserved = (known | BASE) - {"tokens", *EXTENSIONS}
         return Scope(self._library, frozenset(reserved), remembers=True)
 
 
+#: What runs a statement at top level; the others are run without a result of their own.
+_RUN: Mapping[str, Callable[[Session, Syntax], Result]] = MappingProxyType(
+    {
+        "show": Session._run_show,
+        "assign": Session._run_assign,
+        "define": Session._run_define,
+        "loop": Session._run_loop,
+        **dict.fromkeys(
+            ("set_example", "show_example", "switch_examples", "switch_display", "leave"),
+            Session._run_command,
+        ),
+    }
+)
+#: Commands of the REPL, which act on the session wherever they stand.
+_COMMANDS: Mapping[str, Callable[[Session, Syntax, Scope], Result]] = MappingProxyType(
+    {
+        "set_example": Session._set_example,
+        "show_example": Session._show_example,
+        "switch_examples": Session._switch_examples,
+        "switch_display": Session._switch_display,
+        "leave": Session._leave,
+    }
+)
+
+
 @cache
 def library() -> tuple[Statement, ...]:
-    """The statements of the standard library, read once."""
+    """Read the statements of the standard library, once."""
     text = resources.files("locum.language.rasp").joinpath("library.rasp").read_text(encoding="utf-8")
-    return tuple(_checked(read(text, Limits()).statements))
+    return tuple(read(text, Limits()))
 
 
-def _checked(statements: list[Statement]) -> Iterator[Statement]:
-    for statement in statements:
-        if statement.error is not None:
-            raise statement.error
-        yield statement
+def _inner(statement: Statement) -> Syntax:
+    assert statement.tree is not None
+    return statement.tree.children[0]
 
 
-def _inner(tree: Tree[Token] | None) -> Any:
-    assert tree is not None
-    return tree.children[0]
-
-
-def _name_shown(tree: Any) -> str:
+def _name_shown(tree: Syntax) -> str:
     """An expression that is just a name is shown under it; any other is ``out``."""
     expression = tree.children[0]
     return str(expression.children[0]) if expression.data == "name" else "out"
 
 
-def _with_source(error: RaspError, lines: list[str], line: int) -> RaspError:
-    """The error with its line of the program (that of the statement, if nothing nearer is known)."""
-    number = error.line or line
-    source = lines[number - 1] if number <= len(lines) else ""
+def _with_source(error: RaspError, statement: Statement) -> RaspError:
+    """Give an error its line of the program (that of the statement, if nothing nearer is known)."""
+    number = error.line or statement.line
+    source = statement.source.line(number)
     column = error.column or 1 + len(source) - len(source.lstrip())
-    return RaspError(error.category, error.message, number, column, source, error.width)
+    return RaspError(error.category, error.message, number, column, source, error.width, error.is_limit)

@@ -11,11 +11,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from locum.graph import is_atom
+from locum.budget import Budget
+from locum.graph import abbreviate, is_atom
 from locum.graph.atoms import short
-from locum.language.echo import auto_name
 from locum.language.handles import Selector, SOp
 from locum.language.rasp.mistakes import RaspError
+from locum.language.rasp.reader import Source
 from locum.language.rasp.scope import Scope
 
 Value: TypeAlias = "Any"
@@ -32,8 +33,11 @@ class Function:
     returns: Any
     scope: Scope
     #: The text it was defined in, and where that came from: the console, or the name of a file.
-    text: str
+    source: Source
     origin: str
+
+    def __str__(self) -> str:
+        return f"{self.origin} function: {self.name}({', '.join(self.parameters)})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +47,11 @@ class Builtin:
     name: str
     parameters: tuple[str, ...]
     call: Callable[..., Value]
+    #: Where displays say that it comes from.
+    origin: str
+
+    def __str__(self) -> str:
+        return f"{self.origin} function: {self.name}({', '.join(self.parameters)})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,16 +59,16 @@ class Applied:
     """An s-op or selector applied to an input: something to look at."""
 
     program: SOp | Selector
-    given: Any
+    tokens: Any
     value: Any
 
 
 def words_for(value: Value) -> str:
     """A value as errors mention it."""
     if isinstance(value, SOp):
-        return f"the s-op {auto_name(value.node)}"
+        return f"the s-op {abbreviate(value.node)}"
     if isinstance(value, Selector):
-        return f"the selector {auto_name(value.node)}"
+        return f"the selector {abbreviate(value.node)}"
     if isinstance(value, (Function, Builtin)):
         return f"the function {value.name}({', '.join(value.parameters)})"
     if isinstance(value, Applied):
@@ -78,11 +87,11 @@ def operand(value: Value, what: str) -> Any:
     raise RaspError(kind, f"{what} needs an s-op or an atom, but got {words_for(value)}")
 
 
-def same(left: Value, right: Value, step: Callable[[], None]) -> bool:
-    """Python's equality of plain values, lists and dicts; s-ops and functions are only themselves.
+def same(left: Value, right: Value, budget: Budget) -> bool:
+    """Compare plain values, lists and dicts as Python does; s-ops and functions are only themselves.
 
     Lists may share parts so often that comparing them naively never ends: each pair is looked at
-    once, and ``step`` is called for each.
+    once, at a step of the budget.
     """
     seen: set[tuple[int, int]] = set()
     waiting = [(left, right)]
@@ -90,7 +99,7 @@ def same(left: Value, right: Value, step: Callable[[], None]) -> bool:
         a, b = waiting.pop()
         if a is b or (id(a), id(b)) in seen:
             continue
-        step()
+        budget.spend(1)
         if is_atom(a) and is_atom(b):
             if a != b:
                 return False

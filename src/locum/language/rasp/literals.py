@@ -1,0 +1,155 @@
+"""Rules for plain values: names, literals, lists, dicts, comprehensions, ranges."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
+from locum.graph import is_atom
+from locum.language.rasp.binding import scope_with, unpacked
+from locum.language.rasp.builtins import compute
+from locum.language.rasp.machine import MEMBER_BYTES, Evaluation, Machine, Rule, Syntax
+from locum.language.rasp.mistakes import RaspError
+from locum.language.rasp.scope import Scope
+from locum.language.rasp.values import Value, words_for
+
+#: Bytes of an entry of a dict, of an empty list, and of an integer.
+_ENTRY_BYTES, _LIST_BYTES, _INTEGER_BYTES = 100, 56, 32
+
+
+def name(machine: Machine, tree: Syntax, scope: Scope) -> Value:
+    """Look a name up."""
+    return scope.get(str(tree.children[0]), machine.budget)
+
+
+def integer(machine: Machine, tree: Syntax, scope: Scope) -> Value:
+    """Read an integer."""
+    return compute(int, str(tree.children[0]))
+
+
+def floating(machine: Machine, tree: Syntax, scope: Scope) -> Value:
+    """Read a float."""
+    return float(str(tree.children[0]))
+
+
+def string(machine: Machine, tree: Syntax, scope: Scope) -> Value:
+    """Read a string."""
+    return str(tree.children[0])[1:-1]
+
+
+def bad(machine: Machine, tree: Syntax, scope: Scope) -> Value:
+    """Refuse a character that RASP does not have."""
+    raise RaspError("syntax", f"RASP has no character {str(tree.children[0])!r}")
+
+
+def expressions(machine: Machine, tree: Syntax, scope: Scope) -> Evaluation:
+    """Give one value, or the list of several."""
+    values = yield from machine.each(tree.children, scope)
+    if len(values) == 1:
+        return values[0]
+    machine.require_room(len(values))
+    return values
+
+
+def list_of(machine: Machine, tree: Syntax, scope: Scope) -> Evaluation:
+    """Make a list of its members."""
+    inner = tree.children[0]
+    machine.budget.reserve(_LIST_BYTES)
+    if inner is None:
+        return []
+    machine.require_room(len(inner.children))
+    return (yield from machine.each(inner.children, scope))
+
+
+def dict_of(machine: Machine, tree: Syntax, scope: Scope) -> Evaluation:
+    """Make a dict of its pairs."""
+    result: dict[Value, Value] = {}
+    for pair in tree.children:
+        if pair is not None:
+            key, value = yield from machine.each(pair.children, scope)
+            _enter(machine, result, key, value)
+    return result
+
+
+def list_comprehension(machine: Machine, tree: Syntax, scope: Scope) -> Evaluation:
+    """Make a list by evaluating an expression for each item of another list."""
+    member, names, iterable = tree.children
+    result = []
+    for item in machine.items((yield iterable, scope), "a comprehension"):
+        machine.require_room(1)
+        result.append((yield member, scope_with(scope, unpacked(names, item))))
+    return result
+
+
+def dict_comprehension(machine: Machine, tree: Syntax, scope: Scope) -> Evaluation:
+    """Make a dict by evaluating a pair for each item of a list."""
+    pair, names, iterable = tree.children
+    result: dict[Value, Value] = {}
+    for item in machine.items((yield iterable, scope), "a comprehension"):
+        inner = scope_with(scope, unpacked(names, item))
+        key, value = yield from machine.each(pair.children, inner)
+        _enter(machine, result, key, value)
+    return result
+
+
+def range_of(machine: Machine, tree: Syntax, scope: Scope) -> Evaluation:
+    """List the integers of a range."""
+    bounds = yield from machine.each(tree.children[1].children, scope)
+    if len(bounds) > 3 or any(type(bound) not in (int, bool) for bound in bounds):
+        raise RaspError("type", f"range needs one to three integers, but got {_shown(bounds)}")
+    numbers = compute(range, *bounds)
+    members = max(0, (numbers.stop - numbers.start) // numbers.step + 1)
+    machine.require_room(members, MEMBER_BYTES + _INTEGER_BYTES)
+    return list(numbers)
+
+
+def zip_of(machine: Machine, tree: Syntax, scope: Scope) -> Evaluation:
+    """Pair the members of lists up."""
+    lists = yield from machine.each(tree.children[1].children, scope)
+    if not all(isinstance(one, list) for one in lists) or len({len(one) for one in lists}) != 1:
+        raise RaspError("type", f"zip needs lists of one length, but got {_shown(lists)}")
+    machine.budget.spend(len(lists[0]) / 10)
+    machine.require_room(len(lists[0]), MEMBER_BYTES + _LIST_BYTES + MEMBER_BYTES * len(lists))
+    return [list(group) for group in zip(*lists, strict=True)]
+
+
+def length_of(machine: Machine, tree: Syntax, scope: Scope) -> Evaluation:
+    """Count the members of a list."""
+    value = yield tree.children[1], scope
+    if not isinstance(value, list):
+        raise RaspError("type", f"len needs a list, but got {words_for(value)}; length is the s-op")
+    return len(value)
+
+
+def _enter(machine: Machine, result: dict[Value, Value], key: Value, value: Value) -> None:
+    if not is_atom(key):
+        raise RaspError("type", f"dictionary keys can only be atoms, not {words_for(key)}")
+    machine.require_room(1, _ENTRY_BYTES)
+    if isinstance(key, int) and abs(key) >= sys.hash_info.modulus:
+        # Python hashes integers by their remainder: a dict of its multiples is slow.
+        machine.budget.spend(len(result) / 100)
+    result[key] = value
+
+
+def _shown(values: Sequence[Value]) -> str:
+    return ", ".join(words_for(value) for value in values[:4]) + (", …" if len(values) > 4 else "")
+
+
+RULES: Mapping[str, Rule] = MappingProxyType(
+    {
+        "name": name,
+        "integer": integer,
+        "float": floating,
+        "string": string,
+        "bad": bad,
+        "expressions": expressions,
+        "list": list_of,
+        "dict": dict_of,
+        "list_comprehension": list_comprehension,
+        "dict_comprehension": dict_comprehension,
+        "range": range_of,
+        "zip": zip_of,
+        "length_of": length_of,
+    }
+)

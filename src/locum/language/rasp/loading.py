@@ -1,0 +1,31 @@
+"""Finding and reading the files that a program loads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from locum.errors import LocumError
+from locum.files import read_text
+from locum.language.rasp.mistakes import RaspError, cut
+
+
+def find(name: str, folders: Sequence[Path]) -> Path:
+    """Return the first file ``name``.rasp in ``folders``."""
+    for folder in folders:
+        try:
+            path = (folder / f"{name}.rasp").resolve()
+            if path.is_file():
+                return path
+        except (OSError, ValueError, RuntimeError):  # too long, a NUL character, a link to itself
+            continue
+    raise RaspError("load", f"could not find file: {cut(name)}.rasp")
+
+
+def read(path: Path, name: str, characters: int) -> str:
+    """Return the text of a file of at most so many characters."""
+    try:
+        text = read_text(path, limit=4 * characters)
+    except LocumError as error:
+        raise RaspError("load", f"cannot read file {cut(name)}.rasp: {error}") from None
+    return text.replace("\r\n", "\n").replace("\r", "\n")

@@ -1,0 +1,131 @@
+"""What s-ops and selectors are called in displays.
+
+Assigning a value names it, and so does returning it from a function: RASP shows a list of s-ops by
+those names. They live here, beside the graph. A node that is built twice is one node, so it bears the
+name that it was given last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from locum.graph import Node, Sort, is_atom, sort_of
+from locum.graph.atoms import short
+from locum.language.handles import Selector, SOp
+
+#: Longer names are cut down to the kind of thing, longer lists of arguments to the kind of list.
+LONGEST, _LONGEST_ARGUMENT = 30, 20
+
+
+class Names:
+    """Names of nodes, kept as long as the nodes are."""
+
+    def __init__(self) -> None:
+        self._names: WeakKeyDictionary[Node, str] = WeakKeyDictionary()
+
+    def give(self, value: Any, name: str) -> None:
+        """Name a value, if it is an s-op or a selector."""
+        if isinstance(value, (SOp, Selector)):
+            self._names[value.node] = name if len(name) <= LONGEST else unnamed(value.node)
+
+    def of(self, node: Node) -> str:
+        """Return the name of a node; an expression that was given none is spelled out."""
+        name = self._names.get(node)
+        if name is None:
+            name = self._spelled(node)
+            name = self._names[node] = name if len(name) <= LONGEST else unnamed(node)
+        return name
+
+    def call(self, function: str, arguments: Sequence[Any]) -> str:
+        """Spell out a call, as the name of what it returns."""
+        parts: list[str] = []
+        for argument in arguments:
+            parts.append(self._argument(argument))
+            if sum(map(len, parts)) > LONGEST:
+                break
+        return f"{function}({' , '.join(parts)})"
+
+    def members(self, atoms: Sequence[Any]) -> str:
+        """Spell out a list of atoms, as far as a name can have room for it."""
+        some = [atom[:LONGEST] if isinstance(atom, str) else atom for atom in atoms[:LONGEST]]
+        return f"[{', '.join(short(atom) for atom in some)}]"
+
+    def _argument(self, value: Any, depth: int = 0) -> str:
+        if isinstance(value, (SOp, Selector)):
+            return self.of(value.node)
+        if isinstance(value, (list, dict)):
+            return self._collection(value, depth)
+        if is_atom(value):
+            return f'"{value[:LONGEST]}"' if isinstance(value, str) else short(value)
+        return str(value)
+
+    def _collection(self, value: list[Any] | dict[Any, Any], depth: int) -> str:
+        kind = "(list)" if isinstance(value, list) else "(dict)"
+        if len(value) > _LONGEST_ARGUMENT or depth > 2:
+            return kind
+        members = value if isinstance(value, list) else value.values()
+        parts = [self._argument(member, depth + 1) for member in members]
+        left, right = "[]" if isinstance(value, list) else "{}"
+        if isinstance(value, dict):
+            parts = [f"{self._argument(key)}: {part}" for key, part in zip(value, parts, strict=True)]
+        text = f"{left}{', '.join(parts)}{right}"
+        return text if len(text) <= _LONGEST_ARGUMENT else kind
+
+    def _spelled(self, node: Node) -> str:
+        if node.op == "tokens":
+            return f"tokens_{node.attributes['cast']}"
+        if node.op in ("indices", "length"):
+            return node.op
+        if node.op == "constant":
+            value = node.attributes["value"]
+            return value[: LONGEST + 1] if isinstance(value, str) else short(value)
+        pattern = _PATTERNS.get(node.op)
+        if node.op in _MIRRORED and node.inputs[0].op == "constant" != node.inputs[1].op:
+            pattern = _MIRRORED[node.op]  # Python leaves a comparison with a plain value to the s-op
+        # The machine names what it builds, inputs first; only what the library builds is deeper.
+        if pattern is None or any(self._is_deep(part) for part in node.inputs):
+            return unnamed(node, "plain select")
+        return pattern.format(*(self.of(part) for part in node.inputs))
+
+    def _is_deep(self, node: Node) -> bool:
+        return node.op in _PATTERNS and node.depth > 2 and node not in self._names
+
+
+def unnamed(node: Node, selector: str = "sel") -> str:
+    """What stands for a name that is missing or too long."""
+    return selector if sort_of(node) is Sort.SELECTOR else "s-op"
+
+
+#: How RASP spells operations out.
+_PATTERNS = {
+    "add": "( {0} + {1} )",
+    "subtract": "( {0} - {1} )",
+    "multiply": "( {0} * {1} )",
+    "divide": "( {0} / {1} )",
+    "modulo": "( {0} % {1} )",
+    "floor_divide": "( {0} // {1} )",
+    "power": "( {0} pow {1} )",
+    "negate": "( - {0} )",
+    "round": "( round {0} )",
+    "equal": "( {0} == {1} )",
+    "not_equal": "( {0} != {1} )",
+    "less": "( {0} < {1} )",
+    "less_equal": "( {0} <= {1} )",
+    "greater": "( {0} > {1} )",
+    "greater_equal": "( {0} >= {1} )",
+    "and": "( {0} and {1})",
+    "or": "( {0} or {1})",
+    "not": "( not {0} )",
+    "if_else": "{1} if {0} else {2}",
+    "indicator": "I({0})",
+}
+_MIRRORED = {
+    "equal": "( {1} == {0} )",
+    "not_equal": "( {1} != {0} )",
+    "less": "( {1} > {0} )",
+    "less_equal": "( {1} >= {0} )",
+    "greater": "( {1} < {0} )",
+    "greater_equal": "( {1} <= {0} )",
+}

@@ -1,0 +1,179 @@
+"""Rules for operators: arithmetic, comparison, logic, ternaries, ``in``.
+
+Atoms are computed as Python computes them, lists and dicts are Python's, and whatever contains an s-op
+becomes a node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from locum.graph import is_atom
+from locum.language import python
+from locum.language.handles import Selector, SOp, apply
+from locum.language.rasp.builtins import ON_ATOMS, compute
+from locum.language.rasp.machine import Evaluation, Machine, Rule, Syntax
+from locum.language.rasp.mistakes import RaspError
+from locum.language.rasp.scope import Scope
+from locum.language.rasp.values import Value, operand, same, words_for
+
+_OPERATIONS = {
+    "+": "add", "-": "subtract", "*": "multiply", "/": "divide", "%": "modulo", "//": "floor_divide",
+    "^": "power", "==": "equal", "!=": "not_equal", "<": "less", "<=": "less_equal", ">": "greater",
+    ">=": "greater_equal",
+}  # fmt: skip
+_EQUALITY = ("==", "!=")
+_ORDER = ("<", "<=", ">", ">=")
+
+
+def binary(machine: Machine, tree: Syntax, scope: Scope) -> Evaluation:
+    """Compute with two values."""
+    left, right = yield from machine.each((tree.children[0], tree.children[2]), scope)
+    symbol = str(tree.children[1])
+    if isinstance(left, Selector) or isinstance(right, Selector):
+        raise RaspError("type", f"Cannot apply {symbol} to selector(s); combine them with and, or, not")
+    if isinstance(left, SOp) or isinstance(right, SOp):
+        return _on_sops(symbol, left, right)
+    if is_atom(left) and is_atom(right):
+        operation = _OPERATIONS[symbol]
+        machine.budget.charge(operation, (left, right))
+        return compute(ON_ATOMS[operation], left, right)
+    if symbol in _EQUALITY:
+        return same(left, right, machine.budget) is (symbol == "==")
+    return _on_lists(machine, symbol, left, right)
+
+
+def _on_sops(symbol: str, left: Value, right: Value) -> SOp:
+    others = [value for value in (left, right) if not isinstance(value, SOp) and not is_atom(value)]
+    if others and symbol in _EQUALITY:
+        # No value at any position equals a list or a function; the s-op must have values, though.
+        sop = left if isinstance(left, SOp) else right
+        never = apply("and", sop, False)
+        return never if symbol == "==" else apply("not", never)
+    if others:
+        # Python repeats a list: a value, but none that can stand in a sequence.
+        category = "type" if symbol == "*" and isinstance(others[0], list) else "runtime:TypeError"
+        raise RaspError(category, f"cannot compute {words_for(left)} {symbol} {words_for(right)}")
+    return apply(_OPERATIONS[symbol], left, right)
+
+
+def _on_lists(machine: Machine, symbol: str, left: Value, right: Value) -> Value:
+    if symbol == "+" and isinstance(left, list) and isinstance(right, list):
+        machine.require_room(len(left) + len(right))
+        return left + right
+    if symbol == "*" and isinstance(left, int):
+        left, right = right, left
+    if symbol == "*" and isinstance(left, list) and isinstance(right, int):
+        machine.require_room(len(left) * max(0, right))
+        return left * right
+    if symbol in _ORDER and _atoms_only(left) and _atoms_only(right):
+        machine.budget.spend(min(len(left), len(right)) / 100)
+        return compute(ON_ATOMS[_OPERATIONS[symbol]], left, right)
+    problem = f"cannot compute {words_for(left)} {symbol} {words_for(right)}"
+    raise RaspError("runtime:TypeError", problem)
+
+
+def logic(machine: Machine, tree: Syntax, scope: Scope) -> Evaluation:
+    """Combine two values, s-ops or selectors by ``and`` or ``or``."""
+    left, right = yield from machine.each((tree.children[0], tree.children[2]), scope)
+    word = str(tree.children[1])
+    selectors = isinstance(left, Selector) + isinstance(right, Selector)
+    if selectors == 2:
+        return left & right if word == "and" else left | right
+    if selectors == 1:
+        raise RaspError("type", "Cannot apply and/or between selector and non-selector")
+    if isinstance(left, SOp) or isinstance(right, SOp):
+        return apply(word, operand(left, word), operand(right, word))
+    return (left and right) if word == "and" else (left or right)
+
+
+def unary(machine: Machine, tree: Syntax, scope: Scope) -> Evaluation:
+    """Compute with one value: ``not``, ``-``, ``+``."""
+    symbol, value = str(tree.children[0]), (yield tree.children[1], scope)
+    if symbol == "not":
+        return ~value if isinstance(value, (SOp, Selector)) else not value
+    if isinstance(value, SOp):
+        if symbol == "-":
+            return -value
+        same_value = 0 + value
+        machine.names.give(same_value, f"( + {machine.names.of(value.node)} )")
+        return same_value
+    if not is_atom(value) or isinstance(value, str):
+        raise RaspError("runtime:TypeError", f"there is no {symbol} of {words_for(value)}")
+    machine.budget.charge("negate", (value,))
+    return -value if symbol == "-" else +value
+
+
+def rounded(machine: Machine, tree: Syntax, scope: Scope) -> Evaluation:
+    """Round to the nearest integer, halves to even."""
+    value = yield tree.children[0], scope
+    if isinstance(value, SOp):
+        return round(value)
+    if not is_atom(value) or isinstance(value, str):
+        raise RaspError("runtime:TypeError", f"round needs a number, but got {words_for(value)}")
+    return compute(round, value)
+
+
+def indicator(machine: Machine, tree: Syntax, scope: Scope) -> Evaluation:
+    """Give 1 where an s-op holds, else 0."""
+    value = yield tree.children[0], scope
+    if not isinstance(value, SOp):
+        raise RaspError("type", f"indicator needs an s-op, but got {words_for(value)}")
+    return python.indicator(value)
+
+
+def conditional(machine: Machine, tree: Syntax, scope: Scope) -> Evaluation:
+    """Choose between two values: by an atom one of them is evaluated, by an s-op both."""
+    then, condition, otherwise = tree.children
+    holds = yield condition, scope
+    if isinstance(holds, Selector):
+        raise RaspError("type", "the condition of a ternary must be an s-op or an atom, not a selector")
+    if not isinstance(holds, SOp):
+        return (yield (then if holds else otherwise), scope)
+    a, b = yield from machine.each((then, otherwise), scope)
+    return python.where(holds, operand(a, "if"), operand(b, "else"))
+
+
+def contains(machine: Machine, tree: Syntax, scope: Scope) -> Evaluation:
+    """Look for a value in a list, or for an atom in an s-op."""
+    value, collection = yield from machine.each(tree.children, scope)
+    if isinstance(value, Selector):
+        raise RaspError("type", "selectors cannot be looked for: use in with an atom or an s-op")
+    if isinstance(collection, list):
+        machine.budget.spend(len(collection) / 20 if is_atom(value) else len(collection))
+        if is_atom(value):
+            return any(is_atom(member) and value == member for member in collection)
+        if not isinstance(value, SOp):
+            problem = f"only atoms and s-ops are looked for in lists, not {words_for(value)}"
+            raise RaspError("type", problem)
+        if not _atoms_only(collection):
+            raise RaspError("type", "[s-op] in X expects X to be a list of atoms")
+        machine.budget.reserve(100 * len(collection))
+        found = python.member(value, collection)
+        where = tree.children[1]
+        called = str(where.children[0]) if where.data == "name" else machine.names.members(collection)
+        machine.names.give(found, f"{machine.names.of(value.node)} in {called}")
+        return found
+    if isinstance(collection, SOp) and is_atom(value):
+        return python.aggregate(python.full, python.indicator(collection == value)) > 0
+    raise RaspError(
+        "type", f"in needs a list (or, for an atom, an s-op), but got {words_for(collection)}"
+    )
+
+
+def _atoms_only(value: Value) -> bool:
+    return isinstance(value, list) and all(is_atom(member) for member in value)
+
+
+RULES: Mapping[str, Rule] = MappingProxyType(
+    {
+        "binary": binary,
+        "logic": logic,
+        "unary": unary,
+        "round": rounded,
+        "indicator": indicator,
+        "conditional": conditional,
+        "contains": contains,
+    }
+)
