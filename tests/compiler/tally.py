@@ -34,7 +34,7 @@ REASONS = (
 LIMITS = (
     "which is beyond what a float",
     "a number left the range of the floats",
-    "has no value (or one beyond the floats)",
+    "has no value, or one beyond the range of floats",
     "has no value for it",
 )
 

@@ -1,15 +1,15 @@
-"""The forward pass, in NumPy: what the weights do to a sequence.
+"""Run the forward pass in NumPy, on a batch of sequences of one length: [batch, position, slot].
 
-A batch of sequences of one length at a time, [batch, position, slot]. ``tap`` is shown every activation
-under the name of its TransformerLens hook and in the order of axes that TransformerLens has, which is
-how a cache is filled.
+Heads are run in blocks of bounded memory. ``tap`` is shown every activation under the name of its
+TransformerLens hook and with the axes that TransformerLens has; this is how a cache is filled.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
 from locum.errors import ExecutionError
 from locum.execution.activations import gelu, relu
@@ -23,18 +23,21 @@ from locum.transformer.weights import (
 
 Tap = Callable[[str, Array], None]
 
+#: The number of scores that are held at a time; further heads and queries are run after these.
+MAX_SCORES = 2**22
+
 
 def forward(weights: Weights, stream: Array, *, sink: bool, tap: Tap | None = None) -> Array:
-    """The residual stream behind the last layer."""
+    """Return the residual stream after the last layer."""
     show: Tap = tap or (lambda name, value: None)
-    # What leaves the range of the floats becomes inf or nan, stays so, and is refused where it is read
-    # off.
+    # A number that leaves the range of floats becomes inf or NaN, stays so, and is refused where the
+    # answer is read off.
     with np.errstate(all="ignore"):
         for number, layer in enumerate(weights.layers):
             prefix = f"blocks.{number}"
             show(f"{prefix}.hook_resid_pre", stream)
             if layer.attention is not None:
-                stream = stream + attend(layer.attention, stream, prefix, show)
+                stream = stream + attend(layer.attention, stream, prefix, tap)
             show(f"{prefix}.hook_resid_mid", stream)
             if layer.feed_forward is not None:
                 stream = stream + feed(layer.feed_forward, stream, prefix, show, sink=sink)
@@ -42,33 +45,57 @@ def forward(weights: Weights, stream: Array, *, sink: bool, tap: Tap | None = No
     return stream
 
 
-def attend(weights: AttentionWeights, stream: Array, prefix: str, show: Tap) -> Array:
-    """What the heads of one layer add to the stream."""
+def attend(weights: AttentionWeights, stream: Array, prefix: str, tap: Tap | None) -> Array:
+    """Return what the heads of one layer add to the stream."""
     each = stream[:, None]  # [batch, 1, position, slot]
     q = each @ weights.W_Q + weights.b_Q[:, None]  # [batch, head, position, d_head]
     k = each @ weights.W_K + weights.b_K[:, None]
     v = each @ weights.W_V + weights.b_V[:, None]
-    scores = q @ np.swapaxes(k, -1, -2)  # [batch, head, query, key]
-    hard = np.array([kind == HARD for kind in weights.kinds])
-    top = scores.max(axis=-1, keepdims=True)
-    chosen = (scores == top).astype(stream.dtype)
-    if not hard.all():
-        soft = np.exp(scores - top)
-        chosen = np.where(hard[:, None, None], chosen, soft)
-    counts = chosen.sum(axis=-1, keepdims=True)
-    # Summed first and divided after: a mean of whole numbers then has no rounding but the last.
-    z = chosen @ v / counts
-    for name, value in (("q", q), ("k", k), ("v", v), ("z", z)):
-        show(f"{prefix}.attn.hook_{name}", np.swapaxes(value, 1, 2))  # [batch, position, head, d_head]
-    show(f"{prefix}.attn.hook_attn_scores", scores)
-    show(f"{prefix}.attn.hook_pattern", chosen / counts)
+    hard = np.array([kind == HARD for kind in weights.kinds])[:, None, None]
+    z = np.empty_like(v)
+    grid = (*z.shape[:3], z.shape[2])  # [batch, head, query, key]
+    kept = {} if tap is None else {name: np.empty(grid, z.dtype) for name in ("attn_scores", "pattern")}
+    for heads, queries in _blocks(*grid[:3]):
+        scores = q[:, heads, queries] @ np.swapaxes(k[:, heads], -1, -2)
+        chosen = _weigh(scores, hard[heads])
+        counts = chosen.sum(axis=-1, keepdims=True)
+        # Summed first and divided after: a mean of integers then has no rounding but the last.
+        z[:, heads, queries] = chosen @ v[:, heads] / counts
+        if kept:
+            kept["attn_scores"][:, heads, queries] = scores
+            kept["pattern"][:, heads, queries] = chosen / counts
     out: Array = (z @ weights.W_O).sum(axis=1) + weights.b_O
-    show(f"{prefix}.hook_attn_out", out)
+    if tap is not None:
+        for name, value in (("q", q), ("k", k), ("v", v), ("z", z)):
+            tap(
+                f"{prefix}.attn.hook_{name}", np.swapaxes(value, 1, 2)
+            )  # [batch, position, head, d_head]
+        for name, value in kept.items():
+            tap(f"{prefix}.attn.hook_{name}", value)
+        tap(f"{prefix}.hook_attn_out", out)
     return out
 
 
+def _blocks(batch: int, heads: int, positions: int) -> Iterator[tuple[slice, slice]]:
+    """Yield heads and queries to run together, few enough that their scores take bounded memory."""
+    head_step = max(1, MAX_SCORES // (batch * positions**2))
+    query_step = max(1, MAX_SCORES // (batch * positions))
+    for head in range(0, heads, head_step):
+        for query in range(0, positions, query_step):
+            yield slice(head, head + head_step), slice(query, query + query_step)
+
+
+def _weigh(scores: Array, hard: NDArray[np.bool_]) -> Array:
+    """Return the weights of keys before they are divided by their sum; ``hard`` is one per head."""
+    top = scores.max(axis=-1, keepdims=True)
+    weights: Array = (scores == top).astype(scores.dtype)
+    if not hard.all():
+        weights = np.where(hard, weights, np.exp(scores - top))
+    return weights
+
+
 def feed(weights: FeedForwardWeights, stream: Array, prefix: str, show: Tap, *, sink: bool) -> Array:
-    """What the feed-forward of one layer adds to the stream."""
+    """Return what the feed-forward of one layer adds to the stream."""
     before = stream @ weights.W_in + weights.b_in
     show(f"{prefix}.mlp.hook_pre", before)
     if weights.functions is not None:
@@ -89,7 +116,7 @@ def feed(weights: FeedForwardWeights, stream: Array, prefix: str, show: Tap, *, 
 def _exact(weights: FeedForwardWeights, before: Array, sink: bool) -> Array:
     functions = weights.functions
     assert functions is not None
-    # The sink has no part in the program: functions are not asked there, and are 0.
+    # The sink has no part in the program: functions are not evaluated there, and are 0.
     real = before[:, 1:] if sink else before
     results, outputs = functions.trace(np, [real[..., i] for i in range(functions.arguments)])
     for instruction, result in zip(functions.instructions, results, strict=True):
@@ -97,7 +124,7 @@ def _exact(weights: FeedForwardWeights, before: Array, sink: bool) -> Array:
         if not finite.all():
             position = int(np.argwhere(~finite)[0][-1])
             raise ExecutionError(
-                f"{instruction.op} has no value (or one beyond the floats)",
+                f"{instruction.op} has no value, or one beyond the range of floats",
                 instruction.label or instruction.op,
                 position,
                 kind="ArithmeticError",
