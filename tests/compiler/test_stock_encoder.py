@@ -24,14 +24,13 @@ def answers(encoder: Any, dtype: str) -> Any:
 @pytest.mark.parametrize(
     ("dtype", "tolerance", "allowed"), [("float64", 1e-9, 1e-11), ("float32", 1e-2, 1e-4)]
 )
-@pytest.mark.parametrize("norm", ["identity", "mirrored"])
-def test_u_in_a_stock_encoder(dtype: str, tolerance: float, allowed: float, norm: Any) -> None:
+def test_u_in_a_stock_encoder(dtype: str, tolerance: float, allowed: float) -> None:
     model = SIMULATOR.compile(
         "native", attention="softmax", feed_forward="gelu", ranges=(-1, 1), tolerance=tolerance,
         dtype=dtype,
     )  # fmt: skip
     true = np.array(SIMULATOR.compile("native")(GIVEN.tolist()))[:, :9]
-    encoder = model.to_encoder(norm)
+    encoder = model.to_encoder()
     assert isinstance(encoder.encoder, torch.nn.TransformerEncoder)
     assert np.abs(answers(encoder, dtype) - true).max() <= min(allowed, model.error_bound)
     if dtype == "float64":

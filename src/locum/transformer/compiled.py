@@ -12,7 +12,7 @@ import importlib
 import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -176,22 +176,14 @@ class CompiledTransformer:
             from locum.transformer.exports.torch_module import TorchTransformer
         return TorchTransformer(self.config, self.weights)
 
-    def to_encoder(
-        self,
-        norm: Literal["identity", "mirrored"] = "identity",
-        *,
-        norm_first: bool = False,
-        constant: float | None = None,
-    ) -> Any:
-        """A module around a stock ``nn.TransformerEncoder`` (``.encoder``), in evaluation mode.
+    def to_encoder(self) -> Any:
+        """Return a module around a stock ``nn.TransformerEncoder`` (``.encoder``), in evaluation mode.
 
-        For softmax attention with gelu or relu feed-forwards. ``norm``: replaced by identities, or
-        kept, with a stream that is mirrored and has a ``constant`` beside it (by default chosen by the
-        dtype).
+        Its norms are replaced by identities. For softmax attention with gelu or relu feed-forwards.
         """
         with _needs("torch", "torch"):
-            from locum.transformer.exports.stock_encoder import Encoder
-        return Encoder(self.config, self.weights, norm, norm_first, constant)
+            from locum.transformer.exports.stock_encoder import StockEncoder
+        return StockEncoder(self.config, self.weights)
 
     def transformer_lens_config(self) -> dict[str, Any]:
         """The fields of a ``HookedTransformerConfig`` for this model (``dtype`` by its name)."""
