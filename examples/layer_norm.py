@@ -66,6 +66,7 @@ for layer in module.encoder.layers:
         setattr(layer, name, norm)
 for text in ("abacab", "ccc", "a"):
     with torch.no_grad():
-        (answer,) = model.decode(module(torch.tensor(model.encode(text))).numpy())
+        logits = module(torch.tensor(model.encode(text))).numpy()
+    (answer,) = model.decode(logits, text)
     print(text, answer)
     assert np.allclose(answer, [text.count(token) for token in text], atol=1e-9)

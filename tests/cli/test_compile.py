@@ -338,7 +338,7 @@ def test_nothing_is_checked_beyond_the_range(rasp: str, tmp_path: Path) -> None:
     start = ("compile", rasp, "--name", "square", "--length", "3", "--numeric", "--range", "-1", "1")
     json_of(*start, "--feed-forward", "relu", "-o", path)
     assert command_line("apply", path, "--input", "1,-1,0.5", "--check").returncode == 0
-    words = "has 2.0 at position 1, but this transformer was compiled for numbers from -1 to 1"
+    words = "expected a number from -1 to 1 at position 1, got 2.0"
     assert words in refused("apply", path, "--input", "1,2,0", "--check")
     assert words in refused("apply", path, "--input", "1,2,0")
     json_of(*start, "-o", path)  # exact: the range is not needed
@@ -370,7 +370,7 @@ def test_bad_input_to_apply(folder: str, tmp_path: Path) -> None:
     for arguments, words in [
         ((), "give an input"),
         (("--input", "abx"), "'x', which is not in the vocabulary"),
-        (("--input", "abcdabcda"), "takes 1 to 8 tokens, but the input has 9"),
+        (("--input", "abcdabcda"), "expected 1 to 8 tokens, got 9"),
         (("--input", ""), "empty"),
         (("--input", "[1, 2]"), "not in the vocabulary"),
         (("--input-file", str(tmp_path / "none.json")), "cannot read the input"),

@@ -32,8 +32,8 @@ REASONS = (
 )
 #: Why a network may refuse an input on which the program has a value: the range of floats, always.
 LIMITS = (
-    "which is beyond what a float",
-    "a number left the range of the floats",
+    "expected a finite number that float",
+    "a number left the range of floats",
     "has no value, or one beyond the range of floats",
     "has no value for it",
 )

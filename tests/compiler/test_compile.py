@@ -40,8 +40,8 @@ REFUSED = {
 }
 #: Inputs that a network of real-valued tokens does not take.
 NOT_TAKEN = {
-    ("huge ints pass", "numeric"): "beyond what a float64 holds",
-    ("infinity stays where it is", "numeric"): "beyond what a float64 holds",
+    ("huge ints pass", "numeric"): "a finite number that float64 represents exactly",
+    ("infinity stays where it is", "numeric"): "a finite number that float64 represents exactly",
 }
 #: Beyond the input: a network for all lengths up to a maximum.
 MORE = 3

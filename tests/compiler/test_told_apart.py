@@ -100,7 +100,7 @@ def test_whole_numbers_beyond_the_floats_are_no_keys_of_real_numbers() -> None:
 def test_whole_tokens_that_float32_does_not_hold_are_refused() -> None:
     model = compiler.compile(tokens + 1, length=2, numeric=True, dtype="float32")
     assert model([2**24, 0.5]) == [2**24, 1.5]
-    with pytest.raises(InputError, match="beyond what a float32 holds"):
+    with pytest.raises(InputError, match="a finite number that float32 represents exactly"):
         model([2**24 + 1])
     with pytest.raises(CompileError, match=r"whole numbers beyond 2\^24"):
         compiler.compile(tokens == 2**24 + 1, length=2, numeric=True, dtype="float32")

@@ -14,6 +14,7 @@ from locum.errors import CompileError, InputError
 from tests.transformer.random_models import logits, random_inputs, random_model
 from tests.transformer.test_compiled import previous
 
+torch = pytest.importorskip("torch")
 INSTALLED = importlib.util.find_spec("transformer_lens") is not None
 
 
@@ -72,8 +73,11 @@ def test_the_uniform_model_is_the_forward_pass(seed: int) -> None:
         assert state[f"blocks.{number}.attn.W_O"].shape == (heads, width, d)
         if not config["attn_only"]:
             assert state[f"blocks.{number}.mlp.W_in"].shape == (d, hidden)
-    assert {array.dtype.name for array in state.values()} == {config["dtype"]}
-    found = lens_forward(config, state, model.transformer_lens_inputs(inputs))
+    assert {tensor.dtype for tensor in state.values()} == {getattr(torch, config["dtype"])}
+    tensors = model.transformer_lens_inputs(inputs)
+    assert all(isinstance(tensor, torch.Tensor) for tensor in (tensors, *state.values()))
+    arrays = {name: tensor.numpy() for name, tensor in state.items()}
+    found = lens_forward(config, arrays, tensors.numpy())
     wanted = logits(model, inputs)
     tolerance = 1e-12 if config["dtype"] == "float64" else 1e-5
     np.testing.assert_allclose(
@@ -85,12 +89,10 @@ def test_the_uniform_model_is_the_forward_pass(seed: int) -> None:
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("seed", range(12))
 def test_transformer_lens_itself(seed: int) -> None:
-    import torch
-
     model = soft(seed)
     inputs = random_inputs(model, seed)
     hooked = model.to_transformer_lens()
-    given = torch.tensor(model.transformer_lens_inputs(inputs))
+    given = model.transformer_lens_inputs(inputs)
     options = {"start_at_layer": 0} if model.config.vocabulary is None else {}
     with torch.no_grad():
         found = hooked(given, return_type="logits", **options).numpy()[:, int(model.config.sink) :]
@@ -107,6 +109,28 @@ def test_transformer_lens_itself(seed: int) -> None:
             np.testing.assert_array_equal(stream[..., -1], 1)
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_logits_with_a_row_for_the_sink_are_read(seed: int) -> None:
+    model = random_model(
+        seed, heads=["softmax"], feeds=["relu", None], layers=2, sink=True, dtype="float64"
+    )
+    inputs = random_inputs(model, seed)
+    state = {name: t.numpy() for name, t in model.state_dict_for_transformer_lens().items()}
+    given = model.transformer_lens_inputs(inputs).numpy()
+    with_sink = lens_forward(model.transformer_lens_config(), state, given)
+    assert with_sink.shape[1] == len(inputs[0]) + 1
+    answers = model.decode(with_sink, inputs)
+    assert answers == model.decode(with_sink[:, 1:], inputs)
+    if model.config.outputs is None:
+        np.testing.assert_allclose(answers, model(inputs), atol=1e-9)
+    else:
+        assert answers == model(inputs)
+    with pytest.raises(InputError, match=r"try model\.decode\(logits, inputs\)"):
+        model.decode(with_sink)
+    with pytest.raises(InputError, match="expected logits of shape"):
+        model.decode(with_sink[:, :0], inputs)
+
+
 def test_what_transformer_lens_cannot_hold() -> None:
     with pytest.raises(CompileError, match="compile with attention='softmax', in layer 0"):
         previous().state_dict_for_transformer_lens()
@@ -115,7 +139,6 @@ def test_what_transformer_lens_cannot_hold() -> None:
 
 
 def test_without_transformer_lens_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("torch")
     monkeypatch.setitem(sys.modules, "transformer_lens", None)
     with pytest.raises(InputError, match="pip install transformer_lens"):
         soft(0).to_transformer_lens()

@@ -70,13 +70,14 @@ def test_training_the_module_leaves_the_model_alone() -> None:
 def test_the_module_by_hand() -> None:
     model = previous()
     module = model.to_torch()
-    found = module(torch.tensor([[2.0, 7.0, 1.5]], dtype=torch.float64))
-    assert model.decode(found.detach().numpy()) == [answer_of([2.0, 7.0, 1.5])]
+    tokens = [2.0, 7.0, 1.5]
+    logits = module(torch.tensor([tokens], dtype=torch.float64)).detach().numpy()
+    assert model.decode(logits, tokens) == [answer_of(tokens)]
     assert module.to(torch.float32)(torch.tensor([[2.0]])).dtype == torch.float32
     assert module.to("meta")(torch.empty(1, 3, device="meta")).shape == (1, 3, 1)
-    with pytest.raises(InputError, match="takes 1 to 4 tokens, but the input has 5"):
+    with pytest.raises(InputError, match="expected 1 to 4 tokens, got 5"):
         model.to_torch()(torch.zeros(1, 5))
-    with pytest.raises(InputError, match=r"the shape \[batch, position\]"):
+    with pytest.raises(InputError, match=r"expected inputs of shape \[batch, position\]"):
         model.to_torch()(torch.zeros(5))
 
 

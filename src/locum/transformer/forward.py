@@ -27,8 +27,10 @@ Tap = Callable[[str, Array], None]
 MAX_SCORES = 2**22
 
 
-def forward(weights: Weights, stream: Array, *, sink: bool, tap: Tap | None = None) -> Array:
-    """Return the residual stream after the last layer."""
+def forward(
+    weights: Weights, stream: Array, *, sink: bool, tap: Tap | None = None, patterns: bool = False
+) -> Array:
+    """Return the residual stream after the last layer; ``tap`` sees scores only with ``patterns``."""
     show: Tap = tap or (lambda name, value: None)
     # A number that leaves the range of floats becomes inf or NaN, stays so, and is refused where the
     # answer is read off.
@@ -37,7 +39,7 @@ def forward(weights: Weights, stream: Array, *, sink: bool, tap: Tap | None = No
             prefix = f"blocks.{number}"
             show(f"{prefix}.hook_resid_pre", stream)
             if layer.attention is not None:
-                stream = stream + attend(layer.attention, stream, prefix, tap)
+                stream = stream + attend(layer.attention, stream, prefix, show, patterns=patterns)
             show(f"{prefix}.hook_resid_mid", stream)
             if layer.feed_forward is not None:
                 stream = stream + feed(layer.feed_forward, stream, prefix, show, sink=sink)
@@ -45,7 +47,9 @@ def forward(weights: Weights, stream: Array, *, sink: bool, tap: Tap | None = No
     return stream
 
 
-def attend(weights: AttentionWeights, stream: Array, prefix: str, tap: Tap | None) -> Array:
+def attend(
+    weights: AttentionWeights, stream: Array, prefix: str, show: Tap, *, patterns: bool = False
+) -> Array:
     """Return what the heads of one layer add to the stream."""
     each = stream[:, None]  # [batch, 1, position, slot]
     q = each @ weights.W_Q + weights.b_Q[:, None]  # [batch, head, position, d_head]
@@ -54,7 +58,8 @@ def attend(weights: AttentionWeights, stream: Array, prefix: str, tap: Tap | Non
     hard = np.array([kind == HARD for kind in weights.kinds])[:, None, None]
     z = np.empty_like(v)
     grid = (*z.shape[:3], z.shape[2])  # [batch, head, query, key]
-    kept = {} if tap is None else {name: np.empty(grid, z.dtype) for name in ("attn_scores", "pattern")}
+    names = ("attn_scores", "pattern") if patterns else ()
+    kept = {name: np.empty(grid, z.dtype) for name in names}
     for heads, queries in _blocks(*grid[:3]):
         scores = q[:, heads, queries] @ np.swapaxes(k[:, heads], -1, -2)
         chosen = _weigh(scores, hard[heads])
@@ -65,14 +70,11 @@ def attend(weights: AttentionWeights, stream: Array, prefix: str, tap: Tap | Non
             kept["attn_scores"][:, heads, queries] = scores
             kept["pattern"][:, heads, queries] = chosen / counts
     out: Array = (z @ weights.W_O).sum(axis=1) + weights.b_O
-    if tap is not None:
-        for name, value in (("q", q), ("k", k), ("v", v), ("z", z)):
-            tap(
-                f"{prefix}.attn.hook_{name}", np.swapaxes(value, 1, 2)
-            )  # [batch, position, head, d_head]
-        for name, value in kept.items():
-            tap(f"{prefix}.attn.hook_{name}", value)
-        tap(f"{prefix}.hook_attn_out", out)
+    for name, value in (("q", q), ("k", k), ("v", v), ("z", z)):
+        show(f"{prefix}.attn.hook_{name}", np.swapaxes(value, 1, 2))  # [batch, position, head, d_head]
+    for name, value in kept.items():
+        show(f"{prefix}.attn.hook_{name}", value)
+    show(f"{prefix}.hook_attn_out", out)
     return out
 
 

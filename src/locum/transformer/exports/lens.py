@@ -26,7 +26,7 @@ from locum.transformer.config import Config
 from locum.transformer.weights import Array, Weights
 
 
-def lens_config(config: Config, weights: Weights) -> dict[str, Any]:
+def settings(config: Config, weights: Weights) -> dict[str, Any]:
     """The fields of a ``HookedTransformerConfig`` (``dtype`` by its name)."""
     kind = _kind(weights)
     attentions = [layer.attention for layer in weights.layers if layer.attention is not None]
@@ -55,18 +55,18 @@ def lens_config(config: Config, weights: Weights) -> dict[str, Any]:
     }
 
 
-def lens_state(config: Config, weights: Weights) -> dict[str, Array]:
-    """The weights, by TransformerLens's names and in its uniform shapes."""
-    sizes = lens_config(config, weights)
+def state(config: Config, weights: Weights) -> dict[str, Array]:
+    """Return the weights by TransformerLens's names and in its uniform shapes."""
+    sizes = settings(config, weights)
     d, heads, width = sizes["d_model"], sizes["n_heads"], sizes["d_head"]
-    state = {
+    arrays = {
         "embed.W_E": _padded(weights.W_E, (sizes["d_vocab"], d)),
         "pos_embed.W_pos": _padded(weights.W_pos, (sizes["n_ctx"], d)),
         "unembed.W_U": _padded(weights.W_U, (d, sizes["d_vocab_out"])),
         "unembed.b_U": np.zeros_like(weights.b_U),
     }
-    state["pos_embed.W_pos"][:, -1] = 1
-    state["unembed.W_U"][-1] = weights.b_U
+    arrays["pos_embed.W_pos"][:, -1] = 1
+    arrays["unembed.W_U"][-1] = weights.b_U
     shapes: dict[str, tuple[int, ...]] = {f"W_{name}": (heads, d, width) for name in "QKV"}
     shapes |= {f"b_{name}": (heads, width) for name in "QKV"}
     shapes |= {"W_O": (heads, width, d), "b_O": (d,)}
@@ -74,12 +74,12 @@ def lens_state(config: Config, weights: Weights) -> dict[str, Array]:
         layer = weights.layers[number] if weights.layers else None
         for name, shape in shapes.items():
             own = getattr(layer.attention, name) if layer and layer.attention else None
-            state[f"blocks.{number}.attn.{name}"] = _padded(own, shape, config.dtype)
+            arrays[f"blocks.{number}.attn.{name}"] = _padded(own, shape, config.dtype)
         if not sizes["attn_only"]:
             feed = layer.feed_forward if layer else None
             for name, array in _feed_forward(feed, sizes).items():
-                state[f"blocks.{number}.mlp.{name}"] = array
-    return state
+                arrays[f"blocks.{number}.mlp.{name}"] = array
+    return arrays
 
 
 def _feed_forward(feed: Any, sizes: dict[str, Any]) -> dict[str, Array]:
@@ -100,7 +100,7 @@ def _feed_forward(feed: Any, sizes: dict[str, Any]) -> dict[str, Array]:
     return found
 
 
-def lens_inputs(config: Config, encoded: Any, stream: Array) -> Any:
+def inputs(config: Config, encoded: Any, stream: Array) -> Any:
     """Token ids with the sink's before them; for numbers, the residual stream with its slot of 1."""
     if config.vocabulary is None:
         return np.concatenate([stream, np.ones_like(stream[..., :1])], axis=-1)
@@ -112,25 +112,25 @@ def to_lens(config: Config, weights: Weights) -> Any:
     """A ``HookedTransformer`` (since TransformerLens 4.0, a ``TransformerBridge``) of these weights."""
     lens = importlib.import_module("transformer_lens")
     torch = importlib.import_module("torch")
-    state = {name: torch.tensor(array) for name, array in lens_state(config, weights).items()}
-    fields = lens_config(config, weights) | {"dtype": getattr(torch, config.dtype)}
+    tensors = {name: torch.tensor(array) for name, array in state(config, weights).items()}
+    fields = settings(config, weights) | {"dtype": getattr(torch, config.dtype)}
     try:
         hooked = lens.HookedTransformer(lens.HookedTransformerConfig(**fields, device="cpu"))
     except ImportError:  # what 4.0 says of names that it has dropped
-        return _bridge(lens, torch, state, fields)
-    _load(hooked, state, known=(".mask", ".IGNORE"))
+        return _bridge(lens, torch, tensors, fields)
+    _load(hooked, tensors, known=(".mask", ".IGNORE"))
     return hooked
 
 
-def _bridge(lens: Any, torch: Any, state: dict[str, Any], fields: dict[str, Any]) -> Any:
+def _bridge(lens: Any, torch: Any, tensors: dict[str, Any], fields: dict[str, Any]) -> Any:
     conversion = importlib.import_module("transformer_lens.utilities.tl_checkpoint_conversion")
-    settings = lens.TransformerBridgeConfig(**fields, architecture="TransformerLensNative")
-    bridge = lens.TransformerBridge.boot_native(settings, device="cpu", dtype=fields["dtype"])
-    for name in state:
+    options = lens.TransformerBridgeConfig(**fields, architecture="TransformerLensNative")
+    bridge = lens.TransformerBridge.boot_native(options, device="cpu", dtype=fields["dtype"])
+    for name in tensors:
         if name.endswith(("attn.W_Q", "attn.b_Q")):
             # Its scores are divided by √d_head whatever use_attn_scale says.
-            state[name] = state[name] * math.sqrt(fields["d_head"])
-    converted = conversion.convert_tl_checkpoint(state, settings)
+            tensors[name] = tensors[name] * math.sqrt(fields["d_head"])
+    converted = conversion.convert_tl_checkpoint(tensors, options)
     places = bridge.state_dict()
     for name in [name for name in converted if name not in places]:
         if torch.count_nonzero(converted.pop(name)):

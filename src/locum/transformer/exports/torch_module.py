@@ -40,17 +40,12 @@ class TorchTransformer(nn.Module):
 def embedded(inputs: Tensor, W_E: Tensor, W_pos: Tensor, config: Config) -> Tensor:
     """The residual stream before the first layer; the sink, where there is one, stands first."""
     if inputs.ndim != 2:
-        raise InputError(
-            f"the inputs must have the shape [batch, position], but they have {list(inputs.shape)}"
-        )
+        raise InputError(f"expected inputs of shape [batch, position], got {list(inputs.shape)}")
     sink = int(config.sink)
     size = inputs.shape[1] + sink
     shortest, longest = config.lengths
     if not shortest <= inputs.shape[1] <= longest:
-        raise InputError(
-            f"this transformer takes {shortest} to {longest} tokens, but the input has "
-            f"{inputs.shape[1]}"
-        )
+        raise InputError(f"expected {shortest} to {longest} tokens, got {inputs.shape[1]}")
     words = inputs.to(W_E.dtype)[..., None] * W_E[0] if config.vocabulary is None else W_E[inputs]
     if sink:
         words = torch.cat([torch.zeros_like(words[:, :1]), words], dim=1)

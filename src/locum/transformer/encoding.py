@@ -1,0 +1,135 @@
+"""Turn inputs into the ids or numbers that a network takes, and its logits into answers."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from locum.errors import ExecutionError, InputError
+from locum.execution.domains.floats import FloatDomain
+from locum.execution.inputs import read
+from locum.graph import is_atom, loads, postorder
+from locum.graph.atoms import identity
+from locum.transformer.config import Config
+from locum.transformer.weights import Array
+
+#: A batch of sequences of one length.
+Rows: TypeAlias = Sequence[Sequence[Any]]
+
+
+class Encoding:
+    """Read inputs and write answers as a configuration says."""
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+
+    def read(self, inputs: Any) -> tuple[list[list[Any]], Callable[[list[list[Any]]], Any]]:
+        """Return a batch as lists of Python's own values, and what gives the answers its form."""
+        batch = read(inputs, FloatDomain())
+        rows = [row.tolist() if hasattr(row, "tolist") else list(row) for row in batch.sequences]
+        shortest, longest = self.config.lengths
+        for row in rows:
+            if not shortest <= len(row) <= longest:
+                count = str(longest) if shortest == longest else f"{shortest} to {longest}"
+                raise InputError(f"expected {count} tokens, got {len(row)}")
+        return rows, batch.answer
+
+    def encode(self, rows: Rows) -> Any:
+        """Return token ids [batch, position], or the numbers themselves where tokens are numbers."""
+        if self.config.vocabulary is not None:
+            return np.array([[self._id(token) for token in row] for row in rows], dtype=np.int64)
+        if all(set(map(type, row)) == {float} for row in rows):  # at once, for large batches
+            numbers = np.array(rows, dtype=np.float64)
+            if (np.abs(numbers) <= np.finfo(self.config.dtype).max).all():
+                return self._in_range(numbers)
+        numbers = np.array([[self._number(token) for token in row] for row in rows], np.float64)
+        return self._in_range(numbers)
+
+    def decode(self, logits: Any) -> list[list[Any]]:
+        """Return the answers of logits [batch, position, d_vocab_out], a row for each token."""
+        if not np.isfinite(logits).all():
+            raise ExecutionError(
+                "a number left the range of floats", "the residual stream", kind="OverflowError"
+            )
+        if self.config.outputs is None:
+            return [[float(number) for number in row] for row in logits[..., 0]]
+        return [[self.config.outputs[i] for i in row] for row in logits.argmax(axis=-1).tolist()]
+
+    def without_sink(self, logits: Any, rows: Rows) -> Any:
+        """Return logits of a batch with a row for each of its tokens, and none for the sink."""
+        expected = (len(rows), len(rows[0]))
+        if self.config.sink and logits.shape[:2] == (expected[0], expected[1] + 1):
+            return logits[:, 1:]
+        if logits.ndim != 3 or logits.shape[:2] != expected:
+            raise InputError(
+                f"expected logits of shape [{expected[0]}, {expected[1]}, d_vocab_out], got "
+                f"{list(logits.shape)}"
+            )
+        return logits
+
+    # Numbers ------------------------------------------------------------------------------------
+
+    def _in_range(self, numbers: Array) -> Array:
+        """Return the numbers if the network was compiled for them."""
+        if self.config.ranges is None:
+            return numbers
+        ends = np.array(self.config.ranges)[: numbers.shape[1]]
+        # A number that was rounded to the network's own type is still inside.
+        rounded = ends.astype(self.config.dtype)
+        low, high = np.minimum(ends, rounded)[:, 0], np.maximum(ends, rounded)[:, 1]
+        outside = ~((low <= numbers) & (numbers <= high))
+        if outside.any():
+            row, place = np.argwhere(outside)[0]
+            least, most = ends[place % len(ends)]
+            raise InputError(
+                f"expected a number from {least:g} to {most:g} at position {place}, got "
+                f"{float(numbers[row, place])!r}; compile with other ranges=…"
+            )
+        return numbers
+
+    def _number(self, token: Any) -> float:
+        if isinstance(token, str) or not is_atom(token):
+            raise InputError(f"expected numbers as tokens, got {token!r}")
+        try:
+            number = float(token)
+        except OverflowError:
+            number = math.inf
+        held = np.dtype(self.config.dtype).type
+        too_large = not abs(number) <= float(np.finfo(self.config.dtype).max)
+        if too_large or (isinstance(token, int) and int(held(number)) != token):
+            shown = repr(token) if abs(number) < 1e30 else "a number"
+            raise InputError(
+                f"expected a finite number that {self.config.dtype} represents exactly, got {shown}"
+            )
+        return number
+
+    # Tokens -------------------------------------------------------------------------------------
+
+    @functools.cached_property
+    def _ids(self) -> dict[Any, int]:
+        """The row of W_E for each token.
+
+        A program that reads tokens as strings tells 1, 1.0 and True apart; for any other, equal
+        numbers are one token.
+        """
+        tokens = list(enumerate(self.config.vocabulary or ()))
+        exact = {identity(token): i for i, token in tokens}
+        nodes = postorder(loads(self.config.program)) if self.config.program else ()
+        if any(node.op == "tokens" and node.attributes["cast"] == "str" for node in nodes):
+            return exact
+        return {token: i for i, token in reversed(tokens)} | exact
+
+    def _id(self, token: Any) -> int:
+        place = self._ids.get(identity(token), self._ids.get(token))
+        vocabulary = self.config.vocabulary or ()
+        if place is None:
+            known = ", ".join(map(repr, vocabulary[:8])) + (", …" if len(vocabulary) > 8 else "")
+            raise InputError(f"the input has {token!r}, which is not in the vocabulary: {known}")
+        for undefined, reason in self.config.undefined:
+            if identity(undefined) == identity(vocabulary[place]):
+                raise ExecutionError(reason, f"the token {token!r}", kind="undefined")
+        return place
