@@ -72,7 +72,7 @@ ROOMS: dict[str, list[str]] = {
         "compiling",
     ],
     "simulators": [
-        "arrays",
+        "matrices",
         "checking",
         "layout",
         "attention_order",

@@ -15,6 +15,7 @@ import numpy as np
 
 from locum.cli.matrices import Numbers
 from locum.errors import InputError
+from locum.execution.arrays import numpy_of
 from locum.simulators import (
     Attention,
     Encoder,
@@ -25,7 +26,6 @@ from locum.simulators import (
     Performer,
     Sumformer,
 )
-from locum.simulators.arrays import numpy_of
 from locum.simulators.modules.layer import Layer
 from locum.simulators.modules.module import AttentionModule
 

@@ -11,11 +11,12 @@ import numpy as np
 from locum.cli.archives import KINDS, arrays_of, known_arrays, module_of
 from locum.cli.matrices import Numbers, read_array, read_arrays
 from locum.errors import InputError
+from locum.execution.arrays import numpy_of
 from locum.paper import figure2 as figure
 from locum.simulators import Module, UniversalSimulator
-from locum.simulators.arrays import matrix, numpy_of
 from locum.simulators.explain import Explanation, Step, explain
 from locum.simulators.hierarchy import require_smaller
+from locum.simulators.matrices import matrix
 from locum.simulators.modules.sampling import random_module
 from locum.simulators.order import Order
 

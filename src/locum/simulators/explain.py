@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from locum.errors import InputError
-from locum.simulators.arrays import Array, numpy_of
+from locum.execution.arrays import Array, numpy_of
 from locum.simulators.layer_simulator import LayerSimulator
 from locum.simulators.modules.module import Module, Numbers
 

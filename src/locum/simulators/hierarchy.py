@@ -19,9 +19,10 @@ from dataclasses import fields
 import numpy as np
 
 from locum.errors import InputError
-from locum.simulators.arrays import Array, matrix, numpy_of
+from locum.execution.arrays import Array, numpy_of
 from locum.simulators.attention_order import AttentionOrder
 from locum.simulators.layer_simulator import LayerSimulator
+from locum.simulators.matrices import matrix
 from locum.simulators.modules.attention import Attention
 from locum.simulators.modules.module import Module, Numbers
 from locum.simulators.order import Order

@@ -12,12 +12,13 @@ from typing import Any
 
 from locum.constructions import Matrix
 from locum.errors import ExecutionError, InputError
+from locum.execution.arrays import Array, numpy_of
 from locum.language.python import tokens
-from locum.simulators.arrays import Array, matrix, numpy_of
 from locum.simulators.formula.head import Style
 from locum.simulators.formula.inverse import inverse_steps
 from locum.simulators.formula.layer import Formula, views_of
 from locum.simulators.layout import Layout
+from locum.simulators.matrices import matrix
 from locum.simulators.modules.attention import Attention
 from locum.simulators.modules.layer import Layer
 from locum.simulators.modules.module import Module, Numbers

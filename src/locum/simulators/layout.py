@@ -19,8 +19,8 @@ import numpy as np
 from locum.constructions import Matrix
 from locum.constructions.matrix import plus, times
 from locum.errors import GraphError, InputError
+from locum.execution.arrays import Array, numpy_of
 from locum.language.handles import SOp
-from locum.simulators.arrays import Array, numpy_of
 
 
 @dataclass(frozen=True)

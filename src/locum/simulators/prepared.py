@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from locum.errors import InputError
-from locum.execution.inputs import is_tensor
-from locum.simulators.arrays import Array, like
+from locum.execution.arrays import Array, is_tensor, like
 from locum.simulators.simulator import Simulator
 
 if TYPE_CHECKING:

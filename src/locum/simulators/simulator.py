@@ -19,12 +19,11 @@ from locum.analysis import Architecture
 from locum.constructions import Matrix
 from locum.constructions.places import Places
 from locum.errors import InputError
-from locum.execution.inputs import is_tensor
+from locum.execution.arrays import Array, flat, is_tensor, like, numpy_of
 from locum.graph import build
 from locum.graph.traversal import replace_families
 from locum.language.handles import SOp
 from locum.language.python import stable_hash
-from locum.simulators.arrays import Array, flat, like, numpy_of
 from locum.simulators.formula.layer import NamedStep
 from locum.simulators.layout import Layout
 

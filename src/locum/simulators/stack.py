@@ -17,11 +17,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from locum.errors import GraphError, InputError
+from locum.execution.arrays import Array
 from locum.language.python import tokens
-from locum.simulators.arrays import Array, matrix
 from locum.simulators.formula.layer import Formula, NamedStep, views_of
 from locum.simulators.layer_simulator import require_module
 from locum.simulators.layout import Block, Layout
+from locum.simulators.matrices import matrix
 from locum.simulators.modules.module import Module
 from locum.simulators.simulator import Simulator
 from locum.simulators.universal import UniversalSimulator

@@ -20,7 +20,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self
 
 from locum.errors import GraphError
-from locum.simulators.arrays import Array
+from locum.execution.arrays import Array
 from locum.simulators.explain import Explanation, explain
 from locum.simulators.formula.head import Style
 from locum.simulators.hierarchy import embed

@@ -16,7 +16,7 @@ import numpy as np
 
 from locum.constructions import Matrix, inverse
 from locum.errors import GraphError, InputError
-from locum.simulators.arrays import numpy_of
+from locum.execution.arrays import numpy_of
 from locum.simulators.attention_order import AttentionOrder
 from locum.simulators.formula.head import Of, Steps, Style
 from locum.simulators.modules.attention import Attention

@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from locum.constructions import Matrix
-from locum.execution.inputs import is_tensor
-from locum.simulators.arrays import Array, like, numpy_of
+from locum.execution.arrays import Array, is_tensor, like, numpy_of
 from locum.simulators.models.embedding_and_pooling import NormedSum, Pooling
 from locum.simulators.models.loading import LoadedModel
 from locum.simulators.models.tokenising import Text

@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from locum.execution.inputs import is_tensor
-from locum.simulators.arrays import Array, like
+from locum.execution.arrays import Array, is_tensor, like
 from locum.simulators.models.checkpoint import Checkpoint
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from locum.errors import InputError
-from locum.simulators.arrays import Array, numpy_of
+from locum.execution.arrays import Array, numpy_of
 from locum.simulators.checking import choose
 from locum.simulators.modules.attention import Attention, MultiHeadAttention
 from locum.simulators.modules.encoder import Encoder

@@ -20,11 +20,12 @@ import numpy as np
 from locum.constructions import Matrix, add, broadcast_row, layer_norm
 from locum.constructions.matrix import coordinates, greatest
 from locum.errors import InputError
+from locum.execution.arrays import Array, numpy_of
 from locum.language.python import aggregate, indices, select, tokens, where
-from locum.simulators.arrays import Array, matrix, numpy_of, row
 from locum.simulators.formula.head import Style
 from locum.simulators.formula.layer import Formula, NamedStep, views_of
 from locum.simulators.layout import Block, Layout
+from locum.simulators.matrices import matrix, row
 from locum.simulators.modules.encoder import Encoder
 from locum.simulators.modules.module import Numbers
 from locum.simulators.modules.sublayers import normalised, read_affine

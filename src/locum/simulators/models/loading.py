@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from locum.errors import InputError
-from locum.simulators.arrays import Array, like
+from locum.execution.arrays import Array, like
 from locum.simulators.models.checkpoint import Checkpoint, read_checkpoint
 from locum.simulators.models.forms import from_arrays
 from locum.simulators.modules.encoder import Encoder

@@ -9,7 +9,7 @@ import time
 from collections.abc import Sequence
 
 from locum.errors import InputError
-from locum.simulators.arrays import like, numpy_of
+from locum.execution.arrays import like, numpy_of
 from locum.simulators.models.batch import Batch, Finished
 from locum.simulators.models.direct import DirectForward
 from locum.simulators.models.loading import LoadedModel

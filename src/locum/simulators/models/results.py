@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from locum.execution.inputs import is_tensor
-from locum.simulators.arrays import Array, numpy_of
+from locum.execution.arrays import Array, is_tensor, numpy_of
 from locum.simulators.models.batch import Batch, Simulated
 from locum.simulators.models.checkpoint import MINILM, MINILM_PACKAGE
 from locum.simulators.models.direct import DirectForward

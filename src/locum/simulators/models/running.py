@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from locum.errors import InputError
-from locum.execution.inputs import is_tensor
-from locum.simulators.arrays import Array, like, matrix, numpy_of, real_numbers
+from locum.execution.arrays import Array, is_tensor, like, numpy_of
+from locum.simulators.matrices import matrix, real_numbers
 from locum.simulators.models.batch import simulator_of
 from locum.simulators.models.embedding_and_pooling import NormedSum
 from locum.simulators.models.model import EncoderModel

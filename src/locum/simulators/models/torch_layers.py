@@ -19,7 +19,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from locum.errors import InputError
-from locum.simulators.arrays import numpy_of, require_readable
+from locum.execution.arrays import numpy_of
+from locum.simulators.matrices import require_readable
 from locum.simulators.models.forms import attention_of
 from locum.simulators.modules.decoder import DecoderLayer
 from locum.simulators.modules.encoder import Encoder

@@ -22,10 +22,10 @@ from typing import Any, Self
 import numpy as np
 
 from locum.errors import InputError
-from locum.execution.inputs import is_tensor
-from locum.simulators.arrays import Array, below, like, matrix, numpy_of, row
+from locum.execution.arrays import Array, below, is_tensor, like, numpy_of
 from locum.simulators.attention_order import COMBINATIONS, POOLINGS, AttentionOrder
 from locum.simulators.checking import choose, require_real
+from locum.simulators.matrices import matrix, row
 from locum.simulators.modules.masks import (
     MASK_BLOCKS,
     KeptMask,

@@ -18,7 +18,7 @@ from __future__ import annotations
 from typing import Any
 
 from locum.errors import InputError
-from locum.simulators.arrays import Array
+from locum.execution.arrays import Array
 from locum.simulators.modules.layer import Layer, read_feed_forward
 from locum.simulators.modules.module import AttentionModule
 

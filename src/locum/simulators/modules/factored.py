@@ -21,10 +21,10 @@ from typing import Self
 import numpy as np
 
 from locum.errors import InputError
-from locum.execution.inputs import is_tensor
-from locum.simulators.arrays import Array, matrix, numpy_of, row
+from locum.execution.arrays import Array, is_tensor, numpy_of
 from locum.simulators.attention_order import AttentionOrder
 from locum.simulators.checking import whole
+from locum.simulators.matrices import matrix, row
 from locum.simulators.modules.attention import numbered, pooled
 from locum.simulators.modules.masks import (
     KeptMask,

@@ -18,9 +18,10 @@ from typing import Self
 import numpy as np
 
 from locum.errors import InputError
-from locum.simulators.arrays import Array, matrix, numpy_of
+from locum.execution.arrays import Array, numpy_of
 from locum.simulators.attention_order import FEATURE_MAPS, AttentionOrder
 from locum.simulators.checking import choose
+from locum.simulators.matrices import matrix
 from locum.simulators.modules.attention import pooled
 from locum.simulators.modules.masks import KeptMask, Mask, attended, mask_kind, read_mask
 from locum.simulators.modules.module import AttentionModule, Numbers, with_ones

@@ -13,8 +13,9 @@ from typing import Any, Self
 import numpy as np
 
 from locum.errors import InputError
-from locum.simulators.arrays import Array, matrix, numpy_of
+from locum.execution.arrays import Array, numpy_of
 from locum.simulators.checking import choose, require_real
+from locum.simulators.matrices import matrix
 from locum.simulators.modules.masks import KeptMask, Mask
 from locum.simulators.modules.module import AttentionModule, Module, Numbers, sizes
 from locum.simulators.modules.sublayers import (

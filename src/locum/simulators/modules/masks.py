@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from locum.errors import InputError
-from locum.simulators.arrays import Array, matrix, numpy_of, row
+from locum.execution.arrays import Array, numpy_of
+from locum.simulators.matrices import matrix, row
 
 #: A mask as users give it: None, "causal", a matrix or a vector.
 Mask: TypeAlias = Any

@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from locum.errors import InputError
-from locum.simulators.arrays import Array, matrix, numpy_of
+from locum.execution.arrays import Array, numpy_of
 from locum.simulators.attention_order import AttentionOrder
+from locum.simulators.matrices import matrix
 from locum.simulators.modules.masks import KeptMask, Mask
 from locum.simulators.order import Order
 

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from locum.errors import InputError
-from locum.simulators.arrays import Array, matrix, numpy_of, row
+from locum.execution.arrays import Array, numpy_of
 from locum.simulators.attention_order import ACTIVATIONS
 from locum.simulators.checking import choose
+from locum.simulators.matrices import matrix, row
 from locum.simulators.modules.module import Numbers
 
 #: A norm's gain and bias, or None where it has neither.

@@ -28,8 +28,8 @@ from numpy.typing import NDArray
 from locum.constructions import Matrix
 from locum.errors import ExecutionError, InputError
 from locum.execution import dense
+from locum.execution.arrays import Array, numpy_of
 from locum.simulators import UniversalSimulator
-from locum.simulators.arrays import Array, numpy_of
 from locum.simulators.modules.module import Module
 from locum.verification.certified.balls import FORMATS, PRECISION, BallDomain, TooCloseError, precise
 

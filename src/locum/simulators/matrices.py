@@ -10,16 +10,12 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from locum.errors import InputError
-from locum.execution.inputs import is_tensor
-
-#: A NumPy array of floats, or a torch tensor of floats.
-Array: TypeAlias = Any
+from locum.execution.arrays import Array, is_tensor, numpy_of
 
 
 def matrix(
@@ -51,41 +47,6 @@ def row(value: Any, name: str, columns: int) -> Array:
         raise InputError(f"{name} must be a vector, but its shape is {_shape(array.shape)}")
     _require_shape(array, name, (1, columns))
     return array
-
-
-def numpy_of(array: Array) -> NDArray[np.float64]:
-    """The same numbers as a NumPy array of double precision."""
-    if is_tensor(array):
-        array = array.detach().cpu().double().numpy()
-    return np.asarray(array, dtype=np.float64)
-
-
-def like(array: Array, model: Array) -> Array:
-    """The same numbers in the kind of array that ``model`` is.
-
-    A tensor's dtype and device are the model's; NumPy arrays are of double precision.
-    """
-    if not is_tensor(model):
-        return numpy_of(array)
-    torch: Any = sys.modules["torch"]
-    tensor = array if is_tensor(array) else torch.from_numpy(np.ascontiguousarray(numpy_of(array)))
-    return tensor.to(dtype=model.dtype, device=model.device)
-
-
-def flat(parts: Sequence[Array]) -> Array:
-    """All entries of all parts, which are of one kind, row by row in one array."""
-    if not is_tensor(parts[0]):
-        return np.concatenate([part.ravel() for part in parts])
-    torch: Any = sys.modules["torch"]
-    return torch.cat([part.reshape(-1) for part in parts])
-
-
-def below(upper: Array, lower: Array) -> Array:
-    """Two matrices of one kind and width, one below the other."""
-    if not is_tensor(upper):
-        return np.vstack([upper, lower])
-    torch: Any = sys.modules["torch"]
-    return torch.vstack([upper, lower])
 
 
 def real_numbers(value: Any, name: str, *, copy: bool = True) -> Array:
