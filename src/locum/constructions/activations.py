@@ -84,3 +84,14 @@ def elu_plus_one(m: Matrix) -> Matrix:
 def _sigmoid(x: SOp) -> SOp:
     small = exp(-abs(x))  # never above 1
     return where(x >= 0, 1, small) / (1 + small)
+
+
+#: The activations of feed-forward layers by their names; on arrays: ``execution/activations.py``.
+ACTIVATIONS: dict[str, Callable[[Matrix], Matrix]] = {
+    "relu": relu,
+    "gelu": gelu,
+    "silu": silu,
+    "tanh": tanh,
+    "sigmoid": sigmoid,
+    "leaky_relu": leaky_relu,
+}

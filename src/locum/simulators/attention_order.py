@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from locum.errors import GraphError
+from locum.execution.activations import ACTIVATIONS
 from locum.simulators.checking import choose, whole
 from locum.simulators.layout import Block
 
@@ -18,7 +19,6 @@ MASKS = (None, "causal", "matrix", "rows", "keys")
 POOLINGS = ("softmax", "average", "unique")
 COMBINATIONS = ("concatenate", "sum")
 FEATURE_MAPS = ("identity", "elu+1")
-ACTIVATIONS = ("relu", "gelu", "silu", "tanh", "sigmoid", "leaky_relu")
 
 
 @dataclass(frozen=True)
@@ -154,5 +154,5 @@ _CHOICES: dict[str, Sequence[object]] = {
     "mask": MASKS,
     "pooling": POOLINGS,
     "feature_map": FEATURE_MAPS,
-    "nonlinearity": ACTIVATIONS,
+    "nonlinearity": tuple(ACTIVATIONS),
 }

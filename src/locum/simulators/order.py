@@ -11,7 +11,8 @@ from dataclasses import asdict, dataclass
 from typing import Any, Self
 
 from locum.errors import GraphError
-from locum.simulators.attention_order import ACTIVATIONS, KINDS, AttentionOrder
+from locum.execution.activations import ACTIVATIONS
+from locum.simulators.attention_order import KINDS, AttentionOrder
 from locum.simulators.checking import choose, whole
 from locum.simulators.layout import Block
 
@@ -42,7 +43,7 @@ class Order:
         if self.memory != 0:
             whole(self.memory, "memory, the number of its rows,")
         choose(self.norm, NORMS, "norm")
-        choose(self.activation, ACTIVATIONS, "activation")
+        choose(self.activation, tuple(ACTIVATIONS), "activation")
         d, columns = self.attention.d, self.attention.columns
         if self.attention.mask == "causal" and self.memory and self.cross is None:
             raise GraphError("an attention to a memory is not causal: its rows have no common order")

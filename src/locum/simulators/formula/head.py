@@ -16,21 +16,16 @@ from locum.constructions import (
     add,
     broadcast_row,
     elu_plus_one,
-    gelu,
     hardmax,
-    leaky_relu,
     matmul,
     multiply,
-    relu,
     row_sums,
     scale,
-    sigmoid,
-    silu,
     softmax,
-    tanh,
     transpose,
     weighted_mean,
 )
+from locum.constructions.activations import ACTIVATIONS
 from locum.constructions.matrix import Size, coordinates
 from locum.constructions.softmax import kept_entries
 from locum.errors import GraphError
@@ -50,15 +45,6 @@ RECIPES = ("paper", "fetch", "tiled", "inverse", "width-1")
 #: The score of a key that is not attended to. No score is lower, so it is not the row maximum, and e to
 #: the power of its distance from that is 0 (in single precision and below the number itself is −∞).
 HIDDEN = -sys.float_info.max
-
-ACTIVATIONS: dict[str, Callable[[Matrix], Matrix]] = {
-    "relu": relu,
-    "gelu": gelu,
-    "silu": silu,
-    "tanh": tanh,
-    "sigmoid": sigmoid,
-    "leaky_relu": leaky_relu,
-}
 
 
 @dataclass(frozen=True)

@@ -17,11 +17,12 @@ from locum.constructions import (
     broadcast_row,
     layer_norm,
 )
+from locum.constructions.activations import ACTIVATIONS
 from locum.constructions.matrix import coordinates
 from locum.language.handles import SOp
 from locum.language.python import family, indices, sum_over, tokens, where
 from locum.simulators.attention_order import AttentionOrder
-from locum.simulators.formula.head import ACTIVATIONS, HEADS, Style
+from locum.simulators.formula.head import HEADS, Style
 from locum.simulators.formula.inverse import inverse_head
 from locum.simulators.formula.width_one import width_one_head
 from locum.simulators.layout import Layout

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from locum.execution.activations import ACTIVATIONS
 from locum.execution.arrays import Array, is_tensor, like
 from locum.simulators.models.checkpoint import Checkpoint
 
@@ -43,7 +44,7 @@ class DirectForward:
         context = self.attention(number, x, seen) @ self.heads(x, w["W_V"], w["b_V"])
         joined = context.swapaxes(1, 2).reshape(x.shape)
         x = f.norm(x + joined @ w["W_O"] + w["b_O"], w["gain1"], w["bias1"], epsilon)
-        hidden = f.activate(x @ w["W1"] + w["b1"], self.checkpoint.activation)
+        hidden = ACTIVATIONS[self.checkpoint.activation](x @ w["W1"] + w["b1"])
         return f.norm(x + hidden @ w["W2"] + w["b2"], w["gain2"], w["bias2"], epsilon)
 
     def attention(self, number: int, x: Array, seen: Array) -> Array:
@@ -79,19 +80,6 @@ class _NumPy:
         powers = np.exp(scores - scores.max(-1, keepdims=True))
         return powers / powers.sum(-1, keepdims=True)
 
-    def activate(self, x: Array, name: str) -> Array:
-        match name:
-            case "gelu":
-                return x * (1 + _erf(x / math.sqrt(2)).astype(x.dtype)) / 2
-            case "silu":
-                return x / (1 + np.exp(-x))
-            case "tanh":
-                return np.tanh(x)
-        return np.maximum(x, 0)
-
-
-_erf = np.frompyfunc(math.erf, 1, 1)
-
 
 class _Torch:
     """The functions of torch."""
@@ -103,8 +91,3 @@ class _Torch:
 
     def softmax(self, scores: Array, kept: Array) -> Array:
         return scores.masked_fill(~kept, -math.inf).softmax(-1)
-
-    def activate(self, x: Array, name: str) -> Array:
-        import torch
-
-        return getattr(torch.nn.functional, name)(x)

@@ -18,6 +18,7 @@ from typing import Self
 import numpy as np
 
 from locum.errors import InputError
+from locum.execution.activations import ACTIVATIONS
 from locum.execution.arrays import Array, numpy_of
 from locum.simulators.attention_order import FEATURE_MAPS, AttentionOrder
 from locum.simulators.checking import choose
@@ -25,7 +26,6 @@ from locum.simulators.matrices import matrix
 from locum.simulators.modules.attention import pooled
 from locum.simulators.modules.masks import KeptMask, Mask, attended, mask_kind, read_mask
 from locum.simulators.modules.module import AttentionModule, Numbers, with_ones
-from locum.simulators.modules.sublayers import ACTIVATE
 
 
 class _Projected(AttentionModule):
@@ -235,7 +235,7 @@ class Sumformer(AttentionModule):
         activation: str = "relu",
         biased: bool = False,
     ) -> None:
-        choose(activation, tuple(ACTIVATE), "activation")
+        choose(activation, tuple(ACTIVATIONS), "activation")
         self.W_phi = matrix(W_phi, "W_phi")
         self.W_x = matrix(W_x, "W_x", (self.W_phi.shape[0], None))
         self.W_sum = matrix(W_sum, "W_sum", (self.W_phi.shape[1], self.W_x.shape[1]))
@@ -265,7 +265,7 @@ class Sumformer(AttentionModule):
         x, y = self.checked(X, memory)
         if self.biased:
             x, y = with_ones(x), with_ones(y)
-        activate = ACTIVATE[self.activation]
+        activate = ACTIVATIONS[self.activation]
         features = activate(y @ numpy_of(self.W_phi))
         total = features.sum(axis=0, keepdims=True)
         units = activate(x @ numpy_of(self.W_x) + total @ numpy_of(self.W_sum))

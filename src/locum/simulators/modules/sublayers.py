@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from locum.errors import InputError
+from locum.execution.activations import ACTIVATIONS
 from locum.execution.arrays import Array, numpy_of
-from locum.simulators.attention_order import ACTIVATIONS
 from locum.simulators.checking import choose
 from locum.simulators.matrices import matrix, row
 from locum.simulators.modules.module import Numbers
@@ -26,7 +24,7 @@ class FeedForward:
         self, W1: Array, W2: Array, b1: Array | None, b2: Array | None, activation: str, columns: int
     ) -> None:
         """``columns``: those of Y."""
-        choose(activation, ACTIVATIONS, "activation")
+        choose(activation, tuple(ACTIVATIONS), "activation")
         self.W1 = matrix(W1, "W1", (columns, None))
         self.W2 = matrix(W2, "W2", (self.W1.shape[1], None))
         self.activation = activation
@@ -49,7 +47,7 @@ class FeedForward:
     def steps(self, Y: Numbers) -> dict[str, Numbers]:
         """The hidden units, and the result."""
         before = Y @ numpy_of(self.W1) + numpy_of(self.b1)
-        hidden = ACTIVATE[self.activation](before)
+        hidden = ACTIVATIONS[self.activation](before)
         return {"hidden": hidden, "feed-forward": hidden @ numpy_of(self.W2) + numpy_of(self.b2)}
 
 
@@ -80,24 +78,3 @@ def normalised(Y: Numbers, norm: Affine, epsilon: float) -> Numbers:
     if norm is not None:
         found = found * numpy_of(norm[0]) + numpy_of(norm[1])
     return np.asarray(found)
-
-
-def _sigmoid(z: Numbers) -> Numbers:
-    small = np.exp(-np.abs(z))
-    return np.asarray(np.where(z >= 0, 1, small) / (1 + small))
-
-
-def _erf(z: Numbers) -> Numbers:
-    """The error function, which NumPy does not have."""
-    return np.fromiter(map(math.erf, z.ravel()), np.float64, z.size).reshape(z.shape)
-
-
-#: The activations, directly.
-ACTIVATE: dict[str, Callable[[Numbers], Numbers]] = {
-    "relu": lambda z: np.maximum(z, 0),
-    "gelu": lambda z: 0.5 * z * (1 + _erf(z / math.sqrt(2))),
-    "silu": lambda z: z * _sigmoid(z),
-    "tanh": np.tanh,
-    "sigmoid": _sigmoid,
-    "leaky_relu": lambda z: np.maximum(z, 0.01 * z),
-}

@@ -1,0 +1,50 @@
+"""Activations: one table for programs and one for arrays, which agree; an unknown name is an error."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from locum import tokens
+from locum.constructions import Matrix
+from locum.constructions.activations import ACTIVATIONS as PROGRAMS
+from locum.execution.activations import ACTIVATIONS as FUNCTIONS
+from locum.simulators.models import read_checkpoint
+from locum.simulators.models.direct import DirectForward
+from tests.simulators.checkpoints import D, write
+
+#: Zeros of both signs, numbers around the bends, and numbers whose exponentials vanish or overflow.
+EDGES = [0.0, -0.0, 1e-300, 0.5, -0.5, 1.0, -1.0, 3.0, -3.0, 40.0, -40.0, 800.0, -800.0]
+
+
+def test_both_tables_have_the_same_names() -> None:
+    assert list(PROGRAMS) == list(FUNCTIONS)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_programs_and_arrays_agree_on_edge_values(name: str) -> None:
+    x = np.array([EDGES])
+    expected = FUNCTIONS[name](x)
+    assert np.isfinite(expected).all()
+    for executor in ("dense", "fast"):
+        found = PROGRAMS[name](Matrix(tokens, 1, len(EDGES))).run(x, executor=executor)
+        assert np.abs(found - expected).max() <= 1e-15 * 800
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_they_are_torchs(name: str) -> None:
+    torch: Any = pytest.importorskip("torch")
+    x = torch.tensor(EDGES, dtype=torch.float64)
+    expected = getattr(torch.nn.functional, name)(x)
+    assert float((FUNCTIONS[name](x) - expected).abs().max()) <= 1e-13
+
+
+def test_an_unknown_activation_does_not_fall_through(tmp_path: Path) -> None:
+    checkpoint = replace(read_checkpoint(write(tmp_path)), activation="mish")
+    direct = DirectForward(checkpoint, np.zeros(0))
+    with pytest.raises(KeyError, match="mish"):
+        direct.layer(0, np.ones((1, 2, D)), np.ones((1, 2)))
