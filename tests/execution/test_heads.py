@@ -23,8 +23,8 @@ from locum.errors import ExecutionError, InputError
 from locum.execution import DOMAINS, dense, heads
 from locum.execution.arrays import Arrays
 from locum.execution.heads.attention import Head, Product
-from locum.execution.heads.elementwise import ElementError
 from locum.execution.heads.formulas import formula_of
+from locum.execution.heads.numbers import ElementError
 from locum.execution.heads.scores import code_of
 from locum.execution.heads.values import Values
 from locum.graph import PREDICATES, Node, build, postorder

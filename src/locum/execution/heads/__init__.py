@@ -35,11 +35,11 @@ from array_api_compat import is_numpy_array, is_torch_array
 from locum.errors import ExecutionError, InputError
 from locum.execution.arrays import Array, Arrays
 from locum.execution.domains import Domain, Value
-from locum.execution.heads import elementwise
+from locum.execution.heads import numbers
 from locum.execution.heads.attention import default_memory
 from locum.execution.heads.demand import Demand
-from locum.execution.heads.elementwise import ElementError
 from locum.execution.heads.evaluate import Evaluation, Progress
+from locum.execution.heads.numbers import ElementError
 from locum.execution.heads.report import Report
 from locum.execution.heads.statics import Statics
 from locum.graph import Node, abbreviate
@@ -171,7 +171,7 @@ def _numbers(tokens: Array, arrays: Arrays) -> Array:
     whole = arrays.to_int(tokens)
     unsigned = bool(arrays.xp.isdtype(tokens.dtype, "unsigned integer"))
     wrapped = unsigned and bool(arrays.xp.any(whole < 0))
-    if wrapped or elementwise.largest(arrays, whole) >= INT64_LIMIT:
+    if wrapped or numbers.largest(arrays, whole) >= INT64_LIMIT:
         raise InputError("the tokens have a whole number of more than 62 bits, too many for heads")
     return whole
 
@@ -180,7 +180,7 @@ def _array_of(tokens: Sequence[Value]) -> Array:
     """Python's numbers as an array that holds them exactly."""
     types = set(map(type, tokens))
     for token in tokens:
-        elementwise.number(token)
+        numbers.number(token)
     if types == {bool}:
         return np.array(tokens, dtype=np.bool_)
     if float not in types:

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from locum.execution.heads import elementwise
+from locum.execution.heads import numbers
 from locum.execution.heads.formulas import (
     Best,
     Formula,
@@ -139,7 +139,7 @@ class Demand:
             if predicate == "!=":
                 return keys != queries[0] if (queries == queries[0]).all() else None
             loosest = queries.max() if predicate.startswith("<") else queries.min()
-            return np.asarray(elementwise.compare(self.statics.arrays, predicate, keys, loosest))
+            return np.asarray(numbers.compare(self.statics.arrays, predicate, keys, loosest))
 
         known = bound(formula, admitted, np.logical_and, np.logical_or)
         return self.everywhere if known is None else self.everywhere[known]
@@ -155,7 +155,7 @@ def live_rows(formula: Formula, points: Points, statics: Statics) -> NDArray[np.
         if np.broadcast(keys, queries).size > MAX_CELLS:
             return None
         sides = statics.arrays, literal.predicate, keys, queries
-        return np.asarray(elementwise.compare(*sides, negated=literal.negated))
+        return np.asarray(numbers.compare(*sides, negated=literal.negated))
 
     known = bound(formula, admitted, np.logical_and, np.logical_or)
     if points.valid is None:

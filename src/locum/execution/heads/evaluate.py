@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from locum.execution.arrays import Array, Arrays
-from locum.execution.heads import elementwise
+from locum.execution.heads import numbers
 from locum.execution.heads.demand import Demand
-from locum.execution.heads.elementwise import ElementError
+from locum.execution.heads.numbers import ElementError
 from locum.execution.heads.points import Points, product, spread
 from locum.execution.heads.report import Report
 from locum.execution.heads.selection import Selection
@@ -74,7 +74,7 @@ class Evaluation:
         try:
             if node.op == "tokens":
                 given = self.tokens()[self.arrays.put(points.together)]
-                return elementwise.cast(self.arrays, given, str(node.attributes["cast"]))
+                return numbers.cast(self.arrays, given, str(node.attributes["cast"]))
             if node.op == "sum_over":
                 return self.sum_over(node, points)
             if node.op in ("aggregate", "selector_width"):
@@ -82,7 +82,7 @@ class Evaluation:
             if node.op == "if_else":
                 return self.if_else(node, points)
             inputs = [self.read(i, points) for i in node.inputs]
-            return elementwise.apply(self.arrays, node.op, inputs, node.attributes)
+            return numbers.apply(self.arrays, node.op, inputs, node.attributes)
         except ElementError as error:
             raise self.statics.described(error, node, points) from None
 
@@ -131,7 +131,7 @@ class Evaluation:
             self.read(branch, points, self.is_chosen(condition, points, wanted))
             for branch, wanted in zip(branches, (True, False), strict=True)
         )
-        return elementwise.choose(self.arrays, chosen, then, otherwise)
+        return numbers.choose(self.arrays, chosen, then, otherwise)
 
     def is_chosen(self, condition: Node, points: Points, wanted: bool) -> NDArray[np.bool_]:
         """At which points a branch is read; it need not have been computed at the others."""
@@ -153,7 +153,7 @@ class Evaluation:
         if arrays.is_int(value):
             value = arrays.to_int(value)
             heads = times * math.prod(where.shape[:-1])
-            elementwise.require_room(elementwise.largest(arrays, value) * heads)
+            numbers.require_room(numbers.largest(arrays, value) * heads)
         if where.same(product(where.families, points.together)):
             axes = tuple(axis for axis, family in enumerate(where.families) if family in summed)
             total = arrays.xp.sum(value, axis=axes) if axes else value
@@ -209,7 +209,7 @@ class Evaluation:
             return counts.reshape(points.shape)
         bools = values is not None and arrays.is_bool(values(None).array)
         default = node.attributes["default"]
-        return elementwise.means(arrays, counts, totals, default, bools).reshape(points.shape)
+        return numbers.means(arrays, counts, totals, default, bools).reshape(points.shape)
 
     def pattern(self, selector: Node, points: Points) -> Array:
         """A selector's own value: [query, key]."""

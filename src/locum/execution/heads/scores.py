@@ -28,8 +28,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from locum.execution.arrays import Array, Arrays
-from locum.execution.heads import elementwise
-from locum.execution.heads.elementwise import ElementError
+from locum.execution.heads import numbers
+from locum.execution.heads.numbers import ElementError
 
 #: More distinct queries than this are not named one by one.
 MAX_DISTINCT = 256
@@ -82,7 +82,7 @@ class Code:
         """[coordinate, key], small whole numbers (or truth values for 1 and 0)."""
         if self.distinct is not None:
             keys, distinct = self.keys[None, :], self.distinct[:, None]
-            return elementwise.compare(arrays, self.predicate, keys, distinct)
+            return numbers.compare(arrays, self.predicate, keys, distinct)
         if self.predicate in ("==", "!="):
             bits = _signs(arrays, self.keys, self.bits)
             return _with_ones(arrays, bits, 1) if self.predicate == "!=" else bits
@@ -109,7 +109,7 @@ class Code:
 def code_of(arrays: Arrays, keys: Array, queries: Array, predicate: str) -> Code:
     """How a comparison of these keys with these queries is scored."""
     keys, queries = numbered(arrays, keys, queries)
-    most = max(elementwise.largest(arrays, keys), elementwise.largest(arrays, queries))
+    most = max(numbers.largest(arrays, keys), numbers.largest(arrays, queries))
     bits = max(1, most.bit_length())
     if predicate in ("==", "!="):
         return Code(keys, queries, predicate, bits, None, maximal=predicate == "==")
@@ -121,10 +121,10 @@ def code_of(arrays: Arrays, keys: Array, queries: Array, predicate: str) -> Code
     return Code(keys, queries, predicate, bits, None, maximal=False)
 
 
-def different(arrays: Arrays, numbers: Array) -> Array:
-    """The different ones among numbers from 0, ascending: by marking them."""
-    marks = arrays.full((elementwise.largest(arrays, numbers) + 1,), False, arrays.xp.bool)
-    marks[numbers] = True
+def different(arrays: Arrays, codes: Array) -> Array:
+    """The distinct ones among integers from 0, ascending: by marking them."""
+    marks = arrays.full((numbers.largest(arrays, codes) + 1,), False, arrays.xp.bool)
+    marks[codes] = True
     return arrays.xp.nonzero(marks)[0]
 
 
@@ -134,7 +134,7 @@ def numbered(arrays: Arrays, keys: Array, queries: Array) -> tuple[Array, Array]
     together = (
         xp.concat([arrays.to_int(keys), arrays.to_int(queries)])
         if arrays.is_int(keys) and arrays.is_int(queries)
-        else xp.concat([elementwise.real(arrays, keys), elementwise.real(arrays, queries)])
+        else xp.concat([numbers.real(arrays, keys), numbers.real(arrays, queries)])
     )
     if arrays.is_int(together):
         least, most = int(xp.min(together)), int(xp.max(together))
@@ -149,14 +149,14 @@ def numbered(arrays: Arrays, keys: Array, queries: Array) -> tuple[Array, Array]
     return ranks[: keys.shape[0]], ranks[keys.shape[0] :]
 
 
-def _signs(arrays: Arrays, numbers: Array, bits: int) -> Array:
+def _signs(arrays: Arrays, codes: Array, bits: int) -> Array:
     places = arrays.arange(bits)[:, None]
-    return 2 * ((numbers[None, :] >> places) & 1) - 1
+    return 2 * ((codes[None, :] >> places) & 1) - 1
 
 
-def _digits(arrays: Arrays, numbers: Array) -> Array:
+def _digits(arrays: Arrays, codes: Array) -> Array:
     places = _DIGIT * arrays.arange(MAX_BITS // _DIGIT)[:, None]
-    return numbers[None, :] & (((1 << _DIGIT) - 1) << places)
+    return codes[None, :] & (((1 << _DIGIT) - 1) << places)
 
 
 def _with_ones(arrays: Arrays, vectors: Array, value: int) -> Array:

@@ -14,10 +14,9 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from locum.execution.arrays import Array, Arrays
-from locum.execution.heads import elementwise
+from locum.execution.heads import numbers
 from locum.execution.heads.attention import Head, unranked
 from locum.execution.heads.demand import Demand
-from locum.execution.heads.elementwise import ElementError
 from locum.execution.heads.formulas import (
     AllOf,
     Best,
@@ -28,6 +27,7 @@ from locum.execution.heads.formulas import (
     conjuncts,
     literals,
 )
+from locum.execution.heads.numbers import ElementError
 from locum.execution.heads.points import Points, Positions, in_order, product
 from locum.execution.heads.scores import code_of, numbered
 from locum.execution.heads.statics import MAX_CELLS
@@ -78,7 +78,7 @@ class Selection:
             sides = literal.key, literal.predicate, literal.query
             return self.arrays.put(self.statics.compare(*sides, self.points, negated=literal.negated))
         key, query = self.read(literal.key, self.points), self.read(literal.query, self.points)
-        return elementwise.compare(self.arrays, literal.predicate, key, query, negated=literal.negated)
+        return numbers.compare(self.arrays, literal.predicate, key, query, negated=literal.negated)
 
     def flat(self, array: Array) -> Array:
         """One element per row."""
@@ -192,7 +192,7 @@ class Selection:
         array = array.reshape((-1, len(reachable)))
         finite = True
         if arrays.is_int(array):
-            elementwise.require_room(elementwise.largest(arrays, array) * len(reachable))
+            numbers.require_room(numbers.largest(arrays, array) * len(reachable))
         else:
             finite = bool(arrays.xp.all(arrays.xp.isfinite(array)))
         index = self.points.member_index(families)

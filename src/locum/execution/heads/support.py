@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from locum.execution.heads import elementwise
+from locum.execution.elementwise import truth
 from locum.execution.heads.formulas import Literal, conjuncts, formula_of
 from locum.execution.heads.points import Points, product
 from locum.execution.heads.statics import MAX_CELLS, Statics
@@ -103,7 +103,7 @@ def _split(condition: Node) -> list[Condition]:
 
 def _holds(condition: Condition, points: Points, statics: Statics) -> NDArray[np.bool_]:
     if condition.right is None:
-        return np.asarray(elementwise.truth(statics.at(condition.left, points)))
+        return np.asarray(truth(statics.arrays, statics.at(condition.left, points)))
     sides = condition.left, condition.predicate, condition.right
     return statics.compare(*sides, points, negated=condition.negated)
 
@@ -147,9 +147,9 @@ def _ranges(
     position: Node, comparisons: list[tuple[str, Node]], points: Points, statics: Statics
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     """Positions in the order of one of their numbers, and for each head the range that it admits."""
-    numbers = np.broadcast_to(statics.at(position, product((), points.together)), points.shape[-1:])
-    order = np.argsort(numbers, kind="stable")
-    ascending = numbers[order]
+    values = np.broadcast_to(statics.at(position, product((), points.together)), points.shape[-1:])
+    order = np.argsort(values, kind="stable")
+    ascending = values[order]
     low: NDArray[Any] = np.zeros((1,) * len(points.shape), dtype=np.int64)
     high: NDArray[Any] = np.full_like(low, len(ascending))
     for predicate, member in comparisons:  # member ? number

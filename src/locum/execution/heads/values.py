@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from locum.execution.arrays import Array, Arrays
-from locum.execution.heads.elementwise import ElementError
+from locum.execution.heads.numbers import ElementError
 
 
 def unreachable() -> ElementError:

@@ -1,0 +1,156 @@
+"""Numbers in arrays as heads compute with them, with the values that Python's numbers have.
+
+Integers stay int64 and are refused where they could exceed it; mixtures of integers and floats become
+floats. What is an error at one position in RASP (a division by zero, a logarithm of 0, a number too
+large for a float) is an :class:`ElementError` here, which knows where it happened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from locum.execution import elementwise
+from locum.execution.arrays import Array, Arrays
+from locum.execution.elementwise import MEANINGS, checked, refusing
+from locum.graph import COMPARISONS, OPERATIONS, Attribute
+from locum.graph.atoms import EXACT_INTEGERS, INT64_LIMIT
+
+
+class ElementError(Exception):
+    """An operation without a value; ``bad`` is true where (None: not at a position)."""
+
+    def __init__(self, problem: str, kind: str, bad: Array | None = None) -> None:
+        super().__init__(problem)
+        self.kind = kind
+        self.bad = bad
+
+
+_REFUSE = refusing(ElementError)
+
+
+def apply(
+    arrays: Arrays, op: str, inputs: Sequence[Array], attributes: Mapping[str, Attribute]
+) -> Array:
+    """Compute the operation at every element of the broadcast inputs."""
+    with np.errstate(all="ignore"):
+        if op == "if_else":
+            return choose(arrays, *inputs)
+        if op in ("member", "lookup"):
+            table: Any = attributes.get("table", ())
+            for _, value in table:
+                number(value)
+            return elementwise.apply(arrays, op, inputs, _REFUSE, attributes)
+        if OPERATIONS[op].group == "logic":
+            mask = elementwise.apply(arrays, op, inputs, _REFUSE)
+            return arrays.to_int(mask) if MEANINGS[op].kind == "int" else mask
+        return _compute(arrays, op, alike(arrays, *inputs))
+
+
+def _compute(arrays: Arrays, op: str, inputs: Sequence[Array]) -> Array:
+    """Compute arithmetic, a function or a comparison of arrays that are all int64, or all floats."""
+    meaning = MEANINGS[op]
+    if not arrays.is_int(inputs[0]):
+        result = checked(arrays, op, inputs, _REFUSE)
+        return _integers(arrays, op, result) if meaning.kind == "int" else result
+    if meaning.kind == "int":
+        return inputs[0]
+    whole_power = op == "power" and not arrays.any(inputs[1] < 0)
+    if not (meaning.keeps_whole or meaning.kind == "bool" or whole_power):
+        return checked(arrays, op, [real(arrays, a) for a in inputs], _REFUSE)
+    if meaning.kind is None and meaning.bound is not None:
+        require_room(*meaning.bound(*map(arrays.range_of, inputs)))
+    return elementwise.apply(arrays, op, inputs, _REFUSE)
+
+
+def _integers(arrays: Arrays, op: str, rounded: Array) -> Array:
+    too_large = abs(rounded) >= INT64_LIMIT
+    if arrays.any(too_large):
+        raise ElementError(f"{op} has no integer of 62 bits there", "OverflowError", too_large)
+    return arrays.to_int(rounded)
+
+
+def compare(arrays: Arrays, predicate: str, a: Array, b: Array, *, negated: bool = False) -> Array:
+    """``a ? b`` with one of select's predicates (or, negated, that this is not so), exactly."""
+    holds = COMPARISONS[predicate].holds(*alike(arrays, a, b))
+    return ~holds if negated else holds
+
+
+def number(value: Any) -> Any:
+    """An atom that an array can hold, or an error: strings have no codes."""
+    if isinstance(value, str):
+        raise ElementError(
+            f"expected numbers, got the string {value!r}: heads run programs on numbers", "refused"
+        )
+    if not isinstance(value, float) and abs(value) >= INT64_LIMIT:
+        raise ElementError("it has an integer of more than 62 bits", "refused")
+    return value
+
+
+def largest(arrays: Arrays, array: Array) -> int:
+    """The greatest magnitude among integers; 0 for none."""
+    return max(map(abs, arrays.range_of(array)))
+
+
+def alike(arrays: Arrays, *inputs: Array) -> list[Array]:
+    """All as int64, or all as floats."""
+    if all(map(arrays.is_int, inputs)):
+        return [arrays.to_int(a) for a in inputs]
+    return [real(arrays, a) for a in inputs]
+
+
+def real(arrays: Arrays, a: Array) -> Array:
+    """As floats, unless an integer would be rounded."""
+    limit = EXACT_INTEGERS[arrays.float_name]
+    if arrays.is_int(a) and not arrays.is_bool(a) and largest(arrays, a) > limit:
+        problem = f"an integer above {limit} meets floats, which would round it"
+        raise ElementError(problem, "refused")
+    return arrays.to_float(a)
+
+
+def require_room(*bounds: float) -> None:
+    """Refuse integers that int64 might not hold."""
+    if max(map(abs, bounds)) >= INT64_LIMIT:
+        raise ElementError("it may have an integer of more than 62 bits", "refused")
+
+
+def cast(arrays: Arrays, tokens: Array, kind: str) -> Array:
+    """Tokens as the program sees them."""
+    match kind:
+        case "asis":
+            return tokens
+        case "float":
+            return real(arrays, tokens)
+        case "bool":
+            return elementwise.truth(arrays, tokens)
+        case "int" if arrays.is_int(tokens):
+            return arrays.to_int(tokens)
+        case "int":
+            bad = ~(abs(tokens) < INT64_LIMIT)
+            if arrays.any(bad):
+                raise ElementError("int has no integer of 62 bits there", "OverflowError", bad)
+            return arrays.to_int(arrays.xp.trunc(tokens))
+    raise ElementError("expected numbers, got strings: heads run programs on numbers", "refused")
+
+
+def choose(arrays: Arrays, condition: Array, a: Array, b: Array) -> Array:
+    """``a`` where the condition holds, else ``b``; booleans stay such if both are."""
+    if not (arrays.is_bool(a) and arrays.is_bool(b)):
+        a, b = alike(arrays, a, b)
+    return MEANINGS["if_else"].array(arrays, condition, a, b)
+
+
+def means(arrays: Arrays, counts: Array, totals: Array, default: Attribute, bools: bool) -> Array:
+    """No key: the default. One: its value. More: the sum over the number, as a float."""
+    xp = arrays.xp
+    if arrays.any(counts > 1):
+        if bools:
+            raise ElementError("asked to average several values, but they are booleans", "average")
+        totals = real(arrays, totals) / arrays.to_float(xp.where(counts > 0, counts, 1))
+    elif bools:
+        totals = elementwise.truth(arrays, totals)
+    if arrays.all(counts > 0):
+        return totals
+    return choose(arrays, counts > 0, totals, arrays.put(np.asarray(number(default))))
