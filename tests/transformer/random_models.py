@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from locum.execution.elementwise import MEANINGS
 from locum.graph import OPERATIONS, build, dumps, stable_hash
 from locum.transformer import (
     AttentionWeights,
@@ -16,13 +17,13 @@ from locum.transformer import (
     LayerWeights,
     Weights,
 )
-from locum.transformer.functions import MEANINGS, Functions, Instruction
+from locum.transformer.functions import Functions, Instruction
 
 #: Operations that have a value for all numbers that are not large.
 TOTAL = tuple(
     name
-    for name in MEANINGS
-    if name not in {"divide", "modulo", "floor_divide", "power", "exp", "log", "sqrt"}
+    for name, meaning in MEANINGS.items()
+    if not (meaning.undefined or meaning.overflows or name == "member") or name in ("floor", "round")
 )
 
 

@@ -60,7 +60,7 @@ def expected(model: CompiledTransformer) -> Any:
     assert feed is not None
     assert feed.functions is not None
     stream = model.embed(TOKENS.tolist())
-    return feed.functions(np, [stream[..., i] for i in range(feed.functions.arguments)])[0]
+    return feed.functions([stream[..., i] for i in range(feed.functions.arguments)])[0]
 
 
 def assert_same(logits: Any, wanted: Any, tolerance: float) -> None:

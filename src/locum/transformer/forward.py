@@ -120,7 +120,7 @@ def _exact(weights: FeedForwardWeights, before: Array, sink: bool) -> Array:
     assert functions is not None
     # The sink has no part in the program: functions are not evaluated there, and are 0.
     real = before[:, 1:] if sink else before
-    results, outputs = functions.trace(np, [real[..., i] for i in range(functions.arguments)])
+    results, outputs = functions.trace([real[..., i] for i in range(functions.arguments)])
     for instruction, result in zip(functions.instructions, results, strict=True):
         finite = np.isfinite(result)
         if not finite.all():

@@ -1,6 +1,6 @@
 """Exact feed-forwards in ONNX: each instruction as a few operators.
 
-An instruction that has no value at some numbers gives nan there, as it does in NumPy.
+Where an instruction has no value, it gives NaN (or an infinity), as it does in NumPy.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from locum.errors import CompileError
+from locum.execution.elementwise import MEANINGS
 from locum.graph.atoms import EXACT_INTEGERS
 from locum.transformer.functions import Functions, Instruction
 
@@ -50,13 +51,15 @@ def _instruction(build: Builder, instruction: Instruction, inputs: Sequence[str]
             return _table(build, inputs, attributes["keys"], attributes["values"])
         case "member":
             return build.as_number(_member(build, inputs[0], attributes["values"]))
-        case op if op in PLAIN:
-            return build.op(PLAIN[op], *inputs)
-        case op if op in TRUTHS:
-            return build.as_number(TRUTHS[op](build, *inputs))
-        case op if op in NUMBERS:
-            return NUMBERS[op](build, *inputs)
-    raise CompileError(f"ONNX has no {instruction.op}", instruction.label or instruction.op)
+    meaning = MEANINGS.get(instruction.op)
+    if meaning is not None and instruction.op in SPECIAL:
+        result = SPECIAL[instruction.op](build, *inputs)
+    elif meaning is not None and meaning.onnx is not None:
+        result = build.op(meaning.onnx, *inputs)
+    else:
+        raise CompileError(f"ONNX has no {instruction.op}", instruction.label or instruction.op)
+    is_boolean = meaning.kind == "bool" or instruction.op == "indicator"
+    return build.as_number(result) if is_boolean else result
 
 
 def _table(build: Builder, inputs: Sequence[str], keys: Any, values: Any) -> str:
@@ -132,35 +135,8 @@ def _either(build: Builder, predicate: str, a: str, b: str) -> str:
     return build.op("Where", build.op(predicate, a, b), a, b)
 
 
-#: Operations that are an operator of ONNX.
-PLAIN: Mapping[str, str] = {
-    "add": "Add",
-    "subtract": "Sub",
-    "multiply": "Mul",
-    "negate": "Neg",
-    "absolute": "Abs",
-    "exp": "Exp",
-    "sqrt": "Sqrt",
-    "erf": "Erf",
-    "tanh": "Tanh",
-    "floor": "Floor",
-    "round": "Round",
-}
-#: Operations whose result is true or false.
-TRUTHS: Mapping[str, Callable[..., str]] = {
-    "equal": lambda build, a, b: build.op("Equal", a, b),
-    "not_equal": lambda build, a, b: build.op("Not", build.op("Equal", a, b)),
-    "less": lambda build, a, b: build.op("Less", a, b),
-    "less_equal": lambda build, a, b: build.op("LessOrEqual", a, b),
-    "greater": lambda build, a, b: build.op("Greater", a, b),
-    "greater_equal": lambda build, a, b: build.op("GreaterOrEqual", a, b),
-    "and": lambda build, a, b: build.op("And", _nonzero(build, a), _nonzero(build, b)),
-    "or": lambda build, a, b: build.op("Or", _nonzero(build, a), _nonzero(build, b)),
-    "not": lambda build, a: build.op("Equal", a, build.number(0)),
-    "indicator": _nonzero,
-}
-#: Operations that take several operators.
-NUMBERS: Mapping[str, Callable[..., str]] = {
+#: Operations that take several operators; the others are the operator that the table of meanings names.
+SPECIAL: Mapping[str, Callable[..., str]] = {
     "divide": _divide,
     "modulo": _modulo,
     "floor_divide": _floor_divide,
@@ -168,5 +144,10 @@ NUMBERS: Mapping[str, Callable[..., str]] = {
     "log": _logarithm,
     "minimum": lambda build, a, b: _either(build, "Less", a, b),
     "maximum": lambda build, a, b: _either(build, "Greater", a, b),
+    "not_equal": lambda build, a, b: build.op("Not", build.op("Equal", a, b)),
+    "and": lambda build, a, b: build.op("And", _nonzero(build, a), _nonzero(build, b)),
+    "or": lambda build, a, b: build.op("Or", _nonzero(build, a), _nonzero(build, b)),
+    "not": lambda build, a: build.op("Equal", a, build.number(0)),
     "if_else": lambda build, a, b, c: build.op("Where", _nonzero(build, a), b, c),
+    "indicator": _nonzero,
 }

@@ -122,6 +122,6 @@ class _FeedForward(nn.Module):
         assert self.functions is not None
         real = before[:, self.sink :]
         arguments = [real[..., i].contiguous() for i in range(self.functions.arguments)]
-        outputs = torch.stack(self.functions(torch, arguments), dim=-1)
+        outputs = torch.stack(self.functions(arguments), dim=-1)
         # At the sink, functions are not asked and are 0.
         return nn.functional.pad(outputs, (0, 0, self.sink, 0))
