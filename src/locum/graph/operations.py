@@ -134,6 +134,13 @@ class Operation:
     attributes: Mapping[str, Check] = field(default_factory=dict)
     #: How RASP text writes it, where that is an operator.
     symbol: str | None = None
+    #: What RASP text calls it, where that is a function of another name.
+    function: str | None = None
+
+    @property
+    def called(self) -> str:
+        """The name of the function that RASP text has for it."""
+        return self.function or self.name
 
     @property
     def elementwise(self) -> bool:
@@ -161,9 +168,9 @@ def _table() -> dict[str, Operation]:
         Operation("power", "arithmetic", (_S, _S), _S, "a to the power of b", symbol="^"),
         Operation("negate", "arithmetic", (_S,), _S, "−a", symbol="-"),
         # Elementwise functions.
-        Operation("absolute", "function", (_S,), _S, "|a|"),
-        Operation("minimum", "function", (_S, _S), _S, "a if a < b else b"),
-        Operation("maximum", "function", (_S, _S), _S, "a if a > b else b"),
+        Operation("absolute", "function", (_S,), _S, "|a|", function="abs"),
+        Operation("minimum", "function", (_S, _S), _S, "a if a < b else b", function="min"),
+        Operation("maximum", "function", (_S, _S), _S, "a if a > b else b", function="max"),
         Operation("exp", "function", (_S,), _S, "e to the power of a"),
         Operation("log", "function", (_S,), _S, "the natural logarithm of a"),
         Operation("sqrt", "function", (_S,), _S, "the square root of a"),

@@ -35,7 +35,6 @@ _SHORT_DEPTH, _SHORT_LENGTH = 5, 72
 #: Entries of a table that a short form shows.
 _SHORT_TABLE = 4
 
-_FUNCTIONS = {"minimum": "min", "maximum": "max", "absolute": "abs"}
 _FAMILY_NAMES = ("l", "m", "p", "q", "u", "v")
 
 
@@ -176,7 +175,7 @@ def phrase(node: Node, inputs: Sequence[Phrase], exact: bool = True) -> Phrase:
             return Phrase(f"{{{pairs}}}[{inputs[0].text}]", term=False)
     symbol = OPERATIONS[op].symbol
     if symbol is None:
-        return Phrase(f"{_FUNCTIONS.get(op, op)}({', '.join(i.text for i in inputs)})")
+        return Phrase(f"{OPERATIONS[op].called}({', '.join(i.text for i in inputs)})")
     if len(inputs) == 1:
         space = " " if symbol == "not" else ""
         return Phrase(f"{symbol}{space}{inputs[0].bracketed}", term=False)

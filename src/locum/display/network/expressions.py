@@ -15,31 +15,12 @@ from typing import Any
 
 import numpy as np
 
+from locum.execution.elementwise import LOOSE, MEANINGS, PRODUCT, SUM, TERM
 from locum.graph import OPERATIONS
 from locum.transformer.functions import Functions, Instruction
 
 #: Formulas are cut here: what is used again and again would make them long without end.
 LONGEST = 160
-#: How tightly a formula holds together.
-LOOSE, SUM, PRODUCT, TERM = range(4)
-#: Signs between two operands: what it is, what holds the left and what the right one together.
-_SIGNS = {
-    "add": (" + ", SUM, SUM, SUM),
-    "subtract": (" − ", SUM, SUM, PRODUCT),
-    "multiply": ("·", PRODUCT, PRODUCT, PRODUCT),
-    "divide": (" / ", PRODUCT, PRODUCT, TERM),
-    "modulo": (" % ", PRODUCT, TERM, TERM),
-    "floor_divide": (" // ", PRODUCT, TERM, TERM),
-    "power": ("^", PRODUCT, TERM, TERM),
-    "equal": (" == ", LOOSE, SUM, SUM),
-    "not_equal": (" != ", LOOSE, SUM, SUM),
-    "less": (" < ", LOOSE, SUM, SUM),
-    "less_equal": (" ≤ ", LOOSE, SUM, SUM),
-    "greater": (" > ", LOOSE, SUM, SUM),
-    "greater_equal": (" ≥ ", LOOSE, SUM, SUM),
-    "and": (" and ", LOOSE, TERM, TERM),
-    "or": (" or ", LOOSE, TERM, TERM),
-}
 
 
 @dataclass(frozen=True)
@@ -113,21 +94,13 @@ def _say(instruction: Instruction, inputs: list[Formula]) -> Formula:
             return Formula(
                 f"{inputs[0].within(SUM)} in {{{shown}{', …' if len(values) > 4 else ''}}}", LOOSE
             )
-        case "if_else":
-            condition, then, otherwise = (formula.within(SUM) for formula in inputs)
-            return Formula(f"{then} if {condition} else {otherwise}", LOOSE)
-        case "negate":
-            return Formula(f"−{inputs[0].within(PRODUCT)}", SUM)
-        case "absolute":
-            return Formula(f"|{arguments}|")
-        case "minimum" | "maximum":
-            return Formula(f"{op[:3]}({arguments})")
     if op == "multiply" and inputs[0] == inputs[1]:
         return Formula(f"{inputs[0].within(TERM)}²", PRODUCT)
-    if op in _SIGNS:
-        sign, holds, left, right = _SIGNS[op]
-        return Formula(f"{inputs[0].within(left)}{sign}{inputs[1].within(right)}", holds)
-    return Formula(f"{OPERATIONS[op].symbol or op}({arguments})")
+    pattern = MEANINGS[op].format
+    if pattern is None:
+        return Formula(f"{OPERATIONS[op].called}({arguments})")
+    operands = (formula.within(needed) for formula, needed in zip(inputs, pattern.needs, strict=True))
+    return Formula(pattern.text.format(*operands), pattern.holds)
 
 
 def _cut(formula: Formula) -> Formula:
