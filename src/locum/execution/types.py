@@ -161,12 +161,11 @@ def _is_natural(node: Node) -> bool:
 # Types that depend on the position ----------------------------------------------------------------
 
 
-def leaf(kind: type) -> Node:
-    """A leaf that stands for whether the token at a position has this type: 1 or 0.
-
-    It is part of no user's program: whoever runs a measure supplies its values.
-    """
-    return Node("tokens", (), {"cast": f"is {kind.__name__}"})
+#: Leaves that stand for whether the token at a position has a type: 1 or 0. They are part of no user's
+#: program: whoever runs a measure supplies their values.
+LEAVES: Mapping[type, Node] = {
+    kind: Node("tokens", (), {"cast": f"is {kind.__name__}"}) for kind in (float, bool)
+}
 
 
 def measure(root: Node, possible: Mapping[Node, Types], kind: type) -> Node | bool:
@@ -256,7 +255,7 @@ def _choice(node: Node, measured: Any, kind: type) -> Iterable[Node]:
     """The measure of what chooses among values, or of a leaf."""
     match node.op:
         case "tokens":
-            return [leaf(kind)]
+            return [LEAVES[kind]]
         case "lookup":
             table: Any = node.attributes["table"]
             chosen = tuple((key, int(type(value) is kind)) for key, value in table)

@@ -12,7 +12,7 @@ import numpy as np
 
 from locum.execution.fast.structured import Series, Unstructured, tokens_array
 from locum.execution.inputs import is_tensor
-from locum.execution.types import Types, leaf, types_of
+from locum.execution.types import LEAVES, Types, types_of
 from locum.graph import Node, build, postorder
 from locum.graph.atoms import LARGEST_EXACT
 from locum.graph.traversal import transform
@@ -74,15 +74,14 @@ class Tokens:
         if self.numbers is None or len(self.types) == 1:
             return None if self.numbers is None else (root, self.numbers, self.types)
         leaves = {node for node in postorder(root) if node.op == "tokens"}
-        typed = leaves & {leaf(float), leaf(bool)}
+        typed = leaves.intersection(LEAVES.values())
         if not typed:
             return root, self.numbers, self.types
         if len(leaves) > 1:
             return None
         read = build("tokens", cast="asis")
         on_types = transform(root, lambda node: read if node in typed else node)
-        cast = str(typed.pop().attributes["cast"])
-        return on_types, self._leaf(cast).data.astype(np.float64), frozenset([int])
+        return on_types, self._leaf(typed.pop()).data.astype(np.float64), frozenset([int])
 
     def series(self, nodes: Iterable[Node]) -> tuple[Any, dict[Node, Any]]:
         """Return the tokens for the structured tier, and what ``tokens_str`` and the like see of them.
@@ -94,13 +93,14 @@ class Tokens:
         known = {}
         for node in nodes:
             if node.op == "tokens":
-                known[node] = self._leaf(str(node.attributes["cast"]))
+                known[node] = self._leaf(node)
         return np.zeros(len(self)), known
 
-    def _leaf(self, cast: str) -> Series:
-        for kind in (float, bool):
-            if cast == leaf(kind).attributes["cast"]:
+    def _leaf(self, node: Node) -> Series:
+        for kind, leaf in LEAVES.items():
+            if node is leaf:
                 return tokens_array([int(type(value) is kind) for value in self.values])
+        cast = str(node.attributes["cast"])
         if cast == "asis":
             return tokens_array(self.values)
         try:
