@@ -7,7 +7,6 @@ shapes and numbers.
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +14,7 @@ import numpy as np
 
 from locum import constructions as c
 from locum.constructions.matrix import Matrix
+from locum.execution.activations import ACTIVATIONS
 from locum.language.handles import SOp
 from locum.language.python import full, indices, length, select, tokens
 
@@ -115,16 +115,9 @@ def products() -> bool:
 
 def activations() -> bool:
     """Check every activation, and those that also go through MaxMin."""
-    erf = np.vectorize(math.erf)
-    sigmoid = 0.5 * (1 + np.tanh(X / 2))
+    directly: dict[str, Callable[..., Any]] = {**ACTIVATIONS, "absolute": np.abs}
     expected: dict[Callable[..., Matrix], Any] = {
-        c.relu: np.maximum(X, 0),
-        c.leaky_relu: np.maximum(X, 0.01 * X),
-        c.absolute: np.abs(X),
-        c.gelu: 0.5 * X * (1 + erf(X / math.sqrt(2))),
-        c.silu: X * sigmoid,
-        c.sigmoid: sigmoid,
-        c.tanh: np.tanh(X),
+        getattr(c, name): function(X) for name, function in directly.items()
     }
     entries = X.ravel()
     return (
