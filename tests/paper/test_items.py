@@ -8,6 +8,7 @@ import pytest
 
 import locum
 from locum import constructions, simulators
+from locum.cli.main import run
 from locum.paper import as_printed, figure2, languages, listings
 from locum.paper.errata import ERRATA, SEVERITIES
 from locum.paper.findings import Finding, examine, work
@@ -88,3 +89,12 @@ def test_a_wrong_count_or_a_wrong_instance_does_not_hold() -> None:
     assert good.status == ["measured", "counted"]
     assert not Finding(good.item, {"paper": [1, 2]}, True).holds
     assert Finding(good.item, good.heads, False).verdict == "does not hold"
+
+
+@pytest.mark.parametrize(
+    "line", sorted({item.command for item in ITEMS.values()} - {"locum catalogue"})
+)
+def test_commands_of_the_items_run(line: str) -> None:
+    program, *arguments = line.split()
+    assert program == "locum"
+    assert run(arguments) == 0

@@ -43,9 +43,19 @@ class Item:
     proofs: tuple[ClaimInstance, ...] = ()
     errata: tuple[str, ...] = ()
     listings: tuple[str, ...] = ()
+    #: A command that shows the item at work.
+    command: str = "locum catalogue"
 
     @property
     def quick_proofs(self) -> tuple[ClaimInstance, ...]:
         """One or two of ``proofs`` that take seconds, not minutes."""
         small = [instance for instance in self.proofs if sum(instance.shape) <= 7]
         return tuple(small[-2:]) or self.proofs[:1]
+
+    @property
+    def row(self) -> str:
+        """Write the item as a row of docs/paper.md."""
+        functions = ", ".join(f"`{name}`" for name in self.functions)
+        listings = ", ".join(f"`{name}`" for name in self.listings)
+        cells = (self.paper, functions, listings, ", ".join(self.errata), f"`{self.command}`")
+        return f"| {' | '.join(cells)} |"

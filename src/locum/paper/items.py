@@ -65,6 +65,7 @@ _ALL = [
         claimed_heads=(1, 1),
         proofs=_each("transpose", _up_to(5, 5), "paper", "view"),
         listings=("transpose",),
+        command="locum run transpose",
     ),
     Item(
         "softmax", "Lemma softmax, Algorithm 2, Listing 2", "softmax",
@@ -79,6 +80,7 @@ _ALL = [
         proofs=_each("softmax", _up_to(4, 4), "plain", "stable"),
         errata=("E1", "E7"),
         listings=("softmax", "softmax_corrected"),
+        command="locum run softmax_corrected",
     ),
     Item(
         "matmul", "Lemma matmul, Algorithm 3, Listing 3", "matmul",
@@ -95,12 +97,14 @@ _ALL = [
         proofs=_each("matmul", _up_to(4, 4, 4), "paper", "fetch", "tiled", "scatter"),
         errata=("E6", "E17"),
         listings=("matmul",),
+        command="locum analyse matmul",
     ),
     Item(
         "complexity", "Tables 1 and 2", "cost of the constructions",
         ("matmul",), "a product takes O(rc) attentions",
         checks.a_product_has_r_plus_c_plus_rc_heads,
         errata=("E20",),
+        command="locum analyse matmul",
     ),
     Item(
         "activations", "Listing 4; remark on activations", "relu, leaky_relu, absolute, maxout, gelu, silu, tanh",
@@ -111,6 +115,7 @@ _ALL = [
         claimed_heads=(),
         proofs=_each("relu", _up_to(8), "feed-forward", "maxmin"),
         listings=("relu",),
+        command="locum run relu",
     ),
     Item(
         "maxmin", "Lemma MaxMin, Algorithm 4, Listing 5", "maxmin, groupsort",
@@ -127,6 +132,7 @@ _ALL = [
         ),
         errata=("E2",),
         listings=("maxmin", "maxmin_corrected"),
+        command="locum run maxmin_corrected",
     ),
     Item(
         "identify-shift", "Lemma multi-head, snippets", "identify, shift",
@@ -140,6 +146,7 @@ _ALL = [
         ),
         errata=("E11", "E12"),
         listings=("identify", "shift"),
+        command="locum run shift",
     ),
     Item(
         "multihead", "Lemma multi-head", "multihead",
@@ -151,6 +158,7 @@ _ALL = [
             *_each("multihead_matmul", [(h, 2, 2, 2) for h in (1, 2, 3)]),
         ),
         errata=("E13",),
+        command="locum prove multihead_matmul 2 2 2 2",
     ),
     Item(
         "cofactor", "Lemma inversion, Listing 7", "cofactor",
@@ -161,6 +169,7 @@ _ALL = [
         proofs=_each("cofactor", [(2,), (3,), (4,)]),
         errata=("E5",),
         listings=("cofactor",),
+        command="locum run cofactor",
     ),
     Item(
         "determinant", "Lemma inversion, Algorithm 5, Listing 8", "determinant",
@@ -174,6 +183,7 @@ _ALL = [
         proofs=_each("determinant", [(2,), (3,), (4,)], "frugal", "paper"),
         errata=("E5",),
         listings=("determinant",),
+        command="locum run determinant",
     ),
     Item(
         "inverse", "Lemma inversion", "inverse",
@@ -188,6 +198,7 @@ _ALL = [
         proofs=(*_each("inverse", [(2,), (3,), (4,)], "cofactor"), ClaimInstance("inverse", (3,), "paper")),
         errata=("E4", "E8"),
         listings=("inverse", "inverse_corrected"),
+        command="locum analyse inverse_corrected",
     ),
     Item(
         "match", "Introduction, Listing 6", "match2, match3",
@@ -201,6 +212,7 @@ _ALL = [
         proofs=_each("match2", [(2, 3), (2, 5), (3, 5)]),
         errata=("E3",),
         listings=("match2", "match2_corrected"),
+        command="locum run match2_corrected",
     ),
     Item(
         "k-parity", "Related work: k-PARITY", "k_parity",
@@ -236,12 +248,14 @@ _ALL = [
         checks_of_u.programs("paper", "fetch", "tiled", "width-1"),
         proofs=_each("attention", [(2, 2, 2), (3, 2, 2), (2, 3, 3), (3, 3, 3)], "fetch", "paper", "tiled", "width-1"),
         errata=("E14", "E17", "E18"),
+        command="locum simulate --order 4,3,2",
     ),
     Item(
         "figure-2", "Figure 2", "the demonstration",
         ("figure2",), "errors 3.376358e-06 and 3.040329e-07, by the softmax's base",
         checks_of_u.figure,
         errata=("E1",),
+        command="locum figure --base 2.718",
     ),
     Item(
         "encoder", "Corollary encoder", "FFN(X + σ(XAXᵀ)XV), with norms and biases, too",
@@ -250,6 +264,7 @@ _ALL = [
         checks_of_u.programs("paper", "fetch", feed_forward=(4, 3)),
         proofs=_each("encoder", [(2, 2, 2, 2, 2)]),
         errata=("E19",),
+        command="locum simulate --order 4,3,3 --ffn 5,3",
     ),
     Item(
         "hard-attention", "Remark SMAT by AHAT", "hard attention simulates softmax; Match₂; unique and average pooling",
@@ -263,12 +278,14 @@ _ALL = [
         checks_of_u.linear_attentions,
         checks_of_u.kinds("linformer", "linear"),
         proofs=(ClaimInstance("linformer", (2, 2, 2)), ClaimInstance("linear", (2, 2, 2))),
+        command="locum simulate --order 4,3,2 --kind linformer",
     ),
     Item(
         "sparse-attention", "Remark sparsification", "Performer, Sumformer",
         ("Performer", "Sumformer"), "U represents both",
         checks_of_u.sparse_attentions,
         checks_of_u.kinds("performer", "sumformer"),
+        command="locum simulate --order 4,3,2 --kind performer",
     ),
     Item(
         "hierarchy", "Corollary hierarchy", "a smaller T on a larger U",
@@ -277,6 +294,7 @@ _ALL = [
         checks_of_u.masked,
         proofs=_each("hierarchy", [(1, 1, 1, 2, 1, 1), (2, 2, 2, 3, 3, 3)]),
         errata=("E15", "E16"),
+        command="locum simulate --order 2,2,2 --on 4,3,3",
     ),
     Item(
         "multihead-attention", "Theorem H heads", "H heads, side by side or through W_O",
@@ -284,12 +302,14 @@ _ALL = [
         checks_of_u.multihead_attentions,
         checks_of_u.programs("paper", "fetch", heads=2),
         proofs=_each("multihead_attention", [(2, 2, 2, 2)]),
+        command="locum simulate --order 4,3,3 --heads 2",
     ),
     Item(
         "multihead-encoder", "Corollary H heads", "encoders of H heads; layers of torch",
         ("Encoder", "from_torch"), "one network for every encoder of H heads",
         checks_of_u.multihead_encoders,
         checks_of_u.programs("fetch", heads=2, feed_forward=(4, 3), norm="pre"),
+        command="locum simulate --order 4,3,3 --heads 2 --ffn 5,3",
     ),
     Item(
         "languages", "Remark H heads", "PARITY on two U's in series, FIRST; k-PARITY on one",
@@ -304,6 +324,7 @@ _ALL = [
         checks_of_u.programs("inverse"),
         proofs=_each("attention", [(2, 2, 2), (3, 3, 3)], "inverse"),
         errata=("E5",),
+        command="locum simulate --order 3,3,3 --recipe inverse",
     ),
     Item(
         "decoders", "Conclusion: decoders", "causal and cross-attention, decoder layers, generation",
