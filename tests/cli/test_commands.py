@@ -66,9 +66,9 @@ def test_plan(rasp: str) -> None:
     assert (found["length"], found["counts"]["matmul"], found["structured"]) == (21, 1, {})
     assert json_of("plan", rasp)["structured"]
     for wrong, words in [
-        (("plan", rasp, "--name", "same"), "same is a selector"),
+        (("plan", rasp, "--name", "same"), "same: expected an s-op, got a selector"),
         (("plan", rasp, "--length", "0"), "0 is not in the range"),
-        (("plan", "nowhere.rasp"), "cannot read the program nowhere.rasp"),
+        (("plan", "nowhere.rasp"), "cannot read nowhere.rasp: No such file"),
     ]:
         done = command_line(*wrong)
         assert done.returncode == 2
@@ -205,7 +205,7 @@ def test_repl_leaves_and_takes_an_example() -> None:
 
 
 BAD: list[tuple[str, list[str], str]] = [
-    ("indices;", ["--input", "hello"], "--input hello is not JSON"),
+    ("indices;", ["--input", "hello"], "--input: expected JSON, got 'hello'"),
     ("indices;", ["--input", "[]"], "the input is empty"),
     ("indices;", ["--input", "[[1, 2], [3]]"], "the batch is ragged"),
     ("indices;", ["--input", "[null]"], "None at position 0"),
@@ -254,8 +254,8 @@ def test_files_that_are_no_programs(tmp_path: Path) -> None:
     binary.write_bytes(b"\xff\xfe\x00")
     for path, words in [
         ("missing.rasp", "No such file"),
-        (str(tmp_path), "directory"),
-        (str(binary), "not text"),
+        (str(tmp_path), "expected a regular file, got a folder"),
+        (str(binary), "not UTF-8 text"),
     ]:
         for command in ("run", "analyse", "draw"):
             done = command_line(command, path)
@@ -266,7 +266,7 @@ def test_files_that_are_no_programs(tmp_path: Path) -> None:
 
 def test_pictures_that_cannot_be_drawn(rasp: str, tmp_path: Path) -> None:
     for arguments, words in [
-        (("--name", "same"), "an s-op can be drawn"),
+        (("--name", "same"), "expected an s-op, got a selector"),
         (("--name", "nope"), "Undefined variable: nope"),
         (("--input", json.dumps("x" * 65)), "at most 64 tokens"),
         (("--input", "[1, [2]]"), "mixes tokens and sequences"),
@@ -286,12 +286,12 @@ def test_blank_lines_and_comments_continue_a_transcript() -> None:
 
 def test_odd_inputs(rasp: str, tmp_path: Path) -> None:
     for arguments, words in [
-        (("run", rasp, "--input", '"\\ud800"'), "half a character"),
-        (("run", rasp, "--input", "null"), "null is no input"),
+        (("run", rasp, "--input", '"\\ud800"'), "unpaired surrogate"),
+        (("run", rasp, "--input", "null"), "expected a string or a list, got null"),
         (("draw", rasp, "--input", "[[1, 2], [3, 4]]"), "one sequence, but the input is a batch"),
-        (("analyse", rasp, "--name", "max"), "but the function max(a, b)"),
-        (("repl", "--example", "3"), "--example 3 is no input"),
-        (("repl", "--example", "{"), "--example { is not JSON"),
+        (("analyse", rasp, "--name", "max"), "got the function max(a, b)"),
+        (("repl", "--example", "3"), "--example: expected a non-empty string or list, got 3"),
+        (("repl", "--example", "{"), "--example: expected JSON, got '{'"),
         (("draw", rasp, "-o", "/dev/null"), "not a regular file"),
     ]:
         done = command_line(*arguments, typed="")

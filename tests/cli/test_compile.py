@@ -161,12 +161,12 @@ def test_bad_input_to_compile(rasp: str, tmp_path: Path) -> None:
     half = tmp_path / "half.json"
     half.write_text('["a", "\\ud800"]')
     for arguments, words in [
-        (("compile",), "say what to compile"),
+        (("compile",), "expected a program or --simulator n,d,d_v, got neither"),
         (
             ("compile", "nowhere.rasp", "--length", "2", "--vocab", "ab"),
-            "cannot read the program nowhere",
+            "cannot read nowhere",
         ),
-        ((*start, "--vocab", "ab"), "--length is missing"),
+        ((*start, "--vocab", "ab"), "expected --length"),
         (
             (*start, "--length", "0", "--vocab", "ab"),
             "expected an integer ≥ 1",
@@ -176,15 +176,21 @@ def test_bad_input_to_compile(rasp: str, tmp_path: Path) -> None:
         ((*full, "--numeric"), "either --vocab TOKENS or --numeric"),
         ((*start, "--length", "4", "--vocab", ""), "vocabulary: expected one token or more"),
         ((*start, "--length", "4", "--vocab", "a,1"), "expected strings or numbers, got both"),
-        ((*start, "--length", "4", "--vocab", "a,,b"), "nothing between two commas"),
-        ((*start, "--length", "4", "--vocab", "none.txt"), "cannot read the vocabulary none.txt"),
-        ((*start, "--length", "4", "--vocab", str(bad)), "must be a list"),
-        ((*start, "--length", "4", "--vocab", str(half)), "half a character"),
-        ((*start, "--length", "4", "--vocab", "a\udcff"), "half a character"),
+        ((*start, "--length", "4", "--vocab", "a,,b"), "expected a token between two commas"),
+        ((*start, "--length", "4", "--vocab", "none.txt"), "cannot read none.txt"),
+        ((*start, "--length", "4", "--vocab", str(bad)), "expected a list of strings, or of numbers"),
+        ((*start, "--length", "4", "--vocab", str(half)), "unpaired surrogate"),
+        ((*start, "--length", "4", "--vocab", "a\udcff"), "unpaired surrogate"),
         (("compile", rasp, "--length", "4", "--vocab", "ab"), "shows nothing"),
         (("compile", rasp, "--name", "nobody", "--length", "4", "--vocab", "ab"), "nobody"),
-        (("compile", rasp, "--name", "flip", "--length", "4", "--vocab", "ab"), "flip is a selector"),
-        (("compile", rasp, "--name", "f", "--length", "4", "--vocab", "ab"), "neither an s-op nor"),
+        (
+            ("compile", rasp, "--name", "flip", "--length", "4", "--vocab", "ab"),
+            "flip: expected an s-op",
+        ),
+        (
+            ("compile", rasp, "--name", "f", "--length", "4", "--vocab", "ab"),
+            "f: expected an s-op or",
+        ),
         (("compile", rasp, "--name", "wrong", "--length", "4", "--vocab", "ab"), "1 / indices"),
         (("compile", rasp, "--name", "reverse", "--length", "4", "--numeric"), "have no text"),
         ((*full, "-o", str(tmp_path / "no" / "where")), "there is no folder"),
@@ -194,7 +200,7 @@ def test_bad_input_to_compile(rasp: str, tmp_path: Path) -> None:
         ((*full, "--html", str(other), "-o", str(tmp_path / "new")), "not a regular file"),
         ((*full, "--input", "abx"), "'x', which is not in the vocabulary"),
         ((*full, "--input", "abx", "--json"), "'x', which is not in the vocabulary"),
-        ((*full, "--recipe", "paper"), "it goes with --simulator"),
+        ((*full, "--recipe", "paper"), "--recipe: expected --simulator"),
     ]:
         assert words in refused(*arguments), arguments
     assert [path.name for path in other.iterdir()] == ["precious.txt"]
@@ -248,9 +254,9 @@ def test_u_as_weights(tmp_path: Path) -> None:
     shown = command_line("apply", str(path), "--input", typed, "--check").stdout
     assert shown.startswith("T(X) =\n")
     for arguments, words in [
-        (("--simulator", "2,2"), "takes 3 positive whole numbers"),
-        (("--simulator", "2,2,2", "--recipe", "soup"), "choose one of paper, fetch"),
-        (("--simulator", "2,2,2", "--length", "4"), "leave --length out"),
+        (("--simulator", "2,2"), "--simulator: expected 3 integers ≥ 1"),
+        (("--simulator", "2,2,2", "--recipe", "soup"), "--recipe: expected one of paper, fetch"),
+        (("--simulator", "2,2,2", "--length", "4"), "leave out --length"),
     ]:
         assert words in refused("compile", *arguments)
 
@@ -368,15 +374,15 @@ def test_bad_input_to_apply(folder: str, tmp_path: Path) -> None:
     (tmp_path / "z.json").write_text('[["a"], ["b"]]')
     np.save(tmp_path / "x.npy", np.array([object()]), allow_pickle=True)
     for arguments, words in [
-        ((), "give an input"),
+        ((), "expected an input, got none"),
         (("--input", "abx"), "'x', which is not in the vocabulary"),
         (("--input", "abcdabcda"), "expected 1 to 8 tokens, got 9"),
         (("--input", ""), "empty"),
         (("--input", "[1, 2]"), "not in the vocabulary"),
-        (("--input-file", str(tmp_path / "none.json")), "cannot read the input"),
-        (("--input-file", str(tmp_path / "x.json")), "must hold one string, or one list"),
-        (("--input-file", str(tmp_path / "z.json")), "must hold one string, or one list"),
-        (("--input-file", str(tmp_path / "y.json")), "is not JSON"),
+        (("--input-file", str(tmp_path / "none.json")), "No such file"),
+        (("--input-file", str(tmp_path / "x.json")), "expected one string, or one list"),
+        (("--input-file", str(tmp_path / "z.json")), "expected one string, or one list"),
+        (("--input-file", str(tmp_path / "y.json")), "not JSON"),
         (("--input-file", str(tmp_path / "x.npy")), "expected plain numbers"),
         (("--input", "ab", "--html", str(tmp_path / "no" / "p.html")), "there is no folder"),
     ]:
@@ -439,7 +445,7 @@ def test_inputs_are_read_by_what_the_model_takes() -> None:
 
 
 def test_a_damaged_name_is_no_traceback(tmp_path: Path) -> None:
-    """Half a character can be in a file's JSON, but neither in a page nor in a terminal."""
+    """An unpaired surrogate can be in a file's JSON, but not in a page; a terminal shows an escape."""
     made = locum.compile(locum.tokens, length=2, numeric=True)
     config = replace(made.config, slots=("\ud800", *made.config.slots[1:]))
     locum.CompiledTransformer(config, made.weights).save(tmp_path / "model")
@@ -448,7 +454,5 @@ def test_a_damaged_name_is_no_traceback(tmp_path: Path) -> None:
     assert "unpaired surrogate" in refused(*arguments, "--html", str(page))
     assert not page.exists()
     done = command_line(*arguments, "--residual")
-    assert (done.returncode, done.stderr) == (
-        2,
-        "locum: the output has '\\ud800', which utf-8 lacks\n",
-    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "\\ud800" in done.stdout

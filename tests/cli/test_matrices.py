@@ -106,7 +106,7 @@ def test_names_and_sizes_are_checked_before_anything_is_inflated(
     np.savez(tmp_path / "few.npz", X=np.eye(2), strange=np.eye(2))
     np.savez_compressed(tmp_path / "large.npz", X=np.eye(2))
     monkeypatch.setattr(zipfile.ZipFile, "open", inflate)
-    with pytest.raises(InputError, match="'strange', which is no part of T"):
+    with pytest.raises(InputError, match=r"expected arrays named X, .*, got 'strange'"):
         known_arrays(read_arrays(tmp_path / "few.npz"), "few.npz")
     # An archive that says of a member, as one that inflates to gigabytes does, that it is large.
     content = bytearray((tmp_path / "large.npz").read_bytes())

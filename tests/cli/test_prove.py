@@ -51,7 +51,7 @@ def test_a_limit_leaves_with_1() -> None:
         (["prove", "matmul", "1"], "matmul takes r k c"),
         (["prove", "relu", "1", "--certificate", "/no/folder/x.json"], "there is no folder"),
         (["check", "/no/such/file"], "cannot read"),
-        (["certify", "--order", "2,2"], "--order takes 3 positive whole numbers"),
+        (["certify", "--order", "2,2"], "--order: expected 3 integers ≥ 1"),
         (["claims", "--html", "/no/folder/x.html"], "there is no folder"),
     ],
 )

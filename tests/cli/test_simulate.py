@@ -249,7 +249,7 @@ def test_memory_that_does_not_suffice(simulate: Run, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(simulations.Simulation, "run", full)
     code, out, err = simulate("--order", "2,2,2")
     assert (code, out) == (2, "")
-    assert "does not fit into the memory" in err
+    assert "does not fit into memory" in err
 
 
 @pytest.fixture
@@ -276,7 +276,7 @@ def files(tmp_path: Path) -> Path:
     np.savez(folder / "good.npz", X=good, A=good, V=good)
     np.savez(folder / "none.npz", X=np.ones((0, 2)), A=good, V=good)
     np.savez(folder / "few.npz", X=good, A=good)
-    np.savez(folder / "more.npz", X=good, A=good, V=good, bias=good)
+    np.savez(folder / "more.npz", X=good, A=good, V=good, biases=good)
     np.savez(folder / "gain.npz", X=good, A=good, V=good, gain1=np.ones(2))
     np.savez(folder / "omega.npz", X=good, A=good, V=good, omega=good)
     np.savez(folder / "causal.npz", X=good, A=good, V=good, mask="causal", norm="pre")
@@ -313,40 +313,40 @@ BAD = [
         ("--x", "good.npy", "--a", "good.npy", "--v", "pickled.npy"),
         "is not an array in the .npy format",
     ),
-    (("--x", "good.npy", "--a", "good.npy"), "there is no V"),
-    (("few.npz",), "there is no V in"),
-    (("more.npz",), "has an array 'bias', which is no part of T: the names are X, A, V"),
+    (("--x", "good.npy", "--a", "good.npy"), "there is no V; try --x, --a, --v"),
+    (("few.npz",), "few.npz: a T of kind softmax needs X, A and V, but there is no V"),
+    (("more.npz",), "expected arrays named X, A, V"),
     (("gain.npz",), "this layer has 0 norms, but 1 are given"),
-    (("omega.npz",), "omega would be left out: a T of kind softmax has no such thing"),
-    (("norms.npz",), "norm must be one word"),
-    (("causal.npz", "--norm", "post"), "--norm post is not what the file has as its norm"),
+    (("omega.npz",), "a T of kind softmax has no omega: leave it out of the file"),
+    (("norms.npz",), "norm: expected one word, got float64"),
+    (("causal.npz", "--norm", "post"), "--norm post, but the file has another norm"),
     (("good.npz", "--kind", "linear"), "there is no W_Q and no W_K"),
-    (("good.npz", "--kind", "cubic"), "there is no kind 'cubic'"),
+    (("good.npz", "--kind", "cubic"), "kind: expected one of softmax, factored, linear"),
     (
         ("good.npz", "--ffn", "5,3", "--heads", "7", "--seed", "4"),
         "--heads, --ffn, --seed: only a random T",
     ),
-    (("good.npz", "--mask", "some"), "there is no mask 'some': --mask takes causal"),
-    (("--order", "2,2,2", "--mask", "matrix"), "there is no mask 'matrix': --mask takes causal"),
+    (("good.npz", "--mask", "some"), "--mask: expected causal, got 'some'"),
+    (("--order", "2,2,2", "--mask", "matrix"), "--mask: expected causal, got 'matrix'"),
     (("none.npz",), "X has no entries: its shape is 0×2"),
     (("words.npz",), "is not a .npz file"),
     (("words.safetensors",), "is not a .safetensors file"),
     (("words.csv",), "expected a .npy, .npz or .safetensors file, got .csv"),
     (("singular.npz", "--recipe", "inverse"), "A or V is singular"),
     (("singular.npz", "--on", "1,2,2"), "T is larger than U: its n is 2"),
-    (("singular.npz", "--order", "2,2,2"), "but not both"),
+    (("singular.npz", "--order", "2,2,2"), "expected it or files, got both"),
     (("--recipe", "inverse"), "A or V is singular"),
     (("--order", "2,2,1", "--recipe", "inverse"), "with d = d_v"),
-    (("--order", "2,2"), "--order takes 3 positive whole numbers"),
-    (("--order", "2,2,zero"), "--order takes 3 positive whole numbers"),
-    (("--order", "2,2,2", "--ffn", "3"), "--ffn takes 2 positive whole numbers"),
+    (("--order", "2,2"), "--order: expected 3 integers ≥ 1"),
+    (("--order", "2,2,zero"), "--order: expected 3 integers ≥ 1"),
+    (("--order", "2,2,2", "--ffn", "3"), "--ffn: expected 2 integers ≥ 1"),
     (("--order", "2,2,2", "--kind", "cubic"), "there is no kind 'cubic'"),
     (("--order", "2,2,2", "--recipe", "secret"), "there is no recipe 'secret'"),
     (("--order", "2,2,2", "--executor", "magic"), "there is no executor 'magic'"),
     (("--order", "2,3,2", "--ffn", "2,2"), "erratum E19"),
     (("--order", "2,2,2", "--heads", "0"), "heads must be a positive whole number"),
-    (("--heads", "2"), "--heads need --order"),
-    (("--order", "2,2,2", "--mask", "some"), "there is no mask 'some'"),
+    (("--heads", "2"), "--heads: expected a T; try --order"),
+    (("--order", "2,2,2", "--mask", "some"), "--mask: expected causal, got 'some'"),
     (("--order", "40000,2,2"), "too long for the executor"),
     (("--order", "9999999,9999,999"), "too long for the executor"),
     (("--order", "2,2,2", "--on", "9999999,9999,999"), "too long for the executor"),
@@ -354,7 +354,7 @@ BAD = [
         (("--order", "3,3,3", "--kind", kind, "--base", "3"), f"softmax attention only, not to {kind}")
         for kind in ("linear", "performer", "sumformer")
     ),
-    (("--base", "minus"), "--base is a positive number, or e"),
+    (("--base", "minus"), "--base: expected a positive number or e, got 'minus'"),
     (("--order", "2,2,2", "--save", "no/such/folder/out.npz"), "there is no folder"),
 ]
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from locum.cli import simulate_model
 from locum.cli.main import main
 from tests.simulators.checkpoints import Formula, unit_mean, write, write_tokenizer
 
@@ -71,7 +72,7 @@ def test_what_is_printed(simulate: Run, model: Path) -> None:
     assert (code, err) == (0, "")
     for part in (
         "2 layers of 2 heads",
-        "layer 2",
+        "layer 1",
         "by the model",
         "by U",
         "the cat sat",
@@ -97,16 +98,16 @@ def test_small_models_run_head_by_head(simulate: Run, model: Path, executor: str
 def test_one_head_of_a_larger_model(
     simulate: Run, model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("locum.cli.models.LONGEST", 100)
+    monkeypatch.setattr("locum.cli.simulate_model.LONGEST", 100)
     found = json_of(
-        simulate, "--model", model, *TEXTS, "--executor", "heads", "--head", "2,1", "--form", "factored"
+        simulate, "--model", model, *TEXTS, "--executor", "heads", "--head", "1,0", "--form", "factored"
     )
-    assert (found["head"]["layer"], found["head"]["head"]) == (2, 1)
+    assert (found["head"]["layer"], found["head"]["head"]) == (1, 0)
     assert found["head"]["error"] <= 1e-12
     assert found["head"]["pairs"] > 0
-    code, out, _ = simulate("--model", model, *TEXTS, "--executor", "heads", "--head", "2,1")
+    code, out, _ = simulate("--model", model, *TEXTS, "--executor", "heads", "--head", "1,0")
     assert code == 0
-    assert "Head 1 of layer 2 on the first text, by the heads of U themselves" in out
+    assert "Head 1.0 on the first text, by the heads of U themselves" in out
     for arguments in (("heads",), ("dense", "--head", "1,1")):
         code, _, err = simulate("--model", model, *TEXTS, "--executor", *arguments)
         assert code == 2
@@ -120,12 +121,12 @@ def test_one_head_of_a_larger_model(
 
 def test_files(simulate: Run, model: Path, tmp_path: Path) -> None:
     page, arrays = tmp_path / "page.html", tmp_path / "run.npz"
-    code, out, _ = simulate("--model", model, *TEXTS, "--html", page, "--save", arrays, "--head", "2,2")
+    code, out, _ = simulate("--model", model, *TEXTS, "--html", page, "--save", arrays, "--head", "1,1")
     assert code == 0
     assert f"Saved in {page}" in out.replace("\n", "")
     with np.load(arrays, allow_pickle=False) as saved:
         np.testing.assert_allclose(
-            saved["text 1, layer 2"], Formula(model)([2, 9, 5, 6, 3])[-1], rtol=0, atol=1e-12
+            saved["text 1, layer 1"], Formula(model)([2, 9, 5, 6, 3])[-1], rtol=0, atol=1e-12
         )
         assert saved["embeddings"].shape == (2, 6)
     assert "__DATA__" not in page.read_text(encoding="utf-8")
@@ -134,20 +135,20 @@ def test_files(simulate: Run, model: Path, tmp_path: Path) -> None:
 def test_a_disagreement_is_exit_code_1(
     simulate: Run, model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(__import__("locum.cli.models").cli.models.TOLERANCES, "float64", 1e-30)
+    monkeypatch.setitem(simulate_model.TOLERANCES, "float64", 1e-30)
     code, out, _ = simulate("--model", model, *TEXTS)
     assert code == 1
-    assert "layer 2" in out
+    assert "layer 1" in out
 
 
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        ((), "--model is run on texts: give one or more"),
-        (("--text", "a", "--order", "2,2,2"), "--order does not go with it"),
-        (("--text", "a", "--heads", "2"), "--heads does not go with it"),
+        ((), "Missing option '--text'"),
+        (("--text", "a", "--order", "2,2,2"), "No such option '--order'"),
+        (("--text", "a", "--heads", "2"), "No such option '--heads'"),
         (("--text", "a", "--layers", "9"), "2 layers: 9 of them"),
-        (("--text", "a", "--head", "3,1"), "there is no --head 3,1"),
+        (("--text", "a", "--head", "2,1"), "expected LAYER < 2 and HEAD < 2, got 2,1"),
         (("--text", "a", "--form", "cubic"), "no form 'cubic'"),
         (("--text", "a", "--dtype", "int8"), "no dtype 'int8'"),
         (("--text", "the cat sat on the mat"), "only 7 positions"),
@@ -181,4 +182,4 @@ def test_folders_that_cannot_be_run(simulate: Run, model: Path, tmp_path: Path) 
 def test_options_of_a_model_without_one(simulate: Run) -> None:
     code, _, err = simulate("--text", "a", "--no-compare")
     assert code == 2
-    assert "--text, --no-compare needs --model" in err
+    assert "No such option '--text'" in err

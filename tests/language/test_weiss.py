@@ -159,7 +159,7 @@ def test_loaded_names_are_listed_as_their_statements_would_show_them(tmp_path: P
 def test_the_prompt_is_indented_inside_functions() -> None:
     out = io.StringIO()
     typed = "def f(x) {\n\nreturn x;\n}\nfor i in [1] {\nx = i;\n}\n1 +\n1;\n"
-    transcript(Session(), io.StringIO(typed), out)
+    transcript(Session(), io.StringIO(typed), out.write)
     assert out.getvalue() == (
         ">> ..   ..   ..        console function: f(x)\n>> .. .. >> ..     value: out =  2\n>> \n"
     )

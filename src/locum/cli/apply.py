@@ -1,4 +1,7 @@
-"""``locum apply``: a compiled transformer, run on inputs."""
+"""Run a compiled transformer (what `locum compile -o FOLDER` wrote) on inputs.
+
+Nothing in the folder is trusted, and nothing in it is executed but sums and products.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from locum.cli.programs import json_option, print_json
+from locum.cli import output
+from locum.cli.options import PATH, json_option
 from locum.cli.tokens import read_tokens, read_tokens_file
 from locum.errors import InputError
 from locum.files import check_target, write_file
@@ -15,16 +19,15 @@ from locum.files import check_target, write_file
 if TYPE_CHECKING:
     from locum.transformer import CompiledTransformer
 
-PATH = click.Path(path_type=Path)
 #: Relative differences that are rounding errors, where nothing is approximated.
 ROUNDING = {"float64": 1e-9, "float32": 1e-4}
 
 
-@click.command("apply")
+@click.command("apply", help=__doc__)
 @click.argument("folder", type=PATH)
 @click.option(
     "--input",
-    "given",
+    "texts",
     multiple=True,
     metavar="TOKENS",
     help='An input: abc, or 1,2.5, or JSON ("abc", [1, 2.5]); may be repeated.',
@@ -43,7 +46,7 @@ ROUNDING = {"float64": 1e-9, "float32": 1e-4}
 @json_option
 def command(
     folder: Path,
-    given: tuple[str, ...],
+    texts: tuple[str, ...],
     files: tuple[Path, ...],
     show_attention: bool,
     residual: bool,
@@ -51,30 +54,27 @@ def command(
     html: Path | None,
     as_json: bool,
 ) -> None:
-    """Run the transformer in FOLDER (what `locum compile -o` wrote) on inputs.
-
-    Nothing in the folder is trusted, and nothing in it is executed but sums and products.
-    """
+    """Load the model, run it on every input, and check it if asked."""
     from locum.transformer import load
 
     if html is not None:
         check_target(html, *files)
     model = load(folder)
-    inputs = [*(read_tokens(text, model) for text in given), *map(read_tokens_file, files)]
+    inputs = [*(read_tokens(text, model) for text in texts), *map(read_tokens_file, files)]
     if not inputs:
-        raise InputError("give an input: --input TOKENS, or --input-file FILE")
+        raise InputError("expected an input, got none; try --input TOKENS or --input-file FILE")
     results = [_result(model, tokens, show_attention, residual, check) for tokens in inputs]
     if html is not None:
         from locum.display.network.page import network_page
 
         write_file(html, network_page(model, inputs))
     if as_json:
-        print_json({"name": model.config.name, "weights": model.hash, "results": results})
+        output.print_json({"name": model.config.name, "weights": model.hash, "results": results})
     else:
         for tokens, result in zip(inputs, results, strict=True):
-            click.echo(_text(model, tokens, result))
+            output.say(_text(model, tokens, result))
         if html is not None:
-            click.echo(f"Drawn in {html}.")
+            output.say(f"Drawn in {html}.")
     if any(result.get("agrees") is False for result in results):
         raise click.exceptions.Exit(1)
 
@@ -82,54 +82,56 @@ def command(
 def _result(
     model: CompiledTransformer, tokens: Any, attention: bool, residual: bool, check: bool
 ) -> dict[str, Any]:
-    """What came of one input, as plain data."""
+    """Run one input and give what came of it as plain data."""
     from locum.display.network.places import answer_places
     from locum.graph import sequence_type
 
     values, cache = model.run_with_cache(tokens)
-    found = {"input": tokens, "type": sequence_type(values), "values": values}
+    result = {"input": tokens, "type": sequence_type(values), "values": values}
     places = answer_places(model, len(values))
     if places is not None:
-        found["answer"] = [[values[place] for place in row] for row in places]
+        result["answer"] = [[values[place] for place in row] for row in places]
     if attention:
         layers = range(model.architecture.layers)
-        found["attention"] = [
+        result["attention"] = [
             cache["pattern", n][0].tolist() if ("pattern", n) in cache else [] for n in layers
         ]
     if residual:
         stream = model.residual(tokens)
-        found["residual"] = {
+        result["residual"] = {
             "slots": stream.slots,
             "moments": stream.moments,
             "positions": stream.positions,
             "values": stream.values.tolist(),
         }
     if check:
-        found |= _check(model, tokens, values)
-    return found
+        result |= _check(model, tokens, values)
+    return result
 
 
 def _check(model: CompiledTransformer, tokens: Any, values: list[Any]) -> dict[str, Any]:
-    """The program by dense execution beside it."""
+    """Compare with the program itself, by dense execution."""
     from locum.display.network.places import answer_places
     from locum.display.network.report import bound
     from locum.execution import run
 
-    wanted = run(model.program, tokens)
+    expected = run(model.program, tokens)
     places = answer_places(model, len(values))
     if places is not None:  # what U gives elsewhere means nothing
-        wanted, values = ([of[place] for row in places for place in row] for of in (wanted, values))
-    strings = any(isinstance(value, str) for value in (*wanted, *values))
+        expected, values = (
+            [sequence[place] for row in places for place in row] for sequence in (expected, values)
+        )
+    strings = any(isinstance(value, str) for value in (*expected, *values))
     if strings or model.config.outputs is not None:
-        return {"program": wanted, "agrees": wanted == values}
-    error = max(abs(float(a) - float(b)) for a, b in zip(wanted, values, strict=True))
-    size = max(1.0, *(abs(float(value)) for value in wanted))
+        return {"program": expected, "agrees": expected == values}
+    error = max(abs(float(a) - float(b)) for a, b in zip(expected, values, strict=True))
+    size = max(1.0, *(abs(float(value)) for value in expected))
     allowed = ROUNDING[model.config.dtype] * size + (bound(model) or 0.0)
-    return {"program": wanted, "error": error, "allowed": allowed, "agrees": error <= allowed}
+    return {"program": expected, "error": error, "allowed": allowed, "agrees": error <= allowed}
 
 
 def _text(model: CompiledTransformer, tokens: Any, result: dict[str, Any]) -> str:
-    """The same for people."""
+    """Write a result for people."""
     from locum.display.network.text import attention_text, residual_text
     from locum.language import echo
 

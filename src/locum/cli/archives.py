@@ -1,15 +1,15 @@
-"""A T as the named arrays of a file, and back: what ``locum simulate`` saves, it reads again.
+"""Write a T as the named arrays of a file, and read it back: what ``--save`` writes is an input again.
 
-Matrices have the names of the layout's blocks; those of several heads are stacked, but for W_O, which
-is one matrix. What a T has beside matrices (its kind, mask, norm, activation, …) are arrays of one
-word, one number or one truth value. Nothing is pickled, and a name that means nothing is an error: half
-a T is another T.
+A file has X, the matrices of T under the names of the layout's blocks (those of several heads
+stacked on the first axis, but for W_O, which is one matrix), and as arrays of one entry those
+fields of ``Order`` that the shapes do not tell: kind, mask, norm, activation, … Nothing is pickled,
+and an unknown name is an error: a T that is read in part would be another T.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,139 +26,151 @@ from locum.simulators import (
     Performer,
     Sumformer,
 )
+from locum.simulators.modules.factored import FactoredAttention
 from locum.simulators.modules.layer import Layer
 from locum.simulators.modules.module import AttentionModule
 
-#: The class of each kind, the matrices of a head, and its settings: name in the file → keyword.
-KINDS: dict[str, tuple[type[AttentionModule], tuple[str, ...], dict[str, str]]] = {
-    "softmax": (Attention, ("A", "V"), {"mask": "mask", "pooling": "pooling"}),
-    "linear": (
+
+class Kind(NamedTuple):
+    """How a kind of attention is made: its class, its matrices, its settings by keyword."""
+
+    make: type[AttentionModule]
+    matrices: tuple[str, ...]
+    #: Field of ``AttentionOrder`` → keyword of the class.
+    settings: dict[str, str]
+
+
+KINDS = {
+    "softmax": Kind(Attention, ("A", "V"), {"mask": "mask", "pooling": "pooling", "bias": "biased"}),
+    "factored": Kind(FactoredAttention, ("W_Q", "W_K", "V"), {"mask": "mask", "heads": "heads"}),
+    "linear": Kind(
         LinearAttention,
         ("W_Q", "W_K", "V"),
-        {"mask": "mask", "feature_map": "feature_map"},
+        {"mask": "mask", "feature_map": "feature_map", "bias": "biased"},
     ),
-    "linformer": (Linformer, ("W_Q", "W_K", "V", "E", "F"), {}),
-    "performer": (Performer, ("W_Q", "W_K", "V", "omega"), {}),
-    "sumformer": (Sumformer, ("W_phi", "W_x", "W_sum", "V"), {"nonlinearity": "activation"}),
+    "linformer": Kind(Linformer, ("W_Q", "W_K", "V", "E", "F"), {"bias": "biased"}),
+    "performer": Kind(Performer, ("W_Q", "W_K", "V", "omega"), {"bias": "biased"}),
+    "sumformer": Kind(
+        Sumformer,
+        ("W_phi", "W_x", "W_sum", "V"),
+        {"nonlinearity": "activation", "bias": "biased"},
+    ),
 }
-BEHIND = ("W_O", "b_O")
+#: Biases of the factored kind, which has whole matrices; what lies behind the heads of any kind.
+BIASES, BEHIND = ("b_Q", "b_K", "b_V"), ("W_O", "b_O")
 FEED_FORWARD = ("W1", "W2", "b1", "b2")
 NORMS = ("gain1", "bias1", "gain2", "bias2")
-#: One word, one truth value, one number each. A mask may be a word, too.
-WORDS = ("kind", "pooling", "feature_map", "nonlinearity", "combine", "norm", "activation")
-FLAGS = ("biased", "feed_forward_residual")
-#: What belongs to an encoder, around its attention.
-AROUND = ("activation", "epsilon", "feed_forward_residual")
-#: What --save writes beside T.
-RESULTS = ("result", "direct")
-_MATRICES = dict.fromkeys(name for _, names, _ in KINDS.values() for name in names)
-NAMES = (
-    *("X", *_MATRICES, *BEHIND, *FEED_FORWARD, *NORMS),
-    *("mask", *WORDS, *FLAGS, "epsilon"),
-)
+#: Fields of ``Order`` that belong to an encoder, around its attention.
+AROUND = ("norm", "activation", "epsilon", "feed_forward_residual")
+#: Field → the NumPy kinds of its one entry, and the words for them. A mask may also be a matrix.
+SETTINGS = {
+    **dict.fromkeys(
+        ("kind", "mask", "pooling", "feature_map", "nonlinearity", "combine", "norm", "activation"),
+        ("U", "one word"),
+    ),
+    **dict.fromkeys(("bias", "feed_forward_residual"), ("b", "one boolean")),
+    "heads": ("iu", "one integer"),
+    "epsilon": ("fiu", "one number"),
+}
+_MATRICES = dict.fromkeys(name for kind in KINDS.values() for name in kind.matrices)
+NAMES = ("X", *_MATRICES, *BIASES, *BEHIND, *FEED_FORWARD, *NORMS, *SETTINGS)
+
+
+def is_result(name: str) -> bool:
+    """Whether ``--save`` writes an array of this name beside X and T."""
+    return name in ("result", "direct") or name.startswith("step ")
 
 
 def known_arrays(arrays: Mapping[str, Numbers], where: str) -> dict[str, Any]:
-    """Return the arrays that describe X and T, by their proper names; settings as plain values.
-
-    All names are checked before any array is read.
-    """
+    """Return the arrays of X and T by their proper names, settings as plain values."""
     proper = {name.lower(): name for name in NAMES}
-    chosen: dict[str, str] = {}
-    for given in arrays:
-        if given in RESULTS or given.startswith("step "):
+    spelled: dict[str, str] = {}
+    for name in arrays:
+        if is_result(name):
             continue
-        name = proper.get(given.lower())
-        if name is None:
-            raise InputError(f"{where} has an array {given!r}, which is no part of T: {_offered()}")
-        if name in chosen:
-            raise InputError(f"{where} has {name} twice, in capital and in small letters")
-        chosen[name] = given
-    found = {name: arrays[given] for name, given in chosen.items()}
-    return {name: _setting(name, a) if _is_setting(name, a) else a for name, a in found.items()}
+        if name.lower() not in proper:
+            raise InputError(f"{where}: expected arrays named {', '.join(NAMES)}, got {name!r}")
+        if proper[name.lower()] in spelled:
+            raise InputError(f"{where} has {name} twice, in upper and in lower case")
+        spelled[proper[name.lower()]] = name
+    # Only now is anything read: the numbers of a file may be many, and its names wrong.
+    return {name: _value(name, arrays[other]) for name, other in spelled.items()}
 
 
-def _offered() -> str:
-    return f"the names are {', '.join(NAMES)}"
+def _value(name: str, array: Numbers) -> Any:
+    """Return a setting as a plain value, a matrix as it is."""
+    is_matrix = name not in SETTINGS or (name == "mask" and array.dtype.kind != "U")
+    return array if is_matrix else _setting(name, array)
 
 
-def _is_setting(name: str, array: Numbers) -> bool:
-    return name in (*WORDS, *FLAGS, "epsilon") or (name == "mask" and array.dtype.kind == "U")
-
-
-def _setting(name: str, array: Numbers) -> str | bool | float:
-    """One word, one truth value or one number."""
-    wanted, kinds = ("one number", "fiu") if name == "epsilon" else ("one word", "U")
-    if name in FLAGS:
-        wanted, kinds = "one truth value", "b"
+def _setting(name: str, array: Numbers) -> Any:
+    kinds, words = SETTINGS[name]
     if array.size != 1 or array.dtype.kind not in kinds:
-        raise InputError(f"{name} must be {wanted}, but it is {array.dtype} of shape {array.shape}")
-    value: str | bool | float = array.reshape(-1)[0].item()
-    return value
+        raise InputError(f"{name}: expected {words}, got {array.dtype} of shape {array.shape}")
+    return array.reshape(-1)[0].item()
 
 
 def module_of(arrays: Mapping[str, Any]) -> Module:
-    """The T that the arrays of a file describe (those that ``known_arrays`` gives)."""
+    """Make the T that ``known_arrays`` describe."""
     left = {name: value for name, value in arrays.items() if name != "X"}
-    norm = left.pop("norm", "none")
     attention = _attention(left)
-    affine: dict[str, Any] = {}
+    around = {name: left.pop(name) for name in (*FEED_FORWARD, *AROUND) if name in left}
     for number in ("1", "2"):
         gain, bias = left.pop(f"gain{number}", None), left.pop(f"bias{number}", None)
         if gain is not None or bias is not None:
             gain = np.ones_like(bias) if gain is None else gain
-            affine[f"norm{number}"] = (gain, np.zeros_like(gain) if bias is None else bias)
-    around = {name: left.pop(name) for name in (*FEED_FORWARD, *AROUND) if name in left}
-    kind = arrays.get("kind", "softmax")
+            around[f"norm{number}"] = (gain, np.zeros_like(gain) if bias is None else bias)
     if left:
-        raise InputError(f"{', '.join(left)} would be left out: a T of kind {kind} has no such thing")
-    if not around and not affine and norm == "none":
-        return attention
-    return Encoder(attention, **around, **affine, norm=norm)
+        kind = arrays.get("kind", "softmax")
+        raise InputError(f"a T of kind {kind} has no {' and no '.join(left)}: leave it out of the file")
+    return attention if around in ({}, {"norm": "none"}) else Encoder(attention, **around)
 
 
 def _attention(left: dict[str, Any]) -> AttentionModule:
-    """One head, or as many as its matrices have on their first axis; takes what it uses."""
-    kind = left.pop("kind", "softmax")
-    if kind not in KINDS:
-        raise InputError(f"there is no kind {kind!r}: choose one of {', '.join(KINDS)}")
-    made, names, settings = KINDS[kind]
-    matrices = [left.pop(name) for name in names]
-    options = {keyword: left.pop(name) for name, keyword in settings.items() if name in left}
-    options["biased"] = left.pop("biased", False)
-    behind = {name: left.pop(name) for name in (*BEHIND, "combine") if name in left}
+    """Make the attention, one head or as many as there are on the first axis; take what it uses."""
+    name = left.pop("kind", "softmax")
+    if name not in KINDS:
+        raise InputError(f"kind: expected one of {', '.join(KINDS)}, got {name!r}")
+    kind = KINDS[name]
+    matrices = [left.pop(part) for part in kind.matrices]
+    options = {word: left.pop(field) for field, word in kind.settings.items() if field in left}
+    if name == "factored":
+        options |= {part: left.pop(part) for part in (*BIASES, *BEHIND) if part in left}
+        return kind.make(*matrices, **options)
+    behind = {part: left.pop(part) for part in (*BEHIND, "combine") if part in left}
     if all(array.ndim != 3 for array in matrices):
-        head = made(*matrices, **options)
+        head = kind.make(*matrices, **options)
         return MultiHeadAttention([head], **behind) if behind else head
     stacked = [array[None] if array.ndim == 2 else array for array in matrices]
     if any(array.ndim != 3 or len(array) != len(stacked[0]) for array in stacked):
         shapes = ", ".join("×".join(map(str, array.shape)) for array in matrices)
         raise InputError(
-            f"{' and '.join(names)} of several heads have the heads on their first axis, as many in "
-            f"all of them, but their shapes are {shapes}"
+            f"{' and '.join(kind.matrices)}: expected as many heads on the first axis of each, "
+            f"got shapes {shapes}"
         )
-    return MultiHeadAttention([made(*each, **options) for each in zip(*stacked, strict=True)], **behind)
+    heads = [kind.make(*each, **options) for each in zip(*stacked, strict=True)]
+    return MultiHeadAttention(heads, **behind)
 
 
 def arrays_of(module: Module) -> dict[str, Numbers]:
-    """All that T is, as arrays: ``module_of`` gives it back."""
-    found: dict[str, Numbers] = {}
+    """Return all that T is as arrays; ``module_of`` makes the same T of them."""
+    arrays: dict[str, Numbers] = {}
     for name, copies in module.matrices().items():
         parts = [numpy_of(copy) for copy in copies]
         if name == "W_O":
-            found[name] = np.vstack(parts)
+            arrays[name] = np.vstack(parts)
+        elif name == "attention_mask":  # a mask of keys: one row for all queries
+            arrays["mask"] = parts[0].reshape(-1)
         else:
-            found[name] = np.stack(parts) if len(parts) > 1 else parts[0]
+            arrays[name] = np.stack(parts) if len(parts) > 1 else parts[0]
     order = module.order(1)
     attention = order.attention
-    _, _, of_kind = KINDS[attention.kind]
-    settings: dict[str, Any] = {"kind": attention.kind, "biased": attention.bias}
-    settings |= {name: getattr(attention, name) for name in of_kind}
+    settings = {"kind": attention.kind}
+    settings |= {field: getattr(attention, field) for field in KINDS[attention.kind].settings}
     if settings.get("mask") != "causal":
-        settings.pop("mask", None)  # there is none, or it is a matrix, and found already
+        settings.pop("mask", None)  # there is none, or it is among the matrices
     if isinstance(module.attention if isinstance(module, Layer) else module, MultiHeadAttention):
         settings["combine"] = attention.combine
     if isinstance(module, Layer):
-        names = ("norm", "activation", "feed_forward_residual")  # ε is among the matrices
-        settings |= {name: getattr(order, name) for name in names}
-    return found | {name: np.array(value) for name, value in settings.items()}
+        settings |= {field: getattr(order, field) for field in AROUND if field != "epsilon"}
+    return arrays | {name: np.array(value) for name, value in settings.items()}

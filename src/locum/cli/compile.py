@@ -1,4 +1,9 @@
-"""``locum compile``: a program, or U, as the weights of a transformer."""
+"""Compile a program, or U, into the weights of a transformer.
+
+PROGRAM is a file of RASP text, a graph as JSON, or the name of one of the paper's listings. The
+folder that -o names gets config.json and model.safetensors; `locum apply` runs it. What a network
+cannot hold is refused, with the reason and the s-op it lies in.
+"""
 
 from __future__ import annotations
 
@@ -8,24 +13,23 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from locum.cli.programs import Program, json_option, name_option, print_json
-from locum.cli.simulate import numbers
+from locum.cli import output
+from locum.cli.options import PATH, integers, json_option, name_option
+from locum.cli.programs import Program
 from locum.cli.tokens import read_tokens, read_vocabulary
 from locum.errors import InputError, LocumError
 from locum.files import check_target, write_file
-from locum.language.handles import SOp
 
 if TYPE_CHECKING:
     from locum.transformer import CompiledTransformer
 
-PATH = click.Path(path_type=Path)
 #: What says which tokens a program takes; U knows that itself.
 OF_PROGRAMS = ("name", "length", "vocabulary", "numeric", "fixed")
 #: Tokens of the input that is drawn where none is given.
 DRAWN = 8
 
 
-@click.command("compile")
+@click.command("compile", help=__doc__)
 @click.argument("program", type=PATH, required=False)
 @name_option
 @click.option("--length", type=int, help="The longest input.")
@@ -39,7 +43,7 @@ DRAWN = 8
 @click.option("--fixed", is_flag=True, help="Inputs of exactly this length.")
 @click.option(
     "--simulator",
-    callback=numbers((3,)),
+    callback=integers(3),
     metavar="n,d,d_v",
     help="Compile U for this order instead of a program.",
 )
@@ -53,28 +57,20 @@ DRAWN = 8
 @click.option("--separation", type=float, help="Numbers that are compared differ by so much, or not.")
 @click.option("--dtype", default="float64", show_default=True, help="float32 or float64.")
 @click.option(
-    "--input", "given", multiple=True, metavar="TOKENS", help="An input to draw; may be repeated."
+    "--input", "texts", multiple=True, metavar="TOKENS", help="An input to draw; may be repeated."
 )
 @click.option("-o", "--output", type=PATH, help="The folder to write; without it, only the report.")
 @click.option("--html", type=PATH, help="Write a page: heads, residual stream, slots, weights.")
 @json_option
 def command(program: Path | None, **options: Any) -> None:
-    """Compile PROGRAM (RASP text, or a graph as JSON) into the weights of a transformer.
-
-    The folder holds config.json and model.safetensors; `locum apply` runs it. What a network
-    cannot hold is refused, with the reason and the s-op it lies in.
-    """
+    """Compile, save, draw and report."""
     html = options["html"]
     if html is not None:
         check_target(html, program)
-    try:
-        model, drawn, seconds = (
-            _program(program, options) if options["simulator"] is None else _simulator(program, options)
-        )
-    except MemoryError:
-        raise InputError("the weights do not fit into the memory: take a smaller length") from None
-    if options["given"]:
-        drawn = [read_tokens(text, model) for text in options["given"]]
+    compiled = _program if options["simulator"] is None else _simulator
+    model, drawn, seconds = compiled(program, options)
+    if options["texts"]:
+        drawn = [read_tokens(text, model) for text in options["texts"]]
         for tokens in drawn:
             model(tokens)  # what it does not take is refused before anything is written
     page = _page(model, drawn) if html is not None else ""
@@ -84,55 +80,52 @@ def command(program: Path | None, **options: Any) -> None:
     if html is not None:
         write_file(html, page)
     if options["as_json"]:
-        print_json(_as_json(model, options) | {"seconds": seconds})
+        output.print_json(_as_json(model, options) | {"seconds": seconds})
         return
-    click.echo(_text(model, seconds))
-    click.echo()
-    click.echo(picture)
+    output.say(_text(model, seconds))
+    output.say()
+    output.say(picture)
     for path, what in ((options["output"], "Saved in"), (html, "Drawn in")):
         if path is not None:
-            click.echo(f"{what} {path}.")
+            output.say(f"{what} {path}.")
 
 
 def _program(
     path: Path | None, options: dict[str, Any]
 ) -> tuple[CompiledTransformer, list[Any], float]:
-    """The network of a program, an input to show it on, and the time that compiling took."""
-    from locum.compiler import compile as compiled
+    """Compile a program; return the network, inputs to show it on, and the seconds it took."""
+    from locum.compiler import compile as compile_program
 
     if path is None:
-        raise InputError("say what to compile: a file, or --simulator n,d,d_v")
+        raise InputError("expected a program or --simulator n,d,d_v, got neither")
     if options["recipe"] is not None:
-        raise InputError("--recipe says how U is built: it goes with --simulator n,d,d_v")
+        raise InputError("--recipe: expected --simulator n,d,d_v beside it, got a program")
     if options["length"] is None:
-        raise InputError("--length is missing: how many tokens the longest input has")
+        raise InputError("expected --length, the number of tokens of the longest input, got none")
     if (options["vocabulary"] is None) == (not options["numeric"]):
-        raise InputError("say which tokens there are: either --vocab TOKENS or --numeric")
+        raise InputError("expected either --vocab TOKENS or --numeric, got neither or both")
     loaded = Program(path)
-    name, value = loaded.program(options["name"])
-    if not isinstance(value, SOp):
-        raise LocumError(f"{name} is a selector; an s-op is compiled (aggregate over it, say)")
+    name, value = loaded.sop(options["name"])
     text = options["vocabulary"]
-    began = time.process_time()
-    model = compiled(
+    started = time.process_time()
+    model = compile_program(
         value,
         length=options["length"],
         vocabulary=None if text is None else read_vocabulary(text),
         numeric=options["numeric"],
         fixed=options["fixed"],
         name=name,
-        names={node: said for node, said in loaded.names().items() if node is not value.node}
-        | {value.node: name},
+        names=loaded.names() | {value.node: name},
         **_network(options),
     )
-    seconds = time.process_time() - began
+    seconds = time.process_time() - started
     return model, _example(model, loaded.tokens), seconds
 
 
 def _simulator(
     path: Path | None, options: dict[str, Any]
 ) -> tuple[CompiledTransformer, list[Any], float]:
-    """The network of U, a ⟨T, X⟩ drawn at random, and the time that compiling took."""
+    """Compile U; return the network, a random ⟨T, X⟩ to show it on, and the seconds it took."""
     import numpy as np
 
     from locum.simulators import UniversalSimulator
@@ -142,17 +135,17 @@ def _simulator(
     wrong = [f"--{name}" for name in OF_PROGRAMS if options[name]]
     if path is not None or wrong:
         raise InputError(
-            f"--simulator compiles U, which knows its tokens: leave {', '.join(wrong) or path} out"
+            f"--simulator compiles U, which knows its tokens: leave out {', '.join(wrong) or path}"
         )
     n, d, d_v = options["simulator"]
     recipe = options["recipe"] or "fetch"
     if recipe not in RECIPES:
-        raise InputError(f"there is no recipe {recipe!r}: choose one of {', '.join(RECIPES)}")
+        raise InputError(f"--recipe: expected one of {', '.join(RECIPES)}, got {recipe!r}")
     # Only the network is native: the tokens are those of any other recipe.
     U = UniversalSimulator(n, d, d_v, recipe="fetch" if recipe == "native" else recipe)
-    began = time.process_time()
+    started = time.process_time()
     model = U.compile(recipe, **_network(options))
-    seconds = time.process_time() - began
+    seconds = time.process_time() - started
     generator = np.random.default_rng(0)
     T, X = random_module(U.order, generator), generator.normal(size=(n, d))
     return model, [_moved_inside(model, U.encode(T, X).tolist())], seconds
@@ -164,7 +157,7 @@ def _network(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _example(model: CompiledTransformer, tokens: Any) -> list[Any]:
-    """The program's example, if the network takes it; else its vocabulary, or small numbers."""
+    """Return the program's example if the network takes it, else its vocabulary or small numbers."""
     shortest, longest = model.config.lengths
     length = longest if shortest == longest else min(longest, DRAWN)
     known = model.config.vocabulary or [float(number) for number in range(1, length + 1)]
@@ -182,7 +175,7 @@ def _example(model: CompiledTransformer, tokens: Any) -> list[Any]:
 
 
 def _moved_inside(model: CompiledTransformer, numbers: list[Any]) -> list[Any]:
-    """Numbers to draw it on, each moved to the nearest that the network was made for."""
+    """Move each number to the nearest that the network was made for."""
     ranges = model.config.ranges
     if ranges is None:
         return numbers

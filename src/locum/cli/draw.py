@@ -1,4 +1,7 @@
-"""``locum draw``: a program on an input as a picture."""
+"""Draw a program on an input: layers as columns, heads as grids, values flowing (SVG).
+
+PROGRAM is a file of RASP text, a graph as JSON, or the name of one of the paper's listings.
+"""
 
 from __future__ import annotations
 
@@ -6,50 +9,52 @@ from pathlib import Path
 
 import click
 
-from locum.cli.programs import (
-    Program,
+from locum.cli import output
+from locum.cli.options import (
+    PATH,
     input_option,
     json_option,
     name_option,
-    print_json,
     program_argument,
     read_input,
 )
-from locum.errors import LocumError
+from locum.cli.programs import Program
 from locum.files import check_target, write_file
-from locum.language.handles import SOp
 
 
-@click.command("draw")
+@click.command("draw", help=__doc__)
 @program_argument
 @name_option
 @input_option
 @click.option(
     "-o",
     "--output",
-    type=click.Path(path_type=Path),
+    "target",
+    type=PATH,
     default="flow.svg",
     show_default=True,
     help="The file to write, or - for standard output.",
 )
 @json_option
-def command(program: Path, name: str | None, given: str | None, output: Path, as_json: bool) -> None:
-    """Draw PROGRAM on an input: layers as columns, heads as grids, values flowing (SVG)."""
+def command(
+    program: Path, name: str | None, input_text: str | None, target: Path, as_json: bool
+) -> None:
+    """Draw one s-op, to a file or to standard output."""
     from locum.display.flow import flow_svg
 
-    if str(output) != "-":
-        check_target(output, program)
-    loaded = Program(program, read_input(given))
-    name, value = loaded.program(name)
-    if not isinstance(value, SOp):
-        raise LocumError(f"{name} is a selector; an s-op can be drawn (aggregate over it, say)")
+    to_file = str(target) != "-"
+    if to_file:
+        check_target(target, program)
+    loaded = Program(program, read_input(input_text))
+    name, value = loaded.sop(name)
     picture = flow_svg(value.node, loaded.tokens, name, loaded.names())
-    if str(output) == "-":
-        click.echo(picture, nl=False)
-        return
-    write_file(output, picture)
     size = value.architecture
+    if to_file:
+        write_file(target, picture)
     if as_json:
-        print_json({"name": name, "input": loaded.tokens, "output": str(output), "heads": size.heads})
+        drawn = {"name": name, "input": loaded.tokens, "output": str(target), "heads": size.heads}
+        output.print_json(drawn if to_file else drawn | {"svg": picture})
+    elif to_file:
+        output.say(f"{name}: {size}; drawn in {target}")
     else:
-        click.echo(f"{name}: {size}; drawn in {output}")
+        output.say(picture, end="")

@@ -1,33 +1,29 @@
-"""``locum errata``: where the paper is wrong, and what is right."""
+"""List the paper's errata: what is wrong, the smallest counterexample, what is right.
+
+The wrong results (A) are refuted by `locum prove NUMBER`.
+"""
 
 from __future__ import annotations
 
 import click
 
-from locum.cli.programs import json_option, print_json
+from locum.cli import output
+from locum.cli.options import json_option
 
 
-@click.command("errata")
+@click.command("errata", help=__doc__)
 @json_option
 def command(as_json: bool) -> None:
-    """List the paper's errata: what is wrong, the smallest counterexample, what is right.
-
-    The wrong results (A) are refuted by `locum prove NUMBER`.
-    """
+    """Print the table."""
     from locum.paper.errata import ERRATA, SEVERITIES
 
     names = ("number", "severity", "where", "wrong", "counterexample", "right")
+    rows = [{name: str(getattr(erratum, name)) for name in names} for erratum in ERRATA.values()]
     if as_json:
-        print_json({"errata": [{name: getattr(e, name) for name in names} for e in ERRATA.values()]})
+        output.print_json({"errata": rows})
         return
-    from rich.console import Console
-    from rich.markup import escape
     from rich.table import Table
 
-    table = Table("", "where", "what is wrong", "counterexample", "right", show_lines=True)
-    for e in ERRATA.values():
-        table.add_row(
-            f"{e.number} {e.severity}", *map(escape, (e.where, e.wrong, e.counterexample, e.right))
-        )
-    Console().print(table)
-    click.echo("; ".join(f"{letter}: {meaning}" for letter, meaning in SEVERITIES.items()))
+    table = Table("", "", "where", "what is wrong", "counterexample", "right", show_lines=True)
+    output.show(output.add_rows(table, [row.values() for row in rows]))
+    output.say("; ".join(f"{letter}: {meaning}" for letter, meaning in SEVERITIES.items()))

@@ -1,48 +1,40 @@
-"""``locum``: finds the command, runs it, and turns errors into one line and an exit code.
+"""``locum``: find the command, run it, and turn errors into one line and an exit code.
 
-Exit codes: 0 done, 1 a claim did not hold, 2 bad input. Commands are imported only when they are
-called, so that ``locum --help`` answers at once.
+Each command is a module of this package; its docstring is its help text. Commands are imported only
+when they are called, so that ``locum --help`` answers at once.
 """
 
 from __future__ import annotations
 
 import importlib
-import os
+import io
+import pkgutil
 import sys
+import traceback
+import warnings
 
 import click
 
+from locum.cli import output
 from locum.errors import LocumError
 
-#: Command → what ``--help`` says of it; its code is in the module of the same name.
-COMMANDS = {
-    "analyse": "Layers and heads of the transformer that a program describes.",
-    "apply": "Run a compiled transformer on an input.",
-    "catalogue": "The paper's constructions: what it claims, what we count.",
-    "certify": "U's result enclosed, and what floating point can lose, certified.",
-    "check": "Verify the certificate of a proof.",
-    "claims": "The paper's claims: proven, refuted, measured, counted.",
-    "compile": "A program, or U, as the weights of a transformer.",
-    "draw": "A program on an input as a picture.",
-    "errata": "Where the paper is wrong, with counterexamples.",
-    "plan": "How the fast executor would run a program.",
-    "operations": "The closed table of operations: the whole language on one page.",
-    "prove": "Prove a claim for all inputs, or find a counterexample.",
-    "repl": "RASP, statement by statement, on a running example.",
-    "run": "Run a program on an input.",
-    "simulate": "U, the universal simulator: T and X in, T(X) out.",
-}
+COMMANDS = (
+    "analyse", "apply", "catalogue", "certify", "check", "claims", "compile", "draw", "errata",
+    "figure", "operations", "plan", "prove", "repl", "run", "simulate",
+)  # fmt: skip
+
+DONE, CLAIM_FAILED, BAD_INPUT, CRASHED, INTERRUPTED = 0, 1, 2, 70, 130
 
 
 class LazyGroup(click.Group):
     """A group whose commands are modules of this package, imported on demand."""
 
     def list_commands(self, context: click.Context) -> list[str]:
-        """The names, in order."""
-        return sorted(COMMANDS)
+        """List the names, in order."""
+        return list(COMMANDS)
 
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
-        """The command of that name."""
+        """Import the command of that name."""
         if name not in COMMANDS:
             return None
         command = importlib.import_module(f"locum.cli.{name}").command
@@ -50,9 +42,15 @@ class LazyGroup(click.Group):
         return command
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
-        """Names and one-line texts, without importing anything."""
+        """Write names and summaries without importing anything."""
         with formatter.section("Commands"):
-            formatter.write_dl(sorted(COMMANDS.items()))
+            formatter.write_dl([(name, summary(name)) for name in COMMANDS])
+
+
+def summary(name: str) -> str:
+    """Read the first line of a command's help text off its source file."""
+    source = pkgutil.get_data("locum.cli", f"{name}.py") or b""
+    return source.decode().partition("\n")[0].strip('"')
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
@@ -60,45 +58,60 @@ class LazyGroup(click.Group):
 def cli() -> None:
     """Locum: a universal simulator of attention, and the RASP it is written in.
 
-    Every command takes --json and then prints one JSON object. Exit codes: 0 done, 1 a claim did
-    not hold, 2 bad input.
+    PROGRAM is a file of RASP text, a graph as JSON, or the name of one of the paper's listings, such as
+    transpose. Every command takes --json and then prints one JSON object. Exit codes: 0 done, 1 a claim
+    did not hold, 2 bad input, 70 a bug in Locum, 130 interrupted.
     """
 
 
 def main() -> None:
     """Run the command line and leave with its exit code."""
+    output.prepare()
+    with warnings.catch_warnings():
+        warnings.showwarning = _show_warning
+        code = run(sys.argv[1:])
     try:
-        # Not cli.main(): it would answer a closed pipe with 1, which here means a claim failed.
-        with cli.make_context("locum", sys.argv[1:]) as context:
-            cli.invoke(context)
-        sys.stdout.flush()
-        code = 0
-    except click.exceptions.Exit as leaving:
-        code = leaving.exit_code
-    except click.ClickException as error:
-        error.show()
-        code = 2
+        output.finish()
     except LocumError as error:
-        click.echo(f"locum: {error}", err=True)
-        code = 2
-    except (click.Abort, KeyboardInterrupt):
-        click.echo("locum: interrupted", err=True)
-        code = 130
-    except BrokenPipeError:  # the reader of our output has gone, as `| head` does
-        _drop_output()
-        code = 0
-    except UnicodeEncodeError as error:  # from a damaged file, say, or where the terminal has no é
-        _drop_output()
-        wrong = ascii(error.object[error.start])
-        click.echo(f"locum: the output has {wrong}, which {error.encoding} lacks", err=True)
-        code = 2
-    except OSError as error:
-        _drop_output()
-        click.echo(f"locum: cannot write the output: {error.strerror}", err=True)
-        code = 2
+        output.complain(f"locum: {error}")
+        code = code or BAD_INPUT
     sys.exit(code)
 
 
-def _drop_output() -> None:
-    """Nobody can take what is still to be written; Python must not try again when it ends."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+def run(arguments: list[str]) -> int:
+    """Run a command and return its exit code; errors are told on standard error."""
+    try:
+        # Not cli.main(), which has exit codes of its own.
+        with cli.make_context("locum", arguments) as context:
+            cli.invoke(context)
+    except click.exceptions.Exit as leaving:
+        return leaving.exit_code
+    except click.ClickException as error:
+        usage = io.StringIO()
+        error.show(usage)
+        output.complain(usage.getvalue().rstrip("\n"))
+        return BAD_INPUT
+    except (LocumError, Warning) as error:  # a warning is an error under PYTHONWARNINGS=error
+        output.complain(f"locum: {error}")
+        return BAD_INPUT
+    except MemoryError:
+        output.complain("locum: this does not fit into memory; try a smaller order, length or input")
+        return BAD_INPUT
+    except (click.Abort, KeyboardInterrupt):
+        output.complain("locum: interrupted")
+        return INTERRUPTED
+    except BrokenPipeError:  # the reader of help texts or of a transcript has gone
+        return DONE
+    except OSError as error:  # a current folder that was deleted, a disk that is full
+        output.complain(f"locum: {error.strerror}" + (f": {error.filename}" if error.filename else ""))
+        return BAD_INPUT
+    except Exception:
+        output.complain(traceback.format_exc().rstrip("\n"))
+        output.complain("locum: this is a bug in Locum; please report it with the lines above")
+        return CRASHED
+    return DONE
+
+
+def _show_warning(message: Warning | str, *details: object, **options: object) -> None:
+    """Show a warning as errors are shown, without lines of source code."""
+    output.complain(f"locum: {message}")

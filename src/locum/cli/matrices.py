@@ -1,7 +1,7 @@
 """Read matrices from .npy, .npz and .safetensors files. Nothing is ever unpickled.
 
-A file's names, shapes and sizes are checked before any of its numbers is read: a small .npz file may
-claim to hold gigabytes.
+A file's names, shapes and sizes are checked before any of its numbers is read: a small .npz file
+may claim to hold gigabytes.
 """
 
 from __future__ import annotations

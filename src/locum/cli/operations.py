@@ -1,17 +1,18 @@
-"""``locum operations``: the table of operations, for people and for scripts."""
+"""List the closed table of operations: the whole language on one page."""
 
 from __future__ import annotations
 
 import click
 
-from locum.cli.programs import json_option, print_json
+from locum.cli import output
+from locum.cli.options import json_option
 from locum.graph import OPERATIONS
 
 
-@click.command("operations")
+@click.command("operations", help=__doc__)
 @json_option
 def command(as_json: bool) -> None:
-    """The closed table of operations: the whole language on one page."""
+    """Print the table."""
     if as_json:
         rows = [
             {
@@ -24,10 +25,8 @@ def command(as_json: bool) -> None:
             }
             for row in OPERATIONS.values()
         ]
-        print_json({"operations": rows})
+        output.print_json({"operations": rows})
         return
-    from rich.console import Console
-    from rich.markup import escape
     from rich.table import Table
 
     table = Table("operation", "takes → gives", "meaning")
@@ -38,5 +37,5 @@ def command(as_json: bool) -> None:
         group = row.group
         name = row.name + (f" ({', '.join(row.attributes)})" if row.attributes else "")
         takes = ", ".join(sort.value for sort in row.takes)
-        table.add_row(name, f"{takes} → {row.gives.value}", escape(row.meaning))
-    Console().print(table)
+        output.add_rows(table, [(name, f"{takes} → {row.gives.value}", row.meaning)])
+    output.show(table)

@@ -1,4 +1,8 @@
-"""``locum plan``: how the fast executor would run a program."""
+"""Show the steps on whole arrays by which the fast executor runs a program on numbers.
+
+PROGRAM is a file of RASP text, a graph as JSON, or the name of one of the paper's listings. What is
+not lowered to views and products is run by sorting and sums over ranges (structured).
+"""
 
 from __future__ import annotations
 
@@ -6,37 +10,33 @@ from pathlib import Path
 
 import click
 
-from locum.cli.programs import Program, json_option, name_option, print_json, program_argument
-from locum.errors import LocumError
+from locum.cli import output
+from locum.cli.options import json_option, name_option, program_argument
+from locum.cli.programs import Program
 from locum.graph import abbreviate
-from locum.language.handles import SOp
 
 
-@click.command("plan")
+@click.command("plan", help=__doc__)
 @program_argument
 @name_option
 @click.option(
-    "--length", type=click.IntRange(1), help="Plan for so many tokens. [default: the example's]"
+    "--length", type=click.IntRange(1), help="Plan for so many tokens.  [default: the example's]"
 )
 @json_option
 def command(program: Path, name: str | None, length: int | None, as_json: bool) -> None:
-    """The steps on whole arrays by which PROGRAM is run fast, on numbers.
-
-    What is not lowered to views and products is run by sorting and sums over stretches (structured).
-    """
+    """Plan one s-op and print its steps."""
     from locum.execution import fast
 
     loaded = Program(program)
-    shown, value = loaded.program(name)
-    if not isinstance(value, SOp):
-        raise LocumError(f"{shown} is a selector: a plan is made for an s-op")
+    name, value = loaded.sop(name)
     length = len(loaded.tokens) if length is None else length
     plan = fast.plan(value.node, length, names=loaded.names())
-    opaque = {abbreviate(node, loaded.names()): reason for node, reason in plan.opaque.items()}
     if as_json:
-        counts = dict(sorted(plan.counts.items()))
-        found = {"name": shown, "length": length, "steps": plan.explain().splitlines()}
-        print_json({**found, "counts": counts, "structured": opaque})
+        structured = {abbreviate(node, loaded.names()): why for node, why in plan.opaque.items()}
+        steps, counts = plan.explain().splitlines(), dict(sorted(plan.counts.items()))
+        output.print_json(
+            {"name": name, "length": length, "steps": steps, "counts": counts, "structured": structured}
+        )
         return
-    click.echo(f"{shown} on {length} tokens:")
-    click.echo(plan.explain())
+    output.say(f"{name} on {length} tokens:")
+    output.say(plan.explain())

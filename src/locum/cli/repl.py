@@ -1,7 +1,8 @@
-"""``locum repl``: RASP, statement by statement.
+"""Read RASP statements and show what they are on the running example.
 
-At a terminal: colours, completion, history, multi-line editing. Anywhere else it reads a transcript
-and prints what Weiss's REPL prints, prompts included, after one banner line of our own.
+At a terminal there are colours, completion, history and multi-line editing. Anywhere else the REPL
+reads a transcript and prints what Weiss's REPL prints, prompts included, after one banner line of
+our own.
 """
 
 from __future__ import annotations
@@ -9,13 +10,15 @@ from __future__ import annotations
 import io
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
 from locum import __version__
-from locum.cli.programs import json_option, print_json, read_input
+from locum.cli import output
+from locum.cli.options import json_option, read_input
 from locum.errors import InputError
 from locum.files import write_file
 from locum.language import echo
@@ -27,52 +30,51 @@ if TYPE_CHECKING:
 PROMPT, MORE = ">> ", ".. "
 
 
-@click.command("repl")
+@click.command("repl", help=__doc__)
 @click.option("--example", default='"hello"', show_default=True, help="The running example, as JSON.")
 @json_option
 def command(example: str, as_json: bool) -> None:
-    """Read RASP statements and show what they are on the running example."""
+    """Talk at a terminal, or read a transcript."""
     from locum.language import Session
 
     tokens = read_input(example, "--example")
     if not isinstance(tokens, (str, list, dict)) or not tokens:
-        raise InputError(f"--example {example[:40]} is no input: give a non-empty string or list")
+        raise InputError(f"--example: expected a non-empty string or list, got {example[:40]}")
     session = Session(tokens if isinstance(tokens, str) else list(tokens), drawer=draw_beside)
     typed = sys.stdin or io.StringIO()
     if as_json:
         results = session.execute(typed.read())
-        print_json({"results": [{**r.to_dict(), "printed": r.printed} for r in results]})
+        output.print_json({"results": [{**r.to_dict(), "printed": r.printed} for r in results]})
         return
     banner = f"Locum {__version__}, RASP; running example {echo.given(session.examples.tokens['s-op'])}"
     if typed.isatty() and sys.stdout.isatty():
         from locum.cli.terminal import converse
 
-        click.echo(f"{banner}; exit or Ctrl-D leaves")
+        output.say(f"{banner}; exit or Ctrl-D leaves")
         converse(session, PROMPT, MORE)
     else:
-        click.echo(banner)
-        transcript(session, typed, sys.stdout)
+        output.say(banner)
+        transcript(session, typed, output.converse)
 
 
-def transcript(session: Session, lines: TextIO, out: TextIO) -> None:
-    """Run lines as if they were typed, and print what the REPL would."""
-    out.write(PROMPT)
+def transcript(session: Session, lines: TextIO, write: Callable[[str], object]) -> None:
+    """Run lines as if they were typed, and write what the REPL would print."""
+    write(PROMPT)
     functions = 0
     while line := _line(lines, session.limits.text):
         blank = not line.strip() or line.lstrip().startswith("#")
         for result in [] if blank else session.feed(line.removeprefix("\ufeff")):
-            out.write(result.printed)
+            write(result.printed)
         if session.finished or session.exhausted:
             break
         functions += 0 if blank else line.split().count("def")
         functions = functions if session.waiting else 0
         # A blank line is not a statement, either. Inside a function RASP indents.
-        out.write(MORE + "  " * functions if session.waiting or blank else PROMPT)
+        write(MORE + "  " * functions if session.waiting or blank else PROMPT)
     else:
-        out.write("\n")
+        write("\n")
         for result in session.end():
-            out.write(result.printed)
-    out.flush()
+            write(result.printed)
 
 
 def _line(lines: TextIO, limit: int) -> str:
@@ -84,7 +86,7 @@ def _line(lines: TextIO, limit: int) -> str:
 
 
 def draw_beside(program: SOp, name: str, tokens: Any) -> Path:
-    """RASP's ``draw``: a picture in the folder comp_flows, as Weiss's implementation has it."""
+    """Draw into the folder comp_flows, as ``draw`` of Weiss's implementation does."""
     from locum.display.flow import flow_svg
 
     folder = Path("comp_flows")

@@ -17,10 +17,12 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.lexers import Lexer
 from prompt_toolkit.styles import Style
 
+from locum.cli.output import LAYOUT
 from locum.language import Result, Session
 from locum.language.handles import Selector, SOp
 from locum.language.rasp.reader import tokens
 from locum.language.rasp.values import Builtin, Function
+from locum.terminal_text import printable
 
 _STYLE = Style.from_dict(
     {
@@ -76,9 +78,8 @@ def converse(session: Session, sign: str, more: str) -> None:
 
 
 def _print(result: Result) -> None:
-    click.echo(
-        click.style(result.printed, fg="red") if result.kind == "error" else result.printed, nl=False
-    )
+    text = printable(result.printed, LAYOUT)
+    click.echo(click.style(text, fg="red") if result.kind == "error" else text, nl=False)
 
 
 def _keys(session: Session) -> KeyBindings:

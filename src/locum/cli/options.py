@@ -1,0 +1,94 @@
+"""Arguments and options that several commands share, and how their values are read."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from locum.errors import InputError
+
+PATH = click.Path(path_type=Path)
+_HINT = "try '\"hello\"' for a string, '[3, 1, 2]' for numbers"
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+program_argument = click.argument("program", type=PATH)
+name_option = click.option("--name", help="The s-op, selector or function without parameters meant.")
+input_option = click.option(
+    "--input",
+    "input_text",
+    metavar="JSON",
+    help='The input, as JSON.  [default: the program\'s example, else "hello"]',
+)
+executor_option = click.option(
+    "--executor", help="dense, fast, heads or auto.  [default: dense while that is quick, else auto]"
+)
+
+
+def integers(
+    count: int, least: int = 1
+) -> Callable[[click.Context, click.Parameter, str | None], tuple[int, ...] | None]:
+    """Make a callback that reads ``count`` integers, each ``least`` or more, separated by commas."""
+
+    def read(
+        context: click.Context, option: click.Parameter, text: str | None
+    ) -> tuple[int, ...] | None:
+        if text is None:
+            return None
+        try:
+            numbers = tuple(int(part) for part in text.split(","))
+        except ValueError:
+            numbers = ()
+        if len(numbers) != count or min(numbers) < least:
+            raise InputError(
+                f"--{option.name}: expected {count} integers ≥ {least}, with commas, got {text!r}"
+            )
+        return numbers
+
+    return read
+
+
+def read_base(context: click.Context, option: click.Parameter, text: str | None) -> float | None:
+    """Read the base of the exponential: a positive number, or e (None)."""
+    if text is None or text == "e":
+        return None
+    try:
+        base = float(text)
+    except ValueError:
+        base = 0.0
+    if not (base > 0 and math.isfinite(base)):
+        raise InputError(f"--base: expected a positive number or e, got {text!r}")
+    return base
+
+
+base_option = click.option(
+    "--base", callback=read_base, metavar="NUMBER", help="Base of the exponential.  [default: e]"
+)
+
+
+def read_input(text: str | None, option: str = "--input") -> Any:
+    """Read the JSON value of ``option``, so that 1, 1.0, "1" and true are told apart."""
+    if text is None:
+        return None
+    try:
+        value = json.loads(text)
+        require_unicode(value, f"{option} {text[:40]!r}")
+    except (ValueError, RecursionError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{option}: expected JSON, got {text[:40]!r} ({error}); {_HINT}") from None
+    if value is None:
+        raise InputError(f"{option}: expected a string or a list, got null; {_HINT}")
+    return value
+
+
+def require_unicode(value: Any, where: str) -> None:
+    """Refuse strings with unpaired surrogates, which cannot be written as UTF-8."""
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise InputError(f"{where} contains an unpaired surrogate and is not valid Unicode") from None

@@ -1,0 +1,133 @@
+r"""Print what commands print: text, tables and JSON, on whatever standard output there is.
+
+Every command writes through here, so that in one place
+
+- control characters of programs and model folders become visible escapes (``terminal_text.py``);
+- a reader that has gone (``| head -1``) or a closed output loses the text, but not the exit code;
+- characters that the encoding of the output lacks are written as escapes such as ``\u2208``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, TextIO
+
+from locum.errors import LocumError
+from locum.terminal_text import printable, printable_json
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.table import Table
+
+#: Control characters that lay out our own text.
+LAYOUT = "\n\t"
+
+
+def prepare() -> None:
+    """Make both standard streams writable: one that is closed swallows what is written to it."""
+    sys.stdout = _writable(sys.stdout)
+    sys.stderr = _writable(sys.stderr)
+
+
+def _writable(stream: TextIO | None) -> TextIO:
+    if stream is None:
+        return open(os.devnull, "w", encoding="utf-8")
+    if hasattr(stream, "reconfigure"):
+        stream.reconfigure(errors="backslashreplace")
+    return stream
+
+
+def finish() -> None:
+    """Hand over what is still buffered."""
+    with _taken():
+        sys.stdout.flush()
+
+
+def say(text: str = "", end: str = "\n") -> None:
+    """Print ``text`` on standard output."""
+    with _taken():
+        converse(text + end)
+
+
+def converse(text: str) -> None:
+    """Print ``text``, or raise BrokenPipeError if the reader of a conversation has gone."""
+    sys.stdout.write(printable(text, LAYOUT))
+
+
+def complain(text: str) -> None:
+    """Print ``text`` about a problem on standard error."""
+    with contextlib.suppress(OSError):  # there is nobody left to tell
+        sys.stderr.write(f"{printable(text, LAYOUT)}\n")
+        sys.stderr.flush()
+
+
+def print_json(data: dict[str, Any]) -> None:
+    """Print one JSON object on one line; what JSON lacks (fractions, infinities) becomes a string."""
+    is_unicode = (sys.stdout.encoding or "").lower().startswith("utf")
+    text = json.dumps(plain(data), ensure_ascii=not is_unicode, allow_nan=False)
+    with _taken():
+        sys.stdout.write(printable_json(text) + "\n")
+
+
+def plain(value: Any) -> Any:
+    """Rebuild ``value`` from what JSON has."""
+    if isinstance(value, dict):
+        return {str(name): plain(part) for name, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(part) for part in value]
+    if isinstance(value, Fraction) or (isinstance(value, float) and not math.isfinite(value)):
+        return str(value)
+    return value
+
+
+def print_title(text: str) -> None:
+    """Print ``text`` in bold where the terminal has bold."""
+    from rich.text import Text
+
+    show(Text(printable(text), style="bold"))
+
+
+def add_rows(table: Table, rows: Iterable[Iterable[str]]) -> Table:
+    """Add rows of text, in which nothing is markup, to ``table``, and return it."""
+    from rich.text import Text
+
+    for row in rows:
+        table.add_row(*(Text(printable(cell, "\n")) for cell in row))
+    return table
+
+
+def show(renderable: RenderableType) -> None:
+    """Print a table, or something else that rich lays out; its text must have been through here."""
+    from rich.console import Console
+
+    class Patient(Console):
+        """A console that does not end the process, with an exit code of its own, when a pipe breaks."""
+
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError
+
+    with _taken():
+        Patient().print(renderable, soft_wrap=False)
+
+
+@contextlib.contextmanager
+def _taken() -> Iterator[None]:
+    """Drop what a reader that has gone does not take; say so where a disk is full."""
+    try:
+        yield
+    except BrokenPipeError:
+        _drop()
+    except OSError as error:
+        _drop()
+        raise LocumError(f"cannot write the output: {error.strerror}") from None
+
+
+def _drop() -> None:
+    """Write nowhere from now on: Python flushes once more when it ends, and must not fail then."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

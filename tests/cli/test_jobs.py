@@ -1,0 +1,171 @@
+"""One job per command: its help is written once, --json everywhere, listings by name from anywhere."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+import pytest
+
+from locum.cli.main import COMMANDS, summary
+from locum.paper import listings
+from tests.cli.conftest import Run
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_one_help_text_and_json(name: str) -> None:
+    module = importlib.import_module(f"locum.cli.{name}")
+    command = module.command
+    assert isinstance(command, click.Command)
+    assert command.name == name
+    assert command.help == module.__doc__
+    assert (command.help or "").splitlines()[0] == summary(name) != ""
+    assert any("--json" in parameter.opts for parameter in command.params)
+
+
+def test_help_lists_every_command(command: Run) -> None:
+    code, out, _ = command("--help")
+    assert code == 0
+    for name in COMMANDS:
+        assert f"  {name} " in out
+        assert command(name, "--help")[0] == 0
+
+
+@pytest.mark.parametrize("name", listings.names())
+def test_listings_by_name(
+    command: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    wrong = 2 if name == "inverse" else 0  # erratum E4: it does not run as printed
+    assert command("run", name)[0] == wrong
+    code, out, _ = command("analyse", name, "--json")
+    assert code == wrong
+    if not wrong:
+        assert json.loads(out)["layers"] >= 0
+
+
+def test_listings_in_other_commands(
+    command: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert command("plan", "transpose")[0] == 0
+    assert command("draw", "transpose")[0] == 0
+    assert Path("flow.svg").read_text(encoding="utf-8").startswith("<svg ")
+    assert (
+        command("compile", "transpose", "--length", "6", "--numeric", "--fixed", "-o", "folder")[0] == 0
+    )
+    code, out, _ = command("apply", "folder", "--input", "1,2,3,4,5,6", "--json")
+    assert code == 0
+    assert json.loads(out)["results"][0]["values"] == [1, 3, 5, 2, 4, 6]
+
+
+def test_a_file_goes_before_a_listing(
+    command: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("transpose").write_text("mine = 1; mine;")
+    assert "mine" in command("run", "transpose")[1]
+    Path("relu").mkdir()  # what `compile relu -o relu` wrote
+    assert command("run", "relu")[0] == 0
+    code, _, err = command("run", "transpos")
+    assert code == 2
+    assert "cannot read transpos: No such file or directory; the paper's listings are cofactor" in err
+
+
+def test_a_drawing_as_json(command: Run, tmp_path: Path) -> None:
+    code, out, _ = command("draw", "relu", "-o", "-", "--json")
+    assert code == 0
+    drawn = json.loads(out)
+    assert drawn["svg"].startswith("<svg ")
+    assert command("draw", "relu", "-o", "-")[1] == drawn["svg"]
+
+
+def test_inputs_are_not_overwritten(
+    command: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    source = 'set example "ab"\nindices;\n'
+    Path("s.rasp").write_text(source)
+    Path("link.svg").symlink_to("s.rasp")
+    np.savez("t.npz", X=np.eye(2), A=np.eye(2), V=np.eye(2))
+    content = Path("t.npz").read_bytes()
+    compiled = ("compile", "s.rasp", "--length", "2", "--vocab", "ab", "--html", "s.rasp")
+    for arguments in (
+        ("draw", "s.rasp", "-o", "s.rasp"),
+        ("draw", "s.rasp", "-o", "link.svg"),
+        compiled,
+        ("simulate", "t.npz", "--save", "t.npz"),
+    ):
+        code, out, err = command(*arguments)
+        assert (code, out) == (2, "")
+        assert "it is also read" in err
+    assert Path("s.rasp").read_text() == source
+    assert Path("t.npz").read_bytes() == content
+
+
+def test_what_is_saved_can_be_read(command: Run, tmp_path: Path) -> None:
+    code, _, err = command("simulate", "--order", "2,2,2", "--save", tmp_path / "noextension")
+    assert code == 2
+    assert "--save: expected a .npz file" in err
+    assert list(tmp_path.iterdir()) == []
+
+
+def simulated(command: Run, *arguments: object) -> Any:
+    code, out, err = command("simulate", *arguments, "--json")
+    assert code == 0, err
+    return json.loads(out)
+
+
+@pytest.mark.parametrize("heads", [1, 2])
+def test_a_factored_t_is_saved_and_read(command: Run, tmp_path: Path, heads: int) -> None:
+    """Its W_Q, W_K and V are whole matrices of all heads, and so is W_O."""
+    path = tmp_path / "factored.npz"
+    options = (
+        "--order",
+        "4,3,3",
+        "--kind",
+        "factored",
+        "--heads",
+        heads,
+        "--ffn",
+        "4,3",
+        "--norm",
+        "post",
+    )
+    first = simulated(command, *options, "--save", path)
+    second = simulated(command, path)
+    assert first["kind"] == second["kind"] == "factored"
+    assert np.abs(np.array(first["result"]) - second["result"]).max() <= 1e-12
+
+
+@pytest.mark.parametrize("mask", [np.array([1, 1, 0, 1]), np.tri(4)], ids=["keys", "matrix"])
+@pytest.mark.parametrize("heads", [(), (2,)], ids=["one head", "two heads"])
+def test_a_mask_is_saved_and_read(
+    command: Run, tmp_path: Path, mask: Any, heads: tuple[int, ...]
+) -> None:
+    generator = np.random.default_rng(0)
+    X, A, V = (generator.normal(size=shape) for shape in ((4, 3), (*heads, 3, 3), (*heads, 3, 2)))
+    np.savez(tmp_path / "t.npz", X=X, A=A, V=V, mask=mask)
+    first = simulated(command, tmp_path / "t.npz", "--save", tmp_path / "again.npz")
+    second = simulated(command, tmp_path / "again.npz")
+    assert np.abs(np.array(first["result"]) - second["result"]).max() <= 1e-12
+
+
+def test_a_simulation_without_a_t_is_the_figure(command: Run) -> None:
+    figure, simulation = command("figure", "--json"), command("simulate", "--json")
+    assert figure == simulation
+    assert json.loads(figure[1])["figure"] == {"reproduced": True}
+    assert command("figure", "--base", "2.718") == command("simulate", "--base", "2.718")
+
+
+def test_errata(command: Run) -> None:
+    rows = json.loads(command("errata", "--json")[1])["errata"]
+    assert [row["number"] for row in rows] == [f"E{number}" for number in range(1, 22)]
+    assert "Listing 5, MaxMin" in command("errata")[1]
+    code, _, err = command("prove", "E4")
+    assert code == 2
+    assert "the erratum E4 is not a wrong result; those are E1, E2" in err
