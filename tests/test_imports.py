@@ -23,6 +23,7 @@ ROOMS: dict[str, list[str]] = {
         "terminal_text",
         "files",
         "locks",
+        "html_table",
         "graph",
         "analysis",
         "execution",

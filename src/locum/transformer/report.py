@@ -1,4 +1,4 @@
-"""A report of nested data as readable text.
+"""Write a report of nested data as readable text.
 
 >>> print(render({"bound": 1e-3, "heads": [{"layer": 0, "temperature": 64.0}], "name": "reverse"}))
 bound: 0.001
@@ -13,12 +13,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-#: A list of plain values stands in one line up to here.
-_LINE = 96
+#: A list of plain values stands in one line up to here, and a string is cut here.
+_LINE, _LETTERS = 96, 200
 
 
 def render(data: Any) -> str:
-    """``data`` (dicts, lists, atoms) as indented lines."""
+    """Return ``data`` (dicts, lists, atoms) as indented lines."""
     return "\n".join(_lines(data))
 
 
@@ -57,4 +57,9 @@ def _plain(value: Any) -> str:
         return {True: "yes", False: "no", None: "none"}[value]
     if isinstance(value, float):
         return f"{value:.6g}"
-    return str(value)
+    return shortened(str(value), _LETTERS)
+
+
+def shortened(text: str, longest: int) -> str:
+    """Return a text with … for what is too long of it."""
+    return text if len(text) <= longest else text[: longest - 1].rstrip() + "…"
