@@ -1,117 +1,86 @@
-"""A program on an input as a picture: layers as columns, heads as grids, values flowing through.
+"""Draw a program on an input: layers as columns, heads as grids, values flowing through.
 
 Each head is drawn as RASPy draws it: queries on the left, keys on top, the values it reads at the
-bottom, what comes out on the right. ``length`` and ``selector_width`` appear as the heads they are
-made of, so the picture has exactly the layers and heads that ``analyse`` counts. One self-contained
-SVG, no script; long inputs lose their labels, large families show their first heads.
+bottom, what comes out on the right; a head that carries several values has a row and a column for each.
+``length`` and ``selector_width`` appear as the heads they are made of, so the picture has exactly the
+layers and heads that ``analyse`` counts. Long inputs lose their labels, large families show their first
+heads.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from html import escape as html_escape
 from typing import Any
 
-from locum.analysis import Head, architecture
+from locum.analysis import architecture
+from locum.display.heads import ShownHead, shown_heads
+from locum.display.svg import Drawing
 from locum.errors import InputError
 from locum.execution import run
-from locum.graph import Node, abbreviate, build, members, postorder
+from locum.graph import Node, postorder
 from locum.graph.definitions import expand_definitions, names_of_definitions
-from locum.graph.traversal import replace_families
 from locum.language import echo
 
-#: Heads of one family that are drawn; the rest are counted in words.
-MAX_MEMBERS = 6
 #: Longer inputs would give a picture nobody can look at.
 MAX_LENGTH = 64
 
-_COLUMN_GAP, _ROW_GAP, _MARGIN = 90, 34, 24
-_INK, _SOFT, _LINE, _ON, _PAPER = "#1f2933", "#66788a", "#d5dde5", "#2f6f9f", "#ffffff"
-_FLOW, _IN, _OUT = "#b9c5d0", "#f6efe0", "#e2f0e6"
-
-
-#: Characters that no XML file may contain.
-_ILLEGAL = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-
-
-def escape(text: str) -> str:
-    """Text for an SVG: escaped, and with nothing in it that XML forbids."""
-    return html_escape(_ILLEGAL.sub("\ufffd", text))
+_COLUMN_GAP, _ROW_GAP, _MARGIN, _LANE = 80, 30, 24, 9
+_TITLE, _GAP = 18, 6
+#: The size of small letters, and how wide one is.
+_SMALL, _LETTER = 10, 6.05
 
 
 @dataclass
 class _Panel:
-    """A head on one input: its pattern, what it reads, what it gives, and where it is drawn."""
+    """A head, and where it is drawn."""
 
-    title: str
-    pattern: Sequence[Sequence[bool]]
-    reads: list[Any]
-    gives: list[Any]
-    #: The aggregates it computes, with its place in the family filled in, and as the program has them.
-    closed: tuple[Node, ...]
-    open: tuple[Node, ...]
+    head: ShownHead
+    column: int
+    title: str = ""
     x: float = 0.0
     y: float = 0.0
-    note: str = ""
 
 
 @dataclass
-class _Drawing:
+class _Sheet:
+    """Sizes of everything that depends on the input."""
+
     tokens: list[Any]
     cell: float
     label: float
-    parts: list[str] = field(default_factory=list)
+    drawing: Drawing = field(default_factory=Drawing)
 
     @property
     def side(self) -> float:
         return self.cell * len(self.tokens)
 
     @property
-    def panel_width(self) -> float:
-        return self.label + self.side + 6 + self.label
+    def named(self) -> bool:
+        """Whether there is room for letters in a cell."""
+        return self.cell >= 10
 
-    @property
-    def panel_height(self) -> float:
-        return 18 + self.cell + self.side + 6 + self.cell
+    def width(self, head: ShownHead) -> float:
+        return self.label + self.side + _GAP + self.label * max(1, len(head.values))
 
-    def text(self, x: float, y: float, words: str, **style: Any) -> None:
-        settings = {"size": 11.0, "fill": _INK, "anchor": "start", **style}
-        self.parts.append(
-            f'<text x="{x:.1f}" y="{y:.1f}" font-size="{settings["size"]:.1f}" '
-            f'fill="{settings["fill"]}" text-anchor="{settings["anchor"]}">{escape(words)}</text>'
-        )
+    def height(self, head: ShownHead) -> float:
+        lines = len(head.values) + bool(head.note)
+        return _TITLE + self.cell + self.side + _GAP + self.cell * len(head.values) + 13 * lines + 4
 
-    def box(
-        self, x: float, y: float, width: float, height: float, fill: str, line: str = _LINE
-    ) -> None:
-        self.parts.append(
-            f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" '
-            f'fill="{fill}" stroke="{line}" stroke-width="1"/>'
-        )
-
-    def cell_with(self, x: float, y: float, width: float, words: str, fill: str) -> None:
-        """A value in its box; the letters shrink so that it fits."""
-        self.box(x, y, width, self.cell, fill)
-        if self.cell >= 10:
+    def value(self, x: float, y: float, width: float, value: Any, kind: str) -> None:
+        """Draw a value in its box; the letters shrink so that it fits."""
+        self.drawing.box(x, y, width, self.cell, kind)
+        if self.named:
+            words = echo.scalar(value)
             size = min(self.cell * 0.62, 1.6 * width / max(1, len(words)))
-            self.text(
-                x + width / 2, y + self.cell * 0.5 + size * 0.36, words, size=size, anchor="middle"
-            )
-
-    def curve(self, x0: float, y0: float, x1: float, y1: float) -> None:
-        bend = max(30.0, (x1 - x0) / 2)
-        self.parts.append(
-            f'<path d="M{x0:.1f},{y0:.1f} C{x0 + bend:.1f},{y0:.1f} {x1 - bend:.1f},{y1:.1f} '
-            f'{x1:.1f},{y1:.1f}" fill="none" stroke="{_FLOW}" stroke-width="1.4"/>'
-        )
+            baseline = y + self.cell * 0.5 + size * 0.36
+            self.drawing.text(x + width / 2, baseline, words, size=size, at="middle")
 
 
 def flow_svg(
     program: Node, tokens: Any, name: str = "out", names: Mapping[Node, str] | None = None
 ) -> str:
-    """The picture of an s-op on an input, as the text of an SVG file.
+    """Return the picture of an s-op on an input, as the text of an SVG file.
 
     ``names`` are the program's own names for nodes, used in the titles of heads.
 
@@ -121,168 +90,215 @@ def flow_svg(
     """
     tokens = list(tokens)
     if tokens and all(isinstance(token, (list, tuple)) for token in tokens):
-        raise InputError("a picture shows one sequence, but the input is a batch of them")
+        raise InputError("expected one sequence to draw, got a batch")
     if len(tokens) > MAX_LENGTH:
-        raise InputError(
-            f"a picture shows at most {MAX_LENGTH} tokens, but the input has {len(tokens)}"
-        )
+        raise InputError(f"expected at most {MAX_LENGTH} tokens to draw, got {len(tokens)}")
     root = expand_definitions(program)
-    names = {**(names or {}), **names_of_definitions(program)}
-    size = architecture(root)
+    own = {expand_definitions(node): words for node, words in (names or {}).items()}
+    names = {**names_of_definitions(program), **own}
+    structure = architecture(root)
     columns = [
-        [panel for head in layer for panel in _panels(head, tokens, names)] for layer in size.structure
+        [_Panel(shown, number) for head in layer for shown in shown_heads(head, tokens, names)]
+        for number, layer in enumerate(structure.structure)
     ]
     result = run(root, tokens)
     cell = float(max(7, min(24, 420 // len(tokens))))
-    drawing = _Drawing(tokens, cell, label=max(26.0, 2.2 * cell))
-    width, height = _place(columns, drawing)
-    _draw_flow(drawing, root, columns, width, height)  # first: panels lie on top of the lines
-    _draw_input(drawing, height)
-    for number, (heads, column) in enumerate(zip(size.heads, columns, strict=True), start=1):
-        title = f"layer {number}: {heads} head{'s' if heads > 1 else ''}"
-        drawing.text(column[0].x, _MARGIN + 4, title, size=13)
+    sheet = _Sheet(tokens, cell, label=max(26.0, 2.2 * cell))
+    width, height = _place(columns, sheet)
+    height = _draw_flow(sheet, root, columns, width, height)  # first: panels lie on top of the lines
+    middle = _middle(columns, sheet)
+    _draw_column(sheet, _MARGIN, middle, "input", tokens, "in", numbered=True)
+    for heads, column in zip(structure.heads, columns, strict=True):
+        title = f"layer {column[0].column}: {heads} head{'s' if heads > 1 else ''}"
+        sheet.drawing.text(column[0].x, _MARGIN + 4, title, size=13)
         for panel in column:
-            _draw_panel(drawing, panel)
-    _draw_output(drawing, width, height, name, result)
-    head = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" '
-        f'width="{width:.0f}" height="{height:.0f}" '
-        'font-family="ui-monospace, SFMono-Regular, Menlo, Consolas, monospace">'
-    )
-    title = (
-        f"<title>{escape(name)}({escape(echo.given(tokens))}) = {escape(echo.sequence(result))}</title>"
-    )
-    background = f'<rect width="100%" height="100%" fill="{_PAPER}"/>'
-    return "\n".join([head, title, background, *drawing.parts, "</svg>\n"])
+            _draw_panel(sheet, panel)
+    _draw_column(sheet, width - _MARGIN - 3 * cell, middle, name, result, "out")
+    title = f"{name}({echo.given(tokens)}) = {echo.sequence(result)}"
+    return sheet.drawing.svg(width, height, title)
 
 
-def _panels(head: Head, tokens: list[Any], names: Mapping[Node, str] | None) -> Iterator[_Panel]:
-    """A head, or the first members of a family of them, run on the input."""
-    # The families of the selector make the heads; values may depend on more of them, and then one
-    # head reads several sequences, of which the first is shown.
-    selector_families = sorted(head.selector.free, key=lambda f: str(f.attributes["name"]))
-    others = {f for node in head.serves for f in node.free}.difference(selector_families)
-    for count, member in enumerate(members(selector_families)):
-        if count == MAX_MEMBERS:
-            return
-        chosen = {**member, **dict.fromkeys(others, 0)}
-        fixed = {family: build("constant", value=value) for family, value in chosen.items()}
-        pattern = run(replace_families(head.selector, fixed), tokens)
-        serves = [replace_families(node, fixed) for node in head.serves]
-        note = ""
-        if count == MAX_MEMBERS - 1 and head.members > MAX_MEMBERS:
-            note = f"… and {head.members - MAX_MEMBERS} more heads of this family"
-        yield _Panel(
-            abbreviate(replace_families(head.selector, fixed), names),
-            pattern,
-            [run(node.inputs[1], tokens) for node in serves][:1],
-            [run(node, tokens) for node in serves][:1],
-            closed=tuple(serves),
-            open=head.serves,
-            note=note,
-        )
+# Places -------------------------------------------------------------------------------------------
 
 
-def _place(columns: list[list[_Panel]], drawing: _Drawing) -> tuple[float, float]:
-    """Give every panel its place; the size of the whole picture."""
-    step = drawing.panel_height + _ROW_GAP
-    tallest = max((len(column) for column in columns), default=1)
-    height = 2 * _MARGIN + 20 + tallest * step
-    x = _MARGIN + drawing.label + 2.2 * drawing.cell + _COLUMN_GAP
+def _place(columns: list[list[_Panel]], sheet: _Sheet) -> tuple[float, float]:
+    """Give every panel its place and its title; return the size of the whole picture."""
+    x = _MARGIN + 0.6 * sheet.label + 2.2 * sheet.cell + _COLUMN_GAP
+    bottom = _MARGIN + 48 + sheet.side
+    tallest = max((_stacked(column, sheet) for column in columns), default=0.0)
     for column in columns:
-        free = (tallest - len(column)) * step / 2
-        for row, panel in enumerate(column):
-            panel.x, panel.y = x, _MARGIN + 24 + free + row * step
-        x += drawing.panel_width + _COLUMN_GAP
-    height = max(height, 2 * _MARGIN + 40 + drawing.side)
-    return x + 3.2 * drawing.cell + _MARGIN, height
+        y = _MARGIN + 24 + (tallest - _stacked(column, sheet)) / 2
+        widest = max(sheet.width(panel.head) for panel in column)
+        titles = shortened_apart([p.head.label for p in column], int(widest / _LETTER))
+        for panel, title in zip(column, titles, strict=True):
+            panel.x, panel.y, panel.title = x, y, title
+            y += sheet.height(panel.head) + _ROW_GAP
+        bottom = max(bottom, y - _ROW_GAP)
+        x += widest + _COLUMN_GAP
+    return x + 3.2 * sheet.cell + _MARGIN, bottom + _MARGIN
 
 
-def _draw_input(drawing: _Drawing, height: float) -> None:
-    top = (height - drawing.side) / 2
-    drawing.text(_MARGIN, top - 8, "input", size=13)
-    for row, token in enumerate(drawing.tokens):
-        y = top + row * drawing.cell
-        if drawing.cell >= 10:
-            size = drawing.cell * 0.5
-            drawing.text(_MARGIN, y + drawing.cell * 0.66, str(row), fill=_SOFT, size=size)
-        drawing.cell_with(_MARGIN + drawing.label * 0.5, y, 2.2 * drawing.cell, echo.scalar(token), _IN)
+def _stacked(column: list[_Panel], sheet: _Sheet) -> float:
+    return sum(sheet.height(panel.head) + _ROW_GAP for panel in column) - _ROW_GAP
 
 
-def _draw_output(drawing: _Drawing, width: float, height: float, name: str, values: list[Any]) -> None:
-    top, left = (height - drawing.side) / 2, width - _MARGIN - 3.2 * drawing.cell
-    drawing.text(left, top - 8, name, size=13)
+def _middle(columns: list[list[_Panel]], sheet: _Sheet) -> float:
+    """The height at which input and output stand: the middle of the tallest column."""
+    tallest = max((_stacked(column, sheet) for column in columns), default=0.0)
+    return _MARGIN + 24 + max(tallest, sheet.side) / 2
+
+
+def shortened_apart(titles: Sequence[str], room: int) -> list[str]:
+    """Shorten titles to at most ``room`` characters so that different ones stay different.
+
+    >>> shortened_apart(["select(indices, 1, ==)", "select(indices, 2, ==)"], 14)
+    ['…ndices, 1, =…', '…ndices, 2, =…']
+    """
+    short = [_window(title, 0, room) for title in titles]
+    for title in dict.fromkeys(short):
+        alike = list(dict.fromkeys(t for t, s in zip(titles, short, strict=True) if s == title))
+        if len(alike) > 1:
+            # Show them from a little before the place where they begin to differ.
+            letters = enumerate(zip(*alike, strict=False))
+            differ = next((n for n, some in letters if len(set(some)) > 1), min(map(len, alike)))
+            start = max(0, differ - room // 2 - 1)
+            moved = {t: _window(t, start, room) for t in alike}
+            short = [moved.get(t, s) for t, s in zip(titles, short, strict=True)]
+    return short
+
+
+def _window(title: str, start: int, room: int) -> str:
+    begin = "…" if start else ""
+    part = title[start:]
+    fits = len(begin) + len(part) <= room
+    return begin + (part if fits else part[: room - 1 - len(begin)] + "…")
+
+
+# Drawing ------------------------------------------------------------------------------------------
+
+
+def _draw_column(
+    sheet: _Sheet,
+    x: float,
+    middle: float,
+    name: str,
+    values: Sequence[Any],
+    kind: str,
+    *,
+    numbered: bool = False,
+) -> None:
+    """Draw the input or the output of the whole program."""
+    top, cell = middle - sheet.side / 2, sheet.cell
+    sheet.drawing.text(x, top - 8, name, size=13)
     for row, value in enumerate(values):
-        drawing.cell_with(left, top + row * drawing.cell, 3.0 * drawing.cell, echo.scalar(value), _OUT)
+        y = top + row * cell
+        if numbered and sheet.named:
+            sheet.drawing.text(x, y + cell * 0.66, str(row), "soft", size=cell * 0.5)
+        left = x + (0.6 * sheet.label if numbered else 0)
+        sheet.value(left, y, 2.2 * cell if numbered else 3 * cell, value, kind)
 
 
-def _draw_panel(drawing: _Drawing, panel: _Panel) -> None:
-    cell, label = drawing.cell, drawing.label
-    left, top = panel.x + label, panel.y + 18 + cell
-    room = int(drawing.panel_width / 6.0)
-    title = panel.title if len(panel.title) <= room else panel.title[: room - 1] + "…"
-    around = drawing.panel_width + 4
-    drawing.box(panel.x - 2, panel.y - 4, around, drawing.panel_height + 8, _PAPER, line=_PAPER)
-    drawing.text(panel.x, panel.y + 10, title, size=10, fill=_SOFT)
-    drawing.parts.append(f"<g><title>{escape(panel.title)}</title>")
-    for k, token in enumerate(drawing.tokens):
-        if cell >= 10:
-            words, size = echo.scalar(token)[:4], cell * 0.5
-            middle = left + (k + 0.5) * cell
-            drawing.text(middle, top - 4, words, size=size, fill=_SOFT, anchor="middle")
-    for q, row in enumerate(panel.pattern):
-        y = top + q * cell
-        if cell >= 10:
-            words = echo.scalar(drawing.tokens[q])[:5]
-            drawing.text(left - 5, y + cell * 0.66, words, size=cell * 0.5, fill=_SOFT, anchor="end")
+def _draw_panel(sheet: _Sheet, panel: _Panel) -> None:
+    drawing, head, cell = sheet.drawing, panel.head, sheet.cell
+    left, top = panel.x + sheet.label, panel.y + _TITLE + cell
+    drawing.begin(head.label)
+    drawing.box(
+        panel.x - 2, panel.y - 4, sheet.width(head) + 4, sheet.height(head) + 6, "paper", line=False
+    )
+    drawing.text(panel.x, panel.y + 10, panel.title, "soft", size=_SMALL)
+    if sheet.named:
+        for place, token in enumerate(sheet.tokens):
+            word, size = echo.scalar(token), cell * 0.5
+            middle, beside = left + (place + 0.5) * cell, top + place * cell + cell * 0.66
+            drawing.text(middle, top - 4, word[:4], "soft", size=size, at="middle")
+            drawing.text(left - 5, beside, word[:5], "soft", size=size, at="end")
+    for q, row in enumerate(head.pattern):
         for k, selected in enumerate(row):
-            drawing.box(left + k * cell, y, cell, cell, _ON if selected else _PAPER)
-    drawing.parts.append("</g>")
-    for reads, gives in zip(panel.reads, panel.gives, strict=True):
-        for k, value in enumerate(reads):
-            y = top + drawing.side + 6
-            drawing.cell_with(left + k * cell, y, cell, echo.scalar(value), _IN)
-        for q, value in enumerate(gives):
-            x = left + drawing.side + 6
-            drawing.cell_with(x, top + q * cell, label, echo.scalar(value), _OUT)
-    if panel.note:
-        drawing.text(left, top + drawing.side + 6 + 2 * cell, panel.note, size=10, fill=_SOFT)
+            drawing.box(left + k * cell, top + q * cell, cell, cell, "on" if selected else "off")
+    drawing.end()
+    below, right = top + sheet.side + _GAP, left + sheet.side + _GAP
+    for number, value in enumerate(head.values):
+        drawing.begin(f"{value.label}: {echo.sequence(value.reads)} → {echo.sequence(value.gives)}")
+        x, y = right + number * sheet.label, below + number * cell
+        for place in range(len(sheet.tokens)):
+            sheet.value(left + place * cell, y, cell, value.reads[place], "in")
+            sheet.value(x, top + place * cell, sheet.label, value.gives[place], "out")
+        if len(head.values) > 1 and sheet.named:
+            # The row and the column of one value meet in its number.
+            centre, baseline = x + sheet.label / 2, y + cell * 0.66
+            drawing.text(centre, baseline, str(number), "soft", size=cell * 0.5, at="middle")
+        drawing.end()
+    _draw_captions(sheet, head, left, below + len(head.values) * cell + 12)
+
+
+def _draw_captions(sheet: _Sheet, head: ShownHead, x: float, y: float) -> None:
+    """Name the values that are read, by their numbers where there are several."""
+    room = int((sheet.width(head) - sheet.label) / _LETTER)
+    marks = [f"{n}: " if len(head.values) > 1 else "" for n in range(len(head.values))]
+    room -= max(map(len, marks), default=0)
+    labels = shortened_apart([value.label for value in head.values], room)
+    lines = [mark + label for mark, label in zip(marks, labels, strict=True)]
+    for number, line in enumerate([*lines, *([head.note] if head.note else [])]):
+        sheet.drawing.text(x, y + 13 * number, line, "soft", size=_SMALL)
 
 
 def _draw_flow(
-    drawing: _Drawing, root: Node, columns: list[list[_Panel]], width: float, height: float
-) -> None:
-    """Lines from each head, and the input, to whatever reads it."""
+    sheet: _Sheet, root: Node, columns: list[list[_Panel]], width: float, height: float
+) -> float:
+    """Draw lines from each head, and the input, to whatever reads it; return the height with them."""
     panels = [panel for column in columns for panel in column]
-    by_head: dict[Node, list[_Panel]] = {node: [panel] for panel in panels for node in panel.closed}
-    by_family = {node: [p for p in panels if node in p.open] for panel in panels for node in panel.open}
-    middle = drawing.panel_height / 2 + 9
-    begin = (_MARGIN + drawing.label * 0.5 + 2.2 * drawing.cell + 2, height / 2)
-    end = (width - _MARGIN - 3.2 * drawing.cell - 2, height / 2)
+    by_head: dict[Node, list[_Panel]] = {node: [p] for p in panels for node in p.head.closed}
+    by_family: dict[Node, list[_Panel]] = {}
+    for panel in panels:
+        for node in panel.head.open:
+            by_family.setdefault(node, []).append(panel)
+    middle = _middle(columns, sheet)
+    begin = (_MARGIN + 0.6 * sheet.label + 2.2 * sheet.cell + 2, middle)
+    end = (width - _MARGIN - 3 * sheet.cell - 2, middle)
+    lanes: dict[int, float] = {}
 
-    def connect(reader: Sequence[Node], owners: dict[Node, list[_Panel]], x: float, y: float) -> None:
-        for source in _sources(reader, owners):
-            start = begin if source is None else (source.x + drawing.panel_width, source.y + middle)
-            drawing.curve(*start, x, y)
+    def connect(source: _Panel | None, target: tuple[float, float], column: int) -> None:
+        start, place = begin, -1
+        if source is not None:
+            place = source.column
+            start = (source.x + sheet.width(source.head), source.y + sheet.height(source.head) / 2)
+        lane = None
+        if column - place > 1:
+            # A line that passes a column goes below it, not behind its panels.
+            lane = lanes.setdefault(id(source), height - _MARGIN / 2 + _LANE * len(lanes))
+        sheet.drawing.path(_curve(*start, *target, lane))
 
     for panel in panels:
-        inputs = [i for node in panel.closed for i in node.inputs]
-        connect(inputs, by_head, panel.x - 2, panel.y + middle)
-    connect((root,), by_family, *end)
+        inputs = [node for aggregate in panel.head.closed for node in aggregate.inputs]
+        target = (panel.x - 2, panel.y + sheet.height(panel.head) / 2)
+        for source in _sources(inputs, by_head):
+            connect(source, target, panel.column)
+    for source in _sources((root,), by_family):
+        connect(source, end, len(columns))
+    return height + _LANE * len(lanes)
 
 
-def _sources(roots: Sequence[Node], owners: dict[Node, list[_Panel]]) -> list[_Panel | None]:
-    """The heads whose output is read below ``roots``, and None if the tokens themselves are.
+def _curve(x0: float, y0: float, x1: float, y1: float, lane: float | None) -> str:
+    bend = max(30.0, min(60.0, (x1 - x0) / 2))
+    if lane is None:
+        return (
+            f"M{x0:.1f},{y0:.1f} C{x0 + bend:.1f},{y0:.1f} {x1 - bend:.1f},{y1:.1f} {x1:.1f},{y1:.1f}"
+        )
+    turn = _COLUMN_GAP * 0.6
+    return (
+        f"M{x0:.1f},{y0:.1f} C{x0 + turn:.1f},{y0:.1f} {x0:.1f},{lane:.1f} {x0 + turn:.1f},{lane:.1f} "
+        f"L{x1 - turn:.1f},{lane:.1f} C{x1:.1f},{lane:.1f} {x1 - turn:.1f},{y1:.1f} {x1:.1f},{y1:.1f}"
+    )
+
+
+def _sources(roots: Sequence[Node], owners: dict[Node, list[_Panel]]) -> Iterator[_Panel | None]:
+    """Yield the heads whose output is read below ``roots``, and None if the tokens themselves are.
 
     Positions are known in every layer, so reading ``indices`` draws no line.
     """
-    found: dict[int, _Panel | None] = {}
     reached = [*roots]
     for node in postorder(*roots, into=lambda n: n not in owners):
         reached.extend(node.inputs)
-    for node in reached:
-        if node.op == "tokens":
-            found[0] = None
-        for panel in owners.get(node, ()):
-            found[id(panel)] = panel
-    return list(found.values())
+    if any(node.op == "tokens" for node in reached):
+        yield None
+    yield from {id(panel): panel for node in reached for panel in owners.get(node, ())}.values()
