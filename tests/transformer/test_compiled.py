@@ -142,7 +142,10 @@ def test_the_residual_stream() -> None:
     assert stream.moment("layer 0, attention")[:, 1].tolist() == [0, 0, 3]
     assert stream.slot("answer")[-1].tolist() == [0, 1, 19]
     assert "layer 0, feed-forward\n         sink  3   1\ntoken       0  3   1\n" in str(stream)
-    with pytest.raises(InputError, match="no slot 'nothing'"):
+    for half, hook in (("attention", "mid"), ("feed-forward", "post")):
+        by_hook = stream.moment(f"blocks.0.hook_resid_{hook}")
+        assert (by_hook == stream.moment(f"layer 0, {half}")).all()
+    with pytest.raises(InputError, match="expected the label of a slot, got 'nothing'"):
         stream.slot("nothing")
     with pytest.raises(InputError, match="a batch of 2"):
         previous().residual([[1], [2]])

@@ -8,7 +8,6 @@ from typing import Any
 from locum.compiler.bounds.fitting import Fitted
 from locum.compiler.bounds.head_bounds import Temperature
 from locum.compiler.network.network import LOSING_SINK, NO_SINK, TIED_SINK, Network, Unit
-from locum.graph import abbreviate
 
 _SINKS = {NO_SINK: "none", LOSING_SINK: "where nothing is selected", TIED_SINK: "counted"}
 
@@ -22,7 +21,7 @@ def _attention(network: Network) -> list[dict[str, Any]]:
     """How each head attends."""
     return [
         {
-            "layer": (head.time + 1) // 2,
+            **_place((head.time - 1) // 2, "attn"),
             "selector": head.label,
             "scored by": ", ".join(dict.fromkeys(head.how)) or "nothing: it attends everywhere",
             "gap": head.gap,
@@ -45,9 +44,9 @@ def _fit(fitted: Fitted, network: Network, kind: str) -> dict[str, Any]:
         ]
         found["realised"] = [
             {
-                "s-op": abbreviate(unit.node),
+                "s-op": unit.into.label,
                 "gate": type(unit.gate).__name__.lower(),
-                "layer": unit.time // 2,
+                **_place(unit.time // 2 - 1, "mlp"),
                 "units": fitted.hidden[unit].size,
                 "how": fitted.hidden[unit].how,
                 "own_error": fitted.hidden[unit].error,
@@ -57,10 +56,15 @@ def _fit(fitted: Fitted, network: Network, kind: str) -> dict[str, Any]:
         ]
     if bounds.temperatures:
         found["softmax"] = [
-            {"head": head.label, "layer": (head.time + 1) // 2, **_plain(temperature)}
+            {"head": head.label, **_place((head.time - 1) // 2, "attn"), **_plain(temperature)}
             for head, temperature in bounds.temperatures.items()
         ]
     return found
+
+
+def _place(layer: int, half: str) -> dict[str, Any]:
+    """The layer, counted from 0, and its half by TransformerLens's name."""
+    return {"layer": layer, "block": f"blocks.{layer}.{half}"}
 
 
 def _plain(temperature: Temperature) -> dict[str, float | None]:

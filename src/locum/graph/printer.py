@@ -136,12 +136,16 @@ def abbreviate(node: Node, names: Mapping[Node, str] | None = None) -> str:
 Node.printer = staticmethod(abbreviate)
 
 
-def phrase(node: Node, inputs: Sequence[Phrase], exact: bool = True) -> Phrase:
+def phrase(
+    node: Node, inputs: Sequence[Phrase], exact: bool = True, whole: bool | None = None
+) -> Phrase:
     """One operation in RASP's words, given the words for its inputs.
 
     With ``exact`` the text must read back: where RASP would compute on plain values, constants are
-    written ``constant(3)``, and a string that has no literal is an error.
+    written ``constant(3)``, and a string that has no literal is an error. ``whole`` lists tables in
+    full, which is the default for exact text.
     """
+    whole = exact if whole is None else whole
     op, attributes = node.op, node.attributes
     inputs = _lifted(node, inputs) if exact else inputs
     match op:
@@ -164,13 +168,13 @@ def phrase(node: Node, inputs: Sequence[Phrase], exact: bool = True) -> Phrase:
             condition, then, otherwise = (i.bracketed for i in inputs)
             return Phrase(f"{then} if {condition} else {otherwise}", term=False)
         case "member":
-            values = _listed(attributes["values"], lambda value: literal(value, exact).text, exact)
+            values = _listed(attributes["values"], lambda value: literal(value, exact).text, whole)
             return Phrase(f"{inputs[0].bracketed} in [{values}]", term=False)
         case "lookup":
             pairs = _listed(
                 attributes["table"],
                 lambda pair: ": ".join(literal(part, exact).text for part in _parts(pair)),
-                exact,
+                whole,
             )
             return Phrase(f"{{{pairs}}}[{inputs[0].text}]", term=False)
     symbol = OPERATIONS[op].symbol
@@ -227,10 +231,10 @@ def literal(value: Attribute, exact: bool = True) -> Phrase:
     return Phrase(repr(value), term=not repr(value).startswith("-"))
 
 
-def _listed(values: Attribute, say: Callable[[Attribute], str], exact: bool) -> str:
+def _listed(values: Attribute, say: Callable[[Attribute], str], whole: bool) -> str:
     """All of them, or for a short line the first few: tables may have thousands of entries."""
     parts = _parts(values)
-    some = parts if exact else parts[:_SHORT_TABLE]
+    some = parts if whole else parts[:_SHORT_TABLE]
     return ", ".join([*map(say, some), *(["…"] if len(some) < len(parts) else [])])
 
 

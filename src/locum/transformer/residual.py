@@ -1,4 +1,4 @@
-"""The residual stream with its labels: what each slot holds at each position, layer after layer."""
+"""Label the residual stream: what each slot holds at each position, layer after layer."""
 
 from __future__ import annotations
 
@@ -7,14 +7,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from locum.errors import InputError
+from locum.transformer.report import shortened
 from locum.transformer.weights import Array
+
+#: Letters of a label that are printed.
+MAX_LETTERS = 48
 
 
 @dataclass(frozen=True)
 class ResidualStream:
     """The stream of one input: ``values`` is [moment, position, slot].
 
-    Moments are the embedding, then what stands behind each half of each layer.
+    Moments are the embedding, and after each half of each layer.
     """
 
     slots: tuple[str, ...]
@@ -24,26 +28,31 @@ class ResidualStream:
     values: Array
 
     def slot(self, label: str) -> Array:
-        """One slot at every moment, [moment, position]."""
-        if label not in self.slots:
-            raise InputError(f"there is no slot {label!r}; there are {', '.join(self.slots)}")
-        found: Array = self.values[:, :, self.slots.index(label)]
-        return found
+        """Return one slot at every moment, [moment, position]."""
+        return self.values[:, :, _place(label, self.slots, "slot")]
 
     def moment(self, label: str) -> Array:
-        """The whole stream at one moment, [position, slot]."""
-        if label not in self.moments:
-            raise InputError(f"there is no moment {label!r}; there are {', '.join(self.moments)}")
-        found: Array = self.values[self.moments.index(label)]
-        return found
+        """Return the whole stream at one moment, [position, slot].
+
+        ``label`` may also be the name of TransformerLens's hook, ``blocks.0.hook_resid_mid``.
+        """
+        match label.split("."):
+            case ["blocks", layer, "hook_resid_mid"]:
+                label = f"layer {layer}, attention"
+            case ["blocks", layer, "hook_resid_post"]:
+                label = f"layer {layer}, feed-forward"
+        values: Array = self.values[_place(label, self.moments, "moment")]
+        return values
 
     def __str__(self) -> str:
-        """A table a moment; slots that are 0 everywhere in it are left out."""
+        """Return a table for each moment; slots that are 0 everywhere in it are left out."""
         parts = []
         for moment, values in zip(self.moments, self.values, strict=True):
             shown = [number for number in range(len(self.slots)) if np.any(values[:, number])]
             rows = [["", *self.positions]]
-            rows += [[self.slots[i], *(f"{value:.4g}" for value in values[:, i])] for i in shown]
+            for slot in shown:
+                numbers = (f"{value:.4g}" for value in values[:, slot])
+                rows.append([shortened(self.slots[slot], MAX_LETTERS), *numbers])
             widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
             lines = [
                 "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])])
@@ -51,3 +60,10 @@ class ResidualStream:
             ]
             parts.append("\n".join([moment, *(line.rstrip() for line in lines)]))
         return "\n\n".join(parts)
+
+
+def _place(label: str, labels: tuple[str, ...], what: str) -> int:
+    if label not in labels:
+        known = ", ".join(repr(shortened(known, MAX_LETTERS)) for known in labels[:20])
+        raise InputError(f"expected the label of a {what}, got {label!r}; try one of {known}")
+    return labels.index(label)

@@ -26,6 +26,7 @@ from locum.compiler.scoring.scores import Scores
 from locum.errors import CompileError
 from locum.graph import Atom, Node, abbreviate
 from locum.graph.atoms import identity
+from locum.graph.labels import Labels
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class Lowered:
     names: Mapping[Node, str] | None
 
     def label(self, node: Node) -> str:
-        """The program's own name for an s-op, or its expression in one line."""
+        """The program's own name for an s-op, or its expression in one short line."""
         return abbreviate(node, self.names)
 
 
@@ -94,6 +95,8 @@ class _Lowering:
         self._units: list[Unit | None] = []
         self._forms: dict[Node, Form] = {}
         self._signals: dict[Node, Signal] = {}
+        #: The label of a signal: the program's own name for its s-op, or the whole expression.
+        self.label = Labels(self.names)
         #: For what is counted: the share of attention that the sink (or position 0) gets.
         self._shares: dict[Node, Signal] = {}
         self._embedding = Embedding(share_positions=share_positions)
@@ -106,10 +109,6 @@ class _Lowering:
             for node, time in schedule.heads.items()
             if node.op == "aggregate" and not self.known.selectors.scores(node.inputs[0]).pairs
         }
-
-    def label(self, node: Node) -> str:
-        """A label: the program's own name for it, or the expression in one line."""
-        return abbreviate(node, self.names)
 
     def network(self, root: Node) -> Network:
         """All of it, with ``root`` as the output."""

@@ -31,8 +31,7 @@ class Group:
     @property
     def label(self) -> str:
         """What it holds."""
-        names = list(dict.fromkeys(signal.label for signal in self.signals))
-        return " + ".join(names[:3]) + (f" + {len(names) - 3} more" if len(names) > 3 else "")
+        return " + ".join(dict.fromkeys(signal.label for signal in self.signals))
 
 
 @dataclass

@@ -17,6 +17,7 @@ import numpy as np
 from locum.display.network.erasing import erasures
 from locum.display.network.expressions import added, combination, expressions
 from locum.transformer import CompiledTransformer
+from locum.transformer.report import shortened
 from locum.transformer.weights import AttentionWeights, FeedForwardWeights
 
 #: Labels longer than this are replaced by something shorter (the full one is shown on demand).
@@ -159,15 +160,15 @@ class NetworkInWords:
                 )
                 if slot in writes
             ]
-            return shortened(f"from head{'s' if len(names) > 1 else ''} {', '.join(names)}")
+            return shortened(f"from head{'s' if len(names) > 1 else ''} {', '.join(names)}", SHORT)
         for target, words in self.feeds[time // 2 - 1] if time else ():
             if target == slot:
-                return shortened(words.partition(UNITS)[0])
+                return shortened(words.partition(UNITS)[0], SHORT)
         if time == 0:
             return (
                 "code of the token" if self.model.weights.W_E[:, slot].any() else "code of the position"
             )
-        return shortened(label)
+        return shortened(label, SHORT)
 
     def says(self, layer: int) -> list[tuple[int, str]]:
         """What a feed-forward does to each slot: ``s4 = …``, or ``s4 += …`` if it holds something."""
@@ -245,8 +246,3 @@ def _used(feed: FeedForwardWeights, erasers: Sequence[int]) -> Any:
 
 def _slots(numbers: Sequence[int] | Any) -> str:
     return ", ".join(f"s{int(number)}" for number in numbers)
-
-
-def shortened(text: str, longest: int = SHORT) -> str:
-    """The text, with … for what is too long of it."""
-    return text if len(text) <= longest else text[: longest - 1].rstrip() + "…"

@@ -64,14 +64,14 @@ def details(model: CompiledTransformer) -> str:
     heads, gates = _entries(model, "attention"), _entries(model, "realised")
     soft = _entries(model, "softmax")
     lines = []
-    for layer in range(1, model.architecture.layers + 1):
+    for layer in range(model.architecture.layers):
         said = [
-            f"  head {layer - 1}.{number}: {_head(entry, soft)}"
+            f"  head {layer}.{number}: {_head(entry, soft)}"
             for number, entry in enumerate(e for e in heads if e.get("layer") == layer)
         ]
         said += [f"  {line}" for line in _gates([e for e in gates if e.get("layer") == layer])]
         if said:
-            lines += [f"layer {layer - 1}", *said]
+            lines += [f"layer {layer}", *said]
     return "\n".join(lines)
 
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from locum.display.network.in_words import IDLE, LIVE, HeadInWords, NetworkInWords, shortened
+from locum.display.network.in_words import IDLE, LIVE, HeadInWords, NetworkInWords
 from locum.display.network.places import positions
 from locum.transformer import CompiledTransformer
+from locum.transformer.report import shortened
 
 #: Patterns are drawn of inputs up to so many positions, and of so many heads of a layer.
 MAX_POSITIONS, MAX_HEADS = 26, 12
