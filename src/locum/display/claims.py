@@ -1,4 +1,4 @@
-"""The claims of the paper as a page: what is proven, refuted, measured and counted.
+"""Write the claims of the paper as a page: what is proven, refuted, measured and counted.
 
 Formulas are MathML, which browsers render by themselves: the page needs no network and no script.
 """
@@ -9,17 +9,29 @@ import html
 import re
 from collections.abc import Sequence
 
+from locum.display.html import policy
 from locum.paper.findings import Finding
 
 _STYLE = """
-body { font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 64rem; padding: 0 1rem; color: #1b1f24; }
+:root { --ink: #1b1f24; --soft: #57606a; --line: #d0d7de; --page: #fff; --badge: #eaeef2; --good: #dafbe1;
+  --bad: #ffebe9; --open: #fff1c2; }
+@media (prefers-color-scheme: dark) {
+  :root { --ink: #e4e9ef; --soft: #95a3b3; --line: #2d3742; --page: #0f141a; --badge: #2a333d; --good: #17422a;
+    --bad: #55201d; --open: #4d3f10; }
+}
+body { font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 64rem; padding: 0 1rem;
+  color: var(--ink); background: var(--page); overflow-wrap: anywhere; }
 table { border-collapse: collapse; width: 100%; }
-th, td { border-bottom: 1px solid #d0d7de; padding: .6rem .5rem; text-align: left; vertical-align: top; }
+th, td { border-bottom: 1px solid var(--line); padding: .6rem .5rem; text-align: left; vertical-align: top; }
 .status { display: inline-block; border-radius: 1em; padding: 0 .7em; margin: 0 .3em .3em 0; white-space: nowrap;
-  background: #eaeef2; }
-.proven { background: #dafbe1; } .refuted { background: #ffebe9; } .not { background: #fff1c2; }
-ul { margin: .3rem 0; padding-left: 1.2rem; } .small { color: #57606a; font-size: .9em; }
+  background: var(--badge); }
+.proven { background: var(--good); } .refuted { background: var(--bad); } .not { background: var(--open); }
+ul { margin: .3rem 0; padding-left: 1.2rem; } .small { color: var(--soft); font-size: .9em; }
 math { font-size: 1.05em; }
+@media (max-width: 44rem) {
+  table, tbody, tr, td { display: block; } tr:first-child { display: none; }
+  td { border: 0; padding: .2rem 0; } tr { border-bottom: 1px solid var(--line); padding: .6rem 0; }
+}
 """
 
 _TOKEN = re.compile(
@@ -32,7 +44,7 @@ _WORDS = re.compile(r"(?!max|det)\b[a-z]{3,}")
 
 
 def mathml(formula: str) -> str:
-    """A formula such as ``σ(XAXᵀ)XV`` as MathML.
+    """Return a formula such as ``σ(XAXᵀ)XV`` as MathML.
 
     >>> mathml("Xᵀ")
     '<math><msup><mi>X</mi><mi>T</mi></msup></math>'
@@ -72,7 +84,7 @@ def _identifier(name: str) -> str:
 
 
 def sentence(statement: str) -> str:
-    """A statement, its words as text and its formulas as MathML."""
+    """Return a statement, its words as text and its formulas as MathML."""
     before, colon, formula = statement.partition(": ")
     words = before.removeprefix("for all ")
     inputs, condition, what = words.partition(" with ")
@@ -93,12 +105,15 @@ def page(findings: Sequence[Finding]) -> str:
     body = "".join(_table_row(finding) for finding in findings)
     proven = sum(bool(verdict.holds) for finding in findings for verdict in finding.proofs)
     refuted = sum(v.holds is False for finding in findings for v in finding.refutations.values())
+    style = f"<style>{_STYLE}</style>"
     return (
-        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>The claims of the paper</title>'
-        f"<style>{_STYLE}</style><h1>The claims of the paper</h1>"
+        '<!doctype html><html lang="en"><meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy(style)}">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>The claims of the paper</title>{style}<h1>The claims of the paper</h1>"
         f"<p>{proven} statements are proven here for all inputs, by running the program on symbols in every "
         f"case; {refuted} claims, as printed, are refuted by numbers, and their corrections proven. "
-        "<em>Measured</em> means compared with direct computation on numbers, which is no proof; "
+        "<em>Measured</em> means compared with direct computation on numbers, which is not a proof; "
         "<em>counted</em> means that heads and layers are as claimed.</p>"
         f"<table><tr><th>paper</th><th>status</th><th>what is known</th></tr>{body}</table></html>\n"
     )
@@ -117,7 +132,7 @@ def _table_row(finding: Finding) -> str:
     for number, verdict in finding.refutations.items():
         problem = html.escape(str(verdict).splitlines()[-1])
         lines.append(f"<li><b>{number}</b> is not true: {sentence(verdict.statement)}. {problem}</li>")
-    known = f"<ul>{''.join(lines)}</ul>" if lines else ""
+    known = f"<ul>{''.join(dict.fromkeys(lines))}</ul>" if lines else ""
     return (
         f"<tr><td><b>{html.escape(item.paper)}</b><br><span class=small>{html.escape(item.claim)}</span></td>"
         f"<td>{badges}</td><td>{known or html.escape(', '.join(item.functions))}</td></tr>"

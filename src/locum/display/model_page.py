@@ -8,12 +8,12 @@ and heads while they are small, else those of the chosen layer, else the chosen 
 from __future__ import annotations
 
 import base64
-import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from locum.display.html import filled
 from locum.simulators.models.results import ModelRun
 
 #: So many numbers of maps at most travel in a page, if one head is not more already.
@@ -38,9 +38,7 @@ def model_page(run: ModelRun, layer: int = 0, head: int = 0) -> str:
         "first": {"layer": layer, "head": head},
         "maps": _maps(run, layer, head),
     }
-    # No text may end the element in which the data stand, or begin a comment in it.
-    packed = json.dumps(data, ensure_ascii=False).replace("<", "\\u003c")
-    return TEMPLATE.read_text(encoding="utf-8").replace("__DATA__", packed)
+    return filled(TEMPLATE, data)
 
 
 def _facts(run: ModelRun) -> list[list[str]]:

@@ -7,13 +7,13 @@ networks with very many heads, or of many inputs, the first are drawn, and the p
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from locum.display.html import filled
 from locum.display.network.in_words import NetworkInWords
 from locum.display.network.places import answer_places, positions
 from locum.display.network.report import details, facts
@@ -59,9 +59,7 @@ def network_page(model: CompiledTransformer, inputs: Sequence[Any]) -> str:
         "codes": _codes(model),
         "inputs": drawn,
     }
-    # No text may end the element in which the data stand, or begin a comment in it.
-    packed = json.dumps(data, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")
-    return TEMPLATE.read_text(encoding="utf-8").replace("__DATA__", packed)
+    return filled(TEMPLATE, data)
 
 
 def _program(model: CompiledTransformer) -> str:
