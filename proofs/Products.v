@@ -1,0 +1,165 @@
+(** * The paper's matrix product (Lemma matmul, Algorithm 3): r + c heads, then r·c, for all shapes *)
+
+From Coq Require Import Reals Lra Lia List Bool Arith ZArith.
+Import ListNotations.
+From Locum Require Import Rasp Reasoning Matrices Softmax.
+Open Scope R_scope.
+
+(** ** Program *)
+
+(** Head l repeats row l of A, head m column m of B, each k entries long; head (l, m) takes the mean of
+    the first k products to entry (l, m), and a feed-forward multiplies by k. *)
+Definition paper_matmul (h : nat) (a b : matrix) : matrix :=
+  let k := columns a in
+  let c := columns b in
+  let l := Family h 0 (rows a) in
+  let m := Family h 1 c in
+  let t := At (Binary Modulo Indices (integer k)) in
+  let target := sop_of (plus (times (At (Head l)) (Int c)) (At (Head m))) in
+  row_major
+    (Binary Multiply (integer k)
+       (SumOver
+          (Aggregate
+             (SelectorAnd (Select Lt Indices (integer k)) (Select Eq target Indices))
+             (Binary Multiply (entry a (At (Head l)) t) (entry b t (At (Head m))))
+             (Integer 0))
+          [l; m]))
+    (rows a) c.
+
+(** ** What it means *)
+
+Lemma sum_zero n : sum n (fun _ => 0) = 0.
+Proof. induction n; simpl; lra. Qed.
+
+Lemma sum_one n m f : (m < n)%nat -> sum n (fun k => if Nat.eqb k m then f k else 0) = f m.
+Proof.
+  induction n; intros H; [lia|]. simpl. destruct (Nat.eqb_spec n m) as [->|E].
+  - rewrite (sum_ext m _ (fun _ => 0)), sum_zero; [lra|].
+    intros k K. destruct (Nat.eqb_spec k m); [lia|reflexivity].
+  - rewrite IHn by lia. lra.
+Qed.
+
+(** Σ over all (l, m): the one that lies at position q. *)
+Lemma sum_entry r c q (F : nat -> nat -> R) : (0 < c)%nat -> (q < r * c)%nat ->
+  sum r (fun l => sum c (fun m => if Nat.eqb (l * c + m) q then F l m else 0))
+  = F (q / c)%nat (q mod c)%nat.
+Proof.
+  intros C Q. rewrite <- (sum_one r (q / c) (fun l => F l (q mod c)%nat))
+    by (apply Nat.div_lt_upper_bound; lia).
+  apply sum_ext. intros l L. destruct (Nat.eqb_spec l (q / c)) as [->|D].
+  - rewrite <- (sum_one c (q mod c) (fun m => F (q / c)%nat m)) by (apply Nat.mod_upper_bound; lia).
+    apply sum_ext. intros m M.
+    replace (Nat.eqb (q / c * c + m) q) with (Nat.eqb m (q mod c)); [reflexivity|].
+    pose proof (Nat.div_mod q c ltac:(lia)).
+    destruct (Nat.eqb_spec m (q mod c)), (Nat.eqb_spec (q / c * c + m) q); auto; nia.
+  - rewrite (sum_ext c _ (fun _ => 0)); [apply sum_zero|]. intros m M.
+    destruct (Nat.eqb_spec (l * c + m) q) as [E|]; [|reflexivity].
+    exfalso. apply D. rewrite <- E. symmetry. now apply divmod.
+Qed.
+
+Section Products.
+  Variable N : nat.
+  Variable tokens : nat -> value.
+  Notation gives := (gives N tokens).
+  Notation index := (index N tokens).
+  Notation selects := (selects N tokens).
+  Notation holds := (holds N tokens).
+
+  Lemma gives_sum2 e body f g (h : nat -> nat -> nat -> R) :
+    (forall s t, (s < size f)%nat -> (t < size g)%nat ->
+       gives (bind (bind e f s) g t) body (h s t)) ->
+    gives e (SumOver body [f; g]) (fun q => sum (size f) (fun s => sum (size g) (fun t => h s t q))).
+  Proof.
+    intros H. change (gives e (SumOver (SumOver body [g]) [f])
+      (fun q => sum (size f) (fun s => sum (size g) (fun t => h s t q)))).
+    apply (gives_sum N tokens e (SumOver body [g]) f (fun s q => sum (size g) (fun t => h s t q))).
+    intros s S. apply gives_sum. intros t T. now apply H.
+  Qed.
+
+  Lemma selects_less e keys queries f g :
+    index e keys f -> index e queries g ->
+    selects e (Select Lt keys queries) (fun q k => Nat.ltb (f k) (g q)).
+  Proof.
+    intros [v [E V]] [w [F W]]. unfold Reasoning.selects. rewrite select_select, E, F.
+    eexists; split; [reflexivity|]. intros q k Q K. cbv beta.
+    rewrite V, W by assumption. apply compare_less.
+  Qed.
+
+  (** The first k keys, for the one query that is meant. *)
+  Lemma selected_first k p q : (k <= N)%nat ->
+    selected N (fun q i => Nat.ltb i k && Nat.eqb p q) q = if Nat.eqb p q then seq 0 k else [].
+  Proof.
+    intros K. unfold selected. destruct (Nat.eqb p q).
+    - replace N with (k + (N - k))%nat by lia. rewrite seq_app, filter_app.
+      rewrite (filter_none _ (seq (0 + k) _)).
+      + rewrite app_nil_r. assert (E : forall n, (n <= k)%nat ->
+          filter (fun i => Nat.ltb i k && true) (seq 0 n) = seq 0 n).
+        { induction n; [reflexivity|]. intros L. replace (S n) with (n + 1)%nat by lia.
+          rewrite seq_app, filter_app, IHn by lia. simpl.
+          now rewrite (proj2 (Nat.ltb_lt n k)) by lia. }
+        now apply E.
+      + intros i I. apply in_seq in I. rewrite andb_true_r. apply Nat.ltb_ge. lia.
+    - apply filter_none. intros i _. apply andb_false_r.
+  Qed.
+
+  Lemma mean_first k (f : nat -> R) : (0 < k)%nat ->
+    INR k * mean (map f (seq 0 k)) = sum k f.
+  Proof.
+    intros K. unfold mean. rewrite map_length, seq_length.
+    replace (map f (seq 0 k)) with (map f (map (fun t => 0 + t)%nat (seq 0 k)))
+      by (now rewrite map_id).
+    rewrite total_map, (sum_ext k _ f) by reflexivity. field. apply not_0_INR; lia.
+  Qed.
+
+  (** Lemma matmul as the paper has it, for all shapes. *)
+  Theorem paper_matmul_correct h a b A B :
+    (0 < rows a)%nat -> (0 < columns a)%nat -> (0 < columns b)%nat -> columns a = rows b ->
+    (rows a * columns b <= N)%nat -> (columns a <= N)%nat ->
+    holds a A -> holds b B ->
+    holds (paper_matmul h a b) (dot (columns a) A B).
+  Proof.
+    intros R0 K0 C0 K RC KN [f [F FA]] [g [G GB]].
+    set (k := columns a) in *. set (r := rows a) in *. set (c := columns b) in *.
+    set (l := Family h 0 r). set (m := Family h 1 c).
+    set (w := fun s t q => f (address a s (q mod k)) * g (address b (q mod k) t)).
+    set (part := fun s t q => if Nat.eqb (s * c + t) q then mean (map (w s t) (seq 0 k)) else 0).
+    exists (fun q => INR k * sum r (fun s => sum c (fun t => part s t q))). split.
+    - intros e. apply gives_multiply; [apply (index_constant N tokens e k)|].
+      apply (gives_sum2 e _ l m part). simpl. intros s t S T.
+      set (e' := bind (bind e l s) m t).
+      assert (IL : index e' (sop_of (At (Head l))) (fun _ => s)).
+      { eapply index_same; [|apply index_head]. intros q Q. unfold e', bind; simpl.
+        now rewrite !Nat.eqb_refl. }
+      assert (IM : index e' (sop_of (At (Head m))) (fun _ => t)).
+      { eapply index_same; [|apply index_head]. intros q Q. unfold e', bind; simpl.
+        now rewrite !Nat.eqb_refl. }
+      assert (IT : index e' (sop_of (At (Binary Modulo Indices (integer k)))) (fun q => q mod k)%nat).
+      { apply index_modulo; [apply gives_indices|apply index_constant|auto]. }
+      assert (IP : index e' (sop_of (plus (times (At (Head l)) (Int c)) (At (Head m))))
+                     (fun _ => s * c + t)%nat).
+      { apply (index_plus N tokens e' _ _ (fun _ => s * c)%nat (fun _ => t)); [|exact IM].
+        apply (index_times N tokens e' _ _ (fun _ => s) (fun _ => c)); [exact IL|apply index_int]. }
+      eapply gives_ext; [|apply (gives_aggregate N tokens e' _ _
+        (fun q i => Nat.ltb i k && Nat.eqb (s * c + t) q) (w s t))].
+      + intros q Q. cbv beta. rewrite selected_first by exact KN. unfold part.
+        destruct (Nat.eqb (s * c + t) q); [reflexivity|].
+        unfold mean; simpl. unfold Rdiv. apply Rmult_0_l.
+      + apply selects_and.
+        * apply (selects_less e' Indices (integer k) (fun q => q) (fun _ => k));
+            [apply gives_indices|apply index_constant].
+        * apply (selects_equal N tokens e' _ Indices (fun _ => s * c + t)%nat (fun q => q));
+            [exact IP|apply gives_indices].
+      + apply gives_multiply.
+        * apply (gives_entry N tokens e' a _ _ (fun _ => s) (fun q => q mod k)%nat); auto.
+          intros q Q. apply FA; [exact S|apply Nat.mod_upper_bound; lia].
+        * apply (gives_entry N tokens e' b _ _ (fun q => q mod k)%nat (fun _ => t)); auto.
+          intros q Q. apply GB; [pose proof (Nat.mod_upper_bound q k); lia|exact T].
+    - intros i j I J. simpl in I, J. fold r c in I, J.
+      replace (address (paper_matmul h a b) i j) with (i * c + j)%nat by (unfold address; simpl; lia).
+      assert (L : (i * c + j < r * c)%nat) by nia. split; [lia|].
+      unfold part. rewrite (sum_entry r c _ (fun s t => mean (map (w s t) (seq 0 k))) C0 L).
+      destruct (divmod i j c J) as [-> ->]. rewrite mean_first by exact K0.
+      unfold dot. apply sum_ext. intros t T. unfold w. rewrite Nat.mod_small by exact T.
+      now rewrite (proj2 (FA i t I T)), (proj2 (GB t j ltac:(lia) J)).
+  Qed.
+End Products.

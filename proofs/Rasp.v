@@ -1,0 +1,238 @@
+(** * RASP: programs and what they mean
+
+    A program is a term of the closed table of operations; [eval] runs it as dense execution does:
+    every s-op is computed at every position, and an operation without a value at one position
+    leaves the whole program without a value ([None]).
+
+    The meaning of attention is [aggregate] below: the mean of the values at the selected keys, the
+    default where no key is selected. *)
+
+From Coq Require Import Reals List Bool Arith ZArith.
+Import ListNotations.
+Open Scope R_scope.
+
+(** ** Programs *)
+
+Inductive atom := Integer (z : Z) | Boolean (b : bool).
+
+Inductive predicate := Eq | Ne | Lt | Le | Gt | Ge.
+
+Inductive unary := Negate | Absolute | Exp | Log | Sqrt | Floor | Not | Indicator.
+
+Inductive binary :=
+  | Add | Subtract | Multiply | Divide | Modulo | FloorDivide | Minimum | Maximum
+  | Compare (p : predicate) | And | Or.
+
+(** Families of heads are named as the graph names them, by the height of their sum and a number. *)
+Record family := Family { height : nat; number_in_sum : nat; size : nat }.
+
+Inductive sop :=
+  | Tokens
+  | Indices
+  | Length
+  | Constant (a : atom)
+  | Head (f : family)
+  | Unary (op : unary) (a : sop)
+  | Binary (op : binary) (a b : sop)
+  | IfElse (c a b : sop)
+  | Aggregate (s : selector) (values : sop) (default : atom)
+  | Width (s : selector)
+  | SumOver (body : sop) (families : list family)
+with selector :=
+  | Select (p : predicate) (keys queries : sop)
+  | SelectorAnd (a b : selector)
+  | SelectorOr (a b : selector)
+  | SelectorNot (a : selector)
+  | Best (s : selector) (scores : sop).
+
+(** ** Values *)
+
+Inductive value := Num (r : R) | Bool (b : bool).
+
+Definition number (v : value) : R :=
+  match v with Num r => r | Bool b => if b then 1 else 0 end.
+
+Definition truth (v : value) : bool :=
+  match v with Num r => if Req_EM_T r 0 then false else true | Bool b => b end.
+
+Definition value_of (a : atom) : value :=
+  match a with Integer z => Num (IZR z) | Boolean b => Bool b end.
+
+Definition compare (p : predicate) (a b : R) : bool :=
+  match p with
+  | Eq => if Req_EM_T a b then true else false
+  | Ne => if Req_EM_T a b then false else true
+  | Lt => if Rlt_dec a b then true else false
+  | Le => if Rle_dec a b then true else false
+  | Gt => if Rgt_dec a b then true else false
+  | Ge => if Rge_dec a b then true else false
+  end.
+
+Definition floor (r : R) : R := IZR (Int_part r).
+
+(** [None]: the operation has no value there (division by zero, a logarithm of −1). *)
+Definition apply1 (op : unary) (v : value) : option value :=
+  let a := number v in
+  match op with
+  | Negate => Some (Num (- a))
+  | Absolute => Some (Num (Rabs a))
+  | Exp => Some (Num (exp a))
+  | Log => if Rlt_dec 0 a then Some (Num (ln a)) else None
+  | Sqrt => if Rle_dec 0 a then Some (Num (sqrt a)) else None
+  | Floor => Some (Num (floor a))
+  | Not => Some (Bool (negb (truth v)))
+  | Indicator => Some (Num (if truth v then 1 else 0))
+  end.
+
+Definition apply2 (op : binary) (v w : value) : option value :=
+  let a := number v in
+  let b := number w in
+  match op with
+  | Add => Some (Num (a + b))
+  | Subtract => Some (Num (a - b))
+  | Multiply => Some (Num (a * b))
+  | Divide => if Req_EM_T b 0 then None else Some (Num (a / b))
+  | Modulo => if Req_EM_T b 0 then None else Some (Num (a - b * floor (a / b)))
+  | FloorDivide => if Req_EM_T b 0 then None else Some (Num (floor (a / b)))
+  | Minimum => Some (if Rlt_dec a b then v else w)
+  | Maximum => Some (if Rgt_dec a b then v else w)
+  | Compare p => Some (Bool (compare p a b))
+  | And => Some (Bool (truth v && truth w))
+  | Or => Some (Bool (truth v || truth w))
+  end.
+
+(** ** Attention *)
+
+(** The keys that a query selects, in their order. *)
+Definition selected (N : nat) (s : nat -> nat -> bool) (q : nat) : list nat :=
+  filter (s q) (seq 0 N).
+
+Fixpoint total (l : list R) : R := match l with [] => 0 | x :: l => x + total l end.
+
+Definition mean (l : list R) : R := total l / INR (length l).
+
+Definition is_number (v : value) : bool := match v with Num _ => true | Bool _ => false end.
+
+(** One key passes its value on; several are averaged, and only numbers have a mean. *)
+Definition aggregate (v : nat -> value) (default : value) (keys : list nat) : option value :=
+  match keys with
+  | [] => Some default
+  | [k] => Some (v k)
+  | _ => if forallb (fun k => is_number (v k)) keys
+         then Some (Num (mean (map (fun k => number (v k)) keys)))
+         else None
+  end.
+
+Definition best (v : nat -> value) (keys : list nat) (k : nat) : bool :=
+  existsb (Nat.eqb k) keys
+  && forallb (fun other => compare Ge (number (v k)) (number (v other))) keys.
+
+(** ** Evaluation *)
+
+(** A value at every position, or none at all: programs are strict. *)
+Fixpoint everywhere {A} (n : nat) (f : nat -> option A) (otherwise : A) : option (nat -> A) :=
+  match n with
+  | O => Some (fun _ => otherwise)
+  | S m =>
+      match everywhere m f otherwise, f m with
+      | Some g, Some a => Some (fun q => if Nat.eqb q m then a else g q)
+      | _, _ => None
+      end
+  end.
+
+Definition environment := nat -> nat -> nat.
+
+Definition bind (e : environment) (f : family) (head : nat) : environment :=
+  fun h i => if Nat.eqb h (height f) && Nat.eqb i (number_in_sum f) then head else e h i.
+
+Section Evaluation.
+  Variable N : nat.
+  Variable tokens : nat -> value.
+
+  Definition positions (f : nat -> option value) : option (nat -> value) :=
+    everywhere N f (Num 0).
+
+  (** Σ over the heads of the families, the first outermost: 0 + the first + the second + … *)
+  Fixpoint sum_heads (body : environment -> option (nat -> value)) (fs : list family)
+    (e : environment) : option (nat -> value) :=
+    match fs with
+    | [] => body e
+    | f :: rest =>
+        (fix loop (n : nat) : option (nat -> value) :=
+           match n with
+           | O => Some (fun _ => Num 0)
+           | S m =>
+               match loop m, sum_heads body rest (bind e f m) with
+               | Some a, Some b => Some (fun q => Num (number (a q) + number (b q)))
+               | _, _ => None
+               end
+           end) (size f)
+    end.
+
+  Fixpoint eval (p : sop) (e : environment) : option (nat -> value) :=
+    match p with
+    | Tokens => Some tokens
+    | Indices => Some (fun q => Num (INR q))
+    | Length => Some (fun _ => Num (INR N))
+    | Constant a => Some (fun _ => value_of a)
+    | Head f => Some (fun _ => Num (INR (e (height f) (number_in_sum f))))
+    | Unary op a =>
+        match eval a e with
+        | Some v => positions (fun q => apply1 op (v q))
+        | None => None
+        end
+    | Binary op a b =>
+        match eval a e, eval b e with
+        | Some v, Some w => positions (fun q => apply2 op (v q) (w q))
+        | _, _ => None
+        end
+    | IfElse c a b =>
+        match eval c e, eval a e, eval b e with
+        | Some t, Some v, Some w => Some (fun q => if truth (t q) then v q else w q)
+        | _, _, _ => None
+        end
+    | Aggregate s values default =>
+        match select s e, eval values e with
+        | Some m, Some v => positions (fun q => aggregate v (value_of default) (selected N m q))
+        | _, _ => None
+        end
+    | Width s =>
+        match select s e with
+        | Some m => Some (fun q => Num (INR (length (selected N m q))))
+        | None => None
+        end
+    | SumOver body families => sum_heads (eval body) families e
+    end
+  with select (s : selector) (e : environment) : option (nat -> nat -> bool) :=
+    match s with
+    | Select p keys queries =>
+        match eval keys e, eval queries e with
+        | Some k, Some q => Some (fun i j => compare p (number (k j)) (number (q i)))
+        | _, _ => None
+        end
+    | SelectorAnd a b =>
+        match select a e, select b e with
+        | Some x, Some y => Some (fun i j => x i j && y i j)
+        | _, _ => None
+        end
+    | SelectorOr a b =>
+        match select a e, select b e with
+        | Some x, Some y => Some (fun i j => x i j || y i j)
+        | _, _ => None
+        end
+    | SelectorNot a =>
+        match select a e with
+        | Some x => Some (fun i j => negb (x i j))
+        | None => None
+        end
+    | Best a scores =>
+        match select a e, eval scores e with
+        | Some x, Some v => Some (fun i j => best v (selected N x i) j)
+        | _, _ => None
+        end
+    end.
+End Evaluation.
+
+(** What a closed program is on an input. *)
+Definition run (N : nat) (tokens : nat -> value) (p : sop) : option (nat -> value) :=
+  eval N tokens p (fun _ _ => 0%nat).

@@ -1,0 +1,119 @@
+"""Have Coq check every theorem of ``proofs/`` and tie it to the programs that run: ``make coq``.
+
+The files are copied to a scratch folder, compiled in their order, followed by the generated ties and
+the axioms that each theorem rests on; ``coqchk`` then checks the compiled files with its own kernel.
+Exit code 1 if anything fails or an axiom is used that ``proofs/axioms.txt`` does not list.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from locum.verification.coq.ties import TIES
+
+#: In the order in which they build on each other.
+FILES = ("Rasp", "Reasoning", "Matrices", "Softmax", "Sums", "Products", "Universal")
+INSTALL = "install Coq 8.16 or newer (Debian and Ubuntu: apt-get install coq), or set COQ=skip"
+HEADER = (
+    "From Coq Require Import List ZArith.\nImport ListNotations.\n"
+    f"From Locum Require Import {' '.join(FILES)}.\n\n"
+)
+
+
+def ties() -> str:
+    """Write the generated file: every construction at every shape is its general definition."""
+    return HEADER + "\n".join(tie.stated(shape) for tie in TIES for shape in tie.shapes)
+
+
+def compiled(folder: Path, name: str) -> tuple[str, float]:
+    """Compile one file and return what Coq prints and the seconds it took."""
+    began = time.perf_counter()
+    done = subprocess.run(
+        ["coqc", "-Q", ".", "Locum", f"{name}.v"], cwd=folder, capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        sys.exit(f"{name}.v is rejected:\n{done.stdout}{done.stderr}")
+    return done.stdout, time.perf_counter() - began
+
+
+def axioms_of(folder: Path) -> dict[str, set[str]]:
+    """Ask Coq what every tied theorem rests on."""
+    theorems = sorted({tie.theorem for tie in TIES})
+    lines = [f'Goal True. idtac "theorem {name}". Abort.\nPrint Assumptions {name}.' for name in theorems]
+    (folder / "Axioms.v").write_text(HEADER + "\n".join(lines) + "\n", encoding="utf-8")
+    printed, _ = compiled(folder, "Axioms")
+    found: dict[str, set[str]] = {}
+    for piece in printed.split("theorem ")[1:]:
+        name, _, rest = piece.partition("\n")
+        found[name.strip()] = set(re.findall(r"^([\w]+\.[\w.]+)\s*:", rest, flags=re.MULTILINE))
+    assert found.keys() == set(theorems)
+    return found
+
+
+def main() -> None:
+    """Check everything and print a table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("proofs", type=Path, help="the folder with Rasp.v and the other files")
+    parser.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
+    options = parser.parse_args()
+    if shutil.which("coqc") is None or shutil.which("coqchk") is None:
+        print(f"Coq is not installed: {INSTALL}")
+        sys.exit(0 if os.environ.get("COQ") == "skip" else 1)
+    allowed = {line for line in (options.proofs / "axioms.txt").read_text().split("\n") if line}
+    console = Console(stderr=options.json)
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch)
+        for name in FILES:
+            shutil.copy(options.proofs / f"{name}.v", folder)
+            _, seconds = compiled(folder, name)
+            console.print(f"{name}.v checked in {seconds:.1f} s")
+        (folder / "Ties.v").write_text(ties(), encoding="utf-8")
+        _, seconds = compiled(folder, "Ties")
+        count = sum(len(tie.shapes) for tie in TIES)
+        console.print(f"{count} programs are the definitions of the theorems ({seconds:.1f} s)")
+        axioms = axioms_of(folder)
+        console.print("coqchk checks the compiled files once more …")
+        done = subprocess.run(
+            ["coqchk", "-silent", "-Q", ".", "Locum", *(f"Locum.{name}" for name in FILES)],
+            cwd=folder, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        if done.returncode:
+            sys.exit(f"coqchk rejects the files:\n{done.stdout}{done.stderr}")
+    rows = [
+        {
+            "item": tie.name,
+            "theorem": tie.theorem,
+            "file": f"proofs/{tie.file}",
+            "shapes": len(tie.shapes),
+            "axioms": sorted(axioms[tie.theorem]),
+        }
+        for tie in TIES
+    ]
+    if options.json:
+        print(json.dumps({"theorems": rows, "axioms": sorted(set().union(*axioms.values()))}, indent=2))
+    else:
+        table = Table("construction", "theorem, for all shapes", "tied at", "axioms")
+        for tie in TIES:
+            table.add_row(tie.name, f"{tie.file[:-2]}.{tie.theorem}", f"{len(tie.shapes)} shapes", str(len(axioms[tie.theorem])))
+        console.print(table)
+        for axiom in sorted(set().union(*axioms.values())):
+            console.print(f"axiom of Coq's library: {axiom}")
+    unlisted = set().union(*axioms.values()) - allowed
+    if unlisted:
+        sys.exit(f"axioms that proofs/axioms.txt does not list: {', '.join(sorted(unlisted))}")
+
+
+if __name__ == "__main__":
+    main()
