@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints/cpu.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo quick test lint prove fuzz bench clean
+.PHONY: help setup demo quick test lint prove coq fuzz bench clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-6s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -55,6 +55,9 @@ lint: $(VENV)/.dev ## style and strict type checking
 
 prove: $(VENV)/.core ## every claim proven for all inputs, every erratum refuted, all certificates checked
 	$(BIN)/python -m locum.paper
+
+coq: $(VENV)/.core ## the theorems for all shapes, checked by Coq (needs coqc; COQ=skip leaves them out)
+	$(BIN)/python -m locum.verification.coq proofs
 
 fuzz: $(VENV)/.dev ## the property tests with twenty thousand examples each
 	$(BIN)/python -m pytest -q -n auto --hypothesis-profile fuzz -k "random or round_trip or mutated or rules or literal"

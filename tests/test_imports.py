@@ -90,7 +90,7 @@ ROOMS: dict[str, list[str]] = {
         "stack",
         "models",
     ],
-    "verification": ["claims", "certified", "prover", "checker"],
+    "verification": ["coq", "claims", "certified", "prover", "checker"],
 }
 #: What a room must not use although it comes before: transformers and compiler know the graph alone.
 BARRED = {"transformer": {"language", "constructions"}, "compiler": {"language", "constructions"}}

@@ -20,7 +20,7 @@ from locum.errors import LocumError
 
 COMMANDS = (
     "analyse", "apply", "catalogue", "certify", "check", "claims", "compile", "draw", "errata",
-    "figure", "operations", "plan", "prove", "repl", "run", "simulate",
+    "export", "figure", "operations", "plan", "prove", "repl", "run", "simulate",
 )  # fmt: skip
 
 DONE, CLAIM_FAILED, BAD_INPUT, CRASHED, INTERRUPTED = 0, 1, 2, 70, 130

@@ -21,7 +21,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from locum.verification.coq.ties import TIES
+from locum.verification.coq.ties import MUTANTS, TIES, refused
 
 #: In the order in which they build on each other.
 FILES = ("Rasp", "Reasoning", "Matrices", "Softmax", "Sums", "Products", "Universal")
@@ -33,15 +33,21 @@ HEADER = (
 
 
 def ties() -> str:
-    """Write the generated file: every construction at every shape is its general definition."""
-    return HEADER + "\n".join(tie.stated(shape) for tie in TIES for shape in tie.shapes)
+    """Write the generated file: programs are their general definitions, and mutants are not."""
+    equal = (tie.stated(shape) for tie in TIES for shape in tie.shapes)
+    unequal = (refused(name, shape, mutant()) for name, shape, mutant in MUTANTS)
+    return HEADER + "\n".join([*equal, *unequal])
 
 
 def compiled(folder: Path, name: str) -> tuple[str, float]:
     """Compile one file and return what Coq prints and the seconds it took."""
     began = time.perf_counter()
     done = subprocess.run(
-        ["coqc", "-Q", ".", "Locum", f"{name}.v"], cwd=folder, capture_output=True, text=True, check=False
+        ["coqc", "-Q", ".", "Locum", f"{name}.v"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if done.returncode:
         sys.exit(f"{name}.v is rejected:\n{done.stdout}{done.stderr}")
@@ -51,8 +57,10 @@ def compiled(folder: Path, name: str) -> tuple[str, float]:
 def axioms_of(folder: Path) -> dict[str, set[str]]:
     """Ask Coq what every tied theorem rests on."""
     theorems = sorted({tie.theorem for tie in TIES})
-    lines = [f'Goal True. idtac "theorem {name}". Abort.\nPrint Assumptions {name}.' for name in theorems]
-    (folder / "Axioms.v").write_text(HEADER + "\n".join(lines) + "\n", encoding="utf-8")
+    lines = [
+        f'Goal True. idtac "theorem {name}". Abort.\nPrint Assumptions {name}.' for name in theorems
+    ]
+    (folder / "Axioms.v").write_text(HEADER + "".join(lines), encoding="utf-8")
     printed, _ = compiled(folder, "Axioms")
     found: dict[str, set[str]] = {}
     for piece in printed.split("theorem ")[1:]:
@@ -69,7 +77,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
     options = parser.parse_args()
     if shutil.which("coqc") is None or shutil.which("coqchk") is None:
-        print(f"Coq is not installed: {INSTALL}")
+        sys.stderr.write(f"Coq is not installed: {INSTALL}\n")
         sys.exit(0 if os.environ.get("COQ") == "skip" else 1)
     allowed = {line for line in (options.proofs / "axioms.txt").read_text().split("\n") if line}
     console = Console(stderr=options.json)
@@ -82,7 +90,10 @@ def main() -> None:
         (folder / "Ties.v").write_text(ties(), encoding="utf-8")
         _, seconds = compiled(folder, "Ties")
         count = sum(len(tie.shapes) for tie in TIES)
-        console.print(f"{count} programs are the definitions of the theorems ({seconds:.1f} s)")
+        console.print(
+            f"{count} programs are the definitions of the theorems, {len(MUTANTS)} mutants are not "
+            f"({seconds:.1f} s)"
+        )
         axioms = axioms_of(folder)
         console.print("coqchk checks the compiled files once more …")
         done = subprocess.run(
@@ -91,6 +102,7 @@ def main() -> None:
         )  # fmt: skip
         if done.returncode:
             sys.exit(f"coqchk rejects the files:\n{done.stdout}{done.stderr}")
+    used = sorted(set().union(*axioms.values()))
     rows = [
         {
             "item": tie.name,
@@ -102,17 +114,22 @@ def main() -> None:
         for tie in TIES
     ]
     if options.json:
-        print(json.dumps({"theorems": rows, "axioms": sorted(set().union(*axioms.values()))}, indent=2))
+        sys.stdout.write(json.dumps({"theorems": rows, "axioms": used}, indent=2) + "\n")
     else:
         table = Table("construction", "theorem, for all shapes", "tied at", "axioms")
         for tie in TIES:
-            table.add_row(tie.name, f"{tie.file[:-2]}.{tie.theorem}", f"{len(tie.shapes)} shapes", str(len(axioms[tie.theorem])))
+            table.add_row(
+                tie.name,
+                f"{tie.file[:-2]}.{tie.theorem}",
+                f"{len(tie.shapes)} shapes",
+                str(len(axioms[tie.theorem])),
+            )
         console.print(table)
-        for axiom in sorted(set().union(*axioms.values())):
+        for axiom in used:
             console.print(f"axiom of Coq's library: {axiom}")
-    unlisted = set().union(*axioms.values()) - allowed
+    unlisted = [axiom for axiom in used if axiom not in allowed]
     if unlisted:
-        sys.exit(f"axioms that proofs/axioms.txt does not list: {', '.join(sorted(unlisted))}")
+        sys.exit(f"axioms that proofs/axioms.txt does not list: {', '.join(unlisted)}")
 
 
 if __name__ == "__main__":

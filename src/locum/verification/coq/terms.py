@@ -88,8 +88,10 @@ def _node(node: Node, names: dict[Node, str]) -> str:
             return f"Binary {BINARY[op]} {inputs}"
         case op if op in PREDICATE_OF:
             return f"Binary (Compare {PREDICATES[PREDICATE_OF[op]]}) {inputs}"
-    raise InputError(f"proofs/Rasp.v has no operation {node.op!r}, got {node!r}; expected a program "
-                     "of numbers and booleans without lookup tables")
+    raise InputError(
+        f"proofs/Rasp.v has no operation {node.op!r}, got {node!r}; expected a program "
+        "of numbers and booleans without lookup tables"
+    )
 
 
 def _family(node: Node) -> str:

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from locum import constructions as c
 from locum.constructions import Matrix
 from locum.graph import Node
-from locum.language.python import full, tokens
+from locum.language.python import tokens
 from locum.simulators import UniversalSimulator
+from locum.simulators.order import Order
 from locum.verification.coq.terms import coq_term
 
 Shape = tuple[int, ...]
@@ -48,27 +49,29 @@ class Tie:
     def stated(self, shape: Shape) -> str:
         """Write the definition at a shape, and the equation that Coq has to decide."""
         label = f"{self.name}_{'_'.join(map(str, shape))}"
-        general = f"(fun {' '.join(self.arguments)} : nat => {self.definition}) {' '.join(map(str, shape))}"
         return (
             f"Definition {label} : sop :=\n{coq_term(self.program(*shape))}.\n"
-            f"Example {label}_tied : {general} = {label}.\nProof. vm_compute. reflexivity. Qed.\n"
+            f"Example {label}_tied : {self.general(shape)} = {label}.\n"
+            "Proof. vm_compute. reflexivity. Qed.\n"
         )
 
-
-def _matrices(*shapes: tuple[int, int]) -> list[Matrix]:
-    return list(c.concatenate(tokens, *shapes))
+    def general(self, shape: Shape) -> str:
+        """Write the general definition, applied to a shape."""
+        sizes = " ".join(map(str, shape))
+        return f"(fun {' '.join(self.arguments)} : nat => {self.definition}) {sizes}"
 
 
 def _product(recipe: str) -> Callable[..., Node]:
     def build(r: int, k: int, columns: int) -> Node:
-        return c.matmul(*_matrices((r, k), (k, columns)), recipe=recipe).sop.node
+        a, b = c.concatenate(tokens, (r, k), (k, columns))
+        return c.matmul(a, b, recipe=recipe).sop.node
 
     return build
 
 
-def _universal(**options: bool) -> Callable[..., Node]:
+def _universal(*, stable: bool) -> Callable[..., Node]:
     def build(n: int, d: int, d_v: int) -> Node:
-        return UniversalSimulator(n, d, d_v, **options).program.node
+        return UniversalSimulator(n, d, d_v, stable=stable).program.node
 
     return build
 
@@ -126,8 +129,27 @@ TIES = (
         "Matrices.v", TRIPLES),
     Tie("matmul_paper", _RKC, _product("paper"), f"source (paper_matmul 1 {_A} {_B})",
         "paper_matmul_correct", "Products.v", TRIPLES),
-    Tie("attention", _ORDER, _universal(stable=True), "U n d dv", "U_simulates", "Universal.v", TRIPLES),
+    Tie("attention", _ORDER, _universal(stable=True), "U n d dv", "U_simulates", "Universal.v",
+        TRIPLES),
     Tie("attention_plain", _ORDER, _universal(stable=False), "plain_U n d dv", "plain_U_simulates",
         "Universal.v", TRIPLES),
 )  # fmt: skip
 BY_NAME = {tie.name: tie for tie in TIES}
+
+#: Programs that are *not* the definition, each with the tie it must fail and the shape.
+MUTANTS: tuple[tuple[str, Shape, Callable[[], Node]], ...] = (
+    ("matmul_fetch", (2, 3, 2), lambda: BY_NAME["matmul_paper"].program(2, 3, 2)),
+    ("matmul_paper", (2, 2, 2), lambda: c.matmul(
+        Matrix(tokens, 2, 2), Matrix(tokens, 2, 2, offset=3), recipe="paper").sop.node),
+    ("softmax_stable", (3, 3), lambda: BY_NAME["softmax_plain"].program(3, 3)),
+    ("transpose_paper", (2, 3), lambda: BY_NAME["transpose_paper"].program(3, 2)),
+    ("attention", (2, 2, 2), lambda: UniversalSimulator(
+        Order.of(2, 2, 2, mask="causal"), stable=True).program.node),
+    ("row_sums", (2, 3), lambda: c.row_means(Matrix(tokens, 2, 3)).sop.node),
+)  # fmt: skip
+
+
+def refused(name: str, shape: Shape, mutant: Node) -> str:
+    """Write an equation that Coq must refuse."""
+    general = BY_NAME[name].general(shape)
+    return f"Goal {general} =\n({coq_term(mutant)}).\nProof. vm_compute. Fail reflexivity. Abort.\n"

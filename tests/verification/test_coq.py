@@ -1,0 +1,77 @@
+"""Programs as Coq terms; what Coq itself decides is checked by ``make coq``."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import locum
+from locum.errors import InputError
+from locum.graph import postorder
+from locum.verification.coq.__main__ import FILES, HEADER
+from locum.verification.coq.terms import coq_term
+from locum.verification.coq.ties import BY_NAME, MUTANTS, TIES, Tie
+
+PROOFS = Path(__file__).parents[2] / "proofs"
+
+
+@pytest.mark.parametrize("tie", TIES, ids=lambda tie: tie.name)
+def test_a_term_has_one_let_per_node_and_does_not_grow_with_the_shape(tie: Tie) -> None:
+    assert len(tie.shapes) >= 12
+    sizes = set()
+    for shape in ((3,) * len(tie.arguments), (8,) * len(tie.arguments)):
+        program = tie.program(*shape)
+        lines = coq_term(program).splitlines()
+        assert len(lines) == sum(1 for _ in postorder(program)) + 1
+        sizes.add(len(lines))
+    assert max(sizes) - min(sizes) <= 2  # constants that happen to be equal are one node
+
+
+def test_mutants_are_other_programs() -> None:
+    for name, shape, mutant in MUTANTS:
+        assert mutant() is not BY_NAME[name].program(*shape)
+
+
+def test_theorems_stand_in_the_files_that_are_named() -> None:
+    for tie in TIES:
+        text = (PROOFS / tie.file).read_text(encoding="utf-8")
+        assert re.search(rf"Theorem {tie.theorem}\b", text), tie.theorem
+    assert {tie.file.removesuffix(".v") for tie in TIES} <= set(FILES)
+    assert {path.stem for path in PROOFS.glob("*.v")} == set(FILES)
+    assert all(name in HEADER for name in FILES)
+
+
+def test_nothing_is_admitted() -> None:
+    for path in PROOFS.glob("*.v"):
+        text = path.read_text(encoding="utf-8")
+        assert not re.search(r"\b(Admitted|Axiom|Parameter|Conjecture|admit)\b", text), path.name
+        assert len(text.splitlines()) < 400, path.name
+
+
+def test_what_the_embedding_lacks_is_refused() -> None:
+    for program, words in [
+        (locum.tokens + 0.5, "the constant 0.5"),
+        (locum.tokens_str, "no operation 'tokens'"),
+        (locum.tanh(locum.tokens), "no operation 'tanh'"),
+        (locum.tokens * locum.family(3), "free family"),
+    ]:
+        with pytest.raises(InputError, match=words):
+            coq_term(program.node)
+
+
+def test_without_coq_it_says_how_to_install_it(tmp_path: Path) -> None:
+    for skip, code in (("", 1), ("skip", 0)):
+        done = subprocess.run(
+            [sys.executable, "-m", "locum.verification.coq", str(PROOFS)],
+            env={**os.environ, "PATH": str(tmp_path), "COQ": skip},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == code
+        assert "install Coq" in done.stderr
