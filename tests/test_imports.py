@@ -24,6 +24,7 @@ ROOMS: dict[str, list[str]] = {
         "files",
         "locks",
         "html_table",
+        "shortening",
         "graph",
         "analysis",
         "execution",

@@ -10,11 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import locum
-from locum.display.flow import flow_svg, shortened_apart
+from locum.display.flow import flow_svg
 from locum.display.heads import MAX_MEMBERS, shown_heads
 from locum.graph import Node, Sort
 from locum.graph.definitions import expand_definitions, names_of_definitions
 from locum.language import echo
+from locum.shortening import shortened_apart
 from tests.cases import CASES, matmul, reverse
 from tests.strategies import inputs, programs
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from locum.html_table import TEXT, row, table
+from locum.shortening import shortened
 from locum.transformer.architecture import TransformerArchitecture
 from locum.transformer.config import Config
-from locum.transformer.report import shortened
 from locum.transformer.weights import Weights
 
 #: Heads of a layer and slots that are listed, and characters of each; the rest is counted.

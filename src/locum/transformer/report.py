@@ -13,6 +13,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from locum.shortening import shortened
+
 #: A list of plain values stands in one line up to here, and a string is cut here.
 _LINE, _LETTERS = 96, 200
 
@@ -58,8 +60,3 @@ def _plain(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.6g}"
     return shortened(str(value), _LETTERS)
-
-
-def shortened(text: str, longest: int) -> str:
-    """Return a text with … for what is too long of it."""
-    return text if len(text) <= longest else text[: longest - 1].rstrip() + "…"

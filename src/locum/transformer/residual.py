@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from locum.errors import InputError
-from locum.transformer.report import shortened
+from locum.shortening import shortened
 from locum.transformer.weights import Array
 
 #: Letters of a label that are printed.

@@ -16,12 +16,14 @@ import numpy as np
 
 from locum.display.network.erasing import erasures
 from locum.display.network.expressions import added, combination, expressions
+from locum.shortening import shortened, shortened_apart
 from locum.transformer import CompiledTransformer
-from locum.transformer.report import shortened
 from locum.transformer.weights import AttentionWeights, FeedForwardWeights
 
 #: Labels longer than this are replaced by something shorter (the full one is shown on demand).
 SHORT = 26
+#: The same for labels of heads.
+HEAD = 44
 #: What stands between the things that a slot holds one after another.
 THEN = " → "
 
@@ -56,6 +58,8 @@ class HeadInWords:
 
     name: str
     label: str
+    #: The label, short enough for a picture and different from those of other heads of the layer.
+    short: str
     kind: str
     moves: tuple[str, ...]
 
@@ -190,6 +194,7 @@ class NetworkInWords:
 
     def _heads(self, part: AttentionWeights, layer: int) -> list[HeadInWords]:
         labels = self.model.config.heads[layer]
+        shorts = shortened_apart(labels, HEAD)
         found = []
         for number, (kind, label) in enumerate(zip(part.kinds, labels, strict=True)):
             moves = tuple(
@@ -197,7 +202,7 @@ class NetworkInWords:
                 for i in range(part.W_V.shape[2])
                 if (targets := np.flatnonzero(part.W_O[number, i])).size
             )
-            found.append(HeadInWords(f"{layer}.{number}", label, kind, moves))
+            found.append(HeadInWords(f"{layer}.{number}", label, shorts[number], kind, moves))
         return found
 
     def _source(self, column: Any, constant: Any) -> str:

@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from locum.display.network.in_words import IDLE, LIVE, HeadInWords, NetworkInWords
+from locum.display.network.in_words import IDLE, LIVE, NetworkInWords
 from locum.display.network.places import positions
+from locum.shortening import shortened, shortened_apart
 from locum.transformer import CompiledTransformer
-from locum.transformer.report import shortened
 
 #: Patterns are drawn of inputs up to so many positions, and of so many heads of a layer.
 MAX_POSITIONS, MAX_HEADS = 26, 12
+#: Letters of what a head moves, in a line with its label.
+MAX_MOVES = 34
 #: Slots whose formulas are shown of one feed-forward.
 MAX_FORMULAS = 16
 #: Lines are not longer than this.
@@ -109,18 +111,20 @@ def _feed(words: NetworkInWords, layer: int) -> list[str]:
 def _attention(words: NetworkInWords, layer: int, pattern: Any, labels: list[str]) -> list[str]:
     heads = words.heads[layer]
     shown = heads[:MAX_HEADS]
-    lines = [_entry(f"{layer} attention" if not i else "", _head(head)) for i, head in enumerate(shown)]
+    moves = [shortened(", ".join(head.moves), MAX_MOVES) for head in shown]
+    taken = max(
+        (len(head.name) + len(text) for head, text in zip(shown, moves, strict=True)), default=0
+    )
+    titles = shortened_apart([head.label for head in shown], WIDTH - _MARGIN - 6 - taken)
+    lines = [
+        _entry("" if row else f"{layer} attention", f"{head.name}  {title}: {text}")
+        for row, (head, title, text) in enumerate(zip(shown, titles, moves, strict=True))
+    ]
     if len(heads) > len(shown):
         lines.append(_entry("", f"… and {len(heads) - len(shown)} more heads"))
     if pattern is not None:
         lines += _side_by_side([head.name for head in shown], pattern, labels)
     return lines
-
-
-def _head(head: HeadInWords) -> str:
-    moves = shortened(", ".join(head.moves), 34)
-    room = WIDTH - _MARGIN - len(head.name) - len(moves) - 6
-    return f"{head.name}  {shortened(head.label, room)}: {moves}"
 
 
 def _side_by_side(names: Sequence[str], patterns: Any, labels: list[str]) -> list[str]:
