@@ -148,6 +148,15 @@ def test_arrays_stay_arrays() -> None:
 
 #: Integers that floating point rounds, in parts of a program that a plan ran without looking.
 LARGE: list[tuple[SOp, list[Any]]] = [
+    (tokens + indices, [2**53 + 1]),
+    (tokens + indices, [2**53, 2**53]),
+    (tokens + indices, [2**53, 0.5, 2**53 - 2]),
+    (indices + 2**53, [1, 1]),
+    ((indices * 0 + 2**52) * 2 + 1, [1.0, 1.0]),
+    (selector_width(select(tokens, tokens, "<=")) + (2**53 - 1), [1.0, 1.0]),
+    (tokens + 0.5, [2**53 + 1, 1]),
+    (indices + (2**53 + 1), [1.0, 1.0]),
+    (aggregate(select(tokens, tokens, "=="), indices + (2**53 + 1)), [1.0, 2.0]),
     (tokens * tokens % 10, [10**9 + 7, 0.5]),
     (selector_width(select(tokens**40 % 7, 4, "==")), [3, 2, 3]),
     (aggregate(select(tokens**40 % 7, indices, "=="), indices), [3, 2, 3, 4, 9]),

@@ -201,7 +201,7 @@ def evaluate_parts(
             return _planned(root, [floating(part) for part in parts], length, positions, strict, kinds)
         except _Unplanned:
             (value,) = _structured([root], Tokens.read(joined(parts, length)), positions, strict)
-            return floating(value)
+            return value if largest(value) > LARGEST_EXACT else floating(value)
     except _Unfit as reason:
         tokens = joined(parts, length)
         return _fall_back(root, str(reason), tokens, positions, domain, names, strict)
@@ -257,7 +257,7 @@ def _planned(
     """Return the value by a plan, on tokens of these types that come in parts."""
     plan = _plan(root, parts, length, positions, strict)
     greatest = max(map(largest, parts)) if kinds != {float} else 0.0
-    if plan.greatest_integer(kinds, greatest) > LARGEST_EXACT:
+    if plan.greatest_integer(kinds, greatest) >= LARGEST_EXACT:
         raise _Unplanned("integers that may exceed 2⁵³")
     try:
         value = plan.run(parts, kinds)
@@ -285,7 +285,7 @@ def _typed(value: Any, floats: Any, bools: Any, tokens: Tokens) -> Any:
         return value
     if is_floating(value) and not (floats is True or bools is True) and not is_tensor(value):
         integers = value[~((np.asarray(floats) > 0) | (np.asarray(bools) > 0)) & (value == value)]
-        if not (np.rint(integers) == integers).all() or largest(integers) > LARGEST_EXACT:
+        if not (np.rint(integers) == integers).all() or largest(integers) >= LARGEST_EXACT:
             raise _Unplanned("integers that floating point rounds")
     if not tokens.is_array and not (isinstance(floats, bool) and isinstance(bools, bool)):
         return types.python_values(value, floats, bools)

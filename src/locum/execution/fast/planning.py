@@ -369,7 +369,7 @@ class _Emitter:
         """An s-op run by the structured tier, on the tokens and on buffers below it."""
         if node not in self.buffers.data:
             values = np.asarray(self.run_static(node, self.buffers.length))
-            if values.dtype.kind == "i" and float(np.abs(values).max()) > LARGEST_EXACT:
+            if values.dtype.kind == "i" and int(np.abs(values).max()) > LARGEST_EXACT:
                 raise Stuck("integers beyond 2⁵³")
             kept = values if values.dtype == np.bool_ else values.astype(np.float64)
             return self.steps.constant(("static", id(node)), kept)

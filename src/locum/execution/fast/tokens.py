@@ -51,13 +51,12 @@ class Tokens:
         if not self.types <= {bool, int, float} or self.types == {bool}:
             return None
         if self.is_array:
-            array = self.values
-        else:
-            try:
-                array = np.array(self.values, dtype=np.float64)
-            except OverflowError:
-                return None
-        return None if int in self.types and largest(array) > LARGEST_EXACT else floating(array)
+            exact = int not in self.types or largest(self.values) <= LARGEST_EXACT
+            return floating(self.values) if exact else None
+        # Looked at as integers: 2⁵³ + 1 as a float would be 2⁵³.
+        if any(type(value) is int and abs(value) > LARGEST_EXACT for value in self.values):
+            return None
+        return np.array(self.values, dtype=np.float64)
 
     @cached_property
     def is_finite(self) -> bool:
@@ -139,4 +138,4 @@ def largest(array: Any) -> float:
     if is_floating(array):
         found = float(abs(array).max())
         return math.inf if math.isnan(found) else found
-    return float(max(-int(array.min()), int(array.max())))
+    return max(-int(array.min()), int(array.max()))

@@ -147,5 +147,5 @@ def _node_bound(node: Node, below: list[Bound], tokens: Types, largest: float, l
 
 
 def _of_atoms(listed: Sequence[Any]) -> Bound:
-    integers = [atom for atom in listed if isinstance(atom, int)]
-    return _either([float(min(abs(atom), 2**1000)) for atom in integers])
+    integers = [abs(atom) for atom in listed if isinstance(atom, int)]
+    return _either([float(atom) if atom <= LARGEST_EXACT else math.inf for atom in integers])

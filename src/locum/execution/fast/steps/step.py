@@ -76,7 +76,8 @@ class Steps:
                 value = self._compute(step)(*(i.value for i in step.inputs))
         except (ArithmeticError, ValueError, TypeError) as error:
             raise Stuck(f"a constant that cannot be computed: {error}") from None
-        if not step.boolean and _exceeds(value) and all(_is_whole(i.value) for i in step.inputs):
+        whole = step.op == "to_float" or all(_is_whole(i.value) for i in step.inputs)
+        if not step.boolean and whole and _exceeds(value):
             # (A constant that is large itself is a float: whole ones are not lowered.)
             raise Stuck("whole constants beyond 2⁵³")
         return Step("constant", (), step.shape, ("folded",), step.boolean, np.asarray(value))
@@ -143,7 +144,8 @@ class Steps:
 
 
 def _exceeds(value: Any) -> bool:
-    return bool(np.size(value)) and float(np.abs(value).max()) > LARGEST_EXACT
+    """Whether an integer may have been rounded: 2⁵³ + 1 becomes 2⁵³."""
+    return bool(np.size(value)) and float(np.abs(value).max()) >= LARGEST_EXACT
 
 
 def _is_whole(value: Any) -> bool:

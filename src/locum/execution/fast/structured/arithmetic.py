@@ -106,10 +106,10 @@ def _rounded(arrays: Arrays, data: Array) -> Series:
 
 
 def _exact(arrays: Arrays, data: Array, mixed: bool) -> Series:
-    """Floats, among which there may be integers to Python: these must be exact."""
+    """Floats, among which there may be integers to Python: these must be exact (2⁵³ + 1 is not)."""
     if mixed and not arrays.on_torch:
         sizes = np.abs(data)
-        if bool(((sizes > LARGEST_EXACT) & (sizes < np.inf)).any()):
+        if bool(((sizes >= LARGEST_EXACT) & (sizes < np.inf)).any()):
             raise Unstructured("integers beyond 53 bits among floats")
     return Series(data, "float", mixed=mixed)
 
