@@ -12,6 +12,7 @@ from hypothesis import given
 from locum import LocumError, SOp
 from locum.execution import run
 from locum.execution.fast import FallbackWarning
+from locum.execution.types import has_strings
 from locum.language import Session
 from tests.execution.texts import inputs, programs
 
@@ -52,6 +53,8 @@ def test_random_texts_with_strings_by_every_executor() -> None:
             if isinstance(found, LocumError):
                 word = "no value" if isinstance(expected, LocumError) else "refused"
             elif isinstance(expected, LocumError):
+                # What nobody reads is not computed by heads, nor by plans, which run numbers alone.
+                assert executor == "heads" or not has_strings(program.node), f"{found}: {expected}"
                 word = "unseen error"
             else:
                 assert len(found) == len(expected)
@@ -61,4 +64,3 @@ def test_random_texts_with_strings_by_every_executor() -> None:
 
     check()
     assert seen["fast agreed"] > seen["fast refused"]
-    assert seen["fast unseen error"] == 0
