@@ -34,8 +34,6 @@ from locum.locks import Lock
 
 #: Longer sequences are not handed to dense execution: it would take minutes, and all memory.
 _DENSE = 4_096
-#: Operations that dense execution refuses at infinities and NaN, or at 0 beside them; arrays do not.
-_RISKY = frozenset(("divide", "modulo", "floor_divide", "power", "floor", "round"))
 
 #: Why each program was left to dense execution: said once.
 _told: WeakKeyDictionary[Node, set[str]] = WeakKeyDictionary()
@@ -72,9 +70,6 @@ class _Description:
     bools: Node | bool
     #: Why plans cannot run it.
     unplanned: str | None
-    #: Whether operations in it refuse infinities and NaN, and whether such a number is part of it.
-    is_risky: bool
-    is_finite: bool
 
 
 #: Descriptions that were made: as long as a program lives, for each set of types of tokens.
@@ -92,7 +87,6 @@ def _described(root: Node, tokens: types.Types) -> _Description:
 
 def _description(root: Node, tokens: types.Types) -> _Description:
     possible = types.possible_types(root, tokens)
-    atoms = [atom for node in postorder(root) for atom in types.atoms(node)]
     unplanned = None
     if types.has_strings(root):
         unplanned = "the program has strings"
@@ -108,8 +102,6 @@ def _description(root: Node, tokens: types.Types) -> _Description:
         types.measure(root, possible, float),
         types.measure(root, possible, bool),
         unplanned,
-        any(node.op in _RISKY for node in postorder(root)),
-        all(bool(np.isfinite(atom)) for atom in atoms if isinstance(atom, float)),
     )
 
 
@@ -211,11 +203,8 @@ def _run(
     roots: list[Node], described: _Description, tokens: Tokens, positions: range, strict: bool
 ) -> list[Any]:
     """Return the values of an s-op and of its measures: by plans, else by the structured tier."""
-    is_planned = described.unplanned is None
-    if described.is_risky and not is_tensor(tokens.values):
-        is_planned = is_planned and described.is_finite and tokens.is_finite
     found: list[Any] = []
-    if is_planned:
+    if described.unplanned is None:
         for root in roots:
             readable = tokens.for_plan(root)
             if readable is None:

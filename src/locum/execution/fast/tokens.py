@@ -58,13 +58,6 @@ class Tokens:
             return None
         return np.array(self.values, dtype=np.float64)
 
-    @cached_property
-    def is_finite(self) -> bool:
-        """Whether there is no infinity and no NaN among them."""
-        return float not in self.types or is_finite(
-            self.values if self.is_array else np.array([v for v in self.values if type(v) is float])
-        )
-
     def for_plan(self, root: Node) -> tuple[Node, Any, Types] | None:
         """Return a program and an array of tokens that a plan can run in place of ``root``.
 
