@@ -140,6 +140,9 @@ def test_folders_that_are_no_model(tmp_path: Path) -> None:
     (folder / "config.json").write_text("[1]", encoding="utf-8")
     with pytest.raises(InputError, match="JSON object"):
         read_checkpoint(folder)
+    (folder / "config.json").write_text("[" * 100_000, encoding="utf-8")
+    with pytest.raises(InputError, match="nested too deeply"):
+        read_checkpoint(folder)
 
 
 @pytest.mark.parametrize(
@@ -151,6 +154,10 @@ def test_folders_that_are_no_model(tmp_path: Path) -> None:
         ({"is_decoder": True}, "is_decoder is not simulated"),
         ({"hidden_size": None}, "should have hidden_size"),
         ({"num_attention_heads": 4}, "4 heads cannot share 6 columns"),
+        ({"model_type": [1]}, r"expected a string as model_type in config\.json, got \[1\]"),
+        ({"hidden_act": [1]}, r"expected a string as hidden_act in config\.json, got \[1\]"),
+        ({"layer_norm_eps": "abc"}, "expected a number from 0 to 1 as layer_norm_eps"),
+        ({"layer_norm_eps": None}, "expected a number from 0 to 1 as layer_norm_eps"),
     ],
 )
 def test_architectures_that_are_not_simulated(

