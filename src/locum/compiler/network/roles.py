@@ -69,6 +69,8 @@ class Roles:
         match node.op:
             case "tokens":
                 return Role.NUMBER
+            case "aggregate" if self.values.depends_on(node, "indices", "length"):
+                return Role.TABLE
             case "aggregate":
                 return Role.AGGREGATE
             case "selector_width" | "length":
@@ -96,7 +98,12 @@ class Roles:
             return True
         # Products of counts are as good as the floats are, until they are compared.
         compares = OPERATIONS[node.op].group == "comparison" or node.op == "member"
-        return compares and any((self.values.largest_whole(i) or 0) > limit for i in node.inputs)
+        return compares and any(self._beyond(i, limit) for i in node.inputs)
+
+    def _beyond(self, node: Node, limit: int) -> bool:
+        """Whether it may be an integer that the floats do not hold with its neighbours."""
+        integers = self.values.integers(node)
+        return integers is not None and integers.largest > limit
 
     def _linear(self, node: Node) -> bool:
         match node.op:

@@ -15,7 +15,7 @@ from typing import Self
 import numpy as np
 
 from locum.compiler.program.conditions import Pattern, conditions, reflexive, select
-from locum.compiler.program.values import Values
+from locum.compiler.program.values import MAX_POSITIONS, Values
 from locum.compiler.target import DOMAIN, Target
 from locum.errors import CompileError
 from locum.graph import Atom, Node, Sort, postorder, sort_of
@@ -26,14 +26,14 @@ class Patterns:
 
     def __init__(self, target: Target) -> None:
         self.target = target
-        self.values = Values(target, self.unique)
+        self.values = Values(target, self)
         self._patterns: dict[Node, Pattern | None] = {}
         self._empty: dict[Node, bool] = {}
 
     def knowing(self, values: Mapping[Node, Sequence[Atom]]) -> Self:
         """Copy that also knows which values these s-ops, new to the program, take."""
         new = copy(self)
-        new.values = self.values.knowing(values, new.unique)
+        new.values = self.values.knowing(values, new)
         new._patterns, new._empty = dict(self._patterns), dict(self._empty)
         return new
 
@@ -92,13 +92,24 @@ class Patterns:
             pattern = self.pattern(condition)
             if pattern is not None and bool((pattern.sum(axis=1) <= 1).all()):
                 return True
-            if condition.op == "select" and condition.attributes["predicate"] == "==":
-                key = condition.inputs[0]
-                if self.values.depends_on(key, "indices"):
-                    at = self.values.at_positions(key)
-                    if len(set(at)) == len(at):
-                        return True
+            equality = condition.op == "select" and condition.attributes["predicate"] == "=="
+            if equality and self._different_everywhere(condition.inputs[0]):
+                return True
+            if condition.op == "best":
+                inner, score = condition.inputs
+                if self._different_everywhere(score) or self.unique(inner):
+                    return True
         return False
+
+    def _different_everywhere(self, node: Node) -> bool:
+        """Whether an s-op has a different value at every position of an input."""
+        slope = self.values.affine(node)
+        if slope is not None:
+            return slope.indices != 0
+        if not self.values.depends_on(node, "indices"):
+            return False
+        at = self.values.at_positions(node)
+        return len(set(at)) == len(at)
 
     def may_be_empty(self, selector: Node) -> bool:
         """Whether some query may select nothing."""
@@ -109,17 +120,12 @@ class Patterns:
     def _may_be_empty(self, selector: Node) -> bool:
         while selector.op == "best":  # some selected key is the best of them
             selector = selector.inputs[0]
-        reads = [
-            i for node in postorder(selector) if node.op in ("select", "best") for i in node.inputs
-        ]
-        sops = [node for node in reads if sort_of(node) is Sort.SOP]
-        known = all(self.values.depends_on(node, "indices", "length") for node in sops)
-        if known and self.pattern(selector) is None:
+        if self._fetches(selector):
+            return False
+        if self.pattern(selector) is None and self._of_positions_and_length(selector):
             lengths = range(self.target.shortest, self.target.longest + 1)
-            try:
-                return any(not self._at_length(selector, n).any(axis=1).all() for n in lengths)
-            except CompileError:  # no value at some length: an error when it is run on such an input
-                return True
+            patterns = (self.at_length(selector, length) for length in lengths)
+            return any(pattern is None or not pattern.any(axis=1).all() for pattern in patterns)
         rest = False
         static = np.ones((self.target.longest, self.target.longest), dtype=bool)
         for condition in conditions(selector):
@@ -135,8 +141,36 @@ class Patterns:
         shortest, longest = self.target.shortest, self.target.longest
         return any(not static[q, : max(q + 1, shortest)].any() for q in range(longest))
 
+    def _fetches(self, selector: Node) -> bool:
+        """Whether each query selects the key at some position that it computes."""
+        if selector.op != "select" or selector.attributes["predicate"] != "==":
+            return False
+        key, query = selector.inputs
+        return key.op == "indices" and self.values.is_position(query)
+
+    def _of_positions_and_length(self, selector: Node) -> bool:
+        """Whether positions and length tell what it selects, and can be looked at one by one."""
+        if self.target.longest**2 > MAX_POSITIONS:
+            return False
+        reads = [
+            i for node in postorder(selector) if node.op in ("select", "best") for i in node.inputs
+        ]
+        sops = [node for node in reads if sort_of(node) is Sort.SOP]
+        return all(self.values.depends_on(node, "indices", "length") for node in sops)
+
+    def at_length(self, selector: Node, length: int) -> Pattern | None:
+        """[query, key] on inputs of one length, where positions and length tell; else None.
+
+        None also where it has no value there: that is an error when it is run on such an input.
+        """
+        if not self._of_positions_and_length(selector):
+            return None
+        try:
+            return self._at_length(selector, length)
+        except CompileError:
+            return None
+
     def _at_length(self, selector: Node, length: int) -> Pattern:
-        """The pattern on inputs of one length, of a selector that depends on positions and length."""
         found: dict[Node, Pattern] = {}
         for node in postorder(selector):
             parts = [found[i] for i in node.inputs if i in found]

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TypeAlias
 
+from locum.compiler.program.ranges import Range
 from locum.compiler.target import DOMAIN
 from locum.errors import CompileError
 from locum.graph import Atom, Node, abbreviate, is_atom
@@ -34,6 +35,17 @@ class ValueTable:
     def constant(self) -> bool:
         """Whether it depends on nothing."""
         return not self.sources
+
+    @cached_property
+    def integers(self) -> Range | None:
+        """Between which integers its values lie, or None where one is another number or a string."""
+        if set(map(type, self.values)) == {int}:  # at once, for long tables
+            return Range(min(self.values), max(self.values))  # type: ignore[type-var,arg-type]
+        values = [value for value in self.values if value is not None]
+        whole = [value for value in values if isinstance(value, int)]
+        if len(whole) < len(values):
+            return None
+        return Range(min(whole, default=0), max(whole, default=0))
 
     @cached_property
     def largest_whole(self) -> float:

@@ -13,13 +13,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from typing import Protocol
 
 import numpy as np
 
+from locum.compiler.program.conditions import Pattern
+from locum.compiler.program.ranges import Affine, Range, affine, combined
 from locum.compiler.program.value_tables import Source, ValueTable, distinct, each, meaning, table_of
 from locum.compiler.target import DOMAIN, EXACT_WHOLE, Target
 from locum.errors import CompileError
-from locum.graph import OPERATIONS, Atom, Node, abbreviate, postorder
+from locum.graph import OPERATIONS, Atom, Node, abbreviate, build, postorder
+from locum.graph.atoms import LARGEST_EXACT
 
 #: Combinations of sources that are looked at one by one: in general; of positions and lengths alone
 #: (``length - 1 - indices`` on 512 tokens); of truth values that depend on attention (of which long
@@ -30,41 +34,54 @@ MAX_TRUTHS = 2**11
 #: Values that an s-op may have and still be called finite.
 MAX_VALUES = 2**14
 
-#: Whole numbers larger than all that any type of float holds with its neighbours.
-_ENDLESS = 2**64
+
+class SelectorFacts(Protocol):
+    """What values depend on of selectors (``patterns.py``)."""
+
+    def unique(self, selector: Node) -> bool:
+        """Whether each query selects at most one key, whatever the input."""
+        ...
+
+    def at_length(self, selector: Node, length: int) -> Pattern | None:
+        """[query, key] on inputs of one length, where positions and length tell; else None."""
+        ...
 
 
 class Values:
-    """The columns of all s-ops of a program, found when asked for."""
+    """Which values each s-op of a program takes, found when asked for."""
 
-    def __init__(self, target: Target, unique: Callable[[Node], bool]) -> None:
-        """``unique`` tells whether a selector selects at most one key for each query."""
+    def __init__(self, target: Target, selectors: SelectorFacts) -> None:
         self.target = target
-        self._unique = unique
+        self._selectors = selectors
         self._tables: dict[Node, ValueTable | None] = {}
         self._finite: dict[Node, tuple[Atom, ...] | None] = {}
-        self._wholes: dict[Node, int | None] = {}
+        self._ranges: dict[Node, Range | None] = {}
+        self._affine: dict[Node, Affine | None] = {}
         self._domains: dict[Source, tuple[Atom, ...]] = {
             "indices": tuple(range(target.longest)),
             "length": tuple(range(target.shortest, target.longest + 1)),
             "tokens": target.vocabulary or (),
         }
 
-    def knowing(self, values: Mapping[Node, Sequence[Atom]], unique: Callable[[Node], bool]) -> Values:
+    def knowing(self, values: Mapping[Node, Sequence[Atom]], selectors: SelectorFacts) -> Values:
         """Copy that also knows which values these s-ops, new to the program, take."""
-        copy = Values(self.target, unique)
+        copy = Values(self.target, selectors)
         copy._tables, copy._finite = dict(self._tables), dict(self._finite)
-        copy._wholes, copy._domains = dict(self._wholes), dict(self._domains)
+        copy._ranges, copy._domains = dict(self._ranges), dict(self._domains)
+        copy._affine = dict(self._affine)
         for node, atoms in values.items():
-            copy._domains[node] = tuple(atoms)
-            copy._tables[node] = ValueTable((node,), tuple(atoms))
+            copy._tables[node] = copy._source(node, atoms)
+            copy._ranges[node] = copy._range(node)
+            copy._affine[node] = None
         return copy
 
     def table(self, node: Node) -> ValueTable | None:
         """Its values over its sources, or None where there are too many."""
         if node not in self._tables:
             for below in postorder(node, into=lambda n: n not in self._tables):
+                self._affine[below] = affine(below, [self._affine.get(i) for i in below.inputs])
                 self._tables[below] = self._found(below)
+                self._ranges[below] = self._range(below)
         return self._tables[node]
 
     def finite(self, node: Node) -> tuple[Atom, ...] | None:
@@ -89,38 +106,45 @@ class Values:
         column = self.table(node)
         return column.values[0] if column is not None and column.constant else None
 
-    def largest_whole(self, node: Node) -> int | None:
-        """A bound for an s-op that is always a whole number, or None where it may be another."""
-        if node not in self._wholes:
-            for below in postorder(node, into=lambda n: n not in self._wholes):
-                self._wholes[below] = self._bounded(below)
-        return self._wholes[node]
+    def integers(self, node: Node) -> Range | None:
+        """Between which integers an s-op lies, or None where it may be another number (or a string)."""
+        if node not in self._ranges:
+            self.table(node)
+        return self._ranges[node]
 
-    def _bounded(self, node: Node) -> int | None:
-        column = self.table(node)
-        if column is not None:
-            values = [value for value in column.values if value is not None]
-            whole = [abs(value) for value in values if isinstance(value, int)]
-            return max(whole, default=0) if len(whole) == len(values) else None
-        parts = [self._wholes[i] for i in node.inputs]
-        known = [part for part in parts if part is not None]
-        match node.op:
-            case "add" | "subtract" if len(known) == 2:
-                return min(sum(known), _ENDLESS)
-            case "multiply" if len(known) == 2:
-                return min(math.prod(known), _ENDLESS)
-            case "negate" | "absolute" | "round" | "floor" if known:
-                return known[0]
-            case "minimum" | "maximum" if len(known) == 2:
-                return max(known)
-            case "if_else" if None not in parts[1:]:
-                return max(part for part in parts[1:] if part is not None)
-            case "modulo":
-                return parts[1]
-            case "aggregate":  # a mean is no whole number, but no more of one than what it is of
-                return parts[1]
-            case _:
-                return None
+    def _range(self, node: Node) -> Range | None:
+        table = self._tables[node]
+        if table is not None:
+            return table.integers
+        inputs = [self._ranges.get(i) for i in node.inputs]
+        if OPERATIONS[node.op].elementwise:
+            return self._combined(node)
+        if node.op == "aggregate" and self._selectors.unique(node.inputs[0]):
+            default = node.attributes["default"]
+            if inputs[1] is not None and isinstance(default, int):
+                return inputs[1].join(Range(default, default))
+        return None
+
+    def _combined(self, node: Node) -> Range | None:
+        linear = self._affine[node]
+        if linear is not None:
+            return linear.over(self.target.shortest, self.target.longest)
+        return combined(node, [self._ranges[i] for i in node.inputs])
+
+    def affine(self, node: Node) -> Affine | None:
+        """The s-op as an integer combination of position and length, if it is written as one."""
+        self.table(node)
+        return self._affine[node]
+
+    def is_position(self, node: Node) -> bool:
+        """Whether it is the position of a token of the input, at every position of every input."""
+        linear = self.affine(node)
+        if linear is not None:
+            return linear.is_position(self.target.shortest, self.target.longest)
+        if node.op == "modulo":
+            return node.inputs[1].op == "length" and self.integers(node.inputs[0]) is not None
+        choice = node.op in ("minimum", "maximum", "if_else")
+        return choice and all(self.is_position(i) for i in node.inputs[-2:])
 
     def at_positions(self, node: Node) -> tuple[Atom, ...]:
         """The value at each position of an s-op that depends on the position alone."""
@@ -176,19 +200,17 @@ class Values:
                     return None
                 cast = partial(DOMAIN.token, cast=str(node.attributes["cast"]))
                 return ValueTable(("tokens",), tuple(each(cast, [self.target.vocabulary])))
-            case "aggregate" | "selector_width":
-                domain = self._attended(node)
-                if domain is None:
-                    return None
-                self._domains[node] = domain
-                return ValueTable((node,), domain) if len(domain) > 1 else ValueTable((), domain)
+            case "aggregate":
+                return self._moved(node) or self._mean_of_positions(node)
+            case "selector_width":
+                return self._source(node, range(self.target.longest + 1))
             case op if OPERATIONS[op].elementwise:
                 inputs = [self._tables[i] for i in node.inputs]
-                known = [column for column in inputs if column is not None]
+                known = [table for table in inputs if table is not None]
                 found = None
                 if len(known) == len(inputs):
                     found = self._joint(meaning(node), known, self._most(node, known))
-                return found or self._by_kind(node)
+                return found or self._by_kind(node) or self._by_inputs(node) or self._by_range(node)
             case _:
                 return None
 
@@ -203,31 +225,76 @@ class Values:
         truth = OPERATIONS[node.op].group in ("comparison", "logic") and not by_sources
         return MAX_TRUTHS if attended and truth else MAX_COMBINATIONS
 
-    def _by_kind(self, node: Node) -> ValueTable | None:
-        """What an operation gives whatever it is given: truth has two values."""
-        if OPERATIONS[node.op].group == "comparison" or node.op in ("and", "or", "not", "member"):
-            self._domains[node] = (False, True)
-        elif node.op == "indicator":
-            self._domains[node] = (0, 1)
-        elif node.op == "lookup":
-            self._domains[node] = distinct(table_of(node).values())
-        else:
-            return None
-        return ValueTable((node,), self._domains[node])
+    def _source(self, node: Node, values: Sequence[Atom]) -> ValueTable:
+        """The table of an s-op that others depend on as it is."""
+        if len(values) == 1:
+            return ValueTable((), tuple(values))
+        self._domains[node] = tuple(values)
+        return ValueTable((node,), tuple(values))
 
-    def _attended(self, node: Node) -> tuple[Atom, ...] | None:
-        """What attention may find, or None where means of several values may come out."""
-        if node.op == "selector_width":
-            return tuple(range(self.target.longest + 1))
+    def _by_kind(self, node: Node) -> ValueTable | None:
+        """What an operation gives whatever its inputs are: a boolean, or a value of its table."""
+        if OPERATIONS[node.op].group == "comparison" or node.op in ("and", "or", "not", "member"):
+            return self._source(node, (False, True))
+        if node.op == "indicator":
+            return self._source(node, (0, 1))
+        if node.op == "lookup":
+            return self._source(node, distinct(table_of(node).values()))
+        return None
+
+    def _by_inputs(self, node: Node) -> ValueTable | None:
+        """By the values of its inputs, where what these depend on combines in too many ways."""
+        inputs: list[ValueTable] = []
+        for i in node.inputs:
+            table, values = self._tables[i], self.finite(i)
+            if table is None or values is None:
+                return None
+            inputs.append(table if len(table.sources) <= 1 else self._source(i, values))
+        return self._joint(meaning(node), inputs, MAX_COMBINATIONS)
+
+    def _by_range(self, node: Node) -> ValueTable | None:
+        """Every integer of its range."""
+        found = self._combined(node)
+        if found is None or found.high - found.low >= MAX_VALUES:
+            return None
+        return self._source(node, range(int(found.low), int(found.high) + 1))
+
+    def _moved(self, node: Node) -> ValueTable | None:
+        """What an aggregate finds where it takes no mean, or means of equal values alone."""
         values = self.finite(node.inputs[1])
         if values is None:
             return None
         default = node.attributes["default"]
         assert not isinstance(default, tuple)
-        moved_only = all(isinstance(value, (str, bool)) for value in values) or len(values) == 1
-        if not moved_only and not self._unique(node.inputs[0]):
+        moved = all(isinstance(value, (str, bool)) for value in values)  # their mean is an error
+        if not moved and not self._selectors.unique(node.inputs[0]):
+            # n·v / n is v where n·v is not rounded.
+            exact = all(_sums_exactly(value, self.target.longest) for value in values)
+            if not exact or (len(values) > 1 and not _of_equals(node)):
+                return None
+        return self._source(node, distinct((*values, default)))
+
+    def _mean_of_positions(self, node: Node) -> ValueTable | None:
+        """A mean that positions and length tell, as dense execution rounds it."""
+        selector, value = node.inputs
+        lengths = self.domain("length")
+        if self.target.longest**2 > MAX_COMBINATIONS or not self.depends_on(value, "indices", "length"):
             return None
-        return distinct((*values, default))
+        default = node.attributes["default"]
+        assert not isinstance(default, tuple)
+        values: list[Atom | None] = []
+        for length in range(self.target.shortest, self.target.longest + 1):
+            pattern = self._selectors.at_length(selector, length)
+            if pattern is None:
+                return None
+            row: list[Atom | None]
+            try:
+                row = [*DOMAIN.aggregate(pattern, self.at_length(value, length), default)]
+            except (ArithmeticError, CompileError, TypeError, ValueError):
+                row = [None] * length
+            values += [*row, *[None] * (self.target.longest - length)]
+        sources: tuple[Source, ...] = ("indices",) if self.target.fixed else ("length", "indices")
+        return self._simplified(sources, [len(lengths), self.target.longest], values)
 
     def _joint(
         self, function: Callable[..., Atom], inputs: Sequence[ValueTable], most: int
@@ -264,3 +331,17 @@ class Values:
         if sources and all(v is not None and type(v) is type(first) and v == first for v in values):
             return ValueTable((), (first,))
         return ValueTable(sources, tuple(values))
+
+
+def _sums_exactly(value: Atom, count: int) -> bool:
+    """Whether up to ``count`` equal numbers are added up without rounding."""
+    if isinstance(value, str):
+        return False
+    numerator, _ = value.as_integer_ratio()
+    return abs(numerator) * count <= LARGEST_EXACT
+
+
+def _of_equals(node: Node) -> bool:
+    """Whether all keys that an aggregate may select have one value: it takes what they are best by."""
+    selector, value = node.inputs
+    return selector.op == "best" and selector.inputs[1] in (value, build("negate", value))

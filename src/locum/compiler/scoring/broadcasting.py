@@ -72,6 +72,8 @@ class _Broadcasting:
         """The node itself, if it needs a head and its selector has scores worth their slots."""
         selector = node.inputs[0]
         width = node.op == "selector_width"
+        if not width and self.values.depends_on(node, "indices", "length"):
+            return node  # a mean that is known without attention
         pattern = self.selectors.pattern(selector)
         if pattern is not None and width and pattern.all():
             return build("length")

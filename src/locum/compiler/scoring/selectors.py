@@ -7,6 +7,7 @@ find another way.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
@@ -105,6 +106,9 @@ class Selectors(Patterns):
         predicate = str(condition.attributes["predicate"])
         keys, queries = self.values.finite(key), self.values.finite(query)
         if keys is None or queries is None:
+            integers = all(self.values.integers(node) is not None for node in (key, query))
+            if predicate == "==" and integers:
+                return self._equal_integers(query, key)
             raise Unscored
         if predicate == "==" and len(set(keys) & set(queries)) > 2:
             return self._equality(key, keys, query, queries)
@@ -133,7 +137,19 @@ class Selectors(Patterns):
         if not whole_numbers((*keys, *queries)):
             together = distinct((*keys, *queries))
             key, query = rank(key, together), rank(query, together)
-        return quadratic(query, key)
+        return self._equal_integers(query, key)
+
+    def _equal_integers(self, query: Node, key: Node) -> Scores:
+        """−(q − k)²; of numbers around their middle, where the floats would not hold the squares."""
+        scores = quadratic(query, key)
+        ranges = [self.values.integers(node) for node in (query, key)]
+        if self._is_exact(scores) or None in ranges:
+            return scores
+        ends = [end for each in ranges if each is not None for end in each]
+        if not all(map(math.isfinite, ends)):
+            return scores
+        middle = constant((int(min(ends)) + int(max(ends))) // 2)
+        return quadratic(build("subtract", query, middle), build("subtract", key, middle))
 
     def _by_classes(
         self, classes: Classes, query: Node, queries: Sequence[Atom], key: Node, keys: Sequence[Atom]
@@ -191,10 +207,8 @@ class Selectors(Patterns):
         ids = class_numbers(pattern)
         if ids is not None:
             of_queries, of_keys = map(numbered, ids)
-            largest = max(map(abs, (*ids[0], *ids[1])))
-            if 4 * largest**2 < EXACT_WHOLE[self.target.dtype]:
-                return quadratic(of_queries, of_keys)
-            return binary(*ids)
+            scores = self._equal_integers(of_queries, of_keys)
+            return scores if self._is_exact(scores) else binary(*ids)
         classes = Classes.of(pattern)
         shared = len(positions) - 1 < 2 * classes.count
         both = partial(sum_of, one_hot(at, positions)) if shared else partial(indicator, at, positions)
@@ -205,23 +219,32 @@ class Selectors(Patterns):
         )
 
     def _require_exact(self, scores: Scores) -> None:
-        """Whole scores must be ones that the type of number holds exactly; else there are none."""
+        if not self._is_exact(scores):
+            raise Unscored
+
+    def _is_exact(self, scores: Scores) -> bool:
+        """Whether the type of number holds all scores, which are integers, exactly."""
         total = 0.0
         for query, key in scores.pairs:
             total += self._largest(query) * self._largest(key)
-        if total >= EXACT_WHOLE[self.target.dtype] / 4:
-            raise Unscored
+        return total < EXACT_WHOLE[self.target.dtype] / 4
 
     def _largest(self, linear: Linear) -> float:
         total = abs(linear.constant)
         for node, coefficient in linear.terms:
             if node not in self._greatest:
-                values = self.values.finite(node) or ()
-                self._greatest[node] = max(
-                    (abs(float(v)) for v in values if not isinstance(v, str)), default=0.0
-                )
+                self._greatest[node] = self._greatest_of(node)
             total += abs(coefficient) * self._greatest[node]
         return total
+
+    def _greatest_of(self, node: Node) -> float:
+        integers = self.values.integers(node)
+        if integers is not None:
+            return float(integers.largest)
+        values = self.values.finite(node)
+        if values is None:
+            return math.inf
+        return max((abs(float(v)) for v in values if not isinstance(v, str)), default=0.0)
 
 
 def _comparable(values: Sequence[Atom]) -> bool:

@@ -1,0 +1,151 @@
+"""Integers without enumeration: between which two an s-op lies, and what positions and length say.
+
+Where the combinations of what an s-op depends on are too many to list, its *range* is still known:
+sums, products and remainders of integers are integers between known bounds, whatever the length. Of
+s-ops that are linear in the position and the length more is known: that ``length - 1 - indices`` is the
+position of some token, and a different one for each query.
+
+>>> backwards = Affine(indices=-1, length=1, constant=-1)
+>>> backwards.over(1, 2048), backwards.is_position(1, 2048)
+(Range(low=0, high=2047), True)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from locum.graph import OPERATIONS, Node
+
+
+class Range(NamedTuple):
+    """The least and the greatest value of an s-op that is always an integer; may be infinite."""
+
+    low: float
+    high: float
+
+    @property
+    def largest(self) -> float:
+        """The greatest absolute value."""
+        return max(abs(self.low), abs(self.high))
+
+    def join(self, other: Range) -> Range:
+        """The least range that contains both."""
+        return Range(min(self.low, other.low), max(self.high, other.high))
+
+
+#: Integers beyond this are as good as infinite: no float type holds them with their neighbours.
+_ENDLESS = 2.0**64
+
+_TRUTH = Range(0, 1)
+
+
+def combined(node: Node, inputs: Sequence[Range | None]) -> Range | None:
+    """The range of an elementwise s-op by those of its inputs, or None where it may be no integer."""
+    if OPERATIONS[node.op].group == "comparison" or node.op in ("and", "or", "not", "member"):
+        return _TRUTH
+    if node.op == "indicator":
+        return _TRUTH
+    if node.op == "if_else":
+        _, then, otherwise = inputs
+        return None if then is None or otherwise is None else then.join(otherwise)
+    known = [part for part in inputs if part is not None]
+    if len(known) < len(inputs) or not known:
+        return None
+    found = _ARITHMETIC[node.op](*known) if node.op in _ARITHMETIC else None
+    if found is None or found.largest < _ENDLESS:
+        return found
+    return Range(-math.inf, math.inf)
+
+
+def _product(a: Range, b: Range) -> Range:
+    corners = [0.0 if 0 in (x, y) else x * y for x in a for y in b]
+    return Range(min(corners), max(corners))
+
+
+def _modulo(a: Range, b: Range) -> Range:
+    """A remainder has the sign of the divisor, and is smaller; a smaller dividend is its own."""
+    low, high = min(b.low + 1, 0), max(b.high - 1, 0)
+    return Range(low, min(high, a.high) if b.low > 0 and a.low >= 0 else high)
+
+
+def _floor_quotient(a: Range, b: Range) -> Range:
+    """No divisor lies between −1 and 1, so no quotient is larger than the dividend."""
+    if b.low > 0 and math.isfinite(a.largest) and math.isfinite(b.largest):
+        corners = [x // y for x in a for y in b]
+        return Range(min(corners), max(corners))
+    return Range(-a.largest, a.largest)
+
+
+def _absolute(a: Range) -> Range:
+    return Range(0 if a.low <= 0 <= a.high else min(abs(a.low), abs(a.high)), a.largest)
+
+
+_ARITHMETIC: Mapping[str, Callable[..., Range]] = {
+    "add": lambda a, b: Range(a.low + b.low, a.high + b.high),
+    "subtract": lambda a, b: Range(a.low - b.high, a.high - b.low),
+    "multiply": _product,
+    "modulo": _modulo,
+    "floor_divide": _floor_quotient,
+    "negate": lambda a: Range(-a.high, -a.low),
+    "absolute": _absolute,
+    "round": lambda a: a,
+    "floor": lambda a: a,
+    "minimum": lambda a, b: Range(min(a.low, b.low), min(a.high, b.high)),
+    "maximum": lambda a, b: Range(max(a.low, b.low), max(a.high, b.high)),
+}
+
+
+class Affine(NamedTuple):
+    """indices·position + length·length + constant, with integer coefficients."""
+
+    indices: int
+    length: int
+    constant: int
+
+    def at(self, position: int, length: int) -> int:
+        """Its value at a position of an input."""
+        return self.indices * position + self.length * length + self.constant
+
+    def over(self, shortest: int, longest: int) -> Range:
+        """Its least and its greatest value on inputs of these lengths."""
+        values = [self.at(position, length) for position, length in _corners(shortest, longest)]
+        return Range(min(values), max(values))
+
+    def is_position(self, shortest: int, longest: int) -> bool:
+        """Whether it is the position of a token of the input, at every position of every input."""
+        return all(0 <= self.at(p, length) < length for p, length in _corners(shortest, longest))
+
+
+def _corners(shortest: int, longest: int) -> list[tuple[int, int]]:
+    """Where a linear function of position and length is extreme: (position, length)."""
+    return [(p, length) for length in (shortest, longest) for p in (0, length - 1)]
+
+
+def affine(node: Node, inputs: Sequence[Affine | None]) -> Affine | None:
+    """An s-op as an integer combination of position and length, if its inputs are; else None."""
+    match node.op:
+        case "indices":
+            return Affine(1, 0, 0)
+        case "length":
+            return Affine(0, 1, 0)
+        case "constant":
+            value = node.attributes["value"]
+            return Affine(0, 0, value) if type(value) is int else None
+    a, b = (*inputs, None, None)[:2]
+    if a is None or (b is None and node.op != "negate"):
+        return None
+    match node.op:
+        case "negate":
+            return Affine(-a.indices, -a.length, -a.constant)
+        case "add" if b is not None:
+            return Affine(a.indices + b.indices, a.length + b.length, a.constant + b.constant)
+        case "subtract" if b is not None:
+            return Affine(a.indices - b.indices, a.length - b.length, a.constant - b.constant)
+        case "multiply" if b is not None:
+            for one, other in ((a, b), (b, a)):
+                if one[:2] == (0, 0):
+                    factor = one.constant
+                    return Affine(*(factor * part for part in other))
+    return None
