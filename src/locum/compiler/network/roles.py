@@ -16,6 +16,8 @@ from typing import ClassVar
 
 from locum.compiler.network.forms import Form
 from locum.compiler.network.gates import Gate
+from locum.compiler.program.exactness import Exactness, jumps_on
+from locum.compiler.program.value_tables import Source
 from locum.compiler.program.values import Values
 from locum.compiler.scoring.known import Known
 from locum.compiler.scoring.linear import Linear
@@ -45,6 +47,10 @@ class Roles:
     """What each s-op is to the network."""
 
     known: Known
+    #: S-ops that are looked up by their sources, since what the network computes may be off.
+    tabled: frozenset[Node] = frozenset()
+    #: S-ops that jump, and cannot be looked up: where they do hangs on the last bits of a number.
+    rounded: tuple[Node, ...] = ()
     _roles: dict[Node, Role] = field(default_factory=dict)
     #: Whether a feed-forward computes whole expressions, so that a function of functions takes no
     #: longer than one.
@@ -75,6 +81,8 @@ class Roles:
                 return Role.AGGREGATE
             case "selector_width" | "length":
                 return Role.COUNT
+        if node in self.tabled:
+            return Role.TABLE
         if self._needs_table(node):
             column = self.values.table(node)
             if column is None or column.sources == (node,):
@@ -171,6 +179,70 @@ class Roles:
                 return self.sources(node)
             case _:
                 return list(node.inputs)
+
+
+def exact_roles(root: Node, known: Known) -> Roles:
+    """The roles of a program whose feed-forwards compute any function.
+
+    What jumps at a number that is not reliable (``exactness.py``) becomes a table over its sources; and
+    so does what is moved to where it is such a source.
+    """
+    exactness = Exactness(known.target, known.values, known.selectors)
+    tabled: set[Node] = set()
+    rounded: list[Node] = []
+    wanted: list[Node] = []
+    for node in _reachable(root, known):
+        if not OPERATIONS[node.op].elementwise or exactness.embedded(node):
+            continue
+        if all(map(exactness.reliable, jumps_on(node))):
+            continue
+        if _has_sources(node, known):
+            wanted.append(node)
+        elif known.values.constant(node) is None:
+            rounded.append(node)
+    while wanted:
+        node = wanted.pop()
+        if node in tabled:
+            continue
+        tabled.add(node)
+        table = known.values.table(node)
+        for source in () if table is None else table.sources:
+            origin = _origin(source)
+            if origin is not None and not exactness.reliable(origin) and _has_sources(origin, known):
+                wanted.append(origin)
+    return Roles(known, frozenset(tabled), tuple(rounded))
+
+
+def _origin(source: Source) -> Node | None:
+    """The s-op that computes what a source has, wherever it was moved from."""
+    if isinstance(source, str):
+        return None
+    while source.op == "aggregate":
+        source = source.inputs[1]
+    return source if OPERATIONS[source.op].elementwise else None
+
+
+def _has_sources(node: Node, known: Known) -> bool:
+    """Whether its values are listed over other things than itself."""
+    table = known.values.table(node)
+    return table is not None and table.sources not in ((), (node,))
+
+
+def _reachable(root: Node, known: Known) -> Iterator[Node]:
+    """Every s-op of the program, and of the scores of its selectors."""
+    seen, stack = {root}, [root]
+    while stack:
+        node = stack.pop()
+        yield node
+        below = list(node.inputs)
+        if node.op in ("aggregate", "selector_width"):
+            below = [*node.inputs[1:]]
+            if not known.values.depends_on(node, "indices", "length"):
+                below += known.selectors.scores(node.inputs[0]).nodes
+        for other in below:
+            if other not in seen:
+                seen.add(other)
+                stack.append(other)
 
 
 def in_order(root: Node, reads: Callable[[Node], Iterable[Node]]) -> Iterator[Node]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from locum.compiler.network.roles import Roles
+from locum.compiler.network.roles import Roles, exact_roles
 from locum.compiler.scoring.known import Known
 from locum.compiler.units.gate_roles import GateRoles
 from locum.graph import Node
@@ -11,7 +11,7 @@ from locum.graph import Node
 def assign_roles(root: Node, known: Known) -> Roles:
     """Say what each s-op is to a network with the feed-forwards that the target asks for."""
     if known.target.feed_forward == "exact":
-        return Roles(known)
+        return exact_roles(root, known)
     return GateRoles(known).keeping_whole(root)
 
 

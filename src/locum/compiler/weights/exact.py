@@ -206,6 +206,9 @@ class _Layer:
             raise CompileError("its table has nothing for any number that may be looked up", label)
         (keys,), values = self._told_apart([[k for k, _ in pairs]], [v for _, v in pairs], label)
         found = self._add("table", inputs, label, keys=[keys], values=values)
+        looked_up = self.known.values.finite(node.inputs[0])
+        if looked_up is not None and set(looked_up) <= table_of(node).keys():
+            return found
         # A table gives the nearest; what it does not have must have no value: divided by 0.
         known = self._add("member", inputs, f"{label} is in the table", values=keys)
         return self._add("divide", (found, known), label)
