@@ -3,24 +3,23 @@
 All strings of a program are numbered in their order, so that comparing codes is comparing strings,
 moving a code moves the string, and a choice between strings is a choice between codes. Codes keep clear
 of the numbers that may stand in the same s-op (the default 0 of an aggregate, say): they are the first
-stretch of whole numbers that has none of these in it.
+range of integers that has none of these in it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import product
 
-from locum.compiler.program.value_tables import require_finite
+from locum.compiler.program.value_tables import each, meaning, require_finite
 from locum.compiler.program.values import Values
-from locum.graph import Atom, Node, Sort, sort_of
+from locum.errors import CompileError
+from locum.graph import OPERATIONS, Atom, Node, Sort, abbreviate, sort_of
+from locum.graph.atoms import short
 
-
-def _rounded(number: float) -> float:
-    try:
-        return float(number)
-    except OverflowError:  # a whole number beyond all codes
-        return math.inf
+#: Rows of a table that is made of the values of an s-op's inputs.
+MAX_ROWS = 2**13
 
 
 class Codes:
@@ -30,14 +29,12 @@ class Codes:
         strings: set[str] = {t for t in values.target.vocabulary or () if isinstance(t, str)}
         beside: set[float] = set()
         for node in nodes:
-            found = values.table(node) if sort_of(node) is Sort.SOP else None
-            if found is None or not any(isinstance(value, str) for value in found.values):
+            if sort_of(node) is not Sort.SOP:
                 continue
-            for value in found.values:
-                if isinstance(value, str):
-                    strings.add(value)
-                elif value is not None:
-                    beside.add(_rounded(value))
+            atoms = list(_values(node, values))
+            if any(isinstance(value, str) for value in atoms):
+                strings.update(value for value in atoms if isinstance(value, str))
+                beside.update(_rounded(value) for value in atoms if not isinstance(value, str))
         start = 0
         for number in sorted(beside):
             if start <= number < start + len(strings):
@@ -46,6 +43,35 @@ class Codes:
 
     def number(self, atom: Atom, where: Node | str) -> float:
         """The number that the stream holds for it; ``where`` is for the error, if there is none."""
-        if isinstance(atom, str):
-            return float(self._codes[atom])
-        return require_finite(atom, where)
+        if not isinstance(atom, str):
+            return require_finite(atom, where)
+        if atom not in self._codes:
+            raise CompileError(
+                f"strings meet too many other values here to be told apart: {short(atom)} is not among "
+                "those known to occur; try a smaller vocabulary or length",
+                where if isinstance(where, str) else abbreviate(where),
+            )
+        return float(self._codes[atom])
+
+
+def _values(node: Node, values: Values) -> Iterator[Atom]:
+    """What it may be over its sources, and over all values of its inputs, which units look up."""
+    table = values.table(node)
+    if table is not None:
+        yield from (value for value in table.values if value is not None)
+    if not OPERATIONS[node.op].elementwise:
+        return
+    domains = [values.finite(i) for i in node.inputs]
+    known = [domain for domain in domains if domain is not None]
+    texts = any(isinstance(value, str) for domain in known for value in domain)
+    made = texts or (node.op == "lookup" and table is None)
+    if made and len(known) == len(domains) and math.prod(map(len, known)) <= MAX_ROWS:
+        rows = each(meaning(node), list(zip(*product(*known), strict=True)))
+        yield from (value for value in rows if value is not None)
+
+
+def _rounded(number: float) -> float:
+    try:
+        return float(number)
+    except OverflowError:  # an integer beyond all codes
+        return math.inf

@@ -42,7 +42,8 @@ def broadcast(root: Node, known: Known) -> tuple[Node, Known]:
     for node in postorder(root):
         same = with_inputs(node, tuple(new[i] for i in node.inputs))
         new[node] = stage.attention(same) if same.op in ("aggregate", "selector_width") else same
-    return new[root], stage.known
+    known = stage.known if new[root] is root else stage.known.of_program(new[root])
+    return new[root], known
 
 
 class _Broadcasting:

@@ -43,3 +43,7 @@ class Known:
         """Copy that also knows the values of s-ops and the scores of selectors."""
         selectors = self.selectors.knowing(values, scores)
         return replace(self, values=selectors.values, selectors=selectors)
+
+    def of_program(self, root: Node) -> Known:
+        """Copy with codes for all strings of a program that this one was rewritten to."""
+        return replace(self, codes=Codes(self.values, postorder(root)))

@@ -19,9 +19,10 @@ from functools import reduce
 from locum.compiler.network.forms import Form
 from locum.compiler.network.gates import Gate, Recipe, Table
 from locum.compiler.network.roles import Role, Roles, in_order
+from locum.compiler.program.codes import MAX_ROWS
 from locum.compiler.scoring.linear import Linear, term
 from locum.compiler.units.reals import ZERO, RealFunctions
-from locum.compiler.units.tables import MAX_ROWS, counting, table, table_of_inputs
+from locum.compiler.units.tables import counting, table, table_of_inputs
 from locum.graph import Node
 from locum.graph.operations import constant
 

@@ -21,9 +21,6 @@ from locum.compiler.scoring.linear import Linear, term
 from locum.errors import CompileError
 from locum.graph import Atom, Node, abbreviate
 
-#: Rows of one table.
-MAX_ROWS = 4096
-
 
 def table_of_inputs(node: Node, domains: Sequence[Sequence[Atom]], codes: Codes) -> Linear | Recipe:
     """An operation by a look-up of its inputs, of which ``domains`` has all values."""
