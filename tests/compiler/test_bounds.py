@@ -12,7 +12,11 @@ from benchmarks.bench_bounds import adversarial, differences, networks
 from locum.compiler import Target, bounds, scoring
 from locum.compiler.network.forms import Form, Signal
 from locum.compiler.network.gates import Curved, Product
+from locum.compiler.network.lowering import Lowered
 from locum.compiler.network.network import NO_SINK, Head, Network, Unit, Value
+from locum.compiler.network.roles import Roles
+from locum.compiler.network.schedule import Schedule
+from locum.compiler.network.slots import lay_out
 from locum.compiler.weights.assemble import Assembly
 from locum.compiler.weights.dense import UnitFeedForward
 from locum.compiler.weights.stream import Stream
@@ -75,11 +79,14 @@ def test_a_head_that_is_a_softmax_itself() -> None:
     queries, keys = (Form({x: 2.0}),), (Form({rough: 1.0}),)
     head = Head("softmax", 3, queries, keys, Form(), NO_SINK, 0.0, kind="softmax", values=(moved,))
     network = Network((head,), units, Form({out: 1.0}), False)
-    fitted = bounds.fit(network, scoring.Known.of(target, node))
+    roles = Roles(scoring.Known.of(target, node))
+    lowered = Lowered(network, roles, Schedule([], {}, {}), frozenset(), (), None)
+    slots = lay_out(network, "float64")
+    fitted = bounds.fit(lowered, slots)
     assert fitted is not None
     assert fitted.error <= 1e-3
     feed_forward = UnitFeedForward(target, fitted.hidden)
-    weights = Assembly(network, target, feed_forward).weights(Stream.of(network, "float64"))
+    weights = Assembly(network, target, feed_forward).weights(Stream.of(network, slots))
     for given in np.random.default_rng(8).uniform(-1, 1, (200, size)):
         stream = (given[:, None] * weights.W_E[0] + weights.W_pos)[None]
         found = forward(weights, stream, sink=False)[0] @ weights.W_U[:, 0] + weights.b_U[0]

@@ -43,7 +43,8 @@ def test_temperatures_are_powers_of_two_that_make_everything_else_underflow() ->
     assert head["leak"] == 0
     assert head["spread"] is None  # tokens without a range
     json.dumps(model.config.report, allow_nan=False)
-    assert model.config.report["error_bound"] == 0
+    # Rounding is in proportion to tokens, and nothing bounds these.
+    assert model.config.report["error_bound"] is None
     attention = model.weights.layers[0].attention
     assert attention is not None
     assert set(attention.kinds) == {"softmax"}

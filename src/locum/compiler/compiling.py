@@ -64,8 +64,9 @@ def compile_for(
     times = network.schedule(plain, roles)
     lowered = network.lower(plain, times, roles, names, share_positions=share_positions)
     outputs = weights.categories(plain, known)
-    fitted = bounds.fit(lowered.network, known, outputs)
-    assembled = weights.assemble(lowered, fitted, outputs)
+    slots = network.lay_out(lowered.network, target.dtype)
+    fitted = bounds.fit(lowered, slots, outputs)
+    assembled = weights.assemble(lowered, slots, fitted, outputs)
 
     config = Config(
         vocabulary=target.vocabulary,

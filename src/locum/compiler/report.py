@@ -35,7 +35,7 @@ def _attention(network: Network) -> list[dict[str, Any]]:
 def _fit(fitted: Fitted, network: Network, kind: str) -> dict[str, Any]:
     """Units and temperatures, and the errors that they have."""
     bounds = fitted.bounds
-    found: dict[str, Any] = {"error_bound": fitted.error}
+    found: dict[str, Any] = {"error_bound": fitted.bound}
     if kind != "exact":
         layers = (max((u.time for u in network.units), default=0)) // 2
         found["feed_forward"] = [

@@ -19,8 +19,9 @@ from locum.compiler.bounds.intervals import UNIT, ErrorInterval
 from locum.compiler.bounds.network_bounds import Bounds
 from locum.compiler.network.forms import Mask
 from locum.compiler.network.gates import Curved, Masked, Product
-from locum.compiler.network.network import Head, Network, Unit
-from locum.compiler.scoring.known import Known
+from locum.compiler.network.lowering import Lowered
+from locum.compiler.network.network import Head, Unit
+from locum.compiler.network.slots import Slots
 from locum.compiler.units.curves import OutsideError
 from locum.compiler.units.hidden import Hidden, UnitsError
 from locum.compiler.units.realise import realise
@@ -41,10 +42,17 @@ class Fitted:
     bounds: Bounds
     output: ErrorInterval
     tolerance: float
+    #: The greatest error at any position; rounding is left out where nothing bounds the numbers.
     error: float = field(init=False)
 
     def __post_init__(self) -> None:
         self.error = float(self.output.error.max())
+
+    @property
+    def bound(self) -> float | None:
+        """What |network − program| certainly does not exceed; None where nothing is certain."""
+        certain = math.isfinite(self.error) and not self.output.unbounded
+        return self.error if certain else None
 
     @property
     def hidden(self) -> dict[Unit, Hidden]:
@@ -57,23 +65,25 @@ class Fitted:
         return None if found is None else found.beta
 
 
-def fit(network: Network, known: Known, outputs: Iterable[float] | None = None) -> Fitted | None:
-    """Find units for every gate and a temperature for every head; None where all is exact of itself.
+def fit(lowered: Lowered, slots: Slots, outputs: Iterable[float] | None = None) -> Fitted | None:
+    """Find units for every gate and a temperature for every head; None where there are neither.
 
     ``outputs`` are the numbers that may come out, where these are few: they have to be told apart.
     """
-    if known.target.feed_forward == "exact" and known.target.attention == "hard":
+    target = lowered.roles.known.target
+    if target.feed_forward == "exact" and target.attention == "hard":
         return None
     apart = float(np.diff(sorted(outputs or ())).min(initial=math.inf))
-    return _Fitting(network, known, apart).found()
+    return _Fitting(lowered, slots, apart).found()
 
 
 class _Fitting:
-    def __init__(self, network: Network, known: Known, apart: float) -> None:
-        self.network = network
-        self.known = known
+    def __init__(self, lowered: Lowered, slots: Slots, apart: float) -> None:
+        self.lowered = lowered
+        self.slots = slots
+        known = lowered.roles.known
         self.target = target = known.target
-        self.demand = Demand(network, known)
+        self.demand = Demand(lowered.network, known)
         kind = target.feed_forward
         if kind in ("relu", "gelu") and not target.bounded:
             raise CompileError(
@@ -81,9 +91,9 @@ class _Fitting:
                 "ranges=(low, high)"
             )
         self.asked = target.tolerance
-        if self.asked is None and kind in ("relu", "gelu"):
+        if self.asked is None and kind != "exact":
             self.asked = DEFAULT_TOLERANCE
-        self.limit = min(self.asked or math.inf, apart / 4)
+        self.limit = math.inf if kind == "exact" else min(self.asked or math.inf, apart / 4)
         #: Whether heads are made as soft as the tolerance allows; else nothing leaks at all.
         self.soft = target.tolerance is not None and kind != "exact"
 
@@ -145,7 +155,7 @@ class _Fitting:
             def choose_temperature(head: Head, spread: float, fewest: float) -> tuple[float, float]:
                 return self._choose_temperature(head, spread, fewest, tolerance)
 
-        bounds = Bounds(self.network, self.known, self.demand, make, choose_temperature)
+        bounds = Bounds(self.lowered, self.slots, self.demand, make, choose_temperature)
         output = bounds.run()
         return Fitted(bounds, output, tolerance)
 
@@ -202,7 +212,7 @@ class _Fitting:
 
     def _where(self, fitted: Fitted) -> str:
         """The first s-op that is as wrong as that."""
-        for unit in sorted(self.network.units, key=lambda u: u.time):
+        for unit in sorted(self.lowered.network.units, key=lambda u: u.time):
             if float(fitted.bounds.intervals.signals[unit.into].error.max()) > self.limit:
                 return abbreviate(unit.node)
         return "the output"

@@ -8,36 +8,58 @@ have relative errors, and those of a softmax are measured together.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from locum.compiler.bounds.demand import Demand
-from locum.compiler.bounds.intervals import ErrorInterval, ErrorIntervals, dyadic
+from locum.compiler.bounds.intervals import ErrorInterval, ErrorIntervals
 from locum.compiler.network.forms import Form, Mask, Vector
 from locum.compiler.network.gates import Bend, Curved, Gate, Masked, Product, Ramp, Snap, Table
+from locum.compiler.network.grids import lowest_bits, sums_exactly
 from locum.compiler.network.network import Unit
 from locum.compiler.units.curves import CURVES
 from locum.compiler.units.hidden import Hidden
 
+#: Where a gelu is its argument, or 0, to the last bit of any type of number.
+_SATURATED = 40.0
+
+
+@dataclass(frozen=True)
+class Writing:
+    """How a unit's number gets into its slot: together with what else is written there at that time."""
+
+    #: What the number is multiplied by, and how many are written into the slot.
+    scale: float = 1.0
+    writers: int = 1
+    #: Hidden units of all of them.
+    hidden_units: int = 0
+
 
 @dataclass
 class GateBounds:
-    """The spreads of gates, by those of the signals before them."""
+    """The error intervals of gates, by those of the signals before them."""
 
     intervals: ErrorIntervals
     demand: Demand
 
-    def spread(
-        self, unit: Unit, gate: Gate, arguments: list[ErrorInterval], hidden: Hidden
+    def interval(
+        self,
+        unit: Unit,
+        gate: Gate,
+        arguments: list[ErrorInterval],
+        hidden: Hidden,
+        writing: Writing,
     ) -> ErrorInterval:
-        """The spread of what a unit writes, given those of what it reads."""
+        """The error interval of what a unit writes, given those of what it reads."""
         with np.errstate(all="ignore"):
             found = self._carried(gate, arguments, hidden)
+            found.step = self._step(gate, arguments, hidden, writing)
         rounding = np.zeros(self.intervals.size)
         if not (isinstance(gate, Curved) and gate.relative):  # there it is in proportion, too
             if not found.exact:
-                rounding = self._rounding(gate, arguments, hidden)
+                rounding, unbounded = self._rounding(gate, arguments, hidden, writing)
+                found.unbounded = unbounded
             found.error = found.error + rounding + hidden.error
             if found.relative is not None:
                 with np.errstate(all="ignore"):
@@ -45,6 +67,7 @@ class GateBounds:
                 found.relative = found.relative + more
                 found.own = None if found.own is None else found.own + more
         found.error = np.where(np.isnan(found.error), np.inf, found.error)
+        found.unbounded = found.unbounded or any(part.unbounded for part in arguments)
         return self._outside(found, self.demand.of(unit.into), hidden, gate, rounding)
 
     def _carried(self, gate: Gate, arguments: list[ErrorInterval], hidden: Hidden) -> ErrorInterval:
@@ -64,20 +87,55 @@ class GateBounds:
             case Table():
                 return self._table(gate, x, hidden)
             case Snap():
-                return ErrorInterval(x.low, x.high, zero, True)
+                return ErrorInterval(x.low, x.high, zero)
 
-    def _rounding(self, gate: Gate, arguments: list[ErrorInterval], hidden: Hidden) -> Vector:
+    def _step(
+        self, gate: Gate, arguments: list[ErrorInterval], hidden: Hidden, writing: Writing
+    ) -> float:
+        """The grid of what comes out, if no unit of the gate rounds anything; else 0."""
+        if isinstance(gate, Snap):  # integers go in but for noise, which the constant has no room for
+            arguments = [replace(arguments[0], step=1.0)]
+        elif hidden.error or isinstance(gate, (Curved, Ramp)) or hidden.flat:
+            return 0.0
+        if not all(part.exact for part in arguments):
+            return 0.0
+        largest = np.array([float(part.largest.max()) for part in arguments])
+        steps = np.array([part.step for part in arguments])
+        dtype = self.intervals.target.dtype
+        pre, step = _affine(hidden.pre, hidden.bias, largest, steps)
+        fits = _fit(pre, step, dtype)
+        if hidden.gate is not None and hidden.gate_bias is not None:
+            gates, gate_steps = _affine(hidden.gate, hidden.gate_bias, largest, steps)
+            fits = fits and _fit(gates, gate_steps, dtype)
+            pre, step = pre * gates, step * gate_steps
+            fits = fits and _fit(pre, step, dtype)
+        elif self.intervals.target.feed_forward == "gelu" and isinstance(gate, Masked):
+            # Of tables and snaps the units are made so sharp; here it is up to the number let through.
+            fits = fits and bool((np.abs(hidden.pre[:, 1]) * steps[1] >= _SATURATED).all())
+        total = float((np.abs(hidden.out) * pre).sum()) + abs(hidden.constant)
+        bits = np.append(lowest_bits(hidden.out) * step, lowest_bits(hidden.constant))
+        found = float(bits.min())
+        scale = abs(writing.scale)
+        written = float(lowest_bits(scale)) * found
+        if not fits or not sums_exactly(writing.writers * scale * total, written, dtype):
+            return 0.0
+        return min(found, 1.0)
+
+    def _rounding(
+        self, gate: Gate, arguments: list[ErrorInterval], hidden: Hidden, writing: Writing
+    ) -> tuple[Vector, bool]:
         """Every product and sum of a unit may round, in proportion to what is added up.
 
-        So may the constant, when it is written down and when it is added.
+        So may the constant, when it is written down and when it is added. True: that is without
+        bounds, and left out.
         """
-        amount = self.intervals.unit * ((hidden.size + 8) * hidden.weight + 2 * abs(hidden.constant))
-        if not math.isfinite(amount):  # numbers without bounds: the error is in proportion to them
-            amount = 0.0
-        rounding = np.full(self.intervals.size, amount)
+        terms = max(hidden.size, writing.hidden_units) + writing.writers + 8
+        amount = self.intervals.unit * (terms * hidden.weight + 2 * abs(hidden.constant))
+        unbounded = not math.isfinite(amount)
+        rounding = np.full(self.intervals.size, 0.0 if unbounded else amount)
         if isinstance(gate, Masked):  # a closed gate is 0 to the last bit
             rounding[(arguments[0].high == 0) & (arguments[0].error == 0)] = 0.0
-        return rounding
+        return rounding, unbounded
 
     def _outside(
         self, found: ErrorInterval, where: Mask, hidden: Hidden, gate: Gate, rounding: Vector
@@ -92,9 +150,10 @@ class GateBounds:
             np.where(where, found.low, low),
             np.where(where, found.high, high),
             np.where(where, found.error, 0.0),
-            found.exact,
+            found.step,
             None if found.relative is None else np.where(where, found.relative, 0.0),
             None if found.own is None else np.where(where, found.own, 0.0),
+            found.unbounded,
         )
 
     def _curved(self, gate: Curved, x: ErrorInterval, hidden: Hidden) -> ErrorInterval:
@@ -169,12 +228,10 @@ class GateBounds:
         inside |= ~inside.any(axis=1, keepdims=True)  # cannot be: then all
         low = np.where(inside, gate.values[None], np.inf).min(axis=1)
         high = np.where(inside, gate.values[None], -np.inf).max(axis=1)
-        dtype = self.intervals.target.dtype
-        exact = x.exact and dyadic(gate.keys, dtype) and dyadic(gate.values, dtype)
         # Lines rise over half of the way at least; gelu is not relu next to a knot, by as much as the
         # noise.
         steepness = 0.0 if hidden.flat else 6 * gate.steepest
-        return ErrorInterval(low, high, steepness * x.error, exact)
+        return ErrorInterval(low, high, steepness * x.error)
 
 
 def _product(a: ErrorInterval, b: ErrorInterval) -> ErrorInterval:
@@ -185,7 +242,7 @@ def _product(a: ErrorInterval, b: ErrorInterval) -> ErrorInterval:
         size = np.maximum(np.abs(one.low), np.abs(one.high))
         error = error + np.where(other.error > 0, size * other.error, 0.0)
     error = error + a.error * b.error
-    return ErrorInterval(np.min(corners, axis=0), np.max(corners, axis=0), error, a.exact and b.exact)
+    return ErrorInterval(np.min(corners, axis=0), np.max(corners, axis=0), error)
 
 
 def _masked(mask: ErrorInterval, value: ErrorInterval, hidden: Hidden) -> ErrorInterval:
@@ -196,11 +253,10 @@ def _masked(mask: ErrorInterval, value: ErrorInterval, hidden: Hidden) -> ErrorI
     noise = np.where(mask.error > 0, reach * mask.error, 0.0)
     error = np.where(closed, 0.0, value.error) + noise
     relative = np.where(closed & (mask.error == 0), 0.0, value.proportion())
-    exact = mask.exact and value.exact
     positive = bool((low >= 0).all())
     own = None if value.own is None else np.where(closed & (mask.error == 0), 0.0, value.own)
     return ErrorInterval(
-        low, high, error, exact, relative if positive else None, own if positive else None
+        low, high, error, 0.0, relative if positive else None, own if positive else None
     )
 
 
@@ -210,4 +266,16 @@ def _bend(gate: Bend, x: ErrorInterval) -> ErrorInterval:
 
     ends = [at(x.low), at(x.high), np.where((x.low < 0) & (x.high > 0), 0.0, at(x.low))]
     error = max(abs(gate.before), abs(gate.after)) * x.error
-    return ErrorInterval(np.min(ends, axis=0), np.max(ends, axis=0), error, x.exact)
+    return ErrorInterval(np.min(ends, axis=0), np.max(ends, axis=0), error)
+
+
+def _affine(weights: Vector, bias: Vector, largest: Vector, steps: Vector) -> tuple[Vector, Vector]:
+    """How large each unit's sum may be, all its terms taken positively, and on which grid it lies."""
+    sizes = np.abs(weights) @ largest + np.abs(bias)
+    grids = np.minimum((lowest_bits(weights) * steps).min(axis=1, initial=np.inf), lowest_bits(bias))
+    return sizes, grids
+
+
+def _fit(sizes: Vector, grids: Vector, dtype: str) -> bool:
+    """Whether sums as large as that, on these grids, are not rounded."""
+    return all(sums_exactly(s, g, dtype) for s, g in zip(sizes.tolist(), grids.tolist(), strict=True))

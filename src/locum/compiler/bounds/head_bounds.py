@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from locum.compiler.bounds.demand import Demand
-from locum.compiler.bounds.intervals import ErrorInterval, ErrorIntervals, dyadic
+from locum.compiler.bounds.intervals import ErrorInterval, ErrorIntervals
 from locum.compiler.network.forms import Mask, Vector
+from locum.compiler.network.grids import lowest_bits, sums_exactly
 from locum.compiler.network.network import NO_SINK, Head, Value
 from locum.compiler.scoring.known import Known
 from locum.errors import CompileError
@@ -58,6 +59,8 @@ class _Mean:
     chosen: Vector
     #: How far the values that may have weight lie apart, for each query, if not by all of that.
     spread: Vector | None = None
+    #: Whether one key is selected at most, so that its value is moved as it is.
+    single: bool = False
 
 
 @dataclass
@@ -75,41 +78,55 @@ class HeadBounds:
     def carry(self, head: Head) -> None:
         """Adds the spreads of all that the head writes."""
         where = self.demand.rows(head)
-        noise = self._noise(head, where)
+        noise, unbounded = self._noise(head, where)
         means = [self._mean(head, value) for value in head.values]
         shift = self._shift(head, noise, means, where)
         for value, mean in zip(head.values, means, strict=True):
-            self.intervals.signals[value.into] = self._moved(mean, shift, self.demand.of(value.into))
-
-    def _noise(self, head: Head, where: Mask) -> Vector:
-        """How far the scores of a query may be off, what is common to all keys left out."""
-        off = np.zeros(self.intervals.size)
-        if self.known.target.feed_forward == "exact":
-            return off
-        forms = list(zip(head.queries, head.keys, strict=True))
-        for query, key in forms:
-            q, k = self.intervals.form(query), self.intervals.form(key)
-            if q.exact and k.exact:
-                continue
-            around = float(k.net_high.max() - k.net_low.min()) / 2
-            off = off + _times(q.error, around) + _times(q.largest, float(k.error.max()))
-            # Of numbers without a range nothing can be said, and rounding is left out, as elsewhere.
-            rounding = (
-                self.intervals.unit * (len(forms) + 2) * _times(q.largest, float(k.largest.max()))
+            moved = self._moved(mean, shift, self.demand.of(value.into))
+            self.intervals.signals[value.into] = replace(
+                moved, unbounded=moved.unbounded or unbounded or mean.mean.unbounded
             )
-            off = off + np.where(np.isfinite(rounding), rounding, 0.0)
+
+    def _noise(self, head: Head, where: Mask) -> tuple[Vector, bool]:
+        """How far the scores of a query may be off, what is common to all keys left out.
+
+        And whether rounding is left out of it, since nothing bounds the numbers.
+        """
+        forms = [
+            (self.intervals.form(q), self.intervals.form(k))
+            for q, k in zip(head.queries, head.keys, strict=True)
+        ]
+        off, unbounded = np.zeros(self.intervals.size), False
+        sizes = [_times(q.largest, float(k.largest.max())) for q, k in forms]
+        weight = np.sum(sizes, axis=0) if sizes else off
+        exact = [q.exact and k.exact for q, k in forms]
+        step = min((q.step * k.step for q, k in forms), default=1.0)
         if head.sink != NO_SINK:
             offset = self.intervals.form(head.offset)
-            if not offset.exact:
-                off = off + offset.error
+            off, weight = off + offset.error, weight + offset.largest
+            exact.append(offset.exact)
+            step = min(step, offset.step)
+        for q, k in forms:
+            around = float(k.net_high.max() - k.net_low.min()) / 2
+            off = off + _times(q.error, around) + _times(q.largest, float(k.error.max()))
+            unbounded = unbounded or q.unbounded or k.unbounded
+        if not all(exact) or not sums_exactly(float(weight.max(initial=0.0)), step, self._dtype):
+            rounding = self.intervals.unit * (len(forms) + 3) * weight
+            unbounded = unbounded or not np.isfinite(rounding).all()
+            off = off + np.where(np.isfinite(rounding), rounding, 0.0)
         off = np.where(where, off, 0.0)
-        if self.choose_temperature is None and head.kind == "hard" and off.any():
+        by_units = self.known.target.feed_forward != "exact"
+        if self.choose_temperature is None and head.kind == "hard" and by_units and off.any():
             raise CompileError(
                 "hard attention needs scores to the last bit, but these are computed up to "
                 f"{float(off.max()):.1g}: use attention='softmax', or feed_forward='exact'",
                 head.label,
             )
-        return off
+        return off, unbounded
+
+    @property
+    def _dtype(self) -> str:
+        return self.known.target.dtype
 
     def _mean(self, head: Head, value: Value) -> _Mean:
         """What hard attention would give."""
@@ -144,18 +161,22 @@ class HeadBounds:
         share = np.where(allowed, v.proportion(), 0.0).max(axis=1)
         own = None if v.own is None else np.where(allowed, v.own, 0.0).max(axis=1)
         positive = bool((v.low >= 0).all()) and value.at_sink >= 0
-        exact = (
-            v.exact
-            and dyadic(value.at_sink, self.known.target.dtype)
-            and (
-                bool((counts[where] <= 1).all())
-                or (head.selector is not None and self.known.selectors.unique(head.selector))
-            )
+        single = bool((counts[where] <= 1).all()) or (
+            head.selector is not None and self.known.selectors.unique(head.selector)
         )
+        step = min(v.step, float(lowest_bits(value.at_sink))) if single else 0.0
+        if not sums_exactly(max(abs(least), abs(most)), step, self._dtype):
+            step = 0.0
         mean = ErrorInterval(
-            low, high, error, exact, share if positive else None, own if positive else None
+            low,
+            high,
+            error,
+            step,
+            share if positive else None,
+            own if positive else None,
+            v.unbounded,
         )
-        found = _Mean(mean, least, most, chosen)
+        found = _Mean(mean, least, most, chosen, single=single)
         if head.kind == "softmax":  # what is not in play has no weight at all
             top = np.where(allowed, v.net_high, -np.inf).max(axis=1)
             bottom = np.where(allowed, v.net_low, np.inf).min(axis=1)
@@ -164,24 +185,27 @@ class HeadBounds:
 
     def _moved(self, found: _Mean, shift: Vector, where: Mask) -> ErrorInterval:
         mean = found.mean
-        error, relative, own, exact = mean.error, mean.relative, mean.own, mean.exact
+        error, relative, own, step = mean.error, mean.relative, mean.own, mean.step
         spread = found.most - found.least if found.spread is None else found.spread
         if shift.any():
-            exact, relative, own = False, None, None
+            step, relative, own = 0.0, None, None
             error = error + np.where(shift > 0, shift * spread, 0.0)
-        if not exact:
+        unbounded = False
+        if not step and (shift.any() or not found.single):
             rounding = self.intervals.unit * (self.intervals.size + 4)
             largest = max(abs(found.least), abs(found.most))
-            error = error + (rounding * largest if math.isfinite(largest) else 0.0)
+            unbounded = not math.isfinite(largest)
+            error = error + (0.0 if unbounded else rounding * largest)
             relative = None if relative is None else relative + rounding
             own = None if own is None else own + rounding
         return ErrorInterval(
             np.where(where, mean.low, found.least),
             np.where(where, mean.high, found.most),
             np.where(where, error, 0.0),
-            exact,
+            step,
             relative,
             own,
+            unbounded,
         )
 
     def _shift(self, head: Head, noise: Vector, means: list[_Mean], where: Mask) -> Vector:

@@ -3,40 +3,51 @@
 All of it position by position. Where nobody reads a signal (the positions outside a matrix, say) the
 network computes something all the same: there ``low`` and ``high`` bound that, and the error is 0,
 since nothing was asked for. :class:`ErrorIntervals` has what is known so far, and reads forms of it.
+
+The error is that against dense execution, which rounds, too: every operation counts as two roundings,
+one of the network's type and one of float64.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from locum.compiler.network.forms import Form, Mask, Signal, Vector
+from locum.compiler.network.grids import lowest_bits, sums_exactly
 from locum.compiler.target import Target
 from locum.compiler.units.hidden import Argument
 
-#: The rounding of one operation.
+#: The rounding of one operation by the network.
 UNIT = {"float64": 2.0**-53, "float32": 2.0**-24}
-#: Multiples of 2⁻¹⁰ below these are added and multiplied without rounding.
-_SAFE = {"float64": 2.0**40, "float32": 2.0**13}
 
 
 @dataclass
 class ErrorInterval:
-    """Bounds of the true value, and of |network − true value|, at each position."""
+    """Bounds of the true value, and of |network − dense execution|, at each position."""
 
     low: Vector
     high: Vector
     error: Vector
-    #: The network has the true value to the last bit, and it is a multiple of 2⁻¹⁰.
-    exact: bool = False
+    #: A power of two: the network has the true value to the last bit, and it is a multiple of this.
+    #: 0: it may be any number, or off.
+    step: float = 0.0
     #: The error as a share of the (positive) true value; inf where none is known.
     relative: Vector | None = None
     #: The same for exponentials (and what is made of them), but measured against exponentials of what
     #: the network has instead of the true argument; for their logarithm, the absolute error so
     #: measured.
     own: Vector | None = None
+    #: Whether rounding is left out of the error, since it is in proportion to numbers without bounds.
+    unbounded: bool = False
+
+    @property
+    def exact(self) -> bool:
+        """Whether the network has the true value to the last bit."""
+        return self.step > 0
 
     @property
     def largest(self) -> Vector:
@@ -76,29 +87,18 @@ class ErrorInterval:
         return found if self.relative is None else np.minimum(found, self.relative)
 
 
-def dyadic(numbers: Vector | float, dtype: str) -> bool:
-    """Whether arithmetic with these rounds nothing: multiples of 2⁻¹⁰, and not too large."""
-    array = np.asarray(numbers, dtype=np.float64)
-    if not np.isfinite(array).all():
-        return False
-    return bool(
-        (array * 1024 == np.round(array * 1024)).all() and (np.abs(array) <= _SAFE[dtype]).all()
-    )
-
-
 def of_form(
     form: Form, intervals: Mapping[Signal, ErrorInterval], positions: int, dtype: str
 ) -> ErrorInterval:
-    """A combination of signals."""
+    """Read a combination of signals."""
     fixed = np.full(positions, form.constant)  # what depends on positions alone is one known number
-    weight, exact = np.abs(fixed), dyadic(form.constant, dtype)
-    error = np.zeros(positions)
+    weight, unbounded = _weight(form, intervals, positions)
+    error, step = np.zeros(positions), float(lowest_bits(form.constant))
     others = []
     for signal, c in form.terms.items():
         part = intervals[signal]
         error = error + abs(c) * part.error
-        weight = weight + abs(c) * part.largest
-        exact = exact and part.exact and dyadic(c, dtype)
+        step = min(step, float(lowest_bits(c)) * part.step)
         if signal.positions is not None:
             fixed = fixed + c * signal.positions
         else:
@@ -112,21 +112,46 @@ def of_form(
         positive = positive and c > 0 and bool((part.low >= 0).all())
         relative = np.maximum(relative, part.proportion())
         own = np.maximum(own, np.inf if part.own is None else part.own)
-    if exact and dyadic(np.max(weight, initial=0.0), "float32"):
-        return ErrorInterval(low, high, error, True)
-    rounding = UNIT[dtype] * (len(form.terms) + 2)
-    # A signal as it is, and nothing else, is read without rounding; so is a constant that a float is.
-    plain = len(form.terms) == 1 and set(form.terms.values()) == {1.0} and not form.constant
-    if plain or (not form.terms and float(np.dtype(dtype).type(form.constant)) == form.constant):
+    if sums_exactly(float(np.max(weight, initial=0.0)), step, dtype):
+        return ErrorInterval(low, high, error, step if math.isfinite(step) else 1.0)
+    rounding = (UNIT[dtype] + UNIT["float64"]) * (len(form.terms) + 2)
+    if _reads_as_it_is(form, dtype):
         rounding = 0.0
+    unbounded = unbounded or bool(rounding and not np.isfinite(weight).all())
     return ErrorInterval(
         low,
         high,
         error + rounding * np.where(np.isfinite(weight), weight, 0.0),
-        exact,
+        0.0,
         relative + 2 * rounding if positive else None,
         own + 2 * rounding if positive else None,
+        unbounded,
     )
+
+
+def _weight(
+    form: Form, intervals: Mapping[Signal, ErrorInterval], positions: int
+) -> tuple[Vector, bool]:
+    """Sum of the absolute values of all that is added up; and whether rounding of it is left out."""
+    sizes, constant = form.uncancelled
+    weight, unbounded = np.full(positions, constant), False
+    for signal, c in sizes.items():
+        part = intervals.get(signal)
+        if part is None:  # it cancelled, so that nobody reads it, and nothing is known of it
+            return np.full(positions, np.inf), True
+        weight = weight + c * part.largest
+        unbounded = unbounded or part.unbounded
+    return weight, unbounded
+
+
+def _reads_as_it_is(form: Form, dtype: str) -> bool:
+    """Whether it is one signal (times a power of two), or a constant that the type holds."""
+    if form.gross is not None:
+        return False
+    if not form.terms:
+        return float(np.dtype(dtype).type(form.constant)) == form.constant
+    (coefficient, *rest) = form.terms.values()
+    return not rest and not form.constant and abs(math.frexp(coefficient)[0]) == 0.5
 
 
 @dataclass
@@ -138,13 +163,14 @@ class ErrorIntervals:
 
     def __post_init__(self) -> None:
         self.size = self.target.longest
-        #: The rounding of one operation.
-        self.unit = UNIT[self.target.dtype]
+        #: The rounding of one operation, by the network and by dense execution.
+        self.unit = UNIT[self.target.dtype] + UNIT["float64"]
 
     def form(self, form: Form) -> ErrorInterval:
         """What is known of a form."""
-        for signal in form.terms:
-            if signal not in self.signals:
+        for signal in (*form.terms, *form.uncancelled[0]):
+            embedded = signal.positions is not None or signal.tokens is not None
+            if embedded and signal not in self.signals:
                 self.signals[signal] = self._embedded(signal)
         return of_form(form, self.signals, self.size, self.target.dtype)
 
@@ -152,16 +178,23 @@ class ErrorIntervals:
         zero = np.zeros(self.size)
         if signal.positions is not None:
             return self._known(signal.positions, signal.positions, signal.positions)
-        assert signal.tokens is not None, f"{signal.label} is read before it is written"
+        assert signal.tokens is not None
         if self.target.vocabulary is not None:
             return self._known(zero + signal.tokens.min(), zero + signal.tokens.max(), signal.tokens)
         low, high = (zero + np.array(ends) for ends in (self.target.low, self.target.high))
-        rounding = self.unit * np.maximum(np.abs(low), np.abs(high))
-        if self.target.dtype == "float64" or not np.isfinite(rounding).all():
-            rounding = zero
-        return ErrorInterval(low, high, rounding)
+        rounding = UNIT[self.target.dtype] * np.maximum(np.abs(low), np.abs(high))
+        if self.target.dtype == "float64":  # dense execution has the same number
+            return ErrorInterval(low, high, zero)
+        unbounded = not np.isfinite(rounding).all()
+        return ErrorInterval(low, high, zero if unbounded else rounding, unbounded=unbounded)
 
     def _known(self, low: Vector, high: Vector, among: Vector) -> ErrorInterval:
-        exact = dyadic(among, self.target.dtype)
-        rounding = 0.0 if exact else self.unit * np.abs(among).max()
-        return ErrorInterval(low.copy(), high.copy(), np.full(self.size, rounding), exact)
+        largest = float(np.abs(among).max())
+        step = float(lowest_bits(among).min())
+        if math.isinf(step):
+            step = 1.0
+        held = among.astype(self.target.dtype).astype(np.float64)
+        error = float(np.abs(held - among).max())
+        exact = sums_exactly(largest, step, self.target.dtype)
+        error_everywhere = np.full(self.size, error)
+        return ErrorInterval(low.copy(), high.copy(), error_everywhere, step if exact else 0.0)

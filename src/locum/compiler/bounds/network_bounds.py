@@ -2,23 +2,25 @@
 
 Three things are off: gates whose units are not the function itself (``realise.py`` says by how much),
 softmax attention that gives a little weight to keys that are not selected, and floating point. Each is
-carried on: through sums (``intervals.py``), gates (``gate_bounds.py``) and heads (``head_bounds.py``).
+carried on: through sums (``intervals.py``), gates (``gate_bounds.py``), functions
+(``function_bounds.py``) and heads (``head_bounds.py``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-
-import numpy as np
+from itertools import groupby
 
 from locum.compiler.bounds.demand import Demand
-from locum.compiler.bounds.gate_bounds import GateBounds
+from locum.compiler.bounds.function_bounds import FunctionBounds
+from locum.compiler.bounds.gate_bounds import GateBounds, Writing
 from locum.compiler.bounds.head_bounds import ChooseTemperature, HeadBounds, Temperature
 from locum.compiler.bounds.intervals import ErrorInterval, ErrorIntervals
 from locum.compiler.network.forms import Mask
-from locum.compiler.network.network import Head, Network, Unit
-from locum.compiler.scoring.known import Known
+from locum.compiler.network.lowering import Lowered
+from locum.compiler.network.network import Head, Unit
+from locum.compiler.network.slots import Slots
 from locum.compiler.units.hidden import Hidden
 
 #: Makes the units of a gate, given what is known of its arguments, and where it is read.
@@ -29,18 +31,20 @@ Maker = Callable[[Unit, list[ErrorInterval], Mask], Hidden]
 class Bounds:
     """One pass over the network."""
 
-    network: Network
-    known: Known
+    lowered: Lowered
+    slots: Slots
     demand: Demand
     make: Maker
-    #: The inverse temperature of a head; None: attention is hard.
+    #: Chooses the inverse temperature of a head; None: attention is hard.
     choose_temperature: ChooseTemperature | None = None
     hidden: dict[Unit, Hidden] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.intervals = ErrorIntervals(self.known.target)
+        known = self.lowered.roles.known
+        self.intervals = ErrorIntervals(known.target)
         self._gates = GateBounds(self.intervals, self.demand)
-        self._heads = HeadBounds(self.intervals, self.known, self.demand, self.choose_temperature)
+        self._functions = FunctionBounds(self.intervals, self.lowered.roles)
+        self._heads = HeadBounds(self.intervals, known, self.demand, self.choose_temperature)
 
     @property
     def temperatures(self) -> dict[Head, Temperature]:
@@ -49,18 +53,30 @@ class Bounds:
 
     def run(self) -> ErrorInterval:
         """The output, after everything before it."""
-        for step in self.network.steps():
-            if isinstance(step, Head):
-                self._heads.carry(step)
-            else:
-                self.intervals.signals[step.into] = self._unit(step)
-        return self.intervals.form(self.network.output)
+        for _, steps in groupby(self.lowered.network.steps(), key=lambda step: step.time):
+            together = list(steps)
+            for head in together:
+                if isinstance(head, Head):
+                    self._heads.carry(head)
+            self._units([unit for unit in together if isinstance(unit, Unit)])
+        return self.intervals.form(self.lowered.network.output)
 
-    def _unit(self, unit: Unit) -> ErrorInterval:
-        if unit.gate is None:  # any function, exactly: of the true values it gives true values
-            everything = np.full(self.intervals.size, np.inf)
-            return ErrorInterval(-everything, everything, np.zeros(self.intervals.size), True)
-        arguments = [self.intervals.form(form) for form in unit.gate.arguments]
-        hidden = self.make(unit, arguments, self.demand.of(unit.into))
-        self.hidden[unit] = hidden
-        return self._gates.spread(unit, unit.gate, arguments, hidden)
+    def _units(self, units: Sequence[Unit]) -> None:
+        """The units of one feed-forward: what they write into one slot is added up in one sum."""
+        arguments: dict[Unit, list[ErrorInterval]] = {}
+        in_slot: dict[int, list[Unit]] = {}
+        for unit in units:
+            if unit.gate is None:
+                self.intervals.signals[unit.into] = self._functions.interval(unit)
+                continue
+            arguments[unit] = [self.intervals.form(form) for form in unit.gate.arguments]
+            self.hidden[unit] = self.make(unit, arguments[unit], self.demand.of(unit.into))
+            in_slot.setdefault(self.slots.of(unit.into)[0], []).append(unit)
+        for writers in in_slot.values():
+            hidden_units = sum(self.hidden[unit].size for unit in writers)
+            for unit in writers:
+                assert unit.gate is not None
+                writing = Writing(self.slots.of(unit.into)[1], len(writers), hidden_units)
+                self.intervals.signals[unit.into] = self._gates.interval(
+                    unit, unit.gate, arguments[unit], self.hidden[unit], writing
+                )

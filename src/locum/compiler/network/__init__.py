@@ -2,5 +2,6 @@
 
 from locum.compiler.network.lowering import lower
 from locum.compiler.network.schedule import schedule
+from locum.compiler.network.slots import lay_out
 
-__all__ = ["lower", "schedule"]
+__all__ = ["lay_out", "lower", "schedule"]

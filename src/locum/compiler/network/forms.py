@@ -8,7 +8,7 @@ constant factors cost nothing.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -36,6 +36,16 @@ class Form:
 
     terms: Mapping[Signal, float] = field(default_factory=dict)
     constant: float = 0.0
+    #: Coefficients and constant before anything cancelled, where something did: what dense execution
+    #: rounds is as large as that.
+    gross: tuple[Mapping[Signal, float], float] | None = None
+
+    @property
+    def uncancelled(self) -> tuple[Mapping[Signal, float], float]:
+        """The absolute values of all coefficients and constants that were added up."""
+        if self.gross is not None:
+            return self.gross
+        return {signal: abs(c) for signal, c in self.terms.items()}, abs(self.constant)
 
     @property
     def key(self) -> tuple[frozenset[tuple[int, float]], float]:
@@ -51,8 +61,17 @@ class Form:
 def total(parts: Iterable[tuple[Form, float]], constant: float = 0.0) -> Form:
     """Σ coefficient · form + constant."""
     terms: dict[Signal, float] = {}
+    gross: dict[Signal, float] = {}
+    gross_constant = abs(constant)
     for form, coefficient in parts:
         constant += coefficient * form.constant
         for signal, c in form.terms.items():
             terms[signal] = terms.get(signal, 0.0) + coefficient * c
-    return Form({signal: c for signal, c in terms.items() if c}, constant)
+        sizes, size = form.uncancelled
+        gross_constant += abs(coefficient) * size
+        for signal, c in sizes.items():
+            gross[signal] = gross.get(signal, 0.0) + abs(coefficient) * c
+    found = Form({signal: c for signal, c in terms.items() if c}, constant)
+    if found.uncancelled == (gross, gross_constant):
+        return found
+    return replace(found, gross=(gross, gross_constant))

@@ -27,6 +27,8 @@ from locum.compiler.units.hidden import (
 )
 from locum.compiler.units.products import PRODUCTS, glu_product, masked
 
+#: Larger than the rounding of float64, smaller than that of float32.
+_DOUBLE = 2.0**-40
 #: Errors of tables that are let through rather than cut off by plateaus.
 SLIGHT = 2.0**-36
 
@@ -47,7 +49,7 @@ def realise(
         case Ramp():
             return _ramp(gate, kind, arguments[0])
         case Table():
-            return _table(gate, kind, arguments[0])
+            return _table(gate, kind, arguments[0], unit)
         case Snap():
             return _snap(kind, arguments[0], unit)
 
@@ -98,7 +100,7 @@ def _ramp(gate: Ramp, kind: str, x: Argument) -> Hidden:
     return hidden
 
 
-def _table(gate: Table, kind: str, x: Argument) -> Hidden:
+def _table(gate: Table, kind: str, x: Argument, unit: float) -> Hidden:
     keys, values = gate.keys, gate.values
     noise = x.error
     flat = noise * gate.steepest > SLIGHT
@@ -118,7 +120,7 @@ def _table(gate: Table, kind: str, x: Argument) -> Hidden:
         heights = np.repeat(values, 2)[1:-1]
         how = f"a staircase of {len(keys)} steps"
     else:
-        at, heights = _steps(keys, values)
+        at, heights = _steps(keys, values, alike=noise == 0 and unit > _DOUBLE)
         how = f"a table of {len(keys)}"
     line = PiecewiseLinear(at, heights, 0.0)
     nearest = float(np.diff(np.unique(np.concatenate([at, keys]))).min())
@@ -129,13 +131,15 @@ def _table(gate: Table, kind: str, x: Argument) -> Hidden:
     return hidden
 
 
-def _steps(keys: Vector, values: Vector) -> tuple[Vector, Vector]:
+def _steps(keys: Vector, values: Vector, *, alike: bool) -> tuple[Vector, Vector]:
     """Points through which a table's line goes: between two keys it rises over a power of two.
 
-    So whole values of whole keys come out whole, without rounding, however far the keys are apart.
+    So integer values of integer keys come out without rounding, however far the keys are apart. Where
+    rises are ``alike`` all slopes are multiples of one number, and larger sums are exact; but noise is
+    amplified by slopes.
     """
     gaps = np.diff(keys)
-    rise = 2.0 ** np.floor(np.log2(gaps))
+    rise = 2.0 ** np.floor(np.log2(np.full_like(gaps, gaps.min()) if alike else gaps))
     more = (np.diff(values) != 0) & (rise < gaps)
     at = np.concatenate([keys, (keys[1:] - rise)[more]])
     heights = np.concatenate([values, values[:-1][more]])
@@ -144,7 +148,7 @@ def _steps(keys: Vector, values: Vector) -> tuple[Vector, Vector]:
 
 
 def _snap(kind: str, x: Argument, unit: float) -> Hidden:
-    large, grid = SNAP["float64" if unit < 2.0**-40 else "float32"]
+    large, grid = SNAP["float64" if unit < _DOUBLE else "float32"]
     if x.error > grid / 4 or x.largest > large / 4:
         raise UnitsError(
             f"a whole number is off by up to {x.error:.2g}, too much to be made whole again"

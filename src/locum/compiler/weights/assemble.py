@@ -15,6 +15,7 @@ import numpy as np
 from locum.compiler.bounds.fitting import Fitted
 from locum.compiler.network.lowering import Lowered
 from locum.compiler.network.network import NO_SINK, TIED_SINK, Head, Network, Unit
+from locum.compiler.network.slots import Slots
 from locum.compiler.target import Target
 from locum.compiler.weights.dense import UnitFeedForward
 from locum.compiler.weights.exact import ExactFeedForward
@@ -52,14 +53,17 @@ class Assembled:
 
 
 def assemble(
-    lowered: Lowered, fitted: Fitted | None, outputs: Mapping[float, object] | None
+    lowered: Lowered,
+    slots: Slots,
+    fitted: Fitted | None,
+    outputs: Mapping[float, object] | None,
 ) -> Assembled:
     """Make the tensors; ``outputs`` has the codes of what may come out, where that is one of few."""
     target = lowered.roles.known.target
     feed_forward: FeedForward = ExactFeedForward(lowered)
     if fitted is not None and target.feed_forward != "exact":
         feed_forward = UnitFeedForward(target, fitted.hidden)
-    network, stream = lowered.network, Stream.of(lowered.network, target.dtype)
+    network, stream = lowered.network, Stream.of(lowered.network, slots)
     beta = (lambda head: None) if fitted is None else fitted.beta
     weights = Assembly(network, target, feed_forward, beta).weights(stream)
     if outputs is not None:

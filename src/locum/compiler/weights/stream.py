@@ -13,10 +13,10 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from locum.compiler.bounds.intervals import dyadic
 from locum.compiler.network.forms import Form
+from locum.compiler.network.grids import dyadic
 from locum.compiler.network.network import Network, Value
-from locum.compiler.weights.slots import Slots, lay_out
+from locum.compiler.network.slots import Slots
 from locum.transformer.forward import attend, feed
 from locum.transformer.weights import LayerWeights
 
@@ -35,9 +35,8 @@ class Stream:
     at_sink: Matrix
 
     @classmethod
-    def of(cls, network: Network, dtype: str) -> Stream:
-        """Lay out the residual stream of a network, before its first layer."""
-        slots = lay_out(network, dtype)
+    def of(cls, network: Network, slots: Slots) -> Stream:
+        """The residual stream of a network before its first layer."""
         at_sink = np.zeros(slots.size + network.sink)
         at_sink[slots.size :] = 1.0
         one_slot = None if network.one is None else slots.of(network.one)[0]

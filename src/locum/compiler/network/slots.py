@@ -10,12 +10,14 @@ somebody wants it.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from locum.compiler.bounds.intervals import dyadic
 from locum.compiler.network.forms import Form, Signal
+from locum.compiler.network.gates import SNAP, Snap
+from locum.compiler.network.grids import dyadic
 from locum.compiler.network.network import Network
+from locum.compiler.target import EXACT_WHOLE
 
 
 @dataclass
@@ -73,7 +75,17 @@ class Slots:
 
 def lay_out(network: Network, dtype: str) -> Slots:
     """Give a slot to every signal that is read."""
-    return _assigned(_groups(network), _left_at_sink(network, dtype))
+    return _assigned(_groups(network, _room(network, dtype)), _left_at_sink(network, dtype))
+
+
+def _room(network: Network, dtype: str) -> dict[Signal, float]:
+    """How often each signal may be added to a slot, for those whose units add large constants to it.
+
+    :class:`Snap` writes (x + C) − C: sums of as many C as that are still integers of their type.
+    """
+    large, _ = SNAP[dtype]
+    times = EXACT_WHOLE[dtype] // (4 * large)
+    return {unit.into: times for unit in network.units if isinstance(unit.gate, Snap)}
 
 
 def _left_at_sink(network: Network, dtype: str) -> set[Signal]:
@@ -90,7 +102,7 @@ def _left_at_sink(network: Network, dtype: str) -> set[Signal]:
     }
 
 
-def _groups(network: Network) -> list[Group]:
+def _groups(network: Network, room: Mapping[Signal, float]) -> list[Group]:
     uses: dict[Signal, dict[int, float]] = {}
     last: dict[Signal, int] = {}
     numbered: dict[object, int] = {}
@@ -106,21 +118,30 @@ def _groups(network: Network) -> list[Group]:
         together.setdefault(ratios, {})[signal] = scale
     groups = []
     for signals in together.values():
-        for relative in _multiples(signals):
+        for relative in _multiples(signals, room):
             first = min(signal.time for signal in relative)
             groups.append(Group(relative, first, max(last[signal] for signal in relative)))
     return groups
 
 
-def _multiples(signals: dict[Signal, float]) -> Iterator[dict[Signal, float]]:
-    """Parts in which every scale is a whole multiple of the least, which becomes 1.
+def _multiples(
+    signals: Mapping[Signal, float], room: Mapping[Signal, float]
+) -> Iterator[dict[Signal, float]]:
+    """Parts in which every scale is an integer multiple of the least, which becomes 1.
 
-    Thirds of whole numbers are rounded, and what is compared afterwards must not be.
+    Thirds of integers are rounded, and what is compared afterwards must not be. ``room`` says how large
+    the scales of some signals may be, all of them in one slot together.
     """
     while signals:
         unit = min(signals.values(), key=abs)
-        shared = {s: scale / unit for s, scale in signals.items()}
-        shared = {s: times for s, times in shared.items() if times.is_integer()}
+        shared: dict[Signal, float] = {}
+        used = 0.0
+        for signal, scale in signals.items():
+            times = scale / unit
+            load = abs(times) / room[signal] if signal in room else 0.0
+            if times.is_integer() and (used + load <= 1 or (abs(times) == 1 and not used)):
+                shared[signal] = times
+                used += load
         yield shared
         signals = {s: scale for s, scale in signals.items() if s not in shared}
 

@@ -1,0 +1,272 @@
+"""How wrong an exact feed-forward can be: it computes any function, but of numbers that may be off.
+
+Intervals and errors are carried through every operation of a unit's expression. Where an operation
+jumps (a comparison, a remainder, a table) and its argument may be off at all, the answer may be any
+that it has.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from locum.compiler.bounds.intervals import ErrorInterval, ErrorIntervals
+from locum.compiler.network.forms import Vector
+from locum.compiler.network.grids import lowest_bits, sums_exactly
+from locum.compiler.network.network import Unit
+from locum.compiler.network.roles import Role, Roles, in_order
+from locum.compiler.program.exactness import jumps_on
+from locum.compiler.program.value_tables import table_of
+from locum.graph import OPERATIONS, Atom, Node
+
+#: Roundings of a function that libraries compute each in their own way (exp, tanh, …), at most.
+_LIBRARY = 8
+
+
+@dataclass
+class FunctionBounds:
+    """The error intervals of what exact feed-forwards compute."""
+
+    intervals: ErrorIntervals
+    roles: Roles
+
+    def interval(self, unit: Unit) -> ErrorInterval:
+        """The error interval of what a unit writes."""
+        read = {node: self.intervals.form(form) for node, form in unit.reads.items()}
+        known: dict[Node, ErrorInterval] = {}
+
+        def below(node: Node) -> list[Node]:
+            stops = self.roles.of(node) is Role.COUNT or (node in read and node is not unit.node)
+            return [] if stops else self.roles.reads(node)
+
+        with np.errstate(all="ignore"):
+            for node in in_order(unit.node, below):
+                is_read = node in read and (node is not unit.node)
+                known[node] = self._cleaned(read[node] if is_read else self._interval(node, known))
+        return known[unit.node]
+
+    def _cleaned(self, found: ErrorInterval) -> ErrorInterval:
+        """Without NaN: of what cannot be said, nothing is known."""
+        return replace(
+            found,
+            low=np.where(np.isnan(found.low), -np.inf, found.low),
+            high=np.where(np.isnan(found.high), np.inf, found.high),
+            error=np.where(np.isnan(found.error), np.inf, found.error),
+        )
+
+    def _interval(self, node: Node, known: Mapping[Node, ErrorInterval]) -> ErrorInterval:
+        role = self.roles.of(node)
+        if role is Role.COUNT:  # one over a share, rounded to an integer
+            least = self.intervals.target.shortest if node.op == "length" else 0
+            return self._between(least, self.intervals.size, 1.0)
+        constant = self.roles.values.constant(node)
+        if constant is not None:
+            return self._among([constant], node)
+        if role is Role.TABLE:
+            return self._table(node, known)
+        inputs = [known[i] for i in self.roles.reads(node)]
+        found = self._computed(node, inputs)
+        if any(part.unbounded for part in inputs):
+            return replace(found, unbounded=True)
+        return found
+
+    def _table(self, node: Node, known: Mapping[Node, ErrorInterval]) -> ErrorInterval:
+        """What the nearest keys have: right as long as every source is nearest its own key."""
+        table = self.roles.values.table(node)
+        assert table is not None
+        found = self._among([v for v in table.values if v is not None], node)
+        for source, by in zip(table.sources, self.roles.sources(node), strict=True):
+            keys = sorted(self._numbers(self.roles.values.domain(source), by))
+            gap = float(np.diff(keys).min(initial=math.inf))
+            if (known[by].error >= gap / 2).any():
+                return self._any(found)
+        return found
+
+    def _numbers(self, atoms: Sequence[Atom], node: Node) -> list[float]:
+        return [self.roles.known.codes.number(atom, node) for atom in atoms]
+
+    def _among(self, atoms: Sequence[Atom], node: Node) -> ErrorInterval:
+        """One of these atoms, as the type of number holds them."""
+        numbers = np.array(self._numbers(atoms, node) or [0.0])
+        held = numbers.astype(self.intervals.target.dtype).astype(np.float64)
+        step = min(float(lowest_bits(numbers).min()), 1.0)
+        found = self._between(float(numbers.min()), float(numbers.max()), step)
+        return replace(found, error=found.error + float(np.abs(held - numbers).max()))
+
+    def _between(self, low: float, high: float, step: float) -> ErrorInterval:
+        """A number on a grid that the network has as it is."""
+        zero = np.zeros(self.intervals.size)
+        largest = max(abs(low), abs(high))
+        exact = sums_exactly(largest, step, self.intervals.target.dtype)
+        return ErrorInterval(zero + low, zero + high, zero, step if exact else 0.0)
+
+    def _any(self, interval: ErrorInterval) -> ErrorInterval:
+        """A number that may be any of an interval instead of the right one."""
+        return replace(interval, error=interval.high - interval.low, step=0.0)
+
+    def _computed(self, node: Node, inputs: list[ErrorInterval]) -> ErrorInterval:
+        at_jumps = [inputs[place] for place, i in enumerate(node.inputs) if i in jumps_on(node)]
+        off = bool(at_jumps) and not all(self._is_right(part) for part in at_jumps)
+        if OPERATIONS[node.op].group == "comparison" or node.op in _BOOLEAN:
+            truth = self._between(0.0, 1.0, 1.0)
+            return self._any(truth) if off else truth
+        if node.op == "lookup":
+            found = self._among(list(table_of(node).values()), node)
+            return self._any(found) if off else found
+        if node.op == "if_else":
+            return self._choice(*inputs)
+        if node.op not in _RULES:
+            everything = np.full(self.intervals.size, np.inf)
+            return ErrorInterval(-everything, everything, everything)
+        found = _RULES[node.op](*inputs)
+        if off:
+            return self._any(found)
+        largest = found.largest
+        if found.exact and sums_exactly(float(largest.max()), found.step, self._dtype):
+            return found
+        right = self._dtype == "float64" and all(map(self._is_right, inputs))
+        if right and node.op not in _LIBRARY_FUNCTIONS:
+            return replace(found, step=0.0)  # one operation, which dense execution does, too
+        count = _LIBRARY if node.op in _LIBRARY_FUNCTIONS else 1
+        rounding = count * self.intervals.unit * np.where(np.isfinite(largest), largest, 0.0)
+        unbounded = found.unbounded or not np.isfinite(largest).all()
+        return replace(found, error=found.error + rounding, step=0.0, unbounded=unbounded)
+
+    @property
+    def _dtype(self) -> str:
+        return self.intervals.target.dtype
+
+    def _is_right(self, interval: ErrorInterval) -> bool:
+        """Whether the network has the very number of dense execution."""
+        return not interval.unbounded and not interval.error.any()
+
+    def _choice(self, condition: ErrorInterval, a: ErrorInterval, b: ErrorInterval) -> ErrorInterval:
+        low, high = np.minimum(a.low, b.low), np.maximum(a.high, b.high)
+        found = ErrorInterval(low, high, np.maximum(a.error, b.error), min(a.step, b.step))
+        return found if self._is_right(condition) else self._any(found)
+
+
+_BOOLEAN = ("and", "or", "not", "indicator", "member")
+#: Functions that are not rounded as dense execution rounds them.
+_LIBRARY_FUNCTIONS = ("exp", "log", "sqrt", "erf", "tanh", "power")
+
+_Rule = Callable[..., ErrorInterval]
+
+
+def _add(a: ErrorInterval, b: ErrorInterval) -> ErrorInterval:
+    return ErrorInterval(a.low + b.low, a.high + b.high, a.error + b.error, min(a.step, b.step))
+
+
+def _negate(a: ErrorInterval) -> ErrorInterval:
+    return ErrorInterval(-a.high, -a.low, a.error, a.step)
+
+
+def _multiply(a: ErrorInterval, b: ErrorInterval) -> ErrorInterval:
+    corners = [_product(x, y) for x in (a.low, a.high) for y in (b.low, b.high)]
+    size_a, size_b = (np.maximum(np.abs(x.low), np.abs(x.high)) for x in (a, b))
+    error = _product(size_a, b.error) + _product(size_b, a.error) + _product(a.error, b.error)
+    return ErrorInterval(np.min(corners, axis=0), np.max(corners, axis=0), error, a.step * b.step)
+
+
+def _product(a: Vector, b: Vector) -> Vector:
+    """0 times anything is 0."""
+    return np.where((a == 0) | (b == 0), 0.0, a * b)
+
+
+def _divide(a: ErrorInterval, b: ErrorInterval) -> ErrorInterval:
+    apart = (b.low - b.error > 0) | (b.high + b.error < 0)
+    quotients = [x / y for x in (a.low, a.high) for y in (b.low, b.high)]
+    low = np.where(apart, np.min(quotients, axis=0), -np.inf)
+    high = np.where(apart, np.max(quotients, axis=0), np.inf)
+    nearest = np.minimum(np.abs(b.low), np.abs(b.high)) - b.error
+    largest = np.maximum(np.abs(low), np.abs(high))
+    error = np.where(apart, (a.error + _product(largest, b.error)) / nearest, np.inf)
+    exact = np.where(apart | (a.error + b.error > 0), error, 0.0)  # 0 is then an error of the program
+    return ErrorInterval(low, high, exact)
+
+
+def _modulo(a: ErrorInterval, b: ErrorInterval) -> ErrorInterval:
+    return ErrorInterval(
+        np.minimum(b.low, 0.0), np.maximum(b.high, 0.0), np.zeros_like(a.low), min(a.step, b.step)
+    )
+
+
+def _floor_divide(a: ErrorInterval, b: ErrorInterval) -> ErrorInterval:
+    apart = (b.low > 0) | (b.high < 0)
+    nearest = np.where(apart, np.minimum(np.abs(b.low), np.abs(b.high)), b.step)
+    reach = np.maximum(np.abs(a.low), np.abs(a.high)) / nearest + 1
+    return ErrorInterval(-reach, reach, np.zeros_like(reach), 1.0)
+
+
+def _absolute(a: ErrorInterval) -> ErrorInterval:
+    crosses = (a.low < 0) & (a.high > 0)
+    low = np.where(crosses, 0.0, np.minimum(np.abs(a.low), np.abs(a.high)))
+    return ErrorInterval(low, np.maximum(np.abs(a.low), np.abs(a.high)), a.error, a.step)
+
+
+def _extreme(pick: Callable[[Vector, Vector], Vector]) -> _Rule:
+    def rule(a: ErrorInterval, b: ErrorInterval) -> ErrorInterval:
+        error = np.maximum(a.error, b.error)
+        return ErrorInterval(pick(a.low, b.low), pick(a.high, b.high), error, min(a.step, b.step))
+
+    return rule
+
+
+def _whole(function: Callable[[Vector], Vector]) -> _Rule:
+    def rule(a: ErrorInterval) -> ErrorInterval:
+        return ErrorInterval(function(a.low), function(a.high), np.zeros_like(a.low), 1.0)
+
+    return rule
+
+
+def _monotone(function: Callable[[Vector], Vector], slope: Callable[[Vector, Vector], Vector]) -> _Rule:
+    """A rising function, whose slope between two numbers is at most ``slope(low, high)``."""
+
+    def rule(a: ErrorInterval) -> ErrorInterval:
+        steepest = slope(a.low - a.error, a.high + a.error)
+        return ErrorInterval(function(a.low), function(a.high), _product(steepest, a.error))
+
+    return rule
+
+
+def _erf(numbers: Vector) -> Vector:
+    return np.array([math.erf(number) for number in numbers])
+
+
+def _power(a: ErrorInterval, b: ErrorInterval) -> ErrorInterval:
+    """exp(b·log a) of positive a; of others nothing is said."""
+    positive = a.low - a.error > 0
+    logs = [np.log(np.where(positive, end, 1.0)) for end in (a.low, a.high)]
+    nearest = np.where(positive, a.low - a.error, 1.0)
+    found = _RULES["exp"](_multiply(ErrorInterval(logs[0], logs[1], a.error / nearest), b))
+    everything = np.full_like(a.low, np.inf)
+    return ErrorInterval(
+        np.where(positive, found.low, -everything),
+        np.where(positive, found.high, everything),
+        np.where(positive, found.error, everything),
+    )
+
+
+_RULES: Mapping[str, _Rule] = {
+    "add": _add,
+    "subtract": lambda a, b: _add(a, _negate(b)),
+    "negate": _negate,
+    "multiply": _multiply,
+    "divide": _divide,
+    "modulo": _modulo,
+    "floor_divide": _floor_divide,
+    "power": _power,
+    "absolute": _absolute,
+    "minimum": _extreme(np.minimum),
+    "maximum": _extreme(np.maximum),
+    "floor": _whole(np.floor),
+    "round": _whole(np.round),
+    "exp": _monotone(np.exp, lambda low, high: np.exp(high)),
+    "log": _monotone(np.log, lambda low, high: np.where(low > 0, 1 / low, np.inf)),
+    "sqrt": _monotone(np.sqrt, lambda low, high: np.where(low > 0, 0.5 / np.sqrt(low), np.inf)),
+    "tanh": _monotone(np.tanh, lambda low, high: np.ones_like(low)),
+    "erf": _monotone(_erf, lambda low, high: np.full_like(low, 2 / math.sqrt(math.pi))),
+}

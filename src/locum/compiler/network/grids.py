@@ -1,0 +1,45 @@
+"""Numbers that floats add and multiply without rounding.
+
+A float is an integer times a power of two. What has all its numbers on one *grid*, multiples of a power
+of two, is summed exactly as long as no sum is larger than that step times 2^53 (2^24 in float32).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from locum.compiler.network.forms import Vector
+from locum.compiler.target import EXACT_WHOLE
+
+#: Multiples of 2⁻¹⁰ below these are added and multiplied without rounding.
+_SAFE = {"float64": 2.0**40, "float32": 2.0**13}
+
+
+def lowest_bits(numbers: Vector | float) -> Vector:
+    """The greatest power of two that each number is a multiple of; infinite for 0, 0 for inf and NaN.
+
+    >>> lowest_bits(np.array([12.0, 0.75, 0.0])).tolist()
+    [4.0, 0.25, inf]
+    """
+    array = np.asarray(numbers, dtype=np.float64)
+    finite = np.isfinite(array)
+    mantissas, exponents = np.frexp(np.where(finite, array, 0.0))
+    integers = (mantissas * 2.0**53).astype(np.int64)
+    with np.errstate(all="ignore"):
+        bits = np.ldexp((integers & -integers).astype(np.float64), exponents - 53)
+    return np.where(finite, np.where(array == 0, np.inf, bits), 0.0)
+
+
+def sums_exactly(weight: float, step: float, dtype: str) -> bool:
+    """Whether numbers on a grid are added up without rounding, if all of them make ``weight``."""
+    return bool(step > 0 and weight <= EXACT_WHOLE[dtype] * step)
+
+
+def dyadic(numbers: Vector | float, dtype: str) -> bool:
+    """Whether arithmetic with these rounds nothing: multiples of 2⁻¹⁰, and not too large."""
+    array = np.asarray(numbers, dtype=np.float64)
+    if not np.isfinite(array).all():
+        return False
+    return bool(
+        (array * 1024 == np.round(array * 1024)).all() and (np.abs(array) <= _SAFE[dtype]).all()
+    )
