@@ -227,6 +227,20 @@ def _hull(x: Interval, y: Interval) -> Interval:
     return min(x[0], y[0]), max(x[1], y[1])
 
 
+def _modulo_bound(x: Interval, y: Interval) -> Interval:
+    """A remainder has the sign of the divisor, and is smaller; a smaller dividend is its own."""
+    high = max(y[1] - 1, 0)
+    return min(y[0] + 1, 0), min(high, x[1]) if y[0] > 0 and x[0] >= 0 else high
+
+
+def _floor_divide_bound(x: Interval, y: Interval) -> Interval:
+    """No integer divisor lies between −1 and 1, so no quotient is larger than the dividend."""
+    if y[0] > 0 and max(map(abs, (*x, *y))) < math.inf:
+        corners = [p // q for p in x for q in y]
+        return min(corners), max(corners)
+    return _around_zero(x)
+
+
 def _power_bound(x: Interval, y: Interval) -> Interval:
     base, exponent = (_around_zero(interval)[1] for interval in (x, y))
     if base <= 1:
@@ -289,14 +303,14 @@ MEANINGS: Mapping[str, Meaning] = {
         lambda arrays, a, b: a % b,
         (_ZERO,),
         keeps_whole=True,
-        bound=lambda a, b: (min(b[0] + 1, 0), max(b[1] - 1, 0)),
+        bound=_modulo_bound,
         format=Format("{} % {}", PRODUCT, (TERM, TERM)),
     ),
     "floor_divide": Meaning(
         lambda arrays, a, b: a // b,
         (_ZERO,),
         keeps_whole=True,
-        bound=lambda a, b: _around_zero(a),
+        bound=_floor_divide_bound,
         format=Format("{} // {}", PRODUCT, (TERM, TERM)),
     ),
     "power": Meaning(
@@ -316,16 +330,20 @@ MEANINGS: Mapping[str, Meaning] = {
     "absolute": Meaning(
         lambda arrays, a: abs(a),
         keeps_whole=True,
-        bound=lambda a: (0, _around_zero(a)[1]),
+        bound=lambda a: (max(a[0], -a[1], 0), _around_zero(a)[1]),
         format=Format("|{}|"),
         onnx="Abs",
     ),
     # Not the library's own minimum and maximum: those pass NaN on, whichever operand it is.
     "minimum": Meaning(
-        lambda arrays, a, b: arrays.xp.where(a < b, a, b), keeps_whole=True, bound=_hull
+        lambda arrays, a, b: arrays.xp.where(a < b, a, b),
+        keeps_whole=True,
+        bound=lambda a, b: (min(a[0], b[0]), min(a[1], b[1])),
     ),
     "maximum": Meaning(
-        lambda arrays, a, b: arrays.xp.where(a > b, a, b), keeps_whole=True, bound=_hull
+        lambda arrays, a, b: arrays.xp.where(a > b, a, b),
+        keeps_whole=True,
+        bound=lambda a, b: (max(a[0], b[0]), max(a[1], b[1])),
     ),
     "exp": _function("exp", overflows=True, onnx="Exp"),
     "log": _function("log", _outside(lambda a: a <= 0, "log")),

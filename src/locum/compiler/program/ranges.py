@@ -13,10 +13,11 @@ position of some token, and a different one for each query.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from locum.graph import OPERATIONS, Node
+from locum.execution.elementwise import MEANINGS
+from locum.graph import Node
 
 
 class Range(NamedTuple):
@@ -43,58 +44,15 @@ _TRUTH = Range(0, 1)
 
 def combined(node: Node, inputs: Sequence[Range | None]) -> Range | None:
     """The range of an elementwise s-op by those of its inputs, or None where it may be no integer."""
-    if OPERATIONS[node.op].group == "comparison" or node.op in ("and", "or", "not", "member"):
+    meaning = MEANINGS[node.op]
+    if meaning.kind == "bool" or node.op == "indicator":
         return _TRUTH
-    if node.op == "indicator":
-        return _TRUTH
-    if node.op == "if_else":
-        _, then, otherwise = inputs
-        return None if then is None or otherwise is None else then.join(otherwise)
-    known = [part for part in inputs if part is not None]
-    if len(known) < len(inputs) or not known:
+    ranges = [_TRUTH, *inputs[1:]] if node.op == "if_else" else inputs
+    known = [part for part in ranges if part is not None]
+    if meaning.bound is None or not meaning.keeps_whole or len(known) < len(ranges):
         return None
-    found = _ARITHMETIC[node.op](*known) if node.op in _ARITHMETIC else None
-    if found is None or found.largest < _ENDLESS:
-        return found
-    return Range(-math.inf, math.inf)
-
-
-def _product(a: Range, b: Range) -> Range:
-    corners = [0.0 if 0 in (x, y) else x * y for x in a for y in b]
-    return Range(min(corners), max(corners))
-
-
-def _modulo(a: Range, b: Range) -> Range:
-    """A remainder has the sign of the divisor, and is smaller; a smaller dividend is its own."""
-    low, high = min(b.low + 1, 0), max(b.high - 1, 0)
-    return Range(low, min(high, a.high) if b.low > 0 and a.low >= 0 else high)
-
-
-def _floor_quotient(a: Range, b: Range) -> Range:
-    """No divisor lies between −1 and 1, so no quotient is larger than the dividend."""
-    if b.low > 0 and math.isfinite(a.largest) and math.isfinite(b.largest):
-        corners = [x // y for x in a for y in b]
-        return Range(min(corners), max(corners))
-    return Range(-a.largest, a.largest)
-
-
-def _absolute(a: Range) -> Range:
-    return Range(0 if a.low <= 0 <= a.high else min(abs(a.low), abs(a.high)), a.largest)
-
-
-_ARITHMETIC: Mapping[str, Callable[..., Range]] = {
-    "add": lambda a, b: Range(a.low + b.low, a.high + b.high),
-    "subtract": lambda a, b: Range(a.low - b.high, a.high - b.low),
-    "multiply": _product,
-    "modulo": _modulo,
-    "floor_divide": _floor_quotient,
-    "negate": lambda a: Range(-a.high, -a.low),
-    "absolute": _absolute,
-    "round": lambda a: a,
-    "floor": lambda a: a,
-    "minimum": lambda a, b: Range(min(a.low, b.low), min(a.high, b.high)),
-    "maximum": lambda a, b: Range(max(a.low, b.low), max(a.high, b.high)),
-}
+    found = Range(*meaning.bound(*known))
+    return found if found.largest < _ENDLESS else Range(-math.inf, math.inf)
 
 
 class Affine(NamedTuple):
