@@ -90,7 +90,7 @@ def test_a_report_and_a_picture(rasp: str, tmp_path: Path) -> None:
         "heads        1, 1",
         f"d_model      {size.d_model}",
         f"parameters   {size.parameters}, {size.nonzeros} of them not 0",
-        "error        rounding only",
+        "error        0 (certified)",
     ):
         assert f"  {line}\n" in shown
     assert "1 attention   1.0  flip: s" in shown

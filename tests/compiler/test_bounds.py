@@ -21,6 +21,7 @@ from locum.compiler.weights.assemble import Assembly
 from locum.compiler.weights.dense import UnitFeedForward
 from locum.compiler.weights.stream import Stream
 from locum.graph import build
+from locum.graph.labels import Labels
 from locum.transformer.forward import forward
 
 
@@ -80,7 +81,7 @@ def test_a_head_that_is_a_softmax_itself() -> None:
     head = Head("softmax", 3, queries, keys, Form(), NO_SINK, 0.0, kind="softmax", values=(moved,))
     network = Network((head,), units, Form({out: 1.0}), False)
     roles = Roles(scoring.Known.of(target, node))
-    lowered = Lowered(network, roles, Schedule([], {}, {}), frozenset(), (), None)
+    lowered = Lowered(network, roles, Schedule([], {}, {}), frozenset(), (), Labels())
     slots = lay_out(network, "float64")
     fitted = bounds.fit(lowered, slots)
     assert fitted is not None

@@ -238,7 +238,7 @@ def test_ranges_of_positions_and_of_rounded_numbers() -> None:
     ends = [(-1, 1), (0, math.inf), (0.1, 0.1)]
     model = compile(tokens * indices, length=3, numeric=True, feed_forward="glu", ranges=ends)
     assert model([1, 5e9, 0.1]) == [0, 5e9, 0.2]
-    with pytest.raises(InputError, match=r"position 1, .* from 0 to inf"):
+    with pytest.raises(InputError, match="from 0 to inf at position 1"):
         model([1, -1])
     single = compile(
         tokens, length=1, numeric=True, feed_forward="relu", ranges=(0, 0.1), dtype="float32"

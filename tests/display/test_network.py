@@ -260,7 +260,7 @@ def test_a_report_in_a_few_lines(of_units: CompiledTransformer, with_sink: Compi
     assert "sink" not in said
     plain = dict(facts(with_sink))
     assert plain["sink"] == "where nothing is selected (1 head)"
-    assert plain["error"] == "rounding only"
+    assert plain["error"] == "0 (certified)"
     assert not plain.keys() & {"units", "softmax"}
 
 

@@ -217,7 +217,7 @@ def test_a_graph_in_the_configuration_is_checked_when_it_is_asked_for() -> None:
         CompiledTransformer(wrong, model.weights).program
 
 
-@pytest.mark.parametrize(("said", "bound"), [({}, 0), ({"error_bound": 0.5}, 0.5)])
+@pytest.mark.parametrize(("said", "bound"), [({}, math.inf), ({"error_bound": 0.5}, 0.5)])
 def test_the_bound_of_a_report(said: dict[str, float], bound: float) -> None:
     model = previous()
     assert CompiledTransformer(replace(model.config, report=said), model.weights).error_bound == bound

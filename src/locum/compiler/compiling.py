@@ -83,6 +83,6 @@ def compile_for(
         program_hash=stable_hash(reference or root),
         name=name,
         ranges=target.served,
-        report=report(lowered.network, fitted, target.feed_forward),
+        report=report(lowered, fitted),
     )
     return CompiledTransformer(config, assembled.weights)

@@ -7,14 +7,20 @@ from typing import Any
 
 from locum.compiler.bounds.fitting import Fitted
 from locum.compiler.bounds.head_bounds import Temperature
+from locum.compiler.network.lowering import Lowered
 from locum.compiler.network.network import LOSING_SINK, NO_SINK, TIED_SINK, Network, Unit
 
 _SINKS = {NO_SINK: "none", LOSING_SINK: "where nothing is selected", TIED_SINK: "counted"}
 
 
-def report(network: Network, fitted: Fitted | None, kind: str) -> dict[str, Any]:
-    """How each head attends; and of what was fitted, the units, the temperatures and the bound."""
-    return {"attention": _attention(network)} | (_fit(fitted, network, kind) if fitted else {})
+def report(lowered: Lowered, fitted: Fitted | None) -> dict[str, Any]:
+    """How each head attends; units, temperatures and the error bound; what hangs on rounding."""
+    found: dict[str, Any] = {"attention": _attention(lowered.network), "error_bound": None}
+    if fitted is not None:
+        found |= _fit(fitted, lowered)
+    if lowered.roles.rounded:
+        found["hangs on rounding"] = [lowered.label(node) for node in lowered.roles.rounded]
+    return found
 
 
 def _attention(network: Network) -> list[dict[str, Any]]:
@@ -32,11 +38,11 @@ def _attention(network: Network) -> list[dict[str, Any]]:
     ]
 
 
-def _fit(fitted: Fitted, network: Network, kind: str) -> dict[str, Any]:
+def _fit(fitted: Fitted, lowered: Lowered) -> dict[str, Any]:
     """Units and temperatures, and the errors that they have."""
-    bounds = fitted.bounds
+    bounds, network = fitted.bounds, lowered.network
     found: dict[str, Any] = {"error_bound": fitted.bound}
-    if kind != "exact":
+    if fitted.hidden:
         layers = (max((u.time for u in network.units), default=0)) // 2
         found["feed_forward"] = [
             _counted([u for u in network.units if u.time == 2 * n], fitted)
@@ -44,7 +50,7 @@ def _fit(fitted: Fitted, network: Network, kind: str) -> dict[str, Any]:
         ]
         found["realised"] = [
             {
-                "s-op": unit.into.label,
+                "s-op": lowered.label(unit.node),
                 "gate": type(unit.gate).__name__.lower(),
                 **_place(unit.time // 2 - 1, "mlp"),
                 "units": fitted.hidden[unit].size,

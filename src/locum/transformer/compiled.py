@@ -72,8 +72,8 @@ class CompiledTransformer:
 
     @property
     def error_bound(self) -> float:
-        """Return a bound on the difference from the program, beside rounding; infinite if unknown."""
-        bound = self.config.report.get("error_bound", 0.0)
+        """Return the certified bound of |network − program|, rounding included; infinite if unknown."""
+        bound = self.config.report.get("error_bound")
         # A report may come from a file, and say anything.
         return float(bound) if isinstance(bound, (int, float)) else math.inf
 

@@ -33,6 +33,8 @@ DEFAULT_TOLERANCE = 1e-3
 #: Heads are cheap to make exact: their tolerance is this much smaller.
 _FOR_HEADS = 2.0**-8
 _ROUNDS = 14
+#: Scores of all heads together, up to which the rounding of exact networks is bounded.
+_MAX_CELLS = 2**24
 
 
 @dataclass
@@ -66,12 +68,14 @@ class Fitted:
 
 
 def fit(lowered: Lowered, slots: Slots, outputs: Iterable[float] | None = None) -> Fitted | None:
-    """Find units for every gate and a temperature for every head; None where there are neither.
+    """Find units for every gate and a temperature for every head, and how exact the whole is.
 
-    ``outputs`` are the numbers that may come out, where these are few: they have to be told apart.
+    ``outputs`` are the numbers that may come out, where these are few: they have to be told apart. None
+    where there is nothing to find, and the network is too large for its rounding to be bounded.
     """
     target = lowered.roles.known.target
-    if target.feed_forward == "exact" and target.attention == "hard":
+    cells = len(lowered.network.heads) * target.longest**2
+    if target.feed_forward == "exact" and target.attention == "hard" and cells > _MAX_CELLS:
         return None
     apart = float(np.diff(sorted(outputs or ())).min(initial=math.inf))
     return _Fitting(lowered, slots, apart).found()

@@ -40,12 +40,8 @@ class Lowered:
     counted_with_sink: frozenset[Node]
     #: Tokens for which some s-op has no value, and why.
     undefined: tuple[tuple[Atom, str], ...]
-    #: What the program itself calls its s-ops and selectors.
-    names: Mapping[Node, str] | None
-
-    def label(self, node: Node) -> str:
-        """The program's own name for an s-op, or its expression in one short line."""
-        return abbreviate(node, self.names)
+    #: The label of an s-op or selector: the program's own name for it, or the whole expression.
+    label: Labels
 
 
 def lower(
@@ -62,7 +58,8 @@ def lower(
     positional encoding has a slot of its own, so that the weights of programs that differ in functions
     of the position alone are equal.
     """
-    lowering = _Lowering(times, roles, names, share_positions=share_positions)
+    label = Labels(names)
+    lowering = _Lowering(times, roles, label, share_positions=share_positions)
     network = lowering.network(root)
     counts = (node for node in times.order if roles.of(node) is Role.COUNT)
     return Lowered(
@@ -71,7 +68,7 @@ def lower(
         times,
         frozenset(filter(lowering.counts_sink, counts)),
         tuple(lowering.undefined.values()),
-        names,
+        label,
     )
 
 
@@ -82,12 +79,12 @@ class _Lowering:
         self,
         schedule: Schedule,
         roles: Roles,
-        names: Mapping[Node, str] | None,
+        label: Labels,
         *,
         share_positions: bool,
     ) -> None:
         self.schedule = schedule
-        self.names = names
+        self.label = label
         self.roles = roles
         self.known = roles.known
         self.undefined: dict[Hashable, tuple[Atom, str]] = {}
@@ -95,8 +92,6 @@ class _Lowering:
         self._units: list[Unit | None] = []
         self._forms: dict[Node, Form] = {}
         self._signals: dict[Node, Signal] = {}
-        #: The label of a signal: the program's own name for its s-op, or the whole expression.
-        self.label = Labels(self.names)
         #: For what is counted: the share of attention that the sink (or position 0) gets.
         self._shares: dict[Node, Signal] = {}
         self._embedding = Embedding(share_positions=share_positions)

@@ -93,13 +93,9 @@ def _numbers(model: CompiledTransformer) -> str:
 
 def _error(model: CompiledTransformer) -> str:
     found, size = bound(model), model.architecture
-    if found is None:
-        return (
-            "rounding only"
-            if (size.attention, size.feed_forward) == ("hard", "exact")
-            else "not stated"
-        )
-    return f"at most {found:.3g} (certified)" if found else "rounding only"
+    if found is not None:
+        return f"at most {found:.3g} (certified)" if found else "0 (certified)"
+    return "rounding only, not bounded" if size.feed_forward == "exact" else "not stated"
 
 
 # Heads --------------------------------------------------------------------------------------------
