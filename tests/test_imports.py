@@ -54,6 +54,7 @@ ROOMS: dict[str, list[str]] = {
         "symbolic",
         "steps",
         "structured",
+        "description",
         "tokens",
         "planning",
         "explaining",

@@ -454,7 +454,7 @@ def test_parts_that_are_no_numbers() -> None:
     for parts_given, words in [([], "none was given"), ([np.array(["a"])], "arrays of numbers")]:
         with pytest.raises(InputError, match=words):
             run_parts(T, parts_given, 4)
-    with pytest.raises(InputError, match="more than the 2"):
+    with pytest.raises(InputError, match="got 3 tokens, but the sequence length is 2"):
         run_parts(T, [np.zeros(3)], 2)
     with pytest.raises(InputError, match="not all numbers"):
         Matrix(tokens, 1, 2).run(["a", "b"])

@@ -146,6 +146,14 @@ def test_arrays_stay_arrays() -> None:
     assert reverse(torch.tensor([1, 2, 3]), executor="fast").dtype == torch.int64
 
 
+@pytest.mark.filterwarnings("ignore::locum.execution.fast.FallbackWarning")
+def test_strings_do_not_fit_into_a_tensor() -> None:
+    torch = pytest.importorskip("torch")
+    for executor in ("dense", "fast", "auto"):
+        with pytest.raises(LocumError, match=r"which a tensor cannot hold; try the tokens as a list"):
+            run(tokens_str.node, torch.tensor([1.0, 2.0]), executor=executor)
+
+
 #: Integers that floating point rounds, in parts of a program that a plan ran without looking.
 LARGE: list[tuple[SOp, list[Any]]] = [
     (tokens + indices, [2**53 + 1]),

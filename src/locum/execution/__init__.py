@@ -1,9 +1,9 @@
-"""Running a program: executors (how), domains (on what kind of number), inputs (on what).
+"""Run programs: by an executor, in a number domain, on an input.
 
-- ``dense`` is the meaning: literal patterns, literal means, in any domain;
+- ``dense`` defines the meaning: literal patterns, literal means, in any domain;
 - ``fast`` computes the same by views and matrix products, and long sequences without N² pairs;
 - ``auto`` is ``fast`` where that is possible, else ``dense``;
-- ``heads`` runs every demanded row of every head as real attention: the evidence beside ``fast``.
+- ``heads`` runs every row of every head that is read as real attention.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from locum.graph import Node, Sort, abbreviate, sort_of
 #: More heads than this are not run one by one: their parameters alone would fill the memory.
 _MOST_HEADS = 2**25
 
-#: What ``domain=`` may say.
+#: The values of ``domain=``.
 DOMAINS: Mapping[str, Domain] = {domain.name: domain for domain in (FloatDomain(), ExactDomain())}
 
 
@@ -37,8 +37,8 @@ def _dense(
     strict: bool,
 ) -> Any:
     values = tokens.tolist() if hasattr(tokens, "tolist") else tokens
-    found = dense.evaluate(program, values, domain, names)
-    return found[positions.start : positions.stop] if isinstance(found, list) else found
+    value = dense.evaluate(program, values, domain, names)
+    return value[positions.start : positions.stop] if isinstance(value, list) else value
 
 
 def _fast(
@@ -77,7 +77,7 @@ def _heads(
     return fast.with_types(program, value, tokens, positions)
 
 
-#: What ``executor=`` may say.
+#: The values of ``executor=``.
 EXECUTORS: Mapping[str, Callable[..., Any]] = {
     "dense": _dense,
     "fast": _fast,
@@ -96,11 +96,11 @@ def run(
     positions: range | None = None,
     strict: bool = False,
 ) -> Any:
-    """The value of a program on an input, or on each of a batch.
+    """Return the value of a program on an input, or on each sequence of a batch.
 
-    An s-op gives a list (an array or a tensor, if the input was one); a selector a boolean array
-    [query, key]; a batch one of these for each of its sequences. ``positions`` asks for a stretch of
-    the result only; ``strict`` forbids the fast executor to leave anything to the dense one.
+    An s-op gives a list (an array or a tensor if the input is one), a selector a boolean array
+    [query, key]. ``positions`` is a range of positions: only the values there are returned. With
+    ``strict``, the fast executor raises an error instead of leaving a program to dense execution.
 
     >>> from locum.graph import build
     >>> run(build("divide", build("indices"), build("length")), "ab")
@@ -109,12 +109,14 @@ def run(
     evaluate = _choice(EXECUTORS, executor, "executor")
     numbers = _choice(DOMAINS, domain, "domain")
     read = inputs.read(given, numbers)
-    wanted = range(read.length) if positions is None else positions
-    if not 0 <= wanted.start < wanted.stop <= read.length or wanted.step != 1:
-        raise InputError(f"{wanted} is not a stretch of the positions 0 to {read.length - 1}")
+    asked = range(read.length) if positions is None else positions
+    if not 0 <= asked.start < asked.stop <= read.length or asked.step != 1:
+        raise InputError(
+            f"expected positions within 0 to {read.length - 1}, without gaps, got {positions}"
+        )
     results: list[Any] = []
     for sequence in read.sequences:
-        value = evaluate(program, sequence, numbers, names, positions=wanted, strict=strict)
+        value = evaluate(program, sequence, numbers, names, positions=asked, strict=strict)
         results.append([numbers.result(v) for v in value] if isinstance(value, list) else value)
     if sort_of(program) is Sort.SELECTOR:
         return np.array(results) if read.batch else results[0]
@@ -132,28 +134,27 @@ def run_parts(
     positions: range | None = None,
     strict: bool = False,
 ) -> Any:
-    """The value of an s-op on tokens that come in several arrays, and blanks (0) up to ``length``.
+    """Return the value of an s-op on tokens in several arrays, followed by blanks (0) up to ``length``.
 
-    The parts may have any shape and are read row by row. They are arrays or tensors of one kind, and so
-    is the result, at ``positions``. The fast executor does not copy the parts together.
+    The parts may have any shape and are read row by row. All are NumPy arrays, or all torch tensors,
+    and so is the result, at ``positions``. The fast executor does not copy the parts together.
 
     >>> from locum.graph import build
     >>> run_parts(build("tokens", cast="asis"), [np.eye(2), np.ones(1)], 6)
     array([1., 0., 0., 1., 1., 0.])
     """
-    wanted = range(length) if positions is None else positions
+    asked = range(length) if positions is None else positions
     parts = inputs.arrays(parts, length)
     if executor in ("fast", "auto") and domain == "float":
         from locum.execution import fast
 
         numbers = DOMAINS["float"]
         value = fast.evaluate_parts(
-            program, parts, length, numbers, names, positions=wanted, strict=strict
+            program, parts, length, numbers, names, positions=asked, strict=strict
         )
         return inputs.Inputs(list(parts), batch=False, array=parts[0]).answer([value])
-    options: dict[str, Any] = {"domain": domain, "names": names, "positions": wanted, "strict": strict}
-    given = inputs.joined(parts, length)
-    return run(program, given, executor=executor, **options)
+    options: dict[str, Any] = {"domain": domain, "names": names, "positions": asked, "strict": strict}
+    return run(program, inputs.joined(parts, length), executor=executor, **options)
 
 
 def _choice(table: Mapping[str, Any], name: str, what: str) -> Any:

@@ -1,9 +1,9 @@
-"""What a program may be run on: one sequence of atoms, or a batch of sequences of one length.
+"""Read what a program is run on: one sequence of atoms, or a batch of sequences of one length.
 
-A string is a sequence of characters. A list, tuple or one-dimensional array is a sequence of atoms.
-A list of lists, or a two-dimensional array, is a batch. Arrays of numbers (NumPy's, torch's) stay
-arrays: an executor that wants lists makes them. Everything else is refused here, once, so that no
-executor needs to.
+A string is a sequence of characters. A list, a tuple or a one-dimensional array is a sequence of atoms.
+A list of lists, or a two-dimensional array, is a batch. Arrays of numbers (NumPy's and torch's) stay
+arrays; executors that need lists make them. Everything else is refused here, so that no executor needs
+to check its input.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ _ATOMS = {bool, int, float, str}
 
 @dataclass(frozen=True)
 class Inputs:
-    """Sequences to run on, and the form in which results are to be given back."""
+    """The sequences to run on, and the form in which results are returned."""
 
     #: Lists of values, or arrays of numbers.
     sequences: list[Any]
     batch: bool
-    #: The array or tensor that was given, if one was.
+    #: The array or tensor that the user passed, or None.
     array: Any = None
 
     @property
     def length(self) -> int:
-        """The length of every sequence."""
+        """The number of tokens in every sequence."""
         return len(self.sequences[0])
 
     def answer(self, results: list[Any]) -> Any:
-        """Results in the form of the input: lists, an array, or a tensor of the same device."""
+        """Return results in the form of the input: lists, an array, or a tensor of the same device."""
         if self.array is None:
             plain = [value.tolist() if hasattr(value, "tolist") else value for value in results]
             return plain if self.batch else plain[0]
@@ -47,33 +47,44 @@ class Inputs:
             return np.array(results) if self.batch else np.asarray(results[0])
         import torch
 
-        kind, device = self.array.dtype, self.array.device
-        tensors = [
-            value
-            if isinstance(value, torch.Tensor)
-            else torch.as_tensor(value, dtype=kind if kind.is_floating_point else None, device=device)
-            for value in results
-        ]
+        tensors = [_tensor(value, self.array) for value in results]
         return torch.stack(tensors) if self.batch else tensors[0]
 
 
+def _tensor(values: Any, like: Any) -> Any:
+    """Return values as a tensor on the device of ``like``, and of its dtype if that is of floats."""
+    if is_tensor(values):
+        return values
+    import torch
+
+    dtype = like.dtype if like.dtype.is_floating_point else None
+    try:
+        return torch.as_tensor(values, dtype=dtype, device=like.device)
+    except (ValueError, TypeError, RuntimeError, OverflowError):
+        raise InputError(
+            "the result has strings, or integers beyond 64 bits, which a tensor cannot hold; "
+            "try the tokens as a list: program(tensor.tolist())"
+        ) from None
+
+
 def arrays(parts: Sequence[Any], length: int) -> list[Any]:
-    """Parts of a sequence as arrays or tensors of numbers, or an :class:`InputError`."""
-    found = [part if is_tensor(part) else np.asarray(part) for part in parts]
-    if not found:
-        raise InputError("the tokens come in one array or more, but none was given")
-    if len({is_tensor(part) for part in found}) > 1:
-        raise InputError("the tokens come in arrays of one kind: all of NumPy, or all of torch")
-    for part in found:
+    """Return the parts of a sequence as arrays or tensors of numbers, or raise :class:`InputError`."""
+    checked = [part if is_tensor(part) else np.asarray(part) for part in parts]
+    if not checked:
+        raise InputError("expected the tokens in one array or more, but none was given")
+    if len({is_tensor(part) for part in checked}) > 1:
+        raise InputError("expected NumPy arrays or torch tensors as tokens, got both")
+    for part in checked:
         if not is_tensor(part) and part.dtype.kind not in "biufO":
-            raise InputError(f"the tokens come in arrays of numbers, not of {part.dtype}")
-    if sum(math.prod(part.shape) for part in found) > length:
-        raise InputError(f"the tokens are more than the {length} that the sequence is long")
-    return found
+            raise InputError(f"expected the tokens in arrays of numbers, got {part.dtype}")
+    number = sum(math.prod(part.shape) for part in checked)
+    if number > length:
+        raise InputError(f"got {number} tokens, but the sequence length is {length}")
+    return checked
 
 
 def joined(parts: Sequence[Any], length: int) -> Any:
-    """Arrays (or tensors) of any shape as one sequence, with blanks (0) behind, up to ``length``."""
+    """Join arrays (or tensors) of any shape into one sequence, with blanks (0) up to ``length``."""
     flat = [part.reshape(-1) for part in parts]
     blanks = length - sum(len(part) for part in flat)
     if is_tensor(flat[0]):
@@ -84,7 +95,7 @@ def joined(parts: Sequence[Any], length: int) -> Any:
 
 
 def read(given: object, domain: Domain) -> Inputs:
-    """``given`` as sequences of values the domain accepts, or an :class:`InputError`."""
+    """Return an input as sequences of values that the domain accepts, or raise :class:`InputError`."""
     array: Any = given if isinstance(given, np.ndarray) or is_tensor(given) else None
     if array is not None and domain.name == "float" and _is_numeric(array):
         return _arrays(array)
@@ -113,7 +124,7 @@ def _is_numeric(array: Any) -> bool:
 
 
 def _arrays(array: Any) -> Inputs:
-    """Arrays of numbers as they are."""
+    """Take an array of numbers as it is."""
     _require_axes(array)
     if 0 in array.shape:
         raise InputError("the input is empty: a program needs at least one token")

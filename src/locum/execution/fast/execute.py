@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -24,6 +23,7 @@ from locum.errors import ExecutionError
 from locum.execution import dense, types
 from locum.execution.domains import Domain
 from locum.execution.fast import cache, structured
+from locum.execution.fast.description import Description, described
 from locum.execution.fast.plan import Plan
 from locum.execution.fast.structured import Unstructured
 from locum.execution.fast.tokens import Tokens, floating, is_finite, is_floating, largest
@@ -59,52 +59,6 @@ def forget_plans() -> None:
         _told.clear()
 
 
-@dataclass(frozen=True)
-class _Description:
-    """What is known of a program before it runs on tokens of some types."""
-
-    #: The types that the result may have.
-    result: types.Types
-    #: Where the result is a float, and a bool: known, or an s-op that is positive there.
-    floats: Node | bool
-    bools: Node | bool
-    #: Why plans cannot run it.
-    unplanned: str | None
-
-
-#: Descriptions that were made: as long as a program lives, for each set of types of tokens.
-_descriptions: WeakKeyDictionary[Node, dict[types.Types, _Description]] = WeakKeyDictionary()
-
-
-def _described(root: Node, tokens: types.Types) -> _Description:
-    """Describe a program, once."""
-    with _lock:
-        known = _descriptions.setdefault(root, {})
-    if tokens not in known:
-        known[tokens] = _description(root, tokens)
-    return known[tokens]
-
-
-def _description(root: Node, tokens: types.Types) -> _Description:
-    possible = types.possible_types(root, tokens)
-    unplanned = None
-    if types.has_strings(root):
-        unplanned = "the program has strings"
-    elif any(
-        # Dense execution refuses the mean of a sequence of booleans alone; tokens are known not to be.
-        bool in possible[node.inputs[1]] and possible[node.inputs[1]] != {bool}
-        for node in postorder(root)
-        if node.op == "aggregate" and node.inputs[1].op != "tokens"
-    ):
-        unplanned = "values that may be booleans are averaged"
-    return _Description(
-        possible[root],
-        types.measure(root, possible, float),
-        types.measure(root, possible, bool),
-        unplanned,
-    )
-
-
 def evaluate(
     root: Node,
     tokens: Any,
@@ -133,12 +87,11 @@ def evaluate(
 def with_types(root: Node, values: list[Any], tokens: Sequence[Any], positions: range) -> list[Any]:
     """Return values that another executor computed on a list, in the types of dense execution."""
     sequence = Tokens.read(tokens)
-    described = _described(root, sequence.types)
-    measures = [m for m in (described.floats, described.bools) if isinstance(m, Node)]
+    known = described(root, sequence.types)
     try:
-        measured = _run(measures, described, sequence, positions, False)
+        measured = _run(known.measures, known, sequence, positions, False)
         floats, bools = (
-            m if isinstance(m, bool) else measured.pop(0) for m in (described.floats, described.bools)
+            m if isinstance(m, bool) else measured.pop(0) for m in (known.floats, known.bools)
         )
         typed = _typed(np.array(values), floats, bools, sequence)
     except _Unfit as reason:
@@ -149,8 +102,8 @@ def with_types(root: Node, values: list[Any], tokens: Sequence[Any], positions: 
 
 def _exact(root: Node, tokens: Tokens, positions: range, strict: bool) -> Any:
     """Return the value of an s-op, of the types that dense execution gives."""
-    described = _described(root, tokens.types)
-    measures = [m for m in (described.floats, described.bools) if isinstance(m, Node)]
+    known = described(root, tokens.types)
+    measures = known.measures
     if tokens.is_array and tokens.types == {float}:
         measures = []  # arrays of floats stay such unless the program alone says otherwise
     roots = [root, *measures]
@@ -158,13 +111,13 @@ def _exact(root: Node, tokens: Tokens, positions: range, strict: bool) -> Any:
     def typed(values: list[Any]) -> Any:
         value, *measured = values
         floats, bools = (
-            m if isinstance(m, bool) else measured.pop(0) if measured else m is described.floats
-            for m in (described.floats, described.bools)
+            m if isinstance(m, bool) else measured.pop(0) if measured else m is known.floats
+            for m in (known.floats, known.bools)
         )
         return _typed(value, floats, bools, tokens)
 
     try:
-        return typed(_run(roots, described, tokens, positions, strict))
+        return typed(_run(roots, known, tokens, positions, strict))
     except _Unplanned:
         return typed(_structured(roots, tokens, positions, strict))
 
@@ -184,10 +137,10 @@ def evaluate_parts(
         if sort_of(root) is not Sort.SOP:
             raise _Unfit("a selector's value is the whole pattern")
         kinds = frozenset(kind for part in parts for kind in Tokens.read(part).types)
-        described = _described(root, kinds)
+        known = described(root, kinds)
         try:
-            if described.unplanned is not None:
-                raise _Unplanned(described.unplanned)
+            if known.unplanned is not None:
+                raise _Unplanned(known.unplanned)
             if kinds != {float} and max(map(largest, parts)) > LARGEST_EXACT:
                 raise _Unplanned("integers beyond 2⁵³")
             return _planned(root, [floating(part) for part in parts], length, positions, strict, kinds)
@@ -200,11 +153,11 @@ def evaluate_parts(
 
 
 def _run(
-    roots: list[Node], described: _Description, tokens: Tokens, positions: range, strict: bool
+    roots: list[Node], description: Description, tokens: Tokens, positions: range, strict: bool
 ) -> list[Any]:
     """Return the values of an s-op and of its measures: by plans, else by the structured tier."""
     found: list[Any] = []
-    if described.unplanned is None:
+    if description.unplanned is None:
         for root in roots:
             readable = tokens.for_plan(root)
             if readable is None:
