@@ -1,27 +1,23 @@
-"""The command line, run inside the test's process."""
+"""Fixtures of all tests of the command line."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 
 import pytest
 
-from locum.cli.main import main
+from tests.cli.commands import Done, command_line
 
-Run = Callable[..., tuple[int, str, str]]
+Run = Callable[..., Done]
 
 
 @pytest.fixture
-def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Runs a command as a user would: exit code, output, errors."""
+def command() -> Run:
+    """Runs a command as a user with a wide terminal would: exit code, output, errors."""
+    return lambda *arguments: command_line(*arguments, columns=140)
 
-    def run(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["locum", *map(str, arguments)])
-        monkeypatch.setenv("COLUMNS", "140")
-        with pytest.raises(SystemExit) as leaving:
-            main()
-        out, err = capsys.readouterr()
-        return int(leaving.value.code or 0), out, err
 
-    return run
+@pytest.fixture
+def simulate() -> Run:
+    """Runs ``locum simulate`` so."""
+    return lambda *arguments: command_line("simulate", *arguments, columns=140)

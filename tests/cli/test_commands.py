@@ -12,23 +12,7 @@ import pytest
 
 import locum
 from tests.cases import histogram, matmul
-
-
-def command_line(*arguments: str, typed: str | None = None) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "locum", *arguments],
-        input=typed,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
-def json_of(*arguments: str, typed: str | None = None) -> Any:
-    done = command_line(*arguments, "--json", typed=typed)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.count("\n") == 1
-    return json.loads(done.stdout)
+from tests.cli.commands import command_line, json_of
 
 
 @pytest.fixture
@@ -148,7 +132,7 @@ def test_draw(rasp: str, tmp_path: Path) -> None:
     text = picture.read_text()
     assert text.startswith("<svg ")
     assert "<script" not in text
-    assert text.count('fill="#2f6f9f"') == 6 + 2  # keys selected: aba with position 0, and of it
+    assert text.count('class="on line"') == 6 + 2  # keys selected: aba with position 0, and of it
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
 
 
@@ -288,7 +272,7 @@ def test_odd_inputs(rasp: str, tmp_path: Path) -> None:
     for arguments, words in [
         (("run", rasp, "--input", '"\\ud800"'), "unpaired surrogate"),
         (("run", rasp, "--input", "null"), "expected a string or a list, got null"),
-        (("draw", rasp, "--input", "[[1, 2], [3, 4]]"), "one sequence, but the input is a batch"),
+        (("draw", rasp, "--input", "[[1, 2], [3, 4]]"), "expected one sequence to draw, got a batch"),
         (("analyse", rasp, "--name", "max"), "got the function max(a, b)"),
         (("repl", "--example", "3"), "--example: expected a non-empty string or list, got 3"),
         (("repl", "--example", "{"), "--example: expected JSON, got '{'"),

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import io
 import json
 import re
-import sys
-from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,11 +12,10 @@ import numpy as np
 import pytest
 
 import locum
-from locum.cli.main import main
 from locum.cli.tokens import literal, read_tokens, read_vocabulary
 from locum.errors import InputError
 from locum.simulators import Attention, UniversalSimulator
-from tests.cli.test_commands import command_line, json_of
+from tests.cli.commands import command_line, json_of, refused
 
 REVERSE = """
 flip = select(indices, length - 1 - indices, ==);
@@ -55,27 +51,6 @@ def folder(rasp: str, tmp_path: Path) -> str:
     )
     assert done.returncode == 0, done.stderr
     return path
-
-
-def typed(*arguments: str) -> tuple[int, str, str]:
-    """The same without a new process: exit code, standard output and error."""
-    out, err = io.StringIO(), io.StringIO()
-    given, sys.argv = sys.argv, ["locum", *arguments]
-    try:
-        with redirect_stdout(out), redirect_stderr(err), pytest.raises(SystemExit) as leaving:
-            main()
-    finally:
-        sys.argv = given
-    code = leaving.value.code
-    assert isinstance(code, int)
-    return code, out.getvalue(), err.getvalue()
-
-
-def refused(*arguments: str) -> str:
-    code, out, err = typed(*arguments)
-    assert (code, out) == (2, "")
-    assert err.startswith(("locum: ", "Usage: "))
-    return err
 
 
 # compile ------------------------------------------------------------------------------------------
@@ -213,7 +188,7 @@ def test_examples_lie_in_the_ranges(rasp: str, tmp_path: Path) -> None:
     start = ("compile", rasp, "--name", "mean", "--length", "3", "--numeric", *units)
     page = tmp_path / "page.html"
     for arguments in (start, ("compile", "--simulator", "2,2,2", *units)):
-        assert typed(*arguments, "--html", str(page))[0] == 0
+        assert command_line(*arguments, "--html", str(page))[0] == 0
         assert "0.25" in page.read_text(encoding="utf-8")
     assert "from -0.5 to 0.25" in refused(*start, "--input", "0,1", "-o", str(tmp_path / "new"))
     assert not (tmp_path / "new").exists()
@@ -270,7 +245,7 @@ def test_an_interrupted_compilation_leaves_nothing(
     out, page = tmp_path / "model", tmp_path / "page.html"
     arguments = ("compile", rasp, "--name", "reverse", "--length", "4", "--vocab", "ab")
     monkeypatch.setattr("locum.files.os.rename", interrupted)
-    code, shown, said = typed(*arguments, "-o", str(out), "--html", str(page))
+    code, shown, said = command_line(*arguments, "-o", str(out), "--html", str(page))
     assert (code, shown, said) == (130, "", "locum: interrupted\n")
     assert [path.name for path in tmp_path.iterdir()] == ["reverse.rasp"]
 
@@ -326,7 +301,7 @@ def test_units_and_soft_heads(kind: str, rasp: str, tmp_path: Path) -> None:
     assert "nothing leaks\n" in shown
     assert "realised" not in shown
     assert "made whole" in page.read_text(encoding="utf-8")
-    assert json_of(*start, *soft)["report"]["realised"][0]["s-op"] == "length"
+    assert json_of(*start, *soft)["report"]["realised"][0]["s-op"] == "about length"
     assert command_line("apply", str(path), "--input", "abcd", "--check").returncode == 0
     native = ("compile", "--simulator", "2,2,2", "--recipe", "native", "--range", "-1", "1")
     shown = command_line(*native, "--tolerance", "1e-3", *soft, "-o", str(path)).stdout

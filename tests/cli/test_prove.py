@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-
-def command_line(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "locum", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+from tests.cli.commands import command_line
 
 
 def test_prove_and_check(tmp_path: Path) -> None:

@@ -4,34 +4,16 @@ from __future__ import annotations
 
 import json
 import pickle
-import sys
 import warnings
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from locum.cli.main import main
 from locum.simulators import Attention, Encoder, LinearAttention, MultiHeadAttention
+from tests.cli.conftest import Run
 from tests.simulators.random_modules import Chance, distance
-
-Run = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def simulate(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Runs the command as a user would: exit code, output, errors."""
-
-    def run(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["locum", "simulate", *map(str, arguments)])
-        with pytest.raises(SystemExit) as leaving:
-            main()
-        out, err = capsys.readouterr()
-        return int(leaving.value.code or 0), out, err
-
-    return run
 
 
 def json_of(run: Run, *arguments: object) -> Any:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +10,11 @@ import numpy as np
 import pytest
 
 from locum.cli import simulate_model
-from locum.cli.main import main
+from tests.cli.conftest import Run
 from tests.simulators.checkpoints import Formula, unit_mean, write, write_tokenizer
 
 pytest.importorskip("tokenizers", reason="the extra models is not installed")
 
-Run = Callable[..., tuple[int, str, str]]
 TEXTS = ("--text", "the cat sat", "--text", "a dog", "--dtype", "float64")
 
 
@@ -26,21 +23,6 @@ def model(tmp_path: Path) -> Path:
     folder = write(tmp_path / "small")
     write_tokenizer(folder)
     return folder
-
-
-@pytest.fixture
-def simulate(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Runs the command as a user would: exit code, output, errors."""
-
-    def run(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["locum", "simulate", *map(str, arguments)])
-        monkeypatch.setenv("COLUMNS", "140")
-        with pytest.raises(SystemExit) as leaving:
-            main()
-        out, err = capsys.readouterr()
-        return int(leaving.value.code or 0), out, err
-
-    return run
 
 
 def json_of(run: Run, *arguments: object) -> Any:

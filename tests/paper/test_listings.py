@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -13,6 +11,7 @@ import numpy as np
 import pytest
 
 from locum.language import Session
+from tests.cli.commands import command_line
 
 FOLDER = Path(str(resources.files("locum.paper").joinpath("listings")))
 CORPUS: list[dict[str, Any]] = json.loads(
@@ -121,7 +120,6 @@ def test_every_file_runs_from_the_command_line() -> None:
     inputs = {"matmul": [1.0] * 14, "match2": [1, 5, 4], "match2_corrected": [1, 5, 4]}
     for path in sorted(FOLDER.glob("*.rasp")):
         tokens = inputs.get(path.stem, SQUARE)
-        command = [sys.executable, "-m", "locum", "run", str(path), "--input", json.dumps(tokens)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        done = command_line("run", path, "--input", json.dumps(tokens))
         assert done.returncode == (2 if path.stem == "inverse" else 0), done.stderr
         assert done.stdout.startswith("out = [") or path.stem == "inverse"
