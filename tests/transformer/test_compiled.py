@@ -98,7 +98,7 @@ def test_the_cache_has_the_names_and_shapes_of_transformer_lens() -> None:
     assert cache["pattern", 0][0, 0].tolist() == [[1, 0, 0], [1, 0, 0], [0, 1, 0]]
     assert ("post", 0) in cache
     assert ("post", 1) not in cache
-    with pytest.raises(KeyError, match="there is no activation"):
+    with pytest.raises(KeyError, match="expected the name of an activation"):
         cache["pattern", 3]
 
 

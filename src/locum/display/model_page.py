@@ -1,8 +1,8 @@
-"""A trained model on U as one page: attention maps side by side, their difference, similarities.
+"""Write a trained model on U as one page: attention maps, their difference, similarities.
 
-The page is a single file without any address in it: numbers travel inside as base64, and a few lines of
-script (``model_page.html``) draw them. Which maps it holds depends on their size: those of all layers
-and heads while they are small, else those of the chosen layer, else the chosen head alone.
+The page is a single file without any address in it: numbers stand in it as base64, and its script
+(``model_page.html``) draws them. It holds the maps of all layers and heads if they are small, else
+those of the chosen layer, else that of the chosen head.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ import numpy as np
 from locum.display.html import filled
 from locum.simulators.models.results import ModelRun
 
-#: So many numbers of maps at most travel in a page, if one head is not more already.
+#: The most numbers of maps in a page (one head is always there).
 NUMBERS = 600_000
 TEMPLATE = Path(__file__).with_name("model_page.html")
 
 
 def model_page(run: ModelRun, layer: int = 0, head: int = 0) -> str:
-    """The page; ``layer`` and ``head`` (from 0) are those that it shows first."""
+    """Return the page; ``layer`` and ``head``, counted from 0, are those that it shows first."""
     data = {
         "title": f"{run.name} on U",
         "facts": _facts(run),
@@ -43,7 +43,7 @@ def model_page(run: ModelRun, layer: int = 0, head: int = 0) -> str:
 
 def _facts(run: ModelRun) -> list[list[str]]:
     U, checkpoint = run.batch.U, run.model.checkpoint
-    found = [
+    facts = [
         ["model", f"{run.model.count} layers of {checkpoint.heads} heads, d = {checkpoint.d}"],
         [
             "U",
@@ -55,32 +55,32 @@ def _facts(run: ModelRun) -> list[list[str]]:
         ["program", run.batch.U.hash[:12]],
     ]
     if run.comparison is not None:
-        found.insert(4, ["greatest error", f"{max(run.errors):.1e}"])
-        found.insert(5, ["least cosine", f"{min(run.cosines):.9f}"])
-    return found
+        facts.insert(4, ["largest error", f"{max(run.errors):.1e}"])
+        facts.insert(5, ["smallest cosine", f"{min(run.cosines):.9f}"])
+    return facts
 
 
 def _maps(run: ModelRun, layer: int, head: int) -> list[dict[str, Any]]:
-    """The attention maps that the page holds, U's and the model's own."""
+    """Return the attention maps that the page holds, U's and the model's own."""
     layers, heads = range(run.model.count), range(run.model.checkpoint.heads)
     cells = 2 * sum(length**2 for length in run.batch.lengths)
     if cells * len(layers) * len(heads) > NUMBERS:
         layers = range(layer, layer + 1)
     if cells * len(layers) * len(heads) > NUMBERS:
         heads = range(head, head + 1)
-    found = []
+    maps = []
     for text in range(len(run.batch.texts)):
         for number in layers:
             for h in heads:
                 ours, theirs = run.attention(text, number, h)
                 direct = None if theirs is None else _packed(theirs)
-                found.append(
+                maps.append(
                     {"text": text, "layer": number, "head": h, "ours": _packed(ours), "theirs": direct}
                 )
-    return found
+    return maps
 
 
 def _packed(matrix: Any) -> dict[str, Any]:
-    """A matrix as base64 of double precision, row by row: differences of 1e-16 must survive."""
+    """Return a matrix as base64 of float64, row by row: differences of 1e-16 must survive."""
     array = np.ascontiguousarray(matrix, dtype="<f8")
     return {"shape": list(array.shape), "data": base64.b64encode(array.tobytes()).decode("ascii")}

@@ -1,4 +1,4 @@
-"""Transformers as numbers: what a compiler makes, and what is run, saved and exported."""
+"""Transformers as weights: run, inspected, saved and exported."""
 
 from locum.transformer.architecture import TransformerArchitecture
 from locum.transformer.cache import ActivationCache

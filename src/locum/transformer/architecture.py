@@ -1,4 +1,4 @@
-"""How large a transformer is: layers, heads, sizes, and how many of its numbers are not zero."""
+"""Count the layers, heads, widths and parameters of a transformer."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from locum.transformer.weights import Weights
 
 @dataclass(frozen=True)
 class TransformerArchitecture:
-    """The sizes of a transformer; ``heads`` are counted layer by layer (0: no attention there)."""
+    """The sizes of a transformer; ``heads`` has one count per layer (0 without attention)."""
 
     layers: int
     heads: tuple[int, ...]
-    #: The widths of the stream, of the widest head and of the widest feed-forward (0: there is none).
+    #: The widths of the stream, of the widest head and of the widest feed-forward (0 without any).
     d_model: int
     d_head: int
     d_mlp: int
@@ -30,7 +30,7 @@ class TransformerArchitecture:
 
     @classmethod
     def of(cls, config: Config, weights: Weights) -> TransformerArchitecture:
-        """The architecture of these weights."""
+        """Return the sizes of these weights."""
         attentions = [layer.attention for layer in weights.layers]
         feeds = [layer.feed_forward for layer in weights.layers]
         tensors = [tensor for _, tensor in weights.named()]
@@ -48,7 +48,7 @@ class TransformerArchitecture:
         )
 
     def as_json(self) -> dict[str, Any]:
-        """Plain data."""
+        """Return plain data for JSON."""
         return dataclasses.asdict(self) | {"heads": list(self.heads)}
 
     def __str__(self) -> str:

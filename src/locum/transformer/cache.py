@@ -1,8 +1,8 @@
-"""Activations by name: what ``run_with_cache`` gives back.
+"""Look activations up by name, as ``run_with_cache`` returns them.
 
 Names are TransformerLens's hooks, in full (``blocks.0.attn.hook_pattern``) or short (``"pattern", 0``;
-a negative layer counts from the last). Every array has a batch axis first. A half of a layer that is
-absent has no activations.
+a negative layer counts from the last). Every array has a batch axis first. An absent half of a layer
+has no activations.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 from locum.transformer.weights import Array
 
-#: Short names of what lies inside an attention or a feed-forward, and other names for some of them.
+#: Short names of hooks inside an attention or a feed-forward, and aliases of some of them.
 _ATTENTION = frozenset({"q", "k", "v", "z", "attn_scores", "pattern"})
 _FEED_FORWARD = frozenset({"pre", "post"})
 _ALSO = {
@@ -27,7 +27,7 @@ _ALSO = {
 
 
 class ActivationCache(Mapping[Any, Array]):
-    """A mapping from hooks to activations.
+    """A mapping from hook names to activations.
 
     >>> import numpy as np
     >>> cache = ActivationCache({"blocks.0.attn.hook_pattern": np.eye(2)[None, None]}, 1)
@@ -42,7 +42,9 @@ class ActivationCache(Mapping[Any, Array]):
     def __getitem__(self, key: Any) -> Array:
         name = key if key in self._activations else self._full(key)
         if name not in self._activations:
-            raise KeyError(f"there is no activation {key!r}; there are {', '.join(self._activations)}")
+            raise KeyError(
+                f"expected the name of an activation, got {key!r}; try {', '.join(self._activations)}"
+            )
         return self._activations[name]
 
     def __contains__(self, key: object) -> bool:

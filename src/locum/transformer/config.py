@@ -1,4 +1,4 @@
-"""What a compiled transformer is, beside its weights: plain data, as it stands in ``config.json``."""
+"""Describe a compiled transformer beside its weights: plain data, as it stands in ``config.json``."""
 
 from __future__ import annotations
 
@@ -10,32 +10,32 @@ from locum.graph import Atom
 
 @dataclass(frozen=True)
 class Config:
-    """Everything one has to know to feed the weights and to read what comes out."""
+    """All that is needed to feed the weights and to read their outputs."""
 
-    #: The tokens that it knows, in the order of W_E's rows; None: any real number is a token.
+    #: The vocabulary, in the order of W_E's rows; None if tokens are real numbers.
     vocabulary: tuple[Atom, ...] | None
-    #: The shortest and the longest input.
+    #: The lengths of the shortest and the longest input.
     lengths: tuple[int, int]
     #: Whether a sink stands before the input.
     sink: bool
-    #: What the outputs may be, in the order of W_U's columns (the greatest logit says which); None: W_U
-    #: has one column, which is the number itself.
+    #: The possible outputs, in the order of W_U's columns (the largest logit decides); None if W_U has
+    #: one column, which gives the number itself.
     outputs: tuple[Atom, ...] | None
-    #: hard or softmax, as it was asked for; exact, glu, gelu or relu; float32 or float64.
+    #: hard or softmax; exact, glu, gelu or relu; float32 or float64: as the compiler was asked.
     attention: str
     feed_forward: str
     dtype: str
-    #: What each slot of the residual stream holds, and what each head of each layer is.
+    #: A label for each slot of the residual stream, and for each head of each layer.
     slots: tuple[str, ...]
     heads: tuple[tuple[str, ...], ...]
-    #: Tokens for which the program has no value, and why.
+    #: Tokens on which the program is undefined, each with the reason.
     undefined: tuple[tuple[Atom, str], ...] = ()
-    #: The program (as JSON of the graph), its stable hash, and what it is called.
+    #: The program (its graph as JSON), its stable hash, and its name.
     program: str = ""
     program_hash: str = ""
     name: str = ""
-    #: Between which numbers tokens lie, for all positions or for each; None: anywhere. Units are made
-    #: for these numbers, and elsewhere they give something else, so other inputs are refused.
+    #: The ranges of real-valued tokens, one for all positions or one for each; None without limits.
+    #: Hidden units are fitted to these ranges, so inputs outside of them are refused.
     ranges: tuple[tuple[float, float], ...] | None = None
-    #: What the compiler has to say: how things were realised, bounds, temperatures.
+    #: The compiler's report: how everything was realised, error bounds, temperatures.
     report: dict[str, Any] = field(default_factory=dict)

@@ -7,10 +7,6 @@ reading it runs nothing. Its instructions are the elementwise operations of the 
 Whatever has no value (a division by zero, a number too large) is NaN here; who runs it says so.
 
 >>> import numpy as np
-
-from locum.execution.arrays import Array, Arrays
-from locum.execution.elementwise import MEANINGS, apply, nan
-from locum.graph.atoms import EXACT_INTEGERS
 >>> twice = Functions(1, (Instruction("add", (0, 0)),), (1,))
 >>> twice([np.array([1.0, 2.0])])[0].tolist()
 [2.0, 4.0]
@@ -61,19 +57,6 @@ class Functions:
                 inputs = [values[place] for place in instruction.inputs]
                 values.append(_apply(arrays, instruction, inputs, arguments[0]))
         return values[self.arguments :], [values[place] for place in self.outputs]
-
-    def as_json(self) -> dict[str, Any]:
-        """Plain data."""
-        return {
-            "arguments": self.arguments,
-            "instructions": [
-                {"op": i.op, "inputs": list(i.inputs)}
-                | ({"attributes": dict(i.attributes)} if i.attributes else {})
-                | ({"label": i.label} if i.label else {})
-                for i in self.instructions
-            ],
-            "outputs": list(self.outputs),
-        }
 
 
 def _apply(arrays: Arrays, instruction: Instruction, inputs: Sequence[Array], like: Array) -> Array:

@@ -1,18 +1,18 @@
-"""The numbers of a transformer, under the names and in the shapes that TransformerLens gives them.
+"""Hold the weights of a transformer under TransformerLens's names and in its shapes.
 
-A residual stream of ``d_model`` slots passes layers; each adds the output of its attention, then that
-of its feed-forward. There are no norms. Attention is average-hard (the mean over the keys of greatest
+Each layer adds the output of its attention, then that of its feed-forward, to a residual stream of
+``d_model`` slots. There are no norms. Attention is average-hard (the mean over the keys of largest
 score) or softmax, head by head; scores are q·k, not divided by √d_head.
 
-- ``W_E`` [d_vocab, d_model]: what each token puts into the stream. For real-valued tokens it has one
-  row, which is multiplied by the token.
-- ``W_pos`` [n_ctx, d_model]: what each position does. With a sink, position 0 is the sink: a token that
+- ``W_E`` [d_vocab, d_model]: the embedding of each token. For real-valued tokens it has one row, which
+  is multiplied by the token.
+- ``W_pos`` [n_ctx, d_model]: the embedding of each position. With a sink, position 0 is the sink: it
   stands before the input and is attended to where nothing else is selected.
 - ``W_Q``, ``W_K``, ``W_V`` [head, d_model, d_head]; ``b_Q``, ``b_K``, ``b_V`` [head, d_head];
   ``W_O`` [head, d_head, d_model]; ``b_O`` [d_model].
 - ``W_in`` [d_model, d_in], ``b_in`` [d_in], ``W_out`` [d_mlp, d_model], ``b_out`` [d_model]; ``W_gate``
   [d_model, d_mlp] in a gated feed-forward.
-- ``W_U`` [d_model, d_vocab_out], ``b_U`` [d_vocab_out]: how the answer is read off.
+- ``W_U`` [d_model, d_vocab_out], ``b_U`` [d_vocab_out]: the unembedding.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from locum.transformer.functions import Functions
 
 Array: TypeAlias = NDArray[np.floating[Any]]
 
-#: How a head weighs its keys.
+#: The kinds of attention.
 HARD, SOFTMAX = "hard", "softmax"
-#: What a feed-forward can be.
+#: The kinds of feed-forward.
 FEED_FORWARDS = ("exact", "glu", "gelu", "relu")
 
 
@@ -48,12 +48,12 @@ class AttentionWeights:
     b_V: Array
     W_O: Array
     b_O: Array
-    #: For each head, ``hard`` or ``softmax``.
+    #: ``hard`` or ``softmax`` for each head.
     kinds: tuple[str, ...]
 
     @property
     def heads(self) -> int:
-        """How many there are."""
+        """Return the number of heads."""
         return len(self.kinds)
 
 
@@ -76,7 +76,7 @@ class FeedForwardWeights:
 
 @dataclass(frozen=True)
 class LayerWeights:
-    """One layer; either half may be absent, and then adds nothing."""
+    """One layer; an absent half adds nothing."""
 
     attention: AttentionWeights | None
     feed_forward: FeedForwardWeights | None
@@ -84,7 +84,7 @@ class LayerWeights:
 
 @dataclass(frozen=True)
 class Weights:
-    """All of a transformer's numbers."""
+    """All weights of a transformer."""
 
     W_E: Array
     W_pos: Array
@@ -94,11 +94,11 @@ class Weights:
 
     @property
     def feed_forwards(self) -> set[str]:
-        """The kinds of feed-forward that it has."""
+        """Return the kinds of feed-forward that occur."""
         return {layer.feed_forward.kind for layer in self.layers if layer.feed_forward is not None}
 
     def require_soft(self, host: str) -> None:
-        """Refuse hard heads, which ``host`` does not have."""
+        """Refuse hard heads, which ``host`` cannot run."""
         for number, layer in enumerate(self.layers):
             if layer.attention is not None and HARD in layer.attention.kinds:
                 raise CompileError(
@@ -108,7 +108,7 @@ class Weights:
                 )
 
     def named(self) -> Iterator[tuple[str, Array]]:
-        """Every tensor under its name, in the order of the forward pass."""
+        """Yield every tensor with its name, in the order of the forward pass."""
         yield "embed.W_E", self.W_E
         yield "pos_embed.W_pos", self.W_pos
         for number, layer in enumerate(self.layers):
@@ -120,7 +120,7 @@ class Weights:
         yield "unembed.b_U", self.b_U
 
     def fingerprint(self) -> str:
-        """SHA-256 over names, dtypes, shapes and numbers of all tensors: the same on every machine."""
+        """Return the SHA-256 of names, dtypes, shapes and numbers of all tensors, on any machine."""
         digest = hashlib.sha256()
         for name, tensor in self.named():
             # Little-endian and row-major, however the array lies in memory.

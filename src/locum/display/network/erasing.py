@@ -1,11 +1,10 @@
-"""Which slots a feed-forward erases, by its weights: it takes them off themselves, and adds nothing.
+"""Find the slots that a feed-forward erases: it subtracts them from themselves, and adds nothing.
 
-- Exact: a function that gives back its argument, the slot as it is, written into the slot times −1.
+- Exact: a function that returns its argument, the slot itself, written into the slot times −1.
 - relu: relu(x) − relu(−x) is x; gelu: gelu(ax) − gelu(−ax) is ax, because gelu(x) − gelu(−x) = x.
-- glu: relu(g)·x is x where g is 1, which is a slot that is 1 at every position and that nobody writes.
+- glu: relu(g)·x is x where g is 1, a slot that is 1 at every position and never written.
 
-A slot that a feed-forward reads *and* adds something else to is not erased. In go the weights, out come
-slots and the columns of ``W_in`` that serve no other purpose.
+A slot that a feed-forward reads *and* adds something else to is not erased.
 """
 
 from __future__ import annotations
@@ -18,9 +17,9 @@ from locum.transformer.weights import Array, FeedForwardWeights
 
 
 def erasures(feed: FeedForwardWeights, places: Array, steady: Collection[int]) -> dict[int, list[int]]:
-    """Slots that are erased, each with the columns of ``W_in`` that do it.
+    """Return the erased slots, each with the columns of ``W_in`` that only serve this purpose.
 
-    ``places`` is ``W_pos``; ``steady`` are slots that hold what positions put there, and nothing else.
+    ``places`` is ``W_pos``; ``steady`` are slots that hold positional embeddings and nothing else.
     """
     found = {}
     for slot in np.flatnonzero(np.any(feed.W_out, axis=0)).tolist():
@@ -51,7 +50,7 @@ def _takes_away(
     places: Array,
     steady: Collection[int],
 ) -> bool:
-    """Whether units that read x times a factor, and nothing else, write −x together."""
+    """Return whether hidden units that read x times a factor, and nothing else, together write −x."""
     products = factors * outs
     if feed.functions is not None:
         return _is_minus_one(products)

@@ -1,4 +1,4 @@
-"""What a feed-forward computes, as formulas over slots: s4 = round(1 / s3) − 1.
+"""Write what a feed-forward computes as formulas over slots: s4 = round(1 / s3) − 1.
 
 >>> import numpy as np
 >>> from locum.transformer.functions import Functions, Instruction
@@ -19,7 +19,7 @@ from locum.execution.elementwise import LOOSE, MEANINGS, PRODUCT, SUM, TERM
 from locum.graph import OPERATIONS
 from locum.transformer.functions import Functions, Instruction
 
-#: Formulas are cut here: what is used again and again would make them long without end.
+#: Formulas are cut here: repeated subexpressions could make them exponentially long.
 LONGEST = 160
 
 
@@ -31,12 +31,12 @@ class Formula:
     holds: int = TERM
 
     def within(self, needed: int) -> str:
-        """The text where something at least so tight is needed."""
+        """Return the text as an operand of an operator that binds this tightly."""
         return self.text if self.holds >= needed else f"({self.text})"
 
 
 def expressions(functions: Functions, weights: Any, biases: Any) -> list[Formula]:
-    """Each output as a formula; ``weights`` and ``biases`` say what its arguments are."""
+    """Return each output as a formula; ``weights`` and ``biases`` give its arguments from slots."""
     said = [combination(weights[:, i], float(biases[i])) for i in range(functions.arguments)]
     called = list(said)
     # The last instruction of a label computes what it names; those before it are steps towards it.
@@ -51,7 +51,7 @@ def expressions(functions: Functions, weights: Any, biases: Any) -> list[Formula
 
 
 def combination(column: Any, constant: float) -> Formula:
-    """An affine combination of slots.
+    """Return an affine combination of slots.
 
     >>> combination(np.array([-1.0, 0.0, 0.5]), -1.0).text
     '0.5·s2 − s0 − 1'
@@ -61,7 +61,7 @@ def combination(column: Any, constant: float) -> Formula:
         coefficient = float(column[slot])
         size = abs(coefficient)
         parts.append((coefficient, f"s{slot}" if size == 1 else f"{size:.4g}·s{slot}"))
-    parts.sort(key=lambda part: part[0] < 0)  # what is added stands before what is taken off
+    parts.sort(key=lambda part: part[0] < 0)  # what is added stands before what is subtracted
     if constant or not parts:
         parts.append((constant, f"{abs(constant):.4g}"))
     if parts[0][0] < 0 < constant:
@@ -74,7 +74,7 @@ def combination(column: Any, constant: float) -> Formula:
 
 
 def added(formulas: Iterable[Formula]) -> str:
-    """Several formulas as a sum."""
+    """Return a sum of formulas."""
     found = list(formulas)
     return found[0].text if len(found) == 1 else " + ".join(f.within(SUM) for f in found)
 

@@ -1,9 +1,9 @@
-"""What a compiled transformer is made of, in words: slots over time, heads, feed-forwards.
+"""Put a compiled transformer into words: slots over time, heads, feed-forwards.
 
 Everything is read off the weights themselves: which sublayer writes a slot, which reads it, what a head
-moves, what a feed-forward computes. Only names are the compiler's (``config.slots``, ``config.heads``).
-Time runs in sublayers: 0 is the embedding, 2l+1 the attention of layer l, 2l+2 its feed-forward; at the
-end the answer is read off.
+moves, what a feed-forward computes. Only labels are the compiler's (``config.slots``,
+``config.heads``). Time counts sublayers: 0 is the embedding, 2l+1 the attention of layer l, 2l+2 its
+feed-forward; at the end the answer is read off.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from locum.shortening import shortened, shortened_apart
 from locum.transformer import CompiledTransformer
 from locum.transformer.weights import AttentionWeights, FeedForwardWeights
 
-#: Labels longer than this are replaced by something shorter (the full one is shown on demand).
+#: The longest label of a slot in a picture (the full one is shown on demand).
 SHORT = 26
 #: The same for labels of heads.
 HEAD = 44
-#: What stands between the things that a slot holds one after another.
+#: The separator of the values that a slot holds one after another.
 THEN = " → "
 
-#: What stands between the number of units and the slots that they read.
+#: The separator of the number of units and the slots that they read.
 UNITS = " on "
 
 LIVE, IDLE, EMPTY = "live", "idle", "empty"
@@ -35,9 +35,9 @@ LIVE, IDLE, EMPTY = "live", "idle", "empty"
 
 @dataclass(frozen=True)
 class Stay:
-    """What a slot holds for a while."""
+    """A value that a slot holds for some sublayers."""
 
-    #: As the compiler says it, and short enough for a picture.
+    #: The compiler's label, and a short one for pictures.
     label: str
     short: str
     #: The sublayers that write it first and read it last; behind ``until`` it is erased.
@@ -46,7 +46,7 @@ class Stay:
     until: int
 
     def state(self, time: int) -> str:
-        """Whether somebody will read it behind that sublayer, or nobody, or it is not there."""
+        """Return whether, after a sublayer, it is still to be read, or no longer, or not there."""
         if not self.first <= time < self.until:
             return EMPTY
         return LIVE if time < self.last else IDLE
@@ -65,14 +65,14 @@ class HeadInWords:
 
 
 class NetworkInWords:
-    """The parts of a compiled transformer, each with something to call it by."""
+    """The parts of a compiled transformer, each with a name."""
 
     def __init__(self, model: CompiledTransformer) -> None:
         self.model = model
         weights, config = model.weights, model.config
         self.depth = len(weights.layers)
         self.sink_slot = len(config.slots) - 1 if config.sink else None
-        #: Sublayers, and what the residual stream is called behind them.
+        #: A name for the residual stream after each sublayer.
         self.moments = ["embedding"]
         for number in range(self.depth):
             self.moments += [f"layer {number}, attention", f"layer {number}, feed-forward"]
@@ -88,16 +88,16 @@ class NetworkInWords:
         self.slots = [self._stays(number, label) for number, label in enumerate(config.slots)]
 
     def held(self, slot: int, time: int) -> Stay | None:
-        """What a slot holds behind a sublayer, if anything."""
+        """Return what a slot holds after a sublayer, if anything."""
         return next((stay for stay in self.slots[slot] if stay.state(time) != EMPTY), None)
 
     def written(self, time: int) -> list[int]:
-        """The slots that a sublayer writes (not those that it erases)."""
+        """Return the slots that a sublayer writes (not those that it erases)."""
         erased = self._erases.get(time, set())
         return [slot for slot, times in enumerate(self._writes) if time in times and slot not in erased]
 
     def erased(self, time: int) -> list[int]:
-        """The slots that a feed-forward erases."""
+        """Return the slots that a feed-forward erases."""
         return sorted(self._erases.get(time, set()))
 
     # Which sublayer reads and writes which slot ----------------------------------------------------
@@ -124,7 +124,7 @@ class NetworkInWords:
                 note(writes, np.vstack([part.W_O.reshape(-1, size), part.b_O[None]]), time)
             if layer.feed_forward is not None:
                 feed = layer.feed_forward
-                # An erased slot is read as it is and taken off itself: nobody uses it by that.
+                # Reading a slot in order to erase it is not a use of it.
                 steady = [slot for slot in range(size) if writes[slot] <= {0}]
                 steady = [slot for slot in steady if not weights.W_E[:, slot].any()]
                 erased = erasures(feed, weights.W_pos, steady)
@@ -139,7 +139,7 @@ class NetworkInWords:
         ends = sorted(time for time, erased in self._erases.items() if slot in erased)
         names = label.split(THEN)
         if len(names) != len(ends) + 1:
-            names = [label] * (len(ends) + 1)  # not the compiler's way of naming
+            names = [label] * (len(ends) + 1)  # not a label of the compiler
         found = []
         begin, end_of_time = -1, 2 * self.depth + 1
         for name, until in zip(names, [*ends, end_of_time + 1], strict=True):
@@ -153,7 +153,7 @@ class NetworkInWords:
         return found
 
     def _short(self, slot: int, label: str, time: int) -> str:
-        """The label if it is short; else where it comes from."""
+        """Return the label if it is short; else where the value comes from."""
         if len(label) <= SHORT:
             return label
         if time % 2:
@@ -175,7 +175,7 @@ class NetworkInWords:
         return shortened(label, SHORT)
 
     def says(self, layer: int) -> list[tuple[int, str]]:
-        """What a feed-forward does to each slot: ``s4 = …``, or ``s4 += …`` if it holds something."""
+        """Return a formula for each slot: ``s4 = …``, or ``s4 += …`` if it held a value before."""
         time = 2 * layer + 2
         return [
             (slot, f"s{slot} {'+=' if self._holds_before(slot, time) else '='} {words}")
@@ -206,17 +206,17 @@ class NetworkInWords:
         return found
 
     def _source(self, column: Any, constant: Any) -> str:
-        """What a head reads at a key."""
+        """Return what a head reads at a key."""
         column = np.array(column)
         if self.sink_slot is not None:
             share = column[self.sink_slot]
-            column[self.sink_slot] = 0.0  # what is read at the sink is put right by its mark
+            column[self.sink_slot] = 0.0  # this only sets what is read at the sink
             if share and not column.any() and constant == 0:
                 return "share of the sink"
         return combination(column, float(constant)).text
 
     def _feed(self, feed: FeedForwardWeights, layer: int) -> list[tuple[int, str]]:
-        """(slot, what is written there), for all that is not erased."""
+        """Return (slot, what is written there) for every slot that is not erased."""
         erased = self._erases[2 * layer + 2]
         if feed.functions is None:
             targets = [
@@ -240,7 +240,7 @@ class NetworkInWords:
 
 
 def _used(feed: FeedForwardWeights, erasers: Sequence[int]) -> Any:
-    """What is read to compute with, as rows over slots; an eraser uses nothing that it reads."""
+    """Return what is read to compute with, as rows over slots; erasing is not a use."""
     if feed.functions is not None:
         inputs = {place for i in feed.functions.instructions for place in i.inputs}
         columns = [i for i in range(feed.functions.arguments) if i in inputs]

@@ -1,8 +1,8 @@
-"""A compiled transformer as one page: layers, heads with their patterns, the residual stream, weights.
+"""Write a compiled transformer as one page: heads with their patterns, residual stream, weights.
 
-The page is a single file without any address in it: the numbers travel inside as JSON, and a few lines
-of script (``page.html``) draw them. Numbers that are 0, which is most of them, are left out; of
-networks with very many heads, or of many inputs, the first are drawn, and the page says so.
+The page is a single file without any address in it: numbers stand in it as JSON, and its script
+(``page.html``) draws them. Zeros, which are most of them, are left out; of very many heads, or inputs,
+the first are drawn, and the page says so.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from locum.graph import Sort, sort_of, to_rasp
 from locum.language.echo import scalar
 from locum.transformer import CompiledTransformer
 
-#: So many numbers of patterns and streams at most travel in a page (one input always does).
+#: The most numbers of patterns and streams in a page (one input is always there).
 NUMBERS = 400_000
 #: Heads of a layer that are drawn, characters of the program, and inputs.
 MAX_HEADS, MAX_TEXT, MAX_INPUTS = 24, 20_000, 12
@@ -32,7 +32,7 @@ TEMPLATE = Path(__file__).with_name("page.html")
 
 
 def network_page(model: CompiledTransformer, inputs: Sequence[Any]) -> str:
-    """The page; ``inputs`` are those that one can choose from in it."""
+    """Return the page; ``inputs`` are those that its reader can choose from."""
     words = NetworkInWords(model)
     drawn: list[dict[str, Any]] = []
     left = NUMBERS
@@ -78,7 +78,7 @@ def _cut(text: str) -> str:
 
 
 def _codes(model: CompiledTransformer) -> list[tuple[str, float]]:
-    """The numbers that stand for outputs in the slot that they are read off, if it is just one slot.
+    """Return the numbers that encode outputs, if one slot holds them all.
 
     The logit of a code c is 2xc − c², greatest for the nearest code.
     """
@@ -104,7 +104,7 @@ def _heads(words: NetworkInWords, layer: int) -> list[dict[str, Any]]:
 
 
 def _input(words: NetworkInWords, tokens: Any) -> tuple[dict[str, Any], int]:
-    """One input: what goes in and comes out, patterns and stream; and how many numbers that is."""
+    """Return one input with its answer, patterns and stream; and how many numbers these are."""
     model, sequence = words.model, list(tokens)
     answer, cache = model.run_with_cache(tokens)
     stream = model.residual(tokens).values
@@ -133,12 +133,12 @@ def _answered(model: CompiledTransformer, count: int) -> list[int] | None:
 
 
 def _sparse(matrix: Any) -> dict[str, Any]:
-    """A matrix as its shape, and places and values of what is not 0 in it."""
+    """Return a matrix as its shape, and the places and values of its nonzero entries."""
     flat = np.asarray(matrix, dtype=np.float64).ravel()
     at = np.flatnonzero(np.abs(flat) > 1e-12)
     return {"shape": list(np.shape(matrix)), "at": at.tolist(), "values": _rounded(flat[at])}
 
 
 def _rounded(values: Any) -> list[float]:
-    """Six digits: what one can read."""
+    """Round to six digits."""
     return [float(f"{float(value):.6g}") for value in values]

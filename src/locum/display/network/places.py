@@ -1,7 +1,7 @@
-"""What stands at which position of a compiled transformer: tokens, or for U the entries of matrices.
+"""Name the positions of a compiled transformer: by tokens, or for U by the entries of matrices.
 
 A compiled U says in its report which tokens are which matrix, and where T(X) stands. Reports come from
-files, which may say anything: what makes no sense is not believed.
+files, which may say anything: what makes no sense is ignored.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from locum.transformer import CompiledTransformer
 
 
 def positions(model: CompiledTransformer, tokens: Sequence[Any]) -> list[str]:
-    """What stands at each position, the sink included: entries of matrices for U, tokens else."""
+    """Return a name for each position, the sink included: entries of matrices for U, else tokens."""
     names = entries(model.config.report.get("layout"), len(tokens))
     return [*(["sink"] if model.config.sink else []), *(names or map(scalar, tokens))]
 
 
 def entries(layout: Any, count: int) -> list[str]:
-    """Names of tokens from a layout, block → [first, copies, rows, columns]; none if it has others.
+    """Return names of tokens by a layout, block → [first, copies, rows, columns], if it fits.
 
     >>> entries({"x": [0, 1, 1, 2], "A": [2, 2, 1, 1]}, 4)
     ['x[0,0]', 'x[0,1]', 'A0[0,0]', 'A1[0,0]']
     """
     blocks = layout if isinstance(layout, Mapping) else {}
-    if not all(_is_whole(block, 4) for block in blocks.values()):
+    if not all(_is_sizes(block, 4) for block in blocks.values()):
         return []
     if sum(copies * rows * columns for _, copies, rows, columns in blocks.values()) != count:
         return []
@@ -39,11 +39,11 @@ def entries(layout: Any, count: int) -> list[str]:
 
 
 def answer_places(model: CompiledTransformer, count: int) -> list[list[int]] | None:
-    """For U: the positions of the entries of T(X), row by row. None: every position has an answer."""
+    """Return, for U, the positions of the entries of T(X); None if every position has an answer."""
     said = model.config.report.get("answer")
     names = ("rows", "columns", "offset", "row_stride", "column_stride")
     numbers: Any = [said.get(name) for name in names] if isinstance(said, Mapping) else []
-    if not _is_whole(numbers, 5):
+    if not _is_sizes(numbers, 5):
         return None
     rows, columns, offset, row, column = numbers
     if not 0 < rows * columns <= count or offset + (rows - 1) * row + (columns - 1) * column >= count:
@@ -51,7 +51,7 @@ def answer_places(model: CompiledTransformer, count: int) -> list[list[int]] | N
     return [[offset + i * row + j * column for j in range(columns)] for i in range(rows)]
 
 
-def _is_whole(numbers: Any, count: int) -> bool:
+def _is_sizes(numbers: Any, count: int) -> bool:
     return (
         isinstance(numbers, (list, tuple))
         and len(numbers) == count

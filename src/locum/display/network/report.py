@@ -1,9 +1,9 @@
-"""What a compiled transformer is and how the compiler made it, in a few lines, and at length.
+"""Sum up a compiled transformer and how the compiler made it, briefly and at length.
 
 :func:`facts` are names and values for the head of a page or of a terminal's output, however large the
 network is; :func:`details` lists every head and every group of gates, for a part of a page that is
-folded. Layers are counted from 0, as they are in pictures. Reports come from files, which may say
-anything: what makes no sense is left out.
+folded. Layers are counted from 0. Reports come from files, which may say anything: what makes no sense
+is left out.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from typing import Any
 from locum.language.echo import scalar
 from locum.transformer import CompiledTransformer
 
-#: S-ops of one group of gates that are named, and layers whose units are told apart.
+#: The most s-ops of a group of gates that are named, and layers whose units are listed apart.
 MAX_NAMED, MAX_LAYERS = 4, 6
 
 
 def facts(model: CompiledTransformer) -> list[tuple[str, str]]:
-    """What it is, as names and values."""
+    """Return names and values that describe it."""
     size, config = model.architecture, model.config
     shortest, longest = config.lengths
     count = f"{longest}" if shortest == longest else f"{shortest} to {longest}"
@@ -60,7 +60,7 @@ def ranges(model: CompiledTransformer) -> list[tuple[float, float]]:
 
 
 def details(model: CompiledTransformer) -> str:
-    """Every head with how it attends, and the gates of every feed-forward, equal ones together."""
+    """Return how every head attends, and the gates of every feed-forward, equal ones together."""
     heads, gates = _entries(model, "attention"), _entries(model, "realised")
     soft = _entries(model, "softmax")
     lines = []

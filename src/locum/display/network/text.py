@@ -1,7 +1,6 @@
-"""A compiled transformer in the terminal: layers from bottom to top, heads with their patterns, slots.
+"""Draw a compiled transformer in the terminal: layers from bottom to top, heads, patterns, slots.
 
-Patterns are those on one input: a row for each query, a column for each key; the darker, the more
-attention.
+Patterns are those on one input: a row for each query, a column for each key; darker is more attention.
 """
 
 from __future__ import annotations
@@ -14,23 +13,23 @@ from locum.display.network.places import positions
 from locum.shortening import shortened, shortened_apart
 from locum.transformer import CompiledTransformer
 
-#: Patterns are drawn of inputs up to so many positions, and of so many heads of a layer.
+#: The most positions of an input, and heads of a layer, whose patterns are drawn.
 MAX_POSITIONS, MAX_HEADS = 26, 12
 #: Letters of what a head moves, in a line with its label.
 MAX_MOVES = 34
-#: Slots whose formulas are shown of one feed-forward.
+#: The most slots of a feed-forward whose formulas are shown.
 MAX_FORMULAS = 16
-#: Lines are not longer than this.
+#: The longest line.
 WIDTH = 100
 _MARGIN = 14
 _GAP = 3
 _STATES = {LIVE: "█", IDLE: "░"}
-#: A sublayer is a column of three characters as long as there is so much room for names beside it.
+#: A sublayer is a column of three characters if this many are left for names.
 _NAMES = 30
 
 
 def network_text(model: CompiledTransformer, tokens: Any = None) -> str:
-    """The picture; with ``tokens``, an input, it shows what every head attends to on it."""
+    """Return the picture; with ``tokens``, an input, it shows what every head attends to."""
     words = NetworkInWords(model)
     patterns: list[Any] = [None] * words.depth
     labels: list[str] = []
@@ -50,7 +49,7 @@ def network_text(model: CompiledTransformer, tokens: Any = None) -> str:
 
 
 def attention_text(model: CompiledTransformer, tokens: Any) -> str:
-    """What every head attends to on one input, layer by layer in the order of time."""
+    """Return what every head attends to on one input, layer by layer."""
     labels = positions(model, list(tokens))
     _, cache = model.run_with_cache(tokens)
     lines = []
@@ -61,7 +60,7 @@ def attention_text(model: CompiledTransformer, tokens: Any) -> str:
 
 
 def residual_text(model: CompiledTransformer, tokens: Any) -> str:
-    """The residual stream of one input behind every sublayer, each slot by what it holds there."""
+    """Return the residual stream of one input after every sublayer, each slot by what it holds."""
     words = NetworkInWords(model)
     labels = positions(model, list(tokens))
     parts = []
@@ -128,7 +127,7 @@ def _attention(words: NetworkInWords, layer: int, pattern: Any, labels: list[str
 
 
 def _side_by_side(names: Sequence[str], patterns: Any, labels: list[str]) -> list[str]:
-    """Grids beside each other, as many as a line takes; queries are named at the left."""
+    """Put as many grids into a line as fit; queries are named at the left."""
     column = max(map(len, labels))
     each = max(len(labels), max(map(len, names))) + _GAP
     in_line = max(1, (WIDTH - _MARGIN - column - 2) // each)
@@ -146,7 +145,7 @@ def _side_by_side(names: Sequence[str], patterns: Any, labels: list[str]) -> lis
 
 
 def _pattern(pattern: Any, keys: Sequence[str], queries: Sequence[str] | None = None) -> list[str]:
-    """One grid: the keys' first letters above it."""
+    """Draw one grid, with the keys' first letters above it."""
     rows = ["".join("⊥" if key == "sink" else key[:1] or " " for key in keys)]
     rows += ["".join(_shade(float(weight)) for weight in row) for row in pattern]
     if queries is None:
@@ -156,7 +155,7 @@ def _pattern(pattern: Any, keys: Sequence[str], queries: Sequence[str] | None = 
 
 
 def _shade(weight: float) -> str:
-    """A weight between 0 and 1 as a block; less than a thousandth is nothing."""
+    """Return a weight between 0 and 1 as a block; below a thousandth it is a dot."""
     for limit, block in ((0.001, "·"), (0.3, "░"), (0.6, "▒"), (0.95, "▓")):
         if weight < limit:
             return block
@@ -175,7 +174,7 @@ def _embedding(words: NetworkInWords) -> list[str]:
 
 
 def _slots(words: NetworkInWords) -> list[str]:
-    """When each slot holds what: a bar for each, a column for each sublayer."""
+    """Draw what each slot holds over time: a bar for each, a column for each sublayer."""
     times = ["emb", *(f"{n}{half}" for n in range(words.depth) for half in ("at", "ff"))]
     width, between = 3, " "
     if _MARGIN + 4 * len(times) + _NAMES > WIDTH:  # deep: a character each, with the layers' numbers

@@ -1,13 +1,12 @@
-"""A compiled transformer in TransformerLens: configuration, state and inputs of one uniform model.
+"""Export a compiled transformer to TransformerLens: configuration, state and inputs.
 
 TransformerLens has the same number and width of heads, and the same d_mlp, in every layer; smaller ones
-are padded with zeros. Two things have no place there, and one more slot of the stream, which is always
-1, makes up for both: its gated feed-forward adds ``b_in`` behind the product (ours adds it before), and
-since 4.0 has no biases at all; nor has its unembedding since then. The other slots are ours, in their
-order.
+are padded with zeros. Its gated feed-forward adds ``b_in`` after the product (ours before), and since
+4.0 neither it nor the unembedding has biases. One more slot of the stream, which is always 1 and stands
+last, carries these biases; the other slots are ours, in their order.
 
 The sink is a token of its own, the last of W_E; an input begins with it. Numbers are not ids, so a
-model on numbers is given its residual stream: ``hooked(inputs, start_at_layer=0)``.
+model on numbers takes its residual stream: ``hooked(inputs, start_at_layer=0)``.
 
 Run against TransformerLens 3.9.0 (``HookedTransformer``) and 4.3.0 (``TransformerBridge``): see
 ``tests/transformer/test_lens.py``.
@@ -27,7 +26,7 @@ from locum.transformer.weights import Array, Weights
 
 
 def settings(config: Config, weights: Weights) -> dict[str, Any]:
-    """The fields of a ``HookedTransformerConfig`` (``dtype`` by its name)."""
+    """Return the fields of a ``HookedTransformerConfig`` (``dtype`` by its name)."""
     kind = _kind(weights)
     attentions = [layer.attention for layer in weights.layers if layer.attention is not None]
     feeds = [layer.feed_forward for layer in weights.layers if layer.feed_forward is not None]
@@ -87,21 +86,21 @@ def _feed_forward(feed: Any, sizes: dict[str, Any]) -> dict[str, Array]:
     shapes = {"W_in": (d, hidden), "b_in": (hidden,), "W_out": (hidden, d), "b_out": (d,)}
     if sizes["gated_mlp"]:
         shapes["W_gate"] = (d, hidden)
-    found = {
+    arrays = {
         name: _padded(None if feed is None else getattr(feed, name), shape, dtype)
         for name, shape in shapes.items()
     }
     if sizes["gated_mlp"]:
-        # Biases come from the slot that is 1; the last unit is 1, and adds b_out.
-        found["W_in"][-1] = found["b_in"]
-        found["W_in"][-1, -1] = found["W_gate"][-1, -1] = 1
-        found["W_out"][-1] = found["b_out"]
-        found["b_in"], found["b_out"] = np.zeros_like(found["b_in"]), np.zeros_like(found["b_out"])
-    return found
+        # Biases come from the slot that is 1; the last hidden unit is 1 and adds b_out.
+        arrays["W_in"][-1] = arrays["b_in"]
+        arrays["W_in"][-1, -1] = arrays["W_gate"][-1, -1] = 1
+        arrays["W_out"][-1] = arrays["b_out"]
+        arrays["b_in"], arrays["b_out"] = np.zeros_like(arrays["b_in"]), np.zeros_like(arrays["b_out"])
+    return arrays
 
 
 def inputs(config: Config, encoded: Any, stream: Array) -> Any:
-    """Token ids with the sink's before them; for numbers, the residual stream with its slot of 1."""
+    """Return token ids after the sink's; for numbers, the residual stream with its slot of 1."""
     if config.vocabulary is None:
         return np.concatenate([stream, np.ones_like(stream[..., :1])], axis=-1)
     sink = np.full((len(encoded), int(config.sink)), len(config.vocabulary), dtype=np.int64)
@@ -109,14 +108,14 @@ def inputs(config: Config, encoded: Any, stream: Array) -> Any:
 
 
 def to_lens(config: Config, weights: Weights) -> Any:
-    """A ``HookedTransformer`` (since TransformerLens 4.0, a ``TransformerBridge``) of these weights."""
+    """Return a ``HookedTransformer`` (since TransformerLens 4.0, a ``TransformerBridge``)."""
     lens = importlib.import_module("transformer_lens")
     torch = importlib.import_module("torch")
     tensors = {name: torch.tensor(array) for name, array in state(config, weights).items()}
     fields = settings(config, weights) | {"dtype": getattr(torch, config.dtype)}
     try:
         hooked = lens.HookedTransformer(lens.HookedTransformerConfig(**fields, device="cpu"))
-    except ImportError:  # what 4.0 says of names that it has dropped
+    except ImportError:  # raised by 4.0 for names that it has dropped
         return _bridge(lens, torch, tensors, fields)
     _load(hooked, tensors, known=(".mask", ".IGNORE"))
     return hooked
@@ -140,17 +139,17 @@ def _bridge(lens: Any, torch: Any, tensors: dict[str, Any], fields: dict[str, An
 
 
 def _load(module: Any, state: dict[str, Any], known: tuple[str, ...] = ()) -> None:
-    found = module.load_state_dict(state, strict=False)
-    missing = [name for name in found.missing_keys if not name.endswith(known)]
-    if missing or found.unexpected_keys:
+    keys = module.load_state_dict(state, strict=False)
+    missing = [name for name in keys.missing_keys if not name.endswith(known)]
+    if missing or keys.unexpected_keys:
         raise CompileError(
             "this version of TransformerLens has other parameters: "
-            f"{', '.join([*missing, *found.unexpected_keys][:6])}"
+            f"{', '.join([*missing, *keys.unexpected_keys][:6])}"
         )
 
 
 def _kind(weights: Weights) -> str | None:
-    """What all feed-forwards are; what TransformerLens cannot hold is refused."""
+    """Return the kind of all feed-forwards; refuse what TransformerLens cannot hold."""
     weights.require_soft("TransformerLens")
     kinds = weights.feed_forwards
     if "exact" in kinds or len(kinds) > 1:
@@ -163,8 +162,8 @@ def _kind(weights: Weights) -> str | None:
 
 
 def _padded(array: Array | None, shape: tuple[int, ...], dtype: Any = None) -> Array:
-    """``array`` in the first places of zeros of this shape."""
-    found: Array = np.zeros(shape, dtype=dtype if array is None else array.dtype)
+    """Return ``array`` padded with zeros to this shape."""
+    padded: Array = np.zeros(shape, dtype=dtype if array is None else array.dtype)
     if array is not None:
-        found[tuple(slice(size) for size in array.shape)] = array
-    return found
+        padded[tuple(slice(size) for size in array.shape)] = array
+    return padded

@@ -1,10 +1,9 @@
-"""A compiled transformer as a graph of ONNX, written operator by operator.
+"""Export a compiled transformer as an ONNX graph, written operator by operator.
 
 The graph has one input, ``inputs`` [batch, position]: token ids (int64), or numbers, as
 ``model.encode`` gives them; and one output, ``logits`` [batch, position, d_vocab_out], which
-``model.decode`` reads. Batch and position are open. Hard heads are a maximum, an equality and a mean;
-there is nothing in the graph that an ordinary runtime lacks. Its initialisers have the names of
-:meth:`Weights.named`.
+``model.decode`` reads. Batch and position are dynamic. Hard heads are a maximum, an equality and a
+mean; all operators are standard. Its initialisers have the names of :meth:`Weights.named`.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ _END = INT64_LIMIT
 
 
 def write_onnx(config: Config, weights: Weights, path: str | Path) -> None:
-    """Write the graph into a file, whole or not at all."""
+    """Write the graph into a file, completely or not at all."""
     try:
         content = onnx_model(config, weights).SerializeToString(deterministic=True)
     except ValueError as error:  # protobuf's limit of 2 GiB
@@ -38,7 +37,7 @@ def write_onnx(config: Config, weights: Weights, path: str | Path) -> None:
 
 
 def onnx_model(config: Config, weights: Weights) -> Any:
-    """The graph as ONNX's own object, checked."""
+    """Return the graph as ONNX's own object, checked."""
     # Imported here, by name: the rest of the package is read and checked without it.
     onnx = importlib.import_module("onnx")
     helper = onnx.helper
@@ -80,7 +79,7 @@ def onnx_model(config: Config, weights: Weights) -> Any:
 
 
 class _Graph:
-    """Nodes and constants as they are collected."""
+    """Collect nodes and constants."""
 
     def __init__(self, onnx: Any, dtype: str, weights: Weights) -> None:
         self.dtype = dtype
@@ -94,21 +93,21 @@ class _Graph:
         self._constants: dict[tuple[str, tuple[int, ...], bytes], str] = {}
 
     def op(self, kind: str, *inputs: str, **attributes: Any) -> str:
-        """One operator; the name of its result."""
+        """Add one operator; return the name of its result."""
         name = f"{kind} {len(self.nodes)}"
         self.nodes.append(self._onnx.helper.make_node(kind, list(inputs), [name], **attributes))
         return name
 
     def number(self, value: Any) -> str:
-        """A constant of the graph's dtype."""
+        """Return a constant of the graph's dtype."""
         return self.constant(np.asarray(value, dtype=self.dtype))
 
     def whole(self, value: Any) -> str:
-        """A constant of int64."""
+        """Return a constant of int64."""
         return self.constant(np.asarray(value, dtype=np.int64))
 
     def constant(self, array: Any) -> str:
-        """A constant, once however often it is used."""
+        """Return a constant; equal ones are stored once."""
         key = (array.dtype.name, array.shape, array.tobytes())
         if key not in self._constants:
             self._constants[key] = f"constant {len(self._constants)}"
@@ -116,7 +115,7 @@ class _Graph:
         return self._constants[key]
 
     def as_number(self, name: str) -> str:
-        """Booleans as 1 and 0."""
+        """Return booleans as 1 and 0."""
         return self.op("Cast", name, to=self.kind)
 
 
@@ -134,7 +133,7 @@ def _embedded(build: _Graph, config: Config, weights: Weights) -> str:
 
 
 def _with_sink(build: _Graph, name: str) -> str:
-    """Zeros before the first position of [batch, position, …]."""
+    """Put zeros before the first position of [batch, position, …]."""
     return build.op("Pad", name, build.whole([0, 1, 0, 0, 0, 0]), build.number(0))
 
 

@@ -1,8 +1,8 @@
-"""A compiled transformer as a module of torch, parameter for parameter.
+"""Export a compiled transformer as a torch module, parameter for parameter.
 
 Its ``state_dict`` has the names and shapes of :meth:`Weights.named`. It takes token ids, or numbers,
 [batch, position], as ``model.encode`` gives them, and gives logits [batch, position, d_vocab_out],
-which ``model.decode`` reads. What has no value (a division by zero in an exact feed-forward) is nan.
+which ``model.decode`` reads. What has no value (a division by zero in an exact feed-forward) is NaN.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class TorchTransformer(nn.Module):
         self.unembed = _parameters(W_U=weights.W_U, b_U=weights.b_U)
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """Logits [batch, position, d_vocab_out] for ids or numbers [batch, position]."""
+        """Return logits [batch, position, d_vocab_out] for ids or numbers [batch, position]."""
         stream = embedded(inputs, self.embed.W_E, self.pos_embed.W_pos, self.config)
         for block in self.blocks:
             stream = block(stream)
@@ -38,7 +38,7 @@ class TorchTransformer(nn.Module):
 
 
 def embedded(inputs: Tensor, W_E: Tensor, W_pos: Tensor, config: Config) -> Tensor:
-    """The residual stream before the first layer; the sink, where there is one, stands first."""
+    """Return the residual stream before the first layer; a sink stands first."""
     if inputs.ndim != 2:
         raise InputError(f"expected inputs of shape [batch, position], got {list(inputs.shape)}")
     sink = int(config.sink)
@@ -53,10 +53,10 @@ def embedded(inputs: Tensor, W_E: Tensor, W_pos: Tensor, config: Config) -> Tens
 
 
 def _parameters(**arrays: Any) -> Any:
-    """A module that holds parameters and does nothing."""
+    """Return a module that only holds parameters."""
     module = nn.Module()
     for name, array in arrays.items():
-        # A copy: training the module leaves the model that it came from alone.
+        # A copy, so that training the module does not change the model.
         module.register_parameter(name, nn.Parameter(torch.tensor(array)))
     return module
 
@@ -123,5 +123,5 @@ class _FeedForward(nn.Module):
         real = before[:, self.sink :]
         arguments = [real[..., i].contiguous() for i in range(self.functions.arguments)]
         outputs = torch.stack(self.functions(arguments), dim=-1)
-        # At the sink, functions are not asked and are 0.
+        # At the sink, functions are not evaluated and are 0.
         return nn.functional.pad(outputs, (0, 0, self.sink, 0))
