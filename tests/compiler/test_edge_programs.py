@@ -1,0 +1,72 @@
+"""Programs of the second generator: no wrong answer, and no error above the certified bound."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import Counter
+from typing import Any
+
+import pytest
+from hypothesis import settings
+
+from locum import SOp, compiler
+from locum.errors import CompileError, LocumError
+from locum.transformer import CompiledTransformer
+from tests.compiler.edge_programs import EdgeTrial, edge_trial
+
+#: More examples with ``make fuzz``.
+_MANY = max(1, settings().max_examples // 150)
+
+
+def difference(model: CompiledTransformer, program: SOp, given: list[Any]) -> float | None:
+    """The greatest difference on an input; None where the program, or the network, has no value."""
+    try:
+        expected = program(given, executor="dense")
+        answer = model(given)
+    except LocumError:
+        return None
+    assert len(answer) == len(expected)
+    return max(abs(float(a) - float(e)) for a, e in zip(answer, expected, strict=True))
+
+
+def worst(model: CompiledTransformer, trial: EdgeTrial, draw: random.Random, rounds: int) -> float:
+    """Search for the input of greatest difference: random ones, then changes of the worst so far."""
+    longest = trial.options["length"]
+    shortest = longest if trial.options["fixed"] else 1
+    tokens = list(trial.vocabulary)
+    best_input, found = draw.choices(tokens, k=longest), 0.0
+    for number in range(rounds):
+        if number < rounds // 2:
+            given = draw.choices(tokens, k=draw.randint(shortest, longest))
+        else:
+            given = list(best_input)
+            given[draw.randrange(len(given))] = draw.choice(tokens)
+        size = difference(model, trial.program, given)
+        if size is not None and size > found:
+            best_input, found = given, size
+    return found
+
+
+def check(seed: int, counts: Counter[str], rounds: int = 8) -> None:
+    trial = edge_trial(seed)
+    try:
+        model = compiler.compile(trial.program, vocabulary=trial.vocabulary, **trial.options)
+    except CompileError:
+        counts["refused"] += 1
+        return
+    counts["compiled"] += 1
+    error, bound = worst(model, trial, random.Random(seed), rounds), model.error_bound
+    if math.isfinite(bound):
+        counts["bounded"] += 1
+    assert error <= bound, (seed, error, bound, trial.options)
+
+
+# In parts, so that workers share them.
+@pytest.mark.parametrize("part", range(4))
+def test_random_programs_at_the_edges(part: int) -> None:
+    counts: Counter[str] = Counter()
+    for seed in range(part * 1_000_000, part * 1_000_000 + 30 * _MANY):
+        check(seed, counts)
+    assert counts["compiled"] >= 3 * counts["refused"], counts
+    assert 2 * counts["bounded"] >= counts["compiled"], counts

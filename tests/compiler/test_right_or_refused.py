@@ -1,0 +1,203 @@
+"""Defects of earlier compilers, each as it was met: the network is right, or the program refused."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from locum import (
+    SOp,
+    aggregate,
+    best,
+    compiler,
+    constant,
+    erf,
+    exp,
+    full,
+    indices,
+    length,
+    log,
+    lookup,
+    select,
+    selector_width,
+    sqrt,
+    tanh,
+    tokens,
+    where,
+)
+from locum.errors import CompileError
+from tests.compiler.test_edge_programs import difference
+
+WIDTH = selector_width(select(tokens, tokens, "=="))
+
+#: Values of position and length that every library computes in its own way.
+FUNCTIONS = {
+    "exp": exp(length - indices),
+    "log": log(length - indices + 1),
+    "tanh": tanh((length + indices) / 3),
+    "sqrt": sqrt((length - indices) / 10),
+    "erf": erf((length - indices) / 7),
+    "power": 1.1 ** (length - indices),
+    "cube root": ((length + indices) / 3) ** (1 / 3),
+    "reciprocal": 1 / ((length + indices) / 3 + 1),
+    "mean": aggregate(full, length * 0.1),
+}
+
+
+def hosts(model: Any, names: tuple[str, ...]) -> dict[str, Any]:
+    """The network as NumPy, torch and the reference implementation of ONNX run it."""
+    found = {"numpy": model}
+    if "torch" in names:
+        torch = pytest.importorskip("torch")
+        module = model.to_torch()
+        found["torch"] = lambda x: model.decode(
+            module(torch.as_tensor(model.encode(x))).detach().numpy()
+        )[0]
+    return found
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_selectors_over_values_of_position_and_length(name: str, dtype: str) -> None:
+    x = FUNCTIONS[name]
+    for longest, predicate in ((6, ">"), (9, "=="), (24, "<")):
+        program = aggregate(select(x, x, predicate), indices, -1)
+        model = compiler.compile(program, length=longest, vocabulary="ab", dtype=dtype)
+        assert model.error_bound < 1e-5
+        names = ("torch",) if longest == 9 else ()
+        for host, run in hosts(model, names).items():
+            for size in range(1, longest + 1):
+                given = "a" * size
+                expected = program(given, executor="dense")
+                assert run(given) == pytest.approx(expected, abs=model.error_bound), (host, size)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_the_table_of_functions_in_onnx(dtype: str, tmp_path: Any) -> None:
+    reference = pytest.importorskip("onnx.reference")
+    for name, x in FUNCTIONS.items():
+        program = selector_width(select(x, x, "<="))
+        model = compiler.compile(program, length=7, vocabulary="ab", dtype=dtype)
+        model.to_onnx(tmp_path / "model.onnx")
+        session = reference.ReferenceEvaluator(str(tmp_path / "model.onnx"))
+        for size in range(1, 8):
+            given = "a" * size
+            logits = session.run(None, {"inputs": model.encode(given)})[0]
+            (answer,) = model.decode(logits)
+            assert answer == program(given, executor="dense"), (name, size)
+
+
+def worst(model: Any, program: SOp, vocabulary: list[Any], longest: int, count: int = 60) -> float:
+    draw = random.Random(0)
+    inputs = [draw.choices(vocabulary, k=draw.randint(1, longest)) for _ in range(count)]
+    return max(difference(model, program, given) or 0.0 for given in inputs)
+
+
+@pytest.mark.parametrize("size", [5, 8])
+def test_a_snap_in_a_shared_slot(size: int) -> None:
+    program = aggregate(select(indices, (WIDTH + indices) % length, "=="), indices, -1)
+    options: dict[str, Any] = {"feed_forward": "relu", "dtype": "float32"}
+    model = compiler.compile(program, length=size, vocabulary="abc", **options)
+    assert worst(model, program, list("abc"), size) <= model.error_bound < 1e-3
+
+
+@pytest.mark.parametrize("large", [10**3, 10**6])
+@pytest.mark.parametrize("kind", ["relu", "gelu", "glu"])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_large_tokens_beside_a_length(large: int, kind: str, dtype: str) -> None:
+    longer = length < tokens
+    program = selector_width(select(longer, longer, "=="))
+    vocabulary = [0, 1, 2, large]
+    try:
+        model = compiler.compile(
+            program, length=3, vocabulary=vocabulary, feed_forward=kind, dtype=dtype
+        )
+    except CompileError:
+        assert dtype == "float32"
+        return
+    assert model([large] * 3) == [3, 3, 3]
+    assert worst(model, program, vocabulary, 3) <= model.error_bound < 1e-3
+
+
+@pytest.mark.parametrize("attention", ["hard", "softmax"])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_rounding_before_a_jump(attention: str, dtype: str) -> None:
+    remainder = (length + erf(constant(4))) % 5
+    same = where(aggregate(full, constant(0.1)) == 0.1, 1, 0)
+    for program, longest in ((remainder, 9), (same, 50)):
+        model = compiler.compile(
+            program, length=longest, vocabulary="ab", attention=attention, dtype=dtype
+        )
+        for size in range(1, longest + 1):
+            error = difference(model, program, ["a"] * size)
+            assert error is not None
+            assert error <= model.error_bound < 1e-6
+
+
+def test_a_comparison_of_rounded_means_has_no_bound() -> None:
+    """The network adds up in another order: what jumps there is listed, and nothing is certified."""
+    program = aggregate(select(tokens, tokens, "<="), tokens) > 0.2
+    model = compiler.compile(program, length=5, vocabulary=[0.1, 0.2, 0.3])
+    assert model.config.report["hangs on rounding"]
+    assert model.error_bound >= 1
+
+
+def test_a_string_that_only_a_late_table_has() -> None:
+    x2 = sqrt(abs_of(tokens))
+    x3 = where(indices * 3 > x2, "", "a")
+    moved = aggregate(best(select(indices * 3, x2, ">"), -indices), constant("zz"), "?")
+    program = moved + where(selector_width(full) >= 2, "", x3)
+    vocabulary = [1e-3, 1e3, -7.25]
+    for kind in ("exact", "relu"):
+        model = compiler.compile(program, length=31, vocabulary=vocabulary, feed_forward=kind)
+        draw = random.Random(1)
+        for _ in range(5):
+            given = draw.choices(vocabulary, k=draw.randint(1, 31))
+            assert model(given) == program(given, executor="dense")
+
+
+def abs_of(x: SOp) -> SOp:
+    return where(x < 0, -x, x)
+
+
+def test_gated_units_without_a_tolerance_refuse_what_is_too_far_off() -> None:
+    codes = {token: i for i, token in enumerate("abcdefghij?")}
+    before = aggregate(select(indices, indices - 1, "=="), tokens, "?")
+    table = {i: -1000003 if i % 11 == 10 else int(i // 11 != i % 11) for i in range(121)}
+    program = lookup(lookup(tokens, codes) * 11 + lookup(before, codes), table)
+    options: dict[str, Any] = {"feed_forward": "glu", "attention": "softmax"}
+    with pytest.raises(CompileError, match="tolerance"):
+        compiler.compile(program, length=10, vocabulary="abcdefghij", dtype="float32", **options)
+    model = compiler.compile(program, length=10, vocabulary="abcdefghij", **options)
+    assert worst(model, program, list("abcdefghij"), 10, 20) <= model.error_bound < 1e-3
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_long_inputs_need_no_list_of_positions(dtype: str) -> None:
+    programs = {
+        "reverse": aggregate(select(indices, length - 1 - indices, "=="), tokens),
+        "shift": aggregate(select(indices, indices - 1, "=="), tokens, "-"),
+        "rotate": aggregate(select(indices, (indices + 1) % length, "=="), tokens),
+        "hist": WIDTH,
+    }
+    draw = random.Random(2)
+    for name, program in programs.items():
+        model = compiler.compile(program, length=2048, vocabulary="abcd", dtype=dtype)
+        assert sum(model.architecture.heads) <= 2, name
+        assert model.architecture.d_model <= 8, name
+        for size in (1, 2, 700):
+            given = draw.choices("abcd", k=size)
+            assert model(given) == program(given, executor="dense"), (name, size)
+
+
+def test_first_occurrences_have_one_head_at_every_length() -> None:
+    same_before = select(tokens, tokens, "==") & select(indices, indices, "<=")
+    first = where(selector_width(same_before) == 1, indices, -1)
+    program = aggregate(select(first, indices, "=="), tokens, "-")
+    for longest in (40, 48, 256):
+        model = compiler.compile(program, length=longest, vocabulary="abcd")
+        assert model.architecture.heads == (1, 1)
+        given = random.Random(longest).choices("abcd", k=longest)
+        assert model(given) == program(given, executor="dense")
