@@ -1,8 +1,8 @@
-"""U's plan against the same algebra written directly in torch: time, planning, overhead, memory.
+"""U and its plan against the same algebra written directly in torch: time, overhead, memory.
 
-Paired and interleaved in one process: each round times the direct expression, the plan, and the direct
-expression once more. The ratio is the median over rounds of plan over direct, with its quartiles; the
-third timing over the first is the control (A/A), which shows what noise there is.
+Paired and interleaved in one process: each round times the direct expression, the plan, ``U(T, X)``
+with all that it checks, and the direct expression once more. A ratio is the median over rounds of one
+time over another, with its quartiles; direct over direct is the control (A/A), which shows the noise.
 
     python benchmarks/bench_speed.py                          # torch on the CPU, float32, one thread
     python benchmarks/bench_speed.py --device cuda --orders 512,768,768 4096,1024,1024
@@ -25,6 +25,7 @@ import torch
 from locum import tokens
 from locum.constructions import Matrix, concatenate, matmul, multihead, softmax, transpose
 from locum.execution import fast
+from locum.simulators import Attention, UniversalSimulator
 
 #: (n, d, d_v) of single heads, and (heads, n, d) of several.
 ORDERS = ["16,16,16", "64,64,64", "128,384,384", "128,768,768", "512,768,768"]
@@ -94,6 +95,10 @@ def measure(
         "control": lambda: direct(x, a, v),
         "sdpa": lambda: with_sdpa(x, a, v),
     }
+    if not several:
+        U, T = UniversalSimulator(n, d, d_v), Attention(a, v)
+        error = max(error, (U(T, x) - wanted).abs().max() / wanted.abs().max())
+        work["simulator"] = lambda: U(T, x)
     times = interleaved(work, device, seconds)
     row: dict[str, Any] = {
         "heads": heads,
@@ -109,7 +114,10 @@ def measure(
         "ratio": ("plan", "direct"),
         "control": ("control", "direct"),
         "ratio_to_sdpa": ("plan", "sdpa"),
+        "ratio_of_simulator": ("simulator", "direct"),
     }.items():
+        if over not in times:
+            continue
         ratios = sorted(p / q for p, q in zip(times[over], times[under], strict=True))
         row[name] = statistics.median(ratios)
         row[f"{name}_quartiles"] = [ratios[len(ratios) // 4], ratios[3 * len(ratios) // 4]]
@@ -119,7 +127,7 @@ def measure(
 def interleaved(work: dict[str, Work], device: str, seconds: float) -> dict[str, list[float]]:
     """Times of each kind of work, one after the other in every round."""
     for one in work.values():
-        for _ in range(3):
+        for _ in range(10):
             one()
     times: dict[str, list[float]] = {name: [] for name in work}
     started = time.perf_counter()
@@ -231,15 +239,16 @@ def show(row: dict[str, Any], first: bool) -> None:
         )
         print(
             f"{'heads':>5} {'(n, d, d_v)':>18} {'direct ms':>10} {'ratio':>7} {'quartiles':>13} "
-            f"{'A/A':>6} {'to sdpa':>8} {'plan ms':>8} {'memory MB':>12} {'error':>8}"
+            f"{'U(T, X)':>8} {'A/A':>6} {'to sdpa':>8} {'plan ms':>8} {'memory MB':>12} {'error':>8}"
         )
     quartiles: Sequence[float] = row["ratio_quartiles"]
+    simulator = f"{row['ratio_of_simulator']:.3f}" if "ratio_of_simulator" in row else "–"
     memory = "–"
     if row.get("memory_plan_mb") is not None:
         memory = f"{row['memory_plan_mb']:.1f}/{row['memory_direct_mb']:.1f}"
     print(
         f"{row['heads']:>5} {tuple(row['order'])!s:>18} {row['direct_ms']:>10.3f} {row['ratio']:>7.3f} "
-        f"{quartiles[0]:>6.3f}–{quartiles[1]:<6.3f} {row['control']:>6.3f} "
+        f"{quartiles[0]:>6.3f}–{quartiles[1]:<6.3f} {simulator:>8} {row['control']:>6.3f} "
         f"{row['ratio_to_sdpa']:>8.3f} {row['planning_ms']:>8.1f} {memory:>12} "
         f"{row['relative_error']:>8.1e}",
         flush=True,

@@ -58,6 +58,7 @@ ROOMS: dict[str, list[str]] = {
         "tokens",
         "planning",
         "explaining",
+        "written",
         "plan",
         "cache",
         "execute",

@@ -278,7 +278,7 @@ def test_wrong_shapes_kinds_and_devices() -> None:
     for wrong, words in [
         ((np.zeros(4),), "shape"),
         ((np.zeros(3, dtype=np.float32),), "float32"),
-        ((np.zeros(3), np.zeros(3)), "takes 1 arrays"),
+        ((np.zeros(3), np.zeros(3)), "expected 1 arrays of tokens, got 2"),
         ((torch.zeros(3),), "NumPy"),
         (([1, 2, 3],), "NumPy"),
     ]:

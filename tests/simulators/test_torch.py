@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from locum.errors import InputError
+from locum.execution.arrays import like
+from locum.execution.fast import Plan
 from locum.simulators import Attention, UniversalSimulator, from_torch
 from tests.simulators.random_modules import Chance, distance
 
@@ -195,6 +197,30 @@ def test_layers_whose_parts_differ() -> None:
     module.norm1 = torch.nn.LayerNorm(4, eps=0.3, elementwise_affine=False)
     T, X = from_torch(randomised(module)), tensor(3, 4)
     assert distance(UniversalSimulator.of(T, 3)(T, X), module(X).detach()) <= 1e-12
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_what_goes_through_u_is_checked_and_converted_once(
+    dtype: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """X is not converted at all, T's matrices each once where they must be, and plans check nothing."""
+    T, U, X = Chance(1).attention(3, 2), UniversalSimulator(4, 3, 2), tensor(4, 3).to(dtype)
+    U(T, X)
+    converted: list[Any] = []
+
+    def counted(part: Any, model: Any) -> Any:
+        converted.append(part)
+        return like(part, model)
+
+    monkeypatch.setattr("locum.simulators.simulator.like", counted)
+    monkeypatch.setattr(Plan, "_check", None)
+    found = U(T, X)
+    assert found.dtype is dtype
+    assert [id(part) for part in converted] == [id(T.A), id(T.V)]
+    converted.clear()
+    own = Attention(torch.as_tensor(T.A).to(dtype), torch.as_tensor(T.V).to(dtype))
+    assert torch.equal(U(own, X), found)
+    assert converted == []
 
 
 def test_complex_tensors_are_refused() -> None:

@@ -323,7 +323,7 @@ def test_what_is_not_what_it_should_be_is_said() -> None:
         (lambda: U(anything, anything), "X must consist of real numbers"),
         (lambda: U(X, anything), "T comes first"),  # type: ignore[arg-type]
         (lambda: U.embed(X, anything), "T comes first"),  # type: ignore[arg-type]
-        (lambda: U(T, np.ones((0, 2))), "X has no entries: its shape is 0×2"),
+        (lambda: U(T, np.ones((0, 2))), "X must be 3×2, but it is 0×2"),
         (lambda: Stack([anything]), "made of UniversalSimulators, not Attention"),
         (lambda: Stack(anything), "made of a list of simulators"),
         (lambda: Stack([U])(anything, X), "takes a list of T's"),

@@ -24,11 +24,12 @@ class Places(NamedTuple):
 
     def take(self, values: Any) -> Any:
         """The entries, out of an array that has the values of the stretch."""
-        if (self.row_stride, self.column_stride) == (self.columns, 1):
-            return values.reshape(self.rows, self.columns)
+        shape = (self.rows, self.columns)
+        if self.row_stride == self.columns and self.column_stride == 1:
+            return values if values.shape == shape else values.reshape(shape)
         rows = [i * self.row_stride for i in range(self.rows)]
         columns = [j * self.column_stride for j in range(self.columns)]
-        return values[[r + c for r in rows for c in columns]].reshape(self.rows, self.columns)
+        return values.reshape(-1)[[r + c for r in rows for c in columns]].reshape(shape)
 
 
 def entries_as_numbers(entries: Any, domain: str) -> Any:

@@ -5,12 +5,11 @@ The program is built from the order and the style alone, before any T is known.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import operator
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
-from locum.constructions import Matrix
 from locum.errors import ExecutionError, InputError
 from locum.execution.arrays import Array, numpy_of
 from locum.language.python import tokens
@@ -18,7 +17,7 @@ from locum.simulators.formula.head import Style
 from locum.simulators.formula.inverse import inverse_steps
 from locum.simulators.formula.layer import Formula, views_of
 from locum.simulators.layout import Layout
-from locum.simulators.matrices import matrix
+from locum.simulators.matrices import real_numbers
 from locum.simulators.modules.attention import Attention
 from locum.simulators.modules.layer import Layer
 from locum.simulators.modules.module import Module, Numbers
@@ -33,6 +32,8 @@ class LayerSimulator(Simulator):
         """Write the formula of ``order`` in the recipe that ``style`` names."""
         self.order = order
         self.style = style
+        #: An order that was compared with this one, and is equal: that of the T that ran last.
+        self._accepted = order
         layout = Layout(order.blocks())
         formula = Formula(views_of(layout), style)
         memory = layout.view(tokens, "M") if order.memory else None
@@ -45,11 +46,22 @@ class LayerSimulator(Simulator):
 
     def parts_of(self, T: Module, X: Array, memory: Array | None = None) -> list[Array]:
         """List the matrices of ⟨T, X⟩ in the order of the sequence: what is run."""
-        X, memory = self.check(T, X, memory)
-        matrices = T.matrices() | {"X": [X]}
+        plain = memory is None and type(T) is Attention
+        if plain and T.__dict__.get("remembered_order_of_parts") is self.order:
+            parts = [real_numbers(X, "X", copy=False), *T.__dict__["remembered_parts"]]
+            if self.layout.fits(parts):
+                return parts
+        X, memory = self.read(T, X, memory)
+        matrices = T.matrices()
+        own = [copy for copies in matrices.values() for copy in copies]
+        matrices["X"] = [X]
         if memory is not None:
             matrices["M"] = [memory]
-        return self.parts(matrices, X)
+        parts = self.parts(matrices, X)
+        if plain and all(map(operator.is_, parts[1:], own)):
+            # T is read again only after one of its attributes was set.
+            T.__dict__.update(remembered_order_of_parts=self.order, remembered_parts=own)
+        return parts
 
     def __call__(
         self, T: Module, X: Array, memory: Array | None = None, *, executor: str | None = None
@@ -57,32 +69,37 @@ class LayerSimulator(Simulator):
         """Compute T(X) by U: tokens in, matrix out. NumPy gives NumPy, torch gives torch."""
         return self.run_parts(self.output, self.parts_of(T, X, memory), executor)
 
-    def run_parts(self, value: Matrix, parts: Sequence[Array], executor: str | None = None) -> Array:
-        """Run the program of ``value``; where an exponential overflows, say what helps."""
-        try:
-            return super().run_parts(value, parts, executor)
-        except ExecutionError as error:
-            if self.style.stable or error.kind != "OverflowError":
-                raise
-            raise ExecutionError(
-                f"{error.problem}; this U takes exponentials of the scores as they are, and above 709 "
-                "(for base e) they overflow: stable=True subtracts the row maximum first, as all "
-                'recipes but paper and width-1 do, such as recipe="fetch"',
-                "the softmax of the scores",
-                kind=error.kind,
-            ) from None
+    def explained(self, error: ExecutionError) -> ExecutionError:
+        """Say what helps where an exponential overflows."""
+        if self.style.stable or error.kind != "OverflowError":
+            return error
+        return ExecutionError(
+            f"{error.problem}; this U takes exponentials of the scores as they are, and above 709 "
+            "(for base e) they overflow: stable=True subtracts the row maximum first, as all "
+            'recipes but paper and width-1 do, such as recipe="fetch"',
+            "the softmax of the scores",
+            kind=error.kind,
+        )
 
-    def check(self, T: Module, X: Array, memory: Array | None = None) -> tuple[Array, Array | None]:
-        """Return X and the memory as arrays, if they and T are of this simulator's order."""
-        order = self.order
+    def check(self, T: Module, X: Array, memory: Array | None = None) -> None:
+        """Refuse X, a memory or a T that are not of this simulator's order."""
+        X, memory = self.read(T, X, memory)
+        self.layout.block("X").require(X)
+        if memory is not None:
+            self.layout.block("M").require(memory)
+
+    def read(self, T: Module, X: Array, memory: Array | None) -> tuple[Array, Array | None]:
+        """Return X and the memory as arrays of finite numbers, if T is of this simulator's order.
+
+        Their shapes are compared with the layout where all matrices' are.
+        """
         require_module(T, X)
-        X = matrix(X, "X", (order.n, order.attention.d), copy=False)
-        if (memory is None) != (order.memory == 0):
-            expected = f"a memory of {order.memory} rows" if order.memory else "no memory"
+        X = real_numbers(X, "X", copy=False)
+        if (memory is None) != (self.order.memory == 0):
+            expected = f"a memory of {self.order.memory} rows" if self.order.memory else "no memory"
             raise InputError(f"this simulator takes {expected}")
         if memory is not None:
-            block = self.layout.block("M")
-            memory = matrix(memory, "the memory", (block.rows, block.columns))
+            memory = real_numbers(memory, "the memory", copy=False)
         self.check_module(T)
         return X, memory
 
@@ -90,12 +107,15 @@ class LayerSimulator(Simulator):
         """Refuse a T of another order, and say how it differs."""
         order = self.order
         order_of_T = T.order(order.n, order.memory)
+        if order_of_T is self._accepted:
+            return
         if order_of_T != order:
             raise InputError(
                 f"T is of order {order_of_T}, but this simulator is for {order}: T has "
                 f"{'; '.join(order.differences(order_of_T))}. UniversalSimulator.of(T, n) makes one "
                 "that fits; a smaller T runs on this one by embed(T, X)"
             )
+        self._accepted = order_of_T
 
     def direct_steps(self, T: Module, X: Array, memory: Array | None = None) -> dict[str, Numbers]:
         """Compute the steps of the simulation directly, by NumPy."""
@@ -116,11 +136,11 @@ class LayerSimulator(Simulator):
 
 def require_module(T: Any, X: Any = None) -> Module:
     """Return T if it is a module and does not stand in the place of X."""
-    if isinstance(X, Module) and not isinstance(T, Module):
+    if isinstance(T, Module):
+        return T
+    if isinstance(X, Module):
         raise InputError("T and X are in each other's place: T comes first, as in U(T, X)")
-    if not isinstance(T, Module):
-        raise InputError(
-            "T must be an Attention, a MultiHeadAttention, an Encoder or another module of "
-            f"locum.simulators, got {type(T).__name__}"
-        )
-    return T
+    raise InputError(
+        "T must be an Attention, a MultiHeadAttention, an Encoder or another module of "
+        f"locum.simulators, got {type(T).__name__}"
+    )

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -51,6 +52,14 @@ class Block:
         each = f"{self.rows}×{self.columns}"
         return each if self.copies == 1 else f"{self.copies} × {each}"
 
+    def require(self, matrix: Array, joined: bool = False) -> None:
+        """Refuse an array that is not one of the block's matrices, or all, one below the other."""
+        rows = self.copies * self.rows if joined else self.rows
+        if matrix.shape != (rows, self.columns):
+            shape = "×".join(map(str, matrix.shape)) or "a single number"
+            name = "the memory" if self.name == "M" else self.name
+            raise InputError(f"{name} must be {self.shape}, but it is {shape}")
+
 
 class Layout:
     """Blocks one after another."""
@@ -61,6 +70,7 @@ class Layout:
         for block in blocks:
             self.blocks[block.name] = replace(block, offset=self.size)
             self.size += block.size
+        self._shapes = {name: (block.rows, block.columns) for name, block in self.blocks.items()}
 
     def block(self, name: str) -> Block:
         """The block of that name."""
@@ -102,19 +112,26 @@ class Layout:
                 return f"{block.name}{which}[{i}, {j}]"
         return "blank"
 
+    def fits(self, parts: Sequence[Array]) -> bool:
+        """Whether arrays, one for each block, have the blocks' shapes, one type and one device."""
+        dtype, device = parts[0].dtype, device_of(parts[0])
+        for part, shape in zip(parts, self._shapes.values(), strict=True):
+            if part.shape != shape or part.dtype is not dtype or device_of(part) != device:
+                return False
+        return True
+
     def parts(self, matrices: Mapping[str, Sequence[Array]]) -> list[Array]:
-        """The matrices in the order of the sequence, each checked against its block."""
-        found: list[Array] = []
-        for block in self.blocks.values():
-            copies = matrices[block.name]
+        """List the matrices in the order of the sequence, each checked against its block."""
+        parts: list[Array] = []
+        for name, block in self.blocks.items():
+            copies = matrices[name]
             if len(copies) != block.copies:
-                raise InputError(f"{block.name} must be {block.shape}, but there are {len(copies)}")
+                raise InputError(f"{name} must be {block.shape}, but there are {len(copies)}")
             for copy in copies:
-                if tuple(copy.shape) != (block.rows, block.columns):
-                    given = "×".join(map(str, copy.shape))
-                    raise InputError(f"{block.name} must be {block.shape}, but it is {given}")
-            found += copies
-        return found
+                if copy.shape != self._shapes[name]:
+                    block.require(copy)  # which says what is wrong
+            parts += copies
+        return parts
 
     def enlarged(self, matrices: Mapping[str, Sequence[Array]]) -> dict[str, list[Array]]:
         """Smaller matrices set into blocks of zeros; rows and columns of ones stay the last ones."""
@@ -135,6 +152,11 @@ class Layout:
             for block in self.blocks.values()
         ]
         return "\n".join(lines)
+
+
+def device_of(array: Array) -> Any:
+    """The device of a tensor; arrays of NumPy have the one, or none before its version 2."""
+    return getattr(array, "device", None)
 
 
 def _set_into(block: Block, small: Array) -> Array:

@@ -70,21 +70,24 @@ def real_numbers(value: Any, name: str, *, copy: bool = True) -> Array:
 def require_readable(tensor: Array, name: str) -> None:
     """Refuse a tensor whose numbers cannot be read as they are."""
     torch: Any = sys.modules["torch"]
-    if tensor.layout is not torch.strided:
+    dtype, dense = tensor.dtype, tensor.layout is torch.strided
+    if dense and dtype.is_floating_point and dtype.itemsize > 1 and not tensor.is_meta:
+        return
+    if not dense:
         raise InputError(f"{name} is a sparse tensor: expected a dense one; try .to_dense()")
-    if tensor.device.type == "meta":
+    if tensor.is_meta:
         raise InputError(f"{name} is on the meta device: it has a shape, but no numbers")
     if tensor.is_complex() or tensor.is_quantized:
         raise InputError(f"{name} must consist of real numbers, but its type is {tensor.dtype}")
-    if tensor.is_floating_point() and tensor.dtype.itemsize < 2:
+    if dtype.is_floating_point:
         raise InputError(f"{name} is of type {tensor.dtype}, which has no arithmetic: try .float()")
 
 
 def _tensor(value: Array, name: str) -> Array:
     require_readable(value, name)
-    tensor = value if value.is_floating_point() else value.double()
+    tensor = value if value.dtype.is_floating_point else value.double()
     # A finite sum has finite terms only, and is quicker than a look at each of them.
-    if not (math.isfinite(tensor.detach().sum().item()) or bool(tensor.isfinite().all())):
+    if not (math.isfinite(tensor.sum().item()) or bool(tensor.isfinite().all())):
         raise _not_finite(tensor, name)
     return tensor
 

@@ -1,7 +1,7 @@
-"""A T made ready for many runs of its U: its matrices in the kind of array that X has, one per block.
+"""Prepare a T for many runs of its U: its matrices in the kind of array that X has, one per block.
 
-Running a layer again, on another X or with another mask, then moves nothing but X. The copies of a
-block (one per head) are joined once, so that plans read them without copying.
+Running a layer again, on another X or with another mask, then converts nothing but these. The copies of
+a block (one per head) are joined once, so that plans read them without copying.
 
 >>> import numpy as np
 >>> from locum.simulators import Attention, UniversalSimulator
@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from locum.errors import InputError
 from locum.execution.arrays import Array, is_tensor, like
 from locum.simulators.simulator import Simulator
 
@@ -31,8 +30,8 @@ class Prepared:
     def __init__(
         self, simulator: Simulator, matrices: Mapping[str, Sequence[Array]], model: Array
     ) -> None:
-        """``model`` is an array of the kind that X will be; blocks not given come with each run."""
-        self.simulator = simulator
+        """Convert the matrices to the kind of array that ``model`` is; other blocks come with a run."""
+        self.simulator, self.model = simulator, model
         self.names = list(simulator.layout.blocks)
         self.parts: dict[str, Array] = {}
         for name, block in simulator.layout.blocks.items():
@@ -40,9 +39,7 @@ class Prepared:
                 continue
             copies = [like(copy, model) for copy in matrices[name]]
             part = copies[0] if len(copies) == 1 else _stacked(copies)
-            if tuple(part.shape) != (block.copies * block.rows, block.columns):
-                given = "×".join(map(str, part.shape))
-                raise InputError(f"{name} must be {block.shape}, but it is {given}")
+            block.require(part, joined=True)
             self.parts[name] = part
 
     def __call__(
@@ -53,9 +50,12 @@ class Prepared:
         executor: str | None = None,
         step: Matrix | None = None,
     ) -> Array:
-        """T(X), or an intermediate result; ``others`` are further blocks of this run, as masks are."""
-        given = self.parts | {"X": X} | dict(others or {})
-        parts = [given[name] for name in self.names]
+        """Compute T(X), or an intermediate result; ``others`` are further blocks, such as masks."""
+        own = {"X": X, **(others or {})}
+        for name, part in own.items():
+            self.simulator.layout.blocks[name].require(part, joined=True)
+            own[name] = like(part, self.model)
+        parts = [own[name] if name in own else self.parts[name] for name in self.names]
         value = self.simulator.output if step is None else step
         return self.simulator.run_parts(value, parts, executor)
 

@@ -8,24 +8,30 @@ result.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+import weakref
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from locum import execution
 from locum.analysis import Architecture
 from locum.constructions import Matrix
 from locum.constructions.places import Places
-from locum.errors import InputError
+from locum.errors import ExecutionError, InputError
+from locum.execution import fast
 from locum.execution.arrays import Array, flat, is_tensor, like, numpy_of
 from locum.graph import build
 from locum.graph.traversal import replace_families
 from locum.language.handles import SOp
 from locum.language.python import stable_hash
 from locum.simulators.formula.layer import NamedStep
-from locum.simulators.layout import Layout
+from locum.simulators.layout import Layout, device_of
+
+if TYPE_CHECKING:
+    from locum.execution.fast import Plan
 
 #: The executor that runs U unless another is named.
 DEFAULT_EXECUTOR = "auto"
@@ -66,9 +72,25 @@ class Simulator:
         """Where the entries of the result are: asked for on every run."""
         return self.output.places
 
+    @cached_property
+    def _plans(self) -> dict[Hashable, weakref.ref[Plan]]:
+        """The plans that ran last, by the kind of their arrays; the cache of plans holds them."""
+        return {}
+
     def parts(self, matrices: Mapping[str, Sequence[Array]], model: Array) -> list[Array]:
-        """The matrices in the order of the sequence, in the kind of array that ``model`` is."""
-        return [like(part, model) for part in self.layout.parts(matrices)]
+        """List the matrices in the order of the sequence, in the kind of array that ``model`` is.
+
+        Each is checked against its block, and converted if it has to be: here, and nowhere else.
+        """
+        parts = self.layout.parts(matrices)
+        if not is_tensor(model):
+            return [numpy_of(part) for part in parts]
+        dtype, device = model.dtype, model.device
+        for number, part in enumerate(parts):
+            # No array of NumPy has a dtype of torch's.
+            if part.dtype is not dtype or part.device != device:
+                parts[number] = like(part, model)
+        return parts
 
     def flattened(self, parts: Sequence[Array]) -> Array:
         """The sequence that the parts are, with its blanks."""
@@ -87,23 +109,52 @@ class Simulator:
     def run_parts(self, value: Matrix, parts: Sequence[Array], executor: str | None = None) -> Array:
         """Run the program of ``value`` on the sequence of these parts: the only place where U is run.
 
-        Gives the matrix, an array of the kind of the parts.
+        ``parts`` are the matrices of the blocks, as :meth:`parts` gives them or those of a block joined
+        into one, all of one type and device. Gives the matrix, an array of that kind.
         """
-        from locum.execution import run_parts
-
+        places = self._places if value is self.output else value.places
+        if executor is None or executor in ("fast", "auto"):
+            plan = self._plan(value, places, parts)
+            if plan is not None:
+                try:
+                    result = places.take(plan.run_checked(parts))
+                except ExecutionError:
+                    pass
+                else:
+                    if type(result) is not np.ndarray or np.isfinite(result).all():
+                        return result
         executor = executor or DEFAULT_EXECUTOR
         self.require_length(executor)
-        places = self._places if value is self.output else value.places
-        wanted = places.stretch
-        found = run_parts(
-            value.sop.node,
-            parts,
-            self.length,
-            executor=executor,
-            names=value.names,
-            positions=wanted,
-        )
-        return read(places, like(found, parts[0]), wanted.start)
+        positions = places.stretch
+        try:
+            values = execution.run_parts(
+                value.sop.node,
+                parts,
+                self.length,
+                executor=executor,
+                names=value.names,
+                positions=positions,
+            )
+        except ExecutionError as error:
+            raise self.explained(error) from None
+        return read(places, like(values, parts[0]), positions.start)
+
+    def explained(self, error: ExecutionError) -> ExecutionError:
+        """Say more of an error, if this simulator knows what helps."""
+        return error
+
+    def _plan(self, value: Matrix, places: Places, parts: Sequence[Array]) -> Plan | None:
+        """Return the plan that alone runs the program of ``value`` on such arrays, if there is one."""
+        first, node = parts[0], value.sop.node
+        kind = (node, len(parts), first.dtype, device_of(first))
+        known = self._plans.get(kind)
+        plan = None if known is None else known()
+        if plan is None:
+            self.require_length()
+            plan = fast.plan_for(node, parts, self.length, places.stretch)
+            if plan is not None:
+                self._plans[kind] = weakref.ref(plan)
+        return plan
 
     def require_length(self, executor: str | None = None) -> None:
         """Refuse to run a sequence that is too long for the executor."""

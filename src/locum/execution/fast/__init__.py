@@ -13,6 +13,7 @@ from locum.execution.fast.execute import (
     evaluate,
     evaluate_parts,
     forget_plans,
+    plan_for,
     with_types,
 )
 from locum.execution.fast.plan import Plan
@@ -24,5 +25,6 @@ __all__ = [
     "evaluate_parts",
     "forget_plans",
     "plan",
+    "plan_for",
     "with_types",
 ]

@@ -152,6 +152,21 @@ def evaluate_parts(
         return _fall_back(root, str(reason), tokens, positions, domain, names, strict)
 
 
+def plan_for(root: Node, parts: Sequence[Any], length: int, positions: range) -> Plan | None:
+    """Return the plan that alone runs an s-op on arrays of floats such as these, if there is one.
+
+    Where it raises an :class:`ExecutionError`, or gives a NumPy array that is not finite,
+    :func:`evaluate_parts` says what becomes of that.
+    """
+    if described(root, frozenset([float])).unplanned is not None:
+        return None
+    try:
+        plan = _plan(root, parts, length, positions, strict=False)
+    except _Unplanned:
+        return None
+    return plan if plan.greatest_integer(frozenset([float]), 0.0) <= LARGEST_EXACT else None
+
+
 def _run(
     roots: list[Node], description: Description, tokens: Tokens, positions: range, strict: bool
 ) -> list[Any]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -19,19 +20,11 @@ from locum.execution.fast.steps.fusion import fused, in_order
 from locum.execution.fast.steps.magnitude import greatest_integer, integer_bound
 from locum.execution.fast.steps.step import Step, Steps
 from locum.execution.fast.tokens import is_floating, largest
+from locum.execution.fast.written import TOLD, Instruction, written
 from locum.execution.inputs import is_tensor
 from locum.execution.types import Types, possible_types
 from locum.graph import Node, abbreviate
 from locum.graph.atoms import LARGEST_EXACT
-
-
-class Instruction(NamedTuple):
-    """A step as it is run: the registers it reads, the one it writes, those no longer needed then."""
-
-    function: Function
-    reads: tuple[int, ...]
-    writes: int
-    done: tuple[int, ...]
 
 
 class Plan:
@@ -56,17 +49,25 @@ class Plan:
         self.steps = in_order(result)
         place = {step: n for n, step in enumerate(self.steps)}
         last = {place[i]: n for n, step in enumerate(self.steps) for i in step.inputs}
-        self._start = [None if s.value is None else backend.constant(s.value) for s in self.steps]
-        self._inputs = [(place.get(step), step.shape) for step in blueprint.inputs]
-        self._program = []
+        # The result is flattened last, and not at all for those who take it in another shape.
+        last_step = result.inputs[0] if result.op == "reshape" else result
+        program = []
         for n, step in enumerate(self.steps):
-            if step.value is None and step.op != "input":
+            if step.value is None and step.op != "input" and (step is not result or step is last_step):
                 reads = tuple(place[i] for i in step.inputs)
                 done = tuple(r for r in dict.fromkeys(reads) if last[r] == n)
                 if step.op == "structured":
-                    reads = (len(self.steps), *reads)  # the last register has the types of the tokens
-                self._program.append(Instruction(self._function(step), reads, n, done))
-        self._result = place[result]
+                    reads = (TOLD, *reads)  # the types of the tokens
+                program.append(Instruction(self._function(step), reads, n, done))
+        constants = {
+            n: backend.constant(step.value)
+            for n, step in enumerate(self.steps)
+            if step.value is not None
+        }
+        arguments = [place.get(step) for step in blueprint.inputs]
+        self._run = written(program, constants, arguments, place[last_step])
+        self._size = len(program)
+        self._length = math.prod(result.shape)
         self._copies = _is_seen_elsewhere(result)
         #: What each structured step counted in its last run.
         self._structured: dict[Step, Counter[str]] = {}
@@ -108,38 +109,33 @@ class Plan:
 
     def run(self, parts: Sequence[Any], tokens: Types = frozenset([float])) -> Any:
         """Return the result on these arrays of floats, which stand for tokens of the given types."""
-        registers = [*self._start, tokens]
-        self._read(parts, registers)
-        if self.backend.name != "numpy":
-            return self._run(registers)
+        self._check(parts)
+        return self.run_checked(parts, tokens).reshape(self._length)
+
+    def run_checked(self, parts: Sequence[Any], tokens: Types = frozenset([float])) -> Any:
+        """Return the result on arrays of the plan's shapes, type and device, in any shape."""
         try:
-            # Errors that dense execution would report must not pass as infinities.
-            with np.errstate(divide="raise", over="raise", invalid="raise", under="ignore"):
-                return self._run(registers)
+            if self.backend.name != "numpy":
+                result = self._run(parts, tokens)
+            else:
+                # Errors that dense execution would report must not pass as infinities.
+                with np.errstate(divide="raise", over="raise", invalid="raise", under="ignore"):
+                    result = self._run(parts, tokens)
         except FloatingPointError as error:
             raise self._error(f"floating-point error: {error}", "FloatingPointError") from None
+        except structured.Unstructured as reason:
+            raise self._error(str(reason), "not fast") from None
+        return self.backend.copied(result) if self._copies else result
 
     def _error(self, problem: str, kind: str) -> ExecutionError:
         return ExecutionError(problem, abbreviate(self.blueprint.root, self.names), kind=kind)
 
-    def _run(self, registers: list[Any]) -> Any:
-        try:
-            for function, reads, writes, done in self._program:
-                registers[writes] = function(*[registers[r] for r in reads])
-                for r in done:
-                    registers[r] = None
-        except structured.Unstructured as reason:
-            raise self._error(str(reason), "not fast") from None
-        result = registers[self._result]
-        return self.backend.copied(result) if self._copies else result
-
-    def _read(self, parts: Sequence[Any], registers: list[Any]) -> None:
-        if len(parts) != len(self._inputs):
-            raise InputError(f"the plan takes {len(self._inputs)} arrays of tokens, not {len(parts)}")
-        for part, (register, shape) in zip(parts, self._inputs, strict=True):
+    def _check(self, parts: Sequence[Any]) -> None:
+        shapes = [step.shape for step in self.blueprint.inputs]
+        if len(parts) != len(shapes):
+            raise InputError(f"expected {len(shapes)} arrays of tokens, got {len(parts)}")
+        for part, shape in zip(parts, shapes, strict=True):
             self.backend.check(part, shape)
-            if register is not None:
-                registers[register] = part
 
     @property
     def counts(self) -> Mapping[str, int]:
@@ -187,7 +183,7 @@ class Plan:
         return greatest_integer(self.steps, tokens, largest, opaque)
 
     def __repr__(self) -> str:
-        return f"<plan of {len(self._program)} steps, {self.backend.name}>"
+        return f"<plan of {self._size} steps, {self.backend.name}>"
 
 
 def _series(array: Any, types: Types) -> Any:

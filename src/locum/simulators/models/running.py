@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from locum.errors import InputError
-from locum.execution.arrays import Array, is_tensor, like, numpy_of
+from locum.execution.arrays import Array, is_tensor, numpy_of
 from locum.simulators.matrices import matrix, real_numbers
 from locum.simulators.models.batch import simulator_of
 from locum.simulators.models.embedding_and_pooling import NormedSum
@@ -199,18 +199,18 @@ def _run(
         reads_memory = batch.m and isinstance(T, AttentionModule)
         shape = (batch.n, batch.m if reads_memory else batch.n)
         masks = of_inputs.joined_with(own, shape, items)
-        others = of_memory.joined_with(own_of_memory, (batch.n, batch.m), items)
-        T = T.with_masks(masks[0], others[0])
+        memory_masks = of_memory.joined_with(own_of_memory, (batch.n, batch.m), items)
+        T = T.with_masks(masks[0], memory_masks[0])
         U = simulator_of(T.order(batch.n, batch.m))
         ready = Prepared(U, T.matrices(), values[0])
         results = []
-        for X, memory, mask, other in zip(values, batch.memories, masks, others, strict=True):
+        for X, memory, mask, other in zip(values, batch.memories, masks, memory_masks, strict=True):
             U.check(T, X, memory)
             blocks = mask_matrices(mask) | mask_matrices(other, "cross ")
             if memory is not None:
                 blocks["M"] = [memory]
-            own_blocks = {name: like(copies[0], X) for name, copies in blocks.items()}
-            results.append(ready(X, own_blocks, executor=executor))
+            others = {name: copies[0] for name, copies in blocks.items()}
+            results.append(ready(X, others, executor=executor))
         values = results
     return values if layers.norm is None else _normed(values, layers.norm, executor=executor)
 

@@ -37,6 +37,7 @@ from locum.simulators.modules.masks import (
     require_some_key,
 )
 from locum.simulators.modules.module import AttentionModule, Numbers, with_ones
+from locum.simulators.order import Order
 
 
 class Attention(AttentionModule):
@@ -99,9 +100,21 @@ class Attention(AttentionModule):
         """Its order but for the number of rows."""
         return self.remembered_order
 
+    def order(self, n: int, memory: int = 0) -> Order:
+        """Its order on n rows (and a memory of so many), made once: every simulation asks for it."""
+        orders = self.remembered_orders
+        if (n, memory) not in orders:
+            orders[n, memory] = super().order(n, memory)
+        return orders[n, memory]
+
+    @cached_property
+    def remembered_orders(self) -> dict[tuple[int, int], Order]:
+        """The orders that were asked for. Forgotten when an attribute is set."""
+        return {}
+
     @cached_property
     def remembered_order(self) -> AttentionOrder:
-        """The same, found once: every simulation asks for it. Forgotten when an attribute is set."""
+        """The order but for the number of rows. Forgotten when an attribute is set."""
         d, d_keys = (size - self.biased for size in self.A.shape)
         return AttentionOrder(
             "softmax",

@@ -64,7 +64,8 @@ class AttentionModule(Module):
 
     def __setattr__(self, name: str, value: object) -> None:
         super().__setattr__(name, value)
-        self.__dict__.pop("remembered_order", None)
+        for remembered in [key for key in self.__dict__ if key.startswith("remembered")]:
+            del self.__dict__[remembered]
 
     def order(self, n: int, memory: int = 0) -> Order:
         """The order it has on n rows (and a memory of so many)."""

@@ -67,7 +67,7 @@ class Backend:
             case "permute", (tuple(order),):
                 return self.permute(order)
             case "reshape", ():
-                return lambda x: x.reshape(shape)
+                return operator.methodcaller("reshape", shape)
             case "expand", ():
                 return lambda x: xp.broadcast_to(x, shape)
             case "concatenate", ():
@@ -77,7 +77,7 @@ class Backend:
             case "gather", ():
                 return lambda x, where: x.reshape(-1)[where]
             case "matmul", ():
-                return self.matmul
+                return operator.matmul if arrays.on_torch else _matmul
             case "view", (tuple(strides), int(offset)):
                 return self.view(step.inputs[0].shape, shape, strides, offset)
             case (("sum" | "maximum" | "minimum" | "any"), (tuple(axes),)):
@@ -87,7 +87,7 @@ class Backend:
             case "assemble", places:
                 return self.assemble(shape, places)
             case "softmax", ():
-                return self.softmax
+                return operator.methodcaller("softmax", -1) if arrays.on_torch else _softmax
             case "attention", ():
                 return self.attention
         raise AssertionError(f"no backend knows the step {step.op}")
@@ -123,15 +123,9 @@ class Backend:
 
     def permute(self, order: tuple[int, ...]) -> Function:
         """Axes in another order."""
-        return (lambda x: x.permute(order)) if self.arrays.on_torch else (lambda x: x.transpose(order))
-
-    def matmul(self, a: Array, b: Array) -> Array:
-        """Matrix products of the last two axes."""
-        if self.arrays.on_torch:
-            return a @ b
-        # BLAS may raise flags for numbers it never uses; what matters shows in the result.
-        with np.errstate(all="ignore"):
-            return a @ b
+        if order == (1, 0):
+            return operator.attrgetter("T")
+        return operator.methodcaller("permute" if self.arrays.on_torch else "transpose", order)
 
     def reduction(self, op: str, axes: tuple[int, ...]) -> Function:
         """Sum, maximum, minimum or any along axes."""
@@ -171,15 +165,6 @@ class Backend:
 
         return fill
 
-    def softmax(self, x: Array) -> Array:
-        """Softmax along the last axis."""
-        if self.arrays.on_torch:
-            return x.softmax(-1)
-        powers = x - x.max(axis=-1, keepdims=True)
-        np.exp(powers, out=powers)
-        powers /= powers.sum(axis=-1, keepdims=True)
-        return powers
-
     def attention(self, q: Array, k: Array, v: Array) -> Array:
         """softmax(q kᵀ) v, batched: torch only."""
         attend = self.arrays.xp.nn.functional.scaled_dot_product_attention
@@ -188,3 +173,18 @@ class Backend:
         # The fast kernels want [batch, head, position, feature], with nothing missing.
         one, two, three = (x.reshape(1, -1, *x.shape[-2:]) for x in (q, k, v))
         return attend(one, two, three, scale=1.0).reshape(*q.shape[:-1], v.shape[-1])
+
+
+def _matmul(a: Array, b: Array) -> Array:
+    """Multiply NumPy matrices, those of the last two axes."""
+    # BLAS may raise flags for numbers it never uses; what matters shows in the result.
+    with np.errstate(all="ignore"):
+        return a @ b
+
+
+def _softmax(x: Array) -> Array:
+    """Compute the softmax of NumPy arrays along the last axis."""
+    powers = x - x.max(axis=-1, keepdims=True)
+    np.exp(powers, out=powers)
+    powers /= powers.sum(axis=-1, keepdims=True)
+    return powers

@@ -1,0 +1,58 @@
+"""Write the steps of a plan out as one Python function, so that a run has no loop over them.
+
+A small U computes for 30 µs; looking up each step, its registers and those to be freed would take 10 %
+of that. The text of the function is made of numbers alone: ``t2 = f2(t0, t1)``, ``del t0``.
+
+>>> import operator
+>>> run = written([Instruction(operator.add, (0, 1), 2, (0, 1))], {}, [0, 1], 2)
+>>> run([3, 4], None)
+7
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+#: The number of the register that holds what a run is told beside its arrays.
+TOLD = -1
+
+
+class Instruction(NamedTuple):
+    """A step as it is run: the registers it reads, the one it writes, those no longer needed then."""
+
+    function: Callable[..., Any]
+    reads: tuple[int, ...]
+    writes: int
+    done: tuple[int, ...]
+
+
+def written(
+    instructions: Sequence[Instruction],
+    constants: Mapping[int, Any],
+    arguments: Sequence[int | None],
+    result: int,
+) -> Callable[[Sequence[Any], Any], Any]:
+    """Return the function of a sequence of arrays, and of what else it is told, that runs all steps.
+
+    ``arguments`` are the registers of the arrays (None: not read), ``result`` is that of the value.
+    """
+    lines = [f"def run(arrays, {_name(TOLD)}):"]
+    if arguments:
+        names = ["_" if number is None else _name(number) for number in arguments]
+        lines.append(f"    {', '.join(names)}, = arrays")
+    scope: dict[str, Any] = {_name(number): value for number, value in constants.items()}
+    for number, (function, reads, writes, done) in enumerate(instructions):
+        scope[f"f{number}"] = function
+        lines.append(f"    {_name(writes)} = f{number}({', '.join(map(_name, reads))})")
+        finished = [_name(register) for register in done if register not in constants]
+        if finished:
+            lines.append(f"    del {', '.join(finished)}")
+    lines.append(f"    return {_name(result)}")
+    exec("\n".join(lines), scope)
+    run: Callable[[Sequence[Any], Any], Any] = scope["run"]
+    return run
+
+
+def _name(register: int) -> str:
+    return "told" if register == TOLD else f"t{register}"
