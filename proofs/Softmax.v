@@ -177,35 +177,33 @@ Section Softmax.
     apply selected_at. intros k'' _. unfold m, in_row. now rewrite Nat.div_mul by lia.
   Qed.
 
-  (** *** Both forms are softmax: a shift of the scores of a row cancels *)
-  Lemma softmax_of_weights r c s M (mu : nat -> R) (w : sop) (f : nat -> R) :
+  (** *** Every form is softmax: a shift of the scores of a row cancels *)
+  Lemma softmax_of_weights r c s M (mu : nat -> R) (w sums : sop) (f z : nat -> R) :
     (0 < c)%nat -> (r * c <= N)%nat ->
     (forall e, gives e s f) ->
     (forall i j, (i < r)%nat -> (j < c)%nat -> f (i * c + j)%nat = M i j) ->
-    (forall e, gives e w (fun q => if Nat.ltb q (r * c) then exp (f q - mu (q / c)%nat) else 0)) ->
-    holds N tokens (row_major (divided_by_row_sums r c w) r c)
+    let u := fun q => if Nat.ltb q (r * c) then exp (f q - mu (q / c)%nat) else 0 in
+    (forall e, gives e w u) ->
+    (forall e, gives e sums z) ->
+    (forall q, (q < r * c)%nat -> z q = sum c (fun t => u (q / c * c + t)%nat)) ->
+    holds N tokens (row_major (Binary Divide w (IfElse (inside r c) sums (integer 1))) r c)
       (fun i j => exp (M i j) / sum c (fun t => exp (M i t))).
   Proof.
-    intros C RC F FM W.
-    set (u := fun q => if Nat.ltb q (r * c) then exp (f q - mu (q / c)%nat) else 0).
-    set (d := fun q => if Nat.ltb q (r * c)
-                       then INR c * mean (map u (selected N (in_row c) q)) else 1).
+    intros C RC F FM u W S ZU.
+    set (d := fun q => if Nat.ltb q (r * c) then z q else 1).
     assert (POS : forall i, (i < r)%nat -> 0 < sum c (fun t => exp (M i t))).
     { intros i I. apply sum_positive; [exact C|]. intros; apply exp_pos. }
     assert (ROW : forall i j, (i < r)%nat -> (j < c)%nat ->
       d (i * c + j)%nat = sum c (fun t => exp (M i t)) * exp (- mu i)).
     { intros i j I J. unfold d. assert (L : (i * c + j < r * c)%nat) by nia.
-      rewrite (proj2 (Nat.ltb_lt _ _) L), (row_sum r c _ u C L RC).
+      rewrite (proj2 (Nat.ltb_lt _ _) L), (ZU _ L).
       destruct (divmod i j c J) as [-> _]. rewrite <- sum_scaled. apply sum_ext. intros t T0.
       unfold u. assert (L' : (i * c + t < r * c)%nat) by nia.
       rewrite (proj2 (Nat.ltb_lt _ _) L'). destruct (divmod i t c T0) as [-> _].
       rewrite FM by assumption. unfold Rminus. apply exp_plus. }
     exists (fun q => u q / d q). split.
     - intros e. simpl. apply gives_divide; [exact (W e)| |].
-      + unfold d. apply gives_if; [apply says_inside| |].
-        * apply gives_multiply; [apply (index_constant N tokens e c)|].
-          apply (gives_aggregate N tokens e _ _ (in_row c) u); [now apply selects_same_row|exact (W e)].
-        * apply (gives_integer N tokens e 1).
+      + apply gives_if; [apply says_inside|exact (S e)|apply (gives_integer N tokens e 1)].
       + intros q Q. destruct (Nat.ltb_spec q (r * c)) as [L|L].
         * replace q with (q / c * c + q mod c)%nat
             by (rewrite Nat.mul_comm; symmetry; apply Nat.div_mod; lia).
@@ -216,13 +214,45 @@ Section Softmax.
           now apply Rmult_gt_0_compat.
         * unfold d. rewrite (proj2 (Nat.ltb_ge _ _) L). lra.
     - intros i j I J. simpl in I, J.
-      replace (address (row_major (divided_by_row_sums r c w) r c) i j) with (i * c + j)%nat
-        by (unfold address; simpl; lia).
+      replace (address (row_major (Binary Divide w (IfElse (inside r c) sums (integer 1))) r c) i j)
+        with (i * c + j)%nat by (unfold address; simpl; lia).
       assert (L : (i * c + j < r * c)%nat) by nia. split; [lia|].
       rewrite ROW by assumption. unfold u. rewrite (proj2 (Nat.ltb_lt _ _) L).
       destruct (divmod i j c J) as [-> _]. rewrite FM by assumption.
       unfold Rminus. rewrite exp_plus. specialize (POS i I). pose proof (exp_pos (- mu i)).
       field. split; lra.
+  Qed.
+
+  (** The sums by one head for all rows. *)
+  Lemma gives_frugal_sums e c w u : (0 < c)%nat -> gives e w u ->
+    gives e (Binary Multiply (integer c) (Aggregate (same_row c) w (Integer 0)))
+      (fun q => INR c * mean (map u (selected N (in_row c) q))).
+  Proof.
+    intros C W. apply gives_multiply; [apply (index_constant N tokens e c)|].
+    apply gives_aggregate; [now apply selects_same_row|exact W].
+  Qed.
+
+  (** The weights of both forms. *)
+  Lemma gives_exponentials e r c s f :
+    gives e s f ->
+    gives e (exponentials r c s) (fun q => if Nat.ltb q (r * c) then exp (f q) else 0).
+  Proof.
+    intros F. apply gives_if; [apply says_inside|now apply gives_exp|apply (gives_integer N tokens e 0)].
+  Qed.
+  Lemma gives_safe e r c s f :
+    gives e s f -> gives e (safe r c s) (fun q => if Nat.ltb q (r * c) then f q else 0).
+  Proof.
+    intros F. apply gives_if; [apply says_inside|exact F|apply (gives_integer N tokens e 0)].
+  Qed.
+  Lemma gives_shifted e r c s f top :
+    gives e s f -> gives e (row_maximum r c s) (fun q => top (q / c)%nat) ->
+    gives e (exponentials r c (shifted r c s))
+      (fun q => if Nat.ltb q (r * c) then exp (f q - top (q / c)%nat) else 0).
+  Proof.
+    intros F T. eapply gives_ext; [|apply gives_exponentials, gives_if;
+      [apply says_inside|apply gives_subtract; [apply gives_safe; exact F|exact T]
+      |apply (gives_integer N tokens e 0)]].
+    intros q Q. cbv beta. destruct (Nat.ltb q (r * c)); reflexivity.
   Qed.
 
   Lemma entries_of (m : matrix) (f : nat -> R) (M : nat -> nat -> R) r c :
@@ -241,12 +271,15 @@ Section Softmax.
     holds N tokens (row_major (plain_softmax r c s) r c)
       (fun i j => exp (M i j) / sum c (fun t => exp (M i t))).
   Proof.
-    intros C RC [f [F H]].
-    apply (softmax_of_weights r c s M (fun _ => 0) _ f); auto.
+    intros C RC [f [F H]]. set (u := fun q => if Nat.ltb q (r * c) then exp (f q - 0) else 0).
+    assert (W : forall e, gives e (exponentials r c (safe r c s)) u).
+    { intros e. eapply gives_ext; [|apply gives_exponentials, gives_safe, F].
+      intros q Q. cbv beta. unfold u. rewrite Rminus_0_r.
+      destruct (Nat.ltb q (r * c)); reflexivity. }
+    eapply (softmax_of_weights r c s M (fun _ => 0) _ _ f _ C RC F); [|exact W| |].
     - now apply (entries_of (row_major s r c)).
-    - intros e. eapply gives_ext; [|apply gives_if; [apply says_inside| |apply (gives_integer N tokens e 0)]].
-      2: apply gives_exp, gives_if; [apply says_inside|exact (F e)|apply (gives_integer N tokens e 0)].
-      intros q Q. cbv beta. destruct (Nat.ltb q (r * c)); [f_equal; lra|reflexivity].
+    - intros e. apply gives_frugal_sums; [exact C|exact (W e)].
+    - intros q L. exact (row_sum r c q u C L RC).
   Qed.
 
   (** Lemma softmax, for all shapes: with the row maximum subtracted first. *)
@@ -255,14 +288,13 @@ Section Softmax.
     holds N tokens (row_major (stable_softmax r c s) r c)
       (fun i j => exp (M i j) / sum c (fun t => exp (M i t))).
   Proof.
-    intros C RC [f [F H]].
-    destruct (gives_row_maximum r c s f C F) as [top T].
-    apply (softmax_of_weights r c s M top _ f); auto.
+    intros C RC [f [F H]]. destruct (gives_row_maximum r c s f C F) as [top T].
+    set (u := fun q => if Nat.ltb q (r * c) then exp (f q - top (q / c)%nat) else 0).
+    assert (W : forall e, gives e (exponentials r c (shifted r c s)) u).
+    { intros e. now apply gives_shifted. }
+    eapply (softmax_of_weights r c s M top _ _ f _ C RC F); [|exact W| |].
     - now apply (entries_of (row_major s r c)).
-    - intros e. eapply gives_ext; [|apply gives_if; [apply says_inside| |apply (gives_integer N tokens e 0)]].
-      2: apply gives_exp, gives_if; [apply says_inside|apply gives_subtract|apply (gives_integer N tokens e 0)].
-      2: apply gives_if; [apply says_inside|exact (F e)|apply (gives_integer N tokens e 0)].
-      2: exact (T e).
-      intros q Q. cbv beta. destruct (Nat.ltb q (r * c)); reflexivity.
+    - intros e. apply gives_frugal_sums; [exact C|exact (W e)].
+    - intros q L. exact (row_sum r c q u C L RC).
   Qed.
 End Softmax.

@@ -24,7 +24,7 @@ from rich.table import Table
 from locum.verification.coq.ties import MUTANTS, TIES, refused
 
 #: In the order in which they build on each other.
-FILES = ("Rasp", "Reasoning", "Matrices", "Softmax", "Sums", "Products", "Universal")
+FILES = ("Rasp", "Reasoning", "Matrices", "Softmax", "Sums", "Products", "Universal", "Paper")
 INSTALL = "install Coq 8.16 or newer (Debian and Ubuntu: apt-get install coq), or set COQ=skip"
 HEADER = (
     "From Coq Require Import List ZArith.\nImport ListNotations.\n"

@@ -69,9 +69,9 @@ def _product(recipe: str) -> Callable[..., Node]:
     return build
 
 
-def _universal(*, stable: bool) -> Callable[..., Node]:
+def _universal(*, stable: bool, recipe: str = "fetch") -> Callable[..., Node]:
     def build(n: int, d: int, d_v: int) -> Node:
-        return UniversalSimulator(n, d, d_v, stable=stable).program.node
+        return UniversalSimulator(n, d, d_v, stable=stable, recipe=recipe).program.node
 
     return build
 
@@ -108,6 +108,15 @@ TIES = (
         PAIRS,
     ),
     Tie(
+        "softmax_paper",
+        _RC,
+        lambda r, k: c.softmax(Matrix(tokens, r, k)).sop.node,
+        "paper_softmax 1 r c Tokens",
+        "paper_softmax_correct",
+        "Paper.v",
+        PAIRS,
+    ),
+    Tie(
         "row_sums",
         _RC,
         lambda r, k: c.row_sums(Matrix(tokens, r, k)).sop.node,
@@ -133,6 +142,8 @@ TIES = (
         TRIPLES),
     Tie("attention_plain", _ORDER, _universal(stable=False), "plain_U n d dv", "plain_U_simulates",
         "Universal.v", TRIPLES),
+    Tie("attention_paper", _ORDER, _universal(stable=True, recipe="paper"), "paper_U n d dv",
+        "paper_U_simulates", "Paper.v", TRIPLES),
 )  # fmt: skip
 BY_NAME = {tie.name: tie for tie in TIES}
 
