@@ -77,7 +77,7 @@ NAMES = ("X", *_MATRICES, *BIASES, *BEHIND, *FEED_FORWARD, *NORMS, *SETTINGS)
 
 
 def is_result(name: str) -> bool:
-    """Whether ``--save`` writes an array of this name beside X and T."""
+    """Tell whether ``--save`` writes an array of this name beside X and T."""
     return name in ("result", "direct") or name.startswith("step ")
 
 

@@ -41,8 +41,8 @@ def command(order: tuple[int, int, int], seed: int, dtype: str, recipe: str, as_
     certified = certify(U, T, X, dtype=dtype)
     seen = certified.seen(U(T, X, executor="dense")) if dtype == "float64" else None
     if as_json:
-        found = {"order": list(order), "seed": seed, "observed_error": seen}
-        output.print_json(found | certified.to_dict())
+        settings = {"order": list(order), "seed": seed, "observed_error": seen}
+        output.print_json(settings | certified.to_dict())
     else:
         output.say(f"U⟨T, X⟩ = T(X) ± {certified.error:.1e}, certified ({dtype}, dense execution)")
         output.say(f"the true result is enclosed within {certified.width:.1e}")

@@ -23,7 +23,7 @@ from locum.files import check_target, write_file
 if TYPE_CHECKING:
     from locum.transformer import CompiledTransformer
 
-#: What says which tokens a program takes; U knows that itself.
+#: Options that say which tokens a program takes; U knows that itself.
 OF_PROGRAMS = ("name", "length", "vocabulary", "numeric", "fixed")
 #: Tokens of the input that is drawn where none is given.
 DRAWN = 8

@@ -45,12 +45,12 @@ class FigureSimulation(Simulation):
 
     @property
     def figure(self) -> Demonstration:
-        """What was computed, to be compared with what is printed."""
+        """Compare what was computed with what is printed."""
         return Demonstration(self.simulator, self.steps)
 
     @property
     def holds(self) -> bool:
-        """Whether U gave T(X) and every printed digit; with another base than e that is not claimed."""
+        """Tell whether U gave T(X) and every printed digit, which is claimed for base e alone."""
         return super().holds and (self.simulator.style.base is not None or self.figure.reproduced)
 
     def row(self, step: Step) -> list[str]:

@@ -119,7 +119,7 @@ def _require_head(head: tuple[int, int] | None, layers: int, heads: int) -> None
 
 
 def _holds(run: ModelRun, alone: HeadRun | None) -> bool:
-    """Whether U gave what the model gives, as far as the two were compared."""
+    """Tell whether U gave what the model gives, as far as the two were compared."""
     if alone is not None and alone.error > TOLERANCES["float64"]:
         return False
     if run.comparison is None:

@@ -53,7 +53,7 @@ class Simulation:
 
     @property
     def count(self) -> int:
-        """How many steps there are to run."""
+        """Count the steps to run."""
         return 1 if self.embedded else len(self.simulator.each_step())
 
     def run(self, executor: str | None, finished: Callable[[str], None]) -> None:
@@ -71,7 +71,7 @@ class Simulation:
 
     @property
     def holds(self) -> bool:
-        """Whether U gave T(X); with another base than e that is not claimed."""
+        """Tell whether U gave T(X), which is claimed for base e alone."""
         if self.simulator.style.base is not None:
             return True
         size = max(1.0, float(np.abs(self.steps.steps[-1].direct).max()))

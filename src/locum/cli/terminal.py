@@ -1,4 +1,4 @@
-"""The REPL at a terminal: colours, completion, history, statements over several lines."""
+"""Talk RASP at a terminal: colours, completion, history, statements over several lines."""
 
 from __future__ import annotations
 
@@ -106,10 +106,10 @@ def _history() -> History:
 
 
 class RaspLexer(Lexer):
-    """Colours by the tokens of the grammar itself."""
+    """Colours a text by the tokens of the grammar itself."""
 
     def lex_document(self, document: Document) -> Callable[[int], StyleAndTextTuples]:
-        """Styled pieces of each line."""
+        """Style the pieces of each line."""
         lines = [_styled(line) for line in document.lines]
         return lambda number: lines[number] if number < len(lines) else []
 
@@ -128,20 +128,20 @@ def _styled(line: str) -> StyleAndTextTuples:
 
 
 def _gap(text: str) -> tuple[str, str]:
-    """What the grammar ignores: blanks, or a comment."""
+    """Style what the grammar ignores: blanks, or a comment."""
     return ("class:comment" if text.strip() else "", text)
 
 
 class RaspCompleter(Completer):
-    """Names that exist, with what they are, and the words of the language."""
+    """Completes names that exist, and words of the language."""
 
     def __init__(self, session: Session) -> None:
         self.session = session
 
     def get_completions(self, document: Document, event: CompleteEvent) -> Iterable[Completion]:
-        """Everything that begins with the word before the cursor."""
-        found = re.search(r"\w*$", document.text_before_cursor)
-        tail = found.group() if found else ""
+        """Offer everything that begins with the word before the cursor."""
+        word = re.search(r"\w*$", document.text_before_cursor)
+        tail = word.group() if word else ""
         for name, value in sorted(self.session.names().items()):
             if tail and name.startswith(tail):
                 yield Completion(name, -len(tail), display_meta=_meta(value))

@@ -1,4 +1,4 @@
-"""The paper's demonstration (Figure 2): its matrices, every number it prints, and U's own.
+"""Reproduce the paper's demonstration (Figure 2): its matrices, every number it prints, and U's own.
 
 The figure was made with 2.718 for e, although the listing says 2.73 (erratum E1); with either, and with
 e itself, :func:`figure2` says which printed digits come out and how large the errors are.
@@ -38,7 +38,7 @@ class Printed:
 
     @property
     def values(self) -> list[float]:
-        """The printed numbers, row by row."""
+        """Return the printed numbers, row by row."""
         return [float(number) for number in self.matrix.split()]
 
 
@@ -68,19 +68,19 @@ class Demonstration:
         return self.explanation[name]
 
     def agrees(self, name: str) -> bool:
-        """Whether every printed digit of a step comes out."""
-        found = self.explanation[name].matrix.ravel().round(3)
-        return bool(np.array_equal(found, PRINTED[name].values))
+        """Tell whether every printed digit of a step comes out."""
+        computed = self.explanation[name].matrix.ravel().round(3)
+        return bool(np.array_equal(computed, PRINTED[name].values))
 
     @property
     def reproduced(self) -> bool:
-        """Whether every printed digit of the figure comes out."""
+        """Tell whether every printed digit of the figure comes out."""
         return all(self.agrees(name) for name in PRINTED)
 
 
 def figure2(
     base: float | None = None, recipe: str = "paper", executor: str | None = None
 ) -> Demonstration:
-    """The figure's T and X on U; ``base`` is that of the exponential, e by default."""
+    """Run the figure's T and X on U; ``base`` is that of the exponential, e by default."""
     U = UniversalSimulator(3, 3, 3, recipe=recipe, base=base)
     return Demonstration(U, explain(U, T, X, executor=executor))

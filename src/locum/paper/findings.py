@@ -37,13 +37,13 @@ class Finding:
 
     @property
     def counted(self) -> bool:
-        """Whether the paper claims a number of heads, and its recipe has that number."""
+        """Tell whether the paper claims a number of heads and its recipe has that number."""
         claimed = self.item.claimed_heads
         return claimed is not None and list(claimed) == next(iter(self.heads.values()))
 
     @property
     def holds(self) -> bool:
-        """Whether everything is as the item and its errata say."""
+        """Tell whether everything is as the item and its errata say."""
         return (
             self.checked
             and (self.item.claimed_heads is None or self.counted)

@@ -48,7 +48,7 @@ class Item:
 
     @property
     def quick_proofs(self) -> tuple[ClaimInstance, ...]:
-        """One or two of ``proofs`` that take seconds, not minutes."""
+        """Choose one or two of ``proofs`` that take seconds, not minutes."""
         small = [instance for instance in self.proofs if sum(instance.shape) <= 7]
         return tuple(small[-2:]) or self.proofs[:1]
 

@@ -48,7 +48,7 @@ class Parity(Recogniser):
         self.absorbed = absorbed
 
     def embed(self, word: Sequence[int]) -> Numbers:
-        """One row per token, the end marker last."""
+        """Embed a word: one row per token, the end marker last."""
         size = len(word) + 1
         X = np.zeros((size, 10 if self.layer_norm else 9))
         for i, token in enumerate([*word, 2]):
@@ -57,11 +57,11 @@ class Parity(Recogniser):
         return np.hstack([X, -X]) if self.layer_norm else X
 
     def modules(self, length: int) -> list[Module]:
-        """Two encoders; they do not depend on the length at all."""
+        """Make the two encoders; they do not depend on the length."""
         return self._normed() if self.layer_norm else self._plain()
 
     def read(self, result: Numbers) -> float:
-        """Feature 8 at the end marker is positive for odd words."""
+        """Read feature 8 at the end marker, which is positive for odd words."""
         return -float(result[-1, 8])
 
     def _plain(self) -> list[Module]:
@@ -80,7 +80,7 @@ class Parity(Recogniser):
         count = sparse(d, d, {(1, 5): 1, (2, 6): 1, (1, 15): -1, (2, 16): -1})
         W1, W2 = self._mark(d)
         W2[:, 17] = -W2[:, 7]
-        # The last feed-forward takes away all but the result, which the norm then makes large.
+        # The last feed-forward subtracts all but the result, which the norm then makes large.
         others = np.array([float(j % 10 != 8) for j in range(d)])
         erase = np.vstack([np.hstack([-np.eye(10), np.eye(10)]), np.hstack([np.eye(10), -np.eye(10)])])
         first = Encoder(Attention(np.zeros((d, d)), count), W1, W2, norm="post")
@@ -88,13 +88,13 @@ class Parity(Recogniser):
         return [first, Encoder(compare, np.eye(d), erase * others, norm="post")]
 
     def _mark(self, d: int) -> tuple[Numbers, Numbers]:
-        """relu(#1/N − i/N − 1/N) − 2 relu(#1/N − i/N) + relu(#1/N − i/N + 1/N): 1/N where i = #1."""
+        """Make the hidden units relu(#1/N − i/N + k/N) for k = −1, 0, 1, whose sum is 1/N where i = #1."""
         W1 = sparse(d, 3, {(row, unit): sign for row, sign in ((3, -1), (5, 1)) for unit in range(3)})
         W1[6] = [-1, 0, 1]
         return W1, sparse(3, d, {(0, 7): 1, (1, 7): -2, (2, 7): 1})
 
     def _compare(self, d: int, moves: Sequence[tuple[int, int, int]]) -> MultiHeadAttention:
-        """Two heads, for even and for odd positions; their results are taken from each other."""
+        """Make two heads, for even and for odd positions; one result is subtracted from the other."""
         heads = []
         for sign in (1, -1):
             A = sparse(d, d, {(2, 4): sign * self.STRENGTH})
@@ -113,7 +113,7 @@ class First(Recogniser):
         self.scaled = scaled
 
     def embed(self, word: Sequence[int]) -> Numbers:
-        """The marker first; features: 0, 1, marker, first position, is it a 1 there, result."""
+        """Embed a word, the marker first; features: 0, 1, marker, first position, 1 there, result."""
         X = np.zeros((len(word) + 1, 6))
         for i, token in enumerate([2, *word]):
             X[i, token] = 1
@@ -121,7 +121,7 @@ class First(Recogniser):
         return X
 
     def modules(self, length: int) -> list[Module]:
-        """The first layer finds the first 1 by its feed-forward alone; the second looks at it."""
+        """Make two encoders: the first marks a 1 at the first position, the second attends to it."""
         d, size = 6, length + 1
         nothing = Attention(np.zeros((d, d)), np.zeros((d, d)))
         W1 = sparse(d, 1, {(0, 0): -1, (2, 0): -1, (3, 0): 1})
@@ -131,19 +131,19 @@ class First(Recogniser):
         return [first, Encoder(look)]
 
     def read(self, result: Numbers) -> float:
-        """Feature 5 at the marker."""
+        """Read feature 5 at the marker."""
         return float(result[0, 5])
 
     def read_word(self, word: Word) -> list[int]:
-        """The bits of a word, of which there must be one at least."""
+        """Read the bits of a word that is not empty."""
         bits = super().read_word(word)
         if not bits:
-            raise InputError("FIRST asks for the first bit of a word, but the word is empty")
+            raise InputError("FIRST: expected a word of one bit or more, got an empty word")
         return bits
 
 
 class KParity(Recogniser):
-    """Words of n bits of which an even number of the chosen ones is 1: one layer, one head for each.
+    """Words of n bits with an even number of ones at chosen positions: one layer, one head for each.
 
     Head j attends from the end marker to position Sⱼ; the heads' values add up to the number of ones,
     and the feed-forward takes the parity by the triangle wave s + Σᵢ 2(−1)ⁱ relu(s − i).
@@ -154,13 +154,13 @@ class KParity(Recogniser):
         self.n = n
         self.chosen = tuple(chosen)
         if not self.chosen or len(set(self.chosen)) < len(self.chosen):
-            raise InputError(f"k-PARITY needs distinct positions, but got {self.chosen}")
+            raise InputError(f"k-PARITY: expected distinct positions, got {self.chosen}")
         if min(self.chosen) < 0 or max(self.chosen) >= n:
-            raise InputError(f"the chosen positions {self.chosen} are not all among {n} bits")
+            raise InputError(f"k-PARITY: expected positions from 0 to {n - 1}, got {self.chosen}")
         self.strength = math.log(2 * n * len(self.chosen) / epsilon)
 
     def embed(self, word: Sequence[int]) -> Numbers:
-        """Features: position (one of n), bit, end marker, room for the sum."""
+        """Embed a word; features: position (one-hot), bit, end marker, room for the sum."""
         n = self.n
         X = np.zeros((n + 1, n + 3))
         X[range(n), range(n)] = 1
@@ -169,7 +169,7 @@ class KParity(Recogniser):
         return X
 
     def modules(self, length: int) -> list[Module]:
-        """One encoder with k heads."""
+        """Make one encoder with k heads."""
         n, k = self.n, len(self.chosen)
         d = n + 3
         V = sparse(d, d, {(n, n + 2): 1})
@@ -180,14 +180,14 @@ class KParity(Recogniser):
         return [Encoder(MultiHeadAttention(heads, combine="sum"), W1, W2, b1)]
 
     def read(self, result: Numbers) -> float:
-        """The parity at the end marker: 0 for accept."""
+        """Read the parity at the end marker: 0 accepts."""
         return 0.5 - float(result[self.n, 0])
 
     def read_word(self, word: Word) -> list[int]:
-        """The bits of a word, n of them."""
+        """Read the n bits of a word."""
         bits = super().read_word(word)
         if len(bits) != self.n:
-            raise InputError(f"this recogniser is for words of {self.n} bits, but got {len(bits)}")
+            raise InputError(f"k-PARITY: expected a word of {self.n} bits, got {len(bits)}")
         return bits
 
 
@@ -201,11 +201,11 @@ class Match2(Recogniser):
 
     def __init__(self, p: int) -> None:
         if type(p) is not int or p < 1:
-            raise InputError(f"a modulus is a positive whole number, but got {p!r}")
+            raise InputError(f"p: expected a positive integer, got {p!r}")
         self.p = p
 
     def embed(self, word: Sequence[int]) -> Numbers:
-        """Features: cos θ, sin θ, 1, blank; the blank token last."""
+        """Embed a word; features: cos θ, sin θ, 1, blank; the blank token last."""
         angles = 2 * math.pi * (np.array(word) % self.p) / self.p
         X = np.zeros((len(word) + 1, 4))
         X[:-1, 0], X[:-1, 1] = np.cos(angles), np.sin(angles)
@@ -214,7 +214,7 @@ class Match2(Recogniser):
         return X
 
     def modules(self, length: int) -> list[Module]:
-        """One attention; its strength grows with the length, and with p² to tell near misses apart."""
+        """Make one attention; its scores grow with the length, and with p² to separate near misses."""
         nearest = math.cos(2 * math.pi / self.p) if self.p > 1 else -1.0
         threshold, gap = (1 + nearest) / 2, (1 - nearest) / 2
         c = math.log(4 * max(length, 1)) / gap
@@ -222,27 +222,27 @@ class Match2(Recogniser):
         return [Attention(A, [[0.0], [0.0], [1.0], [-1.0]])]
 
     def read(self, result: Numbers) -> float:
-        """The surest token: above ½ means that it has a partner."""
+        """Read the surest token: above ½ it has a partner."""
         return float(result[:-1, 0].max()) - 0.5
 
     def matches(self, word: Sequence[int], *, executor: str | None = None) -> list[bool]:
-        """For each token whether it has a partner, as U says."""
+        """Tell for each token whether it has a partner, as U computes it."""
         read = self.read_word(word)
         simulator = self.simulator(len(read))
-        found = simulator(self.modules(len(read)), self.embed(read), executor=executor)
-        return [bool(value > 0.5) for value in np.asarray(found)[:-1, 0]]
+        result = simulator(self.modules(len(read)), self.embed(read), executor=executor)
+        return [bool(value > 0.5) for value in np.asarray(result)[:-1, 0]]
 
     def matches_directly(self, word: Sequence[int]) -> list[bool]:
-        """The same by the attention itself."""
+        """Tell the same by the attention itself."""
         (T,) = self.modules(len(word))
         return [bool(value > 0.5) for value in T(self.embed(self.read_word(word)))[:-1, 0]]
 
     def read_word(self, word: Word) -> list[int]:
-        """The tokens, whole numbers, one at least."""
+        """Read the tokens of a word: integers, one or more."""
         try:
             whole = not isinstance(word, str) and len(word) and all(int(s) == s for s in word)
         except (TypeError, ValueError, OverflowError):
             whole = False
         if not whole:
-            raise InputError(f"Match₂ takes a sequence of whole numbers, but got {word!r}")
+            raise InputError(f"Match₂: expected one integer or more, got {word!r}")
         return [int(s) for s in word]

@@ -1,4 +1,4 @@
-"""A language as encoders recognise it: a word becomes X, encoders run on it, one number decides.
+"""Recognise a language by encoders: a word becomes X, encoders run on it, one number decides.
 
 ``accepts`` runs the encoders on U, in series and as one program; ``accepts_directly`` runs the encoders
 themselves. They depend on the length of the word alone, and so does U.
@@ -18,7 +18,7 @@ from locum.simulators.order import Order
 from locum.simulators.stack import Stack
 from locum.simulators.universal import UniversalSimulator
 
-#: A word: a string of 0 and 1, or a sequence of whole numbers.
+#: A word: a string of 0 and 1, or a sequence of integers.
 Word = str | Sequence[int]
 
 
@@ -27,34 +27,34 @@ class Recogniser(ABC):
 
     @abstractmethod
     def modules(self, length: int) -> list[Module]:
-        """The encoders for words of this length."""
+        """Make the encoders for words of this length."""
 
     @abstractmethod
     def embed(self, word: Sequence[int]) -> Numbers:
-        """X for a word."""
+        """Embed a word as X."""
 
     @abstractmethod
     def read(self, result: Numbers) -> float:
-        """The number that decides: accept, unless it is negative."""
+        """Read the number that decides: a word is accepted unless it is negative."""
 
     def simulator(self, length: int) -> Stack:
-        """The U's for words of this length, in series."""
+        """Build the U's for words of this length, in series."""
         rows = len(self.embed([0] * length))
         return _stack(tuple(module.order(rows) for module in self.modules(length)))
 
     def accepts(self, word: Word, *, executor: str | None = None) -> bool:
-        """Whether the word is in the language, as U says."""
+        """Tell whether the word is in the language, as U computes it."""
         return self.margin(word, executor=executor) >= 0
 
     def margin(self, word: Word, *, executor: str | None = None) -> float:
-        """The number that decides, as U computes it."""
+        """Compute the number that decides, by U."""
         read = self.read_word(word)
         simulator = self.simulator(len(read))
-        found = simulator(self.modules(len(read)), self.embed(read), executor=executor)
-        return self.read(np.asarray(found))
+        result = simulator(self.modules(len(read)), self.embed(read), executor=executor)
+        return self.read(np.asarray(result))
 
     def accepts_directly(self, word: Word) -> bool:
-        """Whether the word is in the language, as the encoders themselves say."""
+        """Tell whether the word is in the language, as the encoders themselves compute it."""
         read = self.read_word(word)
         value = self.embed(read)
         for module in self.modules(len(read)):
@@ -62,12 +62,12 @@ class Recogniser(ABC):
         return self.read(value) >= 0
 
     def read_word(self, word: Word) -> list[int]:
-        """The bits of a word."""
+        """Read the bits of a word."""
         bits: Sequence[int] = [] if isinstance(word, str) else word
         if isinstance(word, str):
             bits = [int(bit) if bit in ("0", "1") else -1 for bit in word]
         if any(bit not in (0, 1) for bit in bits):
-            raise InputError(f"a word consists of 0 and 1, but got {word!r}")
+            raise InputError(f"expected a word of 0 and 1, got {word!r}")
         return [int(bit) for bit in bits]
 
 
@@ -78,8 +78,8 @@ def _stack(orders: tuple[Order, ...]) -> Stack:
 
 
 def sparse(rows: int, columns: int, entries: Mapping[tuple[int, int], float]) -> Numbers:
-    """A matrix that is 0 but for these entries."""
-    found = np.zeros((rows, columns))
+    """Make a matrix that is 0 but for ``entries``."""
+    matrix = np.zeros((rows, columns))
     for place, value in entries.items():
-        found[place] = value
-    return found
+        matrix[place] = value
+    return matrix
