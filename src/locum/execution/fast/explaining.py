@@ -1,4 +1,4 @@
-"""A plan in words: one line a step, as one would write it on paper."""
+"""Print a plan: one line a step, as a formula."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def explained(steps: Sequence[Step], blueprint: Blueprint, names: Mapping[Node, str]) -> str:
-    """The steps, numbered; beside them what they are in the program."""
+    """Return the steps, numbered, each with the s-op that it computes."""
     called: dict[Step, str] = {}
     lines: list[tuple[str, str, str]] = []
     for step in steps:

@@ -1,4 +1,4 @@
-"""A plan: the steps of a program for given shapes, bound to a backend, ready to be run many times."""
+"""Run the steps of a program, planned for some shapes and bound to a backend, any number of times."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from locum.graph.atoms import LARGEST_EXACT
 
 
 class Plan:
-    """Runs a program's steps on arrays of the shapes it was made for.
+    """Runs a program's steps on arrays of the shapes that it was made for.
 
     >>> from locum import tokens
     >>> plan = (tokens * 2).plan(3)
@@ -74,7 +74,7 @@ class Plan:
         self._types: dict[tuple[Node, Types], dict[Node, Types]] = {}
 
     def _function(self, step: Step) -> Function:
-        """What a structured step runs: the types of the tokens are its first argument."""
+        """Return the function of a step; a structured one takes the types of the tokens first."""
         if step.op != "structured":
             return self.backend.function(step)
         node, *below = (n for n in step.settings if isinstance(n, Node))
@@ -98,13 +98,13 @@ class Plan:
         return evaluate
 
     def _possible(self, node: Node, tokens: Types) -> dict[Node, Types]:
-        """The types that s-ops below a structured one may have; found once."""
+        """Return the types that s-ops below a structured one may have; computed once."""
         if (node, tokens) not in self._types:
             self._types[node, tokens] = possible_types(node, tokens)
         return self._types[node, tokens]
 
     def __call__(self, *parts: Any) -> Any:
-        """The result on tokens that come in these arrays, of the shapes that were planned for."""
+        """Return the result on tokens in these arrays, which have the shapes of the plan."""
         return self.run(parts)
 
     def run(self, parts: Sequence[Any], tokens: Types = frozenset([float])) -> Any:
@@ -139,7 +139,7 @@ class Plan:
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """How many products, gathers, masks… the plan has (of its structured steps: the last run).
+        """Count products, gathers, masks… of the plan (of structured steps: of the last run).
 
         Fused attention counts as the two products that it is.
         """
@@ -155,11 +155,11 @@ class Plan:
         return self.blueprint.opaque
 
     def explain(self) -> str:
-        """The plan as readable steps, with the program's names where it has them."""
+        """Return the plan as readable steps, with the names of the program."""
         return explained(self.steps, self.blueprint, self.names)
 
     def named(self, names: Mapping[Node, str]) -> Plan:
-        """The same plan, which calls nodes by these names when it explains itself."""
+        """Return the same plan, explained with these names of nodes."""
         plan = copy.copy(self)
         plan.names = names
         return plan
@@ -187,7 +187,7 @@ class Plan:
 
 
 def _series(array: Any, types: Types) -> Any:
-    """An array of floats as the structured tier is to see it: as the integers or booleans it holds."""
+    """Return an array of floats as the integers or booleans it holds, for the structured tier."""
     if types <= {bool}:
         return array != 0
     if types <= {bool, int}:

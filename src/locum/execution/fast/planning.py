@@ -1,7 +1,7 @@
-"""Making a plan: which s-ops become arrays, over which positions, by which steps.
+"""Make a plan: choose which s-ops become arrays, over which positions, by which steps.
 
 Buffers are lowered from the result towards the tokens, so that when a buffer's turn comes all who load
-from it are known, and with them the stretch of positions it must cover (its *hull*): nothing else is
+from it are known, and with them the range of positions it must cover (its *hull*): nothing else is
 computed. Lowering may find out that a node must be a buffer of its own, or that it cannot be expressed
 at all (it is *opaque*: the structured tier will run it); then everything is lowered again with that
 knowledge, until nothing changes.
@@ -51,18 +51,18 @@ class Piece:
 
 @dataclass
 class Hull:
-    """The stretch of positions that is asked for."""
+    """The range of positions that is read."""
 
     start: int
     stop: int
 
     def cover(self, start: int, stop: int) -> None:
-        """Make it include another stretch."""
+        """Extend it to include another range."""
         self.start, self.stop = min(self.start, start), max(self.stop, stop)
 
     @property
     def size(self) -> int:
-        """How many positions there are."""
+        """The number of positions."""
         return self.stop - self.start
 
 
@@ -88,7 +88,7 @@ def blueprint(
     steps: Steps,
     run_static: Callable[[Node, int], Any],
 ) -> Blueprint:
-    """The steps that compute ``root`` at ``positions`` of a sequence of ``length`` tokens.
+    """Return the steps that compute ``root`` at ``positions`` of a sequence of ``length`` tokens.
 
     The tokens come in arrays of the given shapes, one after another; what is missing are blanks.
     ``steps`` makes the steps; ``run_static`` runs s-ops that depend on no token.
@@ -121,7 +121,7 @@ def blueprint(
 
 
 def _above(root: Node, *ops: str) -> frozenset[Node]:
-    """The nodes that are, or are made of, one of these operations."""
+    """Return the nodes that are, or depend on, one of these operations."""
     found: set[Node] = set()
     for node in postorder(root):
         if node.op in ops or any(i in found for i in node.inputs):
@@ -130,7 +130,7 @@ def _above(root: Node, *ops: str) -> frozenset[Node]:
 
 
 def _heavy(root: Node, data: frozenset[Node]) -> list[Node]:
-    """Elementwise s-ops that are used more than once and would be long to write out each time.
+    """List elementwise s-ops that are used more than once and are long when written out.
 
     Terms are trees: y · tanh(y), twenty times over, would have a million leaves.
     """
@@ -151,7 +151,7 @@ def _heavy(root: Node, data: frozenset[Node]) -> list[Node]:
 
 @dataclass(frozen=True)
 class Lowered:
-    """A buffer lowered in an earlier pass: good while its hull and what it inlines stay the same."""
+    """A buffer lowered in an earlier pass: valid while its hull and what it inlines stay the same."""
 
     start: int
     stop: int
@@ -203,7 +203,7 @@ def _lower_all(
 
 
 def _lower(node: Node, hull: Hull, buffers: Buffers) -> tuple[list[Piece], frozenset[Node]]:
-    """The pieces of one buffer, after as many refinements of its box as it takes; what it inlines."""
+    """Lower one buffer, refining its box as often as needed; return its pieces and what it inlines."""
     refinements: Refinements = {}
     while True:
         scope = Scope(refinements)
@@ -227,14 +227,14 @@ def _lower(node: Node, hull: Hull, buffers: Buffers) -> tuple[list[Piece], froze
 
 
 def _closed(node: Node, loaded_by: dict[Node, Node]) -> Node:
-    """The node, or the nearest one that loads it and depends on no family."""
+    """Return the node, or the nearest one that loads it and depends on no family."""
     while node.free:
         node = loaded_by[node]
     return node
 
 
 def dependencies(node: Node, buffers: Buffers) -> list[Node]:
-    """The s-ops below an opaque one that are worth their own arrays: those with attention in them."""
+    """List the s-ops below an opaque one that get arrays of their own: those with attention."""
 
     def is_inside(other: Node) -> bool:
         return other is node or not _is_worthwhile(other, buffers)
@@ -278,7 +278,7 @@ class _Emitter:
         lowered: dict[Node, list[Piece]],
         loaded_by: dict[Node, Node],
     ) -> Blueprint:
-        """Every buffer in turn, those without inputs first."""
+        """Emit every buffer, inputs first."""
         for node in sorted(lowered, key=lambda n: n.depth):
             try:
                 if node in self.buffers.opaque:
@@ -297,7 +297,7 @@ class _Emitter:
         )
 
     def buffer(self, node: Node, pieces: list[Piece]) -> Step:
-        """One array for a buffer: row-major over its families and its hull."""
+        """Emit the array of a buffer: row-major over its families and its hull."""
         sizes = [size_of(f) for f in ordered(node)]
         total = math.prod(sizes) * self.hulls[node].size
         if total > _LARGEST_BUFFER:
@@ -332,7 +332,7 @@ class _Emitter:
         return self.steps.make("to_float", (step,), step.shape) if step.boolean else step
 
     def address(self, node: Node, heads: Sequence[Affine], position: Affine) -> Affine:
-        """Where in the array of a buffer a position lies."""
+        """Return the place of a position in the array of a buffer."""
         hull = self.hulls[node]
         address = position - hull.start
         step = hull.size
@@ -342,7 +342,7 @@ class _Emitter:
         return address
 
     def load(self, load: Load, box: Box) -> Source:
-        """The array that a load reads, and how."""
+        """Return the array that a load reads, with strides and offset."""
         if not is_input(load.node):
             base = self.made[load.node]
             address = self.address(load.node, load.heads, load.position)
@@ -356,7 +356,7 @@ class _Emitter:
         return Source(base, load.position.parts, load.position.constant - start)
 
     def tokens(self) -> Step:
-        """All tokens in one array, with blanks behind them."""
+        """Join all tokens into one array, with blanks behind them."""
         parts = [self.steps.reshape(part, (part.size,)) for part in self.inputs]
         blanks = self.buffers.length - self.starts[-1]
         if blanks:
@@ -366,7 +366,7 @@ class _Emitter:
         return self.steps.make("concatenate", parts, (self.buffers.length,))
 
     def opaque(self, node: Node) -> Step:
-        """An s-op run by the structured tier, on the tokens and on buffers below it."""
+        """Emit an s-op that the structured tier runs, on the tokens and on buffers below it."""
         if node not in self.buffers.data:
             values = np.asarray(self.run_static(node, self.buffers.length))
             if values.dtype.kind == "i" and int(np.abs(values).max()) > LARGEST_EXACT:

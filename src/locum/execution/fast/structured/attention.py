@@ -1,4 +1,4 @@
-"""select, best, selector_width and aggregate on structured selectors.
+"""Compute select, best, selector_width and aggregate on structured selectors.
 
 ``best`` needs nothing of its own: of the selected keys it keeps those whose score *equals* the
 greatest selected one. That is an equality with the codes of the scores, and combines with every other
@@ -38,7 +38,7 @@ from locum.graph.atoms import INT64_LIMIT, LARGEST_EXACT
 
 
 def select(arrays: Arrays, keys: Series, queries: Series, predicate: str) -> Structure:
-    """The keys k of a query q with keys[k] ? queries[q]."""
+    """Select the keys k of a query q with keys[k] ? queries[q]."""
     if keys.constant or queries.constant or keys.is_number != queries.is_number:
         holds = compare(arrays, keys, queries, predicate)
         if holds.constant:
@@ -60,7 +60,7 @@ def select(arrays: Arrays, keys: Series, queries: Series, predicate: str) -> Str
 
 
 def best(arrays: Arrays, selection: Selection, score: Series) -> Selection:
-    """Of the selected keys, those of the greatest score."""
+    """Select, of the selected keys, those of the greatest score."""
     if score.constant:
         if score.kind == "float" and math.isnan(score.data):
             raise Unstructured("nan has no place in any order")
@@ -75,7 +75,7 @@ def best(arrays: Arrays, selection: Selection, score: Series) -> Selection:
 
 
 def width(arrays: Arrays, selection: Selection) -> Series:
-    """How many keys each query selects."""
+    """Count the keys that each query selects."""
     number = selection.counts
     if selection.uniform:
         return constant(int(number[0]))
@@ -83,7 +83,7 @@ def width(arrays: Arrays, selection: Selection) -> Series:
 
 
 def aggregate(arrays: Arrays, selection: Selection, values: Series, default: Atom) -> Series:
-    """The mean of the values over each query's keys; the value of a single key; the default of none."""
+    """Return the mean over each query's keys, the value of a single key, the default of none."""
     number = selection.counts
     most = arrays.largest(number)
     if most == 0:
@@ -111,7 +111,7 @@ def _mean(arrays: Arrays, selection: Selection, values: Series, number: Array, m
     if values.kind == "int" and (
         values.magnitude > LARGEST_EXACT or values.magnitude * most >= INT64_LIMIT
     ):
-        raise Unstructured("a sum of whole numbers too large for an array")
+        raise Unstructured("a sum of integers too large for an array")
     mixed = values.has_ints and arrays.any(number == 1)
     if values.constant:
         if values.kind == "float" and math.isfinite(values.data) and abs(values.data) > 1e300 / most:

@@ -1,8 +1,8 @@
-"""Keys by rank: what a selector compares, as whole numbers in the order of the keys.
+"""Code keys by rank: what a selector compares, as integers in the order of the keys.
 
 A :class:`Column` gives every key a code such that a smaller key has a smaller code and equal keys have
 equal ones. A comparison with a query then is, for each query, an interval of codes: everything about
-selectors is said in codes, whatever the keys were. Whole numbers of a small range are their own codes;
+selectors is said in codes, whatever the keys were. Integers of a small range are their own codes;
 others are sorted once. The positions themselves need nothing.
 """
 
@@ -34,17 +34,17 @@ class Column:
     arrays: Arrays
     codes: Array
     size: int
-    #: Code c stands for the key ``offset + c``, if the keys were whole numbers of a small range…
+    #: Code c stands for the key ``offset + c``, if the keys were integers of a small range…
     offset: int | None
     #: … and for this key otherwise.
     values: Array | None
-    #: Of the keys: their kind, and for whole numbers how large they may be.
+    #: The kind of the keys and, for integers, a bound on their size.
     kind: str = "int"
     magnitude: int = 0
     is_positions: bool = False
 
     def locate(self, queries: Series) -> tuple[Array, Array]:
-        """For each query: how many codes are below it, and how many are not above it."""
+        """Return, for each query, how many codes are below it, and how many are not above it."""
         arrays, xp = self.arrays, self.arrays.xp
         if queries.cache.get("column") is self:
             return self.codes, self.codes + 1
@@ -61,7 +61,7 @@ class Column:
         return below, not_above
 
     def _comparable(self, queries: Series) -> tuple[Array, Array]:
-        """Queries, and the keys in ascending order, in one type that compares them as Python does."""
+        """Return queries and ascending keys in one type that compares them as Python does."""
         arrays = self.arrays
         values: Any = self.values
         if self.kind == "string":
@@ -74,7 +74,7 @@ class Column:
         if self.kind == whole.kind:
             wanted = arrays.detached(whole.data)
         elif max(self.magnitude, whole.magnitude) > LARGEST_EXACT:
-            raise Unstructured("whole numbers beyond 53 bits meet floats")
+            raise Unstructured("integers beyond 53 bits meet floats")
         else:
             wanted = arrays.cast(arrays.detached(whole.data), arrays.xp.float64)
             values = None if values is None else arrays.cast(values, arrays.xp.float64)
@@ -121,7 +121,7 @@ class Column:
 
 
 def column(arrays: Arrays, keys: Series) -> Column:
-    """The codes of a series of keys (or of scores) that is not a constant; made once per series."""
+    """Code a series of keys (or of scores) that is not a constant; once per series."""
     if "column" not in keys.cache:
         keys.cache["column"] = _column(arrays, keys)
     made: Column = keys.cache["column"]
@@ -145,7 +145,7 @@ def _column(arrays: Arrays, keys: Series) -> Column:
 
 
 def few(size: int) -> int:
-    """How large a table may be: of the order of the sequence."""
+    """Return how large a table may be: of the order of the sequence."""
     return 4 * size + 1024
 
 
@@ -157,7 +157,7 @@ def _sorted(arrays: Arrays, keys: Series, data: Array) -> Column:
 
 
 def _packed(strings: Array) -> Array:
-    """Strings of at most three characters as numbers in the same order: 21 bits each."""
+    """Pack strings of at most three characters into integers in the same order: 21 bits each."""
     width = strings.dtype.itemsize // 4
     letters = np.ascontiguousarray(strings).view(np.uint32).reshape(strings.shape[0], width)
     packed = np.zeros(strings.shape[0], dtype=np.int64)

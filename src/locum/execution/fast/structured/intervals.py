@@ -1,4 +1,4 @@
-"""Intervals of codes, a fixed small number of them for every query, and their algebra.
+"""Compute with intervals of codes, a fixed small number of them for every query.
 
 Slot after slot they ascend: 0 ≤ low ≤ high ≤ low' ≤ high' … ≤ size for each query, where low = high
 says that the query does not use that slot.
@@ -15,7 +15,7 @@ Slots: TypeAlias = "tuple[tuple[Array, Array], ...]"
 
 
 def gaps(arrays: Arrays, size: int, slots: Slots) -> Slots:
-    """The intervals between, before and after."""
+    """Return the intervals between, before and after."""
     edges = [arrays.full(arrays.size, 0)]
     for low, high in slots:
         edges += [low, high]
@@ -24,7 +24,7 @@ def gaps(arrays: Arrays, size: int, slots: Slots) -> Slots:
 
 
 def intersection(arrays: Arrays, a: Slots, b: Slots) -> Slots:
-    """What is in an interval of each."""
+    """Intersect the intervals of two columns of slots."""
     xp = arrays.xp
     result: list[tuple[Array, Array]] = []
     last = arrays.full(arrays.size, 0)
@@ -39,7 +39,7 @@ def intersection(arrays: Arrays, a: Slots, b: Slots) -> Slots:
 
 
 def coalesced(arrays: Arrays, slots: Slots) -> Slots:
-    """Intervals that meet for every query are one."""
+    """Join intervals that meet for every query."""
     result = [slots[0]]
     for low, high in slots[1:]:
         if arrays.all(result[-1][1] == low):

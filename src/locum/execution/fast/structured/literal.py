@@ -1,4 +1,4 @@
-"""Selectors without structure, literally but in bounded memory: a few rows of the pattern at a time.
+"""Evaluate selectors without structure in bounded memory: a few rows of the pattern at a time.
 
 Every pair is looked at, so the time is O(N²); the memory is O(N), some millions of cells whatever N is.
 This is the answer of last resort for sequences on which dense execution would take minutes; it is
@@ -33,7 +33,7 @@ class Comparison:
     predicate: str
 
     def rows(self, start: int, stop: int) -> Array:
-        """The pattern of some of the queries."""
+        """Return the pattern of some of the queries."""
         keys, queries = comparable(self.arrays, self.keys, self.queries)
         wanted = queries.data if queries.constant else queries.data[start:stop, None]
         here = keys.data if keys.constant else keys.data[None, :]
@@ -58,7 +58,7 @@ class Literal:
             )
 
     def rows(self, start: int, stop: int) -> Array:
-        """The pattern of some of the queries; operands first, each kept as long as it is needed."""
+        """Return rows of the pattern; operands first, each kept as long as it is needed."""
         held: dict[Selection | Comparison, Array] = {}
         for part, done_with in self.steps:
             if isinstance(part, Literal):
@@ -90,7 +90,7 @@ class Literal:
         return backwards[::-1]
 
     def chunks(self) -> Iterator[Array]:
-        """The whole pattern, some rows at a time."""
+        """Iterate over the pattern, some rows at a time."""
         self.arrays.count("mask")
         step = max(1, CELLS // self.arrays.size)
         for start in range(0, self.arrays.size, step):
@@ -103,12 +103,12 @@ class Literal:
         return self._joined(lambda rows: self.arrays.xp.sum(whole(rows), axis=1))
 
     def only(self) -> Array:
-        """The key of each query that selects one."""
+        """Return the key of each query that selects exactly one."""
         whole = self.arrays.to_int
         return self._joined(lambda rows: whole(self.arrays.xp.argmax(whole(rows), axis=1)))
 
     def sums(self, values: Array) -> Array:
-        """The sum over each query's keys."""
+        """Sum values over each query's keys."""
         zero = self.arrays.full(1, 0, values.dtype)
         xp = self.arrays.xp
         return self._joined(
@@ -116,7 +116,7 @@ class Literal:
         )
 
     def maxima(self, values: Array) -> Array:
-        """The greatest whole number, none of them negative, of each query's keys; −1 without any."""
+        """Return the maximum of non-negative integers over each query's keys; −1 without any."""
         none = self.arrays.full(1, -1)
         xp = self.arrays.xp
         return self._joined(lambda rows: xp.max(xp.where(rows, values[None, :], none), axis=1))

@@ -1,4 +1,4 @@
-"""Several columns of long intervals made into fewer.
+"""Reduce several columns of long intervals to fewer.
 
 Keys of a query stand side by side in one order only. But a column that rises or falls with the position
 says an interval of positions; one whose intervals are the same for every query only chooses keys; one
@@ -18,7 +18,7 @@ Part: TypeAlias = tuple[Column, Array, Array]
 
 
 def along_positions(arrays: Arrays, wide: list[Part]) -> list[Part]:
-    """Columns that rise or fall with the position say intervals of positions: all of them, one."""
+    """Join columns that rise or fall with the position into one interval of positions."""
     others = [part for part in wide if part[0].direction == 0]
     if len(wide) - len(others) < 2:
         return wide
@@ -37,7 +37,7 @@ def along_positions(arrays: Arrays, wide: list[Part]) -> list[Part]:
 
 
 def as_masks(arrays: Arrays, wide: list[Part], keys: Array | None) -> tuple[list[Part], Array | None]:
-    """Intervals that are the same for every query only choose keys."""
+    """Turn intervals that are the same for every query into a mask of keys."""
     kept = []
     for column, low, high in wide:
         if arrays.any((low != low[0]) | (high != high[0])):
@@ -49,7 +49,7 @@ def as_masks(arrays: Arrays, wide: list[Part], keys: Array | None) -> tuple[list
 
 
 def as_blocks(arrays: Arrays, wide: list[Part]) -> tuple[list[Part], list[Part]]:
-    """Intervals that are equal or disjoint are equalities with the number of a block.
+    """Turn intervals that are equal or disjoint into equalities with the number of a block.
 
     Gives these, and what is left. One column is left as it is: it may stay wide.
     """
@@ -78,7 +78,7 @@ def as_blocks(arrays: Arrays, wide: list[Part]) -> tuple[list[Part], list[Part]]
 
 
 def blocks(arrays: Arrays, low: Array, high: Array, size: int) -> tuple[Array, Array, Array] | None:
-    """Starts and stops of the blocks the intervals are, and the number of each query's block.
+    """Return starts and stops of the blocks, and the number of each query's block.
 
     None if two of the intervals overlap without being equal; empty ones have no block (number 0).
     """

@@ -1,4 +1,4 @@
-"""From conditions on codes to ranges of keys: each query's keys as one stretch of one order.
+"""Turn conditions on codes into ranges of keys: each query's keys as one range of one order.
 
 A :class:`Cell` has one interval of codes per column. Columns in which no query has more than one code
 (equalities) fix a *group* of keys; one further column may have longer intervals. Sorted by group, then
@@ -43,7 +43,7 @@ class Gather:
 
 @dataclass(frozen=True, eq=False)
 class Ranges:
-    """For each query a stretch [low, high) of keys, in the order that sorts ``codes``.
+    """For each query a range [low, high) of keys, in the order that sorts ``codes``.
 
     ``chosen`` are the keys that take part (None: all), ``codes`` theirs (None: they are in order).
     """
@@ -69,7 +69,7 @@ class Ranges:
 
     @property
     def size(self) -> int:
-        """How many keys there are to choose from."""
+        """The number of keys in the order."""
         keys = self.chosen if self.codes is None else self.codes
         return self.arrays.size if keys is None else int(keys.shape[0])
 
@@ -79,7 +79,7 @@ Solved: TypeAlias = Ranges | Gather | Dominance
 
 @dataclass(frozen=True, eq=False)
 class _Group:
-    """Equalities together: the group of each key, the group each query asks for, if ``present``."""
+    """Joined equalities: the group of each key, and the group of each query where ``present``."""
 
     keys: Array
     wanted: Array
@@ -146,7 +146,7 @@ def solve_signed(arrays: Arrays, cell: Cell, trees: bool) -> list[tuple[int, Sol
 def _dominance(
     arrays: Arrays, group: _Group | None, wide: list[Part], chosen: Array | None, allowed: Array | None
 ) -> Dominance:
-    """Two orders at once: the keys before a place in the one, in a range of the other."""
+    """Solve two orders at once: the keys before a place in the one, in a range of the other."""
     for (column, low, high), other in (wide, wide[::-1]):
         none = low >= high
         codes = column.codes if chosen is None else arrays.take(column.codes, chosen)
@@ -219,7 +219,7 @@ def _starts(arrays: Arrays, codes: Array, size: int) -> Array:
 
 
 def _group(arrays: Arrays, single: list[Part]) -> _Group | None:
-    """Several equalities as one, on joint codes."""
+    """Join several equalities into one, on joint codes."""
     joint: _Group | None = None
     for column, low, high in single:
         some = low < high
@@ -252,7 +252,7 @@ def _joined(
 
 
 def _fetch(arrays: Arrays, fetched: Part, cell: Cell) -> Gather:
-    """Where no two keys are equal a query can only have one: the other conditions test it."""
+    """Fetch the one key a query can have where no two keys are equal; test the other conditions."""
     column, low, high = fetched
     key = arrays.take(column.position_of, arrays.xp.where(low < high, low, 0))
     present = (low < high) & (key >= 0)
@@ -274,7 +274,7 @@ def _met(arrays: Arrays, key: Array, parts: list[Part]) -> Array:
 
 
 def _gather(arrays: Arrays, group: _Group | None, wide: list[Part], cell: Cell) -> Gather | None:
-    """The one key each query can have, if equalities leave no more than one."""
+    """Gather the one key of each query, if equalities leave no more than one."""
     if group is None:
         return None
     positions = arrays.arange(arrays.size)

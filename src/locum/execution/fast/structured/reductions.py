@@ -1,6 +1,6 @@
-"""Sums and maxima over each query's stretch of keys, without ever visiting a pair.
+"""Sum and maximise over each query's range of keys, without ever visiting a pair.
 
-Which way depends on the stretches, and each is counted:
+Which way depends on the ranges, and each is counted:
 
 - none longer than one key: a gather;
 - all from the first key on, or all to the last: one cumulative sum (a *scan*);
@@ -9,7 +9,7 @@ Which way depends on the stretches, and each is counted:
 - any others (windows): a tree of pairwise sums, of which each query adds O(log N) nodes (a scan);
 - keys by two orders at once: a *tree* of prefix sums (``dominance.py``).
 
-Nothing outside a stretch takes part, so infinities do not leak.
+Nothing outside a range takes part, so infinities do not leak.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from locum.execution.fast.structured.ranges import Gather, Solved
 
 
 def counts(arrays: Arrays, solved: list[Solved]) -> Array:
-    """How many keys each query has in all."""
+    """Count the keys of each query in all parts."""
     total = arrays.full(arrays.size, 0)
     for part in solved:
         total = total + number_of_keys(arrays, part)
@@ -31,14 +31,14 @@ def counts(arrays: Arrays, solved: list[Solved]) -> Array:
 
 
 def number_of_keys(arrays: Arrays, part: Solved) -> Array:
-    """How many keys each query has in one part."""
+    """Count the keys of each query in one part."""
     if isinstance(part, Gather):
         return arrays.to_int(part.present)
     return part.counts if isinstance(part, Dominance) else part.high - part.low
 
 
 def only(arrays: Arrays, solved: list[Solved]) -> Array:
-    """The one key of each query that has one (0 for the others)."""
+    """Return the key of each query that has exactly one (0 for the others)."""
     arrays.count("gather")
     key = arrays.full(arrays.size, 0)
     for part in solved:
@@ -59,7 +59,7 @@ def only(arrays: Arrays, solved: list[Solved]) -> Array:
 
 
 def sums(arrays: Arrays, solved: list[Solved], values: Array) -> Array:
-    """The sum of the values of each query's keys; 0 without any."""
+    """Sum the values of each query's keys; 0 without any."""
 
     def plus(a: Array, b: Array) -> Array:
         return a + b
@@ -77,7 +77,7 @@ def signed(counted: list[tuple[int, Solved]], reduce: Callable[[list[Solved]], A
 
 
 def maxima(arrays: Arrays, solved: list[Solved], values: Array) -> Array:
-    """The greatest whole number, none of them negative, of each query's keys; −1 without any."""
+    """Return the maximum of non-negative integers over each query's keys; −1 without any."""
     highest = arrays.full(arrays.size, -1)
     for part in solved:
         found = _reduced(
@@ -142,7 +142,7 @@ def _tree(
     neutral: int,
     combine: Callable[[Array, Array], Array],
 ) -> Array:
-    """Each stretch from nodes of a binary tree: those at its two ends, level by level."""
+    """Reduce each range by nodes of a binary tree: those at its two ends, level by level."""
     xp = arrays.xp
     left = right = arrays.full(arrays.size, neutral, level.dtype)
     for _ in range(longest.bit_length() + 1):

@@ -1,4 +1,4 @@
-"""Selectors on N positions in O(N) memory: disjoint unions of boxes, closed under and, or, not.
+"""Hold selectors on N positions in O(N) memory: disjoint unions of boxes, closed under and, or, not.
 
 A :class:`Box` selects key k for query q if the key is allowed (a mask of keys), the query is allowed (a
 mask of queries), and for each of some columns the code of k lies in one of a few intervals that depend
@@ -43,7 +43,7 @@ class Box:
 
     @property
     def conditions(self) -> int:
-        """How many there are, for estimates of work."""
+        """The number of conditions, for estimates of work."""
         return len(self.parts) + (self.keys is not None) + (self.queries is not None)
 
 
@@ -98,13 +98,13 @@ class Structure:
         return reductions.signed(self.counted, lambda parts: reductions.counts(self.arrays, parts))
 
     def only(self) -> Array:
-        """The key of each query that selects one."""
+        """Return the key of each query that selects exactly one."""
         if all(sign > 0 for sign, _ in self.counted):
             return reductions.only(self.arrays, [part for _, part in self.counted])
         return self.sums(self.arrays.arange(self.arrays.size))  # the sum of one position
 
     def sums(self, values: Array) -> Array:
-        """The sum over each query's keys; of integers, what is added less what is subtracted."""
+        """Sum values over each query's keys; sums of integers may subtract what is left out."""
         if not self.arrays.is_int(values):
             return reductions.sums(self.arrays, self.solved, values)
         return reductions.signed(
@@ -112,7 +112,7 @@ class Structure:
         )
 
     def maxima(self, values: Array) -> Array:
-        """The greatest whole number, none of them negative, of each query's keys; −1 without any."""
+        """Return the maximum of non-negative integers over each query's keys; −1 without any."""
         return reductions.maxima(self.arrays, self.solved, values)
 
     @property
@@ -121,7 +121,7 @@ class Structure:
         return all(not box.parts and box.queries is None for box in self.boxes)
 
     def rows(self, start: int, stop: int) -> Array:
-        """The pattern [query, key] of some of the queries, literally."""
+        """Return rows of the boolean pattern [query, key]."""
         arrays = self.arrays
         pattern = arrays.xp.zeros(
             (stop - start, arrays.size), dtype=arrays.xp.bool, device=arrays.device
@@ -132,44 +132,44 @@ class Structure:
 
 
 def everything(arrays: Arrays) -> Structure:
-    """Every key for every query."""
+    """Select every key for every query."""
     return Structure(arrays, (Box(),))
 
 
 def nothing(arrays: Arrays) -> Structure:
-    """No key for any query."""
+    """Select no key for any query."""
     return Structure(arrays, ())
 
 
 def within(arrays: Arrays, column: Column, low: Array, high: Array) -> Structure:
-    """Keys whose code is in [low, high)."""
+    """Select keys whose code is in [low, high)."""
     return _structure(arrays, [_tidy(arrays, Box({column: ((low, high),)}))])
 
 
 def outside(arrays: Arrays, column: Column, low: Array, high: Array) -> Structure:
-    """Keys whose code is not in [low, high)."""
+    """Select keys whose code is not in [low, high)."""
     return negation(within(arrays, column, low, high))
 
 
 def of_keys(arrays: Arrays, mask: Array) -> Structure:
-    """The same keys for every query."""
+    """Select the same keys for every query."""
     return _structure(arrays, [_tidy(arrays, Box(keys=mask))])
 
 
 def of_queries(arrays: Arrays, mask: Array) -> Structure:
-    """All keys for these queries."""
+    """Select all keys for some queries."""
     return _structure(arrays, [_tidy(arrays, Box(queries=mask))])
 
 
 def conjunction(a: Structure, b: Structure) -> Structure:
-    """Selected by both."""
+    """Select what both select."""
     if len(a.boxes) * len(b.boxes) > MAX_BOXES**2:
         raise Unstructured("a selector with too many cases")
     return _structure(a.arrays, [_meet(a.arrays, x, y) for x in a.boxes for y in b.boxes])
 
 
 def disjunction(a: Structure, b: Structure) -> Structure:
-    """Selected by either: the one, and what the other adds to it."""
+    """Select what either selects: the one, and what the other adds to it."""
     if _work(a) > _work(b):
         a, b = b, a
     try:
@@ -181,7 +181,7 @@ def disjunction(a: Structure, b: Structure) -> Structure:
 
 
 def negation(a: Structure) -> Structure:
-    """Not selected."""
+    """Select what is not selected."""
     result = everything(a.arrays)
     for box in a.boxes:
         result = conjunction(result, _structure(a.arrays, list(_without(a.arrays, box))))
@@ -199,7 +199,7 @@ def _structure(arrays: Arrays, boxes: list[Box | None]) -> Structure:
 
 
 def _merged(boxes: list[Box]) -> list[Box]:
-    """Boxes that differ in one mask alone are one box: a union of many filters is one filter."""
+    """Merge boxes that differ in one mask alone: a union of many filters is one filter."""
     if len(boxes) < 2:
         return boxes
     for differ in ("keys", "queries"):
@@ -238,7 +238,7 @@ def _both(a: Array | None, b: Array | None) -> Array | None:
 
 
 def _without(arrays: Arrays, box: Box) -> Iterator[Box | None]:
-    """The complement, as boxes that exclude each other."""
+    """Return the complement of a box as disjoint boxes."""
     if box.queries is not None:
         yield _tidy(arrays, Box(queries=~box.queries))
     if box.keys is not None:
@@ -251,7 +251,7 @@ def _without(arrays: Arrays, box: Box) -> Iterator[Box | None]:
 
 
 def _tidy(arrays: Arrays, box: Box) -> Box | None:
-    """The same box without conditions that always hold; None if one never does."""
+    """Drop conditions that always hold; None if one never does."""
     masks: list[Array | None] = []
     for mask in (box.keys, box.queries):
         if mask is None or arrays.all(mask):
@@ -275,7 +275,7 @@ def _tidy(arrays: Arrays, box: Box) -> Box | None:
 
 
 def _cells(box: Box) -> list[Cell]:
-    """The box with one interval per column: a cell for each choice of slots."""
+    """Split a box into cells with one interval per column."""
     cells = [Cell((), box.keys, box.queries)]
     for column, slots in box.parts.items():
         cells = [
@@ -289,7 +289,7 @@ def _cells(box: Box) -> list[Cell]:
 
 
 def _signed_cells(arrays: Arrays, box: Box) -> list[tuple[int, Cell]]:
-    """The box by inclusion and exclusion: all codes of a column, less the few that are left out."""
+    """Split a box by inclusion and exclusion: all codes of a column, less the few left out."""
     signed = [(1, replace(box, parts={}))]
     for column, slots in box.parts.items():
         left_out = tuple((l, h) for l, h in gaps(arrays, column.size, slots) if arrays.any(l < h))

@@ -1,1 +1,1 @@
-"""S-ops at a symbolic position: which keys a head means, solved for all queries at once."""
+"""Evaluate s-ops at a symbolic position: the keys of a head, solved for all queries at once."""

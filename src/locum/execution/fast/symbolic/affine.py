@@ -1,4 +1,4 @@
-"""Positions as affine expressions over a box of loop variables.
+"""Represent positions as affine expressions over a box of loop variables.
 
 Where dense execution has a position 0 … N−1, lowering has an expression such as 4·i + t + 12, where
 i and t are loop variables that run over 0 … size−1. The sizes of all variables make up the *box*.
@@ -25,7 +25,7 @@ Box: TypeAlias = Mapping[str, int]
 
 
 class Affine:
-    """constant + Σ coefficient · variable, over the whole numbers; immutable and hashable."""
+    """constant + Σ coefficient · variable, over the integers; immutable and hashable."""
 
     __slots__ = ("_hash", "constant", "parts")
 
@@ -80,34 +80,34 @@ class Affine:
         return tuple(v for v, _ in self.parts)
 
     def coefficient(self, name: str) -> int:
-        """The coefficient of a variable: 0 if it does not occur."""
+        """Return the coefficient of a variable: 0 if it does not occur."""
         for v, k in self.parts:
             if v == name:
                 return k
         return 0
 
     def without(self, name: str) -> Affine:
-        """All but the part of one variable."""
+        """Drop the part of one variable."""
         return Affine((part for part in self.parts if part[0] != name), self.constant)
 
     def substitute(self, name: str, value: Affine) -> Affine:
-        """``value`` in place of a variable."""
+        """Replace a variable by ``value``."""
         k = self.coefficient(name)
         return self.without(name) + value * k if k else self
 
 
 def variable(name: str) -> Affine:
-    """A loop variable as an expression."""
+    """Return a loop variable as an expression."""
     return Affine(((name, 1),))
 
 
 def number(value: int) -> Affine:
-    """A whole number as an expression."""
+    """Return an integer as an expression."""
     return Affine((), value)
 
 
 def bounds(e: Affine, box: Box) -> tuple[int, int]:
-    """The least and the greatest value of ``e`` over the box."""
+    """Return the minimum and the maximum of ``e`` over the box."""
     least = greatest = e.constant
     for v, k in e.parts:
         reach = k * (box[v] - 1)
@@ -119,7 +119,7 @@ def bounds(e: Affine, box: Box) -> tuple[int, int]:
 
 
 def digits(e: Affine, base: int) -> tuple[Affine, Affine]:
-    """``e`` as base·quotient + rest, variable by variable: the rest has what ``base`` does not divide.
+    """Split ``e`` into base·quotient + rest; the rest has the parts that ``base`` does not divide.
 
     >>> digits(variable("i") * 8 + variable("t") * 3 + 5, 4)
     (2·i, 3·t + 5)
@@ -130,7 +130,7 @@ def digits(e: Affine, base: int) -> tuple[Affine, Affine]:
 
 
 def divided(e: Affine, base: int, box: Box) -> tuple[Affine, Affine]:
-    """Quotient and remainder by a positive number, both affine.
+    """Return quotient and remainder by a positive integer, both affine.
 
     Where the remainder would wrap around, the variable that makes it so is split into digits, or its
     range is cut where it wraps ((i + t) % n becomes two boxes).
@@ -151,7 +151,7 @@ def divided(e: Affine, base: int, box: Box) -> tuple[Affine, Affine]:
 
 
 def crossing(k: int, constant: int) -> int:
-    """The first v ≥ 0 from which on k·v + constant ≥ 0 holds (k > 0), or no longer holds (k < 0).
+    """Return the first v ≥ 0 from which k·v + constant ≥ 0 holds (k > 0), or fails (k < 0).
 
     >>> crossing(2, -5), crossing(-2, 5)
     (3, 3)

@@ -1,4 +1,4 @@
-"""Which nodes have arrays of their own while a program is lowered."""
+"""Record which nodes have arrays of their own while a program is lowered."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from locum.graph import Node
 
 @dataclass
 class Buffers:
-    """Which nodes have arrays of their own: found out while lowering, kept from pass to pass."""
+    """Nodes with arrays of their own: determined while lowering, kept from pass to pass."""
 
     length: int
     #: Nodes made of tokens, of positions, of attention.
     data: frozenset[Node]
     positional: frozenset[Node]
     attentive: frozenset[Node]
-    #: Nodes that are truth values, of which RASP takes no mean.
+    #: Nodes of booleans, whose mean RASP refuses.
     boolean: frozenset[Node]
     #: Computed once, loaded wherever they are used.
     designated: set[Node] = field(default_factory=set)
@@ -34,5 +34,5 @@ def is_input(node: Node) -> bool:
 
 
 def ordered(node: Node) -> list[Node]:
-    """The free families of a node, in a fixed order."""
+    """List the free families of a node in a fixed order."""
     return sorted(node.free, key=lambda f: str(f.attributes["name"]))

@@ -1,4 +1,4 @@
-"""Conditions on positions: formulas of guards, as disjoint conjunctions.
+"""Represent conditions on positions as disjoint conjunctions of guards.
 
 ``indices < 12 and indices % 4 == 0`` is known before any input is: over a box of positions it is true,
 false, or true on a part that can be cut out. A condition is a tuple of conjunctions (tuples of guards)
@@ -24,7 +24,7 @@ class Condition:
     cases: tuple[tuple[Guard, ...], ...]
 
     def settled(self, box: Box) -> Condition:
-        """The same over this box, without what is decided there."""
+        """Simplify it over a box: drop what is decided there."""
         cases = []
         for case in self.cases:
             decided = [(guard, guard.decided(box)) for guard in case]
@@ -41,7 +41,7 @@ class Condition:
         return True if self == TRUE else False if self == FALSE else None
 
     def terms(self) -> Sum:
-        """1 where it holds, 0 elsewhere."""
+        """Return terms that are 1 where it holds and 0 elsewhere."""
         return tuple(Term(1, guards=case) for case in self.cases)
 
 
@@ -50,7 +50,7 @@ FALSE = Condition(())
 
 
 def comparison(predicate: str, a: Affine, b: Affine) -> Condition:
-    """a ? b, for two expressions."""
+    """Compare two expressions."""
     e = a - b
     match predicate:
         case "==":
@@ -94,7 +94,7 @@ def either(a: Condition, b: Condition) -> Condition:
 
 
 def cut_for(condition: Condition, box: Box, roots: Collection[str]) -> Refine | None:
-    """The cut of a root variable that helps to decide the condition, if one does."""
+    """Return a cut of a root variable that helps to decide the condition, or None."""
     for case in condition.cases:
         for guard in case:
             found = _cut(guard, box, roots)

@@ -1,4 +1,4 @@
-"""Elementwise operations on lowered values: index arithmetic where it is that, terms otherwise."""
+"""Lower elementwise operations: to index arithmetic on positions, or to terms."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from locum.graph.operations import PREDICATE_OF
 #: What a node is at a symbolic position.
 Lowered: TypeAlias = Affine | Condition | Sum
 
-#: Whole floats below this stay exact in sums and products with positions.
+#: Integral floats below this stay exact in sums and products with positions.
 _EXACT_FLOATS = 2**31
 #: Constants beyond these are not moved out of the order in which they are added and multiplied.
 _LARGE, _EXTREME = 2.0**40, 1e100
@@ -43,7 +43,7 @@ _FEW = 8
 
 
 def terms_of(lowered: Lowered) -> Sum:
-    """Any lowered value as a sum of terms."""
+    """Return any lowered value as a sum of terms."""
     if isinstance(lowered, Affine):
         if lowered.is_constant:
             return (Term(lowered.constant),) if lowered.constant else ()
@@ -54,7 +54,7 @@ def terms_of(lowered: Lowered) -> Sum:
 
 
 def lower(node: Node, inputs: Sequence[Lowered], scope: Scope) -> Lowered:
-    """An elementwise operation (other than ``if_else``) on lowered inputs."""
+    """Lower an elementwise operation (other than ``if_else``) on lowered inputs."""
     op = node.op
     if op in PREDICATE_OF:
         return comparison(PREDICATE_OF[op], inputs[0], inputs[1])
@@ -76,7 +76,7 @@ def lower(node: Node, inputs: Sequence[Lowered], scope: Scope) -> Lowered:
 
 
 def _whole(lowered: Lowered) -> Affine | None:
-    """A lowered value as a whole number known from the position, if it is one."""
+    """Return a lowered value as an integer known from the position, or None."""
     if isinstance(lowered, Affine):
         return lowered
     if isinstance(lowered, Condition):
@@ -97,7 +97,7 @@ def _is_whole(c: object) -> bool:
 
 
 def _index(op: str, e: list[Affine], scope: Scope) -> Lowered | None:
-    """Arithmetic on positions that stays affine; None where it does not."""
+    """Apply arithmetic to positions where it stays affine; None where it does not."""
     match op, e:
         case "add", [a, b]:
             return a + b
@@ -191,7 +191,7 @@ def _bits(c: Coefficient) -> int:
 
 
 def added(a: Lowered, b: Lowered) -> Lowered:
-    """a + b, in the order in which it is written."""
+    """Add two lowered values in the order in which they are written."""
     left, right = _whole(a), _whole(b)
     if left is not None and right is not None:
         return left + right
@@ -207,7 +207,7 @@ def _applied(node: Node, inputs: Sequence[Lowered]) -> Term:
 
 
 def comparison(predicate: str, a: Lowered, b: Lowered) -> Lowered:
-    """a ? b: a condition if both are known from the position."""
+    """Compare two lowered values: a condition if both are known from the position."""
     if isinstance(a, Condition) and isinstance(b, Condition):
         if predicate in ("==", "!="):
             same = conditions.either(
@@ -242,7 +242,7 @@ def _logic(op: str, inputs: Sequence[Lowered], scope: Scope) -> Lowered:
         return conditions.negation(known[0])
     if op == "not":
         return (Term(1, factors=(Apply("not", (terms_of(parts[0]),)),)),)
-    # One part may be settled: then the other decides, as a truth value.
+    # One part may be settled: then the other decides, as a boolean.
     for n, x in enumerate(parts):
         if isinstance(x, Condition) and (value := decided(x, scope).value) is not None:
             if value == (op == "or"):
@@ -253,7 +253,7 @@ def _logic(op: str, inputs: Sequence[Lowered], scope: Scope) -> Lowered:
 
 
 def _table(node: Node, key: Lowered, scope: Scope) -> Lowered:
-    """``lookup`` and ``member`` of a position: a load from a table that belongs to the program."""
+    """Lower ``lookup`` and ``member`` of a position: a load from a table of the program."""
     index = _whole(key)
     if index is None:
         raise NotNumeric if _has_strings(node) else Stuck(f"{node.op} of data")
@@ -284,7 +284,7 @@ def _has_strings(node: Node) -> bool:
 
 
 def if_else(holds: Lowered, then: Sum, otherwise: Sum) -> Lowered:
-    """A choice: guarded terms if positions decide it, a function of three sums if data does."""
+    """Choose: by guarded terms if positions decide, by a function of three sums if data does."""
     if isinstance(holds, Condition):
         chosen = tuple(t for case in holds.cases for t in guarded(then, case))
         if otherwise:
@@ -295,7 +295,7 @@ def if_else(holds: Lowered, then: Sum, otherwise: Sum) -> Lowered:
 
 
 def decided(condition: Condition, scope: Scope) -> Condition:
-    """The condition over the box; positions that are being computed are cut where it changes."""
+    """Decide a condition over the box; cut the positions being computed where it changes."""
     settled = condition.settled(scope.box)
     if settled.value is None:
         request = conditions.cut_for(settled, scope.box, scope.roots)

@@ -1,9 +1,9 @@
-"""The value of an s-op *at a symbolic position*: what lowering is.
+"""Lower s-ops: compute their values *at a symbolic position*.
 
 Given a position that is affine in loop variables, every operation of the table becomes one of
 
-- an :class:`Affine` expression, if it is a whole number known from the position alone;
-- a :class:`Condition`, if it is a truth value known from the position alone;
+- an :class:`Affine` expression, if it is an integer known from the position alone;
+- a :class:`Condition`, if it is a boolean known from the position alone;
 - a sum of terms, otherwise.
 
 ``aggregate`` at position p is (1/count) Σ_j [the selector, at key j and query p] value(j). The
@@ -59,7 +59,7 @@ _DEEPEST = 150
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """Keys that a selector leaves: positions, one for each value of ``sums``, where guards hold."""
+    """Selected keys: positions, one for each value of ``sums``, where guards hold."""
 
     position: Affine
     sums: tuple[str, ...]
@@ -67,7 +67,7 @@ class Keys:
     filters: tuple[Node, ...]
 
     def count(self, scope: Scope) -> int:
-        """How many keys they are."""
+        """Count the keys."""
         return math.prod(scope.box[v] for v in self.sums)
 
 
@@ -82,16 +82,16 @@ class Lowering:
         self.depth = 0
 
     def terms(self, position: Affine, heads: Heads) -> Sum:
-        """The target itself, as a sum of terms."""
+        """Lower the target to a sum of terms."""
         return terms_of(self.lower(self.target, position, heads, "r"))
 
     @property
     def inlined(self) -> frozenset[Node]:
-        """The nodes that were lowered on the way, other than the target itself."""
+        """The nodes that were lowered on the way, without the target."""
         return frozenset(node for node, _, _ in self.memory if node is not self.target)
 
     def lower(self, node: Node, p: Affine, heads: Heads, way: str) -> Lowered:
-        """A node at a position. ``way`` is how it was reached: it names variables."""
+        """Lower a node at a position. ``way`` is the path to it, which names variables."""
         members = tuple(heads[f] for f in ordered(node))
         if self.buffers.holds(node) and (node is not self.target or self.depth):
             return (Term(1, factors=(Load(node, members, p),)),)
@@ -140,13 +140,13 @@ class Lowering:
         return indexing.lower(node, inputs, self.scope)
 
     def constant(self, node: Node) -> Lowered:
-        """An atom of the program."""
+        """Lower an atom of the program."""
         value = node.attributes["value"]
         if isinstance(value, bool):
             return TRUE if value else FALSE
         if isinstance(value, int):
             if abs(value) > LARGEST_EXACT:
-                raise Stuck("a whole constant beyond 2⁵³")
+                raise Stuck("an integer constant beyond 2⁵³")
             return number(value)
         if isinstance(value, float):
             if not math.isfinite(value):
@@ -155,7 +155,7 @@ class Lowering:
         raise NotNumeric
 
     def if_else(self, node: Node, p: Affine, heads: Heads, way: str) -> Lowered:
-        """A choice: only one branch is lowered where positions decide."""
+        """Lower a choice: only one branch where positions decide."""
         condition, *branches = node.inputs
         holds = self.lower(condition, p, heads, f"{way}.0")
         if isinstance(holds, Affine):
@@ -169,7 +169,7 @@ class Lowering:
         return indexing.if_else(holds, *map(terms_of, lowered))
 
     def addition(self, node: Node, p: Affine, heads: Heads, way: str) -> Lowered:
-        """A chain of additions, as RASP text writes a family out: without recursion, and re-rolled."""
+        """Lower a chain of additions, as RASP text writes families: without recursion, re-rolled."""
         addends = []
         while node.op == "add" and (node is self.target or not self.buffers.holds(node)):
             node, last = node.inputs
@@ -192,7 +192,7 @@ class Lowering:
         return tidy(tuple(t for t in solved if t is not None))
 
     def sum_over(self, node: Node, p: Affine, heads: Heads, way: str) -> Lowered:
-        """A family's sum: its parameters become summed variables, which guards may then determine."""
+        """Lower the sum of a family: its parameters become summed variables."""
         body, *families = node.inputs
         ranges = [self.scope.ranges(f"{way}s{n}", size_of(f)) for n, f in enumerate(families)]
         found: list[Term] = []
@@ -209,7 +209,7 @@ class Lowering:
     # Attention ------------------------------------------------------------------------------------
 
     def aggregate(self, node: Node, p: Affine, heads: Heads, way: str) -> Lowered:
-        """A head: solve the selector, then lower the value at the keys that are left."""
+        """Lower a head: solve the selector, then lower the value at the selected keys."""
         selector, values = node.inputs
         default = node.attributes["default"]
         if isinstance(default, str):
@@ -226,12 +226,12 @@ class Lowering:
         return self.mean(values, keys, default, heads, way)
 
     def mean(self, values: Node, keys: list[Keys], default: float, heads: Heads, way: str) -> Lowered:
-        """The mean of the values at the keys, which must be equally many everywhere."""
+        """Lower the mean over the keys, whose number must not depend on the query."""
         if any(k.filters for k in keys):
             raise Stuck("a mean over keys chosen by data")
         if any(v in k.sums for k in keys for g in k.guards for v in g.e.variables):
             raise Stuck("the number of selected keys varies")
-        # One stretch of keys or none: its guards are left to those who sum over families.
+        # One range of keys or none: its guards are left to the sum over families.
         conditioned = keys if len(keys) == 1 and not default else self.settled(keys)
         if not conditioned:
             return terms_of(number(default) if isinstance(default, int) else (Term(default),))
@@ -241,7 +241,7 @@ class Lowering:
             raise Stuck("the number of selected keys varies")
         total = sum(k.count(self.scope) for k in conditioned)
         if total > 1 and values in self.buffers.boolean:
-            raise Stuck("a mean of truth values")
+            raise Stuck("a mean of booleans")
         found: list[Term] = []
         for place, k in enumerate(conditioned):
             value = terms_of(self.value(values, k.position, heads, f"{way}v{place}"))
@@ -256,7 +256,7 @@ class Lowering:
     def greatest(
         self, values: Node, score: Node, keys: list[Keys], default: float, heads: Heads, way: str
     ) -> Lowered:
-        """``best`` by a score, of which the value itself is wanted: a maximum (or a minimum)."""
+        """Lower ``best`` by the value itself: a maximum (or a minimum)."""
         sign = _direction(values, score)
         settled = self.settled(keys)
         if not settled:
@@ -278,13 +278,13 @@ class Lowering:
         return (Term(1, guards=outer, factors=(found,)), *self.default(default, outer))
 
     def default(self, default: float, guards: tuple[Guard, ...]) -> Sum:
-        """The default of a head, where no key is selected."""
+        """Return the default of a head where no key is selected."""
         if not default or not guards:
             return ()
         return scaled(conditions.negation(Condition((guards,))).terms(), default)
 
     def width(self, node: Node, p: Affine, heads: Heads, way: str) -> Lowered:
-        """How many keys a selector leaves."""
+        """Lower the number of selected keys."""
         keys = self.settled(self.keys(node.inputs[0], p, heads, way))
         if any(k.filters or any(v in k.sums for g in k.guards for v in g.e.variables) for k in keys):
             raise Stuck("the number of selected keys varies")
@@ -293,14 +293,14 @@ class Lowering:
         return tuple(Term(k.count(self.scope), guards=k.guards) for k in keys)
 
     def settled(self, keys: list[Keys]) -> list[Keys]:
-        """The keys, after cutting the box where that decides whether there are any."""
+        """Cut the box where that decides whether there are any keys."""
         for k in keys:
             outer = [g for g in k.guards if not any(v in k.sums for v in g.e.variables)]
             indexing.decided(Condition((tuple(outer),)), self.scope)
         return keys
 
     def value(self, node: Node, p: Affine, heads: Heads, way: str) -> Lowered:
-        """A value at other positions than it is asked for: loaded from a buffer unless it is a view.
+        """Lower a value at other positions: loaded from a buffer unless it is a view.
 
         A product of loads is pulled into the sum that asks for it. Anything else that would be computed
         is computed once, for all who ask; if it depends on families, for each of their heads, as a
@@ -319,7 +319,7 @@ class Lowering:
     # Selectors ------------------------------------------------------------------------------------
 
     def keys(self, selector: Node, p: Affine, heads: Heads, way: str) -> list[Keys]:
-        """The keys that a selector leaves to the query at p, in disjoint families of positions."""
+        """Return the keys that the query at p selects, in disjoint families of positions."""
         found = []
         for j in self.scope.ranges(f"{way}k", self.buffers.length):
             for guards, filters in self.cases(selector, j, p, heads, way):
@@ -334,7 +334,7 @@ class Lowering:
     def cases(
         self, selector: Node, j: Affine, p: Affine, heads: Heads, way: str
     ) -> list[tuple[tuple[Guard, ...], tuple[Node, ...]]]:
-        """A selector as disjoint conjunctions of guards, each with filters of keys by data."""
+        """Return a selector as disjoint conjunctions of guards, each with filters of keys by data."""
         if selector.op == "selector_and":
             parts = [self.cases(s, j, p, heads, f"{way}{n}") for n, s in enumerate(selector.inputs)]
             return [((*g, *h), (*e, *f)) for g, e in parts[0] for h, f in parts[1]]
@@ -343,7 +343,7 @@ class Lowering:
         return [(case, ()) for case in self.condition(selector, j, p, heads, way).cases]
 
     def condition(self, selector: Node, j: Affine, p: Affine, heads: Heads, way: str) -> Condition:
-        """A selector that depends on positions alone."""
+        """Lower a selector that depends on positions alone."""
         if selector.op == "best":
             raise Stuck("a best within a selector")
         if selector.op != "select":
@@ -360,11 +360,11 @@ class Lowering:
         lowered = (self.lower(key, j, heads, f"{way}x"), self.lower(query, p, heads, f"{way}y"))
         found = indexing.comparison(str(selector.attributes["predicate"]), *lowered)
         if not isinstance(found, Condition):
-            raise Stuck("a selector by values that are not whole")
+            raise Stuck("a selector by values that are not integers")
         return found.settled(self.scope.box)
 
     def filter(self, selector: Node, p: Affine, heads: Heads, way: str) -> Sum:
-        """A condition on keys by data, at the keys themselves."""
+        """Lower a condition on keys by data, at the keys."""
         key, query = selector.inputs
         if query in self.buffers.data or query in self.buffers.positional:
             raise Stuck("keys are compared with queries by data")

@@ -1,7 +1,7 @@
-"""Re-rolling: many terms that differ only in their numbers, as one term summed over a new variable.
+"""Re-roll terms that differ only in their numbers into one term, summed over a new variable.
 
 RASP text has no families: Listing 3 writes out its twelve heads one by one. Lowered, they are twelve
-terms [p = t] Σ_j x[j + 2·l] · x[4·j + 6 + m], alike but for whole numbers that grow in equal steps. A
+terms [p = t] Σ_j x[j + 2·l] · x[4·j + 6 + m], alike but for integers that grow in equal steps. A
 run of such terms is Σ_u of one term with u in the place of the step; runs of equal length that are
 alike themselves are rolled again, so r·c heads become two variables.
 """
@@ -33,7 +33,7 @@ Ranges = Callable[[int], list[Affine]]
 
 
 def rerolled(terms: Sum, box: Box, ranges: Ranges) -> Sum:
-    """The same sum with runs of alike terms rolled up."""
+    """Roll up runs of alike terms in a sum."""
     while len(terms) >= _SHORTEST:
         shorter = _once(terms, box, ranges)
         if len(shorter) == len(terms):
@@ -50,7 +50,7 @@ def _once(terms: Sum, box: Box, ranges: Ranges) -> Sum:
 
 
 def _rolled(alike: list[Term], ranges: Ranges) -> Iterator[Term]:
-    """Terms of one skeleton: runs of equal steps become one term each."""
+    """Roll up terms of one skeleton: each run of equal steps becomes one term."""
     numbers = [tuple(_numbers(term)) for term in alike]
     start = 0
     while start < len(alike):
@@ -70,7 +70,7 @@ def _rolled(alike: list[Term], ranges: Ranges) -> Iterator[Term]:
 
 
 def _moved(term: Term, u: Affine, step: tuple[int, ...]) -> Term:
-    """The term with u times its step added to every number."""
+    """Add u times a step to every number of a term."""
     steps = iter(step)
     return _mapped(term, lambda e: e + u * next(steps))
 
@@ -80,7 +80,7 @@ def _difference(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _skeleton(term: Term, box: Box) -> tuple[object, ...]:
-    """The term without its numbers, its summed variables named by where they first occur."""
+    """Return a term without its numbers, its summed variables named by first occurrence."""
     bare = _mapped(term, lambda e: Affine(e.parts))
     names: dict[str, str] = {}
     for e in _expressions(bare):
@@ -98,7 +98,7 @@ def _numbers(term: Term) -> Iterator[int]:
 
 
 def _expressions(term: Term) -> list[Affine]:
-    """All expressions of a term, in a fixed order."""
+    """List all expressions of a term in a fixed order."""
     found: list[Affine] = []
 
     def note(e: Affine) -> Affine:
@@ -110,7 +110,7 @@ def _expressions(term: Term) -> list[Affine]:
 
 
 def _mapped(term: Term, change: Callable[[Affine], Affine]) -> Term:
-    """The term with every expression changed."""
+    """Change every expression of a term."""
     guards = tuple(Guard(change(g.e), g.relation) for g in term.guards)
     return replace(term, guards=guards, factors=tuple(_factor(f, change) for f in term.factors))
 

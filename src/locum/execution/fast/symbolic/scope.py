@@ -1,4 +1,4 @@
-"""The variables of one attempt at lowering, and how they were refined by earlier ones.
+"""Hold the variables of one attempt at lowering, refined by earlier attempts.
 
 Lowering a value may find that it needs a variable in digits (p = 4·p₁ + p₀) or its range in two
 pieces. It then raises :class:`~locum.execution.fast.symbolic.affine.Refine`; the refinement is noted
@@ -22,7 +22,7 @@ MOST_PIECES = 64
 
 
 class Scope:
-    """Sizes of variables; which of them make up the position that is being computed (roots)."""
+    """The sizes of variables, and which of them make up the position being computed (roots)."""
 
     def __init__(self, refinements: Mapping[str, tuple[str, int]]) -> None:
         self.refinements = refinements
@@ -30,7 +30,7 @@ class Scope:
         self.roots: set[str] = set()
 
     def ranges(self, name: str, size: int, root: bool = False) -> list[Affine]:
-        """A variable 0 … size−1 as expressions that together run over its values, each once."""
+        """Return a variable 0 … size−1 as expressions that together take each of its values once."""
         if size == 1:
             return [number(0)]
         kind, at = self.refinements.get(name, ("", 0))
@@ -60,7 +60,7 @@ class Scope:
         return [h * low + l for h in highs for l in lows]
 
     def fresh(self, name: str, mark: str, size: int) -> Affine:
-        """A smaller variable in place of another; the same each time it is made anew."""
+        """Return a smaller variable in place of another, the same one in every attempt."""
         found = self.ranges(f"{name}[{mark}:{size}]", size)
         if len(found) > 1:
             raise Stuck(f"the range of {name} in pieces")
@@ -68,7 +68,7 @@ class Scope:
 
 
 def refined(refinements: Refinements, request: Refine) -> Refinements:
-    """The refinements with one more; a limit keeps lowering finite."""
+    """Add a refinement; a limit keeps lowering finite."""
     if request.name in refinements or len(refinements) >= _MOST_REFINEMENTS:
         raise Stuck(f"{request}: too many pieces")
     return {**refinements, request.name: (request.kind, request.at)}

@@ -1,4 +1,4 @@
-"""What lowering may say instead of a value: begin again like this, or: not by me."""
+"""Signals that lowering raises instead of a value: begin again, or leave it to another tier."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Stuck(Exception):  # noqa: N818 - the normal end of what can be lowered
 
 
 class Opaque(Exception):  # noqa: N818 - a request, as Refine is
-    """A closed s-op that lowering cannot express: the structured tier is to run it."""
+    """A closed s-op that lowering cannot express: the structured tier runs it."""
 
     def __init__(self, node: Node, reason: str) -> None:
         self.node, self.reason = node, reason
@@ -26,4 +26,4 @@ class Opaque(Exception):  # noqa: N818 - a request, as Refine is
 
 
 class NotNumeric(Exception):  # noqa: N818 - decides which tier runs the program
-    """The program has strings: nothing of it can be lowered."""
+    """The program computes strings, which are not lowered."""

@@ -1,4 +1,4 @@
-"""Solving guards: which values of the summed variables can contribute to a term at all.
+"""Solve guards: find the values of the summed variables that can contribute to a term.
 
 Every rule replaces a term by an equal one with fewer guards, fewer summed variables or smaller ranges,
 until none applies. The rules are local and none mentions a matrix:
@@ -26,7 +26,7 @@ _ROUNDS = 200
 
 
 def solve_all(terms: Sum, box: Box, fresh: Fresh) -> Sum:
-    """Every term solved, inside functions and maxima as well; those that are 0 left out."""
+    """Solve every term, inside functions and maxima as well; drop those that are 0."""
     found = (solve(t, box, fresh) for t in terms)
     return tuple(
         replace(t, factors=tuple(_inside(f, box, fresh) for f in t.factors)) for t in found if t
@@ -47,7 +47,7 @@ def _inside(factor: Factor, box: Box, fresh: Fresh) -> Factor:
 
 
 def solve(term: Term, box: Box, fresh: Fresh) -> Term | None:
-    """The term with its guards solved as far as the rules go; None if it is 0."""
+    """Solve the guards of a term as far as the rules go; None if it is 0."""
     for _ in range(_ROUNDS):
         before = term
         guards = _settled(term, box)
@@ -66,7 +66,7 @@ def solve(term: Term, box: Box, fresh: Fresh) -> Term | None:
 
 
 def _settled(term: Term, box: Box) -> tuple[Guard, ...] | None:
-    """The guards after range analysis and separation; None if they cannot all hold."""
+    """Simplify guards by range analysis and separation; None if they cannot all hold."""
     kept: dict[Guard, None] = {}
     for guard in term.guards:
         decided = guard.decided(box)
@@ -83,7 +83,7 @@ def _settled(term: Term, box: Box) -> tuple[Guard, ...] | None:
 
 
 def _paired(guards: tuple[Guard, ...]) -> tuple[Guard, ...]:
-    """e ≥ 0 and −e ≥ 0 together are e = 0."""
+    """Join e ≥ 0 and −e ≥ 0 into e = 0."""
     found: dict[Guard, None] = {}
     for guard in guards:
         if guard.relation == ">=" and Guard(-guard.e, ">=") in guards:
@@ -99,7 +99,7 @@ def _bases(e: Affine) -> list[int]:
 
 
 def _bound(e: Affine, box: Box, sums: tuple[str, ...]) -> Guard:
-    """e ≥ 0, without what makes no difference: m·Q + R ≥ 0 is Q + ⌊R / m⌋ ≥ 0 if that is constant."""
+    """Simplify e ≥ 0: m·Q + R ≥ 0 is Q + ⌊R / m⌋ ≥ 0 if ⌊R / m⌋ is constant."""
     for base in _bases(e):
         quotient, rest = digits(e, base)
         least, greatest = bounds(rest, box)
@@ -111,7 +111,7 @@ def _bound(e: Affine, box: Box, sums: tuple[str, ...]) -> Guard:
 
 
 def _equality(e: Affine, box: Box, sums: tuple[str, ...]) -> tuple[Guard, ...] | None:
-    """e = 0 taken apart where radix and reach allow it; None if it is impossible."""
+    """Separate e = 0 where radix and range allow it; None if it is impossible."""
     for base in _bases(e):
         quotient, rest = digits(e, base)
         least, greatest = bounds(rest, box)
@@ -135,7 +135,7 @@ def _split(rest: Affine, base: int, box: Box, but_not: tuple[str, ...]) -> None:
 
 
 def _eliminated(term: Term, box: Box) -> Term:
-    """Delta elimination: Σ_v [v = e] f(v) is f(e), where e is within the range of v."""
+    """Eliminate deltas: Σ_v [v = e] f(v) is f(e), where e is within the range of v."""
     for guard in term.guards:
         if guard.relation != "==":
             continue
@@ -150,7 +150,7 @@ def _eliminated(term: Term, box: Box) -> Term:
 
 
 def _narrowed(term: Term, box: Box, fresh: Fresh) -> Term | None:
-    """The interval rule: v from L to H, a fixed number of values, is L + u with a smaller u."""
+    """Apply the interval rule: v from L to H, a fixed number of values, is L + u with a smaller u."""
     for v in term.sums:
         lower = [-g.e.without(v) for g in term.guards if g.relation == ">=" and g.e.coefficient(v) == 1]
         upper = [g.e.without(v) for g in term.guards if g.relation == ">=" and g.e.coefficient(v) == -1]
@@ -177,7 +177,7 @@ def _narrowed(term: Term, box: Box, fresh: Fresh) -> Term | None:
 
 
 def _interval(lower: list[Affine], upper: list[Affine], size: int) -> tuple[Affine, int] | None:
-    """Where an interval begins and how long it is: of those that can be told, the shortest."""
+    """Return start and length of an interval: of those that are known, the shortest."""
     lower, upper = [*lower, number(0)], [*upper, number(size - 1)]
     lengths = [
         (span.constant + 1, first)

@@ -1,4 +1,4 @@
-"""The normal form of a lowered value: a sum of terms
+"""Hold a lowered value in normal form, a sum of terms
 
     coefficient · Σ over variables · Π [guards] · Π factors
 
@@ -20,7 +20,7 @@ from locum.execution.fast.symbolic.affine import Affine, Box, bounds
 from locum.execution.fast.symbolic.signals import Stuck
 from locum.graph import Node
 
-#: Exact as long as it is made of whole numbers, so that k · (1/k) is 1.
+#: Exact as long as it is made of integers, so that k · (1/k) is 1.
 Coefficient: TypeAlias = "int | Fraction | float"
 
 
@@ -44,7 +44,7 @@ class Guard:
         return Guard(self.e.substitute(name, value), self.relation)
 
     def negations(self) -> tuple[Guard, ...]:
-        """Disjoint guards of which exactly one holds where this one does not."""
+        """Return disjoint guards of which exactly one holds where this one does not."""
         if self.relation == ">=":
             return (Guard(-self.e - 1, ">="),)
         return (Guard(self.e - 1, ">="), Guard(-self.e - 1, ">="))
@@ -52,7 +52,7 @@ class Guard:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What a node has at a position, for given heads of its free families."""
+    """The value of a node at a position, for some heads of its free families."""
 
     node: Node
     heads: tuple[Affine, ...]
@@ -68,7 +68,7 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What the table of a ``lookup`` has for a whole number: part of the program, not of the input."""
+    """The entry of a ``lookup`` table for an integer: part of the program, not of the input."""
 
     node: Node
     key: Affine
@@ -80,7 +80,7 @@ class Entry:
         return set(self.key.variables)
 
     def entries(self) -> dict[object, object]:
-        """The table, as a dictionary."""
+        """Return the table as a dictionary."""
         table = self.node.attributes["table"]
         assert isinstance(table, tuple)
         return {pair[0]: pair[1] for pair in table if isinstance(pair, tuple)}
@@ -88,7 +88,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """A whole number that is known: a position, a head."""
+    """A known integer: a position, or a head."""
 
     e: Affine
 
@@ -176,22 +176,22 @@ Sum: TypeAlias = tuple[Term, ...]
 
 
 def substitute(terms: Sum, name: str, value: Affine) -> Sum:
-    """``value`` in place of a variable, in every term."""
+    """Replace a variable by ``value`` in every term."""
     return tuple(term.substitute(name, value) for term in terms)
 
 
 def free_variables(terms: Sum) -> set[str]:
-    """The variables that are free in any of the terms."""
+    """Return the variables that are free in any of the terms."""
     return {v for term in terms for v in term.variables()}
 
 
 def constant_term(value: Coefficient) -> Sum:
-    """A number."""
+    """Return a number as a sum of terms."""
     return (Term(value),) if value != 0 else ()
 
 
 def everywhere(terms: Sum) -> Iterator[Term]:
-    """All terms, also those inside functions and maxima."""
+    """Iterate over all terms, also those inside functions and maxima."""
     for term in terms:
         yield term
         for factor in term.factors:
@@ -204,7 +204,7 @@ def everywhere(terms: Sum) -> Iterator[Term]:
 
 
 def loads(terms: Sum) -> Iterator[Load]:
-    """All loads, wherever they are."""
+    """Iterate over all loads."""
     return (f for term in everywhere(terms) for f in term.factors if isinstance(f, Load))
 
 
@@ -227,7 +227,7 @@ def is_multilinear(terms: Sum) -> bool:
 
 
 def product(a: Sum, b: Sum) -> Sum:
-    """a · b: distributed over terms only where that costs nothing and loses no digit.
+    """Multiply sums, distributing over terms only where that costs nothing and loses no digit.
 
     (x − m)·(x − m) must stay a product of differences: x² − 2xm + m² would cancel.
     """
@@ -249,18 +249,18 @@ def _merged(a: Term, b: Term) -> Term:
 
 
 def scaled(terms: Sum, factor: Coefficient) -> Sum:
-    """Every term times a number."""
+    """Multiply every term by a number."""
     return tuple(replace(t, coefficient=t.coefficient * factor) for t in terms) if factor else ()
 
 
 def guarded(terms: Sum, guards: Iterable[Guard]) -> Sum:
-    """The terms where all guards hold, 0 elsewhere."""
+    """Guard terms: 0 where a guard does not hold."""
     guards = tuple(guards)
     return tuple(t.guarded(guards) for t in terms) if guards else terms
 
 
 def tidy(terms: Sum, limit: int = 64) -> Sum:
-    """Plain numbers added up (loads are not: ∞ − ∞ is no 0); too many terms are not worth lowering."""
+    """Add up plain numbers (not loads: ∞ − ∞ is not 0); refuse too many terms."""
     plain = [t for t in terms if not (t.sums or t.guards or t.factors)]
     kept = tuple(t for t in terms if t.sums or t.guards or t.factors)
     kept += constant_term(sum(t.coefficient for t in plain))
