@@ -22,7 +22,7 @@ from locum.errors import InputError
 from locum.execution.arrays import Array, numpy_of
 from locum.simulators.attention_order import AttentionOrder
 from locum.simulators.layer_simulator import LayerSimulator
-from locum.simulators.matrices import matrix
+from locum.simulators.matrices import as_given, computable, matrix
 from locum.simulators.modules.attention import Attention
 from locum.simulators.modules.module import Module, Numbers
 from locum.simulators.order import Order
@@ -33,8 +33,8 @@ _SIZES = {"n", "d", "d_v", "heads", "projection", "width", "feed_forward"}
 
 def embed(U: LayerSimulator, T: Module, X: Array, *, executor: str | None = None) -> Array:
     """T(X) by a U of the same kind whose order is larger, or equal."""
-    order = U.order
-    X = matrix(X, "X")
+    order, given = U.order, X
+    X = computable(matrix(X, "X"), "X")
     small = T.order(len(X))
     matrix(X, "X", (None, small.attention.d))
     require_smaller(small, order)
@@ -55,7 +55,7 @@ def embed(U: LayerSimulator, T: Module, X: Array, *, executor: str | None = None
         matrices["b_O"] = [wide]
     parts = simulator.parts(simulator.layout.enlarged(matrices), X)
     result = simulator.run_parts(simulator.output, parts, executor)
-    return result[: small.n, _columns(small, order)]
+    return as_given(result[: small.n, _columns(small, order)], given)
 
 
 def _sees_padded_rows(order: Order) -> bool:

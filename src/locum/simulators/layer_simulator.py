@@ -17,7 +17,7 @@ from locum.simulators.formula.head import Style
 from locum.simulators.formula.inverse import inverse_steps
 from locum.simulators.formula.layer import Formula, views_of
 from locum.simulators.layout import Layout
-from locum.simulators.matrices import real_numbers
+from locum.simulators.matrices import as_given, computable
 from locum.simulators.modules.attention import Attention
 from locum.simulators.modules.layer import Layer
 from locum.simulators.modules.module import Module, Numbers
@@ -48,7 +48,7 @@ class LayerSimulator(Simulator):
         """List the matrices of ⟨T, X⟩ in the order of the sequence: what is run."""
         plain = memory is None and type(T) is Attention
         if plain and T.__dict__.get("remembered_order_of_parts") is self.order:
-            parts = [real_numbers(X, "X", copy=False), *T.__dict__["remembered_parts"]]
+            parts = [computable(X, "X"), *T.__dict__["remembered_parts"]]
             if self.layout.fits(parts):
                 return parts
         X, memory = self.read(T, X, memory)
@@ -67,7 +67,7 @@ class LayerSimulator(Simulator):
         self, T: Module, X: Array, memory: Array | None = None, *, executor: str | None = None
     ) -> Array:
         """Compute T(X) by U: tokens in, matrix out. NumPy gives NumPy, torch gives torch."""
-        return self.run_parts(self.output, self.parts_of(T, X, memory), executor)
+        return as_given(self.run_parts(self.output, self.parts_of(T, X, memory), executor), X)
 
     def explained(self, error: ExecutionError) -> ExecutionError:
         """Say what helps where an exponential overflows."""
@@ -94,12 +94,12 @@ class LayerSimulator(Simulator):
         Their shapes are compared with the layout where all matrices' are.
         """
         require_module(T, X)
-        X = real_numbers(X, "X", copy=False)
+        X = computable(X, "X")
         if (memory is None) != (self.order.memory == 0):
             expected = f"a memory of {self.order.memory} rows" if self.order.memory else "no memory"
             raise InputError(f"this simulator takes {expected}")
         if memory is not None:
-            memory = real_numbers(memory, "the memory", copy=False)
+            memory = computable(memory, "the memory")
         self.check_module(T)
         return X, memory
 

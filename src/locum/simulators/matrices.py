@@ -67,6 +67,26 @@ def real_numbers(value: Any, name: str, *, copy: bool = True) -> Array:
     return array
 
 
+def computable(value: Any, name: str) -> Array:
+    """Read ``value`` as numbers to compute with: half types in single precision.
+
+    Squares of deviations overflow in float16, and an ε of 1e-12 is 0 there; torch's own norms and
+    softmaxes accumulate in float32, too. Results are rounded once (:func:`as_given`).
+    """
+    array = real_numbers(value, name, copy=False)
+    return array.float() if is_half(array) else array
+
+
+def is_half(array: Array) -> bool:
+    """Whether an array is a tensor of float16 or bfloat16."""
+    return is_tensor(array) and array.dtype.is_floating_point and array.dtype.itemsize == 2
+
+
+def as_given(result: Array, given: Any) -> Array:
+    """Round a result to the half type that was given, if it was one."""
+    return result.to(given.dtype) if is_half(given) else result
+
+
 def require_readable(tensor: Array, name: str) -> None:
     """Refuse a tensor whose numbers cannot be read as they are."""
     torch: Any = sys.modules["torch"]

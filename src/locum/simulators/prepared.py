@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from locum.execution.arrays import Array, is_tensor, like
+from locum.simulators.matrices import as_given, is_half
 from locum.simulators.simulator import Simulator
 
 if TYPE_CHECKING:
@@ -31,13 +32,13 @@ class Prepared:
         self, simulator: Simulator, matrices: Mapping[str, Sequence[Array]], model: Array
     ) -> None:
         """Convert the matrices to the kind of array that ``model`` is; other blocks come with a run."""
-        self.simulator, self.model = simulator, model
+        self.simulator, self.model = simulator, model.float() if is_half(model) else model
         self.names = list(simulator.layout.blocks)
         self.parts: dict[str, Array] = {}
         for name, block in simulator.layout.blocks.items():
             if name not in matrices:
                 continue
-            copies = [like(copy, model) for copy in matrices[name]]
+            copies = [like(copy, self.model) for copy in matrices[name]]
             part = copies[0] if len(copies) == 1 else _stacked(copies)
             block.require(part, joined=True)
             self.parts[name] = part
@@ -57,7 +58,7 @@ class Prepared:
             own[name] = like(part, self.model)
         parts = [own[name] if name in own else self.parts[name] for name in self.names]
         value = self.simulator.output if step is None else step
-        return self.simulator.run_parts(value, parts, executor)
+        return as_given(self.simulator.run_parts(value, parts, executor), X)
 
 
 def _stacked(copies: Sequence[Array]) -> Array:

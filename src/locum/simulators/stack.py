@@ -22,7 +22,7 @@ from locum.language.python import tokens
 from locum.simulators.formula.layer import Formula, NamedStep, views_of
 from locum.simulators.layer_simulator import require_module
 from locum.simulators.layout import Block, Layout
-from locum.simulators.matrices import matrix
+from locum.simulators.matrices import as_given, computable
 from locum.simulators.modules.module import Module
 from locum.simulators.simulator import Simulator
 from locum.simulators.universal import UniversalSimulator
@@ -80,8 +80,7 @@ class Stack(Simulator):
             raise InputError(
                 f"this stack takes {len(self.simulators)} T's, but {len(modules)} are given"
             )
-        first = self.simulators[0].order
-        X = matrix(X, "X", (first.n, first.attention.d))
+        X = computable(X, "X")
         matrices = {"X": [X]}
         for number, (T, simulator) in enumerate(zip(modules, self.simulators, strict=True), start=1):
             simulator.check_module(require_module(T))
@@ -91,7 +90,7 @@ class Stack(Simulator):
 
     def __call__(self, modules: Sequence[Module], X: Array, *, executor: str | None = None) -> Array:
         """… T₂(T₁(X)), computed by the one program."""
-        return self.run_parts(self.output, self.parts_of(modules, X), executor)
+        return as_given(self.run_parts(self.output, self.parts_of(modules, X), executor), X)
 
     def __repr__(self) -> str:
         orders = " → ".join(str(simulator.order) for simulator in self.simulators)
