@@ -21,7 +21,7 @@ def erasures(feed: FeedForwardWeights, places: Array, steady: Collection[int]) -
 
     ``places`` is ``W_pos``; ``steady`` are slots that hold positional embeddings and nothing else.
     """
-    found = {}
+    erased = {}
     for slot in np.flatnonzero(np.any(feed.W_out, axis=0)).tolist():
         writers = np.flatnonzero(feed.W_out[:, slot]).tolist()
         columns = writers
@@ -38,8 +38,8 @@ def erasures(feed: FeedForwardWeights, places: Array, steady: Collection[int]) -
             continue
         factors, outs = feed.W_in[slot, columns], feed.W_out[writers, slot]
         if _takes_away(feed, factors, outs, columns, places, steady):
-            found[slot] = columns
-    return found
+            erased[slot] = columns
+    return erased
 
 
 def _takes_away(

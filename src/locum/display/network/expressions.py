@@ -37,17 +37,17 @@ class Formula:
 
 def expressions(functions: Functions, weights: Any, biases: Any) -> list[Formula]:
     """Return each output as a formula; ``weights`` and ``biases`` give its arguments from slots."""
-    said = [combination(weights[:, i], float(biases[i])) for i in range(functions.arguments)]
-    called = list(said)
+    formulas = [combination(weights[:, i], float(biases[i])) for i in range(functions.arguments)]
+    called = list(formulas)
     # The last instruction of a label computes what it names; those before it are steps towards it.
     last = {instruction.label: place for place, instruction in enumerate(functions.instructions)}
     for place, instruction in enumerate(functions.instructions):
         formula = _cut(_say(instruction, [called[i] for i in instruction.inputs]))
-        said.append(formula)
+        formulas.append(formula)
         # What has a name in the program goes by it where it is used further.
         named = instruction.label.isidentifier() and last[instruction.label] == place
         called.append(Formula(instruction.label) if named else formula)
-    return [said[place] for place in functions.outputs]
+    return [formulas[place] for place in functions.outputs]
 
 
 def combination(column: Any, constant: float) -> Formula:
@@ -75,8 +75,8 @@ def combination(column: Any, constant: float) -> Formula:
 
 def added(formulas: Iterable[Formula]) -> str:
     """Return a sum of formulas."""
-    found = list(formulas)
-    return found[0].text if len(found) == 1 else " + ".join(f.within(SUM) for f in found)
+    parts = list(formulas)
+    return parts[0].text if len(parts) == 1 else " + ".join(f.within(SUM) for f in parts)
 
 
 def _say(instruction: Instruction, inputs: list[Formula]) -> Formula:

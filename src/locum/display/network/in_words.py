@@ -140,7 +140,7 @@ class NetworkInWords:
         names = label.split(THEN)
         if len(names) != len(ends) + 1:
             names = [label] * (len(ends) + 1)  # not a label of the compiler
-        found = []
+        stays = []
         begin, end_of_time = -1, 2 * self.depth + 1
         for name, until in zip(names, [*ends, end_of_time + 1], strict=True):
             written = [time for time in self._writes[slot] if begin < time < until]
@@ -148,9 +148,9 @@ class NetworkInWords:
             if written:
                 first = min(written)
                 last = max((time for time in read if time > first), default=first)
-                found.append(Stay(name, self._short(slot, name, first), first, last, until))
+                stays.append(Stay(name, self._short(slot, name, first), first, last, until))
             begin = until
-        return found
+        return stays
 
     def _short(self, slot: int, label: str, time: int) -> str:
         """Return the label if it is short; else where the value comes from."""
@@ -195,15 +195,15 @@ class NetworkInWords:
     def _heads(self, part: AttentionWeights, layer: int) -> list[HeadInWords]:
         labels = self.model.config.heads[layer]
         shorts = shortened_apart(labels, HEAD)
-        found = []
+        heads = []
         for number, (kind, label) in enumerate(zip(part.kinds, labels, strict=True)):
             moves = tuple(
                 self._source(part.W_V[number, :, i], part.b_V[number, i]) + THEN + _slots(targets)
                 for i in range(part.W_V.shape[2])
                 if (targets := np.flatnonzero(part.W_O[number, i])).size
             )
-            found.append(HeadInWords(f"{layer}.{number}", label, shorts[number], kind, moves))
-        return found
+            heads.append(HeadInWords(f"{layer}.{number}", label, shorts[number], kind, moves))
+        return heads
 
     def _source(self, column: Any, constant: Any) -> str:
         """Return what a head reads at a key."""
@@ -223,12 +223,12 @@ class NetworkInWords:
                 s for s in np.flatnonzero(np.any(feed.W_out, axis=0)).tolist() if s not in erased
             ]
             return [(slot, self._units(feed, slot)) for slot in targets]
-        said = expressions(feed.functions, feed.W_in, feed.b_in)
-        found = []
+        outputs = expressions(feed.functions, feed.W_in, feed.b_in)
+        formulas = []
         for slot in np.flatnonzero(np.any(feed.W_out, axis=0)).tolist():
             if slot not in erased:
-                found.append((slot, added(said[i] for i in np.flatnonzero(feed.W_out[:, slot]))))
-        return found
+                formulas.append((slot, added(outputs[i] for i in np.flatnonzero(feed.W_out[:, slot]))))
+        return formulas
 
     def _units(self, feed: FeedForwardWeights, slot: int) -> str:
         units = np.flatnonzero(feed.W_out[:, slot])

@@ -94,13 +94,13 @@ def _codes(model: CompiledTransformer) -> list[tuple[str, float]]:
 
 def _heads(words: NetworkInWords, layer: int) -> list[dict[str, Any]]:
     part = words.model.weights.layers[layer].attention
-    found = []
+    heads = []
     for number, head in enumerate(words.heads[layer][:MAX_HEADS]):
         assert part is not None
         matrices = {"W_Q": part.W_Q, "W_K": part.W_K, "W_V": part.W_V, "W_O": part.W_O}
         weights = {name: _sparse(matrix[number]) for name, matrix in matrices.items()}
-        found.append({**vars(head), "weights": weights})
-    return found
+        heads.append({**vars(head), "weights": weights})
+    return heads
 
 
 def _input(words: NetworkInWords, tokens: Any) -> tuple[dict[str, Any], int]:

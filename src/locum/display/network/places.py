@@ -30,19 +30,19 @@ def entries(layout: Any, count: int) -> list[str]:
         return []
     if sum(copies * rows * columns for _, copies, rows, columns in blocks.values()) != count:
         return []
-    found = []
+    names = []
     for name, (_, copies, rows, columns) in blocks.items():
         for copy in range(copies):
             head = str(copy) if copies > 1 else ""
-            found += [f"{name}{head}[{i},{j}]" for i in range(rows) for j in range(columns)]
-    return found
+            names += [f"{name}{head}[{i},{j}]" for i in range(rows) for j in range(columns)]
+    return names
 
 
 def answer_places(model: CompiledTransformer, count: int) -> list[list[int]] | None:
     """Return, for U, the positions of the entries of T(X); None if every position has an answer."""
-    said = model.config.report.get("answer")
+    answer = model.config.report.get("answer")
     names = ("rows", "columns", "offset", "row_stride", "column_stride")
-    numbers: Any = [said.get(name) for name in names] if isinstance(said, Mapping) else []
+    numbers: Any = [answer.get(name) for name in names] if isinstance(answer, Mapping) else []
     if not _is_sizes(numbers, 5):
         return None
     rows, columns, offset, row, column = numbers

@@ -98,10 +98,10 @@ def _feed(words: NetworkInWords, layer: int) -> list[str]:
     erased = words.erased(2 * layer + 2)
     if not words.feeds[layer] and not erased:
         return []
-    said = words.says(layer)
-    texts = [shortened(text, WIDTH - _MARGIN) for _, text in said[:MAX_FORMULAS]]
-    if len(said) > MAX_FORMULAS:
-        texts.append(f"… and {len(said) - MAX_FORMULAS} more slots")
+    formulas = words.says(layer)
+    texts = [shortened(text, WIDTH - _MARGIN) for _, text in formulas[:MAX_FORMULAS]]
+    if len(formulas) > MAX_FORMULAS:
+        texts.append(f"… and {len(formulas) - MAX_FORMULAS} more slots")
     if erased:
         texts.append(shortened(f"erases {', '.join(f's{slot}' for slot in erased)}", WIDTH - _MARGIN))
     return [_entry(f"{layer} feed-fwd" if not i else "", text) for i, text in enumerate(texts)]

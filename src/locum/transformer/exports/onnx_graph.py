@@ -53,11 +53,11 @@ def onnx_model(config: Config, weights: Weights) -> Any:
             stream = build.op("Add", stream, out)
     read = build.op("MatMul", _without_sink(build, stream, config.sink), "unembed.W_U")
     build.nodes.append(helper.make_node("Add", [read, "unembed.b_U"], ["logits"]))
-    given = build.kind if config.vocabulary is None else onnx.TensorProto.INT64
+    input_type = build.kind if config.vocabulary is None else onnx.TensorProto.INT64
     graph = helper.make_graph(
         build.nodes,
         config.name or "locum",
-        [helper.make_tensor_value_info("inputs", given, ["batch", "position"])],
+        [helper.make_tensor_value_info("inputs", input_type, ["batch", "position"])],
         [
             helper.make_tensor_value_info(
                 "logits", build.kind, ["batch", "position", weights.W_U.shape[1]]
