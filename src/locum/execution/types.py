@@ -115,9 +115,9 @@ def _possible(node: Node, below: list[Types], tokens: Types) -> Types:
     if op in ("negate", "absolute"):
         return _combined(op, below[0], frozenset([int]))
     if op in MIXING:
-        found = _combined(op, below[0], below[1])
-        inverse = op == "power" and int in found and not _is_natural(node.inputs[1])
-        return found | {float} if inverse else found
+        combined = _combined(op, below[0], below[1])
+        inverse = op == "power" and int in combined and not _is_natural(node.inputs[1])
+        return combined | {float} if inverse else combined
     match op:
         case "tokens":
             cast = str(node.attributes["cast"])
@@ -141,8 +141,8 @@ def _possible(node: Node, below: list[Types], tokens: Types) -> Types:
 
 def _combined(op: str, left: Types, right: Types) -> Types:
     """The types of ``op`` on two values; anything numeric where every combination is an error."""
-    found = {_result(op, a, b) for a, b in product(left, right)} - {None}
-    return frozenset(kind for kind in found if kind is not None) or frozenset([int, float])
+    results = {_result(op, a, b) for a, b in product(left, right)} - {None}
+    return frozenset(kind for kind in results if kind is not None) or frozenset([int, float])
 
 
 def _result(op: str, a: type, b: type) -> type | None:
@@ -197,10 +197,10 @@ def measure(root: Node, possible: Mapping[Node, Types], kind: type) -> Node | bo
 
     for node in postorder(root):
         if node in undecided:
-            found = tuple(dict.fromkeys(rule(node, measured)))
-            if len(found) > _MANY and not node.free:
-                found = (build("indicator", _total(found)),)
-            parts[node] = found
+            reduced = tuple(dict.fromkeys(rule(node, measured)))
+            if len(reduced) > _MANY and not node.free:
+                reduced = (build("indicator", _total(reduced)),)
+            parts[node] = reduced
     return _total(parts[root])
 
 

@@ -57,16 +57,16 @@ def plan(
     require_program(program)
     if sort_of(program) is not Sort.SOP:
         raise GraphError("expected an s-op to plan, got a selector")
-    length, wanted, shapes = _checked(length, positions, segments)
+    length, asked, shapes = _checked(length, positions, segments)
     backend = backend_for(like)
-    key = (program, length, wanted, shapes, backend.key, strict)
+    key = (program, length, asked, shapes, backend.key, strict)
     with _lock:
         if key in _plans:
             _plans.move_to_end(key)
             return _plans[key].named(names) if names else _plans[key]
     steps = Steps(backend_for().function)
     try:
-        made = blueprint(program, length, wanted, shapes, steps, partial(_static, strict=strict))
+        made = blueprint(program, length, asked, shapes, steps, partial(_static, strict=strict))
     except (Stuck, Unstructured, NotNumeric, OverflowError) as reason:
         problem = f"no plan can be made: {str(reason) or 'the program has strings'}"
         raise ExecutionError(problem, abbreviate(program, names), kind="no plan") from None
@@ -92,15 +92,15 @@ def _checked(length: Any, positions: Any, segments: Any) -> tuple[int, range, tu
         length = 0
     if length < 1:
         raise InputError("a plan is made for a positive whole number of tokens")
-    wanted = range(length) if positions is None else positions
+    asked = range(length) if positions is None else positions
     shapes = _shapes((length,) if segments is None else segments)
-    if not isinstance(wanted, range):
-        raise InputError(f"expected positions as a range, such as range(0, 12), got {wanted!r}")
-    if not 0 <= wanted.start < wanted.stop <= length or wanted.step != 1:
-        raise InputError(f"expected positions within 0 to {length - 1}, without gaps, got {wanted}")
+    if not isinstance(asked, range):
+        raise InputError(f"expected positions as a range, such as range(0, 12), got {asked!r}")
+    if not 0 <= asked.start < asked.stop <= length or asked.step != 1:
+        raise InputError(f"expected positions within 0 to {length - 1}, without gaps, got {asked}")
     if sum(map(math.prod, shapes)) > length:
         raise InputError(f"tokens in parts of shapes {shapes} do not fit a sequence of {length}")
-    return length, wanted, shapes
+    return length, asked, shapes
 
 
 def _shapes(segments: Any) -> tuple[Shape, ...]:

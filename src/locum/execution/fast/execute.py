@@ -73,15 +73,15 @@ def evaluate(
     Where it cannot be run fast, dense execution runs it, and a :class:`FallbackWarning` says so once;
     with ``strict`` that is an error instead.
     """
-    wanted = range(len(tokens)) if positions is None else positions
+    asked = range(len(tokens)) if positions is None else positions
     try:
         if domain.name != "float":
             raise _Unfit(f"plans compute in floating point, not in the {domain.name} domain")
         if sort_of(root) is not Sort.SOP:
             raise _Unfit("a selector's value is the whole pattern")
-        return _exact(root, Tokens.read(tokens), wanted, strict)
+        return _exact(root, Tokens.read(tokens), asked, strict)
     except _Unfit as reason:
-        return _fall_back(root, str(reason), tokens, wanted, domain, names, strict)
+        return _fall_back(root, str(reason), tokens, asked, domain, names, strict)
 
 
 def with_types(root: Node, values: list[Any], tokens: Sequence[Any], positions: range) -> list[Any]:
@@ -171,7 +171,7 @@ def _run(
     roots: list[Node], description: Description, tokens: Tokens, positions: range, strict: bool
 ) -> list[Any]:
     """Return the values of an s-op and of its measures: by plans, else by the structured tier."""
-    found: list[Any] = []
+    values: list[Any] = []
     if description.unplanned is None:
         for root in roots:
             readable = tokens.for_plan(root)
@@ -181,11 +181,11 @@ def _run(
             try:
                 if root is not roots[-1] and _is_opaque(program, array, positions, strict):
                     break  # the structured tier runs all of it, and shares what its measures need
-                found.append(_planned(program, [array], len(tokens), positions, strict, kinds))
+                values.append(_planned(program, [array], len(tokens), positions, strict, kinds))
             except _Unplanned:
                 break
-    left = roots[len(found) :]
-    return found + (_structured(left, tokens, positions, strict) if left else [])
+    left = roots[len(values) :]
+    return values + (_structured(left, tokens, positions, strict) if left else [])
 
 
 def _plan(root: Node, parts: Sequence[Any], length: int, positions: range, strict: bool) -> Plan:
@@ -229,10 +229,10 @@ def _structured(roots: list[Node], tokens: Tokens, positions: range, strict: boo
     """Return the values by the structured tier alone, on the tokens as they were given."""
     try:
         array, known = tokens.series(postorder(*roots))
-        found = structured.evaluate_all(roots, array, known=known, allow_masks=not strict)
+        values = structured.evaluate_all(roots, array, known=known, allow_masks=not strict)
     except Unstructured as reason:
         raise _Unfit(str(reason)) from None
-    parts = [value[positions.start : positions.stop] for value in found]
+    parts = [value[positions.start : positions.stop] for value in values]
     return [part.copy() if isinstance(part, np.ndarray) else part.clone() for part in parts]
 
 

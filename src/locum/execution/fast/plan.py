@@ -143,11 +143,11 @@ class Plan:
 
         Fused attention counts as the two products that it is.
         """
-        found = Counter(step.op for step in self.steps)
-        found["matmul"] += 2 * found["attention"]
-        found["softmax"] += found["attention"]
-        found["mask"] = sum(_is_mask(step) for step in self.steps)
-        return sum(self._structured.values(), found)
+        counts = Counter(step.op for step in self.steps)
+        counts["matmul"] += 2 * counts["attention"]
+        counts["softmax"] += counts["attention"]
+        counts["mask"] = sum(_is_mask(step) for step in self.steps)
+        return sum(self._structured.values(), counts)
 
     @property
     def opaque(self) -> Mapping[Node, str]:

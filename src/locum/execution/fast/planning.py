@@ -122,11 +122,11 @@ def blueprint(
 
 def _above(root: Node, *ops: str) -> frozenset[Node]:
     """Return the nodes that are, or depend on, one of these operations."""
-    found: set[Node] = set()
+    above: set[Node] = set()
     for node in postorder(root):
-        if node.op in ops or any(i in found for i in node.inputs):
-            found.add(node)
-    return frozenset(found)
+        if node.op in ops or any(i in above for i in node.inputs):
+            above.add(node)
+    return frozenset(above)
 
 
 def _heavy(root: Node, data: frozenset[Node]) -> list[Node]:
@@ -376,5 +376,5 @@ class _Emitter:
         below = dependencies(node, self.buffers)
         flat = [self.steps.reshape(self.made[n], (self.buffers.length,)) for n in below]
         inputs = [self.tokens(), *flat]
-        found = self.steps.make("structured", inputs, (self.buffers.length,), (node, *below))
-        return self.steps.make("to_float", (found,), found.shape)
+        step = self.steps.make("structured", inputs, (self.buffers.length,), (node, *below))
+        return self.steps.make("to_float", (step,), step.shape)

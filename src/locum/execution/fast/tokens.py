@@ -129,6 +129,6 @@ def largest(array: Any) -> float:
     if not math.prod(array.shape):
         return 0.0
     if is_floating(array):
-        found = float(abs(array).max())
-        return math.inf if math.isnan(found) else found
+        greatest = float(abs(array).max())
+        return math.inf if math.isnan(greatest) else greatest
     return max(-int(array.min()), int(array.max()))

@@ -99,10 +99,10 @@ def aggregate(arrays: Arrays, selection: Selection, values: Series, default: Ato
 def _single(arrays: Arrays, selection: Selection, values: Series) -> Series:
     if values.constant:
         return values
-    found = arrays.take(values.data, selection.only())
+    chosen = arrays.take(values.data, selection.only())
     if _scalar(arrays, selection):
-        return _constant(found, values.kind)
-    return Series(found, values.kind, values.bounds, values.mixed)
+        return _constant(chosen, values.kind)
+    return Series(chosen, values.kind, values.bounds, values.mixed)
 
 
 def _mean(arrays: Arrays, selection: Selection, values: Series, number: Array, most: int) -> Series:

@@ -49,12 +49,12 @@ class Column:
         if queries.cache.get("column") is self:
             return self.codes, self.codes + 1
         _refuse_nan(arrays, queries)
-        wanted, values = self._comparable(queries)
+        sought, values = self._comparable(queries)
         if self.offset is None:
-            return arrays.search(values, wanted, "left"), arrays.search(values, wanted, "right")
-        lowest, above = wanted, wanted + 1
+            return arrays.search(values, sought, "left"), arrays.search(values, sought, "right")
+        lowest, above = sought, sought + 1
         if queries.kind == "float":
-            wide = arrays.cast(wanted, xp.float64)
+            wide = arrays.cast(sought, xp.float64)
             lowest, above = xp.ceil(wide), xp.floor(wide) + 1
         clipped = (xp.clip(place - self.offset, 0, self.size) for place in (lowest, above))
         below, not_above = (arrays.to_int(place) for place in clipped)
@@ -72,15 +72,15 @@ class Column:
             return queries.data, _unpacked(values)
         whole = as_whole(arrays, queries)
         if self.kind == whole.kind:
-            wanted = arrays.detached(whole.data)
+            sought = arrays.detached(whole.data)
         elif max(self.magnitude, whole.magnitude) > LARGEST_EXACT:
             raise Unstructured("integers beyond 53 bits meet floats")
         else:
-            wanted = arrays.cast(arrays.detached(whole.data), arrays.xp.float64)
+            sought = arrays.cast(arrays.detached(whole.data), arrays.xp.float64)
             values = None if values is None else arrays.cast(values, arrays.xp.float64)
-        if values is not None and values.dtype != wanted.dtype:  # two kinds of float, on torch
-            wanted, values = (arrays.cast(array, arrays.xp.float64) for array in (wanted, values))
-        return wanted, values
+        if values is not None and values.dtype != sought.dtype:  # two kinds of float, on torch
+            sought, values = (arrays.cast(array, arrays.xp.float64) for array in (sought, values))
+        return sought, values
 
     @cached_property
     def direction(self) -> int:

@@ -35,9 +35,9 @@ class Comparison:
     def rows(self, start: int, stop: int) -> Array:
         """Return the pattern of some of the queries."""
         keys, queries = comparable(self.arrays, self.keys, self.queries)
-        wanted = queries.data if queries.constant else queries.data[start:stop, None]
+        rows = queries.data if queries.constant else queries.data[start:stop, None]
         here = keys.data if keys.constant else keys.data[None, :]
-        pattern = holds(here, wanted, self.predicate)
+        pattern = holds(here, rows, self.predicate)
         return self.arrays.xp.broadcast_to(pattern, (stop - start, self.arrays.size))
 
 

@@ -53,7 +53,7 @@ def as_blocks(arrays: Arrays, wide: list[Part]) -> tuple[list[Part], list[Part]]
 
     Gives these, and what is left. One column is left as it is: it may stay wide.
     """
-    found: list[Part] = []
+    equalities: list[Part] = []
     kept = list(wide)
     for part in wide:
         if len(kept) == 1:
@@ -72,9 +72,9 @@ def as_blocks(arrays: Arrays, wide: list[Part]) -> tuple[list[Part], list[Part]]
         size = int(starts.shape[0])
         codes = arrays.xp.where(inside, first, size)
         block = Column(arrays, codes, size + 1, 0, None)
-        found.append((block, number, arrays.xp.where(low < high, number + 1, number)))
+        equalities.append((block, number, arrays.xp.where(low < high, number + 1, number)))
         kept = [other for other in kept if other is not part]
-    return found, kept
+    return equalities, kept
 
 
 def blocks(arrays: Arrays, low: Array, high: Array, size: int) -> tuple[Array, Array, Array] | None:

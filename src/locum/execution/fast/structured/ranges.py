@@ -82,7 +82,7 @@ class _Group:
     """Joined equalities: the group of each key, and the group of each query where ``present``."""
 
     keys: Array
-    wanted: Array
+    queries: Array
     size: int
     present: Array | None
     column: Column | None = None
@@ -184,7 +184,7 @@ def _ranges(
         codes = of_chosen(group.keys * column.size + column.codes)
         arrays.count("sort")
         ascending = arrays.xp.sort(codes)
-        base = group.wanted * column.size
+        base = group.queries * column.size
         low, high = (arrays.search(ascending, base + bound, "left") for bound in (low, high))
     elif wide is not None and wide[0].is_positions:
         codes, (_, low, high) = None, wide
@@ -200,7 +200,7 @@ def _ranges(
     elif group is not None:
         codes, source = of_chosen(group.keys), group.column
         before = _starts(arrays, codes, group.size)
-        low, high = arrays.take(before, group.wanted), arrays.take(before, group.wanted + 1)
+        low, high = arrays.take(before, group.queries), arrays.take(before, group.queries + 1)
     else:
         codes = None
         low = arrays.full(arrays.size, 0)
@@ -224,19 +224,19 @@ def _group(arrays: Arrays, single: list[Part]) -> _Group | None:
     for column, low, high in single:
         some = low < high
         present = None if arrays.all(some) else some
-        wanted = low if present is None else arrays.xp.where(some, low, 0)
+        codes = low if present is None else arrays.xp.where(some, low, 0)
         if joint is None:
-            joint = _Group(column.codes, wanted, column.size, present, column)
+            joint = _Group(column.codes, codes, column.size, present, column)
         else:
-            joint = _joined(arrays, joint, column, wanted, present)
+            joint = _joined(arrays, joint, column, codes, present)
     return joint
 
 
 def _joined(
-    arrays: Arrays, joint: _Group, column: Column, wanted: Array, present: Array | None
+    arrays: Arrays, joint: _Group, column: Column, codes: Array, present: Array | None
 ) -> _Group:
     keys = joint.keys * column.size + column.codes
-    queries = joint.wanted * column.size + wanted
+    queries = joint.queries * column.size + codes
     size = joint.size * column.size
     if joint.present is not None:
         present = joint.present if present is None else present & joint.present
@@ -245,8 +245,8 @@ def _joined(
         pairs, keys = arrays.xp.unique_inverse(keys)
         keys, size = arrays.to_int(keys.reshape(-1)), int(pairs.shape[0])
         place = arrays.xp.clip(arrays.search(pairs, queries, "left"), None, size - 1)
-        found = arrays.take(pairs, place) == queries
-        present = found if present is None else present & found
+        occurs = arrays.take(pairs, place) == queries
+        present = occurs if present is None else present & occurs
         queries = arrays.xp.where(present, place, 0)
     return _Group(keys, queries, size, present)
 
@@ -282,12 +282,12 @@ def _gather(arrays: Arrays, group: _Group | None, wide: list[Part], cell: Cell) 
     if cell.keys is not None:
         positions = arrays.positions(cell.keys)
         codes = arrays.take(codes, positions)
-    number = arrays.take(arrays.numbers_of(codes, group.size), group.wanted)
+    number = arrays.take(arrays.numbers_of(codes, group.size), group.queries)
     if group.present is not None:
         number = arrays.xp.where(group.present, number, 0)
     if cell.queries is not None:
         number = arrays.xp.where(cell.queries, number, 0)
     if arrays.largest(number) > 1:
         return None
-    key = arrays.take(arrays.table(group.size, codes, positions), group.wanted)
+    key = arrays.take(arrays.table(group.size, codes, positions), group.queries)
     return Gather(key, (number == 1) & _met(arrays, key, wide))

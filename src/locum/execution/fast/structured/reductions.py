@@ -46,8 +46,8 @@ def only(arrays: Arrays, solved: list[Solved]) -> Array:
             key = arrays.xp.where(part.present, part.key, key)
             continue
         if isinstance(part, Dominance):
-            found = part.reduced(arrays.arange(arrays.size), -1, arrays.xp.maximum)
-            key = arrays.xp.where(found >= 0, found, key)
+            only = part.reduced(arrays.arange(arrays.size), -1, arrays.xp.maximum)
+            key = arrays.xp.where(only >= 0, only, key)
             continue
         some = part.low < part.high
         if part.order is None:
@@ -80,7 +80,7 @@ def maxima(arrays: Arrays, solved: list[Solved], values: Array) -> Array:
     """Return the maximum of non-negative integers over each query's keys; −1 without any."""
     highest = arrays.full(arrays.size, -1)
     for part in solved:
-        found = _reduced(
+        maximum = _reduced(
             arrays,
             part,
             values,
@@ -89,7 +89,7 @@ def maxima(arrays: Arrays, solved: list[Solved], values: Array) -> Array:
             lambda array: arrays.greatest_before(array, -1),
             lambda array, starts, stops: arrays.segment_maxima(array, starts, stops, -1),
         )
-        highest = arrays.xp.maximum(highest, found)
+        highest = arrays.xp.maximum(highest, maximum)
     return highest
 
 
@@ -122,8 +122,8 @@ def _reduced(
     if cut is not None:
         arrays.count("segment")
         starts, stops, number = cut
-        found = by_segment(sorted_values, starts, stops)
-        return xp.where(some, arrays.take(found, number), empty)
+        reduced = by_segment(sorted_values, starts, stops)
+        return xp.where(some, arrays.take(reduced, number), empty)
     arrays.count("scan")
     if arrays.all((low == 0) | ~some):
         return xp.where(some, arrays.take(running(sorted_values), high), empty)
