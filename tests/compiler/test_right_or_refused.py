@@ -53,7 +53,7 @@ def hosts(model: Any, names: tuple[str, ...]) -> dict[str, Any]:
         torch = pytest.importorskip("torch")
         module = model.to_torch()
         found["torch"] = lambda x: model.decode(
-            module(torch.as_tensor(model.encode(x))).detach().numpy()
+            module(torch.as_tensor(model.encode(x))).detach().numpy(), x
         )[0]
     return found
 
@@ -85,7 +85,7 @@ def test_the_table_of_functions_in_onnx(dtype: str, tmp_path: Any) -> None:
         for size in range(1, 8):
             given = "a" * size
             logits = session.run(None, {"inputs": model.encode(given)})[0]
-            (answer,) = model.decode(logits)
+            (answer,) = model.decode(logits, given)
             assert answer == program(given, executor="dense"), (name, size)
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from locum.compiler.bounds.intervals import ErrorInterval, ErrorIntervals
 from locum.compiler.network.forms import Vector
 from locum.compiler.network.grids import lowest_bits, sums_exactly
+from locum.compiler.network.lowering import Lowered
 from locum.compiler.network.network import Unit
 from locum.compiler.network.roles import Role, Roles, in_order
 from locum.compiler.program.exactness import jumps_on
@@ -31,7 +32,12 @@ class FunctionBounds:
     """The error intervals of what exact feed-forwards compute."""
 
     intervals: ErrorIntervals
-    roles: Roles
+    lowered: Lowered
+
+    @property
+    def roles(self) -> Roles:
+        """What each s-op is to the network."""
+        return self.lowered.roles
 
     def interval(self, unit: Unit) -> ErrorInterval:
         """The error interval of what a unit writes."""
@@ -44,9 +50,22 @@ class FunctionBounds:
 
         with np.errstate(all="ignore"):
             for node in in_order(unit.node, below):
-                is_read = node in read and (node is not unit.node)
-                known[node] = self._cleaned(read[node] if is_read else self._interval(node, known))
+                counts = self.roles.of(node) is Role.COUNT
+                if counts and self.lowered.schedule.ready[node] == unit.time:
+                    found = self._count(node, read[node])
+                elif node in read and node is not unit.node:
+                    found = read[node]
+                else:
+                    found = self._interval(node, known)
+                known[node] = self._cleaned(found)
         return known[unit.node]
+
+    def _count(self, node: Node, share: ErrorInterval) -> ErrorInterval:
+        """One over the share of attention that one key gets, rounded: right, if the share nearly is."""
+        least = self.intervals.target.shortest if node.op == "length" else 0
+        found = self._between(least, self.intervals.size, 1.0)
+        near = 1 / (4 * (self.intervals.size + 1) ** 2)
+        return found if (share.error < near).all() else self._any(found)
 
     def _cleaned(self, found: ErrorInterval) -> ErrorInterval:
         """Without NaN: of what cannot be said, nothing is known."""
@@ -59,9 +78,6 @@ class FunctionBounds:
 
     def _interval(self, node: Node, known: Mapping[Node, ErrorInterval]) -> ErrorInterval:
         role = self.roles.of(node)
-        if role is Role.COUNT:  # one over a share, rounded to an integer
-            least = self.intervals.target.shortest if node.op == "length" else 0
-            return self._between(least, self.intervals.size, 1.0)
         constant = self.roles.values.constant(node)
         if constant is not None:
             return self._among([constant], node)

@@ -212,8 +212,8 @@ class HeadBounds:
         """The share of the weight that is not where it should be."""
         if head.kind == "softmax":
             return np.where(where, np.tanh(noise / 2), 0.0)
-        if self.choose_temperature is None:
-            return np.zeros(self.intervals.size)
+        if self.choose_temperature is None:  # a score that is off may select any key
+            return np.where(where & (noise > 0), 1.0, 0.0)
         spread = max((m.most - m.least for m in means), default=0.0)
         chosen = np.min([m.chosen for m in means], axis=0)
         keys = self.intervals.size + (head.sink != NO_SINK)

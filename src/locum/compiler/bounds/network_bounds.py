@@ -43,7 +43,7 @@ class Bounds:
         known = self.lowered.roles.known
         self.intervals = ErrorIntervals(known.target)
         self._gates = GateBounds(self.intervals, self.demand)
-        self._functions = FunctionBounds(self.intervals, self.lowered.roles)
+        self._functions = FunctionBounds(self.intervals, self.lowered)
         self._heads = HeadBounds(self.intervals, known, self.demand, self.choose_temperature)
 
     @property
