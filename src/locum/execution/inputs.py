@@ -57,7 +57,9 @@ def _tensor(values: Any, like: Any) -> Any:
         return values
     import torch
 
-    dtype = like.dtype if like.dtype.is_floating_point else None
+    dtype = like.dtype
+    if not dtype.is_floating_point:  # torch would make float32 of Python's floats
+        dtype = torch.float64 if any(isinstance(value, float) for value in values) else None
     try:
         return torch.as_tensor(values, dtype=dtype, device=like.device)
     except (ValueError, TypeError, RuntimeError, OverflowError):
@@ -69,7 +71,7 @@ def _tensor(values: Any, like: Any) -> Any:
 
 def arrays(parts: Sequence[Any], length: int) -> list[Any]:
     """Return the parts of a sequence as arrays or tensors of numbers, or raise :class:`InputError`."""
-    checked = [part if is_tensor(part) else np.asarray(part) for part in parts]
+    checked = [part if is_tensor(part) else _plain(np.asarray(part)) for part in parts]
     if not checked:
         raise InputError("expected the tokens in one array or more, but none was given")
     if len({is_tensor(part) for part in checked}) > 1:
@@ -81,6 +83,11 @@ def arrays(parts: Sequence[Any], length: int) -> list[Any]:
     if number > length:
         raise InputError(f"got {number} tokens, but the sequence length is {length}")
     return checked
+
+
+def _plain(array: Any) -> Any:
+    """Return an array of Python's numbers as one of NumPy's, unless it has integers beyond 64 bits."""
+    return np.array(array.tolist()) if array.dtype == object else array
 
 
 def joined(parts: Sequence[Any], length: int) -> Any:

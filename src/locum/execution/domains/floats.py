@@ -65,7 +65,7 @@ def _if_else(condition: Value, then: Value, otherwise: Value) -> Value:
 
 
 def _member(a: Value, *, values: tuple[Atom, ...]) -> bool:
-    return a in values
+    return any(a == value for value in values)  # not "in": that finds NaN if it is the same object
 
 
 def _lookup(a: Value, *, table: tuple[tuple[Atom, Atom], ...]) -> Value:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
-from locum.execution.types import Types, has_strings, measure, possible_types
+from locum.execution.types import MIXING, Types, has_strings, measure, possible_types
 from locum.graph import Node, postorder
 from locum.locks import Lock
 
@@ -19,6 +19,8 @@ class Description:
     bools: Node | bool
     #: Why plans cannot run it; None if they can.
     unplanned: str | None
+    #: Whether it computes with its numbers. Plans do so in another order: there 0 · ∞ may be 0.
+    has_arithmetic: bool
 
     @property
     def measures(self) -> list[Node]:
@@ -36,7 +38,7 @@ def described(root: Node, tokens: Types) -> Description:
 
     >>> from locum.graph import build
     >>> described(build("add", build("tokens", cast="asis"), build("indices")), frozenset([int]))
-    Description(floats=False, bools=False, unplanned=None)
+    Description(floats=False, bools=False, unplanned=None, has_arithmetic=True)
     """
     with _lock:
         known = _known.setdefault(root, {})
@@ -46,6 +48,7 @@ def described(root: Node, tokens: Types) -> Description:
             measure(root, possible, float),
             measure(root, possible, bool),
             "the program has strings" if has_strings(root) else _averages_booleans(root, possible),
+            any(node.op in MIXING or node.op in ("divide", "sum_over") for node in postorder(root)),
         )
     return known[tokens]
 

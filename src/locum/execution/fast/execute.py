@@ -143,6 +143,8 @@ def evaluate_parts(
                 raise _Unplanned(known.unplanned)
             if kinds != {float} and max(map(largest, parts)) > LARGEST_EXACT:
                 raise _Unplanned("integers beyond 2⁵³")
+            if known.has_arithmetic and not is_tensor(parts[0]) and not all(map(is_finite, parts)):
+                raise _Unplanned("infinities or NaN")
             return _planned(root, [floating(part) for part in parts], length, positions, strict, kinds)
         except _Unplanned:
             (value,) = _structured([root], Tokens.read(joined(parts, length)), positions, strict)
@@ -172,7 +174,8 @@ def _run(
 ) -> list[Any]:
     """Return the values of an s-op and of its measures: by plans, else by the structured tier."""
     values: list[Any] = []
-    if description.unplanned is None:
+    exact = is_tensor(tokens.values) or not description.has_arithmetic or tokens.is_finite
+    if description.unplanned is None and exact:
         for root in roots:
             readable = tokens.for_plan(root)
             if readable is None:
@@ -254,8 +257,9 @@ def _typed(value: Any, floats: Any, bools: Any, tokens: Tokens) -> Any:
         return value != 0
     if floats:
         return value if is_tensor(value) else floating(value)
-    if is_tensor(value):
-        return value.round().long() if value.dtype.is_floating_point else value
+    if is_tensor(value):  # beyond 2⁵³, and at infinities and NaN, int64 has no such integer
+        exact = value.dtype.is_floating_point and largest(value) <= LARGEST_EXACT
+        return value.round().long() if exact else value
     return value if value.dtype.kind == "i" else np.rint(value).astype(np.int64)
 
 

@@ -58,6 +58,11 @@ class Tokens:
             return None
         return np.array(self.values, dtype=np.float64)
 
+    @cached_property
+    def is_finite(self) -> bool:
+        """Whether there is no infinity and no NaN among them."""
+        return self.numbers is None or float not in self.types or is_finite(self.numbers)
+
     def for_plan(self, root: Node) -> tuple[Node, Any, Types] | None:
         """Return a program and an array of tokens that a plan can run in place of ``root``.
 

@@ -68,7 +68,7 @@ def _compute(arrays: Arrays, op: str, inputs: Sequence[Array]) -> Array:
 def _integers(arrays: Arrays, op: str, rounded: Array) -> Array:
     too_large = abs(rounded) >= INT64_LIMIT
     if arrays.any(too_large):
-        raise ElementError(f"{op} has no integer of 62 bits there", "OverflowError", too_large)
+        raise ElementError(f"{op} gives an integer of more than 62 bits there", "refused", too_large)
     return arrays.to_int(rounded)
 
 

@@ -29,7 +29,9 @@ def _arithmetic(op: str, sizes: Sequence[float]) -> float:
     """Bound the result of an operation on integers of at most these sizes."""
     bound = MEANINGS[op].bound
     assert bound is not None
-    return max(map(abs, bound(*((-size, size) for size in sizes))))
+    # In integers: of floats, 2⁵³ + 1 would be 2⁵³.
+    exact = [int(size) if size < math.inf else size for size in sizes]
+    return max(map(abs, bound(*((-size, size) for size in exact))))
 
 
 def greatest_integer(
@@ -76,9 +78,9 @@ def _bound(step: Step, below: list[Bound]) -> Bound:
         return None
     whole = [bound for bound in below if bound is not None]
     if step.op == "sum":
-        return whole[0] * step.inputs[0].size / max(1, step.size)
+        return _arithmetic("multiply", (whole[0], step.inputs[0].size // max(1, step.size)))
     if step.op == "matmul":
-        return _arithmetic("multiply", whole) * step.inputs[0].shape[-1]
+        return _arithmetic("multiply", (_arithmetic("multiply", whole), step.inputs[0].shape[-1]))
     return None
 
 
