@@ -36,8 +36,8 @@ def test_run_with_each_executor(tmp_path: Path) -> None:
     path = tmp_path / "mean.rasp"
     path.write_text("aggregate(select(indices, indices, <=), tokens_float);\n")
     for executor in ("dense", "fast", "auto", "heads"):
-        found = json_of("run", str(path), "--input", "[1, 2, 6]", "--executor", executor)
-        assert found["results"][0]["values"] == [1.0, 1.5, 3.0]
+        data = json_of("run", str(path), "--input", "[1, 2, 6]", "--executor", executor)
+        assert data["results"][0]["values"] == [1.0, 1.5, 3.0]
     done = command_line("run", str(path), "--executor", "magic")
     assert done.returncode == 2
     assert "there is no executor 'magic': choose one of dense, fast, auto, heads" in done.stderr
@@ -46,8 +46,8 @@ def test_run_with_each_executor(tmp_path: Path) -> None:
 def test_plan(rasp: str) -> None:
     listing = "src/locum/paper/listings/matmul.rasp"
     assert " @ " in command_line("plan", listing).stdout
-    found = json_of("plan", listing, "--length", "21")
-    assert (found["length"], found["counts"]["matmul"], found["structured"]) == (21, 1, {})
+    data = json_of("plan", listing, "--length", "21")
+    assert (data["length"], data["counts"]["matmul"], data["structured"]) == (21, 1, {})
     assert json_of("plan", rasp)["structured"]
     for wrong, words in [
         (("plan", rasp, "--name", "same"), "same: expected an s-op, got a selector"),
@@ -112,8 +112,8 @@ def test_files_load_their_neighbours(tmp_path: Path) -> None:
 
 
 def test_analyse(rasp: str, tmp_path: Path) -> None:
-    found = json_of("analyse", rasp, "--name", "total")
-    assert {key: found[key] for key in ("name", "layers", "heads", "width")} == {
+    data = json_of("analyse", rasp, "--name", "total")
+    assert {key: data[key] for key in ("name", "layers", "heads", "width")} == {
         "name": "total", "layers": 2, "heads": [2, 1], "width": 2,
     }  # fmt: skip
     assert [row["name"] for row in json_of("analyse", rasp)["programs"]] == ["same", "hist"]
@@ -127,8 +127,8 @@ def test_analyse(rasp: str, tmp_path: Path) -> None:
 
 def test_draw(rasp: str, tmp_path: Path) -> None:
     picture = tmp_path / "flow.svg"
-    found = json_of("draw", rasp, "--name", "hist", "--input", '"aba"', "-o", str(picture))
-    assert found == {"name": "hist", "input": "aba", "output": str(picture), "heads": [2]}
+    data = json_of("draw", rasp, "--name", "hist", "--input", '"aba"', "-o", str(picture))
+    assert data == {"name": "hist", "input": "aba", "output": str(picture), "heads": [2]}
     text = picture.read_text()
     assert text.startswith("<svg ")
     assert "<script" not in text
@@ -162,8 +162,8 @@ def test_repl_transcript() -> None:
     done = command_line("repl", typed="x = indices;\nselect(indices,indices,<);\n")
     banner, _, rest = done.stdout.partition("\n")
     assert banner.startswith("Locum ")
-    wanted = TRANSCRIPT.replace(" |{blank}", " |          ").replace("{blank}", " ")
-    assert rest == wanted.replace(">>  \n", ">> \n")
+    expected = TRANSCRIPT.replace(" |{blank}", " |          ").replace("{blank}", " ")
+    assert rest == expected.replace(">>  \n", ">> \n")
 
 
 def test_repl_reads_over_several_lines_and_reports_what_is_left() -> None:

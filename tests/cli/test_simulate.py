@@ -35,16 +35,16 @@ FIGURE = {
 
 
 def test_figure_2_has_every_printed_digit(simulate: Run) -> None:
-    found = json_of(simulate)
-    steps = {step["paper"]: step for step in found["steps"]}
+    data = json_of(simulate)
+    steps = {step["paper"]: step for step in data["steps"]}
     for name, printed in FIGURE.items():
-        wanted = [float(number) for number in printed.split(", ")]
-        assert np.round(steps[name]["matrix"], 3).ravel().tolist() == wanted
+        expected = [float(number) for number in printed.split(", ")]
+        assert np.round(steps[name]["matrix"], 3).ravel().tolist() == expected
         assert steps[name]["digits_agree"]
     assert steps["Y3"]["error"] < 1e-15
     assert steps["Y"]["error"] < 1e-15
-    assert found["layers"] == 7
-    assert found["figure"] == {"reproduced": True}
+    assert data["layers"] == 7
+    assert data["figure"] == {"reproduced": True}
 
 
 def test_figure_2_by_the_base_of_its_exponential(simulate: Run) -> None:
@@ -85,11 +85,11 @@ def test_figure_2_as_text(simulate: Run) -> None:
     ],
 )
 def test_random_modules(simulate: Run, options: tuple[str, ...]) -> None:
-    found = json_of(simulate, *options)
-    assert found["error"] <= 1e-12
-    assert found["steps"][-1]["name"] == "output"
-    assert found["result"] == found["steps"][-1]["matrix"]
-    assert found == json_of(simulate, *options)
+    data = json_of(simulate, *options)
+    assert data["error"] <= 1e-12
+    assert data["steps"][-1]["name"] == "output"
+    assert data["result"] == data["steps"][-1]["matrix"]
+    assert data == json_of(simulate, *options)
 
 
 def test_matrices_of_ones_own(simulate: Run, tmp_path: Path) -> None:
@@ -99,18 +99,18 @@ def test_matrices_of_ones_own(simulate: Run, tmp_path: Path) -> None:
     for name, array in (("x", X), ("a", A), ("v", V)):
         np.save(tmp_path / f"{name}.npy", array)
         files += [f"--{name}", tmp_path / f"{name}.npy"]
-    wanted = Attention(A, V)(X)
-    assert distance(json_of(simulate, *files)["result"], wanted) <= 1e-13
+    expected = Attention(A, V)(X)
+    assert distance(json_of(simulate, *files)["result"], expected) <= 1e-13
     np.savez(tmp_path / "all.npz", X=X, A=A, V=V)
-    assert distance(json_of(simulate, tmp_path / "all.npz")["result"], wanted) <= 1e-13
-    assert distance(json_of(simulate, "--x", tmp_path / "all.npz")["result"], wanted) <= 1e-13
+    assert distance(json_of(simulate, tmp_path / "all.npz")["result"], expected) <= 1e-13
+    assert distance(json_of(simulate, "--x", tmp_path / "all.npz")["result"], expected) <= 1e-13
     from safetensors.numpy import save_file
 
     save_file({"x": X, "a": A, "v": V}, tmp_path / "all.safetensors")
-    assert distance(json_of(simulate, tmp_path / "all.safetensors")["result"], wanted) <= 1e-13
+    assert distance(json_of(simulate, tmp_path / "all.safetensors")["result"], expected) <= 1e-13
     larger = json_of(simulate, tmp_path / "all.npz", "--on", "5,4,3")
     assert larger["order"] == [5, 4, 3]
-    assert distance(larger["result"], wanted) <= 1e-13
+    assert distance(larger["result"], expected) <= 1e-13
 
 
 def test_heads_and_feed_forward_from_a_file(simulate: Run, tmp_path: Path) -> None:
@@ -129,8 +129,8 @@ def test_heads_and_feed_forward_from_a_file(simulate: Run, tmp_path: Path) -> No
     heads = [Attention(a, v) for a, v in zip(A, V, strict=True)]
     attention = MultiHeadAttention(heads, parts["W_O"], parts["b_O"])
     T = Encoder(attention, parts["W1"], parts["W2"], parts["b1"], norm="pre")
-    found = json_of(simulate, tmp_path / "layer.npz", "--norm", "pre")
-    assert distance(found["result"], T(X)) <= 1e-12
+    data = json_of(simulate, tmp_path / "layer.npz", "--norm", "pre")
+    assert distance(data["result"], T(X)) <= 1e-12
 
 
 def test_saving(simulate: Run, tmp_path: Path) -> None:
@@ -165,9 +165,9 @@ def test_what_is_saved_is_read_as_the_same_t(
 ) -> None:
     first, second = tmp_path / "first.npz", tmp_path / "second.npz"
     assert simulate(*options, "--save", first)[0] == 0
-    found = json_of(simulate, first, "--save", second)
+    data = json_of(simulate, first, "--save", second)
     with np.load(first) as saved, np.load(second) as again:
-        assert distance(found["result"], saved["direct"]) <= 1e-12
+        assert distance(data["result"], saved["direct"]) <= 1e-12
         parts = {name for name in saved.files if not name.startswith("step ")}
         for name in parts - {"result"}:
             assert np.array_equal(saved[name], again[name]), name
@@ -200,9 +200,9 @@ def test_nothing_of_a_file_is_left_out(simulate: Run, tmp_path: Path) -> None:
 
 
 def test_a_larger_u_for_heads_and_a_feed_forward(simulate: Run) -> None:
-    found = json_of(simulate, "--order", "2,2,1", "--heads", "2", "--ffn", "3,2", "--on", "4,3,2")
-    assert found["number_of_heads"] == 2
-    assert found["error"] <= 1e-12
+    data = json_of(simulate, "--order", "2,2,1", "--heads", "2", "--ffn", "3,2", "--on", "4,3,2")
+    assert data["number_of_heads"] == 2
+    assert data["error"] <= 1e-12
 
 
 def test_warnings_are_lines(simulate: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,19 +34,19 @@ def json_of(run: Run, *arguments: object) -> Any:
 
 @pytest.mark.parametrize("form", ["factored", "paper"])
 def test_json_has_what_the_formula_gives(simulate: Run, model: Path, form: str) -> None:
-    found = json_of(simulate, "--model", model, *TEXTS, "--form", form)
-    assert found["form"] == form
-    assert found["model"] == "small"
-    assert [text["numbers"] for text in found["texts"]] == [[2, 9, 5, 6, 3], [2, 4, 10, 3]]
-    assert found["padded_to"] == 5
-    assert len(found["errors"]) == 3
-    assert max(found["errors"]) <= 1e-12
+    data = json_of(simulate, "--model", model, *TEXTS, "--form", form)
+    assert data["form"] == form
+    assert data["model"] == "small"
+    assert [text["numbers"] for text in data["texts"]] == [[2, 9, 5, 6, 3], [2, 4, 10, 3]]
+    assert data["padded_to"] == 5
+    assert len(data["errors"]) == 3
+    assert max(data["errors"]) <= 1e-12
     plain = Formula(model)
-    wanted = np.array([unit_mean(plain(text["numbers"])[-1]) for text in found["texts"]])
-    np.testing.assert_allclose(found["embeddings"], wanted, rtol=0, atol=1e-12)
-    np.testing.assert_allclose(found["similarities"], wanted @ wanted.T, rtol=0, atol=1e-12)
-    np.testing.assert_allclose(found["direct_similarities"], wanted @ wanted.T, rtol=0, atol=1e-12)
-    assert [where for where, _ in found["where"]] == ["host", "U", "U", "U", "U"]
+    expected = np.array([unit_mean(plain(text["numbers"])[-1]) for text in data["texts"]])
+    np.testing.assert_allclose(data["embeddings"], expected, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(data["similarities"], expected @ expected.T, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(data["direct_similarities"], expected @ expected.T, rtol=0, atol=1e-12)
+    assert [where for where, _ in data["where"]] == ["host", "U", "U", "U", "U"]
 
 
 def test_what_is_printed(simulate: Run, model: Path) -> None:
@@ -70,23 +70,23 @@ def test_what_is_printed(simulate: Run, model: Path) -> None:
 
 @pytest.mark.parametrize("executor", ["dense", "heads"])
 def test_small_models_run_head_by_head(simulate: Run, model: Path, executor: str) -> None:
-    found = json_of(
+    data = json_of(
         simulate, "--model", model, "--text", "dog", "--dtype", "float64", "--executor", executor
     )
-    assert found["executor"] == executor
-    assert max(found["errors"]) <= 1e-12
+    assert data["executor"] == executor
+    assert max(data["errors"]) <= 1e-12
 
 
 def test_one_head_of_a_larger_model(
     simulate: Run, model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("locum.cli.simulate_model.LONGEST", 100)
-    found = json_of(
+    data = json_of(
         simulate, "--model", model, *TEXTS, "--executor", "heads", "--head", "1,0", "--form", "factored"
     )
-    assert (found["head"]["layer"], found["head"]["head"]) == (1, 0)
-    assert found["head"]["error"] <= 1e-12
-    assert found["head"]["pairs"] > 0
+    assert (data["head"]["layer"], data["head"]["head"]) == (1, 0)
+    assert data["head"]["error"] <= 1e-12
+    assert data["head"]["pairs"] > 0
     code, out, _ = simulate("--model", model, *TEXTS, "--executor", "heads", "--head", "1,0")
     assert code == 0
     assert "Head 1.0 on the first text, by the heads of U themselves" in out

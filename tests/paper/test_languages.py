@@ -97,9 +97,9 @@ def _directly(recogniser: Recogniser, word: str) -> np.ndarray:
 def test_k_parity_of_all_inputs(n: int, chosen: tuple[int, ...]) -> None:
     recogniser = KParity(n, chosen)
     for word in itertools.product((0, 1), repeat=n):
-        wanted = sum(word[place] for place in chosen) % 2 == 0
+        expected = sum(word[place] for place in chosen) % 2 == 0
         margin = recogniser.margin(word)
-        assert (margin >= 0) == recogniser.accepts_directly(word) == wanted
+        assert (margin >= 0) == recogniser.accepts_directly(word) == expected
         assert abs(abs(margin) - 0.5) < 0.1
 
 
@@ -107,8 +107,8 @@ def test_k_parity_of_all_inputs(n: int, chosen: tuple[int, ...]) -> None:
 def test_k_parity_of_all_longer_inputs(n: int, chosen: tuple[int, ...]) -> None:
     recogniser = KParity(n, chosen)
     for word in itertools.product((0, 1), repeat=n):
-        wanted = sum(word[place] for place in chosen) % 2 == 0
-        assert recogniser.accepts(word, executor="fast") == wanted
+        expected = sum(word[place] for place in chosen) % 2 == 0
+        assert recogniser.accepts(word, executor="fast") == expected
 
 
 def test_match2_on_a_thousand_inputs() -> None:
@@ -119,10 +119,10 @@ def test_match2_on_a_thousand_inputs() -> None:
         tokens = generator.integers(1, p + 1, size=size)
         if trial % 2:  # a planted match, or a near miss
             tokens[0] = (p - tokens[-1] + trial % 4 - 1) % p or p
-        wanted = [any((a + b) % p == 0 for b in tokens) for a in tokens]
+        expected = [any((a + b) % p == 0 for b in tokens) for a in tokens]
         recogniser = Match2(p)
-        assert recogniser.matches(tokens.tolist()) == wanted
-        found_some += any(wanted)
+        assert recogniser.matches(tokens.tolist()) == expected
+        found_some += any(expected)
     assert 200 < found_some < 800
 
 

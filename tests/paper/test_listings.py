@@ -29,8 +29,8 @@ def run(name: str, tokens: list[Any]) -> list[Any]:
 
 def heads(name: str, tokens: list[Any]) -> list[int]:
     ((_, program),) = Session(tokens).script((FOLDER / f"{name}.rasp").read_text(encoding="utf-8"))
-    found: list[int] = program.architecture.heads
-    return found
+    actual: list[int] = program.architecture.heads
+    return actual
 
 
 @pytest.mark.parametrize(
@@ -66,17 +66,17 @@ def test_files_hold_the_listings_of_the_corpus(case: dict[str, Any]) -> None:
     ],
 )
 def test_listings(name: str, tokens: list[Any], values: list[Any]) -> None:
-    found = run(name, tokens)
-    assert found == pytest.approx(values, abs=1e-12)
-    assert [type(value) for value in found] == [type(value) for value in values]
+    actual = run(name, tokens)
+    assert actual == pytest.approx(values, abs=1e-12)
+    assert [type(value) for value in actual] == [type(value) for value in values]
 
 
 def test_matmul() -> None:
     random = np.random.default_rng(4)
     for inner in (2, 3, 5):
         a, b = random.normal(size=(3, inner)), random.normal(size=(inner, 4))
-        found = run("matmul", [*a.ravel().tolist(), *b.ravel().tolist()])
-        np.testing.assert_allclose(found[:12], (a @ b).ravel(), atol=1e-14)
+        actual = run("matmul", [*a.ravel().tolist(), *b.ravel().tolist()])
+        np.testing.assert_allclose(actual[:12], (a @ b).ravel(), atol=1e-14)
 
 
 def test_softmax_and_its_base() -> None:
@@ -89,8 +89,8 @@ def test_softmax_and_its_base() -> None:
 
 
 def test_the_inverse() -> None:
-    found = run("inverse_corrected", SQUARE)
-    np.testing.assert_allclose(found, np.linalg.inv(np.reshape(SQUARE, (3, 3))).ravel(), atol=1e-13)
+    actual = run("inverse_corrected", SQUARE)
+    np.testing.assert_allclose(actual, np.linalg.inv(np.reshape(SQUARE, (3, 3))).ravel(), atol=1e-13)
     with pytest.raises(Exception, match="applying a program to an input"):
         run("inverse", SQUARE)  # erratum E4: the expression as printed
 
