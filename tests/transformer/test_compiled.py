@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import locum
 from locum.errors import ExecutionError, GraphError, InputError
 from locum.graph import build
 from locum.transformer import (
@@ -165,7 +166,7 @@ def test_the_hash_is_of_the_numbers_alone() -> None:
 
 
 def test_the_program_comes_back() -> None:
-    assert random_model(0).program is build("negate", build("indices"))
+    assert random_model(0).program is build("tanh", build("indices"))
     with pytest.raises(InputError, match="does not say which program"):
         previous().program
 
@@ -227,3 +228,12 @@ def test_a_bound_that_is_no_number_is_none() -> None:
     model = previous()
     found = CompiledTransformer(replace(model.config, report={"error_bound": "small"}), model.weights)
     assert found.error_bound == math.inf
+
+
+def test_answers_have_the_type_of_the_program() -> None:
+    """Integers come back as integers even where they are too many for a logit each."""
+    place = locum.compile(locum.indices, length=1100, vocabulary="a")
+    assert place.config.outputs is None
+    assert [(value, type(value)) for value in place("aaa")] == [(0, int), (1, int), (2, int)]
+    mean = locum.compile(locum.aggregate(locum.full, locum.indices), length=3, vocabulary="a")
+    assert [(value, type(value)) for value in mean("aa")] == [(0.5, float)] * 2

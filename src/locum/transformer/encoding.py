@@ -12,7 +12,8 @@ import numpy as np
 from locum.errors import ExecutionError, InputError
 from locum.execution.domains.floats import FloatDomain
 from locum.execution.inputs import read
-from locum.graph import is_atom, loads, postorder
+from locum.execution.types import possible_types, types_of
+from locum.graph import Atom, is_atom, loads, postorder
 from locum.graph.atoms import identity
 from locum.transformer.config import Config
 from locum.transformer.weights import Array
@@ -56,7 +57,7 @@ class Encoding:
                 "a number left the range of floats", "the residual stream", kind="OverflowError"
             )
         if self.config.outputs is None:
-            return [[float(number) for number in row] for row in logits[..., 0]]
+            return [[self._kind(number) for number in row] for row in logits[..., 0].tolist()]
         return [[self.config.outputs[i] for i in row] for row in logits.argmax(axis=-1).tolist()]
 
     def without_sink(self, logits: Any, rows: Rows) -> Any:
@@ -106,6 +107,22 @@ class Encoding:
                 f"expected a finite number that {self.config.dtype} represents exactly, got {shown}"
             )
         return number
+
+    @functools.cached_property
+    def _kind(self) -> Callable[[float], Atom]:
+        """Give a number the type that the program's answers always have, if it is one."""
+        if not self.config.program:
+            return float
+        root = loads(self.config.program)
+        tokens = (
+            frozenset({bool, int, float})
+            if self.config.vocabulary is None
+            else types_of(self.config.vocabulary)
+        )
+        types = possible_types(root, tokens)[root]
+        if types == {int}:
+            return round
+        return (lambda number: bool(round(number))) if types == {bool} else float
 
     # Tokens -------------------------------------------------------------------------------------
 
