@@ -94,7 +94,7 @@ def test_old_names_pooling_and_fewer_layers(tmp_path: Path) -> None:
     save_file(renamed, folder / "model.safetensors")
     (folder / "1_Pooling").mkdir()
     (folder / "1_Pooling" / "config.json").write_text(
-        '{"pooling_mode_cls_token": true}', encoding="utf-8"
+        '{"pooling_mode_cls_token": true, "pooling_mode_mean_tokens": false}', encoding="utf-8"
     )
     run = locum.simulate(folder, TEXTS, layers=1, backend="numpy")
     first = plain(TEXTS[0])[-1][0]
@@ -188,12 +188,12 @@ def test_weights_that_do_not_fit(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("texts", "options", "problem"),
     [
-        ([], {}, "list of one or more"),
-        ("cat", {}, "list of one or more"),
+        ([], {}, "expected a list of texts"),
+        ("cat", {}, "expected a list of texts"),
         ([[]], {}, "1 to 7 tokens in this model, but got 0"),
         ([[1] * 8], {}, "but got 8"),
         ([[13]], {}, "no token 13"),
-        ([[1]], {"layers": 3}, "2 layers: 3 of them"),
+        ([[1]], {"layers": 3}, "2 layers: expected 1 to 2, got 3"),
         ([[1]], {"dtype": "int8"}, "no dtype 'int8'"),
         ([[1]], {"backend": "jax"}, "no backend 'jax'"),
         ([[1]], {"backend": "numpy", "dtype": "float32"}, "NumPy runs float64"),

@@ -49,7 +49,7 @@ class Batch:
         addends = ("positions", "types") if "types" in model.embeddings else ("positions",)
         self.U = simulator_of(order)
         self.embedding = NormedSum(self.n, d, addends)
-        self.pooling = Pooling(self.n, d, checkpoint.pooling)
+        self.pooling = Pooling(self.n, d, checkpoint.sentence.pooling, checkpoint.sentence.normalised)
         self.numbers = np.zeros((len(self.texts), self.n), dtype=np.int64)
         self.seen = np.zeros((len(self.texts), self.n))
         for place, text in enumerate(texts):

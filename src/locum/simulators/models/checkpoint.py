@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from locum.errors import InputError
 from locum.files import read_json
+from locum.simulators.models.sentence import Sentence, read_sentence
 
 Tensors = dict[str, NDArray[Any]]
 
@@ -61,6 +62,21 @@ _SIZES = {
 _ACTIVATIONS = {"gelu": "gelu", "relu": "relu", "silu": "silu", "swish": "silu", "tanh": "tanh"}
 
 
+#: The types of numbers in a file, as NumPy reads them; bfloat16 as its bits.
+_STORED = {
+    "F64": "<f8",
+    "F32": "<f4",
+    "F16": "<f2",
+    "BF16": "<u2",
+    "I64": "<i8",
+    "I32": "<i4",
+    "I16": "<i2",
+    "I8": "<i1",
+    "U8": "<u1",
+    "BOOL": "?",
+}
+
+
 @dataclass(frozen=True)
 class Checkpoint:
     """A trained encoder: its sizes, and its tensors as they lie in the file."""
@@ -74,8 +90,8 @@ class Checkpoint:
     positions: int
     activation: str
     epsilon: float
-    #: How a sequence becomes one row: mean, or cls.
-    pooling: str
+    #: How a text becomes one row.
+    sentence: Sentence
     tensors: Tensors = field(repr=False)
 
     def layer(self, number: int) -> Tensors:
@@ -125,6 +141,10 @@ class Checkpoint:
             wanted = "×".join("·" if size is None else str(size) for size in shape)
             given = "×".join(map(str, found.shape))
             raise InputError(f"{self.folder}: {name} should be {wanted}, but it is {given}")
+        if found.dtype.kind != "f":
+            raise InputError(
+                f"{self.folder}: expected floating-point numbers in {name}, got {found.dtype}"
+            )
         if not np.isfinite(found).all():
             raise InputError(f"{self.folder}: {name} has numbers that are not finite")
         return found
@@ -149,7 +169,7 @@ def read_checkpoint(path: str | Path) -> Checkpoint:
         **sizes,
         activation=_ACTIVATIONS[word],
         epsilon=_epsilon(config, folder),
-        pooling=_pooling(folder),
+        sentence=read_sentence(folder, sizes["d"]),
         tensors=_tensors(folder),
     )
 
@@ -192,7 +212,7 @@ def _word(config: dict[str, Any], names: tuple[str, ...], default: str, folder: 
 
 def _epsilon(config: dict[str, Any], folder: Path) -> float:
     value = config.get("layer_norm_eps", 1e-12)
-    if type(value) not in (int, float) or not 0 <= value < 1:
+    if type(value) not in (int, float) or not 0 < value < 1:
         raise InputError(
             f"{folder}: expected a number from 0 to 1 as layer_norm_eps, got {value!r:.60}"
         )
@@ -202,6 +222,8 @@ def _epsilon(config: dict[str, Any], folder: Path) -> float:
 def _family(config: dict[str, Any], folder: Path) -> str:
     """The family, if all of its parts are such as U simulates."""
     family = _word(config, ("model_type",), "none", folder)
+    if config.get("auto_map"):
+        raise InputError(f"{folder}: auto_map names code of the model's own, which is not simulated")
     if family not in _FAMILIES:
         raise InputError(
             f"{folder}: the architecture {family!r} (model_type) is not simulated: "
@@ -223,24 +245,8 @@ def _size(config: dict[str, Any], names: tuple[str, ...], folder: Path) -> int:
     return value
 
 
-def _pooling(folder: Path) -> str:
-    """What sentence-transformers notes beside a model; the mean, where nothing is noted."""
-    path = folder / "1_Pooling" / "config.json"
-    if not path.is_file():
-        return "mean"
-    config = _json(path)
-    if config.get("pooling_mode_cls_token"):
-        return "cls"
-    if config.get("pooling_mode_mean_tokens", True):
-        return "mean"
-    raise InputError(f"{path}: of poolings, mean and cls are simulated")
-
-
 def _tensors(folder: Path) -> Tensors:
     """All tensors, without the prefix that models with further heads put before the names."""
-    from safetensors import SafetensorError
-    from safetensors.numpy import load_file
-
     files = [folder / "model.safetensors"]
     if not files[0].is_file():
         files = sorted(folder.glob("model-*-of-*.safetensors"))
@@ -250,15 +256,29 @@ def _tensors(folder: Path) -> Tensors:
         raise InputError(f"{folder} has no weights: there is no model.safetensors{hint}")
     found: Tensors = {}
     for file in files:
-        try:
-            found |= load_file(file)
-        except (SafetensorError, OSError, ValueError) as error:
-            raise InputError(f"{file} cannot be read, it may be truncated: {error}") from None
-        except (KeyError, TypeError) as error:
-            raise InputError(
-                f"{file} holds numbers of a type that NumPy does not know: {error}"
-            ) from None
+        found |= _stored(file)
     for prefix in ("bert.", "distilbert."):
         if f"{prefix}embeddings.word_embeddings.weight" in found:
             return {name.removeprefix(prefix): tensor for name, tensor in found.items()}
     return found
+
+
+def _stored(file: Path) -> Tensors:
+    """Read the tensors of one file; those of bfloat16, which NumPy lacks, as float32."""
+    from safetensors import SafetensorError, deserialize
+
+    try:
+        stored = deserialize(file.read_bytes())  # type: ignore[no-untyped-call]
+    except (SafetensorError, OSError, ValueError) as error:
+        raise InputError(f"{file} cannot be read, it may be truncated: {error}") from None
+    tensors: Tensors = {}
+    for name, part in stored:
+        if part["dtype"] not in _STORED:
+            raise InputError(
+                f"{file}: {name} is of type {part['dtype']}: expected F64, F32, F16 or BF16"
+            )
+        numbers = np.frombuffer(part["data"], dtype=_STORED[part["dtype"]]).reshape(part["shape"])
+        if part["dtype"] == "BF16":  # the upper half of a float32
+            numbers = (numbers.astype(np.uint32) << 16).view(np.float32)
+        tensors[name] = numbers
+    return tensors

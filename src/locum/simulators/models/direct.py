@@ -60,12 +60,13 @@ class DirectForward:
         return (x @ weights + bias).reshape(batch, n, self.checkpoint.heads, -1).swapaxes(1, 2)
 
     def pooled(self, x: Array, seen: Array) -> Array:
-        """[text, feature]: the mean over what is seen, or the first row, of length 1."""
-        if self.checkpoint.pooling == "cls":
+        """Pool to [text, feature]: the mean over what counts, or the first row; scaled as noted."""
+        sentence = self.checkpoint.sentence
+        if sentence.pooling == "cls":
             rows = x[:, 0]
         else:
             rows = (x * seen[:, :, None]).sum(1) / seen.sum(1)[:, None]
-        return rows / (rows * rows).sum(1)[:, None] ** 0.5
+        return rows / (rows * rows).sum(1)[:, None] ** 0.5 if sentence.normalised else rows
 
 
 class _NumPy:

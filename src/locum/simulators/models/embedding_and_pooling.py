@@ -13,10 +13,9 @@ from locum.language.python import sqrt, tokens, where
 from locum.simulators.checking import choose, whole
 from locum.simulators.formula.layer import NamedStep
 from locum.simulators.layout import Block, Layout
+from locum.simulators.models.sentence import POOLINGS
 from locum.simulators.simulator import Simulator
 
-#: How the rows of a sequence become one: their mean, or the first of them.
-POOLINGS = ("mean", "cls")
 #: The blocks of a norm.
 NORM = ("gain", "bias", "epsilon")
 
@@ -46,7 +45,7 @@ class NormedSum(Simulator):
 
 
 class Pooling(Simulator):
-    """One row of length 1 for a sequence: the mean of the rows that count (or the first), scaled.
+    """One row for a sequence: the mean of the rows that count (or the first), scaled to length 1.
 
     >>> import numpy as np
     >>> from locum.simulators.prepared import Prepared
@@ -55,7 +54,8 @@ class Pooling(Simulator):
     [[0.6, 0.8]]
     """
 
-    def __init__(self, n: int, d: int, pooling: str = "mean") -> None:
+    def __init__(self, n: int, d: int, pooling: str = "mean", normalised: bool = True) -> None:
+        """``normalised``: whether the row is scaled to length 1."""
         choose(pooling, POOLINGS, "pooling")
         n, d = whole(n, "n"), whole(d, "d")
         layout = Layout([Block("X", n, d), Block("attention_mask", 1, n)])
@@ -64,8 +64,10 @@ class Pooling(Simulator):
         if pooling == "mean":
             total = matmul(seen, X, "fetch")
             pooled = _divided(total, row_sums(seen))
-        unit = _divided(pooled, row_sums(multiply(pooled, pooled)), root=True)
-        super().__init__(layout, unit, [NamedStep("pooled", pooled), NamedStep("output", unit)])
+        steps, output = [NamedStep("pooled", pooled)], pooled
+        if normalised:
+            output = _divided(pooled, row_sums(multiply(pooled, pooled)), root=True)
+        super().__init__(layout, output, [*steps, NamedStep("output", output)])
 
 
 def _divided(row: Matrix, number: Matrix, root: bool = False) -> Matrix:

@@ -35,8 +35,8 @@ class LoadedModel:
         self.kind = kind_of_array(dtype, backend)
         count = self.checkpoint.layers
         self.count = count if layers is None else layers
-        if not 1 <= self.count <= count:
-            raise InputError(f"the model has {count} layers: {self.count} of them cannot be run")
+        if type(self.count) is not int or not 1 <= self.count <= count:
+            raise InputError(f"the model has {count} layers: expected 1 to {count}, got {self.count!r}")
         self.embeddings = {
             name: like(np.atleast_2d(tensor), self.kind)
             for name, tensor in self.checkpoint.embeddings.items()

@@ -8,6 +8,8 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
+import numpy as np
+
 from locum.errors import InputError
 from locum.execution.arrays import like, numpy_of
 from locum.simulators.models.batch import Batch, Finished
@@ -21,25 +23,37 @@ class EncoderModel(LoadedModel):
     """A checkpoint, ready to be run on texts by U."""
 
     def texts(self, texts: Sequence[str | Sequence[int]]) -> list[Text]:
-        """Texts, or lists of numbers of tokens, checked."""
-        if isinstance(texts, str) or not texts:
-            raise InputError("texts come as a list of one or more")
+        """Check texts, or lists of token ids, and tokenise the former."""
+        if not isinstance(texts, (list, tuple)) or not texts:
+            kind = type(texts).__name__ if not isinstance(texts, (list, tuple)) else "an empty one"
+            raise InputError(f"expected a list of texts, or of lists of token ids, got {kind}")
         words = [text for text in texts if isinstance(text, str)]
-        positions = self.checkpoint.positions
-        made = iter(tokenised(self.checkpoint.folder, words, positions) if words else [])
-        return [next(made) if isinstance(text, str) else self._numbered(text) for text in texts]
-
-    def _numbered(self, given: Sequence[int]) -> Text:
-        numbers, known = [int(number) for number in given], len(self.embeddings["words"])
-        if not 1 <= len(numbers) <= self.checkpoint.positions:
-            raise InputError(
-                f"a text has 1 to {self.checkpoint.positions} tokens in this model, but got "
-                f"{len(numbers)}"
+        checkpoint = self.checkpoint
+        sentence = checkpoint.sentence
+        made = iter(
+            tokenised(
+                checkpoint.folder,
+                words,
+                checkpoint.positions,
+                sentence.longest,
+                sentence.lowercase,
             )
-        wrong = [number for number in numbers if not 0 <= number < known]
-        if wrong:
-            raise InputError(f"there is no token {wrong[0]}: they are 0 to {known - 1}")
-        return Text("", [str(number) for number in numbers], numbers)
+            if words
+            else []
+        )
+        return [self._known(next(made) if isinstance(text, str) else _ids(text)) for text in texts]
+
+    def _known(self, text: Text) -> Text:
+        """Refuse more tokens than the model has positions, and ids that its table lacks."""
+        positions, known = self.checkpoint.positions, len(self.embeddings["words"])
+        if not 1 <= len(text.numbers) <= positions:
+            raise InputError(
+                f"a text has 1 to {positions} tokens in this model, but got {len(text.numbers)}"
+            )
+        unknown = [number for number in text.numbers if not 0 <= number < known]
+        if unknown:
+            raise InputError(f"there is no token {unknown[0]}: they are 0 to {known - 1}")
+        return text
 
     def run(
         self,
@@ -75,3 +89,14 @@ def _compared(batch: Batch) -> Comparison:
         for layer in states
     ]
     return Comparison(trimmed, embeddings, seconds, direct, states, seen)
+
+
+def _ids(text: object) -> Text:
+    """Read a list of token ids: integers, and nothing that only rounds to them."""
+    if not isinstance(text, (list, tuple)):
+        raise InputError(f"expected a text or a list of token ids, got {type(text).__name__}")
+    for number in text:
+        if type(number) is not int and not isinstance(number, np.integer):
+            raise InputError(f"expected token ids as integers, got {number!r}")
+    numbers = [int(number) for number in text]
+    return Text("", [str(number) for number in numbers], numbers)

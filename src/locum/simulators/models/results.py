@@ -40,7 +40,7 @@ class ModelRun:
 
     @property
     def embeddings(self) -> Numbers:
-        """U's embeddings: one row of length 1 for each text."""
+        """U's embeddings: one row for each text, pooled and scaled as the folder says."""
         return self.simulated.embeddings
 
     @property
@@ -66,13 +66,12 @@ class ModelRun:
     @property
     def similarities(self) -> Numbers:
         """The cosine of each text's embedding to each other's, by U."""
-        return np.asarray(self.embeddings @ self.embeddings.T)
+        return _cosines(self.embeddings)
 
     @property
     def direct_similarities(self) -> Numbers:
         """The same by the model's own forward pass."""
-        embeddings = self._compared().embeddings
-        return np.asarray(embeddings @ embeddings.T)
+        return _cosines(self._compared().embeddings)
 
     def attention(self, text: int, layer: int, head: int) -> tuple[Numbers, Numbers | None]:
         """Weights [query, key] of a head, by U and by the model itself (if compared)."""
@@ -109,12 +108,14 @@ class ModelRun:
                 "A and V of each head, biases by a column of ones (the paper's form)",
             ),
         }[self.model.form]
+        sentence = self.model.checkpoint.sentence
+        scaling = " and scaling to length 1" if sentence.normalised else ""
         return [
             ("host", f"tokenisation; rows of the table of words; {once}"),
             ("U", "sum of words, positions and types, and its norm"),
             ("U", f"attention by {attention}, padding as a row of tokens"),
             ("U", "residual sums, norms, feed-forward"),
-            ("U", f"pooling ({self.model.checkpoint.pooling}) and scaling to length 1"),
+            ("U", f"pooling ({sentence.pooling}){scaling}"),
         ]
 
     def to_dict(self) -> dict[str, Any]:
@@ -154,3 +155,9 @@ class ModelRun:
         if self.comparison is None:
             raise ValueError("this run was not compared with the model: compare=True does that")
         return self.comparison
+
+
+def _cosines(rows: Numbers) -> Numbers:
+    """The cosine of each row to each other."""
+    units = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    return np.asarray(units @ units.T)

@@ -17,14 +17,23 @@ class Text(NamedTuple):
     numbers: list[int]
 
 
-def tokenised(folder: Path, texts: Sequence[str], positions: int) -> list[Text]:
-    """Each text in tokens, at most as many as the model has positions."""
+def tokenised(
+    folder: Path,
+    texts: Sequence[str],
+    positions: int,
+    longest: int | None = None,
+    lowercase: bool = False,
+) -> list[Text]:
+    """Tokenise texts, cut to ``longest`` if that is given; else refuse more than ``positions``."""
     tokenizer = _tokenizer(folder)
-    tokenizer.no_truncation()
     tokenizer.no_padding()
+    if longest is None:
+        tokenizer.no_truncation()
+    else:
+        tokenizer.enable_truncation(longest)
     found = []
     for given in texts:
-        encoded = tokenizer.encode(given)
+        encoded = tokenizer.encode(given.lower() if lowercase else given)
         text = Text(given, list(encoded.tokens), list(encoded.ids))
         if not text.numbers:
             raise InputError(f"the text {given!r} has no tokens")

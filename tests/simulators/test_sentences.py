@@ -1,0 +1,143 @@
+"""Folders of sentence-transformers: what modules.json says is done, and what is unknown is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+
+import locum
+from locum.errors import InputError
+from locum.simulators.models import EncoderModel
+from tests.simulators.checkpoints import D, write, write_tokenizer
+
+IDS = [[2, 5, 6, 3], [2, 3]]
+PARTS = ("Transformer", "Pooling", "Normalize")
+
+
+def sentence_folder(
+    folder: Path,
+    pooling: dict[str, Any],
+    modules: tuple[str, ...] = PARTS,
+    **files: dict[str, Any],
+) -> Path:
+    """A checkpoint with what sentence-transformers writes beside it."""
+    write(folder)
+    listed = [
+        {
+            "idx": n,
+            "path": "" if n == 0 else f"{n}_{kind}",
+            "type": f"sentence_transformers.models.{kind}",
+        }
+        for n, kind in enumerate(modules)
+    ]
+    (folder / "modules.json").write_text(json.dumps(listed), encoding="utf-8")
+    (folder / "1_Pooling").mkdir()
+    (folder / "1_Pooling" / "config.json").write_text(json.dumps(pooling), encoding="utf-8")
+    for name, content in files.items():
+        (folder / f"{name}.json").write_text(json.dumps(content), encoding="utf-8")
+    return folder
+
+
+def pooled(folder: Path) -> Any:
+    """The embeddings that U gives, and the last states that they are made of."""
+    run = locum.simulate(folder, IDS, backend="numpy")
+    return run.embeddings, run.states[-1]
+
+
+POOLINGS: list[tuple[dict[str, Any], str]] = [
+    ({"pooling_mode": "cls", "embedding_dimension": D}, "cls"),
+    ({"pooling_mode": "mean"}, "mean"),
+    ({"pooling_mode": ["cls"]}, "cls"),
+    ({}, "mean"),
+    ({"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False}, "cls"),
+    ({"pooling_mode_mean_tokens": True, "word_embedding_dimension": D}, "mean"),
+]
+
+
+@pytest.mark.parametrize(("config", "mode"), POOLINGS)
+@pytest.mark.parametrize("modules", [PARTS, PARTS[:2]])
+def test_poolings_of_both_versions(
+    tmp_path: Path, config: dict[str, Any], mode: str, modules: tuple[str, ...]
+) -> None:
+    embeddings, states = pooled(sentence_folder(tmp_path / "model", config, modules))
+    rows = np.array([state[0] if mode == "cls" else state.mean(axis=0) for state in states])
+    if "Normalize" in modules:
+        rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    assert np.abs(embeddings - rows).max() <= 1e-12
+
+
+REFUSED: list[tuple[dict[str, Any], tuple[str, ...], dict[str, Any], str]] = [
+    ({"pooling_mode": "max"}, PARTS, {}, "unsupported pooling 'max'"),
+    ({"pooling_mode": "lasttoken"}, PARTS, {}, "unsupported pooling 'lasttoken'"),
+    ({"pooling_mode": ["cls", "mean"]}, PARTS, {}, "unsupported pooling 'cls and mean'"),
+    ({"pooling_mode_cls_token": True}, PARTS, {}, "unsupported pooling 'cls and mean'"),
+    ({"pooling_mode_max_tokens": True}, PARTS, {}, "unsupported pooling 'mean and max'"),
+    ({"pooling_mode_median": True}, PARTS, {}, "unsupported pooling 'mean and pooling_mode_median'"),
+    ({"embedding_dimension": 2 * D}, PARTS, {}, "embedding_dimension is 12"),
+    ({}, (*PARTS, "Dense"), {}, "Dense are not simulated"),
+    ({}, ("Transformer", "Pooling", "Dense", "Normalize"), {}, "Dense, Normalize are not simulated"),
+    ({}, ("Transformer",), {}, "the modules Transformer are not simulated"),
+    ({}, PARTS, {"config_sentence_transformers": {"default_prompt_name": "query"}}, "a prompt before"),
+    ({}, PARTS, {"sentence_bert_config": {"max_seq_length": "long"}}, "max_seq_length as a positive"),
+]
+
+
+@pytest.mark.parametrize(("config", "modules", "files", "problem"), REFUSED)
+def test_what_is_not_simulated_is_refused(
+    tmp_path: Path, config: Any, modules: Any, files: Any, problem: str
+) -> None:
+    folder = sentence_folder(tmp_path / "model", config, modules, **files)
+    with pytest.raises(InputError, match=problem):
+        locum.simulate(folder, IDS, backend="numpy")
+
+
+def test_texts_are_cut_as_the_folder_says(tmp_path: Path) -> None:
+    pytest.importorskip("tokenizers")
+    folder = sentence_folder(tmp_path / "a", {}, sentence_bert_config={"max_seq_length": 4})
+    write_tokenizer(folder)
+    model = EncoderModel(folder, backend="numpy")
+    (text,) = model.texts(["hello world hello world hello"])
+    assert len(text.numbers) <= 4
+
+
+def test_weights_of_bfloat16_are_read(tmp_path: Path) -> None:
+    folder = write(tmp_path)
+    tensors = load_file(folder / "model.safetensors")
+    rounded = {k: (v.astype("<f4").view("<u4") >> 16).astype("<u2") for k, v in tensors.items()}
+    exact = {k: (v.astype("<u4") << 16).view("<f4") for k, v in rounded.items()}
+    header: dict[str, Any] = {}
+    content = b""
+    for key, value in rounded.items():
+        ends = [len(content), len(content) + value.nbytes]
+        header[key] = {"dtype": "BF16", "shape": value.shape, "data_offsets": ends}
+        content += value.tobytes()
+    text = json.dumps(header).encode()
+    (folder / "model.safetensors").write_bytes(len(text).to_bytes(8, "little") + text + content)
+    model = EncoderModel(folder, backend="numpy")
+    name = "embeddings.word_embeddings.weight"
+    assert np.array_equal(model.checkpoint.tensors[name], exact[name])
+    assert max(model.run(IDS).errors) <= 1e-12
+
+
+@pytest.mark.parametrize(
+    ("texts", "problem"),
+    [
+        (np.array([[1, 2]]), "expected a list of texts, .* got ndarray"),
+        ((text for text in ["a"]), "got generator"),
+        ([None], "expected a text or a list of token ids, got NoneType"),
+        ([5], "got int"),
+        ([b"abc"], "got bytes"),
+        ([[1.7, 2]], "expected token ids as integers, got 1.7"),
+        ([[True]], "expected token ids as integers, got True"),
+        ([[99]], "there is no token 99"),
+        ([[]], "a text has 1 to 7 tokens"),
+    ],
+)
+def test_texts_that_are_none(tmp_path: Path, texts: Any, problem: str) -> None:
+    with pytest.raises(InputError, match=problem):
+        EncoderModel(write(tmp_path), backend="numpy").run(texts)
