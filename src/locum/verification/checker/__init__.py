@@ -1,1 +1,1 @@
-"""Certificates verified with arithmetic of its own."""
+"""Certificates and refutations, verified by code that shares nothing with the prover."""

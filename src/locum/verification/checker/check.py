@@ -1,174 +1,255 @@
-"""Checking a certificate without trusting the prover.
+"""Check a certificate: nothing of the prover is trusted, and nothing of it is used.
 
-The claim is built anew from its name, so that program and reference are ours, not the
-certificate's. Every tree is walked: a branch must have a child for each answer, so the cases cover
-everything; at a leaf that is *shown* the program is run by dense execution on the checker's own
-numbers (``quotients.py``) under the assumptions on the way there, and the entries must equal the
-reference's; a leaf that is *impossible* must have assumptions that add up to a contradiction. In
-the end every entry, and every operation that may have no value, must have been settled by some
-tree.
+The file has the program, the reference formula and trees of cases. Every tree is walked: a branch must
+have a child for each answer, so the cases cover everything. At a leaf that is *shown* the program and
+the reference are evaluated under the assumptions on the way there, and the entries must be equal; a
+leaf that is *impossible* must have assumptions that contradict one another. In the end every entry must
+have been compared, and every operation that may have no value must have been shown to have one.
 
-What is trusted: dense execution (the meaning of programs), the references, flint's polynomials, and
-these modules (this one, ``checked.py``, ``quotients.py``, ``truth.py``); nothing of the search for
-proofs.
+Trusted are this package and the reader of graphs (``locum.graph``), nothing else of Locum.
 """
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
+from locum.errors import InputError
+from locum.verification.checker.content import CERTIFICATE, RejectedError, Subject, read_subject
+from locum.verification.checker.evaluate import Evaluator, Instance, Site, Values
+from locum.verification.checker.formula_table import rational
+from locum.verification.checker.knowledge import ANY, Knowledge, Signs
+from locum.verification.checker.numbers import Numbers, Quotient
+from locum.verification.checker.polynomials import MAX_DEGREE, Polynomial
+from locum.verification.checker.reference import Matrix, Reference
+from locum.verification.checker.scalars import Missing, Scalar, Scalars, is_number
 
-from locum.errors import ExecutionError, InputError
-from locum.execution import dense
-from locum.execution.domains import Value
-from locum.graph import Node, postorder
-from locum.graph import dumps as graph_json
-from locum.verification.checker.domain import UNKNOWN, CheckDomain
-from locum.verification.checker.quotients import Known, Missing, Quotient, RejectedError, Variables
-from locum.verification.claims.claim import Claim
-from locum.verification.prover.certificate import FORMAT, digest
+#: Products of terms and cells of patterns that a check may take.
+STEPS = 200_000_000
+#: Polynomials and functions of a certificate, terms of one, and levels of a tree, at most.
+MAX_LISTED = 2_000
+MAX_TERMS = 20_000
+MAX_DEPTH = 150
 
 
 @dataclass(frozen=True)
 class Checked:
-    """What a certificate was found to prove."""
+    """What a certificate proves."""
 
     statement: str
+    #: The hash of the program.
+    program: str
     cases: int
     entries: int
+    #: Work that was done, in products of terms.
+    steps: int
 
 
-def check(certificate: Any, claim: Claim | None = None) -> Checked:
-    """Go through a certificate; :class:`RejectedError` if anything is amiss.
+def check(certificate: Any, steps: int = STEPS) -> Checked:
+    """Go through a certificate; :class:`RejectedError` if anything is amiss, or takes too much work."""
+    checked: Checked = guarded(lambda: _Check(certificate, steps).run())
+    return checked
 
-    ``claim`` is needed for certificates of claims of your own, which have no name here.
-    """
+
+def guarded(action: Any) -> Any:
+    """Turn every complaint about a file into a described rejection."""
     try:
-        return _Checker(certificate, claim).check()
+        return action()
     except RejectedError:
         raise
-    except (InputError, ExecutionError) as error:
-        raise RejectedError(f"the certificate is rejected: {error}") from None
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+    except InputError as error:
+        raise RejectedError(str(error)) from None
+    except (ArithmeticError, LookupError, TypeError, ValueError, AttributeError) as error:
         problem = f"{type(error).__name__}: {error}"
         raise RejectedError(f"this is not a certificate, or a damaged one ({problem})") from None
+    except RecursionError:
+        raise RejectedError("this is not a certificate: it is nested too deeply") from None
 
 
-class _Checker:
-    def __init__(self, certificate: Any, claim: Claim | None) -> None:
-        if not isinstance(certificate, dict) or certificate.get("format") != FORMAT:
-            raise RejectedError(f"this is not a certificate: its format must be {FORMAT!r}")
-        if certificate.get("digest") != digest(certificate):
-            raise RejectedError("the certificate was changed: its digest does not fit its content")
-        if claim is None:
-            from locum.verification.claims.named import claim as build
-
-            recipe = certificate["recipe"] or None
-            claim = build(certificate["claim"], *certificate["shape"], recipe=recipe)
-        self.claim = claim
-        self.content = certificate
-        self.variables = Variables(len(claim.entries), certificate["functions"])
-        self.polynomials = [self.variables.polynomial(p) for p in certificate["polynomials"]]
-        self.symbols = self.variables.symbols
-        self.settled: dict[Node, Any] = {}
+class _Check:
+    def __init__(self, content: Any, steps: int) -> None:
+        self.subject: Subject = read_subject(content, CERTIFICATE)
+        self.content = content
+        self.steps = steps
+        self.numbers = Numbers(self.subject.entries, steps)
+        self.settled: dict[Instance, Values] = {}
         self.cases = 0
+        self.compared: set[int] = set()
 
-    def check(self) -> Checked:
-        claim, content = self.claim, self.content
-        program = content["program"]
-        if program["graph"] != json.loads(graph_json(claim.program)) or program["hash"] != claim.hash:
-            raise RejectedError(f"the program is not that of {claim.title}")
-        if (content["claim"], tuple(content["shape"]), content["statement"]) != (
-            claim.name, claim.shape, claim.statement,
-        ):  # fmt: skip
-            raise RejectedError(f"the statement is not that of {claim.title}")
-        start = Known(self.variables)
-        for words, value in claim.assumed(self.symbols, CheckDomain(start, claim.whole)):
-            if not isinstance(value, Quotient):
-                raise RejectedError(f"the condition {words} is about no variable")
-            start = start.with_sign(value.top, frozenset((-1, 1)))
-        self.settle(start)
-        entries, sites = set(range(sum(map(len, claim.places)))), None
-        left = set(entries)
+    def run(self) -> Checked:
+        subject, content = self.subject, self.content
+        start = assumed(subject, self.numbers)
+        evaluator = Evaluator(Scalars(start, subject.integer), self.tokens)
+        evaluator.evaluate(subject.program)
+        self.settled = evaluator.settled()
+        self.polynomials = self._polynomials(start)
+        self.snapshot = self.numbers.snapshot()
+        entries = set(range(sum(map(len, subject.places))))
+        left, open_sites = set(entries), set(evaluator.open_sites)
         for tree in content["trees"]:
             shown = set(tree["entries"])
-            fine = self.walk(tree["cases"], start, shown)
-            sites = fine if sites is None else (sites[0] | fine[0], fine[1])
+            if not shown <= entries or not all(type(number) is int for number in shown):
+                raise RejectedError("a tree is about an entry that there is not")
+            open_sites &= self._walk(tree["cases"], start, shown, 0)
             left -= shown
-        if left or sites is None:
-            raise RejectedError(f"the certificate does not show entries {sorted(left)}")
-        if len(sites[0]) != sites[1]:
-            raise RejectedError("the certificate does not show that all divisions have values")
-        if self.cases != content["cases"]:
+        if left:
+            raise RejectedError(f"the certificate does not show entries {sorted(left)[:10]}")
+        if self.compared != entries:
+            raise RejectedError("some entry is never compared with the reference")
+        if open_sites:
+            raise RejectedError("the certificate does not show that every operation has a value")
+        if type(content["cases"]) is not int or self.cases != content["cases"]:
             raise RejectedError(f"the certificate has {self.cases} cases, not {content['cases']}")
-        return Checked(claim.statement, self.cases, len(entries))
-
-    def settle(self, start: Known) -> None:
-        """Values that the assumptions of no branch change are computed once."""
-        for node in postorder(self.claim.program):
-            if node.free or node.op == "family":
-                continue
-            domain = CheckDomain(start, self.claim.whole)
-            value = dense.evaluate(node, self.tokens, domain, known=self.settled)
-            array = isinstance(value, np.ndarray) and value.dtype == object
-            if not array and not any(isinstance(v, UNKNOWN) for v in [*value, *domain.sites]):
-                self.settled[node] = value
+        steps = self.steps - self.numbers.products
+        return Checked(subject.statement, subject.hash, self.cases, len(entries), steps)
 
     @property
-    def tokens(self) -> list[Value]:
-        return self.claim.tokens(self.symbols)
+    def tokens(self) -> list[Scalar]:
+        return tokens_of(self.subject, self.numbers.entries)
 
-    def walk(self, node: Any, case: Known, entries: set[int]) -> tuple[set[int], int]:
-        """Go through a tree; gives the sites that are fine at all its leaves, and their number."""
+    def _polynomials(self, start: Knowledge) -> list[Polynomial]:
+        """Read the polynomials that questions are about."""
+        functions, polynomials = self.content["functions"], self.content["polynomials"]
+        if len(functions) > MAX_LISTED or len(polynomials) > MAX_LISTED:
+            raise RejectedError(f"expected at most {MAX_LISTED:,} functions and polynomials")
+        variables = list(self.numbers.entries)
+        scalars = Scalars(start, self.subject.integer)
+        for row in functions:
+            top, bottom = (self._quotient(row[part], variables) for part in ("top", "bottom"))
+            argument = scalars.divide(scalars.plain(top), scalars.plain(bottom))
+            base = None if row["base"] is None else rational(row["base"])
+            if base is not None:
+                value = scalars.power(base, argument) if row["function"] == "exp" else None
+            else:
+                value = scalars.operations[row["function"]](argument)
+            if not is_number(value):
+                raise RejectedError("a function of the certificate may have no value")
+            variables.append(scalars.quotient(value))
+        found = []
+        for terms in polynomials:
+            value = self._quotient(terms, variables)
+            for number, _ in value.factors:
+                if start.possible(self.numbers.factor(number)) != {1}:
+                    raise RejectedError("a polynomial of the certificate has a denominator")
+            found.append(value.top)
+        return found
+
+    def _quotient(self, terms: Any, variables: list[Quotient]) -> Quotient:
+        """Read a polynomial: [coefficient, [[variable, power], …]] for every term."""
+        if not isinstance(terms, list) or len(terms) > MAX_TERMS:
+            raise RejectedError(f"expected a polynomial of at most {MAX_TERMS:,} terms")
+        total = self.numbers.number(0)
+        for coefficient, factors in terms:
+            term = self.numbers.number(rational(coefficient))
+            for variable, power in factors:
+                if type(power) is not int or not 1 <= power <= MAX_DEGREE or type(variable) is not int:
+                    raise RejectedError(f"expected powers from 1 to {MAX_DEGREE}")
+                if not 0 <= variable < len(variables):
+                    raise RejectedError("a polynomial of the certificate has an unknown variable")
+                term = self.numbers.multiply(term, self.numbers.power(variables[variable], power))
+            total = self.numbers.add(total, term)
+        return total
+
+    # Trees ----------------------------------------------------------------------------------------
+
+    def _walk(self, node: Any, case: Knowledge, entries: set[int], depth: int) -> set[Site]:
+        """Go through a tree; gives the sites that some leaf leaves open."""
+        if depth > MAX_DEPTH:
+            raise RejectedError(f"expected trees of at most {MAX_DEPTH} levels")
         if node == "shown":
-            return self.leaf(case, entries)
+            return self._leaf(case, entries)
         if "impossible" in node:
-            bounds = [(self.polynomials[number], side) for number, side in node["impossible"]]
+            bounds = [(self._polynomial(number), side) for number, side in node["impossible"]]
             if not case.refuted_by(bounds):
                 raise RejectedError("a case is called impossible, but its assumptions do not show it")
-            return set(), -1
+            return set()
         answers = node["answers"]
-        if "remainder" in node:
-            modulus, entry = node["modulus"], node["remainder"]
-            if not self.claim.whole or len(answers) != modulus or not 0 <= entry < len(self.symbols):
-                raise RejectedError("a branch on a remainder does not have all remainders")
-            cases = [case.with_remainder(entry, modulus, rest) for rest in range(modulus)]
-        else:
-            sign = {">": 1, "=": 0}[node["sign"]]
-            if len(answers) != 2:
-                raise RejectedError("a branch on a sign must have two answers, yes and no")
-            polynomial, others = self.polynomials[node["of"]], frozenset((-1, 0, 1)) - {sign}
-            cases = [case.with_sign(polynomial, frozenset((sign,))), case.with_sign(polynomial, others)]
-        found: tuple[set[int], int] | None = None
+        cases = self._remainders(node, case) if "remainder" in node else self._signs(node, case)
+        if not isinstance(answers, list) or len(answers) != len(cases):
+            raise RejectedError("a branch does not have a child for each of its answers")
+        left_open: set[Site] = set()
         for child, here in zip(answers, cases, strict=True):
-            fine, count = self.walk(child, here, entries)
-            if count >= 0:
-                found = (fine, count) if found is None else (found[0] & fine, count)
-        return found if found is not None else (set(), -1)
+            left_open |= self._walk(child, here, entries, depth + 1)
+        return left_open
 
-    def leaf(self, case: Known, entries: set[int]) -> tuple[set[int], int]:
-        """Run the program in a case; all these entries must be what the reference gives."""
+    def _remainders(self, node: Any, case: Knowledge) -> list[Knowledge]:
+        modulus, entry = node["modulus"], node["remainder"]
+        if type(modulus) is not int or not 1 <= modulus <= 1_000:
+            raise RejectedError("expected a modulus from 1 to 1,000")
+        if not self.subject.integer or type(entry) is not int or not 0 <= entry < self.subject.entries:
+            raise RejectedError("expected a remainder of an entry that is an integer")
+        return [case.with_remainder(entry, modulus, rest) for rest in range(modulus)]
+
+    def _signs(self, node: Any, case: Knowledge) -> list[Knowledge]:
+        holds: Signs = {">": frozenset((1,)), "=": frozenset((0,))}[node["sign"]]
+        polynomial = self._polynomial(node["of"])
+        return [case.with_sign(polynomial, holds), case.with_sign(polynomial, ANY - holds)]
+
+    def _polynomial(self, number: Any) -> Polynomial:
+        if type(number) is not int or not 0 <= number < len(self.polynomials):
+            raise RejectedError("a question is about a polynomial that is not listed")
+        return self.polynomials[number]
+
+    def _leaf(self, case: Knowledge, entries: set[int]) -> set[Site]:
+        """Evaluate program and reference in a case, and compare these entries."""
         self.cases += 1
-        domain = CheckDomain(case, self.claim.whole)
-        values = dense.evaluate(self.claim.program, self.tokens, domain, known=self.settled)
-        sites = list(domain.sites)
-        found, wanted = self.claim.found(values), self.claim.wanted(self.symbols, domain)
-        if len(found) != len(wanted):
-            raise RejectedError("program and reference differ in their numbers of entries")
+        self.numbers.restore(self.snapshot)
+        case = Knowledge(self.numbers, case.stated, case.remainders)
+        scalars = Scalars(case, self.subject.integer)
+        evaluator = Evaluator(scalars, self.tokens, self.settled)
+        values = evaluator.evaluate(self.subject.program)
+        result = [values[place] for row in self.subject.places for place in row]
+        rows = Reference(scalars, inputs_of(self.subject, self.numbers.entries)).evaluate(
+            self.subject.reference
+        )
+        expected = [value for row in rows for value in row]
         for number in entries:
-            self.require_equal(number, found[number], wanted[number], domain)
-        broken = [site for site in sites if isinstance(site, Missing)]
-        if broken:
-            raise RejectedError(f"in some case the program has no value: {broken[0].reason}")
-        return {number for number, site in enumerate(sites) if site is None}, len(sites)
+            self._compare(number, result[number], expected[number], scalars)
+        return evaluator.open_sites
 
-    def require_equal(self, number: int, found: Value, wanted: Value, domain: CheckDomain) -> None:
-        for value in (found, wanted):
-            if isinstance(value, UNKNOWN):
-                raise RejectedError(f"entry {number} has no definite value in some case")
-        difference = domain.quotient(found).minus(domain.quotient(wanted))
-        if not domain.case.vanishes(difference.top):
+    def _compare(self, number: int, found: Scalar, expected: Scalar, scalars: Scalars) -> None:
+        numeric = [scalars.numeric(value) for value in (found, expected)]
+        if not all(map(is_number, numeric)):
+            raise RejectedError(f"entry {number} has no definite value in some case")
+        a, b = map(scalars.quotient, numeric)
+        if not scalars.knowledge.vanishes(self.numbers.subtract(a, b).top):
             raise RejectedError(f"entry {number} is not what the reference gives")
+        self.compared.add(number)
+
+
+def tokens_of(subject: Subject, entries: list[Quotient] | list[Scalar]) -> list[Scalar]:
+    """The sequence that the program is run on."""
+    matrices = list(inputs_of(subject, entries).values())
+    return [
+        token if isinstance(token, int) else matrices[token[0]][token[1]][token[2]]
+        for token in subject.tokens
+    ]
+
+
+def inputs_of(subject: Subject, entries: list[Quotient] | list[Scalar]) -> dict[str, Matrix]:
+    """Arrange the entries as the input matrices, by name."""
+    values = iter(entries)
+    return {
+        x.attribute[0]: [[next(values) for _ in range(x.columns)] for _ in range(x.rows)]
+        for x in subject.inputs
+    }
+
+
+def assumed(subject: Subject, numbers: Numbers) -> Knowledge:
+    """What the conditions state."""
+    knowledge = Knowledge(numbers)
+    scalars = Scalars(knowledge, subject.integer)
+    reference = Reference(scalars, inputs_of(subject, numbers.entries))
+    for formula, relation in subject.conditions:
+        value = reference.evaluate(formula)[0][0]
+        if not is_number(value) or isinstance(value, Missing):
+            raise RejectedError("a condition may have no value")
+        quotient = scalars.quotient(value)
+        for number, _ in quotient.factors:
+            if knowledge.possible(numbers.factor(number)) != {1}:
+                raise RejectedError("a condition is about a quotient: multiply by its denominator")
+        if quotient.top.is_constant:
+            raise RejectedError("a condition is not about any input")
+        allowed: Signs = frozenset((1,)) if relation == ">" else frozenset((-1, 1))
+        knowledge = knowledge.with_sign(quotient.top, allowed)
+    return knowledge

@@ -1,0 +1,164 @@
+"""Rational enclosures of exp, log, √, tanh and erf at rational numbers, with integers alone.
+
+Refutations are about numbers: there exp(3/2) is not an indeterminate, but lies between two rational
+numbers that are close to each other.
+
+>>> low, high = enclosure("exp", Fraction(1))
+>>> float(low), high - low < Fraction(1, 10**60)
+(2.718281828459045, True)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+
+from locum.verification.checker.polynomials import TooLargeError
+
+#: Bits behind the point.
+PRECISION = 256
+_UNIT = 1 << PRECISION
+#: The greatest argument of an exponential.
+_LARGEST = 10_000
+
+Interval = tuple[Fraction, Fraction]
+
+
+def enclosure(name: str, x: Fraction) -> Interval:
+    """Enclose a function's value at x, where it is defined."""
+    return _FUNCTIONS[name](x)
+
+
+def power(base: Fraction, exponent: Fraction) -> Interval:
+    """Enclose a positive base to a rational power."""
+    if exponent < 0:
+        low, high = power(base, -exponent)
+        return 1 / high, 1 / low
+    if exponent.numerator * max(base.numerator.bit_length(), base.denominator.bit_length()) > 100_000:
+        raise TooLargeError("a power is too large to be enclosed")
+    raised = base**exponent.numerator
+    root = _root_below(raised, exponent.denominator)
+    return Fraction(root, _UNIT), Fraction(root + 1, _UNIT)
+
+
+def _root_below(value: Fraction, degree: int) -> int:
+    """The greatest n with (n / 2^PRECISION)^degree ≤ value."""
+    target = (value.numerator << (PRECISION * degree)) // value.denominator
+    low, high = 0, 1 << (target.bit_length() // degree + 1)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if middle**degree <= target:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _exp(x: Fraction) -> Interval:
+    if abs(x) > _LARGEST:
+        raise TooLargeError(f"exp of a number beyond {_LARGEST:,} is too large to be enclosed")
+    if x < 0:
+        low, high = _exp(-x)
+        return 1 / high, 1 / low
+    halvings = max(0, math.ceil(x).bit_length() + 8)
+    # Fixed point with guard bits: one for each squaring, and some for the terms of the series.
+    bits = PRECISION + 2 * halvings + math.ceil(x * Fraction(3, 2)) + 64
+    unit = 1 << bits
+    small_low = (x.numerator << bits) // (x.denominator << halvings)
+    total_low = total_high = 0
+    term_low = term_high = unit
+    n = 0
+    while term_high:
+        total_low, total_high = total_low + term_low, total_high + term_high
+        n += 1
+        term_low = term_low * small_low // (unit * n)
+        term_high = -(-term_high * (small_low + 1) // (unit * n))
+        if term_high == 1 and n > 10:
+            break
+    # The rest of the series is less than its first term left out, twice.
+    total_high += 2 * term_high + 2
+    for _ in range(halvings):
+        total_low, total_high = total_low**2 // unit, -(-(total_high**2) // unit)
+    return Fraction(total_low, unit), Fraction(total_high, unit)
+
+
+def _sqrt(x: Fraction) -> Interval:
+    return power(x, Fraction(1, 2)) if x else (Fraction(0), Fraction(0))
+
+
+def _log(x: Fraction) -> Interval:
+    """By bisection: exp is increasing."""
+    low, high = Fraction(-1), Fraction(1)
+    while _exp(low)[1] > x:
+        low *= 2
+    while _exp(high)[0] < x:
+        high *= 2
+    for _ in range(PRECISION // 2):
+        middle = (low + high) / 2
+        below, above = _exp(middle)
+        if above < x:
+            low = middle
+        elif below > x:
+            high = middle
+        else:
+            break
+    return low, high
+
+
+def _tanh(x: Fraction) -> Interval:
+    """1 − 2 / (exp(2x) + 1)"""
+    low, high = _exp(2 * x)
+    return 1 - 2 / (low + 1), 1 - 2 / (high + 1)
+
+
+def _erf(x: Fraction) -> Interval:
+    """2/√π Σ (−1)ⁿ x^(2n+1) / (n! (2n+1)): alternating, so that two partial sums enclose it."""
+    if x < 0:
+        low, high = _erf(-x)
+        return -high, -low
+    if x > 12:
+        return 1 - Fraction(1, 10**60), Fraction(1)
+    square, term, total, n = x * x, x, Fraction(0), 0
+    while True:
+        summand = term / (2 * n + 1)
+        total += summand if n % 2 == 0 else -summand
+        n += 1
+        term = _rounded(term * square / n)
+        if n > square + 1 and term < Fraction(1, 1 << PRECISION):
+            break
+    # Rounding down changed each term by less than a unit that is far below the bound used here.
+    slack = Fraction(1, 1 << (PRECISION // 2))
+    scale_low, scale_high = (2 / bound for bound in reversed(_sqrt_pi()))
+    return (total - slack) * scale_low, min((total + slack) * scale_high, Fraction(1))
+
+
+def _rounded(value: Fraction) -> Fraction:
+    return Fraction((value.numerator << (2 * PRECISION)) // value.denominator, 1 << (2 * PRECISION))
+
+
+def _sqrt_pi() -> Interval:
+    """√π, π by Machin's formula 16 arctan(1/5) − 4 arctan(1/239)."""
+    low = 16 * _arctan(5)[0] - 4 * _arctan(239)[1]
+    high = 16 * _arctan(5)[1] - 4 * _arctan(239)[0]
+    return _sqrt(low)[0], _sqrt(high)[1]
+
+
+def _arctan(inverse: int) -> Interval:
+    """arctan(1/n): an alternating series of decreasing terms."""
+    sums = [Fraction(0)]
+    n = 0
+    while len(sums) < 3 or abs(sums[-1] - sums[-2]) > Fraction(1, 1 << PRECISION):
+        term = Fraction(1, (2 * n + 1) * inverse ** (2 * n + 1))
+        sums.append(sums[-1] + (term if n % 2 == 0 else -term))
+        n += 1
+    return min(sums[-2:]), max(sums[-2:])
+
+
+_FUNCTIONS: dict[str, Callable[[Fraction], Interval]] = {
+    "exp": _exp,
+    "log": _log,
+    "sqrt": _sqrt,
+    "tanh": _tanh,
+    "erf": _erf,
+}
