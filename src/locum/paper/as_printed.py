@@ -20,34 +20,27 @@ from locum.language.python import (
 )
 from locum.paper import listings
 from locum.simulators import UniversalSimulator
-from locum.verification.claims.algebra import Algebra
+from locum.verification.checker.formulas import Formula
 from locum.verification.claims.claim import Claim, about
-from locum.verification.claims.named import embedded, match2, reals
+from locum.verification.claims.named import attention, embedded
 
 
 def softmax_listing() -> Claim:
     """Claim that Listing 2 is the softmax (E1)."""
     program = listings.program("softmax", [1.0] * 6)
-    return about(
-        "E1", (3, 2), f"for all {reals(('X', 3, 2))}: Listing 2 gives σ(X)", program, [("X", 3, 2)],
-        lambda g, x: g.softmax(x),
-    )  # fmt: skip
+    return about("E1", (3, 2), program, [("X", 3, 2)], Formula.softmax)
 
 
 def maxmin_listing() -> Claim:
     """Claim that Listing 5 sorts a pair (E2)."""
     program = listings.program("maxmin", [1.0, 2.0])
-    return about(
-        "E2", (2,), "for all s ∈ ℝ^2: Listing 5 gives the greater, then the smaller", program,
-        [("s", 1, 2)], lambda g, s: [g.sorted(s[0])],
-    )  # fmt: skip
+    return about("E2", (2,), program, [("s", 1, 2)], lambda s: s.sort(2))
 
 
 def match2_listing() -> Claim:
     """Claim that Listing 6 decides Match₂ (E3)."""
     program = listings.program("match2", [1, 2])
-    statement = "for all s ∈ ℤ^2: Listing 6 finds the s[i] with s[i] + s[j] ≡ 0 (mod 5) for some j"
-    return about("E3", (2, 5), statement, program, [("s", 1, 2)], match2(5), whole=True)
+    return about("E3", (2, 5), program, [("s", 1, 2)], lambda s: s.match2(5), integer=True)
 
 
 def algorithm_3() -> Claim:
@@ -59,10 +52,7 @@ def algorithm_3() -> Claim:
     place = select(indices, k, "<") & select(l * k + m, indices, "==")
     program = a.derive(k * sum_over(l, m, aggregate(place, products)), r, columns, b)
     inputs = [("A", r, k), ("B", k, columns)]
-    return about(
-        "E6", (r, k, columns), f"for all {reals(*inputs)}: Algorithm 3 gives AB", program, inputs,
-        lambda g, x, y: g.matmul(x, y),
-    )  # fmt: skip
+    return about("E6", (r, k, columns), program, inputs, lambda a, b: a @ b)
 
 
 def algorithm_2() -> Claim:
@@ -76,20 +66,15 @@ def algorithm_2() -> Claim:
     queries = select(l * r, indices, "<=") & select(l * r + r, indices, ">")
     power = exp(tokens)
     program = Matrix(power / sum_over(l, k * aggregate(keys & queries, power)), r, k)
-    return about(
-        "E7", (r, k), f"for all {reals(('X', r, k))}: Algorithm 2 gives σ(X)", program, [("X", r, k)],
-        lambda g, x: g.softmax(x),
-    )  # fmt: skip
+    return about("E7", (r, k), program, [("X", r, k)], Formula.softmax)
 
 
 def shift_matrix() -> Claim:
     """Claim that the matrix with its 1 of row i in column (n − t + i) mod n shifts by t (E11)."""
     n, t = 5, 2
     program = aggregate(select(indices, (length - t + indices) % length, "=="), tokens)
-    return about(
-        "E11", (n, t), f"for all s ∈ ℝ^{n}: the matrix of the shift gives s[(i + {t}) mod {n}]",
-        program,        [("s", 1, n)], lambda g, s: [[s[0][(i + t) % n] for i in range(n)]],
-    )  # fmt: skip
+    shifted = [(i + t) % n for i in range(n)]
+    return about("E11", (n, t), program, [("s", 1, n)], lambda s: [[s[0, i] for i in shifted]])
 
 
 def zero_padding() -> Claim:
@@ -107,7 +92,4 @@ def square_root() -> Claim:
     layout: list[tuple[int, int, int] | int] = [0] * (n * d + 2 * d * d)
     layout[0], layout[d] = (0, 0, 0), (0, 1, 0)
     layout[n * d], layout[n * d + d * d] = (1, 0, 0), (2, 0, 0)
-    return about(
-        "E16", (n, 1, 1, n, d, d), f"for all {reals(*small)}: in zeros of order (2, 4, 4), "
-        "σ(XAXᵀ/√4)XV begins with σ(XAXᵀ)XV", program, small, Algebra.attention, layout=layout,
-    )  # fmt: skip
+    return about("E16", (n, 1, 1, n, d, d), program, small, attention, layout=layout)

@@ -1,7 +1,13 @@
 """A claim: a program, the inputs it is about, and the formula it is said to compute.
 
-``Claim`` has all that a proof, a certificate and a counterexample need: the graph, which tokens are
-indeterminates and which are fixed (blanks, sizes), where the result lies, and the reference.
+A :class:`Claim` has all that a proof, a certificate and a counterexample need: the graph, which tokens
+are indeterminates and which are fixed (blanks, sizes), where the result lies, and the reference
+formula. Its statement is generated from these (``checker/statement.py``).
+
+>>> from locum import tokens
+>>> square = about("square", (2,), tokens * tokens, [("s", 1, 2)], lambda s: s * s)
+>>> print(square.statement)
+for all s ∈ ℝ^{1×2}: P⟨s⟩ = s ⊙ s, where P is the program 5b06be4ac3c4ee2b…
 """
 
 from __future__ import annotations
@@ -12,113 +18,148 @@ from functools import cached_property
 from typing import Any, TypeAlias
 
 from locum.constructions import Matrix
+from locum.errors import InputError
 from locum.execution.domains import Domain, Value
-from locum.graph import Node, postorder, stable_hash
+from locum.graph import Node, postorder
 from locum.language.handles import SOp
-from locum.verification.claims.algebra import Algebra, Reference, Rows
+from locum.verification.checker.content import Subject
+from locum.verification.checker.formulas import Formula
+from locum.verification.checker.statement import Token
+from locum.verification.claims.meaning import Rows, evaluate
 
 #: A matrix of the input: name, rows, columns.
 Input: TypeAlias = tuple[str, int, int]
-#: What must not be 0 for the claim to be made: in words, and as a value.
-Conditions: TypeAlias = Callable[..., "list[tuple[str, Value]]"]
+#: A 1×1 formula, and how it is assumed to compare with 0: "!=" or ">".
+Condition: TypeAlias = tuple[Formula, str]
+#: Formulas of the inputs → the formula that a program should compute (or rows of 1×1 formulas).
+Reference: TypeAlias = Callable[..., Any]
 
 
 @dataclass(frozen=True)
 class Claim:
-    """For all inputs (that meet the conditions): the program gives the reference."""
+    """For all inputs that meet the conditions: the program gives the reference."""
 
     name: str
     shape: tuple[int, ...]
-    #: In words and as a formula: ``for all X …: U⟨T, X⟩ = σ(XAXᵀ)XV``.
-    statement: str
     program: Node
-    inputs: tuple[Input, ...]
-    #: Where each token comes from: (matrix, row, column), or a number.
-    layout: tuple[tuple[int, int, int] | int, ...]
+    inputs: tuple[Formula, ...]
+    #: Where each token comes from: (matrix, row, column), or an integer.
+    layout: tuple[Token, ...]
     #: Where the result lies, row by row.
     places: tuple[tuple[int, ...], ...]
-    reference: Reference
-    #: Whether entries are whole numbers; else they are real.
-    whole: bool = False
-    #: What is assumed not to be 0.
-    conditions: Conditions | None = None
+    reference: Formula
+    #: Whether entries are integers; else they are real.
+    integer: bool = False
+    conditions: tuple[Condition, ...] = ()
+    #: What errors call the nodes of the program.
     names: Mapping[Node, str] = field(default_factory=dict)
     #: Which form of the construction it is about, if there are several.
     recipe: str = ""
+    #: Below which pivots and determinants count as 0, if the construction has such a tolerance.
+    tolerance: float | None = None
 
     @property
     def title(self) -> str:
         """``matmul 3 3 4 (paper)``"""
         words = " ".join([self.name, *map(str, self.shape)])
-        return f"{words} ({self.recipe})" if self.recipe else words
+        details = [self.recipe] if self.recipe else []
+        if self.tolerance is not None:
+            details.append(f"tolerance {self.tolerance:g}")
+        return f"{words} ({', '.join(details)})" if details else words
+
+    @property
+    def label(self) -> dict[str, Any]:
+        """The name under which the claim can be built again."""
+        return {
+            "name": self.name, "shape": list(self.shape), "recipe": self.recipe,
+            "tolerance": self.tolerance,
+        }  # fmt: skip
+
+    @cached_property
+    def subject(self) -> Subject:
+        """What is claimed, as certificates have it."""
+        return Subject(
+            self.program, self.inputs, self.integer, self.conditions, self.layout, self.places,
+            self.reference,
+        )  # fmt: skip
 
     @cached_property
     def hash(self) -> str:
-        """Of the program."""
-        return stable_hash(self.program)
+        """The hash of the program."""
+        return self.subject.hash
+
+    @cached_property
+    def statement(self) -> str:
+        """What is claimed, as a sentence."""
+        return self.subject.statement
 
     @property
     def entries(self) -> list[str]:
         """The names of the indeterminates: ``X[0,1]``."""
         return [
-            f"{name}[{i},{j}]" for name, rows, columns in self.inputs
-            for i in range(rows) for j in range(columns)
+            f"{x.attribute[0]}[{i},{j}]"
+            for x in self.inputs for i in range(x.rows) for j in range(x.columns)
         ]  # fmt: skip
 
     def matrices(self, entries: Sequence[Value]) -> list[Rows]:
-        """The entries, in their order, as matrices."""
-        found, taken = [], 0
-        for _, rows, columns in self.inputs:
-            numbers = entries[taken : taken + rows * columns]
-            found.append([list(numbers[i * columns : (i + 1) * columns]) for i in range(rows)])
-            taken += rows * columns
-        return found
+        """Arrange the entries, in their order, as matrices."""
+        matrices, taken = [], 0
+        for x in self.inputs:
+            numbers = entries[taken : taken + x.rows * x.columns]
+            matrices.append([list(numbers[i * x.columns : (i + 1) * x.columns]) for i in range(x.rows)])
+            taken += x.rows * x.columns
+        return matrices
 
     def tokens(self, entries: Sequence[Value]) -> list[Value]:
         """The sequence that the program is run on."""
         matrices = self.matrices(entries)
         return [
-            source if isinstance(source, int) else matrices[source[0]][source[1]][source[2]]
-            for source in self.layout
+            token if isinstance(token, int) else matrices[token[0]][token[1]][token[2]]
+            for token in self.layout
         ]
 
-    def wanted(self, entries: Sequence[Value], domain: Domain) -> list[Value]:
+    def expected(self, entries: Sequence[Value], domain: Domain) -> list[Value]:
         """What the reference gives, row by row."""
-        rows = self.reference(Algebra(domain), *self.matrices(entries))
+        (rows,) = evaluate([self.reference], self.matrices(entries), self.inputs, domain)
         return [value for row in rows for value in row]
 
-    def assumed(self, entries: Sequence[Value], domain: Domain) -> list[tuple[str, Value]]:
-        """What is assumed not to be 0."""
-        if self.conditions is None:
-            return []
-        return self.conditions(Algebra(domain), *self.matrices(entries))
+    def condition_values(self, entries: Sequence[Value], domain: Domain) -> list[tuple[Value, str]]:
+        """The values that the conditions are about, each with its relation to 0."""
+        formulas = [formula for formula, _ in self.conditions]
+        values = evaluate(formulas, self.matrices(entries), self.inputs, domain)
+        return [(rows[0][0], sign) for rows, (_, sign) in zip(values, self.conditions, strict=True)]
 
-    def found(self, values: Any) -> list[Any]:
-        """The result, row by row, out of the values that the program has at all positions."""
+    def result(self, values: Any) -> list[Any]:
+        """Pick the result, row by row, from the values that the program has at all positions."""
         return [values[place] for row in self.places for place in row]
 
 
 def about(
     name: str,
     shape: Sequence[int],
-    statement: str,
     program: Matrix | SOp,
     inputs: Sequence[Input],
     reference: Reference,
     *,
-    layout: Sequence[tuple[int, int, int] | int] | None = None,
+    layout: Sequence[Token] | None = None,
     length: int = 0,
+    conditions: Callable[..., Sequence[Condition]] | None = None,
     **options: Any,
 ) -> Claim:
-    """A claim about a matrix, or about an s-op all of whose positions count.
+    """State a claim about a matrix, or about an s-op all of whose positions count.
 
-    Tokens are the inputs one after another, unless a ``layout`` says otherwise; blanks are added up to
-    ``length``, or to what the program needs.
+    ``reference`` maps the inputs, as formulas, to the formula that the program is said to compute, or
+    to rows of 1×1 formulas and numbers; ``conditions`` maps them to what is assumed. Tokens are the
+    inputs one after another, unless a ``layout`` says otherwise; zeros are added up to ``length``, or
+    to what the program needs.
     """
+    matrices = tuple(Formula.input(*one) for one in inputs)
+    if len({x.attribute[0] for x in matrices}) != len(matrices):
+        raise InputError("expected inputs of different names")
     if layout is None:
         layout = [
-            (number, i, j) for number, (_, rows, columns) in enumerate(inputs)
-            for i in range(rows) for j in range(columns)
+            (number, i, j)
+            for number, x in enumerate(matrices) for i in range(x.rows) for j in range(x.columns)
         ]  # fmt: skip
     if isinstance(program, Matrix):
         view, node = program.places, program.sop.node
@@ -134,7 +175,14 @@ def about(
     else:
         node, length = program.node, max(length, len(layout))
         places = (tuple(range(length)),)
+    formula = Formula.of(reference(*matrices))
+    if formula.rows * formula.columns != sum(map(len, places)):
+        raise InputError(
+            f"the program gives {sum(map(len, places))} entries, "
+            f"but the reference is a {formula.rows}×{formula.columns} matrix"
+        )
     padded = (*layout, *[0] * (length - len(layout)))
+    assumed = tuple(conditions(*matrices)) if conditions is not None else ()
     return Claim(
-        name, tuple(shape), statement, node, tuple(inputs), padded, places, reference, **options
+        name, tuple(shape), node, matrices, padded, places, formula, conditions=assumed, **options
     )
