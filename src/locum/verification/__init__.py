@@ -1,33 +1,53 @@
 """Certainty: proofs for all inputs, counterexamples, certificates, and certified error.
 
 - :func:`prove`: a claim (by name and shape, or your own by :func:`about`) → a :class:`Proof` for all
-  inputs, a :class:`Refutation` with numbers, or an honest :class:`Unproven`;
-- :func:`check`: a proof's certificate, verified without the prover's code;
+  inputs, a :class:`Refutation` with numbers, or an :class:`Unproven` that claims nothing;
+- :func:`check`: a certificate or a refutation, verified without the prover's code;
 - :func:`certify`: an enclosure of the true result of U on given numbers, and a bound on what floating
   point loses.
+
+Names are imported when they are first used, so that the checker can be loaded without the prover.
 """
 
-from locum.verification.certified.certify import Certified, certify
-from locum.verification.checker.check import Checked, check
-from locum.verification.checker.quotients import RejectedError
-from locum.verification.claims.algebra import Algebra
-from locum.verification.claims.claim import Claim, about
-from locum.verification.claims.named import FAMILIES, claim
-from locum.verification.prover.prove import Proof, Refutation, Unproven, prove
+import importlib
+from typing import TYPE_CHECKING, Any
 
-__all__ = [
-    "FAMILIES",
-    "Algebra",
-    "Certified",
-    "Checked",
-    "Claim",
-    "Proof",
-    "Refutation",
-    "RejectedError",
-    "Unproven",
-    "about",
-    "certify",
-    "check",
-    "claim",
-    "prove",
-]
+if TYPE_CHECKING:
+    from locum.verification.certified.certify import Certified as Certified
+    from locum.verification.certified.certify import certify as certify
+    from locum.verification.checker.check import Checked as Checked
+    from locum.verification.checker.content import RejectedError as RejectedError
+    from locum.verification.checker.formulas import Formula as Formula
+    from locum.verification.checker.refutation import Refuted as Refuted
+    from locum.verification.checking import Verified as Verified
+    from locum.verification.checking import check as check
+    from locum.verification.claims.claim import Claim as Claim
+    from locum.verification.claims.claim import about as about
+    from locum.verification.claims.named import FAMILIES as FAMILIES
+    from locum.verification.claims.named import claim as claim
+    from locum.verification.prover.prove import Proof as Proof
+    from locum.verification.prover.prove import Refutation as Refutation
+    from locum.verification.prover.prove import Unproven as Unproven
+    from locum.verification.prover.prove import prove as prove
+
+_MODULES = {
+    "certified.certify": ("Certified", "certify"),
+    "checker.check": ("Checked",),
+    "checker.content": ("RejectedError",),
+    "checker.formulas": ("Formula",),
+    "checker.refutation": ("Refuted",),
+    "checking": ("Verified", "check"),
+    "claims.claim": ("Claim", "about"),
+    "claims.named": ("FAMILIES", "claim"),
+    "prover.prove": ("Proof", "Refutation", "Unproven", "prove"),
+}
+_HOMES = {name: module for module, names in _MODULES.items() for name in names}
+__all__ = sorted(_HOMES)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'locum.verification' has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"locum.verification.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value

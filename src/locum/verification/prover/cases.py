@@ -4,7 +4,8 @@ A program asks whether a value is positive, or zero. A :class:`Case` answers fro
 far; where that is not enough the answer is :class:`Undecided`, with the :class:`Question` to be
 settled first. Questions are about irreducible polynomials: the sign of a product is the product of
 signs. Some signs need no assumption: exponentials are positive, and so are sums of products of
-them.
+them; a choice lies between its bounds. No question is about a choice: the question that the choice
+depends on comes first.
 
 A case whose assumptions add up to a contradiction (p > 0, q ≥ 0, but p + q = 0) is impossible; only
 such sums are looked for, so that a case not found impossible may still be. That can cost a proof,
@@ -18,9 +19,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from flint import fmpq_mpoly
+from flint import fmpq, fmpq_mpoly
 
-from locum.verification.prover.symbols import Ratio, Ring
+from locum.verification.prover.ring import Ratio, Ring
 
 NEGATIVE, ZERO, POSITIVE = -1, 0, 1
 Signs = frozenset[int]
@@ -45,13 +46,9 @@ class Question:
 
 @dataclass(frozen=True)
 class Undecided:
-    """The value of something that depends on an open question; perhaps within known bounds.
-
-    How many keys a selector selects lies between those that it surely selects and those that it may.
-    """
+    """Something that depends on an open question, and of which nothing else is known."""
 
     question: Question
-    bounds: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -70,32 +67,49 @@ class Questions:
         self.polynomials: dict[str, fmpq_mpoly] = {}
         self._factors: dict[str, tuple[int, list[tuple[str, int]]]] = {}
         self._inherent: dict[str, Signs] = {}
+        #: What is remembered of polynomials with choices, to be forgotten with them.
+        self._passing: list[str] = []
 
     def factors(self, polynomial: fmpq_mpoly) -> tuple[int, list[tuple[str, int]]]:
         """The sign of the constant factor, and the irreducible factors with their powers."""
         key = str(polynomial)
         if key not in self._factors:
+            self._note(key, polynomial)
             if polynomial.is_constant():
                 value = polynomial.leading_coefficient() if len(polynomial) else 0
                 self._factors[key] = (value > 0) - (value < 0), []
             else:
-                constant, parts = polynomial.factor()
-                found: list[tuple[str, int]] = []
-                for factor, power in parts:
-                    found += self._signed(factor, int(power))
-                self._factors[key] = (1 if constant > 0 else -1), found
+                sign, found = 1, list[tuple[str, int]]()
+                for factor, power in _irreducible(polynomial):
+                    leading = factor.leading_coefficient()
+                    sign *= 1 if leading > 0 or power % 2 == 0 else -1
+                    found += self._signed(factor / leading, power)
+                self._factors[key] = sign, found
         return self._factors[key]
 
     def _signed(self, factor: fmpq_mpoly, power: int) -> list[tuple[str, int]]:
         """A factor as something that has its sign; |p| has the sign of p²."""
         variable = _only_variable(factor)
         slot = None if variable is None else self.ring.slot(variable)
-        if slot is not None and slot.function == "absolute":
+        if slot is not None and slot.function == "absolute" and slot.argument is not None:
             _, inner = self.factors(slot.argument.top)
             return [(name, 2 * times * power) for name, times in inner]
         name = str(factor)
         self.polynomials[name] = factor
+        self._note(name, factor)
         return [(name, power)]
+
+    def _note(self, name: str, polynomial: fmpq_mpoly) -> None:
+        if self.ring.is_passing(Ratio(self.ring, polynomial, self.ring.one)):
+            self._passing.append(name)
+
+    def forget_choices(self) -> None:
+        """Forget polynomials with choices, which belong to one run in one case."""
+        for name in self._passing:
+            for memory in (self.polynomials, self._factors, self._inherent):
+                memory.pop(name, None)
+        self._passing.clear()
+        self.ring.forget_choices()
 
     def inherent(self, name: str) -> Signs:
         """The signs that a polynomial can have at all."""
@@ -103,21 +117,59 @@ class Questions:
             self._inherent[name] = self._look(self.polynomials[name])
         return self._inherent[name]
 
-    def _look(self, polynomial: fmpq_mpoly) -> Signs:
-        positive = [self._always_positive(v) for v in range(self.ring.context.nvars())]
-        strict = False
-        for powers, coefficient in polynomial.to_dict().items():
-            free = [p for p, sure in zip(powers, positive, strict=True) if p and not sure]
-            if coefficient < 0 or any(p % 2 for p in free):
-                return ANY
-            strict = strict or not free
-        return frozenset((POSITIVE,)) if strict else frozenset((ZERO, POSITIVE))
+    def blocking(self, name: str) -> Question | None:
+        """The question that a choice in this polynomial depends on, if there is a choice."""
+        found: Question | None = self.ring.blocking(self.polynomials[name])
+        return found
 
-    def _always_positive(self, variable: int) -> bool:
-        slot = (
-            self.ring.slot(variable) if variable < len(self.ring.names) + len(self.ring.slots) else None
-        )
-        return slot is not None and slot.function == "exp"
+    def _look(self, polynomial: fmpq_mpoly) -> Signs:
+        sides, strict = set[int](), False
+        for powers, coefficient in polynomial.to_dict().items():
+            signs: Signs = frozenset((POSITIVE if coefficient > 0 else NEGATIVE,))
+            for variable, power in enumerate(powers):
+                if power:
+                    here = self._of_variable(variable)
+                    signs = frozenset(a * b**power for a in signs for b in here)
+            if signs == ANY or signs == {NEGATIVE, POSITIVE}:
+                return self._by_bounds(polynomial)
+            sides |= signs - {ZERO}
+            strict = strict or ZERO not in signs
+        if len(sides) > 1:
+            return self._by_bounds(polynomial)
+        return frozenset(sides if strict else sides | {ZERO})
+
+    def _of_variable(self, variable: int) -> Signs:
+        """The signs that a variable can have, whatever is assumed."""
+        slot = self.ring.slot(variable)
+        if slot is None:
+            return ANY
+        if slot.function == "exp":
+            return frozenset((POSITIVE,))
+        if slot.function in ("absolute", "sqrt"):
+            return frozenset((ZERO, POSITIVE))
+        return _between(slot.low, slot.high)
+
+    def _by_bounds(self, polynomial: fmpq_mpoly) -> Signs:
+        """What bounds tell, if every variable has them."""
+        low = high = fmpq(0)
+        for powers, coefficient in polynomial.to_dict().items():
+            least = most = coefficient
+            for variable in (v for v, power in enumerate(powers) for _ in range(power)):
+                slot = self.ring.slot(variable)
+                if slot is None or slot.low is None or slot.high is None:
+                    return ANY
+                ends = [x * y for x in (least, most) for y in (slot.low, slot.high)]
+                least, most = min(ends), max(ends)
+            low, high = low + least, high + most
+        return _between(low, high)
+
+
+def _between(low: fmpq | None, high: fmpq | None) -> Signs:
+    """The signs of the numbers from ``low`` to ``high``; any, if there are no bounds."""
+    if low is None or high is None:
+        return ANY
+    signs = {ZERO} if low <= 0 <= high else set()
+    return frozenset(signs | ({POSITIVE} if high > 0 else set()) | ({NEGATIVE} if low < 0 else set()))
 
 
 class Case:
@@ -159,8 +211,12 @@ class Case:
             return True
         for name, _ in factors:
             if ZERO in self.signs(name):
-                return Undecided(Question(name, "="))
+                return self._ask(name, "=")
         return False
+
+    def _ask(self, name: str, relation: str) -> Undecided:
+        """The question to be answered first: that of a choice, or about the polynomial itself."""
+        return Undecided(self.questions.blocking(name) or Question(name, relation))
 
     def is_positive(self, value: Ratio) -> bool | Undecided:
         """Whether a value is above 0."""
@@ -180,13 +236,13 @@ class Case:
         for name, power in [*above, *below]:
             signs = self.signs(name)
             if power % 2 and POSITIVE in signs and len(signs) > 1:
-                return Undecided(Question(name, ">"))
+                return self._ask(name, ">")
             if ZERO in signs and len(signs) > 1:
-                return Undecided(Question(name, "="))
+                return self._ask(name, "=")
         raise AssertionError("all signs are known, but not that of the product")
 
     def remainder(self, entry: str, modulus: int) -> int | Undecided:
-        """An entry, a whole number, modulo m."""
+        """An entry, an integer, modulo m."""
         found = self._remainders.get((entry, modulus))
         return Undecided(Question(entry, "%", modulus)) if found is None else found
 
@@ -256,6 +312,23 @@ def remainder_by(polynomial: fmpq_mpoly, divisors: Sequence[fmpq_mpoly]) -> fmpq
         for divisor in divisors:
             _, polynomial = divmod(polynomial, divisor)
     return polynomial
+
+
+def _irreducible(polynomial: fmpq_mpoly) -> list[tuple[fmpq_mpoly, int]]:
+    """The irreducible factors with their powers; one of them has the constant factor."""
+    # A polynomial of degree 1 in a variable, a·v + b, is irreducible if a and b have no common factor:
+    # for differences of scores that is far quicker to see than by factoring.
+    degrees = polynomial.degrees()
+    linear = [variable for variable, degree in enumerate(degrees) if degree == 1]
+    if linear and len(polynomial) > 2:
+        parts = [(polynomial.derivative(variable), variable) for variable in linear[:8]]
+        slope, variable = min(parts, key=lambda part: len(part[0]))
+        rest = polynomial - slope * polynomial.context().gens()[variable]
+        if slope.gcd(rest).is_constant():
+            return [(polynomial, 1)]
+    constant, factors = polynomial.factor()
+    found = [(factor, int(power)) for factor, power in factors]
+    return [(polynomial.context().constant(constant), 1), *found] if constant < 0 else found
 
 
 def _only_variable(polynomial: fmpq_mpoly) -> int | None:

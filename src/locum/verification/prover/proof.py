@@ -1,14 +1,17 @@
 """Proofs for all inputs: a program run on indeterminates, case by case, against its reference.
 
 What has to be shown are *targets*: every entry of the result equals the reference's, and every site
-(a division, a logarithm) has a value. A run in a case decides some of them and leaves others open,
+(a division, a lookup) has a value. A run in a case decides some of them and leaves others open,
 each with the question that stands in its way; the question is answered both ways (or, for a
 remainder, in all ways), which makes a tree whose leaves decide the target. Coverage is by
 construction: a tree branches on complete sets of answers, from the empty case on. Targets are
 settled tree by tree, so that cases of independent rows add up instead of multiplying.
 
-A leaf where a target fails is no proof, unless its assumptions contradict one another. Then numbers are
-tried: a counterexample refutes the claim, and if none is found the claim is *not proven*, no more.
+A target may hold whatever the answers are: the row maximum that a stable softmax subtracts is a
+*choice*, and cancels. Only where a difference is left is the question of a choice asked.
+
+A leaf where a target fails is not a proof, unless its assumptions contradict one another. Then numbers
+are tried (``refute.py``), those of the failing case among them.
 """
 
 from __future__ import annotations
@@ -17,16 +20,24 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-import numpy as np
-
 from locum.errors import ExecutionError, LocumError
 from locum.execution import dense
 from locum.execution.domains import Value
 from locum.graph import Node, postorder
 from locum.verification.claims.claim import Claim
 from locum.verification.prover.cases import Assumption, Case, Question, Questions, Undecided
-from locum.verification.prover.symbolic import OPEN, Broken, SymbolicDomain, first_open
-from locum.verification.prover.symbols import LimitError, Limits, Ratio, Ring, UnsupportedError
+from locum.verification.prover.elementwise import OPEN, Broken, first_open
+from locum.verification.prover.ring import (
+    MAX_SLOTS,
+    SLOTS,
+    LimitError,
+    Limits,
+    Ratio,
+    Ring,
+    SlotsError,
+    UnsupportedError,
+)
+from locum.verification.prover.symbolic import SymbolicDomain, has_open
 
 #: Told how many targets are settled, of how many, in how many cases.
 Progress: TypeAlias = Callable[[int, int, int], None]
@@ -89,8 +100,10 @@ class Evidence:
 class NotProvenError(LocumError):
     """A case that could neither be shown nor be refuted, or a limit that was reached."""
 
-    def __init__(self, problem: str, assumptions: str = "") -> None:
+    def __init__(self, problem: str, assumptions: str = "", case: Case | None = None) -> None:
         self.assumptions = assumptions
+        #: The case that could not be shown, if it came to that.
+        self.case = case
         super().__init__(problem)
 
 
@@ -103,39 +116,45 @@ class Prover:
         self.claim = claim
         self.limits = limits or Limits()
         self.progress = progress or (lambda done, total, cases: None)
-        self.ring = Ring(claim.entries, whole=claim.whole, limits=self.limits)
+
+    def prove(self) -> Evidence:
+        """Show all targets, or raise :class:`NotProvenError`."""
+        self.limits.start()
+        slots = SLOTS
+        while True:
+            try:
+                return self._prove(slots)
+            except SlotsError:
+                slots *= 2
+                if slots > MAX_SLOTS:
+                    problem = f"{self.claim.title} is not proven within {MAX_SLOTS:,} symbols"
+                    raise NotProvenError(problem) from None
+            except LimitError as limit:
+                raise NotProvenError(f"{self.claim.title} is not proven within {limit}") from None
+            except (UnsupportedError, ExecutionError) as problem:
+                raise NotProvenError(f"{self.claim.title} is not proven: {problem}") from None
+
+    def _prove(self, slots: int) -> Evidence:
+        claim = self.claim
+        self.ring = Ring(claim.entries, integer=claim.integer, limits=self.limits, slots=slots)
         self.questions = Questions(self.ring)
         self.symbols = self.ring.entries
         self.tokens = claim.tokens(self.symbols)
         #: Values that no case changes.
         self.settled: dict[Node, Any] = {}
-        self.targets = 0
-        self.cases = 0
-        self.terms = 0
-
-    def prove(self) -> Evidence:
-        """The evidence that all targets are shown, or :class:`NotProvenError`."""
-        self.limits.start()
-        try:
-            return self._prove()
-        except LimitError as limit:
-            raise NotProvenError(f"{self.claim.title} is not proven within {limit}") from None
-        except (UnsupportedError, ExecutionError) as problem:
-            raise NotProvenError(f"{self.claim.title} is not proven: {problem}") from None
-
-    def _prove(self) -> Evidence:
+        self.cases = self.terms = 0
         # The reference comes first: its exponentials are the simplest, and others are made of them.
-        self.claim.wanted(self.symbols, SymbolicDomain(self.ring, Case(self.questions)))
+        claim.expected(self.symbols, SymbolicDomain(self.ring, Case(self.questions)))
         evidence = Evidence(self.ring, self.questions, self._hypotheses())
         start = Case(self.questions, evidence.hypotheses)
         self._settle(start)
         first = self.run(start)
-        evidence.entries = sum(map(len, self.claim.places))
+        evidence.entries = sum(map(len, claim.places))
         evidence.targets = self.targets = len(first)
         left = set(range(len(first)))
         while left:
             target = min(left)
-            root, shown = self._explore(start, target)
+            root, shown = self._explore(start, target, first)
             if target not in shown:
                 raise AssertionError("a tree decides the target that it was grown for")
             tree = Tree(root, frozenset(shown & left))
@@ -146,69 +165,99 @@ class Prover:
         return evidence
 
     def _hypotheses(self) -> list[Assumption]:
-        found = []
+        """What the conditions say of the signs of irreducible polynomials."""
+        assumptions: list[Assumption] = []
         domain = SymbolicDomain(self.ring, Case(self.questions))
-        for words, value in self.claim.assumed(self.symbols, domain):
-            if not isinstance(value, Ratio):
-                raise NotProvenError(f"{self.claim.title}: the condition {words} is about no symbol")
-            _, factors = self.questions.factors(value.top)
-            found += [Assumption(Question(name, "="), 0) for name, _ in factors]
-        return found
+        for value, relation in self.claim.condition_values(self.symbols, domain):
+            if not isinstance(value, Ratio) or not value.bottom.is_constant():
+                raise NotProvenError(f"{self.claim.title}: a condition is not about a polynomial")
+            sign, factors = self.questions.factors(value.top)
+            if relation == "!=":
+                assumptions += [Assumption(Question(name, "="), 0) for name, _ in factors]
+            elif len(factors) == 1 and factors[0][1] == 1:
+                name = factors[0][0]
+                if sign > 0:
+                    assumptions.append(Assumption(Question(name, ">"), 1))
+                else:
+                    assumptions += [Assumption(Question(name, r), 0) for r in (">", "=")]
+            else:
+                raise NotProvenError(f"{self.claim.title}: a condition has several factors")
+        return assumptions
 
     def _settle(self, start: Case) -> None:
-        """Evaluate what needs no case once, instead of in every case."""
+        """Evaluate once what no case changes; what depends on something open is left to each case."""
         for node in postorder(self.claim.program):
-            if node.free or node.op == "family":
+            if node.free or node.op == "family" or not self._inputs_are_settled(node):
                 continue
             domain = SymbolicDomain(self.ring, start)
             value = dense.evaluate(node, self.tokens, domain, known=self.settled)
-            if not any(isinstance(site, OPEN) for site in domain.sites) and not _has_open(value):
+            if not any(isinstance(site, OPEN) for site in domain.sites) and not has_open(
+                value, self.ring
+            ):
                 self.settled[node] = value
+
+    def _inputs_are_settled(self, node: Node) -> bool:
+        """Whether the closed nodes below, as far as families reach, are settled."""
+        reached = postorder(*node.inputs, into=lambda one: bool(one.free) or one not in self.settled)
+        return all(one.free or one.op == "family" for one in reached)
 
     def run(self, case: Case) -> list[Status]:
         """The status of every target in a case."""
         self.limits.check_time()
+        self.questions.forget_choices()
         domain = SymbolicDomain(self.ring, case)
         values = dense.evaluate(
             self.claim.program, self.tokens, domain, self.claim.names, known=self.settled
         )
         if not isinstance(values, list):
             raise NotProvenError("a claim is about an s-op, not about a selector")
-        found = self.claim.found(values)
         sites = [self._site(site) for site in domain.sites]
-        wanted = self.claim.wanted(self.symbols, domain)
-        if len(wanted) != len(found):
-            raise NotProvenError(f"the program gives {len(found)} entries, the reference {len(wanted)}")
-        pairs = zip(found, wanted, strict=True)
-        return [self._compare(a, b, case) for a, b in pairs] + sites
+        expected = self.claim.expected(self.symbols, domain)
+        pairs = zip(self.claim.result(values), expected, strict=True)
+        return [self._compare(a, b, case, domain) for a, b in pairs] + sites
 
     def _site(self, site: Undecided | Broken | None) -> Status:
         return Failed(site.reason) if isinstance(site, Broken) else site
 
-    def _compare(self, found: Value, wanted: Value, case: Case) -> Status:
-        trouble = first_open((found, wanted))
+    def _compare(self, found: Value, expected: Value, case: Case, domain: SymbolicDomain) -> Status:
+        trouble = first_open((found, expected))
         if isinstance(trouble, Broken):
             return Failed(trouble.reason)
         if trouble is not None:
             return trouble
-        difference = _number(found) - _number(wanted)
+        a, b = map(domain.elementwise.numeric, (found, expected))
+        difference = domain.elementwise.plain(domain.elementwise.lift(a) - b)
         if not isinstance(difference, Ratio):
-            return None if difference == 0 else Failed(f"{found} instead of {wanted}")
-        self.terms += sum(len(v.top) + len(v.bottom) for v in (found, wanted) if isinstance(v, Ratio))
+            return None if difference == 0 else Failed(f"{found} instead of {expected}")
+        self.terms += sum(len(v.top) + len(v.bottom) for v in (a, b) if isinstance(v, Ratio))
         if case.vanishes(difference.top):
             return None
+        question = self.ring.blocking(difference.top) or self._sign_question(difference, case)
+        if question is not None:
+            return Undecided(question)
         return Failed(f"the difference is {difference.show()}")
 
-    def _explore(self, start: Case, target: int) -> tuple[Branch, set[int]]:
+    def _sign_question(self, difference: Ratio, case: Case) -> Question | None:
+        """What would tell an absolute value in a difference."""
+        for slot in self.ring.occurring(difference.top):
+            if slot.function == "absolute" and slot.argument is not None:
+                positive = case.is_positive(slot.argument)
+                if isinstance(positive, Undecided):
+                    return positive.question
+        return None
+
+    def _explore(
+        self, start: Case, target: int, status: list[Status] | None = None
+    ) -> tuple[Branch, set[int]]:
         """A tree whose leaves all decide the target; and all targets shown at every leaf."""
-        status = self.run(start)
+        status = self.run(start) if status is None else status
         if len(status) != self.targets:
             raise NotProvenError("runs of one program differ in the operations that they meet")
         here = status[target]
         if not isinstance(here, Undecided):
             if isinstance(here, Failed):
                 raise NotProvenError(
-                    f"{self.claim.title} is not proven: {here.reason}", self.describe(start)
+                    f"{self.claim.title} is not proven: {here.reason}", self.describe(start), start
                 )
             self.cases += 1
             return Branch(), {number for number, one in enumerate(status) if one is None}
@@ -238,13 +287,3 @@ class Prover:
             question.relation, answer
         ]
         return f"{self.ring.show(self.questions.polynomials[question.polynomial])} {relation} 0"
-
-
-def _number(value: Value) -> Value:
-    return int(value) if isinstance(value, bool) else value
-
-
-def _has_open(value: Any) -> bool:
-    if isinstance(value, np.ndarray):
-        return bool(value.dtype == object)
-    return any(isinstance(one, OPEN) for one in value)

@@ -1,10 +1,13 @@
-"""``prove``: a claim in, a proof, a refutation or an honest "not proven" out.
+"""``prove``: a claim in, a proof, a refutation or a plain "not proven" out.
+
+Whatever the search finds is checked by the checker, which shares no code with it: what the checker
+rejects is not called proven, and not called refuted.
 
 >>> proof = prove("transpose", 2, 2)
 >>> proof.holds, proof.cases
 (True, 1)
 >>> print(proof.statement)
-for all X ∈ ℝ^{2×2}: T(X) = Xᵀ
+for all X ∈ ℝ^{2×2}: P⟨X⟩ = Xᵀ, where P is the program 4fe1faae5d9a5c04…
 """
 
 from __future__ import annotations
@@ -14,65 +17,60 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from locum.errors import InputError
+from locum.verification.checker.check import check
+from locum.verification.checker.content import RejectedError
+from locum.verification.checker.refutation import Refuted
 from locum.verification.claims.claim import Claim
 from locum.verification.claims.named import claim as named_claim
-from locum.verification.prover.proof import Evidence, NotProvenError, Progress, Prover
-from locum.verification.prover.refute import Counterexample, counterexample
-from locum.verification.prover.symbols import Limits
+from locum.verification.prover.certificate import certificate
+from locum.verification.prover.proof import NotProvenError, Progress, Prover
+from locum.verification.prover.refute import counterexample, quick_counterexample
+from locum.verification.prover.ring import Limits
 
 
 @dataclass(frozen=True)
 class Proof:
-    """The claim holds for all inputs."""
+    """The claim holds for all inputs; the checker has accepted the certificate."""
 
     claim: Claim
-    evidence: Evidence = field(repr=False)
+    #: What ``locum check`` verifies, as JSON.
+    certificate: dict[str, Any] = field(repr=False)
+    cases: int
+    #: Terms of the polynomials that were compared.
+    terms: int
+    #: Seconds spent searching, and checking.
     seconds: float
+    checking: float
     holds: bool = True
 
     @property
     def statement(self) -> str:
-        """In words and formula."""
+        """What is proven."""
         return self.claim.statement
 
-    @property
-    def cases(self) -> int:
-        """Cases that were told apart."""
-        return self.evidence.cases
-
-    @property
-    def terms(self) -> int:
-        """Terms of the polynomials that were compared."""
-        return self.evidence.terms
-
-    def certificate(self) -> dict[str, Any]:
-        """What ``locum check`` verifies, as JSON."""
-        from locum.verification.prover.certificate import certificate
-
-        return certificate(self.claim, self.evidence)
-
     def to_dict(self) -> dict[str, Any]:
-        """For scripts."""
+        """The verdict as JSON, without the certificate."""
         return {
-            "verdict": "proven", "claim": self.claim.name, "shape": list(self.claim.shape),
-            "statement": self.statement, "cases": self.cases, "terms": self.terms,
-            "seconds": self.seconds, "program": self.claim.hash,
+            "verdict": "proven", **_about(self.claim), "cases": self.cases, "terms": self.terms,
+            "seconds": self.seconds, "checking_seconds": self.checking,
         }  # fmt: skip
 
     def __str__(self) -> str:
         s = "" if self.cases == 1 else "s"
         return (
-            f"Proven, {self.statement}\n({self.cases:,} case{s}, {self.terms:,} terms compared, "
-            f"{self.seconds:.2f} s)"
+            f"Proven, {self.claim.title}: {self.statement}\n({self.cases:,} case{s}, {self.terms:,} "
+            f"terms compared, {self.seconds:.2f} s; checked in {self.checking:.2f} s)"
         )
 
 
 @dataclass(frozen=True)
 class Refutation:
-    """The claim does not hold: numbers show it."""
+    """The claim does not hold: numbers show it, and the checker has evaluated them."""
 
     claim: Claim
-    counterexample: Counterexample
+    #: What ``locum check`` verifies, as JSON.
+    certificate: dict[str, Any] = field(repr=False)
+    refuted: Refuted
     seconds: float
     holds: bool = False
 
@@ -82,27 +80,42 @@ class Refutation:
         return self.claim.statement
 
     @property
-    def inputs(self) -> dict[str, list[list[Any]]]:
+    def problem(self) -> str:
+        """What is wrong with these numbers."""
+        return self.refuted.problem
+
+    @property
+    def entries(self) -> tuple[int | float, ...]:
+        """The numbers, in the order of the inputs' entries."""
+        texts = [x for rows in self.refuted.inputs.values() for row in rows for x in row]
+        return tuple(_number(text) for text in texts)
+
+    @property
+    def inputs(self) -> dict[str, list[list[int | float]]]:
         """The numbers, by the names of the matrices."""
-        matrices = self.claim.matrices(self.counterexample.entries)
-        return {name: rows for (name, _, _), rows in zip(self.claim.inputs, matrices, strict=True)}
+        return {
+            name: [[_number(text) for text in row] for row in rows]
+            for name, rows in self.refuted.inputs.items()
+        }
 
     def to_dict(self) -> dict[str, Any]:
-        """For scripts."""
-        found = self.counterexample.found
+        """The verdict as JSON, without the certificate."""
+        found = self.refuted.found
         return {
-            "verdict": "refuted", "claim": self.claim.name, "shape": list(self.claim.shape),
-            "statement": self.statement, "counterexample": self.inputs,
+            "verdict": "refuted", **_about(self.claim), "counterexample": self.inputs,
             "found": None if found is None else list(found),
-            "wanted": list(self.counterexample.wanted), "problem": self.counterexample.problem,
-            "seconds": self.seconds, "program": self.claim.hash,
+            "expected": list(self.refuted.expected), "problem": self.problem,
+            "seconds": self.seconds,
         }  # fmt: skip
 
     def __str__(self) -> str:
-        numbers = ", ".join(f"{name} = {rows}" for name, rows in self.inputs.items())
+        numbers = ", ".join(
+            f"{name} = [{', '.join('[' + ', '.join(row) + ']' for row in rows)}]"
+            for name, rows in self.refuted.inputs.items()
+        )
         return (
-            f"Refuted: it is not true that {self.statement}\n"
-            f"For {numbers}: {self.counterexample.problem}"
+            f"Refuted, {self.claim.title}: it is not true that {self.statement}\n"
+            f"For {numbers}: {self.problem}"
         )
 
 
@@ -123,11 +136,10 @@ class Unproven:
         return self.claim.statement
 
     def to_dict(self) -> dict[str, Any]:
-        """For scripts."""
+        """The verdict as JSON."""
         return {
-            "verdict": "not proven", "claim": self.claim.name, "shape": list(self.claim.shape),
-            "statement": self.statement, "reason": self.reason, "case": self.case or None,
-            "seconds": self.seconds, "program": self.claim.hash,
+            "verdict": "not proven", **_about(self.claim), "reason": self.reason,
+            "case": self.case or None, "seconds": self.seconds,
         }  # fmt: skip
 
     def __str__(self) -> str:
@@ -141,28 +153,56 @@ def prove(
     what: str | Claim,
     *shape: int,
     recipe: str | None = None,
+    tolerance: float | None = None,
     seconds: float = 600.0,
     terms: int = 200_000,
+    megabytes: int = 1_500,
     progress: Progress | None = None,
 ) -> Verdict:
-    """A proof for all inputs of a claim by name and shape, or of one of your own (``claim.about``).
+    """Prove a claim by name and shape, or one of your own (``claim.about``), for all inputs.
 
-    A false claim gives a :class:`Refutation` with numbers; what reaches a limit (``seconds``, ``terms``
-    of one polynomial), or cannot be settled, an :class:`Unproven`, which claims nothing.
+    A false claim gives a :class:`Refutation` with numbers; what reaches a limit (``seconds``,
+    ``megabytes`` of memory, ``terms`` of one polynomial), or cannot be settled, an :class:`Unproven`.
     """
     if isinstance(what, Claim):
-        if shape or recipe:
+        if shape or recipe or tolerance is not None:
             raise InputError("a claim of your own has its shape: give prove nothing but the claim")
         claim = what
     else:
-        claim = named_claim(what, *shape, recipe=recipe)
+        claim = named_claim(what, *shape, recipe=recipe, tolerance=tolerance)
     started = time.perf_counter()
+    quick = quick_counterexample(claim)
+    if quick is not None:
+        return Refutation(claim, *quick, time.perf_counter() - started)
     try:
-        evidence = Prover(claim, Limits(terms, seconds), progress).prove()
+        evidence = Prover(claim, Limits(terms, seconds, megabytes), progress).prove()
     except NotProvenError as problem:
-        found = counterexample(claim)
+        found = counterexample(claim, problem.case, seconds=min(20.0, seconds))
         spent = time.perf_counter() - started
         if found is not None:
-            return Refutation(claim, found, spent)
+            return Refutation(claim, *found, spent)
         return Unproven(claim, str(problem), problem.assumptions, spent)
-    return Proof(claim, evidence, time.perf_counter() - started)
+    content = certificate(claim, evidence)
+    searched = time.perf_counter()
+    try:
+        check(content)
+    except RejectedError as problem:
+        reason = f"{claim.title} is not proven: the checker rejects the certificate: {problem}"
+        return Unproven(claim, reason, "", time.perf_counter() - started)
+    checked = time.perf_counter()
+    return Proof(
+        claim, content, evidence.cases, evidence.terms, searched - started, checked - searched
+    )  # fmt: skip
+
+
+def _about(claim: Claim) -> dict[str, Any]:
+    return {
+        "claim": claim.name, "shape": list(claim.shape), "recipe": claim.recipe or None,
+        "tolerance": claim.tolerance, "statement": claim.statement, "program": claim.hash,
+    }  # fmt: skip
+
+
+def _number(text: str) -> int | float:
+    """An entry as a number of Python."""
+    top, _, bottom = text.partition("/")
+    return int(top) / int(bottom) if bottom else int(top)

@@ -1,112 +1,211 @@
-"""Counterexamples: numbers for which a program does not give what its claim says.
+"""Search for counterexamples: numbers for which a program does not give what is claimed.
 
-Small whole numbers are tried first, then random ones. What looks wrong in floats is settled in
-balls: the enclosures of the program's result and of the reference's must be apart (or the program
-must have no value where the reference has one), so that a refutation is as certain as a proof.
+Small integers are tried first, then points of the case that a proof failed in, then random numbers.
+What looks wrong in floats is only a suggestion: a claim is refuted by the checker
+(``checker/refutation.py``), which evaluates exactly or in enclosures.
 """
 
 from __future__ import annotations
 
+import itertools
 import random
+import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from fractions import Fraction
+from typing import Any, TypeAlias
 
-from flint import arb, fmpq
+from flint import fmpq, fmpq_mpoly
 
 from locum.errors import ExecutionError
 from locum.execution import dense
 from locum.execution.domains.floats import FloatDomain
-from locum.verification.certified.balls import PRECISION, BallDomain, TooCloseError, precise
+from locum.verification.checker.content import REFUTATION, RejectedError, sealed, subject_json
+from locum.verification.checker.polynomials import TooLargeError
+from locum.verification.checker.refutation import Refuted, check_refutation
 from locum.verification.claims.claim import Claim
+from locum.verification.prover.cases import Case
+
+Number: TypeAlias = "int | Fraction"
 
 _FLOAT = FloatDomain()
 #: Differences that floats can be trusted to show.
 _VISIBLE = 1e-9
+#: Work allowed to the check of one suggestion.
+_STEPS = 20_000_000
 
 
-@dataclass(frozen=True)
-class Counterexample:
-    """An input, and what is wrong there."""
-
-    entries: tuple[int | float, ...]
-    #: What the program gives, row by row (None where it has no value), and what it should.
-    found: tuple[float, ...] | None
-    wanted: tuple[float, ...]
-    problem: str
-
-
-def counterexample(claim: Claim, tries: int = 400, seed: int = 0) -> Counterexample | None:
-    """The first input tried that refutes the claim, or None."""
-    for entries in candidates(claim, tries, seed):
-        if looks_wrong(claim, entries):
-            found = settled(claim, entries)
+def counterexample(
+    claim: Claim, case: Case | None = None, *, seconds: float = 20.0, tries: int = 400, seed: int = 0
+) -> tuple[dict[str, Any], Refuted] | None:
+    """The first refutation that the checker accepts, as a file and in words; or None."""
+    usual = candidates(claim, tries, seed)
+    simple = itertools.islice(usual, 30)
+    of_case = iter(()) if case is None else itertools.islice(points_of(case, claim, seed), 10)
+    tries_in_order = itertools.chain(
+        ((entries, False) for entries in simple),
+        ((entries, True) for entries in of_case),
+        ((entries, False) for entries in usual),
+    )
+    started = time.perf_counter()
+    for entries, of_the_case in tries_in_order:
+        if time.perf_counter() - started > seconds:
+            return None
+        # Floats do not show every difference: points of the failing case are checked at once.
+        try:
+            suspicious = of_the_case or looks_wrong(claim, entries)
+        except TooLargeError:
+            return None
+        if suspicious:
+            found = confirmed(claim, entries)
             if found is not None:
                 return found
     return None
 
 
-def candidates(claim: Claim, tries: int, seed: int) -> Iterator[tuple[int | float, ...]]:
-    """Inputs to try: constant ones, counting ones, small ones at random, larger ones."""
-    count = len(claim.entries)
-    kind: Any = int if claim.whole else float
-    for value in (1, 2, 3, 4, 5, -1, 0):
-        yield tuple(kind(value) for _ in range(count))
-    yield tuple(kind(i + 1) for i in range(count))
-    yield tuple(kind(-i - 1) for i in range(count))
-    chance = random.Random(seed)
-    for number in range(tries):
-        reach = 1 + number // 20
-        if claim.whole or number % 2 == 0:
-            yield tuple(kind(chance.randint(-reach, reach)) for _ in range(count))
-        else:
-            yield tuple(chance.randint(-8 * reach, 8 * reach) / 8 for _ in range(count))
-
-
-def looks_wrong(claim: Claim, entries: Sequence[int | float]) -> bool:
-    """Whether floats show a difference under dense execution."""
-    try:
-        if any(abs(value) < _VISIBLE for _, value in claim.assumed(entries, _FLOAT)):
-            return False
-        wanted = [float(value) for value in claim.wanted(entries, _FLOAT)]
-    except (ArithmeticError, ValueError):
-        return False
-    try:
-        values = dense.evaluate(claim.program, claim.tokens(entries), _FLOAT, claim.names)
-    except ExecutionError:
-        return True
-    found = [float(value) for value in claim.found(values)]
-    scale = max(1.0, *map(abs, wanted))
-    return any(not abs(a - b) <= _VISIBLE * scale for a, b in zip(found, wanted, strict=True))
-
-
-def settled(claim: Claim, entries: Sequence[int | float]) -> Counterexample | None:
-    """The input as a counterexample, if enclosures bear it out."""
-    with precise(PRECISION):
-        domain = BallDomain()
-        exact = [x if isinstance(x, int) else fmpq(*x.as_integer_ratio()) for x in entries]
+def quick_counterexample(claim: Claim) -> tuple[dict[str, Any], Refuted] | None:
+    """A refutation by one of two inputs: most false claims need no search for a proof."""
+    counting, *_, chosen = itertools.islice(candidates(claim, 4, 0), 7, 13)
+    for entries in (chosen, counting):
         try:
-            conditions = [_ball(value) for _, value in claim.assumed(exact, domain)]
-            wanted = [_ball(value) for value in claim.wanted(exact, domain)]
-        except (ArithmeticError, ValueError):
+            found = confirmed(claim, entries) if looks_wrong(claim, entries) else None
+        except TooLargeError:
             return None
-        if any(value.contains(0) for value in conditions):
-            return None
-        numbers = tuple(float(value.mid()) for value in wanted)
-        try:
-            values = dense.evaluate(claim.program, claim.tokens(exact), domain, claim.names)
-        except ExecutionError as error:
-            if error.kind == TooCloseError.__name__:
-                return None
-            return Counterexample(tuple(entries), None, numbers, f"the program has no value: {error}")
-        balls = [_ball(value) for value in claim.found(values)]
-        for place, (found, right) in enumerate(zip(balls, wanted, strict=True)):
-            if not found.overlaps(right):
-                shown = tuple(float(value.mid()) for value in balls)
-                problem = f"entry {place} is {shown[place]:.9g}, but should be {numbers[place]:.9g}"
-                return Counterexample(tuple(entries), shown, numbers, problem)
+        if found is not None:
+            return found
     return None
 
 
-def _ball(value: Any) -> arb:
-    return arb(int(value) if isinstance(value, bool) else value)
+def confirmed(claim: Claim, entries: Sequence[Number]) -> tuple[dict[str, Any], Refuted] | None:
+    """The refutation by these numbers, if the checker accepts it."""
+    content = sealed(
+        {
+            "format": REFUTATION,
+            "claim": claim.label,
+            **subject_json(claim.subject),
+            "entries": [str(entry) for entry in entries],
+        }
+    )
+    try:
+        return content, check_refutation(content, _STEPS)
+    except RejectedError:
+        return None
+
+
+def candidates(claim: Claim, tries: int, seed: int) -> Iterator[tuple[Number, ...]]:
+    """Inputs to try: constant ones, counting ones, small ones at random, larger ones."""
+    count = len(claim.entries)
+    for value in (1, 2, 3, 4, 5, -1, 0):
+        yield (value,) * count
+    yield tuple(i + 1 for i in range(count))
+    yield tuple(-i - 1 for i in range(count))
+    chance = random.Random(seed)
+    for number in range(tries):
+        reach = 1 + number // 20
+        if claim.integer or number % 2 == 0:
+            yield tuple(chance.randint(-reach, reach) for _ in range(count))
+        else:
+            yield tuple(Fraction(chance.randint(-8 * reach, 8 * reach), 8) for _ in range(count))
+
+
+def looks_wrong(claim: Claim, entries: Sequence[Number]) -> bool:
+    """Whether floats show a difference under dense execution; TooLargeError where that has limits."""
+    numbers = [entry if claim.integer else float(entry) for entry in entries]
+    try:
+        for value, relation in claim.condition_values(numbers, _FLOAT):
+            if abs(value) < _VISIBLE or (relation == ">" and value < 0):
+                return False
+        expected = [float(value) for value in claim.expected(numbers, _FLOAT)]
+    except (ArithmeticError, ValueError):
+        return False
+    try:
+        values = dense.evaluate(claim.program, claim.tokens(numbers), _FLOAT, claim.names)
+    except ExecutionError as error:
+        if error.kind in ("too large", "refused"):
+            raise TooLargeError(str(error)) from None
+        return error.kind != "OverflowError"
+    result = [float(value) for value in claim.result(values)]
+    scale = max(1.0, *map(abs, expected))
+    return any(not abs(a - b) <= _VISIBLE * scale for a, b in zip(result, expected, strict=True))
+
+
+# Points of a case ---------------------------------------------------------------------------------
+
+
+def points_of(case: Case, claim: Claim, seed: int, tries: int = 60) -> Iterator[tuple[Number, ...]]:
+    """Inputs that meet the assumptions of a case, found by solving them one after another."""
+    chance = random.Random(seed)
+    count = len(claim.entries)
+    for number in range(tries):
+        reach = 1 + number // 4
+        point = [Fraction(chance.randint(-2 * reach, 2 * reach), 2) for _ in range(count)]
+        if claim.integer:
+            point = [Fraction(chance.randint(-reach, reach)) for _ in range(count)]
+        _adjust(case, point, chance, claim.integer)
+        if _meets(case, point):
+            yield tuple(x.numerator if x.denominator == 1 else x for x in point)
+
+
+def _adjust(case: Case, point: list[Fraction], chance: random.Random, integer: bool) -> None:
+    """Change entries until the assumptions hold, each by an entry in which it is linear."""
+    solved: set[int] = set()
+    for assumption in case.assumptions:
+        question, answer = assumption.question, assumption.answer
+        if question.relation == "%":
+            entry = case.questions.ring.names.index(question.polynomial)
+            point[entry] += (answer - point[entry]) % question.modulus
+            continue
+        polynomial = case.questions.polynomials[question.polynomial]
+        if _holds(polynomial, question.relation, answer, point) is not False:
+            continue
+        size = Fraction(10) ** chance.choice((0, 0, 1, *range(-24, 8)))
+        goal = Fraction(0) if (question.relation, answer) == ("=", 1) else size
+        if (question.relation, answer) == (">", 0):
+            goal = -size
+        for variable in _linear_entries(polynomial, len(point)):
+            if variable in solved:
+                continue
+            slope = _value(polynomial.derivative(variable), point)
+            here = _value(polynomial, point)
+            if slope and here is not None:
+                change = (goal - here) / slope
+                if not integer or change.denominator == 1:
+                    point[variable] += change
+                    solved.add(variable)
+                    break
+
+
+def _linear_entries(polynomial: fmpq_mpoly, entries: int) -> list[int]:
+    return [v for v, degree in enumerate(polynomial.degrees()[:entries]) if degree == 1]
+
+
+def _value(polynomial: fmpq_mpoly, point: Sequence[Fraction]) -> Fraction | None:
+    """The value of a polynomial in the entries alone; None if it has other symbols."""
+    if any(polynomial.degrees()[len(point) :]):
+        return None
+    numbers = [fmpq(x.numerator, x.denominator) for x in point]
+    padding = [fmpq(0)] * (len(polynomial.degrees()) - len(point))
+    value = polynomial(*numbers, *padding)
+    return Fraction(int(value.p), int(value.q))
+
+
+def _holds(
+    polynomial: fmpq_mpoly, relation: str, answer: int, point: Sequence[Fraction]
+) -> bool | None:
+    value = _value(polynomial, point)
+    if value is None:
+        return None
+    return (value > 0 if relation == ">" else value == 0) == bool(answer)
+
+
+def _meets(case: Case, point: Sequence[Fraction]) -> bool:
+    for assumption in case.assumptions:
+        question, answer = assumption.question, assumption.answer
+        if question.relation == "%":
+            entry = case.questions.ring.names.index(question.polynomial)
+            if point[entry] % question.modulus != answer:
+                return False
+        else:
+            polynomial = case.questions.polynomials[question.polynomial]
+            if _holds(polynomial, question.relation, answer, point) is False:
+                return False
+    return True

@@ -1,10 +1,12 @@
-"""Rational functions over ℚ in the entries of the input, and in exponentials of them.
+"""Rational functions over ℚ in the entries of the input, in exponentials, and in choices.
 
-A :class:`Ring` has one indeterminate for each entry, and slots for functions of entries. exp(p) is a
-slot of its own, or a product of powers of slots: an argument that is a whole-number combination of
+A :class:`Ring` has one indeterminate for each entry, and slots for other numbers. exp(p) is a
+slot of its own, or a product of powers of slots: an argument that is an integer combination of
 arguments met before becomes that product, so that exp(a − m) *is* exp(a)/exp(m), and softmax is
 invariant under shifts by mere cancellation. bˣ is exp(x·log b), log b being one more label of the
-coordinates. Other functions (absolute values, tanh, …) are slots known by their argument only.
+coordinates. Other functions (absolute values, tanh, …) are slots known by their argument only. A
+*choice* is a number that depends on an open question, such as the maximum of a row: a slot of which
+nothing is used but that it is real, and bounds that hold of it alone.
 
 A :class:`Ratio` is a quotient of polynomials in lowest terms with a monic denominator: equal functions
 of the indeterminates are equal objects. What holds of indeterminates holds of all numbers put in their
@@ -18,15 +20,24 @@ True
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from flint import Ordering, fmpq, fmpq_mpoly, fmpq_mpoly_ctx
 
-#: Functions of entries that one proof may meet.
-SLOTS = 48
+from locum.verification.prover.booleans import Identities
+
+#: Slots to begin with; a proof that needs more begins again with twice as many.
+SLOTS = 24
+#: Slots that one proof may take.
+MAX_SLOTS = 3_000
+
+
+class SlotsError(Exception):
+    """All slots of a ring are taken."""
 
 
 class LimitError(Exception):
@@ -39,55 +50,93 @@ class UnsupportedError(ArithmeticError):
 
 @dataclass
 class Limits:
-    """When to give up: polynomials of so many terms, or a moment in time."""
+    """When to give up: polynomials of so many terms, seconds, or megabytes of memory."""
 
     terms: int = 200_000
     seconds: float = 600.0
+    megabytes: int = 1_500
     started: float = 0.0
+    _before: float = 0.0
+    _calls: int = 0
 
     def start(self) -> None:
-        """The clock runs from here."""
+        """Start the clock, and note the memory in use."""
         self.started = time.perf_counter()
+        self._before = memory_in_use()
 
     def check(self, polynomial: fmpq_mpoly) -> None:
-        """Stop if this is too much."""
+        """Stop if a polynomial is too long."""
         if len(polynomial) > self.terms:
             raise LimitError(f"{self.terms:,} terms in one polynomial")
         self.check_time()
 
+    def check_product(self, a: fmpq_mpoly, b: fmpq_mpoly) -> None:
+        """Stop before a product that could be far too long."""
+        if len(a) * len(b) > 100 * self.terms:
+            raise LimitError(f"{100 * self.terms:,} products of terms in one multiplication")
+
     def check_time(self) -> None:
-        """Stop if it took too long."""
-        if self.started and time.perf_counter() - self.started > self.seconds:
+        """Stop if it took too long, or too much memory."""
+        if not self.started:
+            return
+        if time.perf_counter() - self.started > self.seconds:
             raise LimitError(f"{self.seconds:g} seconds")
+        self._calls += 1
+        if self._calls % 100 == 0 and memory_in_use() - self._before > self.megabytes:
+            raise LimitError(f"{self.megabytes:,} MB of memory")
+
+
+def memory_in_use() -> float:
+    """Megabytes that this process holds; 0 where the system does not tell."""
+    try:
+        with open("/proc/self/statm", encoding="ascii") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
+    except (OSError, ValueError, AttributeError):
+        return 0.0
 
 
 @dataclass(frozen=True)
 class Slot:
-    """An indeterminate that stands for a function of others."""
+    """An indeterminate that stands for a function of others, or for a choice."""
 
     function: str
-    argument: Ratio
-    #: Of a power bˣ = exp(x·log b), the base; None for e.
-    base: fmpq | None
     variable: int
+    argument: Ratio | None = None
+    #: Of a power bˣ = exp(x·log b), the base; None for e.
+    base: fmpq | None = None
+    #: What has to be answered before more is known of it.
+    question: Any = None
+    #: Of a choice: bounds, if there are any, and whether it is an integer.
+    low: fmpq | None = None
+    high: fmpq | None = None
+    integer: bool = False
 
 
 class Ring:
     """The indeterminates of one proof."""
 
     def __init__(
-        self, names: Sequence[str], *, whole: bool = False, limits: Limits | None = None
+        self,
+        names: Sequence[str],
+        *,
+        integer: bool = False,
+        limits: Limits | None = None,
+        slots: int = SLOTS,
     ) -> None:
         self.names = list(names)
-        #: Whether entries stand for whole numbers; else for real ones.
-        self.whole = whole
+        #: Whether entries stand for integers; else for real numbers.
+        self.integer = integer
         self.limits = limits or Limits()
-        labels = [f"v{number}" for number in range(len(names) + SLOTS)]
+        self.room = slots
+        labels = [f"v{number}" for number in range(len(names) + slots)]
         self.context = fmpq_mpoly_ctx.get(labels, Ordering.lex)
         self.one: fmpq_mpoly = self.context.constant(1)
         self.generators = self.context.gens()
-        self.slots: list[Slot] = []
-        self._known: dict[tuple[str, str], Ratio] = {}
+        #: By variable: those that last from the entries upwards, choices from the end downwards.
+        self.slots: dict[int, Slot] = {}
+        self.lasting = 0
+        self.identities = Identities()
+        self._known: dict[Hashable, Ratio] = {}
         #: Of the exponents met: reduced vectors, each with its pivot and its combination of slots.
         self._rows: list[tuple[Any, dict[Any, fmpq], dict[int, fmpq]]] = []
 
@@ -97,11 +146,11 @@ class Ring:
         return [Ratio(self, self.generators[n], self.one) for n in range(len(self.names))]
 
     def number(self, value: Any) -> Ratio:
-        """A constant."""
+        """Make a constant."""
         return Ratio(self, self.context.constant(value), self.one)
 
     def reduced(self, top: fmpq_mpoly, bottom: fmpq_mpoly) -> Ratio:
-        """The quotient in lowest terms."""
+        """Bring a quotient to lowest terms."""
         self.limits.check(top)
         if not bottom.is_constant():
             common = top.gcd(bottom)
@@ -110,10 +159,10 @@ class Ring:
         leading = bottom.leading_coefficient()
         return Ratio(self, top / leading, bottom / leading)
 
-    # Functions ------------------------------------------------------------------------------------
+    # Slots ----------------------------------------------------------------------------------------
 
     def exp(self, argument: Ratio, base: fmpq | None = None) -> Ratio:
-        """e (or a positive base) to a power, as a product of slots."""
+        """Raise e, or a positive base, to a power: a product of slots."""
         key = (f"exp {base}", str(argument))
         if key not in self._known:
             self._known[key] = self._exponential(argument, base)
@@ -121,19 +170,21 @@ class Ring:
 
     def _exponential(self, argument: Ratio, base: fmpq | None) -> Ratio:
         denominator = str(argument.bottom)
-        vector = {
+        rest = {
             (str(base), denominator, monomial): coefficient
             for monomial, coefficient in argument.top.to_dict().items()
         }
-        rest, combination = dict(vector), dict[int, fmpq]()
+        combination = dict[int, fmpq]()
         for pivot, row, made_of in self._rows:
             factor = rest.get(pivot)
             if factor:
                 _subtract(rest, row, factor)
                 for slot, coefficient in made_of.items():
                     combination[slot] = combination.get(slot, fmpq(0)) + factor * coefficient
+        if any(power.q != 1 for power in combination.values()):
+            raise UnsupportedError(f"exponents that are not integer multiples of others: {argument}")
         if rest:
-            slot = self._slot("exp", argument, base)
+            slot = self._slot("exp", argument=argument, base=base)
             pivot = next(iter(rest))
             scale = rest[pivot]
             made_of = {k: -c / scale for k, c in combination.items()} | {slot: 1 / scale}
@@ -142,10 +193,6 @@ class Ring:
             return Ratio(self, self.generators[slot], self.one)
         top = bottom = self.one
         for slot, power in combination.items():
-            if power.q != 1:
-                raise UnsupportedError(
-                    f"exponents that are not whole multiples of one another: {argument}"
-                )
             times = int(power.p)
             top = top * self.generators[slot] ** max(times, 0)
             bottom = bottom * self.generators[slot] ** max(-times, 0)
@@ -155,20 +202,82 @@ class Ring:
         """A function known by its argument only: equal arguments, equal values."""
         key = (function, str(argument))
         if key not in self._known:
-            slot = self._slot(function, argument, None)
+            slot = self._slot(function, argument=argument)
             self._known[key] = Ratio(self, self.generators[slot], self.one)
         return self._known[key]
 
-    def _slot(self, function: str, argument: Ratio, base: fmpq | None) -> int:
-        if len(self.slots) == SLOTS:
-            raise LimitError(f"{SLOTS} different exponentials and other functions")
-        variable = len(self.names) + len(self.slots)
-        self.slots.append(Slot(function, argument, base, variable))
+    def choice(
+        self, key: Hashable, question: Any, candidates: Sequence[Any] = (), mean: bool = False
+    ) -> Ratio:
+        """A number that depends on an open question; within the candidates, if they are rational."""
+        bounds: dict[str, Any] = {}
+        if candidates and not any(isinstance(value, Ratio) for value in candidates):
+            ends = [fmpq(value) for value in candidates]
+            integer = not mean and all(end.q == 1 for end in ends)
+            bounds = {"low": min(ends), "high": max(ends), "integer": integer}
+        # Slots outlive the case they were made in: bounds belong to the key.
+        known = ("choice", question, key, *map(str, bounds.values()))
+        if known not in self._known:
+            slot = self._slot("choice", question=question, **bounds)
+            self._known[known] = Ratio(self, self.generators[slot], self.one)
+        return self._known[known]
+
+    def _slot(self, function: str, **parts: Any) -> int:
+        if len(self.slots) == self.room:
+            raise SlotsError
+        if self._passes(function, parts.get("argument")):
+            variable = len(self.names) + self.room - 1 - (len(self.slots) - self.lasting)
+        else:
+            variable = len(self.names) + self.lasting
+            self.lasting += 1
+        self.slots[variable] = Slot(function, variable, **parts)
         return variable
+
+    def _passes(self, function: str, argument: Ratio | None) -> bool:
+        """Whether a slot is of one run only: a choice, or a function of one."""
+        return function == "choice" or (argument is not None and self.is_passing(argument))
+
+    def is_passing(self, value: Ratio) -> bool:
+        """Whether a choice occurs in a value."""
+        first = len(self.names) + self.lasting
+        return any(
+            degree and variable >= first
+            for polynomial in (value.top, value.bottom)
+            for variable, degree in enumerate(polynomial.degrees())
+        )
+
+    def forget_choices(self) -> None:
+        """Free the slots of choices: they belong to one run in one case."""
+        first = len(self.names) + self.lasting
+        self.slots = {variable: slot for variable, slot in self.slots.items() if variable < first}
+        self._known = {key: value for key, value in self._known.items() if not self.is_passing(value)}
+        self._rows = [row for row in self._rows if all(slot < first for slot in row[2])]
 
     def slot(self, variable: int) -> Slot | None:
         """What a variable stands for, if it is not an entry."""
-        return self.slots[variable - len(self.names)] if variable >= len(self.names) else None
+        return self.slots.get(variable)
+
+    def behind(self, value: Ratio) -> Slot | None:
+        """The slot that a value is, if it is nothing else."""
+        if not value.bottom.is_one() or len(value.top) != 1 or value.top.total_degree() != 1:
+            return None
+        ((powers, coefficient),) = value.top.to_dict().items()
+        return self.slot(powers.index(1)) if coefficient == 1 else None
+
+    def occurring(self, *polynomials: fmpq_mpoly) -> Iterator[Slot]:
+        """The slots in these polynomials, and in the arguments of functions there."""
+        for polynomial in polynomials:
+            for variable, degree in enumerate(polynomial.degrees()):
+                slot = self.slot(variable) if degree else None
+                if slot is not None:
+                    yield slot
+                    if slot.argument is not None:
+                        yield from self.occurring(slot.argument.top, slot.argument.bottom)
+
+    def blocking(self, *polynomials: fmpq_mpoly) -> Any:
+        """The first question that a choice in these polynomials depends on, or None."""
+        slots = self.occurring(*polynomials)
+        return next((slot.question for slot in slots if slot.question is not None), None)
 
     # Text -----------------------------------------------------------------------------------------
 
@@ -177,6 +286,8 @@ class Ring:
         slot = self.slot(variable)
         if slot is None:
             return self.names[variable]
+        if slot.argument is None:
+            return f"choice {variable}"
         if slot.base is not None:
             return f"{slot.base}^({slot.argument.show()})"
         return f"{slot.function}({slot.argument.show()})"
@@ -218,6 +329,8 @@ class Ratio:
         other = self._lift(other)
         if self.bottom == other.bottom:
             return self.ring.reduced(self.top + other.top, self.bottom)
+        self.ring.limits.check_product(self.top, other.bottom)
+        self.ring.limits.check_product(other.top, self.bottom)
         top = self.top * other.bottom + other.top * self.bottom
         return self.ring.reduced(top, self.bottom * other.bottom)
 
@@ -229,6 +342,7 @@ class Ratio:
 
     def __mul__(self, other: Any) -> Ratio:
         other = self._lift(other)
+        self.ring.limits.check_product(self.top, other.top)
         return self.ring.reduced(self.top * other.top, self.bottom * other.bottom)
 
     def __truediv__(self, other: Any) -> Ratio:

@@ -1,0 +1,396 @@
+"""Elementwise operations on symbols, in one case.
+
+Rational numbers and booleans are what they are in the exact domain; what depends on the input is a
+:class:`~locum.verification.prover.ring.Ratio` (a number) or an open
+:class:`~locum.verification.prover.booleans.Boolean`. A number that depends on an open boolean is a
+*choice* of the ring. :class:`Broken` is what has no value; ``Undecided`` is that of which nothing is
+known, perhaps not even whether it has a value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from flint import fmpq, fmpz
+
+from locum.execution.domains import AverageError, MissingError, NotRealError, Value
+from locum.execution.domains.exact import ExactDomain
+from locum.graph import OPERATIONS, Atom
+from locum.verification.prover.booleans import Boolean, boolean, lowered
+from locum.verification.prover.cases import Case, Undecided
+from locum.verification.prover.ring import Ratio, Ring, UnsupportedError
+
+EXACT = ExactDomain()
+#: Functions that are known by their argument only.
+OPAQUE = ("tanh", "erf", "log", "sqrt")
+#: Operations that may have no value.
+RISKY = frozenset(("divide", "modulo", "floor_divide", "power", "log", "sqrt", "lookup"))
+#: What means that there is no value; anything else that goes wrong is a limit.
+NO_VALUE = (ZeroDivisionError, NotRealError, MissingError, AverageError)
+
+
+@dataclass(frozen=True)
+class Broken:
+    """What has no value, and why."""
+
+    reason: str
+
+
+#: What may stand in place of a value.
+OPEN = (Undecided, Broken)
+
+
+def first_open(values: Sequence[Value]) -> Undecided | Broken | None:
+    """The first operand without a definite value; ``Broken`` before ``Undecided``."""
+    open_ones = [value for value in values if isinstance(value, OPEN)]
+    broken = [value for value in open_ones if isinstance(value, Broken)]
+    return (broken or open_ones or [None])[0]
+
+
+def is_rational(value: Value) -> bool:
+    """Whether a value is a number without symbols."""
+    return type(value) is int or isinstance(value, fmpq)
+
+
+def is_number(value: Value) -> bool:
+    """Whether a value is certainly a number, not a boolean."""
+    return is_rational(value) or isinstance(value, Ratio)
+
+
+def is_boolean(value: Value) -> bool:
+    """Whether a value is certainly a boolean."""
+    return isinstance(value, (bool, Boolean))
+
+
+class Elementwise:
+    """The operations of the table, on scalars."""
+
+    def __init__(self, ring: Ring, case: Case) -> None:
+        self.ring = ring
+        self.case = case
+        #: For every operation met that may have no value: None if it has one.
+        self.sites: list[Undecided | Broken | None] = []
+        arithmetic: dict[str, Callable[..., Value]] = {
+            "add": lambda a, b: a + b,
+            "subtract": lambda a, b: a - b,
+            "multiply": lambda a, b: a * b,
+            "negate": lambda a: -a,
+            "divide": self._divide,
+            "modulo": self._modulo,
+            "floor_divide": self._floor_divide,
+            "power": self._power,
+            "absolute": self._absolute,
+            "exp": lambda a: self.ring.exp(self.lift(a)),
+            "floor": lambda a: self._rounded("floor", a),
+            "round": lambda a: self._rounded("round", a),
+            "equal": self._equal,
+            "not_equal": lambda a, b: ~boolean(self._equal(a, b)),
+            "less": self._less,
+            "less_equal": lambda a, b: ~boolean(self._less(b, a)),
+            "greater": lambda a, b: self._less(b, a),
+            "greater_equal": lambda a, b: ~boolean(self._less(a, b)),
+            **{name: self._opaque(name) for name in OPAQUE},
+        }
+        self.meanings: dict[str, Callable[..., Value]] = {
+            name: self._strict(name, function) for name, function in arithmetic.items()
+        }
+        self.meanings |= {
+            "minimum": lambda a, b: self.if_else(self.meanings["less"](a, b), a, b),
+            "maximum": lambda a, b: self.if_else(self.meanings["greater"](a, b), a, b),
+            "and": lambda a, b: self._join(a, b, False),
+            "or": lambda a, b: self._join(a, b, True),
+            "not": self._not,
+            "indicator": lambda a: self.if_else(a, 1, 0),
+            "if_else": self.if_else,
+            "member": self._member,
+            "lookup": self._lookup,
+        }
+        self.refusals = {
+            name: "no rule for symbols is known"
+            for name, row in OPERATIONS.items()
+            if row.elementwise and name not in self.meanings
+        }
+
+    # Forms of values ------------------------------------------------------------------------------
+
+    def _strict(self, name: str, function: Callable[..., Value]) -> Callable[..., Value]:
+        """Compute on numbers: rational ones exactly; nothing comes of what is undecided."""
+        exact = EXACT.meanings.get(name)
+
+        def meaning(*values: Value) -> Value:
+            self.ring.limits.check_time()
+            result: Value = first_open(values)
+            if result is None:
+                numbers = [self.numeric(value) for value in values]
+                if exact is not None and all(map(is_rational, numbers)):
+                    result = self._exactly(exact, function, numbers)
+                else:
+                    result = self._symbolically(function, numbers)
+            if name in RISKY:
+                self.sites.append(result if isinstance(result, OPEN) else None)
+            return result
+
+        return meaning
+
+    def _exactly(
+        self, exact: Callable[..., Value], function: Callable[..., Value], numbers: Sequence[Value]
+    ) -> Value:
+        try:
+            return self.plain(exact(*numbers))
+        except NO_VALUE as error:
+            return Broken(str(error))
+        except OverflowError as error:
+            raise UnsupportedError(str(error)) from None
+        except ValueError:  # not rational: a root, say
+            return self.plain(function(*numbers))
+
+    def _symbolically(self, function: Callable[..., Value], numbers: Sequence[Value]) -> Value:
+        """Apply a rule for symbols; where there is none for a choice, its question comes first."""
+        try:
+            return self.plain(function(*numbers))
+        except UnsupportedError:
+            symbols = [value for value in numbers if isinstance(value, Ratio)]
+            question = self.ring.blocking(*(part for v in symbols for part in (v.top, v.bottom)))
+            if question is None:
+                raise
+            return Undecided(question)
+
+    def numeric(self, value: Value) -> Value:
+        """A boolean as the number 0 or 1."""
+        if isinstance(value, Boolean):
+            return self.if_else(value, 1, 0)
+        if isinstance(value, str):
+            raise UnsupportedError("strings are not numbers")
+        return int(value) if isinstance(value, bool) else value
+
+    def lift(self, value: Value) -> Ratio:
+        """A number as a rational function."""
+        return value if isinstance(value, Ratio) else self.ring.number(value)
+
+    def plain(self, value: Value) -> Value:
+        """A constant as a number, a decided boolean as Python's."""
+        if isinstance(value, Boolean):
+            return lowered(value)
+        if isinstance(value, Ratio):
+            constant = value.constant
+            return value if constant is None else integral(constant)
+        return integral(value) if isinstance(value, fmpq) else value
+
+    def identity_of(self, value: Value) -> int:
+        """A number that values written in the same way share."""
+        number = self.ring.identities.number
+        if isinstance(value, Boolean):
+            return value.number if value.value is None else number(("boolean", value.value))
+        if isinstance(value, OPEN):
+            return self.ring.identities.once()
+        if isinstance(value, bool):
+            return number(("boolean", value))
+        return number(("number", str(value)))
+
+    def _open(self, question: Any, key: Hashable) -> Boolean:
+        number = self.ring.identities.number(key)
+        return Boolean(None, question, number, self.ring.identities)
+
+    # Booleans -------------------------------------------------------------------------------------
+
+    def _less(self, a: Value, b: Value) -> Value:
+        difference = self.plain(self.lift(b) - a)
+        if not isinstance(difference, Ratio):
+            return bool(difference > 0)
+        answer = self.case.is_positive(difference)
+        if isinstance(answer, Undecided):
+            return self._open(answer.question, ("positive", str(difference)))
+        return answer
+
+    def _equal(self, a: Value, b: Value) -> Value:
+        difference = self.plain(self.lift(a) - b)
+        if not isinstance(difference, Ratio):
+            return bool(difference == 0)
+        answer = self.case.is_zero(difference)
+        if isinstance(answer, Undecided):
+            return self._open(answer.question, ("zero", str(difference.top)))
+        return answer
+
+    def truth(self, value: Value) -> Value:
+        """Whether a value is not 0; booleans as they are."""
+        if isinstance(value, OPEN) or is_boolean(value):
+            return value
+        return self.meanings["not_equal"](value, 0)
+
+    def _join(self, a: Value, b: Value, decisive: bool) -> Value:
+        """``and`` is settled by one False, ``or`` by one True; but a broken operand breaks it."""
+        sides = self.truth(a), self.truth(b)
+        trouble = first_open(sides)
+        if isinstance(trouble, Broken):
+            return trouble
+        if decisive in [side for side in sides if isinstance(side, bool)]:
+            return decisive
+        if trouble is not None:
+            return trouble
+        one, other = map(boolean, sides)
+        return lowered(one | other if decisive else one & other)
+
+    def _not(self, a: Value) -> Value:
+        answer = self.truth(a)
+        return answer if isinstance(answer, OPEN) else lowered(~boolean(answer))
+
+    def if_else(self, condition: Value, then: Value, otherwise: Value) -> Value:
+        """``then`` where the condition holds; an open one gives a choice."""
+        answer = self.truth(condition)
+        broken = first_open((answer, then, otherwise))
+        if isinstance(broken, Broken):
+            return broken
+        if isinstance(answer, Undecided):
+            return answer
+        if isinstance(answer, bool):
+            return then if answer else otherwise
+        mine, other = self.identity_of(then), self.identity_of(otherwise)
+        if mine == other:
+            return then
+        key = ("if", answer.number, mine, other)
+        if is_boolean(then) and is_boolean(otherwise):
+            return self._open(answer.question, key)
+        if is_number(then) and is_number(otherwise):
+            return self.ring.choice(key, answer.question, [then, otherwise])
+        return Undecided(answer.question)
+
+    def _member(self, value: Value, *, values: tuple[Atom, ...]) -> Value:
+        answers = [self.meanings["equal"](value, EXACT.constant(other)) for other in values]
+        result: Value = first_open([value]) or False
+        for answer in answers:
+            result = self._join(result, answer, True)
+        return result
+
+    def _lookup(self, value: Value, *, table: tuple[tuple[Atom, Atom], ...]) -> Value:
+        result = self._found(value, table)
+        self.sites.append(result if isinstance(result, OPEN) else None)
+        return result
+
+    def _found(self, value: Value, table: tuple[tuple[Atom, Atom], ...]) -> Value:
+        trouble = first_open([value])
+        if trouble is not None:
+            return trouble
+        value = self.numeric(value)
+        candidates: list[tuple[Value, Value]] = []
+        certain, question = False, None
+        for key, entry in table:
+            answer = self.meanings["equal"](value, EXACT.constant(key))
+            if answer is True and not candidates:
+                return EXACT.constant(entry)
+            if answer is not False:
+                candidates.append((EXACT.constant(key), EXACT.constant(entry)))
+            if answer is True:
+                certain = True
+                break
+            if isinstance(answer, Boolean) and question is None:
+                question = answer.question
+        if not candidates or question is None:
+            return Broken("the lookup table has no entry for a value")
+        if not certain and not self._covered(value, [key for key, _ in candidates]):
+            return Undecided(question)
+        entries = [self.plain(entry) for _, entry in candidates]
+        identity = ("lookup", self.identity_of(value), str(table))
+        if all(map(is_boolean, entries)):
+            return self._open(question, identity)
+        if all(map(is_number, entries)):
+            return self.ring.choice(identity, question, entries)
+        return Undecided(question)
+
+    def _covered(self, value: Value, keys: Sequence[Value]) -> bool:
+        """Whether an integer between bounds is certainly one of the keys."""
+        slot = self.ring.behind(value) if isinstance(value, Ratio) else None
+        if slot is None or not slot.integer or slot.low is None or slot.high is None:
+            return False
+        low, high = int(slot.low.p), int(slot.high.p)
+        return high - low <= len(keys) and all(n in keys for n in range(low, high + 1))
+
+    # Arithmetic -----------------------------------------------------------------------------------
+
+    def _divide(self, a: Value, b: Value) -> Value:
+        zero = self.case.is_zero(b) if isinstance(b, Ratio) else b == 0
+        if isinstance(zero, Undecided):
+            return zero
+        return Broken("division by zero") if zero else self.lift(a) / b
+
+    def _modulo(self, a: Value, b: Value) -> Value:
+        """The remainder of an integer polynomial, by those of its entries."""
+        zero = self.case.is_zero(b) if isinstance(b, Ratio) else b == 0
+        if isinstance(zero, Undecided):
+            return zero
+        if zero:
+            return Broken("remainder by zero")
+        if not self._is_integral(a) or type(b) is not int or b < 1:
+            raise UnsupportedError("remainders are known of integers, by a positive number")
+        total = 0
+        for powers, coefficient in a.top.to_dict().items():
+            product = int(coefficient.p)
+            for variable, power in enumerate(powers):
+                if power:
+                    rest = self.case.remainder(self.ring.names[variable], b)
+                    if isinstance(rest, Undecided):
+                        key = ("modulo", self.identity_of(a), b)
+                        return self.ring.choice(key, rest.question, [0, b - 1])
+                    product *= rest ** int(power)
+            total += product
+        return total % b
+
+    def _is_integral(self, a: Value) -> bool:
+        if not self.ring.integer or not isinstance(a, Ratio) or not a.bottom.is_one():
+            return False
+        names = len(self.ring.names)
+        terms = a.top.to_dict().items()
+        return all(c.q == 1 and not any(powers[names:]) for powers, c in terms)
+
+    def _floor_divide(self, a: Value, b: Value) -> Value:
+        rest = self._modulo(a, b)
+        return rest if isinstance(rest, OPEN) else self._divide(self.lift(a) - rest, b)
+
+    def _rounded(self, name: str, a: Value) -> Value:
+        if self._is_integral(a):
+            return a
+        raise UnsupportedError(f"{name} of a symbol is not decided by cases")
+
+    def _power(self, a: Value, b: Value) -> Value:
+        if is_rational(b) and fmpq(b).q == 1:
+            exponent = int(fmpq(b).p)
+            if exponent < 0:
+                return self._divide(1, self.plain(self.lift(a) ** -exponent))
+            return self.lift(a) ** exponent
+        if is_rational(a) and a == 1:
+            return 1
+        if is_rational(a) and a > 0:
+            return self.ring.exp(self.lift(b), base=fmpq(a))
+        raise UnsupportedError("a power with a symbol as exponent needs a positive number as base")
+
+    def _absolute(self, a: Value) -> Value:
+        positive = self.case.is_positive(a)
+        if positive is True:
+            return a
+        negative = self.case.is_positive(-a)
+        if negative is True or negative is False:
+            return -a if negative else a
+        if positive is False:
+            return -a
+        return self.ring.opaque("absolute", a)
+
+    def _opaque(self, name: str) -> Callable[..., Value]:
+        def function(a: Value) -> Value:
+            if name in ("log", "sqrt"):
+                outside = self._less(a, 0) if name == "sqrt" else ~boolean(self._less(0, a))
+                outside = self.plain(outside)
+                if isinstance(outside, Boolean):
+                    return Undecided(outside.question)
+                if outside:
+                    return Broken(f"{name} is not defined there")
+            if is_rational(a) and a == (1 if name == "log" else 0):
+                return 0
+            return self.ring.opaque(name, self.lift(a))
+
+        return function
+
+
+def integral(value: fmpq) -> Value:
+    """A rational number without a denominator as an integer."""
+    return int(value.p) if fmpz(value.q) == 1 else value
