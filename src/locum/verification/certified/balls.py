@@ -1,12 +1,13 @@
 """Ball arithmetic: enclosures of real numbers, and of what rounded arithmetic makes of them.
 
-Values that depend on the input are flint's ``arb``, a midpoint and a radius; whole numbers and
+Values that depend on the input are flint's ``arb``, a midpoint and a radius; integers and
 rationals of the program stay exact. :class:`BallDomain` encloses the true result. With a
-``Rounding`` every operation's result is widened by what one rounding can change, so that the
-enclosure also holds whatever floating-point execution of this program, operation by operation, can
-give.
+:class:`~locum.verification.certified.rounding.Rounding` every result that the format does not hold is
+widened by what one rounding can change, those of constants included, so that the enclosure also holds
+whatever floating-point execution of this program, operation by operation, can give.
 
-A comparison that the enclosures do not decide is an error, never a guess.
+A comparison that the enclosures do not decide is an error, never a guess; with one exception: where
+``best`` cannot tell which of several keys scores highest, any of them may be it (``ties.py``).
 
 >>> import locum
 >>> from locum.execution.dense import evaluate
@@ -17,7 +18,6 @@ A comparison that the enclosures do not decide is an error, never a guess.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -27,43 +27,27 @@ from locum.execution.domains import Domain, Pattern, Value
 from locum.execution.domains.exact import ExactDomain
 from locum.execution.domains.floats import FloatDomain
 from locum.graph import Atom
+from locum.verification.certified.rounding import Rounding
+from locum.verification.certified.ties import Candidates, TooCloseError, candidates_of, contenders
 
 _EXACT, _FLOAT = ExactDomain(), FloatDomain()
 #: Bits of the midpoints.
 PRECISION = 128
-
-
-class TooCloseError(ValueError):
-    """Two enclosures overlap, so that nobody can say which number is greater."""
-
-
-@dataclass(frozen=True)
-class Rounding:
-    """A floating-point format: |fl(x) − x| ≤ unit·|x| + tiny, and nothing above ``largest``.
-
-    Sums, differences, products, quotients and square roots are correctly rounded (IEEE 754). Library
-    functions (exp, log, tanh, erf, powers) are taken to be off by at most ``library`` units.
-    """
-
-    name: str
-    unit: float
-    tiny: float
-    largest: float
-    library: int = 4
-
-
-FLOAT64 = Rounding("float64", 2.0**-53, 2.0**-1074, 2.0**1023)
-FLOAT32 = Rounding("float32", 2.0**-24, 2.0**-149, 2.0**127)
-FORMATS = {rounding.name: rounding for rounding in (FLOAT64, FLOAT32)}
+#: Python's float floor division is exact for quotients below this.
+_EXACT_QUOTIENT = 2**52
 
 
 class BallDomain(Domain):
-    """Real balls; with a rounding, what floating point can make of them."""
+    """Real balls; with a rounding, what floating point can make of them.
+
+    With ``ties`` a key that may have the greatest score is a candidate; without, it must be decided.
+    """
 
     name = "ball"
 
-    def __init__(self, rounding: Rounding | None = None) -> None:
+    def __init__(self, rounding: Rounding | None = None, ties: bool = False) -> None:
         self.rounding = rounding
+        self.ties = ties
         own: dict[str, Callable[..., Value]] = {
             "add": self._add,
             # A number minus itself is 0, rounded or not: the greatest score of a row, say.
@@ -72,7 +56,7 @@ class BallDomain(Domain):
             "divide": self._divide,
             "power": self._power,
             "negate": lambda a: -a,
-            "absolute": lambda a: a if _is(a > 0) else -a if _is(a < 0) else abs(a),
+            "absolute": lambda a: a if bool(a > 0) else -a if bool(a < 0) else abs(a),
             "minimum": lambda a, b: a if self._less(a, b) else b,
             "maximum": lambda a, b: a if self._less(b, a) else b,
             "exp": lambda a: self._rounded(_ball(a).exp(), library=True),
@@ -87,43 +71,68 @@ class BallDomain(Domain):
             "greater": lambda a, b: self._less(b, a),
             "greater_equal": lambda a, b: not self._less(a, b),
         }
-        transcendental = ("exp", "log", "sqrt", "tanh", "erf", "power")
         self.meanings = {
             **{name: self._concrete(name) for name in _EXACT.meanings},
-            **{name: self._mixed(name, own[name], name in transcendental) for name in own},
+            **{name: self._mixed(name, own[name]) for name in own},
+            "and": lambda a, b: self._truth(a) and self._truth(b),
+            "or": lambda a, b: self._truth(a) or self._truth(b),
+            "not": lambda a: not self._truth(a),
+            "indicator": lambda a: 1 if self._truth(a) else 0,
+            "if_else": lambda a, b, c: b if self._truth(a) else c,
         }
 
-    def _mixed(
-        self, name: str, function: Callable[..., Value], transcendental: bool
-    ) -> Callable[..., Value]:
+    def _mixed(self, name: str, function: Callable[..., Value]) -> Callable[..., Value]:
         """Balls if there are any among the values (or a number has no exact result), else exact."""
         exact = _EXACT.meanings.get(name)
+        transcendental = name in ("sqrt", "power")
 
         def meaning(*values: Value) -> Value:
-            if exact is not None and not any(isinstance(value, arb) for value in values):
+            numbers = self._as_floats(values)
+            if exact is not None and not any(isinstance(value, arb) for value in numbers):
                 try:
-                    return exact(*values)
+                    return self._held(exact(*numbers))
                 except ValueError:
                     if not transcendental:
                         raise
-            return function(*values)
+            return function(*numbers)
 
         return meaning
 
     def _concrete(self, name: str) -> Callable[..., Value]:
+        """Operations that need exact numbers: a ball without radius is one."""
+
         def meaning(*values: Value, **attributes: Any) -> Value:
-            if name in ("if_else", "and", "or", "not", "indicator"):
-                return _EXACT.meanings[name](self._truth(values[0]), *values[1:])
-            if any(isinstance(value, arb) for value in values):
-                values = tuple(_point(value, name) for value in values)
-            return _EXACT.meanings[name](*values, **attributes)
+            values = tuple(_point(value, name) for value in values)
+            result = _EXACT.meanings[name](*values, **attributes)
+            floats = self.rounding is not None and any(isinstance(value, fmpq) for value in values)
+            if name == "floor_divide" and floats and abs(result) > _EXACT_QUOTIENT:
+                raise TooCloseError("a quotient is too large for its floor to be certain")
+            return self._held(result)
 
         return meaning
 
-    def _truth(self, value: Value) -> Value:
-        return not self._equal(value, 0) if isinstance(value, arb) else value
+    def _truth(self, value: Value) -> bool:
+        """Whether a value is not 0; the enclosure must decide it."""
+        return not self._equal(value, 0) if isinstance(value, arb) else bool(value)
 
     # Rounded operations ---------------------------------------------------------------------------
+
+    def _held(self, value: Value) -> Value:
+        """An exact result as the format has it: as it is, or rounded."""
+        if self.rounding is None or not isinstance(value, fmpq) or self.rounding.holds(value):
+            return value
+        return self._rounded(_ball(value))
+
+    def _as_floats(self, values: Sequence[Value]) -> Sequence[Value]:
+        """Integers that meet floats are rounded to floats first, if they are too large to be one."""
+        if self.rounding is None or all(isinstance(value, int) for value in values):
+            return values
+        return [
+            self._rounded(_ball(value))
+            if type(value) is int and not self.rounding.holds(value)
+            else value
+            for value in values
+        ]
 
     def _rounded(self, value: arb, library: bool = False) -> arb:
         """``value`` widened by one rounding."""
@@ -157,7 +166,7 @@ class BallDomain(Domain):
         if divisor.contains(0):
             if divisor == 0:
                 raise ZeroDivisionError("division by zero")
-            raise TooCloseError("a denominator may be 0: its enclosure holds 0")
+            raise TooCloseError("a denominator may be 0: its enclosure contains 0")
         return self._rounded(_ball(a) / divisor)
 
     def _power(self, a: Value, b: Value) -> arb:
@@ -221,6 +230,8 @@ class BallDomain(Domain):
         total: Value = 0
         for value in values:
             total = self.meanings["add"](total, int(value) if isinstance(value, bool) else value)
+        if type(total) is int and self.rounding is not None and not self.rounding.holds(total):
+            total = self._rounded(_ball(total))
         return self.meanings["divide"](total, len(values))
 
     def select(self, keys: Sequence[Value], queries: Sequence[Value], predicate: str) -> Pattern:
@@ -229,6 +240,8 @@ class BallDomain(Domain):
         return super().select(keys, queries, predicate)
 
     def aggregate(self, selected: Pattern, values: Sequence[Value], default: Value) -> list[Value]:
+        if selected.dtype == object:
+            return [self._one_of(row, values, default) for row in candidates_of(selected)]
         self.require_numbers(selected, values)
         result = []
         for row in selected:
@@ -239,19 +252,34 @@ class BallDomain(Domain):
                 result.append(values[keys[0]] if keys else default)
         return result
 
+    def _one_of(self, row: Candidates, values: Sequence[Value], default: Value) -> Value:
+        """What an aggregate over candidates can give: something in their hull."""
+        if not row.keys:
+            return default
+        chosen = [_ball(values[k]) for k in row.keys]
+        if len(chosen) == 1 and row.nonempty:
+            return values[row.keys[0]]
+        if any(isinstance(values[k], bool) for k in row.keys) or not row.nonempty:
+            raise TooCloseError("which key scores highest is not decided")
+        hull = chosen[0]
+        for value in chosen[1:]:
+            hull = hull.union(value)
+        if row.single or self.rounding is None:
+            return hull
+        # A mean of some of them: a rounding for each addition, and one for the division.
+        size = max(value.abs_upper() for value in chosen)
+        for _ in range(len(chosen)):
+            hull = hull + arb(0, (size * self.rounding.unit * 2 + self.rounding.tiny).upper())
+        return hull
+
     def best(self, selected: Any, scores: Sequence[Value]) -> Any:
-        """As the definition; a key's own score is not compared with itself."""
-        greater = self.meanings["greater"]
-        pattern = selected.copy()
-        for q, row in enumerate(selected):
-            keys = [k for k, here in enumerate(row.tolist()) if here]
-            for k in keys:
-                pattern[q, k] = not any(
-                    greater(scores[other], scores[k])
-                    for other in keys
-                    if scores[other] is not scores[k]
-                )
-        return pattern
+        """As the definition; where enclosures do not decide, several keys may be the one."""
+        return contenders(selected, scores, self.meanings["greater"], self.ties)
+
+    def widths(self, selected: Pattern) -> list[Value]:
+        if selected.dtype == object:
+            raise TooCloseError("which key scores highest is not decided")
+        return super().widths(selected)
 
 
 def precise(bits: int) -> Any:
@@ -263,10 +291,6 @@ def _ball(value: Value) -> arb:
     if isinstance(value, arb):
         return value
     return arb(fmpq(int(value)) if isinstance(value, (bool, int)) else value)
-
-
-def _is(answer: Any) -> bool:
-    return bool(answer)
 
 
 def _point(value: Value, what: str) -> Value:

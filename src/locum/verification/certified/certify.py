@@ -31,9 +31,11 @@ from locum.execution import dense
 from locum.execution.arrays import Array, numpy_of
 from locum.simulators import UniversalSimulator
 from locum.simulators.modules.module import Module
-from locum.verification.certified.balls import FORMATS, PRECISION, BallDomain, TooCloseError, precise
+from locum.verification.certified.balls import PRECISION, BallDomain, precise
+from locum.verification.certified.rounding import FORMATS
+from locum.verification.certified.ties import TooCloseError
 
-#: Where comparisons are not decided (ties), this many bits make products of floats exact.
+#: Where comparisons are not decided, this many bits make sums of products of most floats exact.
 _EXACT_BITS = 2048
 
 
@@ -93,8 +95,8 @@ def certify_matrix(program: Matrix, tokens: Sequence[float], *, dtype: str = "fl
         raise InputError("the numbers are not all float32 numbers: round them first")
     if not all(np.isfinite(x) for x in tokens):
         raise InputError("the numbers must be finite")
-    true = _entries(program, tokens, BallDomain())
-    rounded = _entries(program, tokens, BallDomain(FORMATS[dtype]))
+    true = _true_entries(program, tokens)
+    rounded = _entries(program, tokens, BallDomain(FORMATS[dtype], ties=True), PRECISION)
     with precise(PRECISION):
         errors = [_distance(a, b) for a, b in zip(rounded, true, strict=True)]
         widths = [_above(2 * ball.rad()) for ball in true]
@@ -108,23 +110,32 @@ def certify_matrix(program: Matrix, tokens: Sequence[float], *, dtype: str = "fl
     )  # fmt: skip
 
 
-def _entries(program: Matrix, tokens: Sequence[float], domain: BallDomain) -> list[arb]:
-    """The entries of the result; with more bits where a comparison asks for them."""
-    for bits in (PRECISION, _EXACT_BITS):
-        with precise(bits):
-            balls = [arb(fmpq(*float(x).as_integer_ratio())) for x in tokens]
-            try:
-                values = dense.evaluate(program.sop.node, balls, domain, program.names)
-            except ExecutionError as error:
-                if error.kind != TooCloseError.__name__ or bits == _EXACT_BITS:
-                    raise
-                continue
-            view = program.places
-            return [
-                arb(values[view.offset + i * view.row_stride + j * view.column_stride])
-                for i in range(view.rows) for j in range(view.columns)
-            ]  # fmt: skip
-    raise AssertionError("one of the precisions returns or raises")
+def _true_entries(program: Matrix, tokens: Sequence[float]) -> list[arb]:
+    """Enclose the entries of the true result: with more bits, or with ties, where comparisons ask."""
+    attempts = ((PRECISION, False), (_EXACT_BITS, False), (PRECISION, True))
+    for bits, ties in attempts:
+        try:
+            return _entries(program, tokens, BallDomain(ties=ties), bits)
+        except ExecutionError as error:
+            if error.kind != TooCloseError.__name__ or ties:
+                raise
+    raise AssertionError("the last attempt returns or raises")
+
+
+def _entries(program: Matrix, tokens: Sequence[float], domain: BallDomain, bits: int) -> list[arb]:
+    """Run a program on balls, and pick the entries of the result."""
+    with precise(bits):
+        balls = [arb(fmpq(*float(x).as_integer_ratio())) for x in tokens]
+        values = dense.evaluate(program.sop.node, balls, domain, program.names)
+        view = program.places
+        return [
+            _as_ball(values[view.offset + i * view.row_stride + j * view.column_stride])
+            for i in range(view.rows) for j in range(view.columns)
+        ]  # fmt: skip
+
+
+def _as_ball(value: Any) -> arb:
+    return arb(int(value)) if isinstance(value, (bool, int)) else arb(value)
 
 
 def _distance(a: arb, b: arb) -> float:
