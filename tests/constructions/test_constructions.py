@@ -469,10 +469,14 @@ def test_badly_scaled_matrices_are_not_called_singular(diagonal: list[float]) ->
     np.testing.assert_allclose(found, np.diag(1 / np.array(diagonal)))
 
 
-def test_exact_inverses_have_no_tolerance() -> None:
+def test_the_tolerance_of_an_inverse_is_part_of_the_program() -> None:
+    """It is the same in every domain; with a tolerance of 0 nothing but 0 counts as 0."""
     tokens = [Fraction(1), Fraction(1), Fraction(1), 1 + Fraction(1, 10**20)]
     for recipe in ("cofactor", "gauss-jordan"):
-        found = c.inverse(Matrix(locum.tokens, 2, 2), recipe=recipe).run(tokens, domain="exact")
+        view = Matrix(locum.tokens, 2, 2)
+        with pytest.raises(locum.ExecutionError, match="singular"):
+            c.inverse(view, recipe=recipe).run(tokens, domain="exact")
+        found = c.inverse(view, recipe=recipe, tolerance=0).run(tokens, domain="exact")
         assert found[1, 1] == 10**20
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 
 from locum.constructions.matmul import matmul
-from locum.constructions.matrix import Matrix, coordinates, greatest, rounding, same_row
+from locum.constructions.matrix import Matrix, coordinates, greatest, same_row
 from locum.constructions.sums import add
 from locum.errors import GraphError
 from locum.language.handles import SOp
@@ -43,7 +43,7 @@ def gauss_jordan(m: Matrix, r: int, tolerance: float) -> Matrix:
         source = where(i == step, pivot_row, where(i == pivot_row, step, i))
         swapped = Matrix(where(inside, current.at(source, j), 0), r, width)
         pivot = swapped.at(step, step)
-        ratio = swapped.at(step, j) / where(abs(pivot) <= rounding(tolerance), 0, pivot)
+        ratio = swapped.at(step, j) / (where(abs(pivot) <= tolerance, 0, pivot) if tolerance else pivot)
         x = where(inside, where(i == step, ratio, swapped.sop - swapped.at(i, step) * ratio), 0)
         m = m.derive(m.sop, r, r, room=r * width, names={ratio: _NO_PIVOT})
     return Matrix(x, r, r, r, width, 1, m.reads, max(m.needs or 0, r * width), m.names)

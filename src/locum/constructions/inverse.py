@@ -5,9 +5,10 @@ entries (i + u, j + v), u and v from 1 to r − 1, indices modulo r. The same wo
 ((r−1)² heads, (r−1)! products), with a factor (−1)^(i+j) where r is even; sensible up to order 5.
 Gauss–Jordan elimination (``elimination.py``) works at every order, and there are two more recipes.
 
-A singular matrix has no inverse: its determinant or pivot is 0, or as good as 0, that is at most
-``tolerance`` times the size of what it was computed from (nothing but 0 in exact arithmetic). Then the
-division fails, and the error says so.
+A singular matrix has no inverse: its determinant or pivot is 0, or at most ``tolerance`` times the size
+of what it was computed from (for the cofactor recipes, the permanent of |A|). Then the division fails,
+and the error says so. The tolerance is part of the program, in exact arithmetic, too; with
+``tolerance=0`` nothing but 0 counts as 0.
 
 >>> from locum import tokens
 >>> inverse(Matrix(tokens, 2, 2)).run([4, 7, 2, 6]).round(12).tolist()
@@ -19,7 +20,7 @@ from __future__ import annotations
 import itertools
 
 from locum.constructions import elimination
-from locum.constructions.matrix import Matrix, as_matrix, coordinates, require_same, rounding
+from locum.constructions.matrix import Matrix, as_matrix, coordinates, require_same
 from locum.constructions.transpose import transpose
 from locum.errors import GraphError
 from locum.language.handles import SOp
@@ -144,8 +145,8 @@ def _by_adjugate(m: Matrix, r: int, tolerance: float) -> Matrix:
 
 
 def _unless_rounding(value: SOp, size: SOp, tolerance: float) -> SOp:
-    """``value``, or 0 if it is nothing but the rounding errors of something of this size."""
-    return where(abs(value) <= rounding(tolerance) * size, 0, value)
+    """Replace ``value`` by 0 if it is at most ``tolerance`` times ``size``, in every domain alike."""
+    return where(abs(value) <= tolerance * size, 0, value) if tolerance else value
 
 
 def _order(m: Matrix, order: int | None) -> int:

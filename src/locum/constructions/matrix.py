@@ -39,7 +39,6 @@ from locum.language.handles import Selector, SOp
 from locum.language.python import (
     aggregate,
     best,
-    constant,
     indices,
     lookup,
     maximum,
@@ -331,12 +330,6 @@ def greatest(selector: Selector, score: SOp) -> Selector:
     One key, not the mean of several: a mean of equal numbers need not be that number.
     """
     return best(best(selector, score), -indices)
-
-
-def rounding(tolerance: float) -> SOp:
-    """``tolerance`` where numbers are rounded, 0 where arithmetic is exact (1/10 + 2/10 = 3/10)."""
-    tenth = constant(1) / 10
-    return where(tenth + constant(2) / 10 == constant(3) / 10, 0, tolerance)
 
 
 def coordinates(columns: Size) -> tuple[SOp, SOp]:
