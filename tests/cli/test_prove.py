@@ -14,23 +14,27 @@ def test_prove_and_check(tmp_path: Path) -> None:
     file = tmp_path / "proof.json"
     done = command_line("prove", "softmax", "2", "2", "--certificate", str(file))
     assert done.returncode == 0, done.stderr
-    assert "Proven, for all X ∈ ℝ^{2×2}: T(X) = σ(X), row by row" in done.stdout
+    assert "Proven, softmax 2 2 (stable): for all X ∈ ℝ^{2×2}: P⟨X⟩ = σ(X), where" in done.stdout
     assert command_line("check", str(file)).returncode == 0
     content = json.loads(file.read_text())
-    content["shape"][0] = 3
+    content["claim"]["shape"][0] = 3
     file.write_text(json.dumps(content))
     rejected = command_line("check", str(file), "--json")
     assert rejected.returncode == 1
     assert json.loads(rejected.stdout)["accepted"] is False
 
 
-def test_a_refutation_leaves_with_1() -> None:
-    done = command_line("prove", "E2", "--json")
+def test_a_refutation_leaves_with_1(tmp_path: Path) -> None:
+    file = tmp_path / "refutation.json"
+    done = command_line("prove", "E2", "--json", "--certificate", str(file))
+    checked = command_line("check", str(file))
+    assert checked.returncode == 0
+    assert "Accepted: it is not true that for all s" in checked.stdout
     assert done.returncode == 1
     found = json.loads(done.stdout)
     assert found["verdict"] == "refuted"
     assert found["counterexample"]["s"] == [[-1.0, -2.0]]
-    assert found["found"] != found["wanted"]
+    assert found["found"] != found["expected"]
 
 
 def test_a_limit_leaves_with_1() -> None:

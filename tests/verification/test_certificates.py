@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
-from locum.verification import Proof, RejectedError, check, prove
-from locum.verification.prover.certificate import digest
+import locum
+from locum.paper.errata import ERRATA
+from locum.verification import Proof, Refutation, RejectedError, about, check, prove
+from locum.verification.checker.content import CERTIFICATE, digest, subject_json
 
 CLAIMS = [
     ("matmul", (2, 2, 2)),
@@ -27,7 +29,7 @@ CLAIMS = [
 def certificate(name: str, shape: tuple[int, ...]) -> Any:
     verdict = prove(name, *shape)
     assert isinstance(verdict, Proof)
-    return json.loads(json.dumps(verdict.certificate()))
+    return json.loads(json.dumps(verdict.certificate))
 
 
 @pytest.mark.parametrize(("name", "shape"), CLAIMS)
@@ -82,36 +84,155 @@ def test_forgeries_with_a_mended_digest(name: str, shape: tuple[int, ...]) -> No
             rejected += 1
         else:
             assert found.statement == content["statement"]
-            assert path[0] == "polynomials" or path[0] == "functions"
+            assert path[0] in ("polynomials", "functions")
     assert rejected > 20
 
 
+def sealed(content: Any) -> Any:
+    return {**content, "digest": digest(content)}
+
+
 def test_a_missing_case_is_noticed() -> None:
-    content = certificate("relu", (2,))
+    content = certificate("groupsort", (2, 2))
     content["trees"][0]["cases"]["answers"].pop()
-    content["digest"] = digest(content)
-    with pytest.raises(RejectedError, match="two answers"):
-        check(content)
+    with pytest.raises(RejectedError, match="a child for each"):
+        check(sealed(content))
 
 
 def test_a_possible_case_cannot_be_called_impossible() -> None:
-    content = certificate("relu", (2,))
+    content = certificate("groupsort", (2, 2))
     content["trees"][0]["cases"]["answers"][0] = {"impossible": [[0, 1]]}
     content["cases"] -= 1
-    content["digest"] = digest(content)
     with pytest.raises(RejectedError, match="called impossible"):
-        check(content)
+        check(sealed(content))
 
 
 def test_a_missing_tree_is_noticed() -> None:
-    content = certificate("relu", (2,))
+    content = certificate("groupsort", (2, 2))
     content["trees"].pop()
-    content["digest"] = digest(content)
-    with pytest.raises(RejectedError, match="does not show entries"):
-        check(content)
+    with pytest.raises(RejectedError, match="does not show"):
+        check(sealed(content))
 
 
-@pytest.mark.parametrize("content", [None, [], {}, {"format": "locum certificate 1"}])
-def test_no_certificates(content: Any) -> None:
+def test_a_branch_without_answers_is_not_a_proof_of_listing_6() -> None:
+    """A modulus of 0 has no remainders, and so had no cases left to show."""
+    refutable = ERRATA["E3"].refutable
+    assert refutable is not None
+    stated = refutable.claim()
+    nothing = {"remainder": 0, "modulus": 0, "answers": []}
+    for modulus in (0, -1, True, 1.0, "5", None):
+        forged = sealed(
+            {
+                "format": CERTIFICATE,
+                "claim": stated.label,
+                **subject_json(stated.subject),
+                "functions": [],
+                "polynomials": [],
+                "trees": [{"entries": [0, 1], "cases": {**nothing, "modulus": modulus}}],
+                "cases": 0,
+            }
+        )
+        with pytest.raises(RejectedError, match="modulus"):
+            check(forged, stated)
+
+
+def test_an_entry_that_is_never_compared_rejects() -> None:
+    """All cases of a tree contradict one another: nothing is left to compare."""
+    x = locum.tokens
+    stated = about("x", (1,), x + 1, [("s", 1, 1)], lambda s: s)
+    impossible = {"impossible": [[0, 1]]}
+    forged = sealed(
+        {
+            "format": CERTIFICATE,
+            "claim": stated.label,
+            **subject_json(stated.subject),
+            "functions": [],
+            "polynomials": [[["1", []]]],
+            "trees": [
+                {"entries": [0], "cases": {"sign": "=", "of": 0, "answers": [impossible, impossible]}}
+            ],
+            "cases": 0,
+        }
+    )
+    with pytest.raises(RejectedError):
+        check(forged)
+
+
+def test_conditions_are_part_of_the_certificate() -> None:
+    """Without its condition the sentence is another one, and a false one."""
+    x = locum.tokens
+    stated = about("one", (1,), x / x, [("s", 1, 1)], lambda s: [[1]], conditions=lambda s: [(s, "!=")])
+    proof = prove(stated)
+    assert isinstance(proof, Proof)
+    assert "with s ≠ 0" in proof.statement
+    content = json.loads(json.dumps(proof.certificate))
+    content["formulas"]["roots"].pop()
+    content["relations"].pop()
+    with pytest.raises(RejectedError, match="statement"):
+        check(sealed(content))
+    content["statement"] = content["statement"].replace(" with s ≠ 0", "")
+    with pytest.raises(RejectedError, match="no definite value"):
+        check(sealed(content))
+
+
+def test_a_statement_is_generated_and_cannot_be_chosen() -> None:
+    x = locum.tokens
+    with pytest.raises(TypeError):
+        about("x", (1,), "P = NP", x, [("s", 1, 1)], lambda s: s)  # type: ignore[arg-type, call-arg]
+    for name in ("P", "I", "X ∈ ℝ: P = NP, x", "", "1x", "a" * 13):
+        with pytest.raises(locum.InputError):
+            about("x", (1,), x, [(name, 1, 1)], lambda s: s)
+    proof = prove(about("P = NP", (1,), x, [("s", 1, 1)], lambda s: s))
+    assert isinstance(proof, Proof)
+    assert "NP" not in check(proof.certificate).statement
+    content = {**proof.certificate, "statement": "P = NP"}
+    with pytest.raises(RejectedError, match="statement"):
+        check(sealed(content))
+
+
+def test_a_name_is_only_said_of_its_own_program() -> None:
+    content = certificate("transpose", (2, 2))
+    content["claim"]["name"] = "matmul"
+    content["claim"]["shape"] = [1, 2, 2]
+    with pytest.raises(RejectedError, match="not about matmul"):
+        check(sealed(content))
+
+
+def test_no_two_claims_have_one_sentence() -> None:
+    """Corollary hierarchy as corrected is proven, E15 is refuted: they must not read alike."""
+    refutable = ERRATA["E15"].refutable
+    assert refutable is not None
+    proven, refuted = prove("hierarchy", 1, 1, 1, 2, 1, 1), prove(refutable.claim())
+    assert proven.holds is True
+    assert refuted.holds is False
+    assert proven.statement != refuted.statement
+    assert proven.statement.split(", where")[0] != refuted.statement.split(", where")[0]
+
+
+def test_refutations_are_files_that_can_be_checked() -> None:
+    for number, erratum in ERRATA.items():
+        if erratum.refutable is None:
+            continue
+        verdict = prove(erratum.refutable.claim())
+        assert isinstance(verdict, Refutation), number
+        content = json.loads(json.dumps(verdict.certificate))
+        assert check(content).statement == verdict.statement
+        content["entries"] = ["0"] * len(content["entries"])
+        content["entries"][-1] = "1/0"
+        with pytest.raises(RejectedError, match="rational number"):
+            check(sealed(content))
+
+
+def test_numbers_that_do_not_refute_are_rejected() -> None:
+    x = locum.tokens
+    refuted = prove(about("x", (1,), locum.where(x == 5, 0, x), [("s", 1, 1)], lambda s: s))
+    assert isinstance(refuted, Refutation)
+    content = {**refuted.certificate, "entries": ["4"]}
+    with pytest.raises(RejectedError, match="gives what the reference gives"):
+        check(sealed(content))
+
+
+@pytest.mark.parametrize("content", [None, [], {}, {"format": "locum certificate 2"}])
+def test_what_is_not_a_certificate(content: Any) -> None:
     with pytest.raises(RejectedError):
         check(content)

@@ -43,11 +43,12 @@ def test_make_prove_covers_what_is_asked_for() -> None:
     assert len(REFUTABLE) == 8
 
 
-def test_attention_of_order_3_is_quick() -> None:
-    verdict = prove("attention", 3, 3, 3)
-    assert isinstance(verdict, Proof)
-    assert verdict.seconds < 60
-    assert verdict.cases == 27  # three rows, nine ways each to find the greatest score
+def test_a_stable_softmax_needs_no_cases() -> None:
+    """What is subtracted cancels, whichever score is greatest: one case, whatever the order."""
+    for order in ((2, 2, 2), (3, 3, 3), (5, 2, 2)):
+        verdict = prove("attention", *order)
+        assert isinstance(verdict, Proof)
+        assert verdict.cases == 1
 
 
 @pytest.mark.parametrize("number", REFUTABLE)
@@ -55,15 +56,13 @@ def test_errata_are_refuted_by_numbers_that_fail_under_dense(number: str) -> Non
     stated = REFUTABLE[number].claim()
     verdict = prove(stated)
     assert isinstance(verdict, Refutation)
-    entries = verdict.counterexample.entries
-    wanted = np.array(verdict.counterexample.wanted)
-    if verdict.counterexample.found is None:
+    expected = np.array(verdict.refuted.expected)
+    if verdict.refuted.found is None:
         with pytest.raises(locum.ExecutionError, match="division by zero"):
-            locum.SOp(stated.program)(stated.tokens(entries))
+            locum.SOp(stated.program)(stated.tokens(verdict.entries))
     else:
-        found = stated.found(locum.SOp(stated.program)(stated.tokens(entries)))
-        assert np.abs(np.array(found) - wanted).max() > 1e-4
-        assert not np.allclose(found, wanted, rtol=0, atol=1e-6)
+        found = stated.result(locum.SOp(stated.program)(stated.tokens(verdict.entries)))
+        assert np.abs(np.array(found) - expected).max() > 1e-4
     name, shape, _ = REFUTABLE[number].corrected
     assert prove(name, *shape).holds
 
@@ -131,7 +130,7 @@ def test_a_construction_with_one_index_off_is_refuted(
 
 def test_limits_are_honest() -> None:
     for limits in ({"seconds": 0.05}, {"terms": 3}):
-        verdict = prove("attention", 4, 4, 4, **limits)
+        verdict = prove("attention", 6, 6, 6, **limits)
         assert isinstance(verdict, Unproven)
         assert verdict.holds is None
         assert "is not proven within" in str(verdict)
@@ -146,23 +145,20 @@ def test_progress_is_told() -> None:
 
 def test_a_claim_of_ones_own() -> None:
     square = locum.tokens * locum.tokens
-    right = about("square", (2,), "for all s ∈ ℝ^2: s²", square, [("s", 1, 2)], lambda g, s: g.each(
-        "multiply", s, s
-    ))  # fmt: skip
-    wrong = replace(right, reference=lambda g, s: g.each("add", s, s))
+    right = about("square", (2,), square, [("s", 1, 2)], lambda s: s * s)
     assert prove(right).holds is True
-    refuted = prove(wrong)
+    refuted = prove(about("double", (2,), square, [("s", 1, 2)], lambda s: s + s))
     assert isinstance(refuted, Refutation)
-    assert refuted.counterexample.found != refuted.counterexample.wanted
+    assert refuted.refuted.found != refuted.refuted.expected
 
 
-def test_division_by_what_may_be_zero_is_no_proof() -> None:
+def test_division_by_what_may_be_zero_is_not_a_proof() -> None:
     """x / x is 1, but for x = 0 the program has no value; a branch not taken does not help."""
     quotient = locum.tokens / locum.tokens
-    stated = about("one", (1,), "for all s ∈ ℝ: 1", quotient, [("s", 1, 1)], lambda g, s: [[1]])
+    stated = about("one", (1,), quotient, [("s", 1, 1)], lambda s: [[1]])
     refuted = prove(stated)
     assert isinstance(refuted, Refutation)
-    assert refuted.counterexample.entries == (0.0,)
+    assert refuted.entries == (0,)
     guarded = locum.where(locum.tokens == 0, 1, quotient)
     assert isinstance(prove(replace(stated, program=guarded.node)), Refutation)
     safe = locum.where(
@@ -177,9 +173,7 @@ def test_ties_are_cases_of_their_own() -> None:
     first = locum.aggregate(locum.select(locum.indices, 0, "=="), x)
     second = locum.aggregate(locum.select(locum.indices, 1, "=="), x)
     program = locum.where(first == second, second, first)
-    stated = about("first", (2,), "for all s ∈ ℝ^2: s[0]", program, [("s", 1, 2)], lambda g, s: [
-        [s[0][0]] * 2
-    ])  # fmt: skip
+    stated = about("first", (2,), program, [("s", 1, 2)], lambda s: [[s[0, 0], s[0, 0]]])
     assert prove(stated).holds
 
 
@@ -188,7 +182,7 @@ def test_ties_are_cases_of_their_own() -> None:
     [
         (("nope", 2), "there is no claim 'nope'"),
         (("matmul", 2), "matmul takes r k c"),
-        (("matmul", 2, 2, 0), "positive whole numbers"),
+        (("matmul", 2, 2, 0), "expected 3 positive integers"),
     ],
 )
 def test_bad_claims(arguments: tuple[str, int], message: str) -> None:

@@ -1,7 +1,7 @@
 """Verify the certificate that `locum prove … --certificate FILE` wrote, without the prover.
 
-The program is built anew and run in every case on the checker's own numbers. Exit code 1 if the
-certificate is rejected.
+A proof, or a refutation by numbers, is gone through by code that shares nothing with the prover, and
+what it shows is printed. Exit code 1 if it is rejected.
 """
 
 from __future__ import annotations
@@ -15,26 +15,43 @@ from locum.cli.options import PATH, json_option
 from locum.files import read_json
 
 #: The most bytes of a certificate.
-LIMIT = 2**28
+LIMIT = 2**26
 
 
 @click.command("check", help=__doc__)
 @click.argument("file", type=PATH)
 @json_option
 def command(file: Path, as_json: bool) -> None:
-    """Check a certificate and say whether it is accepted."""
-    from locum.verification import RejectedError, check
+    """Check a certificate and say whether it is accepted, and what it shows."""
+    from locum.verification import Checked, RejectedError, check
 
     content = read_json(file, LIMIT)
     try:
-        checked = check(content)
+        verified = check(content)
     except RejectedError as problem:
         if as_json:
             output.print_json({"accepted": False, "problem": str(problem)})
         else:
             output.say(f"Rejected: {problem}")
         raise click.exceptions.Exit(1) from None
+    shows = verified.shows
+    proven = isinstance(shows, Checked)
     if as_json:
-        output.print_json({"accepted": True, "statement": checked.statement, "cases": checked.cases})
+        output.print_json(
+            {
+                "accepted": True,
+                "shows": "proof" if proven else "refutation",
+                "claim": verified.title,
+                "statement": shows.statement,
+                "program": shows.program,
+                "cases": verified.cases,
+            }
+        )
+        return
+    owner = verified.title or "the file"
+    output.say(f"Accepted: {'' if proven else 'it is not true that '}{shows.statement}")
+    output.say(f"(P is the program of {owner}, SHA-256 {shows.program})")
+    if isinstance(shows, Checked):
+        output.say(f"({shows.cases:,} case{'' if shows.cases == 1 else 's'} checked)")
     else:
-        output.say(f"Accepted, {checked.statement}\n({checked.cases:,} cases checked)")
+        output.say(f"({shows.problem})")

@@ -1,7 +1,8 @@
 """Prove a claim for all inputs of a shape, or find a counterexample: locum prove matmul 3 3 4.
 
 NAME is a construction or a form of U (a wrong one lists them), or the number of an erratum whose
-result is wrong, such as E2. Exit code 1 if the claim is refuted, or not proven within the limits.
+result is wrong, such as E2. An independent checker verifies what is found before it is printed. Exit
+code 1 if the claim is refuted, or not proven within the limits.
 """
 
 from __future__ import annotations
@@ -23,53 +24,60 @@ from locum.verification.claims.claim import Claim
 @click.argument("name")
 @click.argument("shape", nargs=-1, type=int)
 @click.option("--recipe", help="Which form of the construction.  [default: its first]")
+@click.option("--tolerance", type=float, help="Of inverse: below it a determinant counts as 0.")
 @click.option("--seconds", default=600.0, show_default=True, help="Give up after so long.")
 @click.option("--terms", default=200_000, show_default=True, help="Give up beyond so many terms.")
+@click.option("--megabytes", default=1_500, show_default=True, help="Give up beyond so much memory.")
 @click.option("--certificate", type=PATH, help="Write what `locum check` verifies.")
 @json_option
 def command(
     name: str,
     shape: tuple[int, ...],
     recipe: str | None,
+    tolerance: float | None,
     seconds: float,
     terms: int,
+    megabytes: int,
     certificate: Path | None,
     as_json: bool,
 ) -> None:
     """Prove one claim and say what came of it."""
-    from locum.verification import Proof, prove
+    from locum.verification import Unproven, prove
 
     if certificate is not None:
         check_target(certificate)
     with counted("proving", quiet=as_json) as advance:
         verdict = prove(
-            _claim(name, shape, recipe),
+            _claim(name, shape, recipe, tolerance),
             *shape,
             recipe=recipe,
+            tolerance=tolerance,
             seconds=seconds,
             terms=terms,
+            megabytes=megabytes,
             progress=lambda done, total, cases: advance(done, total, f"{cases} cases"),
         )
-    written = certificate if isinstance(verdict, Proof) else None
-    if written is not None and isinstance(verdict, Proof):
-        write_file(written, json.dumps(verdict.certificate()))
+    if certificate is not None and not isinstance(verdict, Unproven):
+        write_file(certificate, json.dumps(verdict.certificate))
     if as_json:
         output.print_json(verdict.to_dict())
     else:
         output.say(str(verdict))
-        if written is not None:
-            output.say(f"Certificate in {written}: locum check {written}")
+        if certificate is not None and not isinstance(verdict, Unproven):
+            output.say(f"Certificate in {certificate}: locum check {certificate}")
     if not verdict.holds:
         raise click.exceptions.Exit(1)
 
 
-def _claim(name: str, shape: tuple[int, ...], recipe: str | None) -> str | Claim:
+def _claim(
+    name: str, shape: tuple[int, ...], recipe: str | None, tolerance: float | None
+) -> str | Claim:
     """Return the claim that an erratum is about, or else the name of a claim."""
     from locum.paper.errata import ERRATA
 
     if name not in ERRATA:
         return name
-    if shape or recipe:
+    if shape or recipe or tolerance is not None:
         raise InputError(f"the erratum {name} has a shape of its own: try locum prove {name}")
     refutable = ERRATA[name].refutable
     if refutable is None:

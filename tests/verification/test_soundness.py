@@ -1,0 +1,139 @@
+"""Every way in which a false claim was once proven, or a true one refuted."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import locum
+from locum.language.handles import SOp
+from locum.verification import Claim, Proof, Refutation, Unproven, about, check, prove
+
+X, AT = locum.tokens, locum.indices
+#: 2 or 3, by the sign of the last token.
+W = locum.selector_width(locum.select(AT, 2, "<") | locum.select(X, 0, ">"))
+
+
+def zero(program: SOp, count: int = 3) -> Claim:
+    return about("zero", (count,), program, [("s", 1, count)], lambda s: [[0] * count])
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        (W & locum.constant(True)) == 1,
+        (W | locum.constant(False)) == 1,
+        locum.aggregate(locum.full, W + AT) == 3,
+        -W == -2,
+        locum.indicator(W) == 1,
+        locum.where(W, 7, 8) == 7,
+        ~W == locum.constant(False),
+        locum.lookup(W, {2: 7, 3: 9}) == 9,
+        abs(W) == 3,
+        W * 2 == 4,
+        locum.maximum(W, 0) == 2,
+    ],
+    ids=str,
+)
+def test_bounds_of_a_width_hold_of_the_width_alone(changed: SOp) -> None:
+    """Bounds 2 … 3 were kept through every operation, and == was decided by them."""
+    claim = zero(locum.indicator(changed))
+    assert isinstance(prove(claim), (Refutation, Unproven))
+    values = [SOp(claim.program)(point) for point in ([1.0, 1.0, 1.0], [1.0, 1.0, -1.0])]
+    assert any(any(row) for row in values)
+
+
+def test_a_width_is_within_its_bounds() -> None:
+    assert isinstance(prove(zero(locum.indicator(W == 1))), Proof)
+    assert isinstance(prove(zero(locum.indicator(W + W == 7))), Proof)
+    assert isinstance(prove(zero(locum.indicator(W < 2) + locum.indicator(W > 3))), Proof)
+
+
+@pytest.mark.parametrize(
+    ("program", "reason"),
+    [
+        (locum.aggregate(locum.full, X == X), "mean of booleans"),
+        (locum.where(AT > 99, locum.lookup(W, {2: 7}), 1), "lookup table"),
+        (locum.where(AT > 99, 1 / (X - X), 1), "division by zero"),
+        (locum.where(AT > 99, locum.sqrt(-1 - X * X), 1), "not defined"),
+    ],
+)
+def test_a_program_without_a_value_is_not_proven(program: SOp, reason: str) -> None:
+    claim = about("one", (3,), program, [("s", 1, 3)], lambda s: [[1, 1, 1]])
+    verdict = prove(claim)
+    assert isinstance(verdict, Refutation)
+    assert reason in verdict.problem
+    with pytest.raises(locum.ExecutionError):
+        SOp(claim.program)(list(map(float, verdict.entries)))
+
+
+def test_limits_refute_nothing() -> None:
+    """What is too large for an executor, or for an enclosure, was taken for "has no value"."""
+    verdict = prove("matmul", 130, 1, 130, seconds=5)
+    assert isinstance(verdict, Unproven)
+    assert "too large" in verdict.reason
+    towers = X
+    for _ in range(4):
+        towers = locum.exp(towers)
+    true = about("abs", (1,), abs(X) + 0 * towers, [("s", 1, 1)], lambda s: s.maximum(-s))
+    assert not isinstance(prove(true), Refutation)
+    close = locum.sqrt(X * X + 1) * locum.sqrt(X * X + 1) - (X * X + 1)
+    true = zero(locum.where(locum.constant(False) | close, 1, 0), 1)
+    assert not isinstance(prove(true), Refutation)
+
+
+def test_the_failing_case_is_tried() -> None:
+    """The counterexample stood in the message, "in the case 2·x − 2469 = 0", and was not tried."""
+    odd = locum.where(X == 1234.5, 7, locum.maximum(X, 0))
+    verdict = prove(about("relu", (1,), odd, [("s", 1, 1)], lambda s: s.relu()))
+    assert isinstance(verdict, Refutation)
+    assert verdict.entries == (1234.5,)
+    far = locum.where((X > 10**6) & (X < 10**6 + 1), 0, X)
+    assert prove(about("same", (1,), far, [("s", 1, 1)], lambda s: s)).holds is False
+    small = locum.where((X > 0) & (X < 1e-12), 1, X)
+    assert prove(about("same", (1,), small, [("s", 1, 1)], lambda s: s)).holds is False
+
+
+@pytest.mark.parametrize(
+    ("program", "reference"),
+    [
+        (1 / locum.where(X == 0, 1, X), None),
+        (locum.constant(1) ** X, "one"),
+        (locum.exp(2 * X), "square"),
+        (locum.indicator(locum.member(AT, [0])), "one"),
+        (locum.tanh(X) - locum.tanh(X + 0), "zero"),
+        (locum.sqrt(X * X + 1) - locum.sqrt(1 + X * X), "zero"),
+        (abs(X), "maximum"),
+    ],
+)
+def test_what_is_called_proven_is_checked(program: SOp, reference: str | None) -> None:
+    """x⁻¹, 1ˣ, exp(2x) = exp(x)², member, tanh, √ were proven, and their certificates rejected."""
+    references = {
+        "one": lambda s: [[1]],
+        "zero": lambda s: [[0]],
+        "square": lambda s: s.exp() * s.exp(),
+        "maximum": lambda s: s.maximum(-s),
+    }
+    if reference is None:
+        program, reference = program * locum.where(X == 0, 1, X), "one"
+    proof = prove(about("one", (1,), program, [("s", 1, 1)], references[reference]))
+    assert isinstance(proof, Proof), str(proof)
+    assert check(json.loads(json.dumps(proof.certificate))).statement == proof.statement
+
+
+def test_one_program_in_all_domains() -> None:
+    """``inverse`` asked whether arithmetic is exact, and took another branch in floats."""
+    near = [1.0, 1.0, 1.0, 1.0 + 2.0**-50]
+    strict = locum.constructions.inverse(locum.constructions.Matrix(X, 2, 2))
+    for domain in ("float", "exact"):
+        with pytest.raises(locum.ExecutionError, match="singular"):
+            strict.run(near, domain=domain)
+    proof = prove("inverse", 2)
+    assert isinstance(proof, Proof)
+    assert "|det A| − (per(|A|)·(1/281474976710656)) > 0" in proof.statement
+    exact = prove("inverse", 2, tolerance=0)
+    assert isinstance(exact, Proof)
+    assert "with det A ≠ 0: " in exact.statement
+    plain = locum.constructions.inverse(locum.constructions.Matrix(X, 2, 2), tolerance=0)
+    assert abs(plain.run(near)).max() > 1e14
