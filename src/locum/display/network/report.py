@@ -27,7 +27,7 @@ def facts(model: CompiledTransformer) -> list[tuple[str, str]]:
     shortest, longest = config.lengths
     count = f"{longest}" if shortest == longest else f"{shortest} to {longest}"
     kind = _numbers(model) if config.vocabulary is None else _listed(config.vocabulary)
-    found = [
+    entries = [
         ("takes", f"{count} tokens: {kind}"),
         ("layers", str(size.layers)),
         ("heads", ", ".join(map(str, size.heads)) or "none"),
@@ -45,13 +45,13 @@ def facts(model: CompiledTransformer) -> list[tuple[str, str]]:
         ("numbers", config.dtype),
         ("weights", model.hash[:12]),
     ]
-    return [(name, value) for name, value in found if value]
+    return [(name, value) for name, value in entries if value]
 
 
 def bound(model: CompiledTransformer) -> float | None:
     """The certified bound that the report states, if it is a number that can be one."""
-    said: Any = model.config.report.get("error_bound")
-    return float(said) if _is_number(said) and said >= 0 else None
+    reported: Any = model.config.report.get("error_bound")
+    return float(reported) if _is_number(reported) and reported >= 0 else None
 
 
 def ranges(model: CompiledTransformer) -> list[tuple[float, float]]:
@@ -65,13 +65,13 @@ def details(model: CompiledTransformer) -> str:
     soft = _entries(model, "softmax")
     lines = []
     for layer in range(model.architecture.layers):
-        said = [
+        entries = [
             f"  head {layer}.{number}: {_head(entry, soft)}"
             for number, entry in enumerate(e for e in heads if e.get("layer") == layer)
         ]
-        said += [f"  {line}" for line in _gates([e for e in gates if e.get("layer") == layer])]
-        if said:
-            lines += [f"layer {layer}", *said]
+        entries += [f"  {line}" for line in _gates([e for e in gates if e.get("layer") == layer])]
+        if entries:
+            lines += [f"layer {layer}", *entries]
     return "\n".join(lines)
 
 
@@ -92,9 +92,9 @@ def _numbers(model: CompiledTransformer) -> str:
 
 
 def _error(model: CompiledTransformer) -> str:
-    found, size = bound(model), model.architecture
-    if found is not None:
-        return f"at most {found:.3g} (certified)" if found else "0 (certified)"
+    error, size = bound(model), model.architecture
+    if error is not None:
+        return f"at most {error:.3g} (certified)" if error else "0 (certified)"
     return "rounding only, not bounded" if size.feed_forward == "exact" else "not stated"
 
 
@@ -131,8 +131,8 @@ def _softmax(model: CompiledTransformer) -> str:
     if not all(map(_is_number, leaks)):
         return f"β {between}"
     worst = max(leaks)
-    said = f"at most {worst:.2g} of the attention leaks" if worst else "nothing leaks"
-    return f"β {between}: {said}"
+    leaked = f"at most {worst:.2g} of the attention leaks" if worst else "nothing leaks"
+    return f"β {between}: {leaked}"
 
 
 def _head(entry: Mapping[str, Any], soft: list[dict[str, Any]]) -> str:
@@ -143,8 +143,8 @@ def _head(entry: Mapping[str, Any], soft: list[dict[str, Any]]) -> str:
     who = entry.get("layer"), entry.get("selector")
     place = next((i for i, e in enumerate(soft) if (e.get("layer"), e.get("head")) == who), None)
     if place is not None:
-        found = soft.pop(place)
-        parts.append(f"β {_short(found.get('beta'))}, leak {_short(found.get('leak'))}")
+        temperature = soft.pop(place)
+        parts.append(f"β {_short(temperature.get('beta'))}, leak {_short(temperature.get('leak'))}")
     return "; ".join(parts)
 
 
@@ -201,8 +201,8 @@ def _gates(entries: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def _entries(model: CompiledTransformer, name: str) -> list[dict[str, Any]]:
-    said = model.config.report.get(name)
-    return [e for e in said if isinstance(e, dict)] if isinstance(said, (list, tuple)) else []
+    reported = model.config.report.get(name)
+    return [e for e in reported if isinstance(e, dict)] if isinstance(reported, (list, tuple)) else []
 
 
 def _is_number(value: Any) -> bool:
@@ -215,9 +215,9 @@ def _short(value: Any) -> str:
     return "unknown" if value is None else str(value)
 
 
-def _counted(said: Any) -> str:
+def _counted(texts: Any) -> str:
     """``equality by squares (10 heads), nothing (1 head)``."""
-    counts = Counter(text for text in said if isinstance(text, str))
+    counts = Counter(text for text in texts if isinstance(text, str))
     return ", ".join(f"{text} ({_count(number, 'head')})" for text, number in counts.items())
 
 
