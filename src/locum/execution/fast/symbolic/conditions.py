@@ -97,9 +97,9 @@ def cut_for(condition: Condition, box: Box, roots: Collection[str]) -> Refine | 
     """Return a cut of a root variable that helps to decide the condition, or None."""
     for case in condition.cases:
         for guard in case:
-            found = _cut(guard, box, roots)
-            if found is not None:
-                return found
+            cut = _cut(guard, box, roots)
+            if cut is not None:
+                return cut
     return None
 
 

@@ -61,17 +61,17 @@ def lower(node: Node, inputs: Sequence[Lowered], scope: Scope) -> Lowered:
     if op in ("and", "or", "not"):
         return _logic(op, inputs, scope)
     if op == "indicator":
-        (truth,) = inputs
-        if isinstance(truth, Condition):
-            return decided(truth, scope).terms()
+        (condition,) = inputs
+        if isinstance(condition, Condition):
+            return decided(condition, scope).terms()
         return (_applied(node, inputs),)
     if op in ("member", "lookup"):
         return _table(node, inputs[0], scope)
     indices = [_whole(lowered) for lowered in inputs]
     if all(index is not None for index in indices):
-        found = _index(op, [index for index in indices if index is not None], scope)
-        if found is not None:
-            return found
+        affine = _index(op, [index for index in indices if index is not None], scope)
+        if affine is not None:
+            return affine
     return _arithmetic(node, [terms_of(lowered) for lowered in inputs])
 
 
@@ -215,14 +215,14 @@ def comparison(predicate: str, a: Lowered, b: Lowered) -> Lowered:
             )
             return same if predicate == "==" else conditions.negation(same)
     elif isinstance(a, Condition) or isinstance(b, Condition):
-        truth, other = (a, b) if isinstance(a, Condition) else (b, a)
-        assert isinstance(truth, Condition)
+        condition, other = (a, b) if isinstance(a, Condition) else (b, a)
+        assert isinstance(condition, Condition)
         value = _whole(other)
         if value is not None and value.is_constant and predicate in ("==", "!="):
             if value.constant not in (0, 1):
                 return FALSE if predicate == "==" else TRUE
-            wanted = (value.constant == 1) == (predicate == "==")
-            return truth if wanted else conditions.negation(truth)
+            is_same = (value.constant == 1) == (predicate == "==")
+            return condition if is_same else conditions.negation(condition)
     left, right = _whole(a), _whole(b)
     if left is not None and right is not None:
         return conditions.comparison(predicate, left, right)
@@ -270,17 +270,17 @@ def _table(node: Node, key: Lowered, scope: Scope) -> Lowered:
     if _has_strings(node):
         raise NotNumeric
     least, greatest = bounds(index, scope.box)
-    found = Entry(node, index)
-    entries = found.entries()
+    entry = Entry(node, index)
+    entries = entry.entries()
     if len(entries) < greatest - least + 1 or any(e not in entries for e in range(least, greatest + 1)):
         raise Stuck("a table that does not list all positions")
-    return (Term(1, factors=(found,)),)
+    return (Term(1, factors=(entry,)),)
 
 
 def _has_strings(node: Node) -> bool:
     """Whether a table gives strings."""
-    found = Entry(node, number(0)).entries().values() if node.op == "lookup" else ()
-    return any(isinstance(value, str) for value in found)
+    values = Entry(node, number(0)).entries().values() if node.op == "lookup" else ()
+    return any(isinstance(value, str) for value in values)
 
 
 def if_else(holds: Lowered, then: Sum, otherwise: Sum) -> Lowered:

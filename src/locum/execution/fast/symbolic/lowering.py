@@ -195,7 +195,7 @@ class Lowering:
         """Lower the sum of a family: its parameters become summed variables."""
         body, *families = node.inputs
         ranges = [self.scope.ranges(f"{way}s{n}", size_of(f)) for n, f in enumerate(families)]
-        found: list[Term] = []
+        terms: list[Term] = []
         for values in itertools.product(*ranges):
             inside = {**heads, **dict(zip(families, values, strict=True))}
             variables = tuple(v for e in values for v in e.variables)
@@ -203,8 +203,8 @@ class Lowering:
                 summed = Term(term.coefficient, term.sums + variables, term.guards, term.factors)
                 solved = solve(summed, self.scope.box, self.scope.fresh)
                 if solved is not None:
-                    found.append(solved)
-        return tuple(found)
+                    terms.append(solved)
+        return tuple(terms)
 
     # Attention ------------------------------------------------------------------------------------
 
@@ -242,7 +242,7 @@ class Lowering:
         total = sum(k.count(self.scope) for k in conditioned)
         if total > 1 and values in self.buffers.boolean:
             raise Stuck("a mean of booleans")
-        found: list[Term] = []
+        terms: list[Term] = []
         for place, k in enumerate(conditioned):
             value = terms_of(self.value(values, k.position, heads, f"{way}v{place}"))
             for term in value:
@@ -250,8 +250,8 @@ class Lowering:
                 summed = Term(share, term.sums + k.sums, term.guards, term.factors).guarded(k.guards)
                 solved = solve(summed, self.scope.box, self.scope.fresh)
                 if solved is not None:
-                    found.append(solved)
-        return (*found, *self.default(default, conditioned[0].guards))
+                    terms.append(solved)
+        return (*terms, *self.default(default, conditioned[0].guards))
 
     def greatest(
         self, values: Node, score: Node, keys: list[Keys], default: float, heads: Heads, way: str
@@ -274,8 +274,8 @@ class Lowering:
             return (*guarded(value, k.guards), *self.default(default, k.guards))
         if sign is None:
             raise Stuck("the place of a maximum")
-        found = Greatest(k.sums, inner, filters, value, sign, float(default))
-        return (Term(1, guards=outer, factors=(found,)), *self.default(default, outer))
+        maximum = Greatest(k.sums, inner, filters, value, sign, float(default))
+        return (Term(1, guards=outer, factors=(maximum,)), *self.default(default, outer))
 
     def default(self, default: float, guards: tuple[Guard, ...]) -> Sum:
         """Return the default of a head where no key is selected."""
@@ -320,7 +320,7 @@ class Lowering:
 
     def keys(self, selector: Node, p: Affine, heads: Heads, way: str) -> list[Keys]:
         """Return the keys that the query at p selects, in disjoint families of positions."""
-        found = []
+        keys = []
         for j in self.scope.ranges(f"{way}k", self.buffers.length):
             for guards, filters in self.cases(selector, j, p, heads, way):
                 term = Term(1, j.variables, guards, (Position(j),))
@@ -328,8 +328,8 @@ class Lowering:
                 if solved is not None:
                     (position,) = solved.factors
                     assert isinstance(position, Position)
-                    found.append(Keys(position.e, solved.sums, solved.guards, filters))
-        return found
+                    keys.append(Keys(position.e, solved.sums, solved.guards, filters))
+        return keys
 
     def cases(
         self, selector: Node, j: Affine, p: Affine, heads: Heads, way: str
@@ -358,10 +358,10 @@ class Lowering:
         if key in self.buffers.data or query in self.buffers.data:
             raise Stuck("keys are selected by data")
         lowered = (self.lower(key, j, heads, f"{way}x"), self.lower(query, p, heads, f"{way}y"))
-        found = indexing.comparison(str(selector.attributes["predicate"]), *lowered)
-        if not isinstance(found, Condition):
+        compared = indexing.comparison(str(selector.attributes["predicate"]), *lowered)
+        if not isinstance(compared, Condition):
             raise Stuck("a selector by values that are not integers")
-        return found.settled(self.scope.box)
+        return compared.settled(self.scope.box)
 
     def filter(self, selector: Node, p: Affine, heads: Heads, way: str) -> Sum:
         """Lower a condition on keys by data, at the keys."""

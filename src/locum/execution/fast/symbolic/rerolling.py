@@ -43,10 +43,10 @@ def rerolled(terms: Sum, box: Box, ranges: Ranges) -> Sum:
 
 
 def _once(terms: Sum, box: Box, ranges: Ranges) -> Sum:
-    found: list[Term] = []
+    sums: list[Term] = []
     for _, group in itertools.groupby(terms, key=lambda t: _skeleton(t, box)):
-        found += _rolled(list(group), ranges)
-    return tuple(found)
+        sums += _rolled(list(group), ranges)
+    return tuple(sums)
 
 
 def _rolled(alike: list[Term], ranges: Ranges) -> Iterator[Term]:
@@ -99,14 +99,14 @@ def _numbers(term: Term) -> Iterator[int]:
 
 def _expressions(term: Term) -> list[Affine]:
     """List all expressions of a term in a fixed order."""
-    found: list[Affine] = []
+    expressions: list[Affine] = []
 
     def note(e: Affine) -> Affine:
-        found.append(e)
+        expressions.append(e)
         return e
 
     _mapped(term, note)
-    return found
+    return expressions
 
 
 def _mapped(term: Term, change: Callable[[Affine], Affine]) -> Term:

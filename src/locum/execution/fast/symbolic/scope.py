@@ -61,10 +61,10 @@ class Scope:
 
     def fresh(self, name: str, mark: str, size: int) -> Affine:
         """Return a smaller variable in place of another, the same one in every attempt."""
-        found = self.ranges(f"{name}[{mark}:{size}]", size)
-        if len(found) > 1:
+        ranges = self.ranges(f"{name}[{mark}:{size}]", size)
+        if len(ranges) > 1:
             raise Stuck(f"the range of {name} in pieces")
-        return found[0]
+        return ranges[0]
 
 
 def refined(refinements: Refinements, request: Refine) -> Refinements:

@@ -27,9 +27,9 @@ _ROUNDS = 200
 
 def solve_all(terms: Sum, box: Box, fresh: Fresh) -> Sum:
     """Solve every term, inside functions and maxima as well; drop those that are 0."""
-    found = (solve(t, box, fresh) for t in terms)
+    solved = (solve(t, box, fresh) for t in terms)
     return tuple(
-        replace(t, factors=tuple(_inside(f, box, fresh) for f in t.factors)) for t in found if t
+        replace(t, factors=tuple(_inside(f, box, fresh) for f in t.factors)) for t in solved if t
     )
 
 
@@ -84,14 +84,14 @@ def _settled(term: Term, box: Box) -> tuple[Guard, ...] | None:
 
 def _paired(guards: tuple[Guard, ...]) -> tuple[Guard, ...]:
     """Join e ≥ 0 and −e ≥ 0 into e = 0."""
-    found: dict[Guard, None] = {}
+    joined: dict[Guard, None] = {}
     for guard in guards:
         if guard.relation == ">=" and Guard(-guard.e, ">=") in guards:
-            if Guard(-guard.e, "==") not in found:
-                found[Guard(guard.e, "==")] = None
+            if Guard(-guard.e, "==") not in joined:
+                joined[Guard(guard.e, "==")] = None
         else:
-            found[guard] = None
-    return tuple(found)
+            joined[guard] = None
+    return tuple(joined)
 
 
 def _bases(e: Affine) -> list[int]:
@@ -119,8 +119,8 @@ def _equality(e: Affine, box: Box, sums: tuple[str, ...]) -> tuple[Guard, ...] |
         if first > last:
             return None
         if first == last:
-            found = (Guard(quotient + first, "=="), Guard(rest - first * base, "=="))
-            return tuple(g for g in found if g.decided(box) is not True)
+            separated = (Guard(quotient + first, "=="), Guard(rest - first * base, "=="))
+            return tuple(g for g in separated if g.decided(box) is not True)
         if any(v in sums for v in quotient.variables):
             _split(rest, base, box, sums)
     return (Guard(e, "=="),)
@@ -187,5 +187,5 @@ def _interval(lower: list[Affine], upper: list[Affine], size: int) -> tuple[Affi
     ]
     if not lengths:
         return None
-    length, first = min(lengths, key=lambda found: found[0])
+    length, first = min(lengths, key=lambda interval: interval[0])
     return first, length
