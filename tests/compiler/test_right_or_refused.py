@@ -162,6 +162,14 @@ def abs_of(x: SOp) -> SOp:
     return where(x < 0, -x, x)
 
 
+@pytest.mark.parametrize("divided", [lambda x: x % 7, lambda x: x // 3])
+def test_remainders_beyond_the_floats_are_refused_when_compiling(divided: Any) -> None:
+    counts = [selector_width(select(tokens, number, "==")) + 9000 for number in range(5)]
+    product = counts[0] * counts[1] * counts[2] * counts[3] * counts[4]
+    with pytest.raises(CompileError, match=r"whole numbers beyond 2\^53"):
+        compiler.compile(divided(product + tokens), length=40, vocabulary=[0, 1, 2, 3, 4])
+
+
 def test_gated_units_without_a_tolerance_refuse_what_is_too_far_off() -> None:
     codes = {token: i for i, token in enumerate("abcdefghij?")}
     before = aggregate(select(indices, indices - 1, "=="), tokens, "?")

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from locum.compiler.bounds.intervals import ErrorInterval, ErrorIntervals
+from locum.compiler.bounds.intervals import ErrorInterval, ErrorIntervals, representation_error
 from locum.compiler.network.forms import Vector
 from locum.compiler.network.grids import lowest_bits, sums_exactly
 from locum.compiler.network.lowering import Lowered
@@ -107,10 +107,9 @@ class FunctionBounds:
     def _among(self, atoms: Sequence[Atom], node: Node) -> ErrorInterval:
         """One of these atoms, as the type of number holds them."""
         numbers = np.array(self._numbers(atoms, node) or [0.0])
-        held = numbers.astype(self.intervals.target.dtype).astype(np.float64)
         step = min(float(lowest_bits(numbers).min()), 1.0)
         found = self._between(float(numbers.min()), float(numbers.max()), step)
-        return replace(found, error=found.error + float(np.abs(held - numbers).max()))
+        return replace(found, error=found.error + representation_error(numbers, self._dtype))
 
     def _between(self, low: float, high: float, step: float) -> ErrorInterval:
         """A number on a grid that the network has as it is."""

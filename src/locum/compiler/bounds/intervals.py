@@ -87,6 +87,12 @@ class ErrorInterval:
         return found if self.relative is None else np.minimum(found, self.relative)
 
 
+def representation_error(numbers: Vector, dtype: str) -> float:
+    """How far the type of number is from holding these, at most."""
+    with np.errstate(over="ignore"):
+        return float(np.abs(numbers.astype(dtype).astype(np.float64) - numbers).max())
+
+
 def of_form(
     form: Form, intervals: Mapping[Signal, ErrorInterval], positions: int, dtype: str
 ) -> ErrorInterval:
@@ -193,8 +199,7 @@ class ErrorIntervals:
         step = float(lowest_bits(among).min())
         if math.isinf(step):
             step = 1.0
-        held = among.astype(self.target.dtype).astype(np.float64)
-        error = float(np.abs(held - among).max())
+        error = representation_error(among, self.target.dtype)
         exact = sums_exactly(largest, step, self.target.dtype)
         error_everywhere = np.full(self.size, error)
         return ErrorInterval(low.copy(), high.copy(), error_everywhere, step if exact else 0.0)

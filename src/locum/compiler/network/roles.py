@@ -89,7 +89,7 @@ class Roles:
                 bits = EXACT_WHOLE[self.known.target.dtype].bit_length() - 1
                 raise CompileError(
                     f"strings (or whole numbers beyond 2^{bits}) meet too many other values here to be "
-                    "told apart",
+                    "told apart: try a smaller vocabulary or length",
                     abbreviate(node),
                 )
             return Role.TABLE
@@ -104,8 +104,9 @@ class Roles:
         limit = EXACT_WHOLE[self.known.target.dtype]
         if any(column is not None and column.largest_whole > limit for column in columns):
             return True
-        # Products of counts are as good as the floats are, until they are compared.
-        compares = OPERATIONS[node.op].group == "comparison" or node.op == "member"
+        # Products of counts are as good as the floats are, until they are compared or divided.
+        jumps = ("member", "modulo", "floor_divide")
+        compares = OPERATIONS[node.op].group == "comparison" or node.op in jumps
         return compares and any(self._beyond(i, limit) for i in node.inputs)
 
     def _beyond(self, node: Node, limit: int) -> bool:
