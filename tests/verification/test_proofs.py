@@ -14,6 +14,7 @@ from locum.paper.errata import ERRATA
 from locum.paper.findings import work
 from locum.paper.item import ClaimInstance
 from locum.paper.items import ITEMS
+from locum.paper.right_as_printed import stated
 from locum.verification import Claim, Proof, Refutation, Unproven, about, claim, prove
 from locum.verification.prover.refute import looks_wrong
 
@@ -23,8 +24,7 @@ REFUTABLE = {number: e.refutable for number, e in ERRATA.items() if e.refutable 
 
 @pytest.mark.parametrize("instance", SMALL, ids=str)
 def test_representative_claims_are_proven(instance: ClaimInstance) -> None:
-    name, shape, recipe = instance
-    verdict = prove(name, *shape, recipe=recipe)
+    verdict = prove(stated(instance))
     assert isinstance(verdict, Proof), str(verdict)
     assert verdict.claim.statement.startswith("for all ")
 

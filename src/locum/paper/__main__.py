@@ -46,18 +46,16 @@ class Measured(NamedTuple):
 
 def prove_and_check(instance: ClaimInstance) -> Line:
     """Prove a claim; ``prove`` has the certificate checked before it says so."""
-    from locum.verification.claims.named import claim
+    from locum.paper.right_as_printed import stated
     from locum.verification.prover.prove import Proof, prove
 
-    stated = claim(instance.name, *instance.shape, recipe=instance.recipe)
+    claim = stated(instance)
     started = time.process_time()
-    verdict = prove(stated)
+    verdict = prove(claim)
     spent = time.process_time() - started
     if not isinstance(verdict, Proof):
-        return Line(stated.title, False, spent, 0.0, str(verdict))
-    return Line(
-        stated.title, True, spent - verdict.checking, verdict.checking, f"{verdict.cases} cases"
-    )
+        return Line(claim.title, False, spent, 0.0, str(verdict))
+    return Line(claim.title, True, spent - verdict.checking, verdict.checking, f"{verdict.cases} cases")
 
 
 def refute(number: str) -> Line:

@@ -14,8 +14,8 @@ from typing import Any
 from locum.paper.errata import ERRATA, Refutable
 from locum.paper.item import ClaimInstance, Item
 from locum.paper.items import ITEMS
+from locum.paper.right_as_printed import stated
 from locum.verification.claims.claim import Claim
-from locum.verification.claims.named import claim as named_claim
 from locum.verification.prover.prove import Verdict, prove
 
 #: Told of every claim that is done: how many are done, of how many, and which.
@@ -151,9 +151,7 @@ def prove_all(everything: bool = False, progress: Progress | None = None) -> lis
 
     findings = []
     for key, job in jobs.items():
-        proofs = tuple(
-            verdict(named_claim(name, *shape, recipe=recipe)) for name, shape, recipe in job.proofs
-        )
+        proofs = tuple(verdict(stated(instance)) for instance in job.proofs)
         refutations = {n: verdict(refutable.claim()) for n, refutable in job.refutations.items()}
         findings.append(replace(examine(ITEMS[key]), proofs=proofs, refutations=refutations))
     return findings

@@ -48,6 +48,7 @@ _ALL = [
         "positions", "Proposition 1D", "prop, concatenation",
         ("prop", "unprop", "concatenate"), "a bijection between n-dimensional arrays and sequences, m₀i₀ + i₁",
         checks.prop_is_a_bijection,
+        proofs=_each("positions", [(2, 3), (3, 2), (4, 4)]),
         errata=("E9",),
     ),
     Item(
@@ -56,6 +57,7 @@ _ALL = [
         checks.sums,
         lambda: {"known count": c.summed(full, tokens, 3), "count unknown (selector_width)": c.summed(full, tokens)},
         claimed_heads=(1,),
+        proofs=_each("summed", _up_to(6)),
     ),
     Item(
         "transpose", "Lemma transposition, Algorithm 1, Listing 1", "transpose",
@@ -63,7 +65,10 @@ _ALL = [
         checks.transposes,
         lambda: {"paper": c.transpose(three_rows(), "paper").sop, "view": c.transpose(three_rows()).sop},
         claimed_heads=(1, 1),
-        proofs=_each("transpose", _up_to(5, 5), "paper", "view"),
+        proofs=(
+            *_each("transpose", _up_to(5, 5), "paper", "view"),
+            *_each("listing-1", [(columns,) for columns in range(1, 7)]),
+        ),
         listings=("transpose",),
         command="locum run transpose",
     ),
@@ -94,7 +99,10 @@ _ALL = [
             "scatter": product("scatter"),
         },
         claimed_heads=(1, 7, 12),
-        proofs=_each("matmul", _up_to(4, 4, 4), "paper", "fetch", "tiled", "scatter"),
+        proofs=(
+            *_each("matmul", _up_to(4, 4, 4), "paper", "fetch", "tiled", "scatter"),
+            *_each("listing-3", [(k,) for k in range(2, 6)]),
+        ),
         errata=("E6", "E17"),
         listings=("matmul",),
         command="locum analyse matmul",
@@ -113,7 +121,10 @@ _ALL = [
         checks.activations,
         lambda: {"feed-forward": c.relu(matrix()).sop, "through MaxMin": c.relu(matrix(), "maxmin").sop},
         claimed_heads=(),
-        proofs=_each("relu", _up_to(8), "feed-forward", "maxmin"),
+        proofs=(
+            *_each("relu", _up_to(8), "feed-forward", "maxmin"),
+            *_each("listing-4", _up_to(4)),
+        ),
         listings=("relu",),
         command="locum run relu",
     ),
@@ -166,7 +177,7 @@ _ALL = [
         checks.cofactors,
         lambda: {"paper": c.cofactor(square(), order=3).sop, "order 4": c.cofactor(Matrix(tokens, 4, 4)).sop},
         claimed_heads=(1, 4),
-        proofs=_each("cofactor", [(2,), (3,), (4,)]),
+        proofs=(*_each("cofactor", [(2,), (3,), (4,)]), ClaimInstance("listing-7", ())),
         errata=("E5",),
         listings=("cofactor",),
         command="locum run cofactor",
@@ -180,7 +191,10 @@ _ALL = [
             "frugal": c.determinant(Matrix(tokens, 3, 3)).sop,
         },
         claimed_heads=(1, 4, 1, 1),
-        proofs=_each("determinant", [(2,), (3,), (4,)], "frugal", "paper"),
+        proofs=(
+            *_each("determinant", [(2,), (3,), (4,)], "frugal", "paper"),
+            ClaimInstance("listing-8", ()),
+        ),
         errata=("E5",),
         listings=("determinant",),
         command="locum run determinant",
@@ -246,7 +260,12 @@ _ALL = [
         ("UniversalSimulator", "Attention"), "one network for every T of order (n, d, d_v); n ≤ min(d, d_v)",
         checks_of_u.attentions,
         checks_of_u.programs("paper", "fetch", "tiled", "width-1"),
-        proofs=_each("attention", [(2, 2, 2), (3, 2, 2), (2, 3, 3), (3, 3, 3)], "fetch", "paper", "tiled", "width-1"),
+        proofs=(
+            *_each("attention", [(2, 2, 2), (3, 2, 2), (2, 3, 3), (3, 3, 3)], "fetch", "paper", "tiled", "width-1"),
+            ClaimInstance("attention", (5, 2, 2), "fetch"),
+            ClaimInstance("attention", (8, 8, 8), "fetch"),
+            ClaimInstance("attention", (10, 10, 10), "paper"),
+        ),
         errata=("E14", "E17", "E18"),
         command="locum simulate --order 4,3,2",
     ),
@@ -262,7 +281,7 @@ _ALL = [
         ("Encoder",), "one network for every encoder of order (n, d, d_v, d₁, d₂)",
         checks_of_u.encoders,
         checks_of_u.programs("paper", "fetch", feed_forward=(4, 3)),
-        proofs=_each("encoder", [(2, 2, 2, 2, 2)]),
+        proofs=_each("encoder", [(2, 2, 2, 2, 2), (3, 2, 2, 4, 2), (3, 3, 3, 4, 3), (4, 3, 3, 2, 1)]),
         errata=("E19",),
         command="locum simulate --order 4,3,3 --ffn 5,3",
     ),
@@ -301,7 +320,7 @@ _ALL = [
         ("UniversalSimulator", "MultiHeadAttention"), "one network for every T of H heads",
         checks_of_u.multihead_attentions,
         checks_of_u.programs("paper", "fetch", heads=2),
-        proofs=_each("multihead_attention", [(2, 2, 2, 2)]),
+        proofs=_each("multihead_attention", [(2, 2, 2, 2), (3, 2, 2, 2), (3, 3, 3, 2)]),
         command="locum simulate --order 4,3,3 --heads 2",
     ),
     Item(
@@ -309,6 +328,7 @@ _ALL = [
         ("Encoder", "from_torch"), "one network for every encoder of H heads",
         checks_of_u.multihead_encoders,
         checks_of_u.programs("fetch", heads=2, feed_forward=(4, 3), norm="pre"),
+        proofs=_each("multihead_encoder", [(2, 2, 2, 1, 2, 2), (3, 2, 2, 2, 3, 2)]),
         command="locum simulate --order 4,3,3 --heads 2 --ffn 5,3",
     ),
     Item(
@@ -330,6 +350,10 @@ _ALL = [
         "decoders", "Conclusion: decoders", "causal and cross-attention, decoder layers, generation",
         ("DecoderLayer", "LanguageModel"), "future work",
         checks_of_u.decoders,
+        proofs=(
+            *_each("causal_attention", [(2, 2, 2), (3, 3, 3), (4, 2, 2)]),
+            *_each("cross_attention", [(2, 3, 2, 2), (3, 2, 2, 2)]),
+        ),
     ),
 ]  # fmt: skip
 

@@ -18,7 +18,7 @@ from locum import constructions as c
 from locum.constructions import Matrix
 from locum.constructions.inverse import TOLERANCE
 from locum.errors import InputError
-from locum.language.python import tokens
+from locum.language.python import full, tokens
 from locum.simulators import UniversalSimulator
 from locum.simulators.layer_simulator import LayerSimulator
 from locum.simulators.order import Order
@@ -169,6 +169,25 @@ def _match2(n: int, p: int) -> Claim:
     return about("match2", (n, p), program, [("s", 1, n)], lambda s: s.match2(p), integer=True)
 
 
+def _summed(n: int) -> Claim:
+    program = c.summed(full, tokens, n)
+
+    def reference(s: Formula) -> list[list[Formula]]:
+        total = s[0, 0]
+        for i in range(1, n):
+            total = total + s[0, i]
+        return [[total] * n]
+
+    return about("summed", (n,), program, [("s", 1, n)], reference)
+
+
+def _positions(r: int, k: int) -> Claim:
+    """Both of two matrices that lie one behind the other, read where ``prop`` puts them."""
+    _, behind = c.concatenate(tokens, (1, 2), (r, k))
+    inputs = [("X", 1, 2), ("Y", r, k)]
+    return about("positions", (r, k), behind.compact(), inputs, lambda x, y: y)
+
+
 # U ------------------------------------------------------------------------------------------------
 
 
@@ -225,6 +244,37 @@ def _heads(heads: int, n: int, d: int, d_v: int) -> Claim:
 
     simulator = UniversalSimulator(Order.of(n, d, d_v, heads=heads))
     return _about_u("multihead_attention", (heads, n, d, d_v), simulator, reference)
+
+
+def _causal(n: int, d: int, d_v: int) -> Claim:
+    def reference(x: Formula, a: Formula, v: Formula) -> Formula:
+        return (x @ a @ x.T).softmax("causal") @ (x @ v)
+
+    simulator = UniversalSimulator(Order.of(n, d, d_v, mask="causal"))
+    return _about_u("causal_attention", (n, d, d_v), simulator, reference)
+
+
+def _cross(n: int, m: int, d: int, d_v: int) -> Claim:
+    def reference(x: Formula, memory: Formula, a: Formula, v: Formula) -> Formula:
+        return (x @ a @ memory.T).softmax() @ (memory @ v)
+
+    simulator = UniversalSimulator(Order.of(n, d, d_v, memory=m))
+    return _about_u("cross_attention", (n, m, d, d_v), simulator, reference)
+
+
+def _heads_encoder(heads: int, n: int, d: int, d_v: int, d1: int, d2: int) -> Claim:
+    """X + heads side by side through W_O, then a feed-forward."""
+
+    def reference(x: Formula, *m: Formula) -> Formula:
+        a, v, w_o = m[:heads], m[heads : 2 * heads], m[2 * heads : 3 * heads]
+        w1, w2 = m[3 * heads :]
+        residual = x
+        for h in range(heads):
+            residual = residual + attention(x, a[h], v[h]) @ w_o[h]
+        return (residual @ w1).relu() @ w2
+
+    simulator = UniversalSimulator(Order.of(n, d, d_v, heads=heads, feed_forward=(d1, d2)))
+    return _about_u("multihead_encoder", (heads, n, d, d_v, d1, d2), simulator, reference)
 
 
 def _linformer(n: int, d: int, d_v: int) -> Claim:
@@ -293,6 +343,8 @@ FAMILIES = {
         Family("shift", ("n", "t"), _shift, "shift"),
         Family("multihead_transpose", ("H", "r", "c"), _multihead_transpose, "Lemma multi-head"),
         Family("multihead_matmul", ("H", "r", "k", "c"), _multihead_matmul, "Lemma multi-head"),
+        Family("summed", ("n",), _summed, "Proposition AHAT"),
+        Family("positions", ("r", "c"), _positions, "Proposition 1D"),
         Family("match2", ("n", "p"), _match2, "Match₂ over ℤ"),
         Family(
             "attention",
@@ -303,6 +355,9 @@ FAMILIES = {
         ),
         Family("encoder", (*_ORDER, "d1", "d2"), _encoder, "Corollary encoder"),
         Family("multihead_attention", ("H", *_ORDER), _heads, "Theorem H heads"),
+        Family("multihead_encoder", ("H", *_ORDER, "d1", "d2"), _heads_encoder, "Corollary H heads"),
+        Family("causal_attention", _ORDER, _causal, "Conclusion: decoders"),
+        Family("cross_attention", ("n", "m", "d", "d_v"), _cross, "Conclusion: decoders"),
         Family("linformer", _ORDER, _linformer, "Remark Linformer"),
         Family("linear", _ORDER, _linear, "Remark linear attention"),
         Family("hierarchy", ("m", "e", "e_v", *_ORDER), _hierarchy, "Corollary hierarchy, corrected"),

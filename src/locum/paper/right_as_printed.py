@@ -1,0 +1,66 @@
+"""The paper's listings that are right, word for word, as claims: Listings 1, 3, 4, 7 and 8.
+
+Listings have their number of rows (3) in the text and read the rest off the length of the input, so
+that one listing makes a claim for every number of columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from locum.paper import listings
+from locum.paper.item import ClaimInstance
+from locum.verification.checker.formulas import Formula
+from locum.verification.claims.claim import Claim, about
+from locum.verification.claims.named import claim as named_claim
+
+
+def _transpose(columns: int) -> Claim:
+    program = listings.program("transpose", [1.0] * (3 * columns))
+    return about("listing-1", (columns,), program, [("X", 3, columns)], lambda x: x.T)
+
+
+def _matmul(k: int) -> Claim:
+    program = listings.program("matmul", [1.0] * (7 * k))
+    zeros = [[0] * (7 * k - 12)]
+
+    def reference(a: Formula, b: Formula) -> Formula:
+        product = a @ b
+        entries = Formula.of([[product[i, j] for i in range(3) for j in range(4)]])
+        return Formula.beside(entries, Formula.of(zeros)) if zeros[0] else entries
+
+    return about("listing-3", (k,), program, [("A", 3, k), ("B", k, 4)], reference)
+
+
+def _relu(n: int) -> Claim:
+    program = listings.program("relu", [1.0] * n)
+    return about("listing-4", (n,), program, [("X", 1, n)], Formula.relu)
+
+
+def _cofactor() -> Claim:
+    program = listings.program("cofactor", [float(n) for n in range(9)])
+    return about("listing-7", (), program, [("A", 3, 3)], Formula.cofactors)
+
+
+def _determinant() -> Claim:
+    program = listings.program("determinant", [float(n) for n in range(9)])
+    return about(
+        "listing-8", (), program, [("A", 3, 3)], lambda a: [[a.determinant() for _ in range(9)]]
+    )
+
+
+#: Name of a listing's claim → how to build it from its shape.
+LISTINGS: dict[str, Callable[..., Claim]] = {
+    "listing-1": _transpose,
+    "listing-3": _matmul,
+    "listing-4": _relu,
+    "listing-7": _cofactor,
+    "listing-8": _determinant,
+}
+
+
+def stated(instance: ClaimInstance) -> Claim:
+    """Build the claim of an instance: a listing of the paper, or a claim by name."""
+    if instance.name in LISTINGS:
+        return LISTINGS[instance.name](*instance.shape)
+    return named_claim(instance.name, *instance.shape, recipe=instance.recipe)
