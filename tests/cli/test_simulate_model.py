@@ -11,6 +11,7 @@ import pytest
 
 from locum.cli import simulate_model
 from tests.cli.conftest import Run
+from tests.cli.test_output import EVIL, controls
 from tests.simulators.checkpoints import Formula, unit_mean, write, write_tokenizer
 
 pytest.importorskip("tokenizers", reason="the extra models is not installed")
@@ -165,3 +166,13 @@ def test_options_of_a_model_without_one(simulate: Run) -> None:
     code, _, err = simulate("--text", "a", "--no-compare")
     assert code == 2
     assert "No such option '--text'" in err
+
+
+@pytest.mark.parametrize("field", ["hidden_act", "position_embedding_type", "model_type"])
+def test_configurations_do_not_reach_the_terminal(simulate: Run, tmp_path: Path, field: str) -> None:
+    settings: dict[str, Any] = {field: EVIL}
+    folder = write(tmp_path / "evil", **settings)
+    code, out, err = simulate("--model", folder, "--text", "a")
+    assert (code, out) == (2, "")
+    assert "PWNED" in err
+    assert controls(err) == set()
