@@ -130,7 +130,7 @@ def test_a_disagreement_is_exit_code_1(
         ((), "Missing option '--text'"),
         (("--text", "a", "--order", "2,2,2"), "No such option '--order'"),
         (("--text", "a", "--heads", "2"), "No such option '--heads'"),
-        (("--text", "a", "--layers", "9"), "2 layers: 9 of them"),
+        (("--text", "a", "--layers", "9"), "2 layers: expected 1 to 2, got 9"),
         (("--text", "a", "--head", "2,1"), "expected LAYER < 2 and HEAD < 2, got 2,1"),
         (("--text", "a", "--form", "cubic"), "no form 'cubic'"),
         (("--text", "a", "--dtype", "int8"), "no dtype 'int8'"),
