@@ -56,7 +56,7 @@ def test_what_is_printed(simulate: Run, model: Path) -> None:
     for part in (
         "2 layers of 2 heads",
         "layer 1",
-        "by the model",
+        "by our formula",
         "by U",
         "the cat sat",
         "Time: U",
@@ -66,7 +66,7 @@ def test_what_is_printed(simulate: Run, model: Path) -> None:
     code, out, _ = simulate("--model", model, *TEXTS, "--no-compare", "--layers", "1")
     assert code == 0
     assert "1 layers of 2 heads" in out
-    assert "by the model" not in out
+    assert "by our formula" not in out
 
 
 @pytest.mark.parametrize("executor", ["dense", "heads"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 from pathlib import Path
 from typing import Any
@@ -141,3 +142,28 @@ def test_weights_of_bfloat16_are_read(tmp_path: Path) -> None:
 def test_texts_that_are_none(tmp_path: Path, texts: Any, problem: str) -> None:
     with pytest.raises(InputError, match=problem):
         EncoderModel(write(tmp_path), backend="numpy").run(texts)
+
+
+@pytest.mark.parametrize("family", ["bert", "distilbert"])
+def test_models_are_compared_with_transformers(tmp_path: Path, family: str) -> None:
+    for package in ("torch", "transformers"):
+        if importlib.util.find_spec(package) is None:
+            pytest.skip(f"{package} is not installed")
+    sizes: dict[str, Any] = {"vocab_size": 13, "type_vocab_size": 2}
+    for backend in ("numpy", "torch"):
+        model = EncoderModel(
+            write(tmp_path / backend, family, **sizes), backend=backend, dtype="float64"
+        )
+        run = model.run(IDS)
+        assert run.compared_with == "transformers' own forward pass"
+        assert max(run.errors) <= 1e-12
+        ours, theirs = run.attention(0, 1, 1)
+        assert theirs is not None
+        assert np.abs(ours - theirs).max() <= 1e-12
+
+
+def test_a_folder_that_transformers_does_not_load_is_compared_with_a_formula(tmp_path: Path) -> None:
+    run = EncoderModel(write(tmp_path), backend="numpy").run(IDS)  # its config has no vocab_size
+    assert run.compared_with == "a plain formula of ours"
+    assert run.to_dict()["compared_with"] == "a plain formula of ours"
+    assert max(run.errors) <= 1e-12

@@ -19,6 +19,7 @@ from locum.cli.progress import progress
 from locum.cli.simulations import RUN_BY
 from locum.errors import InputError
 from locum.files import check_target, write_file
+from locum.simulators.models.reference import TRANSFORMERS
 
 if TYPE_CHECKING:
     from locum.simulators.models.network import HeadRun
@@ -137,7 +138,8 @@ def _print(run: ModelRun) -> None:
         f"{run.name}: {run.model.count} layers of {checkpoint.heads} heads, d = {checkpoint.d}, "
         f"on U; {run.dtype}"
     )
-    cosine = ["cosine of U's embedding\nto the model's"] if compared else []
+    whose = "the model" if run.compared_with == TRANSFORMERS else "our formula"
+    cosine = [f"cosine of U's embedding\nto {whose}'s"] if compared else []
     rows = []
     for number, text in enumerate(run.batch.texts):
         shown = _short(text.text or " ".join(text.tokens))
@@ -154,8 +156,10 @@ def _print(run: ModelRun) -> None:
         f"U of order {U.order}, for every layer: {U.length:,} tokens, {U.architecture.layers} layers, "
         f"{sum(U.architecture.heads):,} heads; program {U.hash[:12]}."
     )
+    if run.compared_with is not None:
+        output.say(f"Compared with {run.compared_with}.")
     direct = (
-        "" if compared is None else f"; the model itself, {compared.seconds * 1e3:.1f} ms as one batch"
+        "" if compared is None else f"; {whose} itself, {compared.seconds * 1e3:.1f} ms as one batch"
     )
     output.say(
         f"Time: U {run.simulated.seconds * 1e3:.1f} ms, text by text, plans "
@@ -173,7 +177,8 @@ def _print_similarities(run: ModelRun) -> None:
 
     matrices = [("by U", run.similarities)]
     if run.comparison is not None:
-        matrices.insert(0, ("by the model", run.direct_similarities))
+        whose = "the model" if run.compared_with == TRANSFORMERS else "our formula"
+        matrices.insert(0, (f"by {whose}", run.direct_similarities))
     tables = []
     for title, matrix in matrices:
         numbers = [str(number + 1) for number in range(len(matrix))]

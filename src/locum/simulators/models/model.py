@@ -15,6 +15,7 @@ from locum.execution.arrays import like, numpy_of
 from locum.simulators.models.batch import Batch, Finished
 from locum.simulators.models.direct import DirectForward
 from locum.simulators.models.loading import LoadedModel
+from locum.simulators.models.reference import FORMULA, TRANSFORMERS, reference
 from locum.simulators.models.results import Comparison, ModelRun
 from locum.simulators.models.tokenising import Text, tokenised
 
@@ -63,7 +64,11 @@ class EncoderModel(LoadedModel):
         compare: bool = True,
         finished: Finished = lambda name: None,
     ) -> ModelRun:
-        """All layers on all texts, by U; and, to ``compare``, by the model's own forward pass."""
+        """Run all layers on all texts by U; ``compare`` them with transformers' own forward pass.
+
+        Where transformers is not installed, or does not load the folder, the comparison is with a plain
+        formula of ours; ``run.compared_with`` says which it was.
+        """
         batch = Batch(self, self.texts(texts), executor)
         started = time.perf_counter()
         batch.prepare()
@@ -74,21 +79,29 @@ class EncoderModel(LoadedModel):
 
 
 def _compared(batch: Batch) -> Comparison:
-    """The model's own forward pass on the same padded batch, timed after a first run."""
-    direct = DirectForward(batch.model.checkpoint, batch.model.kind, batch.model.count)
-    seen = like(batch.seen, batch.model.kind)
-    direct.layer(0, direct.embed(batch.numbers), seen)
-    began = time.perf_counter()
-    states = [direct.embed(batch.numbers)]
-    for number in range(batch.model.count):
-        states.append(direct.layer(number, states[-1], seen))
-    embeddings = numpy_of(direct.pooled(states[-1], seen))
-    seconds = time.perf_counter() - began
+    """Run the same padded batch by transformers, or else by a plain formula of ours; timed."""
+    model, seen = batch.model, like(batch.seen, batch.model.kind)
+    direct = DirectForward(model.checkpoint, model.kind, model.count)
+    dtype = str(model.kind.dtype).removeprefix("torch.")
+    theirs = reference(model.checkpoint.folder, dtype, batch.numbers, batch.seen)
+    if theirs is not None:
+        states = [like(state, model.kind) for state in theirs.states[: model.count + 1]]
+        attentions, seconds = theirs.attentions, theirs.seconds
+    else:
+        attentions = None
+        direct.layer(0, direct.embed(batch.numbers), seen)  # the first run is slower
+        began = time.perf_counter()
+        states = [direct.embed(batch.numbers)]
+        for number in range(model.count):
+            states.append(direct.layer(number, states[-1], seen))
+        seconds = time.perf_counter() - began
     trimmed = [
         [numpy_of(X)[:length] for X, length in zip(layer, batch.lengths, strict=True)]
         for layer in states
     ]
-    return Comparison(trimmed, embeddings, seconds, direct, states, seen)
+    embeddings = numpy_of(direct.pooled(states[-1], seen))
+    source = FORMULA if theirs is None else TRANSFORMERS
+    return Comparison(source, trimmed, embeddings, seconds, direct, states, seen, attentions)
 
 
 def _ids(text: object) -> Text:

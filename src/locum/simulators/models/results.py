@@ -17,14 +17,18 @@ from locum.simulators.modules.module import Numbers
 
 
 class Comparison(NamedTuple):
-    """The same by the model's own forward pass."""
+    """The same by another forward pass."""
 
+    #: Whose it is: that of transformers, or a plain formula of ours.
+    source: str
     states: list[list[Numbers]]
     embeddings: Numbers
     seconds: float
     direct: DirectForward
     padded: Sequence[Array]
     seen: Array
+    #: [text, head, query, key] of each layer, where the other forward pass gives it.
+    attentions: Sequence[Array] | None = None
 
 
 @dataclass(frozen=True)
@@ -79,9 +83,16 @@ class ModelRun:
         compared, size = self.comparison, self.batch.lengths[text]
         if compared is None:
             return ours, None
+        if compared.attentions is not None:
+            return ours, numpy_of(compared.attentions[layer][text, head])[:size, :size]
         rows, seen = compared.padded[layer][text : text + 1], compared.seen[text : text + 1]
         theirs = numpy_of(compared.direct.attention(layer, rows, seen)[0, head])
         return ours, theirs[:size, :size]
+
+    @property
+    def compared_with(self) -> str | None:
+        """What U was compared with: transformers' own forward pass, or a plain formula of ours."""
+        return None if self.comparison is None else self.comparison.source
 
     @property
     def name(self) -> str:
@@ -145,6 +156,7 @@ class ModelRun:
             "seconds": {"planning": self.planning, "simulated": self.simulated.seconds},
         }
         if self.comparison is not None:
+            found["compared_with"] = self.compared_with
             found["errors"] = self.errors
             found["cosines"] = self.cosines
             found["direct_similarities"] = self.direct_similarities.tolist()

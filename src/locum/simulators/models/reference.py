@@ -1,0 +1,77 @@
+"""The model's own forward pass: that of the transformers library, where it is installed.
+
+The folder is loaded by the library itself, from safetensors and without code of the model's own, so
+that a misreading of the folder by this package shows as an error.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import time
+import warnings
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from locum.execution.arrays import Array
+
+#: What a comparison says it is with.
+TRANSFORMERS, FORMULA = "transformers' own forward pass", "a plain formula of ours"
+
+
+class Reference(NamedTuple):
+    """States after the embeddings and each layer, and attentions [text, head, query, key] of each."""
+
+    states: list[Array]
+    attentions: list[Array]
+    seconds: float
+
+
+def reference(folder: Path, dtype: str, ids: Array, attention_mask: Array) -> Reference | None:
+    """Run a folder by transformers on padded token ids; None where the library cannot."""
+    if any(importlib.util.find_spec(name) is None for name in ("torch", "transformers")):
+        return None
+    import torch
+
+    model = _loaded(folder)
+    if model is None:
+        return None
+    model = model.to(getattr(torch, dtype)).eval()
+    inputs = {
+        "input_ids": torch.as_tensor(ids),
+        "attention_mask": torch.as_tensor(attention_mask).long(),
+        "output_hidden_states": True,
+        "output_attentions": True,
+    }
+    with torch.no_grad():
+        model(**inputs)  # the first run is slower
+        began = time.perf_counter()
+        outputs = model(**inputs)
+    seconds = time.perf_counter() - began
+    return Reference(list(outputs.hidden_states), list(outputs.attentions), seconds)
+
+
+def _loaded(folder: Path) -> Any:
+    """Load the model, all of its weights from the file; None if the library refuses the folder."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the library's own, on versions and settings
+        import transformers
+
+        logging: Any = transformers.utils.logging
+        verbosity = logging.get_verbosity()
+        logging.set_verbosity_error()
+        logging.disable_progress_bar()
+        try:
+            model, loading = transformers.AutoModel.from_pretrained(
+                folder,
+                local_files_only=True,
+                use_safetensors=True,
+                attn_implementation="eager",
+                output_loading_info=True,
+            )
+        except (OSError, ValueError, KeyError, RuntimeError, TypeError):
+            return None
+        finally:
+            logging.set_verbosity(verbosity)
+            logging.enable_progress_bar()
+    missing = [name for name in loading["missing_keys"] if not name.startswith("pooler.")]
+    return None if missing or loading.get("mismatched_keys") else model
