@@ -10,16 +10,16 @@ from typing import Any
 from locum.transformer import CompiledTransformer
 
 
-def close(found: Sequence[Any], wanted: Sequence[Any], tolerance: float = 1e-12) -> bool:
+def is_close(found: Sequence[Any], wanted: Sequence[Any], tolerance: float = 1e-12) -> bool:
     """Equal, numbers up to the tolerance relative to the largest of the answers (or to 1)."""
     if len(found) != len(wanted):
         return False
     numbers = [abs(w) for w in wanted if not isinstance(w, str)]
     allowed = tolerance * max([1, *numbers])
-    return all(_close(f, w, allowed) for f, w in zip(found, wanted, strict=True))
+    return all(_is_close_number(f, w, allowed) for f, w in zip(found, wanted, strict=True))
 
 
-def _close(found: Any, wanted: Any, allowed: float) -> bool:
+def _is_close_number(found: Any, wanted: Any, allowed: float) -> bool:
     if isinstance(found, str) or isinstance(wanted, str):
         return bool(found == wanted)
     return found == wanted or bool(abs(found - wanted) <= allowed)

@@ -11,7 +11,7 @@ from locum import SOp, compiler, to_rasp
 from locum.errors import CompileError, LocumError
 from locum.graph import Node
 from locum.language.handles import wrap
-from tests.compiler.agreement import close, fingerprint, others
+from tests.compiler.agreement import fingerprint, is_close, others
 
 #: Why a program may be refused.
 REASONS = (
@@ -106,13 +106,13 @@ class Tally:
 
     def _agrees(self, found: list[Any], wanted: list[Any], program: SOp, tokens: list[Any]) -> bool:
         """Like dense; or like exact arithmetic, where it is dense that rounds (1e300 + x − 1e300)."""
-        if close(found, wanted, self.tolerance):
+        if is_close(found, wanted, self.tolerance):
             return True
         try:
             exact = program(tokens, domain="exact")
         except LocumError:
             return False
-        return close(found, [v if isinstance(v, str) else float(v) for v in exact], self.tolerance)
+        return is_close(found, [v if isinstance(v, str) else float(v) for v in exact], self.tolerance)
 
     def require(self, *, refused: float, runs_refused: float, programs: int) -> None:
         """At most these shares of networks and runs refused, and at least so many programs."""

@@ -28,7 +28,7 @@ from locum.errors import CompileError, ExecutionError, InputError, LocumError
 from locum.graph import OPERATIONS
 from locum.transformer.functions import INSTRUCTIONS
 from tests.cases import CASES, FAILURES, Case, Failure
-from tests.compiler.agreement import close, fingerprint, others
+from tests.compiler.agreement import fingerprint, is_close, others
 
 PROGRAMS = [case for case in CASES if isinstance(case.program, SOp)]
 SELECTORS = [case for case in CASES if isinstance(case.program, Selector)]
@@ -77,7 +77,7 @@ def test_every_case_compiles_and_equals_dense(case: Case, kind: str, fixed: bool
             model(list(case.given))
         return
     before = fingerprint(model)
-    assert close(model(list(case.given)), case.expected)
+    assert is_close(model(list(case.given)), case.expected)
     chance = random.Random(case.name)
     longer = list(case.given) + chance.choices(list(case.given), k=longest - len(case.given))
     for given in others(longer, chance, 8, shortest=longest if fixed else 1):
@@ -85,7 +85,7 @@ def test_every_case_compiles_and_equals_dense(case: Case, kind: str, fixed: bool
             wanted = program(given)
         except LocumError:
             continue
-        assert close(model(given), wanted), given
+        assert is_close(model(given), wanted), given
     assert fingerprint(model) == before
 
 
@@ -138,7 +138,7 @@ def test_every_case_in_float32(case: Case) -> None:
         return
     model = compiler.compile(program, length=len(case.given), dtype="float32", **options(case, kind))
     assert all(array.dtype == np.float32 for _, array in model.weights.named())
-    assert close(model(list(case.given)), case.expected, SINGLE)
+    assert is_close(model(list(case.given)), case.expected, SINGLE)
 
 
 # Where it would be easy to be wrong in silence ----------------------------------------------------
@@ -244,7 +244,7 @@ def test_the_length_shares_a_head_that_attends_everywhere() -> None:
     )
     model = compiler.compile(program, length=6, numeric=True, fixed=False)
     for given in ([1.0], [1.0, 2.0, 4.0], [9.0] * 6):
-        assert close(model(given), program(given))
+        assert is_close(model(given), program(given))
     plain = compiler.compile(length * aggregate(full, tokens), length=6, numeric=True)
     layer = plain.weights.layers[0].attention
     assert layer is not None

@@ -12,7 +12,7 @@ from locum import constructions as c
 from locum.constructions import Matrix
 from locum.errors import ExecutionError
 from locum.paper.items import ITEMS
-from tests.compiler.agreement import close, fingerprint
+from tests.compiler.agreement import fingerprint, is_close
 
 #: Whole numbers, where the construction is about them.
 WHOLE = ("match", "k-parity")
@@ -62,7 +62,7 @@ def agrees(program: SOp, inputs: list[list[float]], tolerance: float = 1e-12, **
             with pytest.raises(ExecutionError, match="no value"):
                 model(given)
             continue
-        assert close(model(given), wanted, tolerance)
+        assert is_close(model(given), wanted, tolerance)
         answered += 1
     assert answered
     assert fingerprint(model) == before

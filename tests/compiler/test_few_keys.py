@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from locum import SOp, aggregate, best, compiler, full, indices, select, selector_width, tokens
-from tests.compiler.agreement import close, others
+from tests.compiler.agreement import is_close, others
 
 _ONE = select(indices, indices // 2, "==")
 _PAIR = select(indices // 2, indices // 2, "==")
@@ -31,4 +31,4 @@ def test_the_best_of_all_among_few(program: SOp, options: dict[str, Any], fixed:
     model = compiler.compile(program, length=8, fixed=fixed, **options)
     given = [1.5, 2.0, 3.0, -1.0, 1.5, 2.0, 3.0, -1.0]
     for inputs in others(given, random.Random(3), 24, shortest=8 if fixed else 1):
-        assert close(model(inputs), program(inputs)), inputs
+        assert is_close(model(inputs), program(inputs)), inputs

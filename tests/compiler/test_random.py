@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import hypothesis
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
@@ -47,10 +48,16 @@ def _examples(usual: int) -> int:
 
 
 def _drawn(
-    tally: Tally, program: st.SearchStrategy[Node], tokens: st.SearchStrategy[Any], usual: int
+    tally: Tally,
+    program: st.SearchStrategy[Node],
+    tokens: st.SearchStrategy[Any],
+    usual: int,
+    part: int,
 ) -> int:
+    """Check random programs; each ``part`` is the seed of its own."""
     count = _examples(usual)
 
+    @hypothesis.seed(part)
     @settings(
         max_examples=count,
         suppress_health_check=list(HealthCheck),
@@ -66,16 +73,18 @@ def _drawn(
     return count
 
 
-def test_random_programs_of_all_operations() -> None:
+@pytest.mark.parametrize("part", range(5))
+def test_random_programs_of_all_operations(part: int) -> None:
     tally = Tally()
-    count = _drawn(tally, programs(size=10, sorts=(Sort.SOP,), atoms=_atoms), inputs, 1300)
+    count = _drawn(tally, programs(size=10, sorts=(Sort.SOP,), atoms=_atoms), inputs, 260, part)
     tally.require(refused=0.1, runs_refused=0.03, programs=count // 2)
 
 
-def test_random_programs_of_attention() -> None:
+@pytest.mark.parametrize("part", range(2))
+def test_random_programs_of_attention(part: int) -> None:
     tally = Tally()
     attention = programs(size=10, sorts=(Sort.SOP,), ops=ATTENTION, atoms=_atoms, parts=USEFUL_PARTS)
-    count = _drawn(tally, attention, longer_inputs, 300)
+    count = _drawn(tally, attention, longer_inputs, 150, part)
     tally.require(refused=0.15, runs_refused=0.03, programs=count // 2)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from locum import SOp, aggregate, compiler, indices, select, selector_width, tokens, where
-from tests.compiler.agreement import close, others
+from tests.compiler.agreement import is_close, others
 
 
 def _back(steps: int, values: Any, default: float) -> SOp:
@@ -18,7 +18,7 @@ def _back(steps: int, values: Any, default: float) -> SOp:
 def _agree(program: SOp, tolerance: float, **options: Any) -> None:
     model = compiler.compile(program, length=6, **options)
     for given in others([0, 1, 2, 0, 1, 2], random.Random(5), 40):
-        assert close(model(given), program(given), tolerance), given
+        assert is_close(model(given), program(given), tolerance), given
 
 
 @pytest.mark.parametrize("options", [{"numeric": True}, {"vocabulary": [0, 1, 2]}])

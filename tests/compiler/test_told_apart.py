@@ -27,7 +27,7 @@ from locum.errors import CompileError, InputError, LocumError
 from locum.graph import build
 from locum.graph.atoms import canonical_set
 from locum.transformer import load
-from tests.compiler.agreement import close
+from tests.compiler.agreement import is_close
 
 _before = aggregate(select(indices, indices - 1, "=="), tokens)
 _ONE_NUMBER = "it tells values apart that are one number in float"
@@ -43,7 +43,7 @@ def _agree(program: SOp, given_tokens: list[Any], **options: Any) -> int:
                 wanted = program(list(given))
             except LocumError:
                 continue
-            assert close(model(list(given)), wanted), given
+            assert is_close(model(list(given)), wanted), given
             compared += 1
     return compared
 

@@ -144,8 +144,8 @@ class _Fitting:
         if self.target.tolerance is None and self.limit == self.asked:
             rounding += "; tolerance=… allows more"
         raise CompileError(
-            f"the error can be as large as {last.error:.2g} whatever its units are, and "
-            f"{self.limit:.2g} is allowed{rounding}",
+            f"tolerance {self.limit:.2g} cannot be met: the bound stays at {last.error:.2g} however "
+            f"many hidden units are used{rounding}",
             self._where(last),
         )
 
@@ -179,8 +179,7 @@ class _Fitting:
         if isinstance(gate, Curved):
             if kind == "glu" and self.target.tolerance is None and gate.name != "square":
                 raise CompileError(
-                    f"{gate.name} is no piecewise linear function: give a tolerance=…, or take "
-                    "feed_forward='exact'",
+                    f"{gate.name} is not piecewise linear: try a tolerance=…, or feed_forward='exact'",
                     abbreviate(unit.node),
                 )
             high = min(arguments[0].high, gate.at_most + arguments[0].error)
@@ -192,7 +191,7 @@ class _Fitting:
             return realise(gate, kind, arguments, tolerance, UNIT[self.target.dtype])
         except (OutsideError, UnitsError) as error:
             raise _Unfit(
-                f"{kind} units cannot do this over the ranges that were declared: {error}",
+                f"{kind} units cannot do this: {error}",
                 abbreviate(unit.node),
             ) from None
 
@@ -215,7 +214,7 @@ class _Fitting:
     # Reports ------------------------------------------------------------------------------------
 
     def _where(self, fitted: Fitted) -> str:
-        """The first s-op that is as wrong as that."""
+        """First s-op whose error bound exceeds the limit."""
         for unit in sorted(self.lowered.network.units, key=lambda u: u.time):
             if float(fitted.bounds.intervals.signals[unit.into].error.max()) > self.limit:
                 return abbreviate(unit.node)

@@ -167,6 +167,9 @@ class HeadBounds:
         step = min(v.step, float(lowest_bits(value.at_sink))) if single else 0.0
         if not sums_exactly(max(abs(least), abs(most)), step, self._dtype):
             step = 0.0
+        may_default = head.selector is None or self.known.selectors.may_be_empty(head.selector)
+        if sink and not step and may_default:
+            error = error + self._default_rounding(value)
         mean = ErrorInterval(
             low,
             high,
@@ -182,6 +185,15 @@ class HeadBounds:
             bottom = np.where(allowed, v.net_low, np.inf).min(axis=1)
             found.spread = np.where(empty, 0.0, top - bottom)
         return found
+
+    def _default_rounding(self, value: Value) -> float:
+        """How far the default may be off: at the sink it is read beside what the slots hold there."""
+        weight = abs(value.at_sink) + abs(value.form.constant)
+        for signal, c in value.form.terms.items():
+            weight += abs(c) * float(self.intervals.signals[signal].largest.max())
+        if not math.isfinite(weight):
+            return 0.0
+        return self.intervals.unit * (len(value.form.terms) + 8) * weight
 
     def _moved(self, found: _Mean, shift: Vector, where: Mask) -> ErrorInterval:
         mean = found.mean

@@ -119,7 +119,7 @@ class Table:
 
 @dataclass(frozen=True, eq=False)
 class Snap:
-    """x itself, a whole number that was computed up to rounding; and now without.
+    """Round x, an integer plus rounding error, to that integer.
 
     It is relu(x + C) − C for a large C: no more than x on paper, but floats as large as C have no room
     for the noise. So counts can be keys of hard attention, whose ties have to be exact.

@@ -89,7 +89,7 @@ def _room(network: Network, dtype: str) -> dict[Signal, float]:
 
 
 def _left_at_sink(network: Network, dtype: str) -> set[Signal]:
-    """Signals whose slots are not used again, since of what they leave at the sink sums are rounded.
+    """Signals whose slots must not be reused: they leave a number at the sink that later sums round.
 
     The sink is not erased. Whoever reads a slot there subtracts what it is known to hold, and scores
     have to be exact.

@@ -96,8 +96,9 @@ class _Broadcasting:
             return self._among(few, node)
         if self.target.longest > MAX_KEYS:
             raise CompileError(
-                f"this selector needs every key at every position, and {self.target.longest} keys are "
-                f"too many for that: the limit is {MAX_KEYS}",
+                "no dot product scores this selector: its values are real numbers, or too many to be "
+                "told apart, so every key has to be brought to every position; expected at most "
+                f"{MAX_KEYS} keys, got {self.target.longest}; try a smaller length, or integers",
                 abbreviate(selector),
             )
         if width:

@@ -1,4 +1,4 @@
-"""Smooth functions as broken lines, with an error that is certified.
+"""Smooth functions as piecewise-linear functions, with an error that is certified.
 
 On a piece where a function is convex (or concave) the chord between two knots deviates to one side
 only, and most where the function's slope is that of the chord: that point has a closed form for every
@@ -161,7 +161,7 @@ class PiecewiseLinear:
 
 
 class OutsideError(ValueError):
-    """A function is asked for where it has no value, or none that a broken line can follow."""
+    """A function is asked for where it has no value, or none that straight segments can follow."""
 
 
 def approximate(name: str, low: float, high: float, error: float) -> PiecewiseLinear:

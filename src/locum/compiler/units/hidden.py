@@ -2,8 +2,8 @@
 
 All three have *ridges*, c·relu(w·x + b), in common: relu itself; relu(w·x + b) as the gate of a unit
 that is 1; and GELU(S·z)/S with a sharpness S, which differs from relu(z) by at most 0.17/S, and not at
-all (in floats) where |S·z| ≥ 40. Broken lines are sums of ridges, and most gates are broken lines
-(``realise.py``).
+all (in floats) where |S·z| ≥ 40. Piecewise-linear functions are sums of ridges, and most gates are
+piecewise linear (``realise.py``).
 """
 
 from __future__ import annotations
@@ -105,12 +105,12 @@ def ridges(
 
 
 def power_of_two(at_least: float) -> float:
-    """The least that is no less than this."""
+    """Smallest power of two ≥ ``at_least``."""
     return float(2.0 ** math.ceil(math.log2(at_least)))
 
 
 def along(line: PiecewiseLinear) -> tuple[Vector, Vector, Vector, float]:
-    """A broken line as ridges: (direction, knot, coefficient), and a constant.
+    """A piecewise-linear function as ridges: (direction, knot, coefficient), and a constant.
 
     Anchored where it is flattest, so that coefficients on either side have few signs and do not cancel.
     """
@@ -136,7 +136,7 @@ def along(line: PiecewiseLinear) -> tuple[Vector, Vector, Vector, float]:
 def from_line(
     line: PiecewiseLinear, kind: str, how: str, largest: float, sharpness: float = 1.0
 ) -> Hidden:
-    """The units of a broken line, whose argument is no larger than ``largest``."""
+    """The units of a piecewise-linear function, whose argument is no larger than ``largest``."""
     direction, at, coefficient, constant = along(line)
     pre, bias = direction[:, None], -direction * at
     hidden = ridges(kind, pre, bias, coefficient, constant, line.error, how, (largest,), sharpness)
@@ -160,7 +160,7 @@ def sharpened(line: PiecewiseLinear, slack: float) -> tuple[float, float]:
 
 
 def erasing(kind: str, dtype: str, attention: str = "hard") -> list[tuple[float, float]]:
-    """(what a slot is multiplied by, and what the unit then writes): together they take it away."""
+    """Pairs (w_in, w_out) of units that together subtract a slot from itself."""
     if kind == "glu":  # nothing is cut off: its gate is 1
         return [(1.0, -1.0)]
     if kind == "gelu":

@@ -1,7 +1,7 @@
 """Products of two numbers, of which one may be a truth: here the kinds of units differ.
 
 - ``glu``: relu(a)·b − relu(−a)·b = a·b, exactly;
-- ``relu``: ((s·a + b/s)² − (s·a − b/s)²)/4, each square a broken line; with knots h apart both lie
+- ``relu``: ((s·a + b/s)² − (s·a − b/s)²)/4, each square piecewise linear; with knots h apart both lie
   above by at most h²/4, so the product is off by at most h²/16;
 - ``gelu``: GELU(z) + GELU(−z) = z·erf(z/√2) = √(2/π)·(z² − z⁴/6 + z⁶/40 − …), at two scales, so that
   the terms in z⁴ cancel: what is left of a·b is s⁴R⁶/20 and less, R the greatest |a| + |b|.

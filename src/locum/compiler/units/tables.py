@@ -20,6 +20,7 @@ from locum.compiler.program.value_tables import each, meaning
 from locum.compiler.scoring.linear import Linear, term
 from locum.errors import CompileError
 from locum.graph import Atom, Node, abbreviate
+from locum.graph.atoms import short
 
 
 def table_of_inputs(node: Node, domains: Sequence[Sequence[Atom]], codes: Codes) -> Linear | Recipe:
@@ -35,7 +36,7 @@ def table(
     values: Sequence[Atom | None],
     codes: Codes,
 ) -> Linear | Recipe:
-    """The s-op by a look-up of others, for each combination of whose values its own is given.
+    """Realise an s-op as a lookup table over ``by``; ``values`` lists its value for every combination.
 
     A table whose values lie on a line is that line, and needs no units.
     """
@@ -48,7 +49,13 @@ def table(
         if len(numbers) > 1:
             gap = float(np.diff(np.sort(numbers)).min())
             if gap <= 0:
-                raise CompileError("two of its inputs' values are one number", where)
+                same = numbers[np.flatnonzero(np.diff(np.sort(numbers)) <= 0)[0]]
+                values_at = [short(v) for v, n in zip(domain, numbers, strict=True) if n == same]
+                raise CompileError(
+                    f"a table cannot tell apart {' and '.join(values_at[:2])}, which are one number in "
+                    "the stream; try a vocabulary without one of them, or feed_forward='exact'",
+                    where,
+                )
             factor = float(math.ceil((reach + least) / gap)) if reach else 1.0
             least = least or gap
             span = float(numbers.max() - numbers.min())
