@@ -136,6 +136,9 @@ class Operation:
     symbol: str | None = None
     #: What RASP text calls it, where that is a function of another name.
     function: str | None = None
+    #: Whether it leads out of the rationals: exact arithmetic refuses it; Python's ``math`` and flint's
+    #: balls have it under its own name.
+    transcendental: bool = False
 
     @property
     def called(self) -> str:
@@ -171,11 +174,13 @@ def _table() -> dict[str, Operation]:
         Operation("absolute", "function", (_S,), _S, "|a|", function="abs"),
         Operation("minimum", "function", (_S, _S), _S, "a if a < b else b", function="min"),
         Operation("maximum", "function", (_S, _S), _S, "a if a > b else b", function="max"),
-        Operation("exp", "function", (_S,), _S, "e to the power of a"),
-        Operation("log", "function", (_S,), _S, "the natural logarithm of a"),
+        Operation("exp", "function", (_S,), _S, "e to the power of a", transcendental=True),
+        Operation("log", "function", (_S,), _S, "the natural logarithm of a", transcendental=True),
         Operation("sqrt", "function", (_S,), _S, "the square root of a"),
-        Operation("erf", "function", (_S,), _S, "the error function of a (for GELU)"),
-        Operation("tanh", "function", (_S,), _S, "the hyperbolic tangent of a"),
+        Operation(
+            "erf", "function", (_S,), _S, "the error function of a (for GELU)", transcendental=True
+        ),
+        Operation("tanh", "function", (_S,), _S, "the hyperbolic tangent of a", transcendental=True),
         Operation("floor", "function", (_S,), _S, "the greatest whole number not above a"),
         Operation("round", "function", (_S,), _S, "the nearest whole number, halves to even"),
         # Elementwise comparison and logic: truth as Python sees it, answers are bools.
@@ -225,6 +230,8 @@ def _table() -> dict[str, Operation]:
 
 #: The closed table. Nothing outside it is a program.
 OPERATIONS: Mapping[str, Operation] = MappingProxyType(_table())
+#: Functions that lead out of the rationals.
+TRANSCENDENTAL = tuple(name for name, row in OPERATIONS.items() if row.transcendental)
 
 
 def sort_of(node: Node) -> Sort:

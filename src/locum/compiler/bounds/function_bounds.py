@@ -21,7 +21,9 @@ from locum.compiler.network.network import Unit
 from locum.compiler.network.roles import Role, Roles, in_order
 from locum.compiler.program.exactness import jumps_on
 from locum.compiler.program.value_tables import table_of
+from locum.execution.arrays import erf
 from locum.graph import OPERATIONS, Atom, Node
+from locum.graph.operations import TRANSCENDENTAL
 
 #: Roundings of a function that libraries compute each in their own way (exp, tanh, …), at most.
 _LIBRARY = 8
@@ -166,7 +168,7 @@ class FunctionBounds:
 
 _BOOLEAN = ("and", "or", "not", "indicator", "member")
 #: Functions that are not rounded as dense execution rounds them.
-_LIBRARY_FUNCTIONS = ("exp", "log", "sqrt", "erf", "tanh", "power")
+_LIBRARY_FUNCTIONS = (*TRANSCENDENTAL, "sqrt", "power")
 
 _Rule = Callable[..., ErrorInterval]
 
@@ -247,10 +249,6 @@ def _monotone(function: Callable[[Vector], Vector], slope: Callable[[Vector, Vec
     return rule
 
 
-def _erf(numbers: Vector) -> Vector:
-    return np.array([math.erf(number) for number in numbers])
-
-
 def _power(a: ErrorInterval, b: ErrorInterval) -> ErrorInterval:
     """exp(b·log a) of positive a; of others nothing is said."""
     positive = a.low - a.error > 0
@@ -283,5 +281,5 @@ _RULES: Mapping[str, _Rule] = {
     "log": _monotone(np.log, lambda low, high: np.where(low > 0, 1 / low, np.inf)),
     "sqrt": _monotone(np.sqrt, lambda low, high: np.where(low > 0, 0.5 / np.sqrt(low), np.inf)),
     "tanh": _monotone(np.tanh, lambda low, high: np.ones_like(low)),
-    "erf": _monotone(_erf, lambda low, high: np.full_like(low, 2 / math.sqrt(math.pi))),
+    "erf": _monotone(erf, lambda low, high: np.full_like(low, 2 / math.sqrt(math.pi))),
 }

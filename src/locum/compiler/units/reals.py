@@ -19,6 +19,7 @@ from locum.compiler.network.gates import Bend, Curved, Masked, Product, Ramp, Re
 from locum.compiler.program.values import Values
 from locum.compiler.scoring.known import Known
 from locum.compiler.scoring.linear import Linear, term
+from locum.compiler.units.curves import CURVES
 from locum.compiler.units.tables import rounded
 from locum.errors import CompileError
 from locum.graph import OPERATIONS, Node, abbreviate, build
@@ -26,7 +27,6 @@ from locum.graph.operations import constant
 
 ZERO, ONE = constant(0), constant(1)
 
-_CURVES = ("exp", "log", "sqrt", "tanh", "erf")
 #: (swap the inputs, take the opposite) so that all comparisons become a > b.
 _ORDERINGS = {
     "greater": (False, False),
@@ -68,7 +68,7 @@ class RealFunctions:
                 return self._quotient(node)
             case "power":
                 return term(self._power(node))
-            case op if op in _CURVES:
+            case op if op in CURVES:
                 return self._curve(op, node.inputs[0], node)
             case "absolute":
                 return Recipe((term(node.inputs[0]),), lambda x: Bend(x, -1.0, 1.0))

@@ -23,8 +23,9 @@ from locum.budget import MAX_BITS
 from locum.execution.domains import Domain, NotRealError, Value
 from locum.execution.domains.floats import SHARED
 from locum.graph import Atom, is_atom
+from locum.graph.operations import TRANSCENDENTAL
 
-_TRANSCENDENTAL = "it leaves the rationals; run it in the float domain"
+_LEAVES = "it leaves the rationals; run it in the float domain"
 
 
 def _rational(value: Value) -> Value:
@@ -126,7 +127,7 @@ class ExactDomain(Domain):
         "member": _member,
         "lookup": _lookup,
     }
-    refusals: Mapping[str, str] = dict.fromkeys(("exp", "log", "erf", "tanh"), _TRANSCENDENTAL)
+    refusals: Mapping[str, str] = dict.fromkeys(TRANSCENDENTAL, _LEAVES)
 
     def accepts(self, value: object) -> bool:
         return is_atom(value) or isinstance(value, (Fraction, fmpq))

@@ -22,6 +22,7 @@ from locum.budget import MAX_BITS, MAX_STRING
 from locum.execution.domains import Domain, MissingError, NotRealError, Pattern, Value
 from locum.graph import COMPARISONS, Atom, is_atom, sequence_type
 from locum.graph.atoms import INT64_LIMIT, LARGEST_EXACT, short
+from locum.graph.operations import TRANSCENDENTAL
 
 #: Numbers in one temporary array.
 _CHUNK = 2**22
@@ -111,11 +112,8 @@ class FloatDomain(Domain):
         "modulo": _modulo,
         "floor_divide": operator.floordiv,
         "power": _power,
-        "exp": math.exp,
-        "log": math.log,
+        **{name: getattr(math, name) for name in TRANSCENDENTAL},
         "sqrt": math.sqrt,
-        "erf": math.erf,
-        "tanh": math.tanh,
         "floor": math.floor,
         "round": round,
     }

@@ -8,15 +8,14 @@ Each function works on s-ops (making a node) and, where RASP's own library does,
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 from locum.errors import GraphError
 from locum.execution.domains import NotRealError
-from locum.execution.domains.floats import SHARED, FloatDomain
-from locum.graph import is_atom
+from locum.execution.domains.floats import FloatDomain
+from locum.graph import OPERATIONS, is_atom
 from locum.language import python
 from locum.language.handles import SOp, apply
 from locum.language.rasp.mistakes import CATEGORIES, RaspError
@@ -32,10 +31,17 @@ BASE = frozenset(
         *("True", "False", "out", "range", "zip", "len", "get"),
     )
 )
+#: Functions of one operand that the table has, by the names that RASP text has for them. (``round`` is
+#: an operator of the grammar.)
+_UNARY = {
+    row.called: name
+    for name, row in OPERATIONS.items()
+    if row.group == "function" and len(row.takes) == 1 and name != "round"
+}
 #: Extensions: set at the start, but a program may use these names for its own ends.
-EXTENSIONS = ("exp", "log", "sqrt", "erf", "tanh", "floor", "abs", "best", "sum", "constant")
+EXTENSIONS = (*_UNARY, "best", "sum", "constant")
 #: Operations of the table that RASP has as library functions.
-OPERATIONS = ("selector_width", "max", "min")
+LIBRARY_FUNCTIONS = ("selector_width", "max", "min")
 
 
 def base_scope() -> Scope:
@@ -53,24 +59,24 @@ def base_scope() -> Scope:
         "full_s": python.full,
         "True": True,
         "False": False,
-        **{name: _builtin(name) for name in OPERATIONS + EXTENSIONS},
+        **{name: _builtin(name) for name in LIBRARY_FUNCTIONS + EXTENSIONS},
     }
     return scope
 
 
 def _builtin(name: str) -> Builtin:
     parameters, call = _FUNCTIONS[name]
-    return Builtin(name, parameters, call, LIBRARY if name in OPERATIONS else "locum")
+    return Builtin(name, parameters, call, LIBRARY if name in LIBRARY_FUNCTIONS else "locum")
 
 
-def _elementwise(op: str, on_atoms: Callable[..., Any], *values: Any) -> Any:
+def _elementwise(op: str, *values: Any) -> Any:
     """An operation of the table on s-ops, or the same function on atoms."""
     for value in values:
         if not isinstance(value, SOp) and not is_atom(value):
             raise RaspError("type", f"{op} needs an s-op or an atom, but got {words_for(value)}")
     if any(isinstance(value, SOp) for value in values):
         return apply(op, *values)
-    return compute(on_atoms, *values)
+    return compute(ON_ATOMS[op], *values)
 
 
 def compute(function: Callable[..., Any], *values: Any) -> Any:
@@ -96,20 +102,11 @@ def _constant(value: Any) -> SOp:
     return python.constant(value)
 
 
-_UNARY: dict[str, tuple[str, Callable[..., Any]]] = {
-    "exp": ("exp", math.exp),
-    "log": ("log", math.log),
-    "sqrt": ("sqrt", math.sqrt),
-    "erf": ("erf", math.erf),
-    "tanh": ("tanh", math.tanh),
-    "floor": ("floor", math.floor),
-    "abs": ("absolute", abs),
-}
 _FUNCTIONS: dict[str, tuple[tuple[str, ...], Callable[..., Any]]] = {
     "selector_width": (("sel",), python.selector_width),
-    "max": (("a", "b"), partial(_elementwise, "maximum", SHARED["maximum"])),
-    "min": (("a", "b"), partial(_elementwise, "minimum", SHARED["minimum"])),
-    **{name: (("a",), partial(_elementwise, op, function)) for name, (op, function) in _UNARY.items()},
+    "max": (("a", "b"), partial(_elementwise, "maximum")),
+    "min": (("a", "b"), partial(_elementwise, "minimum")),
+    **{name: (("a",), partial(_elementwise, op)) for name, op in _UNARY.items()},
     "best": (("selector", "score"), python.best),
     "sum": (("selector", "values"), _sum),
     "constant": (("value",), _constant),

@@ -27,6 +27,7 @@ from locum.execution.domains import Domain, Pattern, Value
 from locum.execution.domains.exact import ExactDomain
 from locum.execution.domains.floats import FloatDomain
 from locum.graph import Atom
+from locum.graph.operations import TRANSCENDENTAL
 from locum.verification.certified.rounding import Rounding
 from locum.verification.certified.ties import Candidates, TooCloseError, candidates_of, contenders
 
@@ -59,11 +60,9 @@ class BallDomain(Domain):
             "absolute": lambda a: a if bool(a > 0) else -a if bool(a < 0) else abs(a),
             "minimum": lambda a, b: a if self._less(a, b) else b,
             "maximum": lambda a, b: a if self._less(b, a) else b,
-            "exp": lambda a: self._rounded(_ball(a).exp(), library=True),
+            **{name: self._library(name) for name in TRANSCENDENTAL},
             "log": self._log,
             "sqrt": self._sqrt,
-            "tanh": lambda a: self._rounded(_ball(a).tanh(), library=True),
-            "erf": lambda a: self._rounded(_ball(a).erf(), library=True),
             "equal": self._equal,
             "not_equal": lambda a, b: not self._equal(a, b),
             "less": self._less,
@@ -80,6 +79,10 @@ class BallDomain(Domain):
             "indicator": lambda a: 1 if self._truth(a) else 0,
             "if_else": lambda a, b, c: b if self._truth(a) else c,
         }
+
+    def _library(self, name: str) -> Callable[..., Value]:
+        """A library function that flint has under the same name."""
+        return lambda a: self._rounded(getattr(_ball(a), name)(), library=True)
 
     def _mixed(self, name: str, function: Callable[..., Value]) -> Callable[..., Value]:
         """Balls if there are any among the values (or a number has no exact result), else exact."""
