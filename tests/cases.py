@@ -33,6 +33,7 @@ from locum import (
     query,
     select,
     selector_width,
+    sin,
     sqrt,
     sum_over,
     tanh,
@@ -191,6 +192,7 @@ CASES = [
     Case("sqrt", sqrt(tokens), [9, 2], [3.0, math.sqrt(2)]),
     Case("erf", erf(tokens), [0, 1], [0.0, 0.8427007929497149]),
     Case("tanh", tanh(tokens), [0, 1], [0.0, 0.7615941559557649]),
+    Case("sin", sin(tokens), [0, 1], [0.0, math.sin(1)]),
     Case("floor", floor(tokens), [-1.5, 2.7, 4], [-2, 2, 4]),
     Case("round to even", round(tokens), [0.5, 1.5, 2.5, -2.5, 2.567], [0, 2, 2, -2, 3]),
     # Comparison and logic.
@@ -328,6 +330,7 @@ FAILURES = [
     Failure("int of a letter", tokens_int, "1h", ("invalid literal", "position 1", "tokens_int")),
     Failure("complex power", tokens**0.5, [4, -4], ("not a real number", "position 1")),
     Failure("log of zero", log(tokens), [1, 0], ("log is not defined for 0", "position 1")),
+    Failure("sin of infinity", sin(tokens), [1.0, math.inf], ("sin is not defined for inf",)),
     Failure("exp too large", exp(tokens), [1, 1000], ("too large", "position 1")),
     Failure("tower of powers", tokens ** (10**9), [2], ("more than 1000000 bits",)),
     Failure("string too long", tokens * 10**9, "a", ("more than 1000000 characters",)),

@@ -34,6 +34,7 @@ from locum.language.python import minimum as minimum
 from locum.language.python import query as query
 from locum.language.python import select as select
 from locum.language.python import selector_width as selector_width
+from locum.language.python import sin as sin
 from locum.language.python import sqrt as sqrt
 from locum.language.python import stable_hash as stable_hash
 from locum.language.python import sum_over as sum_over

@@ -111,7 +111,8 @@ WHOLE = tuple(
     name
     for name, row in OPERATIONS.items()
     if (row.elementwise or row.group in ("selector", "attention"))
-    and name not in ("divide", "power", "exp", "log", "sqrt", "erf", "tanh", "aggregate")
+    and not row.transcendental
+    and name not in ("divide", "power", "sqrt", "aggregate")
 )
 
 

@@ -350,6 +350,7 @@ MEANINGS: Mapping[str, Meaning] = {
     "sqrt": _function("sqrt", _outside(lambda a: a < 0, "sqrt"), onnx="Sqrt"),
     "erf": Meaning(lambda arrays, a: erf(a), kind="float", onnx="Erf"),
     "tanh": _function("tanh", onnx="Tanh"),
+    "sin": _function("sin", _outside(lambda a: abs(a) == math.inf, "sin"), onnx="Sin"),
     "floor": Meaning(
         lambda arrays, a: arrays.xp.floor(a),
         _INFINITE,

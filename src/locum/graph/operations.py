@@ -181,6 +181,7 @@ def _table() -> dict[str, Operation]:
             "erf", "function", (_S,), _S, "the error function of a (for GELU)", transcendental=True
         ),
         Operation("tanh", "function", (_S,), _S, "the hyperbolic tangent of a", transcendental=True),
+        Operation("sin", "function", (_S,), _S, "the sine of a (in radians)", transcendental=True),
         Operation("floor", "function", (_S,), _S, "the greatest whole number not above a"),
         Operation("round", "function", (_S,), _S, "the nearest whole number, halves to even"),
         # Elementwise comparison and logic: truth as Python sees it, answers are bools.

@@ -270,6 +270,11 @@ def tanh(value: Operand) -> SOp:
     return apply("tanh", value)
 
 
+def sin(value: Operand) -> SOp:
+    """The sine of the value, in radians."""
+    return apply("sin", value)
+
+
 def floor(value: Operand) -> SOp:
     """The greatest whole number not above the value."""
     return apply("floor", value)

@@ -249,6 +249,11 @@ def _monotone(function: Callable[[Vector], Vector], slope: Callable[[Vector, Vec
     return rule
 
 
+def _sine(a: ErrorInterval) -> ErrorInterval:
+    ones = np.ones_like(a.low)
+    return ErrorInterval(-ones, ones, np.minimum(a.error, 2.0))
+
+
 def _power(a: ErrorInterval, b: ErrorInterval) -> ErrorInterval:
     """exp(b·log a) of positive a; of others nothing is said."""
     positive = a.low - a.error > 0
@@ -281,5 +286,6 @@ _RULES: Mapping[str, _Rule] = {
     "log": _monotone(np.log, lambda low, high: np.where(low > 0, 1 / low, np.inf)),
     "sqrt": _monotone(np.sqrt, lambda low, high: np.where(low > 0, 0.5 / np.sqrt(low), np.inf)),
     "tanh": _monotone(np.tanh, lambda low, high: np.ones_like(low)),
+    "sin": _sine,
     "erf": _monotone(erf, lambda low, high: np.full_like(low, 2 / math.sqrt(math.pi))),
 }

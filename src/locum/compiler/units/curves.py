@@ -73,6 +73,9 @@ _TANH = _numeric(lambda x: np.sqrt(np.abs(2 * np.tanh(x)) / np.cosh(x) ** 2), 20
 _ERF = _numeric(lambda x: np.sqrt(4 / math.sqrt(math.pi) * np.abs(x) * np.exp(-(x**2))), 7.0)
 
 
+_SIN = _numeric(lambda x: np.sqrt(np.abs(np.sin(x))), math.pi / 2)
+
+
 def _where_tanh(slope: Vector, side: float) -> Vector:
     return side * np.arctanh(np.sqrt(np.clip(1 - slope, 0, 1 - 1e-16)))
 
@@ -128,6 +131,16 @@ CURVES = {
             lambda x: 1 / np.cosh(np.clip(x, -300, 300)) ** 2,
             _where_tanh,
             *_TANH,
+            turns_at_zero=True,
+            curvature=-1,
+        ),
+        Curve(  # where it rises: outside, units would need its period
+            "sin",
+            np.sin,
+            np.cos,
+            lambda s, side: side * np.arccos(np.clip(s, 0, 1)),
+            *_SIN,
+            domain=(-math.pi / 2, math.pi / 2),
             turns_at_zero=True,
             curvature=-1,
         ),
