@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -34,13 +35,14 @@ def test_numbers_that_json_finds_hard(value: float) -> None:
 
 def test_the_hash_is_the_same_in_another_process() -> None:
     code = "import tests.cases as c, locum; print(locum.stable_hash(c.matmul(3, 2, 4)))"
+    tested = str(Path(locum.__file__).parents[1])  # not another one that is installed
     for seed in ("1", "2"):
         other = subprocess.run(
             [sys.executable, "-c", code],
             capture_output=True,
             text=True,
             check=True,
-            env={"PYTHONHASHSEED": seed, "PATH": ""},
+            env={"PYTHONHASHSEED": seed, "PATH": "", "PYTHONPATH": tested},
         )
         assert other.stdout.strip() == locum.stable_hash(matmul(3, 2, 4))
 
