@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeAlias
 
+from locum.graph.operations import TRANSCENDENTAL
 from locum.verification.checker.knowledge import ANY, Knowledge, Signs
 from locum.verification.checker.numbers import Quotient, Rational
 from locum.verification.checker.polynomials import MAX_BITS, TooLargeError, exponents
@@ -57,7 +58,7 @@ _HOLDS: dict[str, Signs] = {
     "greater_equal": frozenset((0, 1)),
 }
 #: Functions of real numbers that are known by their arguments only.
-_OPAQUE = ("tanh", "erf", "log", "sqrt")
+_OPAQUE = ("sqrt", *(name for name in TRANSCENDENTAL if name != "exp"))
 
 
 def is_rational(value: Scalar) -> bool:
