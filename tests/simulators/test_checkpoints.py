@@ -152,7 +152,7 @@ def test_folders_that_are_no_model(tmp_path: Path) -> None:
         ({"hidden_act": "gelu_new"}, "activation gelu_new is not simulated"),
         ({"position_embedding_type": "relative_key"}, "relative_key position embeddings"),
         ({"is_decoder": True}, "is_decoder is not simulated"),
-        ({"hidden_size": None}, "should have hidden_size"),
+        ({"hidden_size": None}, "expected hidden_size"),
         ({"num_attention_heads": 4}, "4 heads cannot share 6 columns"),
         ({"model_type": [1]}, r"expected a string as model_type in config\.json, got \[1\]"),
         ({"hidden_act": [1]}, r"expected a string as hidden_act in config\.json, got \[1\]"),

@@ -276,7 +276,7 @@ def test_a_t_of_another_order() -> None:
 
 def test_orders_that_are_none() -> None:
     for order in ((0, 1, 1), (1, -1, 1), (1, 1.5, 1), (True, 1, 1)):
-        with pytest.raises(GraphError, match="positive whole number"):
+        with pytest.raises(GraphError, match="positive integer"):
             UniversalSimulator(*order)
     with pytest.raises(GraphError, match="no kind 'quadratic'"):
         UniversalSimulator(Order.of(1, 1, 1, kind="quadratic"))
@@ -299,7 +299,7 @@ def test_orders_that_are_none() -> None:
         ({"base": np.inf}, "base must be a positive finite number"),
         ({"base": 2.0, "kind": "linear"}, "not to linear: leave it out"),
         ({"base": 2.0, "pooling": "unique"}, "not to unique pooling: leave it out"),
-        ({"width": 0, "kind": "linear"}, "width must be a positive whole number, but got 0"),
+        ({"width": 0, "kind": "linear"}, "width must be a positive integer, but got 0"),
         ({"width": 7}, "width is 7, but kind softmax has no such size"),
         ({"feature_map": "elu+1"}, "a feature map belongs to kind linear"),
         ({"affine": True}, "there are no norms"),

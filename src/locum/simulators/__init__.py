@@ -1,9 +1,8 @@
 """U, the universal simulator: ⟨T, X⟩ in, T(X) out; and the T's it simulates.
 
-Read ``formula/head.py`` and ``formula/layer.py`` first: they are U, as its formula. ``attention.py``,
-``encoder.py``, ``decoder.py`` and ``kinds.py`` have the T's, each with its direct computation;
-``factored.py`` and ``adapters/`` have those of trained models; ``layout.py`` says which token is which
-entry; ``universal.py`` puts them together.
+Read ``formula/head.py`` and ``formula/layer.py`` first: they are U, as its formula. ``modules/`` has
+the T's, each with its direct computation, ``models/`` those that somebody trained; ``order.py`` is what
+U is built from, ``layout.py`` says which token is which entry, ``universal.py`` puts them together.
 
 >>> import numpy as np
 >>> T = Attention(A=np.eye(2), V=[[1.0], [2.0]])

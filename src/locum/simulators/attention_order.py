@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from locum.errors import GraphError
 from locum.execution.activations import ACTIVATIONS
-from locum.simulators.checking import choose, whole
+from locum.simulators.checking import choose, positive_integer
 from locum.simulators.layout import Block
 
 KINDS = ("softmax", "factored", "linear", "linformer", "performer", "sumformer")
@@ -54,7 +54,7 @@ class AttentionOrder:
         for name, choices in _CHOICES.items():
             choose(getattr(self, name), choices, name)
         for name in ("d", "d_v", "heads"):
-            whole(getattr(self, name), name)
+            positive_integer(getattr(self, name), name)
         if self.projection and self.combine == "sum":
             raise GraphError("W_O projects heads that lie side by side: combine must be concatenate")
         if self.kind not in ("softmax", "factored", "linear") and self.mask is not None:

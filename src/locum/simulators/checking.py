@@ -10,30 +10,30 @@ from locum.errors import GraphError
 
 
 def choose(value: object, choices: Sequence[object], what: str) -> None:
-    """Refuse what is not one of the choices, which are words (or None)."""
+    """Refuse a value that is not one of the choices, which are words (or None)."""
     if not (value is None or isinstance(value, str)) or value not in choices:
         offered = ", ".join(str(choice) for choice in choices)
         raise GraphError(f"there is no {what} {value!r}: choose one of {offered}")
 
 
-def whole(value: object, what: str) -> int:
-    """``value`` as a positive whole number."""
+def positive_integer(value: object, what: str) -> int:
+    """Return ``value`` as an int, if it is a positive integer."""
     try:
         number = operator.index(value)  # type: ignore[arg-type]
     except TypeError:
         number = 0
     if isinstance(value, bool) or number < 1:
-        raise GraphError(f"{what} must be a positive whole number, but got {value!r}")
+        raise GraphError(f"{what} must be a positive integer, but got {value!r}")
     return number
 
 
 def require_real(value: object, what: str, positive: bool = False) -> None:
-    """Refuse what is not a finite (and positive) number."""
-    wanted = "a positive finite number" if positive else "a finite number"
+    """Refuse a value that is not a finite (and positive) number."""
+    expected = "a positive finite number" if positive else "a finite number"
     try:
         fits = not isinstance(value, (bool, str)) and math.isfinite(value)  # type: ignore[arg-type]
         fits = fits and (not positive or value > 0)  # type: ignore[operator]
     except (TypeError, ValueError):
         fits = False
     if not fits:
-        raise GraphError(f"{what} must be {wanted}, but got {value!r}")
+        raise GraphError(f"{what} must be {expected}, but got {value!r}")

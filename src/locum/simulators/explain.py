@@ -24,7 +24,7 @@ class Step:
 
     @property
     def error(self) -> float:
-        """The greatest absolute difference."""
+        """The largest absolute difference."""
         return float(np.abs(self.matrix - self.direct).max())
 
     def to_dict(self) -> dict[str, Any]:
@@ -71,7 +71,7 @@ def explain(
     executor: str | None = None,
     finished: Callable[[str], None] = lambda name: None,
 ) -> Explanation:
-    """Each step by itself, from the same tokens; ``finished`` hears the name of each."""
+    """Run each step by itself on the same tokens; ``finished`` is called with the name of each."""
     parts = U.parts_of(T, X, memory)
     found = {}
     for name, value in U.each_step():

@@ -43,7 +43,7 @@ class Block:
 
     @property
     def size(self) -> int:
-        """Tokens that it takes up."""
+        """The number of tokens that it takes up."""
         return self.copies * self.rows * self.columns
 
     @property
@@ -73,13 +73,13 @@ class Layout:
         self._shapes = {name: (block.rows, block.columns) for name, block in self.blocks.items()}
 
     def block(self, name: str) -> Block:
-        """The block of that name."""
+        """Return the block of that name."""
         if name not in self.blocks:
             raise GraphError(f"there is no {name} here: the blocks are {', '.join(self.blocks)}")
         return self.blocks[name]
 
     def view(self, sop: SOp, name: str, head: SOp | int = 0) -> Matrix:
-        """One matrix of a block as a view of the sequence; ``head`` may be a family."""
+        """Return one matrix of a block as a view of the sequence; ``head`` may be a family."""
         block = self.block(name)
         rows, columns = block.rows, block.columns
         step = rows * columns if block.copies > 1 else 0
@@ -94,14 +94,14 @@ class Layout:
         return Matrix(sop, rows, columns, offset, row_stride=block.columns)
 
     def position(self, name: str, i: int, j: int, head: int = 0) -> int:
-        """Where entry (i, j) of a matrix lies."""
+        """Return the position of entry (i, j) of a matrix."""
         block = self.block(name)
         if not (0 <= i < block.rows and 0 <= j < block.columns and 0 <= head < block.copies):
             raise GraphError(f"{name} is {block.shape}: it has no entry ({i}, {j}) of head {head}")
         return block.offset + (head * block.rows + i) * block.columns + j
 
     def entry(self, position: int) -> str:
-        """What the token at a position is: ``A[1][0, 2]``, or ``blank`` behind everything."""
+        """Name the token at a position: ``A[1][0, 2]``, or ``blank`` behind everything."""
         if position < 0:
             raise GraphError(f"positions begin with 0, but got {position}")
         for block in self.blocks.values():
@@ -134,7 +134,7 @@ class Layout:
         return parts
 
     def enlarged(self, matrices: Mapping[str, Sequence[Array]]) -> dict[str, list[Array]]:
-        """Smaller matrices set into blocks of zeros; rows and columns of ones stay the last ones."""
+        """Set smaller matrices into blocks of zeros; rows and columns of ones stay the last ones."""
         return {
             block.name: [
                 *(_set_into(block, copy) for copy in matrices[block.name]),

@@ -13,7 +13,7 @@ from typing import Any, Self
 from locum.errors import GraphError
 from locum.execution.activations import ACTIVATIONS
 from locum.simulators.attention_order import KINDS, AttentionOrder
-from locum.simulators.checking import choose, whole
+from locum.simulators.checking import choose, positive_integer
 from locum.simulators.layout import Block
 
 NORMS = ("none", "post", "pre")
@@ -39,9 +39,9 @@ class Order:
     affine: bool = False
 
     def __post_init__(self) -> None:
-        whole(self.n, "n")
+        positive_integer(self.n, "n")
         if self.memory != 0:
-            whole(self.memory, "memory, the number of its rows,")
+            positive_integer(self.memory, "memory, the number of its rows,")
         choose(self.norm, NORMS, "norm")
         choose(self.activation, tuple(ACTIVATIONS), "activation")
         d, columns = self.attention.d, self.attention.columns
@@ -67,8 +67,8 @@ class Order:
             if not self.residual:
                 raise GraphError("a feed-forward belongs to an encoder, which has a residual sum")
             d1, d2 = self.feed_forward
-            whole(d1, "d1")
-            whole(d2, "d2")
+            positive_integer(d1, "d1")
+            positive_integer(d2, "d2")
             if self.feed_forward_residual and d2 != d:
                 raise GraphError(f"a residual around the feed-forward needs d2 = {d}, but it is {d2}")
         if self.feed_forward_bias and self.feed_forward is None:
@@ -126,8 +126,12 @@ class Order:
         choose(kind, KINDS, "kind")
         if d is None:
             raise GraphError("expected the integers n and d (and d_v), got n alone")
-        n, d, d_v = whole(n, "n"), whole(d, "d"), whole(d if d_v is None else d_v, "d_v")
-        heads, feed_forward = whole(heads, "heads"), _pair(feed_forward)
+        n, d, d_v = (
+            positive_integer(n, "n"),
+            positive_integer(d, "d"),
+            positive_integer(d if d_v is None else d_v, "d_v"),
+        )
+        heads, feed_forward = positive_integer(heads, "heads"), _pair(feed_forward)
         if residual is None:
             residual = feed_forward is not None or norm != "none"
         if projection is None:
@@ -229,7 +233,7 @@ def _pair(feed_forward: Any) -> tuple[int, int] | None:
         return None
     if not isinstance(feed_forward, (tuple, list)) or len(feed_forward) != 2:
         raise GraphError(f"feed_forward must be (d1, d2), two integers, got {feed_forward!r}")
-    return whole(feed_forward[0], "d1"), whole(feed_forward[1], "d2")
+    return positive_integer(feed_forward[0], "d1"), positive_integer(feed_forward[1], "d2")
 
 
 def _sizes_of_kind(kind: str, n: int, d: int, sizes: Mapping[str, int | None]) -> dict[str, int]:
@@ -245,7 +249,7 @@ def _sizes_of_kind(kind: str, n: int, d: int, sizes: Mapping[str, int | None]) -
         if value is not None and name not in defaults:
             raise GraphError(f"{name} is {value!r}, but kind {kind} has no such size")
     return {
-        name: default if sizes[name] is None else whole(sizes[name], name)
+        name: default if sizes[name] is None else positive_integer(sizes[name], name)
         for name, default in defaults.items()
     }
 

@@ -93,12 +93,12 @@ class Simulator:
         return parts
 
     def flattened(self, parts: Sequence[Array]) -> Array:
-        """The sequence that the parts are, with its blanks."""
+        """Join the parts into one sequence, with its blanks."""
         blanks = np.zeros(self.length - self.layout.size)
         return flat([*parts, like(blanks, parts[0])])
 
     def decode(self, result: Any) -> Array:
-        """The matrix in the result of the program."""
+        """Read the matrix off the result of the program."""
         if not is_tensor(result):
             try:
                 result = np.asarray(result, dtype=np.float64)
@@ -170,7 +170,7 @@ class Simulator:
             )
 
     def each_step(self) -> list[tuple[str, Matrix]]:
-        """Intermediate results under their full names: those of a family, head by head."""
+        """List intermediate results by their full names: those of a family, head by head."""
         found: list[tuple[str, Matrix]] = []
         waiting: list[NamedStep] = []
         for step in [*self.named_steps, None]:
@@ -185,7 +185,7 @@ class Simulator:
 
 
 def read(places: Places, values: Any, begin: int = 0) -> Array:
-    """The entries at these places, read off the values of a sequence from position ``begin`` on."""
+    """Read the entries at these places off the values of a sequence from position ``begin`` on."""
     sequence = values if is_tensor(values) else numpy_of(values)
     first, last = places.stretch.start - begin, places.stretch.stop - begin
     if sequence.ndim != 1 or len(sequence) < last:
@@ -196,7 +196,7 @@ def read(places: Places, values: Any, begin: int = 0) -> Array:
 
 
 def _by_heads(steps: Sequence[NamedStep]) -> list[tuple[str, Matrix]]:
-    """Steps of one family, in the order in which heads are numbered."""
+    """List the steps of one family in the order of the heads."""
     if not steps:
         return []
     return [
@@ -211,7 +211,7 @@ def _numbered(name: str, head: int) -> str:
 
 
 def _at_head(step: NamedStep, number: int) -> Matrix:
-    """The step of one head: its family replaced by a number."""
+    """Return the step of one head: its family replaced by a number."""
     assert step.head is not None
     node = replace_families(step.value.sop.node, {step.head.node: build("constant", value=number)})
     return replace(step.value, sop=SOp(node), names={})

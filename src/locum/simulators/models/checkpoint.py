@@ -241,7 +241,7 @@ def _family(config: dict[str, Any], folder: Path) -> str:
 def _size(config: dict[str, Any], names: tuple[str, ...], folder: Path) -> int:
     value = next((config[name] for name in names if name in config), None)
     if type(value) is not int or value < 1:
-        raise InputError(f"{folder}: config.json should have {names[0]}, a positive whole number")
+        raise InputError(f"{folder}: expected {names[0]} in config.json as a positive integer")
     return value
 
 

@@ -1,4 +1,4 @@
-"""A model's own forward pass, directly from its checkpoint: what U is compared with.
+"""A plain formula of a model's forward pass, from its checkpoint: what U is compared with otherwise.
 
 The plain formula, in NumPy (double precision) or torch (any), of a whole padded batch at once. Nothing
 of U or its T's is used.

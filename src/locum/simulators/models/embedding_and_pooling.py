@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from locum.constructions import Matrix, add, layer_norm, matmul, multiply, row_sums
 from locum.language.python import sqrt, tokens, where
-from locum.simulators.checking import choose, whole
+from locum.simulators.checking import choose, positive_integer
 from locum.simulators.formula.layer import NamedStep
 from locum.simulators.layout import Block, Layout
 from locum.simulators.models.sentence import POOLINGS
@@ -34,7 +34,7 @@ class NormedSum(Simulator):
 
     def __init__(self, n: int, d: int, addends: Sequence[str] = ()) -> None:
         """``addends`` are the names of what is added to X."""
-        n, d = whole(n, "n"), whole(d, "d")
+        n, d = positive_integer(n, "n"), positive_integer(d, "d")
         blocks = [Block(name, n, d) for name in ("X", *addends)]
         layout = Layout([*blocks, Block("gain", 1, d), Block("bias", 1, d), Block("epsilon", 1, 1)])
         total = layout.view(tokens, "X")
@@ -57,7 +57,7 @@ class Pooling(Simulator):
     def __init__(self, n: int, d: int, pooling: str = "mean", normalised: bool = True) -> None:
         """``normalised``: whether the row is scaled to length 1."""
         choose(pooling, POOLINGS, "pooling")
-        n, d = whole(n, "n"), whole(d, "d")
+        n, d = positive_integer(n, "n"), positive_integer(d, "d")
         layout = Layout([Block("X", n, d), Block("attention_mask", 1, n)])
         X, seen = (layout.view(tokens, name) for name in ("X", "attention_mask"))
         pooled = X.block(0, 0, 1, d)

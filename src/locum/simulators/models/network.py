@@ -1,4 +1,4 @@
-"""One attention head of a trained model on the honest network: every row that is read of U.
+"""One attention head of a trained model by literal head execution: every row of U that is read.
 
 A whole layer of MiniLM is a sequence of 1.8 million tokens; one of its heads at 16 tokens is one of
 43,000, whose rows can be scored against all keys in seconds.

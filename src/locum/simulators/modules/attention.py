@@ -142,7 +142,7 @@ class Attention(AttentionModule):
         return made
 
     def steps(self, X: Array, memory: Array | None = None) -> dict[str, Numbers]:
-        """XA, Xᵀ, scores, softmax, XV, output."""
+        """Compute XA, Xᵀ, scores, softmax, XV and the output."""
         queries, keys = self.checked(X, memory)
         if self.biased:
             queries, keys = with_ones(queries), with_ones(keys)
@@ -211,7 +211,7 @@ class MultiHeadAttention(AttentionModule):
         )
 
     def matrices(self) -> dict[str, list[Array]]:
-        """Those of all heads; W_O in as many parts as there are heads."""
+        """Return those of all heads; W_O in as many parts as there are heads."""
         found: dict[str, list[Array]] = {}
         for head in self.heads:
             for name, copies in head.matrices().items():
@@ -238,7 +238,7 @@ class MultiHeadAttention(AttentionModule):
         return made
 
     def steps(self, X: Array, memory: Array | None = None) -> dict[str, Numbers]:
-        """The steps of each head, with its number, then all together."""
+        """Compute the steps of each head, with its number, then all together."""
         found: dict[str, Numbers] = {}
         outputs = []
         for number, head in enumerate(self.heads):
@@ -262,14 +262,14 @@ def _read(mask: Mask) -> KeptMask:
 
 
 def numbered(steps: dict[str, Any], head: int, heads: int) -> dict[str, Any]:
-    """The steps of one head under names that say which: ``scores[1]``, and ``head[1]`` at the end."""
+    """Name the steps of one head by its number: ``scores[1]``, and ``head[1]`` at the end."""
     if heads == 1:
         return {name: value for name, value in steps.items() if name != "output"}
     return {f"{'head' if name == 'output' else name}[{head}]": value for name, value in steps.items()}
 
 
 def pooled(scores: Numbers, kept: Any, pooling: str) -> Numbers:
-    """Weights of the keys: softmax, or hard attention over the greatest scores that are kept."""
+    """Return the weights of the keys: softmax, or hard attention over the row maxima."""
     best = np.where(kept, scores, -np.inf).max(axis=1, keepdims=True)
     if pooling == "softmax":
         weights = np.where(kept, np.exp(np.where(kept, scores - best, 0)), 0)

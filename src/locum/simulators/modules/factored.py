@@ -23,7 +23,7 @@ import numpy as np
 from locum.errors import InputError
 from locum.execution.arrays import Array, is_tensor, numpy_of
 from locum.simulators.attention_order import AttentionOrder
-from locum.simulators.checking import whole
+from locum.simulators.checking import positive_integer
 from locum.simulators.matrices import matrix, row
 from locum.simulators.modules.attention import numbered, pooled
 from locum.simulators.modules.masks import (
@@ -59,7 +59,7 @@ class FactoredAttention(AttentionModule):
         """``scale`` multiplies the scores, and is folded into W_Q and b_Q; W_Q is d×(heads·width)."""
         if not math.isfinite(scale):
             raise InputError(f"the scale must be a finite number, but got {scale!r}")
-        self.number = whole(heads, "heads")
+        self.number = positive_integer(heads, "heads")
         queries = matrix(W_Q, "W_Q")
         self.W_K = _contiguous(matrix(W_K, "W_K", (None, queries.shape[1])))
         self.V = _contiguous(matrix(W_V, "W_V", (self.W_K.shape[0], None)))

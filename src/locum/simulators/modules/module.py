@@ -29,15 +29,15 @@ class Module(ABC):
 
     @abstractmethod
     def order(self, n: int, memory: int = 0) -> Order:
-        """The order it has on n rows (and a memory of so many)."""
+        """Return the order it has on n rows (and a memory of ``memory`` rows)."""
 
     @abstractmethod
     def matrices(self) -> dict[str, list[Array]]:
-        """What characterises it, by the names of the layout's blocks: one matrix, or one per head."""
+        """Return its matrices by the names of the layout's blocks: one, or one per head."""
 
     @abstractmethod
     def steps(self, X: Array, memory: Array | None = None) -> dict[str, Numbers]:
-        """Every intermediate result, computed directly; the last is T(X)."""
+        """Compute every intermediate result directly; the last is T(X)."""
 
     @property
     def masks(self) -> tuple[KeptMask, KeptMask]:
@@ -51,7 +51,7 @@ class Module(ABC):
         raise InputError(f"a {type(self).__name__} takes no mask")
 
     def __call__(self, X: Array, memory: Array | None = None) -> Numbers:
-        """T(X), computed directly with NumPy."""
+        """Compute T(X) directly with NumPy."""
         return list(self.steps(X, memory).values())[-1]
 
 
@@ -68,7 +68,7 @@ class AttentionModule(Module):
             del self.__dict__[remembered]
 
     def order(self, n: int, memory: int = 0) -> Order:
-        """The order it has on n rows (and a memory of so many)."""
+        """Return the order it has on n rows (and a memory of ``memory`` rows)."""
         return Order(n, self.attention_order(), memory)
 
     def __repr__(self) -> str:
@@ -76,7 +76,7 @@ class AttentionModule(Module):
         return f"{type(self).__name__}({', '.join(sizes(order))})"
 
     def checked(self, X: Array, memory: Array | None) -> tuple[Numbers, Numbers]:
-        """Queries' and keys' input, of the shapes this attention takes."""
+        """Check the input of the queries and of the keys."""
         order = self.attention_order()
         queries = numpy_of(matrix(X, "X", (None, order.d)))
         if memory is None:
@@ -87,7 +87,7 @@ class AttentionModule(Module):
 
 
 def sizes(order: AttentionOrder) -> list[str]:
-    """An order in short: d and d_v, and whatever else is not the default."""
+    """Abbreviate an order: d and d_v, and whatever else is not the default."""
     found = [f"d={order.d}", f"d_v={order.d_v}"]
     for field in fields(order):
         value = getattr(order, field.name)
@@ -97,5 +97,5 @@ def sizes(order: AttentionOrder) -> list[str]:
 
 
 def with_ones(X: Numbers) -> Numbers:
-    """X with a column of ones behind it, by which biases are reached."""
+    """Append a column of ones to X, which carries the biases."""
     return np.hstack([X, np.ones((len(X), 1))])
