@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import locum
+from locum.analysis.selectors import formula_of
 from locum.constructions.layout import concatenate, matrix
 from locum.constructions.matmul import matmul
 from locum.constructions.matrix import Matrix
@@ -23,7 +24,6 @@ from locum.errors import ExecutionError, InputError
 from locum.execution import DOMAINS, dense, heads
 from locum.execution.arrays import Arrays
 from locum.execution.heads.attention import Head, Product
-from locum.execution.heads.formulas import formula_of
 from locum.execution.heads.numbers import ElementError
 from locum.execution.heads.scores import code_of
 from locum.execution.heads.values import Values

@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from locum.analysis.selectors import AllOf, Best, Formula, Literal, bests, parts_of, walk
 from locum.execution.arrays import Array, Arrays
-from locum.execution.heads.formulas import AllOf, Best, Formula, Literal, bests, parts_of, walk
 from locum.execution.heads.scores import Code
 from locum.execution.heads.values import Values, unreachable
 from locum.graph.atoms import EXACT_INTEGERS

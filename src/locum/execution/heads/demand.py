@@ -21,8 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from locum.execution.heads import numbers
-from locum.execution.heads.formulas import (
+from locum.analysis.selectors import (
     Best,
     Formula,
     Literal,
@@ -31,6 +30,7 @@ from locum.execution.heads.formulas import (
     formula_of,
     literals,
 )
+from locum.execution.heads import numbers
 from locum.execution.heads.points import Points, product
 from locum.execution.heads.statics import MAX_CELLS, Statics
 from locum.execution.heads.support import conditions, is_about_rows, narrowed

@@ -13,11 +13,7 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace
 
-from locum.execution.arrays import Array, Arrays
-from locum.execution.heads import numbers
-from locum.execution.heads.attention import Head, unranked
-from locum.execution.heads.demand import Demand
-from locum.execution.heads.formulas import (
+from locum.analysis.selectors import (
     AllOf,
     Best,
     Formula,
@@ -27,6 +23,10 @@ from locum.execution.heads.formulas import (
     conjuncts,
     literals,
 )
+from locum.execution.arrays import Array, Arrays
+from locum.execution.heads import numbers
+from locum.execution.heads.attention import Head, unranked
+from locum.execution.heads.demand import Demand
 from locum.execution.heads.numbers import ElementError
 from locum.execution.heads.points import Points, Positions, in_order, product
 from locum.execution.heads.scores import code_of, numbered

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from locum.analysis.selectors import Literal, conjuncts, formula_of
 from locum.execution.elementwise import truth
-from locum.execution.heads.formulas import Literal, conjuncts, formula_of
 from locum.execution.heads.points import Points, product
 from locum.execution.heads.statics import MAX_CELLS, Statics
 from locum.graph import COMPARISONS, Node

@@ -10,30 +10,27 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from locum.execution.fast.steps.step import Step, row_major
-
-if TYPE_CHECKING:
-    from locum.execution.fast.steps.emission import Emission, Value
+from locum.execution.fast.steps.values import Arrangement, Value
 
 
-def contract(emission: Emission, factors: Sequence[Value], sums: Sequence[str]) -> Value:
+def contract(arrangement: Arrangement, factors: Sequence[Value], sums: Sequence[str]) -> Value:
     """Σ over ``sums`` of the product of the factors."""
     values = [
-        emission.summed(value, [v for v in sums if _only_in(v, place, factors)])
+        arrangement.summed(value, [v for v in sums if _only_in(v, place, factors)])
         for place, value in enumerate(factors)
     ]
     while len(values) > 1:
         a, b = min(
             itertools.combinations(values, 2),
-            key=lambda pair: _size_after(emission, pair, values, sums),
+            key=lambda pair: _size_after(arrangement, pair, values, sums),
         )
         others = [v for v in values if v is not a and v is not b]
         needed = {axis for other in others for axis in other.axes}
         now = [v for v in sums if v in a.axes and v in b.axes and v not in needed]
-        values = [_pair(emission, a, b, now), *others]
-    return emission.summed(values[0], sums)
+        values = [_pair(arrangement, a, b, now), *others]
+    return arrangement.summed(values[0], sums)
 
 
 def _only_in(axis: str, place: int, factors: Sequence[Value]) -> bool:
@@ -41,18 +38,18 @@ def _only_in(axis: str, place: int, factors: Sequence[Value]) -> bool:
 
 
 def _size_after(
-    emission: Emission, pair: tuple[Value, Value], values: Sequence[Value], sums: Sequence[str]
+    arrangement: Arrangement, pair: tuple[Value, Value], values: Sequence[Value], sums: Sequence[str]
 ) -> int:
     a, b = pair
     needed = {axis for other in values if other is not a and other is not b for axis in other.axes}
     kept = {v for v in (*a.axes, *b.axes) if v not in sums or v in needed}
-    return math.prod(emission.box[v] for v in kept)
+    return math.prod(arrangement.box[v] for v in kept)
 
 
-def _pair(emission: Emission, a: Value, b: Value, sums: Sequence[str]) -> Value:
+def _pair(arrangement: Arrangement, a: Value, b: Value, sums: Sequence[str]) -> Value:
     """Σ over ``sums``, axes of both, of a · b."""
     if not sums:
-        return emission.multiplied((a, b))
+        return arrangement.multiplied((a, b))
     shared = [v for v in a.axes if v in b.axes and v not in sums]
     left = [v for v in a.axes if v not in b.axes]
     right = [v for v in b.axes if v not in a.axes]
@@ -61,13 +58,13 @@ def _pair(emission: Emission, a: Value, b: Value, sums: Sequence[str]) -> Value:
     right_batch, columns = _one_axis(b, right)
     batch = [*shared, *left_batch, *right_batch]
     inner = _inner_order(a, b, sums)
-    x = _operand(emission, a, batch, rows, inner)
-    y = _operand(emission, b, batch, inner, columns)
+    x = _operand(arrangement, a, batch, rows, inner)
+    y = _operand(arrangement, b, batch, inner, columns)
     axes = (*batch, *rows, *columns)
-    shape = [emission.box[v] for v in axes]
+    shape = [arrangement.box[v] for v in axes]
     flat = [*shape[: len(batch)], x.shape[-2], y.shape[-1]]
-    product = emission.steps.make("matmul", (x, y), flat)
-    return type(a)(emission.steps.reshape(product, shape), axes)
+    product = arrangement.steps.make("matmul", (x, y), flat)
+    return Value(arrangement.steps.reshape(product, shape), axes)
 
 
 def _inner_order(a: Value, b: Value, sums: Sequence[str]) -> list[str]:
@@ -102,15 +99,15 @@ def _strides(step: Step) -> Sequence[int]:
 
 
 def _operand(
-    emission: Emission, value: Value, batch: list[str], first: list[str], second: list[str]
+    arrangement: Arrangement, value: Value, batch: list[str], first: list[str], second: list[str]
 ) -> Step:
     """[batch…, first, second], with axes of size 1 for a batch that the value does not have."""
     own = [v for v in batch if v in value.axes]
     order = tuple(value.axes.index(v) for v in (*own, *first, *second))
-    step = emission.steps.permute(value.step, order)
-    box = emission.box
+    step = arrangement.steps.permute(value.step, order)
+    box = arrangement.box
     sizes = [box[v] if v in value.axes else 1 for v in batch]
     flat = [math.prod(box[v] for v in group) for group in (first, second)]
     while sizes and sizes[0] == 1 and batch[len(batch) - len(sizes)] not in value.axes:
         sizes = sizes[1:]  # broadcasting adds the leading axes
-    return emission.steps.reshape(step, [*sizes, *flat])
+    return arrangement.steps.reshape(step, [*sizes, *flat])

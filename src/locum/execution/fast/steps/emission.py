@@ -7,7 +7,7 @@ depend on are left out until a function or a buffer needs them.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from fractions import Fraction
 from typing import NamedTuple
@@ -16,8 +16,8 @@ import numpy as np
 
 from locum.execution.fast.steps.contraction import contract
 from locum.execution.fast.steps.step import Step, Steps
+from locum.execution.fast.steps.values import Arrangement, Value
 from locum.execution.fast.symbolic.affine import Affine, Box, bounds
-from locum.execution.fast.symbolic.signals import Stuck
 from locum.execution.fast.symbolic.terms import (
     Apply,
     Coefficient,
@@ -29,9 +29,6 @@ from locum.execution.fast.symbolic.terms import (
     Sum,
     Term,
 )
-from locum.execution.types import BOOLEAN
-
-_LARGEST_TEMPORARY = 2**28
 
 
 class Source(NamedTuple):
@@ -42,18 +39,12 @@ class Source(NamedTuple):
     offset: int
 
 
-class Value(NamedTuple):
-    """An array, and the variable that each of its axes stands for."""
-
-    step: Step
-    axes: tuple[str, ...]
-
-
-class Emission:
+class Emission(Arrangement):
     """Emits the steps for terms over one box; ``load`` says where the numbers of a node are."""
 
     def __init__(self, steps: Steps, box: Box, load: Callable[[Load, Box], Source]) -> None:
-        self.steps, self.box, self._load = steps, box, load
+        super().__init__(steps, box)
+        self._load = load
 
     # Sums and products ------------------------------------------------------------------------------
 
@@ -107,15 +98,6 @@ class Emission:
                 result = self.apply(op, (result, Value(self.steps.number(by), ())))
         return sign, result
 
-    def multiplied(self, factors: Sequence[Value]) -> Value:
-        """The product of values, one by one."""
-        if not factors:
-            return Value(self.steps.number(1.0), ())
-        result = factors[0]
-        for factor in factors[1:]:
-            result = self.apply("multiply", (result, factor))
-        return result
-
     def masked(self, value: Value, masks: Iterable[Value]) -> Value:
         """The value where all masks hold, 0 elsewhere (chosen, not multiplied: 0·∞ is no number)."""
         return self.apply("if_else", (self.all_of(masks), value, Value(self.steps.number(0.0), ())))
@@ -126,15 +108,6 @@ class Emission:
         for mask in others:
             first = self.apply("and", (first, mask))
         return first
-
-    def summed(self, value: Value, sums: Sequence[str], op: str = "sum") -> Value:
-        """Reduced along some of its axes."""
-        along = tuple(n for n, v in enumerate(value.axes) if v in sums)
-        if not along:
-            return value
-        kept = tuple(v for v in value.axes if v not in sums)
-        shape = [self.box[v] for v in kept]
-        return Value(self.steps.make(op, (value.step,), shape, (along,), op == "any"), kept)
 
     # Factors ----------------------------------------------------------------------------------------
 
@@ -207,62 +180,3 @@ class Emission:
         if some.step.value is not None and some.step.value.all():
             return found
         return self.apply("if_else", (some, found, Value(self.steps.number(factor.default), ())))
-
-    # Functions --------------------------------------------------------------------------------------
-
-    def apply(self, op: str, arguments: Sequence[Value]) -> Value:
-        """An elementwise operation on values, aligned on all their axes."""
-        if op in ("and", "or", "not"):
-            arguments = [self.truth(a) for a in arguments]
-        elif op == "if_else":
-            arguments = [self.truth(arguments[0]), *self.alike(arguments[1:])]
-        elif op == "indicator":
-            return self.numeric(self.truth(arguments[0]))
-        elif op not in BOOLEAN:
-            arguments = [self.numeric(a) for a in arguments]
-        widest = max(arguments, key=lambda a: len(a.axes))
-        axes = tuple(dict.fromkeys(v for a in (widest, *arguments) for v in a.axes))
-        shape = tuple(self.box[v] for v in axes)
-        if math.prod(shape) > _LARGEST_TEMPORARY:
-            raise Stuck("a temporary array too large")
-        steps = [self.aligned(a, axes) for a in arguments]
-        boolean = op in BOOLEAN or (op == "if_else" and all(a.step.boolean for a in arguments))
-        return Value(self.steps.make("apply", steps, shape, (op,), boolean), axes)
-
-    def aligned(self, value: Value, axes: Sequence[str]) -> Step:
-        """The array with its axes in this order, and axes of size 1 for those it lacks."""
-        if not value.axes:
-            return value.step
-        present = [v for v in axes if v in value.axes]
-        order = tuple(value.axes.index(v) for v in present)
-        step = self.steps.permute(value.step, order)
-        if len(present) == len(axes):
-            return step
-        first = next(n for n, v in enumerate(axes) if v in value.axes)  # broadcasting adds the leading
-        return self.steps.reshape(step, [self.box[v] if v in value.axes else 1 for v in axes[first:]])
-
-    def placed(self, value: Value, axes: Sequence[str]) -> Step:
-        """The array over exactly these axes."""
-        shape = [self.box[v] for v in axes]
-        step = self.aligned(value, axes)
-        return self.steps.expand(step, shape)
-
-    def numeric(self, value: Value) -> Value:
-        """Truth values as 0 and 1."""
-        if not value.step.boolean:
-            return value
-        return Value(self.steps.make("to_float", (value.step,), value.step.shape), value.axes)
-
-    def alike(self, values: Sequence[Value]) -> list[Value]:
-        """All truth values, or all numbers."""
-        return (
-            list(values) if all(v.step.boolean for v in values) else [self.numeric(v) for v in values]
-        )
-
-    def truth(self, value: Value) -> Value:
-        """Numbers as truth values, as Python sees them."""
-        if value.step.boolean:
-            return value
-        zero = self.steps.number(0.0)
-        step = self.steps.make("apply", (value.step, zero), value.step.shape, ("not_equal",), True)
-        return Value(step, value.axes)
