@@ -172,9 +172,13 @@ def test_the_shortest_and_the_longest_texts(formula: Formula, length: int) -> No
         assert np.abs(run.states[2][text] - short(given)[2]).max() <= 1e-10
 
 
-def test_text_longer_than_the_positions() -> None:
-    with pytest.raises(InputError, match="but the model has only 512 positions"):
-        locum.simulate("minilm", ["hello " * 600])
+def test_long_texts_are_cut_as_the_folder_says() -> None:
+    model = EncoderModel("minilm")
+    (text,) = model.texts(["hello " * 600])
+    assert len(text.numbers) == 256
+    assert (text.tokens[0], text.tokens[-1]) == ("[CLS]", "[SEP]")
+    with pytest.raises(InputError, match="a text has 1 to 512 tokens in this model, but got 513"):
+        model.texts([[101] * 513])
 
 
 def test_all_layers_share_one_program() -> None:
