@@ -79,7 +79,7 @@ ROOMS: dict[str, list[str]] = {
         "compiled",
     ],
     "transformer.folder": ["schema", "shapes", "description", "saving"],
-    "display": ["svg", "html", "heads", "flow", "claims", "model_page", "network"],
+    "display": ["svg", "html", "heads", "flow", "formulas", "claims", "model_page", "network"],
     "display.network": ["places", "erasing", "expressions", "in_words", "report", "text", "page"],
     "language": ["echo", "notebook", "handles", "python", "rasp"],
     "compiler": [

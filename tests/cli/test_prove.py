@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
+import locum
 from tests.cli.commands import command_line
 
 
@@ -82,3 +84,13 @@ def test_claims(tmp_path: Path) -> None:
     text = page.read_text(encoding="utf-8")
     assert "<math>" in text
     assert "http" not in text.replace("http-equiv", "")
+    items = re.findall(r"<li>(.*?)<br>", text)
+    assert len(set(items)) == len(items)  # no sentence twice
+    linked = re.findall(r'href="(claims-certificates/[^"]+)"', text)
+    commands = re.findall(r"<code>locum check ([^<]+)</code>", text)
+    assert linked == commands
+    assert len(linked) == len(items)
+    assert all((tmp_path / name).is_file() for name in linked)
+    for name in (linked[0], next(name for name in linked if "/refuted-" in name)):
+        assert command_line("check", str(tmp_path / name)).returncode == 0
+    assert f"Locum {locum.__version__}" in text

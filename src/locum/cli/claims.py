@@ -15,7 +15,7 @@ import click
 from locum.cli import output
 from locum.cli.options import PATH, json_option
 from locum.cli.progress import counted
-from locum.files import check_target, write_file
+from locum.files import check_target, write_file, write_folder
 
 if TYPE_CHECKING:
     from locum.paper.findings import Finding
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @click.command("claims", help=__doc__)
 @click.option("--all", "everything", is_flag=True, help="At all shapes (some minutes), not just a few.")
-@click.option("--html", type=PATH, help="Write a page with the formulas.")
+@click.option("--html", type=PATH, help="Write a page, and the certificates in a folder beside it.")
 @json_option
 def command(everything: bool, html: Path | None, as_json: bool) -> None:
     """Prove every claim anew."""
@@ -34,9 +34,11 @@ def command(everything: bool, html: Path | None, as_json: bool) -> None:
     with counted("proving", quiet=as_json) as advance:
         findings = prove_all(everything, advance)
     if html is not None:
-        from locum.display.claims import page
+        from locum.display.claims import certificates, page
 
-        write_file(html, page(findings))
+        folder = html.with_name(f"{html.stem}-certificates")
+        write_file(html, page(findings, folder.name))
+        write_folder(folder, certificates(findings))
     holds = all(finding.holds for finding in findings)
     if as_json:
         output.print_json({"claims": [finding.claim_dict() for finding in findings]})
