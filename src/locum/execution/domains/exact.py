@@ -1,6 +1,6 @@
 """The domain of exact rationals: no rounding anywhere, so equality is equality.
 
-Whole numbers are Python's, fractions are flint's ``fmpq`` inside and :class:`fractions.Fraction` in
+Integers are Python's, fractions are flint's ``fmpq`` inside and :class:`fractions.Fraction` in
 the result. A float in the program or the input is taken for exactly the number that it is
 (0.5 is 1/2; 0.1 is 3602879701896397/36028797018963968: write 1/10 if that is meant).
 What leads out of the rationals is refused, never approximated.

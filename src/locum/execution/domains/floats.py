@@ -1,6 +1,6 @@
 """The domain of RASP itself: Python's bool, int, float and str, computed as Python computes.
 
-Whole numbers are unbounded, ``/`` gives floats, halves round to even, comparing a string with a
+Integers are unbounded, ``/`` gives floats, halves round to even, comparing a string with a
 number is an error: just as in Weiss's implementation. Where Python would build a gigantic number
 or string, there is a limit and a clear error instead.
 
@@ -38,7 +38,7 @@ def _add(a: Value, b: Value) -> Value:
 def _multiply(a: Value, b: Value) -> Value:
     if isinstance(a, int) and isinstance(b, int):
         if a.bit_length() + b.bit_length() > MAX_BITS:
-            raise OverflowError(f"a whole number of more than {MAX_BITS} bits")
+            raise OverflowError(f"an integer of more than {MAX_BITS} bits")
     elif isinstance(a, str) or isinstance(b, str):
         text, times = (a, b) if isinstance(a, str) else (b, a)
         if isinstance(times, int) and len(text) * times > MAX_STRING:
@@ -54,7 +54,7 @@ def _modulo(a: Value, b: Value) -> Value:
 
 def _power(a: Value, b: Value) -> Value:
     if isinstance(a, int) and isinstance(b, int) and a.bit_length() * b > MAX_BITS and abs(a) > 1:
-        raise OverflowError(f"a whole number of more than {MAX_BITS} bits")
+        raise OverflowError(f"an integer of more than {MAX_BITS} bits")
     result = a**b
     if isinstance(result, complex):
         raise NotRealError(f"{short(a)} to the power of {short(b)} is not a real number")
@@ -235,7 +235,7 @@ def _as_array(values: Sequence[Value]) -> NDArray[Any] | None:
 
 
 def _sums_are_exact(values: Sequence[Value]) -> bool:
-    """Whether whole numbers can be added in NumPy's types without a rounding Python would not do."""
+    """Whether integers can be added in NumPy's types without a rounding Python would not do."""
     whole = sum(abs(value) for value in values if type(value) is not float)
     mixed = any(type(value) is float for value in values)
     return bool(whole < (LARGEST_EXACT if mixed else INT64_LIMIT))

@@ -1,4 +1,4 @@
-"""The honest network: every demanded row of every head run as real attention.
+"""Literal head execution: every demanded row of every head run as real attention.
 
 ``fast`` executes a program by rewriting it; here its heads are run. Each query row that somebody reads
 (each *live* row of each member of each family) is scored against all N keys by products of exact
@@ -151,12 +151,12 @@ def _positions(positions: range | Sequence[int] | None, length: int) -> np.ndarr
     found = np.asarray(positions).reshape(-1)
     whole = found.size > 0 and found.dtype.kind in "iu"
     if not whole or found[0] < 0 or found[-1] >= length or bool((np.diff(found) <= 0).any()):
-        raise InputError(f"positions are ascending whole numbers from 0 to {length - 1}, at least one")
+        raise InputError(f"positions are ascending integers from 0 to {length - 1}, at least one")
     return found.astype(np.int64)
 
 
 def _numbers(tokens: Array, arrays: Arrays) -> Array:
-    """An array of tokens as truth values, int64, or real numbers of the arrays."""
+    """An array of tokens as booleans, int64, or real numbers of the arrays."""
     kinds = ("bool", "integral", "real floating")
     if arrays.on_torch or tokens.dtype.kind in "bifu":
         known = bool(arrays.xp.isdtype(tokens.dtype, kinds))
@@ -172,7 +172,7 @@ def _numbers(tokens: Array, arrays: Arrays) -> Array:
     unsigned = bool(arrays.xp.isdtype(tokens.dtype, "unsigned integer"))
     wrapped = unsigned and bool(arrays.xp.any(whole < 0))
     if wrapped or numbers.largest(arrays, whole) >= INT64_LIMIT:
-        raise InputError("the tokens have a whole number of more than 62 bits, too many for heads")
+        raise InputError("the tokens have an integer of more than 62 bits, too many for heads")
     return whole
 
 
@@ -186,7 +186,7 @@ def _array_of(tokens: Sequence[Value]) -> Array:
     if float not in types:
         return np.array(tokens, dtype=np.int64)
     if any(abs(token) > LARGEST_EXACT for token in tokens if type(token) is not float):
-        raise ElementError("it mixes floats with whole numbers that floats would round", "refused")
+        raise ElementError("it mixes floats with integers that floats would round", "refused")
     return np.array(tokens, dtype=np.float64)
 
 

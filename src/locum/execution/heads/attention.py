@@ -23,7 +23,7 @@ from locum.execution.heads.scores import Code
 from locum.execution.heads.values import Values, unreachable
 from locum.graph.atoms import EXACT_INTEGERS
 
-#: Bytes that one pair of a chunk takes: scores alone, or with truth values and what is made of them.
+#: Bytes that one pair of a chunk takes: scores alone, or with booleans and what is made of them.
 _BYTES_OF_SCORES = 4
 _BYTES_OF_A_PAIR = 16
 #: Products are fastest where vectors have a multiple of so many coordinates.
@@ -67,7 +67,7 @@ class Product:
         return self._joined(vectors).T
 
     def scores(self, queries: Array, start: int, stop: int) -> Array:
-        """[row, key] for a stretch of keys."""
+        """[row, key] for a range of keys."""
         return queries @ self.keys[:, start:stop]
 
     def _joined(self, vectors: list[Array]) -> Array:
@@ -123,7 +123,7 @@ class Head:
         return max((product.width for product in self.products.values()), default=0)
 
     def scores(self, product: Product, queries: Array, start: int, stop: int) -> Array:
-        """The scores of some rows at a stretch of keys, counted."""
+        """The scores of some rows at a range of keys, counted."""
         self.pairs += int(queries.shape[0]) * (stop - start)
         return product.scores(queries, start, stop)
 

@@ -1,6 +1,6 @@
 """Comparisons as scores: a query's vector times a key's, a number that the selected keys reach.
 
-Keys and queries are numbered first, in their order, by whole numbers from 0 (their own values, if those
+Keys and queries are numbered first, in their order, by integers from 0 (their own values, if those
 are whole and close together; else their ranks). Then
 
 - ``==``: the L bits as ±1. The product is L for equal numbers and at most L − 2 for others.
@@ -18,7 +18,7 @@ keys: their sets of maxima are nested faces of a polytope):
 - order with many distinct queries: q − k by digits of 8 bits, positive where k < q;
 - ``!=``: twice the number of bits that differ.
 
-Every coordinate, product and sum is a whole number that float32 holds exactly; those of the first two
+Every coordinate, product and sum is an integer that float32 holds exactly; those of the first two
 kinds are below 256, and bfloat16 holds them, too.
 """
 
@@ -79,7 +79,7 @@ class Code:
         return 2 * self.bits if self.predicate in ("==", "!=") or self.maximal else 2**MAX_BITS
 
     def key_vectors(self, arrays: Arrays) -> Array:
-        """[coordinate, key], small whole numbers (or truth values for 1 and 0)."""
+        """[coordinate, key], small integers (or booleans for 1 and 0)."""
         if self.distinct is not None:
             keys, distinct = self.keys[None, :], self.distinct[:, None]
             return numbers.compare(arrays, self.predicate, keys, distinct)
@@ -129,7 +129,7 @@ def different(arrays: Arrays, codes: Array) -> Array:
 
 
 def numbered(arrays: Arrays, keys: Array, queries: Array) -> tuple[Array, Array]:
-    """Keys and queries as whole numbers from 0 that compare just as they do."""
+    """Keys and queries as integers from 0 that compare just as they do."""
     xp = arrays.xp
     together = (
         xp.concat([arrays.to_int(keys), arrays.to_int(queries)])

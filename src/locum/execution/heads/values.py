@@ -39,7 +39,7 @@ class Values:
         return arrays.int if arrays.is_int(self.array) else self.array.dtype
 
     def between(self, start: int, stop: int) -> tuple[int, int]:
-        """Which of the keys lie in a stretch."""
+        """Which of the keys lie in a range."""
         first, last = np.searchsorted(self.positions, [start, stop])
         return int(first), int(last)
 

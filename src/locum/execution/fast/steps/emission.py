@@ -103,7 +103,7 @@ class Emission(Arrangement):
         return self.apply("if_else", (self.all_of(masks), value, Value(self.steps.number(0.0), ())))
 
     def all_of(self, masks: Iterable[Value]) -> Value:
-        """Where all truth values hold."""
+        """Where all booleans hold."""
         first, *others = masks
         for mask in others:
             first = self.apply("and", (first, mask))

@@ -33,7 +33,7 @@ class Step:
     shape: Shape
     #: What else says what it does; hashable, so that equal steps are found.
     settings: tuple[Hashable, ...] = ()
-    #: Whether its numbers are truth values.
+    #: Whether its numbers are booleans.
     boolean: bool = False
     #: Its value, if it depends on no input.
     value: NDArray[Any] | None = field(default=None, repr=False)
@@ -94,7 +94,7 @@ class Steps:
         return self.constant(("number", float(value)), np.asarray(float(value)))
 
     def expression(self, e: Affine, axes: Sequence[str], box: Box) -> Step:
-        """The values of an affine expression over some axes, as whole numbers."""
+        """The values of an affine expression over some axes, as integers."""
         spec = tuple((box[v], e.coefficient(v)) for v in axes)
         if math.prod(size for size, _ in spec) > _LARGEST_CONSTANT:
             raise Stuck("a table of positions too large to keep")
@@ -149,7 +149,7 @@ def _exceeds(value: Any) -> bool:
 
 
 def _is_whole(value: Any) -> bool:
-    """Whether an array has whole numbers only, none too large for floating point."""
+    """Whether an array has integers only, none too large for floating point."""
     if _exceeds(value):
         return False
     return value.dtype.kind in "biu" or bool((value == np.floor(value)).all())

@@ -87,19 +87,19 @@ class Arrangement:
         return self.steps.expand(step, shape)
 
     def numeric(self, value: Value) -> Value:
-        """Truth values as 0 and 1."""
+        """Booleans as 0 and 1."""
         if not value.step.boolean:
             return value
         return Value(self.steps.make("to_float", (value.step,), value.step.shape), value.axes)
 
     def alike(self, values: Sequence[Value]) -> list[Value]:
-        """All truth values, or all numbers."""
+        """All booleans, or all numbers."""
         return (
             list(values) if all(v.step.boolean for v in values) else [self.numeric(v) for v in values]
         )
 
     def truth(self, value: Value) -> Value:
-        """Numbers as truth values, as Python sees them."""
+        """Numbers as booleans, as Python sees them."""
         if value.step.boolean:
             return value
         zero = self.steps.number(0.0)

@@ -39,7 +39,7 @@ _SCALARS = FloatDomain.meanings
 _WRONG = (ArithmeticError, TypeError, ValueError)
 
 #: Operations that are more than a row of the table of meanings: they choose among values of several
-#: kinds, or look values up. The others are truth values (``and`` …) or arithmetic.
+#: kinds, or look values up. The others are booleans (``and`` …) or arithmetic.
 _CHOICES: Mapping[str, Callable[..., Series]] = {
     "if_else": logic.if_else,
     "minimum": logic.minimum,

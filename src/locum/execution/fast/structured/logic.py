@@ -54,7 +54,7 @@ def comparable(arrays: Arrays, a: Series, b: Series) -> tuple[Series, Series]:
     a, b = as_whole(arrays, a), as_whole(arrays, b)
     if a.kind == b.kind == "int":
         if max(a.magnitude, b.magnitude) >= INT64_LIMIT:
-            raise Unstructured("whole numbers beyond 64 bits")
+            raise Unstructured("integers beyond 64 bits")
         return a, b
     return as_float(arrays, a), as_float(arrays, b)
 

@@ -1,10 +1,10 @@
 """The value of an s-op in the structured evaluator: one array, or one scalar that stands everywhere.
 
 A :class:`Series` knows its kind (bool, int, float or string). Constants stay scalars: that is how a
-selector that does not depend on the key, or not on the query, is recognised. Whole numbers carry
+selector that does not depend on the key, or not on the query, is recognised. Integers carry
 bounds, so that overflow is ruled out without looking at the numbers.
 
-Dense execution computes with Python's objects; an array can differ from them where whole numbers pass
+Dense execution computes with Python's objects; an array can differ from them where integers pass
 64 bits, or 53 in a float array. A float array that may stand for a sequence with ints in it is
 ``mixed``, and its magnitudes are checked. Whatever an array cannot say raises :class:`Unstructured`.
 """
@@ -44,7 +44,7 @@ class Series:
 
     data: Any
     kind: str
-    #: For whole numbers: none is below the first or above the second.
+    #: For integers: none is below the first or above the second.
     bounds: tuple[int, int] = (0, 1)
     #: Whether a float array may stand for a sequence that has ints in it.
     mixed: bool = False
@@ -70,7 +70,7 @@ class Series:
 
     @property
     def magnitude(self) -> int:
-        """No whole number in it is larger, whatever its sign."""
+        """No integer in it is larger, whatever its sign."""
         return max(abs(self.bounds[0]), abs(self.bounds[1]))
 
 
@@ -95,7 +95,7 @@ def series(arrays: Arrays, array: Array, *, mixed: bool = False) -> Series:
         if kind == "float":
             return Series(np.asarray(array, dtype=np.float64), "float", mixed=mixed)
         if array.dtype.kind == "u" and array.size and int(array.max()) >= INT64_LIMIT:
-            raise Unstructured("whole numbers beyond 64 bits")
+            raise Unstructured("integers beyond 64 bits")
     elif arrays.xp.isdtype(array.dtype, "real floating"):
         return Series(array, "float")
     elif arrays.xp.isdtype(array.dtype, ("complex floating",)):
@@ -107,7 +107,7 @@ def series(arrays: Arrays, array: Array, *, mixed: bool = False) -> Series:
     whole = arrays.to_int(array)
     bounds = found_bounds(arrays, whole)
     if max(-bounds[0], bounds[1]) >= INT64_LIMIT:
-        raise Unstructured("whole numbers beyond 64 bits")
+        raise Unstructured("integers beyond 64 bits")
     return Series(whole, "int", bounds)
 
 
@@ -132,7 +132,7 @@ def tokens_array(values: Sequence[Any]) -> Series:
     elif types <= {int, float} and types:
         limit = LARGEST_EXACT if float in types else INT64_LIMIT
         if any(type(value) is int and abs(value) >= limit for value in values):
-            raise Unstructured("whole numbers too large for an array")
+            raise Unstructured("integers too large for an array")
         array = np.array(values, dtype=np.float64 if float in types else np.int64)
     else:
         raise Unstructured("tokens of different types")
@@ -152,7 +152,7 @@ def _strings(array: Array) -> Series:
 
 
 def found_bounds(arrays: Arrays, array: Array) -> tuple[int, int]:
-    """The least and greatest of an array of whole numbers."""
+    """The least and greatest of an array of integers."""
     return int(arrays.xp.min(array)), int(arrays.xp.max(array))
 
 
@@ -167,7 +167,7 @@ def as_array(arrays: Arrays, value: Series) -> Array:
     if value.kind == "float":
         return arrays.full(arrays.size, value.data, arrays.float)
     if value.magnitude >= INT64_LIMIT:
-        raise Unstructured("whole numbers beyond 64 bits")
+        raise Unstructured("integers beyond 64 bits")
     dtype = arrays.xp.bool if value.kind == "bool" else arrays.xp.int64
     return arrays.full(arrays.size, value.data, dtype)
 
@@ -185,7 +185,7 @@ def as_float(arrays: Arrays, value: Series) -> Series:
     if value.kind == "float":
         return value
     if value.magnitude > LARGEST_EXACT:
-        raise Unstructured("whole numbers beyond 53 bits meet floats")
+        raise Unstructured("integers beyond 53 bits meet floats")
     if value.constant:
         return Series(float(value.data), "float", mixed=True)
     dtype = arrays.xp.float64
