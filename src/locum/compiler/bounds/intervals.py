@@ -99,7 +99,7 @@ def of_form(
     """Read a combination of signals."""
     fixed = np.full(positions, form.constant)  # what depends on positions alone is one known number
     weight, unbounded = _weight(form, intervals, positions)
-    error, step = np.zeros(positions), float(lowest_bits(form.constant))
+    error, step = np.zeros(positions), min(float(lowest_bits(form.constant)), form.finest)
     others = []
     for signal, c in form.terms.items():
         part = intervals[signal]

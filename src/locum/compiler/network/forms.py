@@ -7,6 +7,7 @@ constant factors cost nothing.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
@@ -39,6 +40,8 @@ class Form:
     #: Coefficients and constant before anything cancelled, where something did: what dense execution
     #: rounds is as large as that.
     gross: tuple[Mapping[Signal, float], float] | None = None
+    #: The finest grid of a constant before it was multiplied: dense execution adds it as it was.
+    finest: float = math.inf
 
     @property
     def uncancelled(self) -> tuple[Mapping[Signal, float], float]:
@@ -63,15 +66,19 @@ def total(parts: Iterable[tuple[Form, float]], constant: float = 0.0) -> Form:
     terms: dict[Signal, float] = {}
     gross: dict[Signal, float] = {}
     gross_constant = abs(constant)
+    finest = math.inf
     for form, coefficient in parts:
         constant += coefficient * form.constant
         for signal, c in form.terms.items():
             terms[signal] = terms.get(signal, 0.0) + coefficient * c
+        if form.constant:
+            finest = min(finest, 1 / form.constant.as_integer_ratio()[1])
+        finest = min(finest, form.finest)
         sizes, size = form.uncancelled
         gross_constant += abs(coefficient) * size
         for signal, c in sizes.items():
             gross[signal] = gross.get(signal, 0.0) + abs(coefficient) * c
-    found = Form({signal: c for signal, c in terms.items() if c}, constant)
+    found = Form({signal: c for signal, c in terms.items() if c}, constant, finest=finest)
     if found.uncancelled == (gross, gross_constant):
         return found
     return replace(found, gross=(gross, gross_constant))
