@@ -456,7 +456,7 @@ def test_parts_that_are_no_numbers() -> None:
             run_parts(T, parts_given, 4)
     with pytest.raises(InputError, match="got 3 tokens, but the sequence length is 2"):
         run_parts(T, [np.zeros(3)], 2)
-    with pytest.raises(InputError, match="not all numbers"):
+    with pytest.raises(InputError, match="expected the tokens in arrays of numbers, got <U1"):
         Matrix(tokens, 1, 2).run(["a", "b"])
     for wrong in ({"length": 2.5}, {"positions": (0, 2)}, {"segments": 4}, {"segments": [-1]}):
         with pytest.raises(InputError):

@@ -56,8 +56,8 @@ MUTANTS = [
     ),
     Mutant(
         "lowering",
-        "return (*found, *self.default(default, conditioned[0].guards))",
-        "return tuple(found)",
+        "return (*terms, *self.default(default, conditioned[0].guards))",
+        "return tuple(terms)",
     ),
     Mutant("lowering", "term.guards, term.factors).guarded(k.guards)", "term.guards, term.factors)"),
     Mutant(
@@ -111,7 +111,7 @@ MUTANTS = [
         "return divided(a, b.constant, scope.box)[0]",
         "return divided(a, b.constant, scope.box)[1]",
     ),
-    Mutant("indexing", 'wanted = (value.constant == 1) == (predicate == "==")', "wanted = True"),
+    Mutant("indexing", 'is_same = (value.constant == 1) == (predicate == "==")', "is_same = True"),
     Mutant("indexing", "opposite = conditions.negation(holds)", "opposite = holds"),
     Mutant(
         "fusion",
