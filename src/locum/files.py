@@ -16,6 +16,7 @@ import errno
 import json
 import math
 import os
+import re
 import secrets
 import shutil
 import stat
@@ -24,6 +25,9 @@ from pathlib import Path
 from typing import IO, Any, NoReturn
 
 from locum.errors import InputError, LocumError
+
+#: How deeply JSON may be nested: parsers recurse, each Python version to another depth.
+DEEPEST = 500
 
 #: The content of a file: text, bytes, or pieces of it that are written one after another.
 Pieces = Iterable[bytes | memoryview]
@@ -97,6 +101,18 @@ def read_json(path: str | Path, limit: int) -> Any:
         raise InputError(f"cannot read {path}: {error}") from None
 
 
+def _depth(text: str) -> int:
+    """Count how deeply a JSON text is nested; brackets inside of strings are none."""
+    depth = deepest = 0
+    for piece in re.finditer(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', text):
+        if piece[0] in "[{":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif piece[0] in "]}":
+            depth -= 1
+    return deepest
+
+
 def parse_json(text: str) -> Any:
     """Return the data of a JSON text; NaN, infinities and repeated names are not JSON.
 
@@ -117,6 +133,8 @@ def parse_json(text: str) -> Any:
             raise InputError("a JSON object has the same name twice")
         return content
 
+    if _depth(text) > DEEPEST:
+        raise InputError(f"the JSON is nested too deeply: expected {DEEPEST} levels at most")
     try:
         return json.loads(text, parse_constant=refuse, parse_float=number, object_pairs_hook=named)
     except InputError:

@@ -15,6 +15,7 @@ import warnings
 
 import click
 
+from locum import __version__
 from locum.cli import output
 from locum.errors import LocumError
 
@@ -54,7 +55,7 @@ def summary(name: str) -> str:
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="locum", message="%(prog)s %(version)s")
+@click.version_option(__version__, prog_name="locum", message="%(prog)s %(version)s")
 def cli() -> None:
     """Locum: a universal simulator of attention, and the RASP it is written in.
 

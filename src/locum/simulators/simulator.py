@@ -146,7 +146,8 @@ class Simulator:
     def _plan(self, value: Matrix, places: Places, parts: Sequence[Array]) -> Plan | None:
         """Return the plan that alone runs the program of ``value`` on such arrays, if there is one."""
         first, node = parts[0], value.sop.node
-        kind = (node, len(parts), first.dtype, device_of(first))
+        # Several steps may be views of one s-op: the plan is that of the places that are asked for.
+        kind = (node, places, len(parts), first.dtype, device_of(first))
         known = self._plans.get(kind)
         plan = None if known is None else known()
         if plan is None:

@@ -7,7 +7,7 @@ formula. Its statement is generated from these (``checker/statement.py``).
 >>> from locum import tokens
 >>> square = about("square", (2,), tokens * tokens, [("s", 1, 2)], lambda s: s * s)
 >>> print(square.statement)
-for all s ∈ ℝ^{1×2}: P⟨s⟩ = s ⊙ s, where P is the program 5b06be4ac3c4ee2b…
+for all s ∈ ℝ^{1×2}: P⟨s⟩ = s ⊙ s, where P is the program 6c97c909083a92ab…
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ rejects is not called proven, and not called refuted.
 >>> proof.holds, proof.cases
 (True, 1)
 >>> print(proof.statement)
-for all X ∈ ℝ^{2×2}: P⟨X⟩ = Xᵀ, where P is the program 4fe1faae5d9a5c04…
+for all X ∈ ℝ^{2×2}: P⟨X⟩ = Xᵀ, where P is the program 17475b75c3b25372…
 """
 
 from __future__ import annotations
