@@ -210,8 +210,10 @@ def write_folder(path: str | Path, files: Mapping[str, Content]) -> None:
     target = _target(path)
     if not target.parent.is_dir():
         raise InputError(f"cannot write {path}: there is no folder {target.parent}")
-    if target.exists() and not target.is_dir():
-        raise InputError(f"cannot write {path}: it exists and is not a folder")
+    # One look: between two, another writer may have moved the folder aside.
+    with contextlib.suppress(OSError):
+        if not stat.S_ISDIR(os.stat(target).st_mode):
+            raise InputError(f"cannot write {path}: it exists and is not a folder")
     if target == _working_folder():
         raise InputError(
             f"cannot write {path}: it is the current folder, which would be replaced; "
