@@ -10,6 +10,7 @@ import pytest
 from benchmarks.bench_bounds import adversarial, differences, networks
 
 from locum.compiler import Target, bounds, scoring
+from locum.compiler.bounds.gate_bounds import SlotSum, Summands
 from locum.compiler.network.forms import Form, Signal
 from locum.compiler.network.gates import Curved, Product
 from locum.compiler.network.lowering import Lowered
@@ -94,3 +95,14 @@ def test_a_head_that_is_a_softmax_itself() -> None:
         shares = np.exp(given[:, None] * given[None])
         true = shares @ given**2 / shares.sum(axis=1)
         assert np.abs(found - true).max() <= fitted.error
+
+
+def test_a_sum_is_rounded_as_a_whole() -> None:
+    """Integers that would be added exactly are rounded beside numbers that are not."""
+    integers = Summands(size=2.0**40, count=60, grid=1.0, step=1.0)
+    thirds = Summands(size=400.0, count=16, grid=0.0, step=0.0)
+    assert SlotSum([integers], "float64").exact
+    assert SlotSum([integers, integers], "float64").exact
+    assert not SlotSum([integers, thirds], "float64").exact
+    assert not SlotSum([integers, Summands(1.0, 1, 2.0**-20, 2.0**-20)], "float64").exact
+    assert not SlotSum([integers], "float32").exact

@@ -115,7 +115,7 @@ def test_what_has_no_value_has_none_as_weights(failure: Failure) -> None:
                 given
             )
             continue
-        with pytest.raises((CompileError, ExecutionError)):
+        with pytest.raises((CompileError, ExecutionError, InputError)):
             compiler.compile(failure.program, length=len(given), **options)(given)
 
 

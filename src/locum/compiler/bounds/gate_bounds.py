@@ -8,6 +8,7 @@ have relative errors, and those of a softmax are measured together.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -26,14 +27,39 @@ _SATURATED = 40.0
 
 
 @dataclass(frozen=True)
-class Writing:
-    """How a unit's number gets into its slot: together with what else is written there at that time."""
+class Summands:
+    """What the hidden units of a gate add to their slot."""
 
-    #: What the number is multiplied by, and how many are written into the slot.
-    scale: float = 1.0
-    writers: int = 1
-    #: Hidden units of all of them.
-    hidden_units: int = 0
+    #: The sum of their absolute values, and how many they are.
+    size: float
+    count: int
+    #: A power of two that each of them is a multiple of; 0: some may be any number.
+    grid: float
+    #: The same of the gate's value, before the slot's scale multiplies it.
+    step: float
+
+
+@dataclass(frozen=True)
+class SlotSum:
+    """The sum in which the gates that write into one slot at one time are added up.
+
+    It is one sum, in an order that is up to the machine: a gate whose own numbers would be added
+    exactly is rounded as soon as another's are not, in proportion to all of them.
+    """
+
+    writers: Sequence[Summands]
+    dtype: str
+
+    @property
+    def exact(self) -> bool:
+        """Whether nothing is rounded."""
+        size = sum(part.size for part in self.writers)
+        return sums_exactly(size, min(part.grid for part in self.writers), self.dtype)
+
+    @property
+    def terms(self) -> int:
+        """How many numbers are added up."""
+        return sum(part.count for part in self.writers) + len(self.writers)
 
 
 @dataclass
@@ -49,16 +75,17 @@ class GateBounds:
         gate: Gate,
         arguments: list[ErrorInterval],
         hidden: Hidden,
-        writing: Writing,
+        summands: Summands,
+        slot: SlotSum,
     ) -> ErrorInterval:
         """The error interval of what a unit writes, given those of what it reads."""
         with np.errstate(all="ignore"):
-            found = self._carried(gate, arguments, hidden)
-            found.step = self._step(gate, arguments, hidden, writing)
+            found = self._carried(gate, arguments, hidden, slot)
+            found.step = summands.step if slot.exact else 0.0
         rounding = np.zeros(self.intervals.size)
         if not (isinstance(gate, Curved) and gate.relative):  # there it is in proportion, too
             if not found.exact:
-                rounding, unbounded = self._rounding(gate, arguments, hidden, writing)
+                rounding, unbounded = self._rounding(gate, arguments, hidden, slot)
                 found.unbounded = unbounded
             found.error = found.error + rounding + hidden.error
             if found.relative is not None:
@@ -70,7 +97,9 @@ class GateBounds:
         found.unbounded = found.unbounded or any(part.unbounded for part in arguments)
         return self._outside(found, self.demand.of(unit.into), hidden, gate, rounding)
 
-    def _carried(self, gate: Gate, arguments: list[ErrorInterval], hidden: Hidden) -> ErrorInterval:
+    def _carried(
+        self, gate: Gate, arguments: list[ErrorInterval], hidden: Hidden, slot: SlotSum
+    ) -> ErrorInterval:
         """What becomes of the errors of the arguments."""
         x, zero = arguments[0], np.zeros(self.intervals.size)
         match gate:
@@ -79,7 +108,7 @@ class GateBounds:
             case Masked():
                 return _masked(x, arguments[1], hidden)
             case Curved():
-                return self._curved(gate, x, hidden)
+                return self._curved(gate, x, hidden, slot)
             case Bend():
                 return _bend(gate, x)
             case Ramp():
@@ -89,20 +118,23 @@ class GateBounds:
             case Snap():
                 return ErrorInterval(x.low, x.high, zero)
 
-    def _step(
-        self, gate: Gate, arguments: list[ErrorInterval], hidden: Hidden, writing: Writing
-    ) -> float:
-        """The grid of what comes out, if no unit of the gate rounds anything; else 0."""
+    def summands(
+        self, gate: Gate, arguments: list[ErrorInterval], hidden: Hidden, scale: float
+    ) -> Summands:
+        """Describe what the units of a gate add to a slot, where ``scale`` multiplies its value."""
+        size = abs(scale) * (hidden.weight + abs(hidden.constant))
+        rounded = Summands(size, hidden.size, 0.0, 0.0)
         if isinstance(gate, Snap):  # integers go in but for noise, which the constant has no room for
             arguments = [replace(arguments[0], step=1.0)]
         elif hidden.error or isinstance(gate, (Curved, Ramp)) or hidden.flat:
-            return 0.0
+            return rounded
         if not all(part.exact for part in arguments):
-            return 0.0
+            return rounded
         largest = np.array([float(part.largest.max()) for part in arguments])
         steps = np.array([part.step for part in arguments])
         dtype = self.intervals.target.dtype
-        pre, step = _affine(hidden.pre, hidden.bias, largest, steps)
+        with np.errstate(all="ignore"):
+            pre, step = _affine(hidden.pre, hidden.bias, largest, steps)
         fits = _fit(pre, step, dtype)
         if hidden.gate is not None and hidden.gate_bias is not None:
             gates, gate_steps = _affine(hidden.gate, hidden.gate_bias, largest, steps)
@@ -112,25 +144,24 @@ class GateBounds:
         elif self.intervals.target.feed_forward == "gelu" and isinstance(gate, Masked):
             # Of tables and snaps the units are made so sharp; here it is up to the number let through.
             fits = fits and bool((np.abs(hidden.pre[:, 1]) * steps[1] >= _SATURATED).all())
+        if not fits:
+            return rounded
         total = float((np.abs(hidden.out) * pre).sum()) + abs(hidden.constant)
         bits = np.append(lowest_bits(hidden.out) * step, lowest_bits(hidden.constant))
-        found = float(bits.min())
-        scale = abs(writing.scale)
-        written = float(lowest_bits(scale)) * found
-        if not fits or not sums_exactly(writing.writers * scale * total, written, dtype):
-            return 0.0
-        return min(found, 1.0)
+        grid = float(bits.min())
+        written = float(lowest_bits(scale)) * grid
+        return Summands(abs(scale) * total, hidden.size, written, min(grid, 1.0))
 
     def _rounding(
-        self, gate: Gate, arguments: list[ErrorInterval], hidden: Hidden, writing: Writing
+        self, gate: Gate, arguments: list[ErrorInterval], hidden: Hidden, slot: SlotSum
     ) -> tuple[Vector, bool]:
         """Every product and sum of a unit may round, in proportion to what is added up.
 
         So may the constant, when it is written down and when it is added. True: that is without
         bounds, and left out.
         """
-        terms = max(hidden.size, writing.hidden_units) + writing.writers + 8
-        amount = self.intervals.unit * (terms * hidden.weight + 2 * abs(hidden.constant))
+        terms = slot.terms + 8
+        amount = self.intervals.unit * terms * (hidden.weight + abs(hidden.constant))
         unbounded = not math.isfinite(amount)
         rounding = np.full(self.intervals.size, 0.0 if unbounded else amount)
         if isinstance(gate, Masked):  # a closed gate is 0 to the last bit
@@ -156,7 +187,7 @@ class GateBounds:
             found.unbounded,
         )
 
-    def _curved(self, gate: Curved, x: ErrorInterval, hidden: Hidden) -> ErrorInterval:
+    def _curved(self, gate: Curved, x: ErrorInterval, hidden: Hidden, slot: SlotSum) -> ErrorInterval:
         high = np.minimum(x.high, gate.at_most)
         low, error = np.minimum(x.low, high), x.error
         function = CURVES[gate.name].function
@@ -169,7 +200,7 @@ class GateBounds:
                     found.error = self._softmax(*gate.softmax, gate.at_most)
                 elif gate.relative:
                     largest = float(np.abs([low, high]).max())
-                    rounding = self.intervals.unit * (hidden.size + 8) * (2 * largest + 4)
+                    rounding = self.intervals.unit * (slot.terms + 8) * (2 * largest + 4)
                     found.own = np.full(self.intervals.size, hidden.error + rounding)
                     found.relative = (1 + hidden.error + rounding) * (1 + growth) - 1
                     found.error = found.relative * found.high

@@ -14,10 +14,11 @@ from itertools import groupby
 
 from locum.compiler.bounds.demand import Demand
 from locum.compiler.bounds.function_bounds import FunctionBounds
-from locum.compiler.bounds.gate_bounds import GateBounds, Writing
+from locum.compiler.bounds.gate_bounds import GateBounds, SlotSum
 from locum.compiler.bounds.head_bounds import ChooseTemperature, HeadBounds, Temperature
 from locum.compiler.bounds.intervals import ErrorInterval, ErrorIntervals
 from locum.compiler.network.forms import Mask
+from locum.compiler.network.gates import Gate
 from locum.compiler.network.lowering import Lowered
 from locum.compiler.network.network import Head, Unit
 from locum.compiler.network.slots import Slots
@@ -73,10 +74,19 @@ class Bounds:
             self.hidden[unit] = self.make(unit, arguments[unit], self.demand.of(unit.into))
             in_slot.setdefault(self.slots.of(unit.into)[0], []).append(unit)
         for writers in in_slot.values():
-            hidden_units = sum(self.hidden[unit].size for unit in writers)
-            for unit in writers:
-                assert unit.gate is not None
-                writing = Writing(self.slots.of(unit.into)[1], len(writers), hidden_units)
-                self.intervals.signals[unit.into] = self._gates.interval(
-                    unit, unit.gate, arguments[unit], self.hidden[unit], writing
+            summands = {
+                unit: self._gates.summands(
+                    _gate(unit), arguments[unit], self.hidden[unit], self.slots.of(unit.into)[1]
                 )
+                for unit in writers
+            }
+            slot = SlotSum(list(summands.values()), self.intervals.target.dtype)
+            for unit, parts in summands.items():
+                self.intervals.signals[unit.into] = self._gates.interval(
+                    unit, _gate(unit), arguments[unit], self.hidden[unit], parts, slot
+                )
+
+
+def _gate(unit: Unit) -> Gate:
+    assert unit.gate is not None
+    return unit.gate

@@ -1,7 +1,8 @@
 """Stage *slots*: where in the residual stream each signal lives, and when a slot is free again.
 
 Signals that are always read together, in the same proportion, share a slot and add up in it: the r·c
-heads of a matrix product, say, which write disjoint parts of one sum. A slot whose signals nobody
+heads of a matrix product, say, which write disjoint parts of one sum. (But not such as are added up
+exactly with such as are not.) A slot whose signals nobody
 reads any more is *erased* by the next feed-forward (which subtracts it from itself: exactly 0 is
 left) and then given to others, unless it leaves a number like 0.1 at the sink. It is erased only if
 somebody wants it.
@@ -10,11 +11,13 @@ somebody wants it.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from locum.compiler.network.forms import Form, Signal
-from locum.compiler.network.gates import SNAP, Snap
+from locum.compiler.network.gates import SNAP, Snap, Table
 from locum.compiler.network.grids import dyadic
 from locum.compiler.network.network import Network
 from locum.compiler.target import EXACT_WHOLE
@@ -75,7 +78,8 @@ class Slots:
 
 def lay_out(network: Network, dtype: str) -> Slots:
     """Give a slot to every signal that is read."""
-    return _assigned(_groups(network, _room(network, dtype)), _left_at_sink(network, dtype))
+    groups = _groups(network, _room(network, dtype), _summed_exactly(network, dtype))
+    return _assigned(groups, _left_at_sink(network, dtype))
 
 
 def _room(network: Network, dtype: str) -> dict[Signal, float]:
@@ -86,6 +90,20 @@ def _room(network: Network, dtype: str) -> dict[Signal, float]:
     large, _ = SNAP[dtype]
     times = EXACT_WHOLE[dtype] // (4 * large)
     return {unit.into: times for unit in network.units if isinstance(unit.gate, Snap)}
+
+
+def _summed_exactly(network: Network, dtype: str) -> set[Signal]:
+    """Signals whose hidden units add numbers of one grid, large ones perhaps, but without rounding.
+
+    In one sum with a number like 0.1 they would be rounded, and that number with them in proportion
+    to the largest: they have slots of their own.
+    """
+    return {
+        unit.into
+        for unit in network.units
+        if isinstance(unit.gate, Snap)
+        or (isinstance(unit.gate, Table) and dyadic(np.append(unit.gate.keys, unit.gate.values), dtype))
+    }
 
 
 def _left_at_sink(network: Network, dtype: str) -> set[Signal]:
@@ -102,7 +120,7 @@ def _left_at_sink(network: Network, dtype: str) -> set[Signal]:
     }
 
 
-def _groups(network: Network, room: Mapping[Signal, float]) -> list[Group]:
+def _groups(network: Network, room: Mapping[Signal, float], exact: Collection[Signal]) -> list[Group]:
     uses: dict[Signal, dict[int, float]] = {}
     last: dict[Signal, int] = {}
     numbered: dict[object, int] = {}
@@ -115,7 +133,7 @@ def _groups(network: Network, room: Mapping[Signal, float]) -> list[Group]:
     for signal, use in uses.items():
         scale = next(iter(use.values()))
         ratios = frozenset((number, c / scale) for number, c in use.items())
-        together.setdefault(ratios, {})[signal] = scale
+        together.setdefault((ratios, signal in exact), {})[signal] = scale
     groups = []
     for signals in together.values():
         for relative in _multiples(signals, room):

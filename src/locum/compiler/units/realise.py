@@ -155,7 +155,8 @@ def _snap(kind: str, x: Argument, unit: float) -> Hidden:
         )
     one = np.ones((1, 1))
     bias = np.array([large])
-    hidden = Hidden(one, bias, np.ones(1), -large, 0.0, "made whole", flat=True)
+    weight = large + x.largest
+    hidden = Hidden(one, bias, np.ones(1), -large, 0.0, "made whole", weight=weight, flat=True)
     if kind == "glu":
         hidden.gate, hidden.gate_bias = np.zeros((1, 1)), np.ones(1)
     return hidden
