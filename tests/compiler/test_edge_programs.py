@@ -15,8 +15,7 @@ from locum.errors import CompileError, LocumError
 from locum.transformer import CompiledTransformer
 from tests.compiler.edge_programs import EdgeTrial, edge_trial
 
-#: More examples with ``make fuzz``.
-_MANY = max(1, settings().max_examples // 150)
+_PARTS = 10
 
 
 def difference(model: CompiledTransformer, program: SOp, given: list[Any]) -> float | None:
@@ -50,12 +49,13 @@ def worst(model: CompiledTransformer, trial: EdgeTrial, draw: random.Random, rou
 
 def check(seed: int, counts: Counter[str], rounds: int = 8) -> None:
     trial = edge_trial(seed)
+    kind = "exact" if trial.options["feed_forward"] == "exact" else "units"
     try:
         model = compiler.compile(trial.program, vocabulary=trial.vocabulary, **trial.options)
     except CompileError:
-        counts["refused"] += 1
+        counts[f"{kind} refused"] += 1
         return
-    counts["compiled"] += 1
+    counts[f"{kind} compiled"] += 1
     error, bound = worst(model, trial, random.Random(seed), rounds), model.error_bound
     if math.isfinite(bound):
         counts["bounded"] += 1
@@ -72,11 +72,13 @@ def test_programs_whose_bounds_were_too_small(seed: int) -> None:
     check(seed, Counter(), rounds=30)
 
 
-# In parts, so that workers share them.
-@pytest.mark.parametrize("part", range(4))
+# In parts, so that workers share them: all programs together are as many as the profile has examples.
+@pytest.mark.parametrize("part", range(_PARTS))
 def test_random_programs_at_the_edges(part: int) -> None:
     counts: Counter[str] = Counter()
-    for seed in range(part * 1_000_000, part * 1_000_000 + 30 * _MANY):
+    for seed in range(part * 1_000_000, part * 1_000_000 + settings().max_examples // _PARTS):
         check(seed, counts)
-    assert counts["compiled"] >= 3 * counts["refused"], counts
-    assert 2 * counts["bounded"] >= counts["compiled"], counts
+    # Exact feed-forwards do nearly everything; units refuse comparisons of real numbers, say.
+    assert counts["exact compiled"] >= 9 * counts["exact refused"], counts
+    assert 4 * counts["units compiled"] >= counts["units refused"], counts
+    assert 2 * counts["bounded"] >= counts["exact compiled"] + counts["units compiled"], counts
