@@ -153,7 +153,9 @@ def test_parametrised_weights_are_read_as_they_are_used() -> None:
 
 @pytest.mark.parametrize("activation", [nn.LeakyReLU(), nn.SiLU(), nn.Tanh(), nn.Sigmoid(), nn.GELU()])
 def test_activations_as_modules(activation: Any) -> None:
-    module = changed(layer(), "activation", activation)
+    module = nn.TransformerEncoderLayer(
+        4, 2, 6, 0.0, activation, batch_first=True, dtype=torch.float64
+    ).eval()
     assert float((locum.simulate(module, X) - module(X).detach()).abs().max()) <= 1e-12
 
 
@@ -176,3 +178,16 @@ def test_inputs_that_are_refused_by_name(case: str) -> None:
     make, problem = BAD_INPUTS[case]
     with pytest.raises(InputError, match=problem):
         locum.simulate(layer(), make())
+
+
+def test_an_activation_that_was_changed_afterwards_is_refused() -> None:
+    """Torch's fast path computes the activation that the layer was built with."""
+    layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True, dtype=torch.float64).eval()
+    layer.activation = nn.GELU()
+    with pytest.raises(InputError, match="expected activation_relu_or_gelu=2 or 0"):
+        locum.simulate(layer, torch.zeros(3, 8, dtype=torch.float64))
+    built = nn.TransformerEncoderLayer(
+        8, 2, 16, activation=torch.relu, batch_first=True, dtype=torch.float64
+    ).eval()
+    X = torch.linspace(-1, 1, 24, dtype=torch.float64).reshape(3, 8)
+    assert (locum.simulate(built, X) - built(X[None])[0]).abs().max() < 1e-12

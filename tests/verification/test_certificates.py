@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import locum
+from locum.errors import InputError
 from locum.paper.errata import ERRATA
 from locum.verification import Proof, Refutation, RejectedError, about, check, prove
 from locum.verification.checker.content import CERTIFICATE, digest, subject_json
@@ -236,3 +237,8 @@ def test_numbers_that_do_not_refute_are_rejected() -> None:
 def test_what_is_not_a_certificate(content: Any) -> None:
     with pytest.raises(RejectedError):
         check(content)
+
+
+def test_a_float_in_a_formula_is_refused_in_words() -> None:
+    with pytest.raises(InputError, match=r"expected a formula, an integer, a Fraction.* got 0\.3"):
+        about("c", (2,), locum.tokens * 2, [("s", 1, 2)], lambda s: s * 0.3)

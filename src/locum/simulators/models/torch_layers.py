@@ -218,7 +218,7 @@ def _around(module: Any, norms: int) -> dict[str, Any]:
     parts: dict[str, Any] = {
         "W1": _read(module.linear1.weight, "linear1.weight").T,
         "W2": _read(module.linear2.weight, "linear2.weight").T,
-        "activation": _activation(module.activation),
+        "activation": _layer_activation(module),
         "norm": "pre" if module.norm_first else "post",
     }
     for bias, linear in (("b1", module.linear1), ("b2", module.linear2)):
@@ -270,6 +270,20 @@ def _read(parameter: Any, name: str) -> Numbers:
     if not parameter.is_floating_point():
         raise InputError(f"expected floating-point numbers in {name}, got {parameter.dtype}")
     return numpy_of(parameter)
+
+
+def _layer_activation(module: Any) -> str:
+    """Name a layer's activation; an encoder layer also notes it for torch's fast path."""
+    name = _activation(module.activation)
+    noted = getattr(module, "activation_relu_or_gelu", None)
+    expected = {"relu": 1, "gelu": 2}.get(name, 0)
+    if noted not in (None, 0, expected):  # with 0, torch takes the path that calls the activation
+        raise InputError(
+            f"expected activation_relu_or_gelu={expected} or 0 beside the activation {name}, "
+            f"got {noted}: torch's fast path computes what was noted, its other path the activation; "
+            "try a new layer, built with activation=…"
+        )
+    return name
 
 
 def _activation(function: Any) -> str:

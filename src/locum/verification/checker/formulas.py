@@ -79,6 +79,11 @@ class Formula:
             return value
         if isinstance(value, (int, Fraction)):
             return Formula.constant(value, *shape)
+        if not isinstance(value, Sequence) or not all(isinstance(row, Sequence) for row in value):
+            raise InputError(
+                f"expected a formula, an integer, a Fraction, or rows of them, got {value!r}; "
+                "try Fraction(3, 10) for a number that is not an integer"
+            )
         rows = [[Formula.of(entry) for entry in row] for row in value]
         if not rows or len({len(row) for row in rows}) != 1:
             raise InputError("expected rows of equal, positive length")
