@@ -211,3 +211,11 @@ def test_first_occurrences_have_one_head_at_every_length() -> None:
         assert model.architecture.heads == (1, 1)
         given = random.Random(longest).choices("abcd", k=longest)
         assert model(given) == program(given, executor="dense")
+
+
+@pytest.mark.parametrize("program", [exp(tokens * 0) + length, length / (tokens * 0 + 2)])
+def test_tokens_without_bounds_times_zero(program: SOp) -> None:
+    """0·∞ is NaN; a signal that is multiplied by 0 adds nothing to what is rounded."""
+    model = compiler.compile(program, length=2, numeric=True)
+    assert model([3.0, 1e9]) == pytest.approx(program([3.0, 1e9]), abs=model.error_bound)
+    assert model.error_bound < 1e-9

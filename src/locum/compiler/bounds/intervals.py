@@ -142,6 +142,8 @@ def _weight(
     sizes, constant = form.uncancelled
     weight, unbounded = np.full(positions, constant), False
     for signal, c in sizes.items():
+        if not c:  # multiplied by 0: nothing is added, however large the signal (0·∞ would be NaN)
+            continue
         part = intervals.get(signal)
         if part is None:  # it cancelled, so that nobody reads it, and nothing is known of it
             return np.full(positions, np.inf), True
