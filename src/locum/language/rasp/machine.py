@@ -98,8 +98,10 @@ class Machine:
                     value = None  # starts it
                 else:
                     value = outcome
-                    if isinstance(value, (SOp, Selector)):
-                        self._built(value)
+                    if self.trees[-1].data != "name":
+                        self.built(value)
+                    elif self.watch is not None:
+                        self._watch(value)
                     self.trees.pop()
                     if not running:
                         return value
@@ -114,19 +116,23 @@ class Machine:
             raise self._located(from_execution(error)) from None
 
     def _begin(self, tree: Syntax, scope: Scope) -> Evaluation | Value:
-        self.budget.spend(_PART)
         self.trees.append(tree)
+        self.budget.spend(_PART)
         return self.rules[tree.data](self, tree, scope)
 
-    def _built(self, value: SOp | Selector) -> None:
-        """Account for a node, unless a name was only looked up, and show it to who watches."""
-        if self.trees[-1].data != "name":
+    def built(self, value: Value) -> None:
+        """Account for a value that was computed, if it is a node, and show it to whoever watches."""
+        if isinstance(value, (SOp, Selector)):
             families = len(value.node.free)
             self.budget.spend(_NODE + families / 10)
             self.budget.reserve(_NODE_BYTES + 100 * families)
             self.names.of(value.node)  # spelled out by the names its parts have now
-        # What is still part of a family has no value yet.
-        if self.watch is not None and not self.applying and not value.node.free:
+            self._watch(value)
+
+    def _watch(self, value: Value) -> None:
+        if self.watch is None or self.applying or not isinstance(value, (SOp, Selector)):
+            return
+        if not value.node.free:  # what is still part of a family has no value yet
             self.watch(value)
 
     def _located(self, error: RaspError) -> RaspError:

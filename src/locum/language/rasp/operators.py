@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from lark import Tree
+
+from locum.errors import LocumError
 from locum.graph import is_atom
 from locum.language import python
 from locum.language.handles import Selector, SOp, apply
@@ -18,6 +21,12 @@ from locum.language.rasp.mistakes import RaspError
 from locum.language.rasp.scope import Scope
 from locum.language.rasp.values import Value, operand, same, words_for
 
+#: How tightly binary operators bind, by token of the grammar; all group to the left. It surprises:
+#: `%` is looser than `*`, and `and` and `or` are equal.
+PRECEDENCE = {
+    "CARET": 6, "TIMES": 5, "DIVIDE": 5, "FLOOR_DIVIDE": 5, "PERCENT": 4, "PLUS": 3, "MINUS": 3,
+    "PREDICATE": 2, "AND_OR": 1,
+}  # fmt: skip
 _OPERATIONS = {
     "+": "add", "-": "subtract", "*": "multiply", "/": "divide", "%": "modulo", "//": "floor_divide",
     "^": "power", "==": "equal", "!=": "not_equal", "<": "less", "<=": "less_equal", ">": "greater",
@@ -25,12 +34,56 @@ _OPERATIONS = {
 }  # fmt: skip
 _EQUALITY = ("==", "!=")
 _ORDER = ("<", "<=", ">", ">=")
+#: Steps that combining two values takes.
+_COMBINING = 0.5
 
 
-def binary(machine: Machine, tree: Syntax, scope: Scope) -> Evaluation:
-    """Compute with two values."""
-    left, right = yield from machine.each((tree.children[0], tree.children[2]), scope)
-    symbol = str(tree.children[1])
+def operation(machine: Machine, tree: Syntax, scope: Scope) -> Evaluation:
+    """Evaluate operands from left to right and combine them as tightly as their operators bind."""
+    chain = _Chain(machine, tree)
+    chain.values.append((yield tree.children[0], scope))
+    for place in range(1, len(tree.children), 2):
+        chain.combine_down_to(PRECEDENCE[tree.children[place].type])
+        chain.operators.append(place)
+        chain.values.append((yield tree.children[place + 1], scope))
+        chain.starts.append(place + 1)
+    chain.combine_down_to(0)
+    (value,) = chain.values
+    return value
+
+
+class _Chain:
+    """Values and operators of a chain that wait for what binds tighter."""
+
+    def __init__(self, machine: Machine, tree: Syntax) -> None:
+        self.machine = machine
+        self.tree = tree
+        self.values: list[Value] = []
+        #: Where in the tree each value starts, and where the operators between them are.
+        self.starts = [0]
+        self.operators: list[int] = []
+
+    def combine_down_to(self, precedence: int) -> None:
+        """Combine all values whose operators bind at least so tightly."""
+        parts = self.tree.children
+        while self.operators and PRECEDENCE[parts[self.operators[-1]].type] >= precedence:
+            self.machine.budget.spend(_COMBINING)
+            right, left = self.values.pop(), self.values.pop()
+            end, start = self.starts.pop() + 1, self.starts[-1]
+            symbol = parts[self.operators.pop()]
+            try:
+                combine = _logic if symbol.type == "AND_OR" else _binary
+                value = combine(self.machine, str(symbol), left, right)
+                if self.operators or end < len(parts):  # the last is the value of the whole tree
+                    self.machine.built(value)
+            except LocumError:
+                # The error belongs to this part of the chain.
+                self.machine.trees[-1] = Tree("operation", parts[start:end])
+                raise
+            self.values.append(value)
+
+
+def _binary(machine: Machine, symbol: str, left: Value, right: Value) -> Value:
     if isinstance(left, Selector) or isinstance(right, Selector):
         raise RaspError("type", f"Cannot apply {symbol} to selector(s); combine them with and, or, not")
     if isinstance(left, SOp) or isinstance(right, SOp):
@@ -74,10 +127,7 @@ def _on_lists(machine: Machine, symbol: str, left: Value, right: Value) -> Value
     raise RaspError("runtime:TypeError", problem)
 
 
-def logic(machine: Machine, tree: Syntax, scope: Scope) -> Evaluation:
-    """Combine two values, s-ops or selectors by ``and`` or ``or``."""
-    left, right = yield from machine.each((tree.children[0], tree.children[2]), scope)
-    word = str(tree.children[1])
+def _logic(machine: Machine, word: str, left: Value, right: Value) -> Value:
     selectors = isinstance(left, Selector) + isinstance(right, Selector)
     if selectors == 2:
         return left & right if word == "and" else left | right
@@ -168,8 +218,7 @@ def _atoms_only(value: Value) -> bool:
 
 RULES: Mapping[str, Rule] = MappingProxyType(
     {
-        "binary": binary,
-        "logic": logic,
+        "operation": operation,
         "unary": unary,
         "round": rounded,
         "indicator": indicator,

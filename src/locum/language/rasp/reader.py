@@ -45,9 +45,14 @@ def grammar() -> Lark:
 def tokens(text: str) -> Iterator[Token]:
     """Cut ``text`` into tokens; only where ``sum l in`` follows is ``sum`` a word of the language."""
     ahead = _Lookahead()
-    for token in grammar().lex(text):
+    for token in _lexed(text):
         yield from ahead.add(token)
     yield from ahead.rest()
+
+
+def _lexed(text: str) -> Iterator[Token]:
+    # Not Lark.lex, which makes a new lexer for every text, that is for every line of a REPL.
+    return grammar().parse_interactive(text).lexer_thread.lex(None)
 
 
 @dataclass(eq=False)
@@ -99,7 +104,7 @@ class Reader:
             return
         before = len(self.source.lines)
         self.source.lines += text.removesuffix("\n").split("\n")
-        for token in grammar().lex(text):
+        for token in _lexed(text):
             self.budget.spend_on_text(_TOKEN)
             if before:
                 token.line = (token.line or 1) + before
