@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -72,6 +73,30 @@ GOOD = json.loads(dumps((locum.indices + 1).node))
         ({**GOOD, "nodes": [["constant", [], {"value": None}]]}, "None cannot be an attribute"),
         ({**GOOD, "nodes": [["constant", [], {"value": {"float": "1"}}]]}, "cannot be an attribute"),
         ({**GOOD, "nodes": [["tokens", [], {"cast": "eval"}]]}, "does not know the cast 'eval'"),
+        ({**GOOD, "version": True}, "of version True; version 1"),
+        ({**GOOD, "version": 1.0}, "of version 1.0; version 1"),
+        ({**GOOD, "nodes": [["constant", [], {"op": "x"}]]}, "carries the attributes ['value'], not"),
+        ({**GOOD, "nodes": [["constant", [], {"self": 1, "value": 1}]]}, "not ['self', 'value']"),
+        ({**GOOD, "nodes": [["negate", [10**4000], {}]]}, "a whole number of 13288 bits is not"),
+        ({**GOOD, "nodes": [["negate", [[[0]]], {}]]}, "its input a list of 1 is not the number"),
+        ({**GOOD, "nodes": [["constant", [], {"value": {"a": 1}}]]}, "a JSON object of 1 cannot be"),
+        (
+            {**GOOD, "nodes": [["constant", [], {"value": {"int": "0x1g"}}]]},
+            "not an integer in hex",
+        ),
+        (
+            {**GOOD, "nodes": [["tokens", [], {"cast": 10**4000}]]},
+            "the cast a whole number of",
+        ),
+        ({**GOOD, "nodes": [["member", [0], {"values": [2, 1]}]]}, "its input 0 is not the number"),
+        ({**GOOD, "nodes": [*GOOD["nodes"], ["member", [0], {"values": [2, 1]}]]}, "canonical order"),
+        ({**GOOD, "nodes": [*GOOD["nodes"], ["member", [0], {"values": [1, 1]}]]}, "canonical order"),
+        ({**GOOD, "nodes": [*GOOD["nodes"], ["member", [0], {"values": [1.0, 1]}]]}, "canonical order"),
+        ({**GOOD, "nodes": [*GOOD["nodes"], ["lookup", [0], {"table": [[1]]}]]}, "canonical order"),
+        (
+            {**GOOD, "nodes": [*GOOD["nodes"], ["lookup", [0], {"table": [[2, 1], [1, 1]]}]]},
+            "canonical",
+        ),
     ],
 )
 def test_what_is_no_graph(change: object, words: str) -> None:
@@ -81,6 +106,60 @@ def test_what_is_no_graph(change: object, words: str) -> None:
     assert words in str(caught.value)
 
 
-def test_deeply_nested_json_is_refused() -> None:
+def graph_of(*rows: list[object]) -> str:
+    return json.dumps({**GOOD, "nodes": rows})
+
+
+@pytest.mark.parametrize("depth", [3, 600, 100_000])
+def test_deeply_nested_json_is_refused(depth: int) -> None:
     with pytest.raises(locum.GraphError):
-        locum.loads("[" * 100_000)
+        locum.loads("[" * depth)
+    # Under the limit of the JSON reader itself, which is about Python's limit of recursion.
+    nested = "[" * min(depth, 900) + "]" * min(depth, 900)
+    with pytest.raises(locum.GraphError):
+        locum.loads(json.dumps(GOOD).replace('{"value": 1}', f'{{"value": {nested}}}'))
+
+
+def test_sums_carry_no_attributes() -> None:
+    family: list[object] = ["family", [], {"name": "l", "size": 2}]
+    assert locum.loads(graph_of(family, ["sum_over", [0, 0], {}])).node.op == "sum_over"
+    with pytest.raises(locum.GraphError, match="carries the attributes"):
+        locum.loads(graph_of(family, ["sum_over", [0, 0], {"junk": 1}]))
+
+
+def test_sums_that_share_a_large_body_are_refused() -> None:
+    """Each sum rebuilds its body: a thousand sums over the parts of one chain would be quadratic."""
+    rows: list[list[object]] = [["family", [], {"name": "l", "size": 2}]]
+    rows += [["negate", [k], {}] for k in range(1_000)]
+    rows += [["sum_over", [k, 0], {}] for k in range(1, 1_000)]
+    with pytest.raises(locum.GraphError, match="too large to read"):
+        locum.loads(graph_of(*rows))
+    honest = locum.family(3, "l") * locum.indices
+    for _ in range(3):
+        honest = locum.sum_over(m := locum.family(2), honest + m)
+    honest = locum.sum_over(locum.family(3, "l"), honest)
+    assert locum.loads(locum.dumps(honest)) is honest
+
+
+def test_graphs_beyond_the_limit_are_refused() -> None:
+    with pytest.raises(locum.GraphError, match="500,001 nodes; the limit is 500,000"):
+        locum.loads(json.dumps({**GOOD, "nodes": [0] * 500_001}))
+    with pytest.raises(locum.GraphError, match="cannot be an attribute"):
+        locum.loads(graph_of(["constant", [], {"value": {"int": "0x" + "f" * 300_000}}]))
+
+
+def test_nodes_are_read_and_checked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """300,000 nodes took ten seconds, half of them for checking again what was just built."""
+    from locum.graph import operations, wellformed
+
+    checked = []
+    original = operations.problem_with
+
+    def counting(*arguments: Any) -> str | None:
+        checked.append(arguments)
+        return original(*arguments)
+
+    monkeypatch.setattr(operations, "problem_with", counting)
+    monkeypatch.setattr(wellformed, "problem_with", counting)
+    locum.loads(graph_of(["indices", [], {}], *(["negate", [k], {}] for k in range(500))))
+    assert len(checked) == 501

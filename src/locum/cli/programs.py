@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from locum.errors import InputError, LocumError
+from locum.errors import InputError, LimitError, LocumError
 from locum.files import read_text
 from locum.graph import Node, loads
 from locum.language.handles import Selector, SOp, wrap
@@ -22,6 +22,8 @@ class Program:
 
     def __init__(self, path: Path, tokens: Any = None) -> None:
         self.path = path
+        #: Whether the input is the program's own: then it is limited, as everything of a program is.
+        self.runs_on_own_example = tokens is None
         self.session: Session | None = None
         #: What the program shows: names and values of its expressions.
         self.shown: list[tuple[str, Any]] = []
@@ -71,6 +73,26 @@ class Program:
         if not isinstance(value, SOp):
             raise InputError(f"{name}: expected an s-op, got a selector; try to aggregate over it")
         return name, value
+
+    def run(self, value: SOp | Selector, executor: str, domain: str) -> Any:
+        """Run an s-op or selector on the input.
+
+        A program with an example of its own could ask for any amount of work: on that, dense execution
+        has to stay within the limits of a session. An input of the user's has no limits.
+        """
+        from locum.execution import run
+
+        if self.session is not None and self.runs_on_own_example:
+            try:
+                found = self.session.run_program(value, self.tokens)
+                if (executor, domain) == ("dense", "float"):
+                    return found
+            except LimitError as error:
+                raise LimitError(f"{error}; try --input, for which there is no limit") from None
+            except LocumError:
+                if (executor, domain) == ("dense", "float"):
+                    raise
+        return run(value.node, self.tokens, names=self.names(), executor=executor, domain=domain)
 
     def names(self) -> dict[Node, str]:
         """Return the program's own names for nodes."""

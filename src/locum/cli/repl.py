@@ -43,7 +43,7 @@ def command(example: str, as_json: bool) -> None:
     session = Session(tokens if isinstance(tokens, str) else list(tokens), drawer=draw_beside)
     typed = sys.stdin or io.StringIO()
     if as_json:
-        results = session.execute(typed.read())
+        results = session.execute(typed.read(session.limits.text + 1))
         output.print_json({"results": [{**r.to_dict(), "printed": r.printed} for r in results]})
         return
     banner = f"Locum {__version__}, RASP; running example {echo.given(session.examples.tokens['s-op'])}"

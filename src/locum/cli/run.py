@@ -6,6 +6,7 @@ is every expression that stands alone in the program, or the names given with --
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,9 @@ from locum.errors import LocumError
 from locum.graph import sequence_type
 from locum.language import echo
 from locum.language.handles import Selector, SOp
+
+#: Rows of the largest selector that is printed as a whole, and rows that are printed of a larger one.
+_LARGEST_GRID, _FIRST = 200, 20
 
 
 @click.command("run", help=__doc__)
@@ -38,8 +42,7 @@ def command(
     """Run what the program shows, or the names asked for."""
     loaded = Program(program, read_input(input_text))
     values = [loaded.value(name) for name in show] or loaded.shown or [loaded.value(None)]
-    how: dict[str, Any] = {"domain": domain, "executor": executor}
-    results = [_result(name, value, loaded, how) for name, value in values]
+    results = [_result(name, value, loaded, executor, domain) for name, value in values]
     if as_json:
         output.print_json({"input": loaded.tokens, "results": results})
         return
@@ -47,13 +50,11 @@ def command(
         output.say(_text(result, loaded.tokens))
 
 
-def _result(name: str, value: Any, loaded: Program, how: dict[str, Any]) -> dict[str, Any]:
+def _result(name: str, value: Any, loaded: Program, executor: str, domain: str) -> dict[str, Any]:
     """Describe a value as a JSON object; a program is run on the input."""
     if isinstance(value, (SOp, Selector)):
-        from locum.execution import run
-
         try:
-            values = run(value.node, loaded.tokens, names=loaded.names(), **how)
+            values = loaded.run(value, executor, domain)
         except LocumError as error:
             raise LocumError(f"{name} has no value here: {error}") from None
         if isinstance(value, Selector):
@@ -74,8 +75,13 @@ def _text(result: dict[str, Any], tokens: Any) -> str:
             patterns = (
                 zip(tokens, result["matrix"], strict=True) if batch else [(tokens, result["matrix"])]
             )
-            return "\n".join(f"{name} =\n{echo.grid(pattern, one)}" for one, pattern in patterns)
+            return "\n".join(f"{name} =\n{_grid(pattern, one)}" for one, pattern in patterns)
         case "s-op" if "printed" not in result:
             rows = result["values"] if batch else [result["values"]]
             return "\n".join(f"{name} = {echo.sequence(row)}" for row in rows)
     return str(result["printed"]).strip("\n")
+
+
+def _grid(pattern: Sequence[Sequence[int]], tokens: Any) -> str:
+    most = None if len(pattern) <= _LARGEST_GRID else _FIRST
+    return echo.grid(pattern, tokens, most)

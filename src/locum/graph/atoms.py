@@ -10,8 +10,9 @@ RASP has four types of atom, Python's ``bool``, ``int``, ``float`` and ``str``. 
 
 from __future__ import annotations
 
+import itertools
 import sys
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias, TypeGuard
 
 Atom: TypeAlias = bool | int | float | str
@@ -66,6 +67,16 @@ def canonical_set(atoms: Iterable[Atom]) -> tuple[Atom, ...]:
 def canonical_table(table: Mapping[Atom, Atom]) -> tuple[tuple[Atom, Atom], ...]:
     """Finite functions as attributes: pairs in one order, whatever the order they came in."""
     return tuple(sorted(table.items(), key=lambda pair: (_order(pair[0]), _order(pair[1]))))
+
+
+def is_canonical(atoms: Sequence[Any]) -> bool:
+    """Whether these atoms are those of a canonical set, or the keys of a canonical table.
+
+    >>> is_canonical([1, 2, "a"]), is_canonical([2, 1]), is_canonical([1.0, 1])
+    (True, False, False)
+    """
+    ordered = all(_order(a) <= _order(b) for a, b in itertools.pairwise(atoms))
+    return ordered and len(dict.fromkeys(atoms)) == len(atoms)
 
 
 def _order(atom: Atom) -> tuple[str, Any]:

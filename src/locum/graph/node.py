@@ -25,11 +25,11 @@ import os
 import secrets
 from collections.abc import Callable, Hashable, Mapping
 from types import MappingProxyType
-from typing import ClassVar, NoReturn, Protocol
+from typing import Any, ClassVar, NoReturn, Protocol, cast
 from weakref import WeakValueDictionary
 
 from locum.errors import GraphError
-from locum.graph.atoms import Attribute, identity
+from locum.graph.atoms import Atom, Attribute, identity
 from locum.locks import Lock
 
 #: The intern pool. The lock makes look-up and insertion one step, so that two threads cannot both
@@ -78,22 +78,25 @@ class Node:
         inputs: tuple[Node, ...] = (),
         attributes: Mapping[str, Attribute] | None = None,
     ) -> Node:
-        """The node of the pool that says this, or a new one."""
-        named = sorted((attributes or {}).items())
-        key = (op, inputs, tuple((name, identity(value)) for name, value in named))
+        """Return the node of the pool that says this, or a new one."""
+        named = sorted(attributes.items()) if attributes else []
+        key = (op, inputs, tuple([(name, identity(value)) for name, value in named]))
         with _lock:
-            found = _pool.get(key)
-            if found is not None:
-                return found
+            pooled = _pool.get(key)
+            if pooled is not None:
+                return pooled
             node = super().__new__(cls)
+            depth, height, closed = -1, 0, True
+            for part in inputs:
+                depth, height = max(depth, part.depth), max(height, part.height)
+                closed = closed and not part.free
             fill = object.__setattr__
             fill(node, "op", op)
             fill(node, "inputs", inputs)
             fill(node, "attributes", MappingProxyType(dict(named)) if named else _NO_ATTRIBUTES)
-            fill(node, "depth", 1 + max(i.depth for i in inputs) if inputs else 0)
-            height = max((i.height for i in inputs), default=0)
+            fill(node, "depth", depth + 1)
             fill(node, "height", height + 1 if op == "sum_over" else height)
-            fill(node, "_free", _free_families(op, inputs))
+            fill(node, "_free", _CLOSED if closed else _free_families(op, inputs))
             _pool[key] = node
             return node
 
@@ -101,6 +104,53 @@ class Node:
     def free(self) -> frozenset[Node]:
         """The family parameters that occur in it and that no ``sum_over`` in it binds."""
         return frozenset((self,)) if self.op == "family" else self._free
+
+    # What some operations carry, by the table of operations.
+
+    def _attribute(self, name: str) -> Any:
+        if name not in self.attributes:
+            raise AttributeError(f"{self.op} has no {name}")
+        return self.attributes[name]
+
+    @property
+    def value(self) -> Atom:
+        """The atom of a ``constant``."""
+        return cast(Atom, self._attribute("value"))
+
+    @property
+    def default(self) -> Atom:
+        """What an ``aggregate`` gives where no key is selected."""
+        return cast(Atom, self._attribute("default"))
+
+    @property
+    def predicate(self) -> str:
+        """The comparison of a ``select``."""
+        return cast(str, self._attribute("predicate"))
+
+    @property
+    def cast(self) -> str:
+        """What ``tokens`` does to each input value."""
+        return cast(str, self._attribute("cast"))
+
+    @property
+    def size(self) -> int:
+        """The number of heads in a ``family``."""
+        return cast(int, self._attribute("size"))
+
+    @property
+    def name(self) -> str:
+        """The name of a ``family``."""
+        return cast(str, self._attribute("name"))
+
+    @property
+    def members(self) -> tuple[Atom, ...]:
+        """The atoms among which a ``member`` looks for its input."""
+        return cast("tuple[Atom, ...]", self._attribute("values"))
+
+    @property
+    def table(self) -> tuple[tuple[Atom, Atom], ...]:
+        """The pairs of key and value of a ``lookup``."""
+        return cast("tuple[tuple[Atom, Atom], ...]", self._attribute("table"))
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise AttributeError(f"nodes are immutable: cannot set {name}; build a new node instead")
@@ -136,8 +186,6 @@ def node_of(program: Node | HasNode) -> Node:
 
 
 def _free_families(op: str, inputs: tuple[Node, ...]) -> frozenset[Node]:
-    if not any(node.free for node in inputs):
-        return _CLOSED
     if op == "sum_over":
         return inputs[0].free.difference(inputs[1:])
     return frozenset().union(*(node.free for node in inputs))

@@ -26,10 +26,9 @@ from locum.errors import GraphError
 from locum.graph.atoms import (
     Atom,
     Attribute,
-    canonical_set,
-    canonical_table,
-    identity,
     is_atom,
+    is_canonical,
+    short,
 )
 from locum.graph.node import Node
 
@@ -99,10 +98,8 @@ def _name(value: Attribute) -> str | None:
 
 
 def _set(value: Attribute) -> str | None:
-    if isinstance(value, tuple) and all(is_atom(part) for part in value):
-        atoms = [part for part in value if is_atom(part)]
-        if identity(canonical_set(atoms)) == identity(value):
-            return None
+    if isinstance(value, tuple) and all(is_atom(part) for part in value) and is_canonical(value):
+        return None
     return "it must be a tuple of distinct atoms in canonical order (atoms.canonical_set)"
 
 
@@ -110,15 +107,10 @@ def _table_of_atoms(value: Attribute) -> str | None:
     problem = "it must be one or more (atom, atom) pairs in canonical order (atoms.canonical_table)"
     if not isinstance(value, tuple) or not value:
         return problem
-    table = {}
     for pair in value:
-        if not isinstance(pair, tuple) or len(pair) != 2:
+        if not isinstance(pair, tuple) or len(pair) != 2 or not all(map(is_atom, pair)):
             return problem
-        key, found = pair
-        if not is_atom(key) or not is_atom(found):
-            return problem
-        table[key] = found
-    return None if identity(canonical_table(table)) == identity(value) else problem
+    return None if is_canonical([pair[0] for pair in value]) else problem  # type: ignore[index]
 
 
 @dataclass(frozen=True)
@@ -250,23 +242,22 @@ def problem_with(op: str, inputs: tuple[Node, ...], attributes: Mapping[str, Att
         takes += (Sort.FAMILY,) * (len(inputs) - 2)
     if len(inputs) != len(takes):
         return f"{op} takes {len(takes)} input(s), not {len(inputs)}"
-    for place, (node, wanted) in enumerate(zip(inputs, takes, strict=True), start=1):
-        found = sort_of(node)
-        if found is not wanted and not (wanted is Sort.SOP and found is Sort.FAMILY):
-            return (
-                f"{op} needs {_article(wanted)} as input {place}, but got {_article(found)}: {node!r}"
-            )
+    for place, node in enumerate(inputs):
+        sort, needed = OPERATIONS[node.op].gives, takes[place]
+        if sort is not needed and not (needed is Sort.SOP and sort is Sort.FAMILY):
+            here = f"{op} needs {_article(needed)} as input {place + 1}"
+            return f"{here}, but got {_article(sort)}: {node!r}"
     if attributes.keys() != row.attributes.keys():
-        return f"{op} carries the attributes {sorted(row.attributes)}, not {sorted(attributes)}"
+        return f"{op} carries the attributes {sorted(row.attributes)}, not {sorted(attributes)[:8]}"
     for name, check in row.attributes.items():
         reason = check(attributes[name])
         if reason is not None:
-            return f"{op} does not know the {name} {attributes[name]!r}: {reason}"
+            return f"{op} does not know the {name} {short(attributes[name])}: {reason}"
     return None
 
 
-def build(op: str, *inputs: Node, **attributes: Attribute) -> Node:
-    """A legal node, or a :class:`GraphError` that says why there is none."""
+def build(op: str, /, *inputs: Node, **attributes: Attribute) -> Node:
+    """Make a legal node, or say why there is none in a :class:`GraphError`."""
     problem = problem_with(op, inputs, attributes)
     if problem is not None:
         raise GraphError(problem)

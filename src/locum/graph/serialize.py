@@ -26,16 +26,24 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from locum.errors import GraphError
-from locum.graph.atoms import Attribute, is_atom, is_unprintable
+from locum.budget import MAX_BITS
+from locum.errors import GraphError, InputError
+from locum.files import parse_json
+from locum.graph.atoms import Attribute, is_atom, is_unprintable, short
 from locum.graph.families import sum_over
 from locum.graph.node import Node
 from locum.graph.operations import build
-from locum.graph.traversal import postorder
+from locum.graph.traversal import depends_on, postorder
 from locum.graph.wellformed import problems
 
 FORMAT = "locum.graph"
 VERSION = 1
+#: The most nodes of a graph that is read.
+MAX_NODES = 500_000
+#: How often a node may be rebuilt, on average, when families are bound.
+_REBUILT = 10
+#: Attributes are atoms, lists of atoms, or lists of pairs of them.
+_DEEPEST = 2
 
 
 def dumps(root: Node) -> str:
@@ -52,29 +60,24 @@ def dumps(root: Node) -> str:
 
 
 def loads(text: str) -> Node:
-    """The graph that :func:`dumps` wrote: the very same object while that one is alive."""
+    """Read the graph that :func:`dumps` wrote: the very same object while that one is alive."""
     try:
-        data = json.loads(text)
-    except (ValueError, TypeError, RecursionError) as error:
+        data = parse_json(text)
+    except (InputError, TypeError) as error:
         raise GraphError(f"this is not a graph: it is not JSON ({error})") from None
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         raise GraphError(f'this is not a graph: it lacks "format": "{FORMAT}"')
-    if data.get("version") != VERSION:
+    version = data.get("version")
+    if type(version) is not int or version != VERSION:
         raise GraphError(
-            f"this graph is of version {data.get('version')!r}; version {VERSION} is what can be read"
+            f"this graph is of version {_shown(version)}; version {VERSION} is what can be read"
         )
     rows = data.get("nodes")
     if not isinstance(rows, list) or not rows:
         raise GraphError('this graph is empty: "nodes" must be a list of one node or more')
-    nodes: list[Node] = []
-    for number, row in enumerate(rows):
-        try:
-            nodes.append(_read(row, nodes))
-        except GraphError as error:
-            raise GraphError(f"node {number} of the graph: {error}") from None
-    for problem in problems(nodes[-1], program=False):
-        raise GraphError(problem)
-    return nodes[-1]
+    if len(rows) > MAX_NODES:
+        raise GraphError(f"this graph has {len(rows):,} nodes; the limit is {MAX_NODES:,}")
+    return _Reading(rows).root
 
 
 def stable_hash(root: Node) -> str:
@@ -82,25 +85,58 @@ def stable_hash(root: Node) -> str:
     return hashlib.sha256(dumps(root).encode()).hexdigest()
 
 
-def _read(row: object, earlier: list[Node]) -> Node:
-    match row:
-        case [str(op), list(numbers), dict(attributes)]:
-            pass
-        case _:
+class _Reading:
+    """The nodes of a graph, built from their rows one by one."""
+
+    def __init__(self, rows: list[Any]) -> None:
+        self.nodes: list[Node] = []
+        #: Nodes that may still be rebuilt when families are bound: in honest graphs sums are not
+        #: nested deeply, and do not share large bodies.
+        self.rebuilt_at_most = _REBUILT * len(rows) + MAX_NODES // 5
+        sums = False
+        for number, row in enumerate(rows):
+            try:
+                self.nodes.append(self.read(row))
+            except GraphError as error:
+                raise GraphError(f"node {number} of the graph: {error}") from None
+            sums = sums or self.nodes[-1].op == "sum_over"
+        #: Building checks all but the names of bound families.
+        for problem in problems(self.root, program=False) if sums else ():
+            raise GraphError(problem)
+
+    @property
+    def root(self) -> Node:
+        """The last node."""
+        return self.nodes[-1]
+
+    def read(self, row: object) -> Node:
+        """Build the node of one row."""
+        if not isinstance(row, list) or len(row) != 3:
             raise GraphError("it must be [operation, [inputs], {attributes}]")
-    for number in numbers:
-        if type(number) is not int or not 0 <= number < len(earlier):
-            raise GraphError(f"its input {number!r} is not the number of an earlier node")
-    inputs = [earlier[number] for number in numbers]
-    decoded = {name: decode_attribute(value) for name, value in attributes.items()}
-    if op == "sum_over" and len(inputs) > 1:
-        # Re-binds, so that a file in which a person named the families is as good as ours.
-        return sum_over(inputs[1:], inputs[0])
-    return build(op, *inputs, **decoded)
+        op, numbers, attributes = row
+        if not isinstance(op, str) or not isinstance(numbers, list) or not isinstance(attributes, dict):
+            raise GraphError("it must be [operation, [inputs], {attributes}]")
+        for number in numbers:
+            if type(number) is not int or not 0 <= number < len(self.nodes):
+                raise GraphError(f"its input {_shown(number)} is not the number of an earlier node")
+        inputs = [self.nodes[number] for number in numbers]
+        decoded = {name: decode_attribute(value) for name, value in attributes.items()}
+        if op == "sum_over" and len(inputs) > 1 and not decoded:
+            # Re-binds, so that a file in which a person named the families is as good as ours.
+            self.count(inputs[0], inputs[1:])
+            return sum_over(inputs[1:], inputs[0])
+        return build(op, *inputs, **decoded)
+
+    def count(self, body: Node, families: list[Node]) -> None:
+        """Count the nodes that are rebuilt when these families are bound."""
+        for _ in postorder(body, into=depends_on(families)):
+            self.rebuilt_at_most -= 1
+            if self.rebuilt_at_most < 0:
+                raise GraphError("its sums share bodies that are too large to read")
 
 
 def encode_attribute(value: Attribute) -> Any:
-    """An attribute as data that JSON can hold."""
+    """Write an attribute as data that JSON can hold."""
     if isinstance(value, tuple):
         return [encode_attribute(part) for part in value]
     if isinstance(value, float) and not math.isfinite(value):
@@ -110,21 +146,28 @@ def encode_attribute(value: Attribute) -> Any:
     return value
 
 
-def decode_attribute(value: Any) -> Attribute:
-    """The attribute that :func:`encode_attribute` wrote; lists are tuples again."""
+def decode_attribute(value: Any, depth: int = 0) -> Attribute:
+    """Read the attribute that :func:`encode_attribute` wrote; lists are tuples again."""
+    if is_atom(value):
+        return value
+    if isinstance(value, list) and depth < _DEEPEST:
+        return tuple([decode_attribute(part, depth + 1) for part in value])
     match value:
-        case list():
-            return tuple(decode_attribute(part) for part in value)
         case {"float": "inf" | "-inf" | "nan" as name, **rest} if not rest:
             return float(name)
-        case {"int": str(digits), **rest} if not rest:
+        case {"int": str(digits), **rest} if not rest and len(digits) <= MAX_BITS // 4:
             try:
                 return int(digits, 16)
             except ValueError:
-                raise GraphError(f"{digits[:40]!r} is not a whole number in hexadecimals") from None
-    if is_atom(value):
-        return value
-    raise GraphError(f"{value!r} cannot be an attribute")
+                raise GraphError(f"{_shown(digits)} is not an integer in hexadecimals") from None
+    raise GraphError(f"{_shown(value)} cannot be an attribute")
+
+
+def _shown(value: object) -> str:
+    """Mention a value of a file that nobody has looked at: it may be long, or deeply nested."""
+    if isinstance(value, (list, dict)):
+        return f"a {'list' if isinstance(value, list) else 'JSON object'} of {len(value)}"
+    return short(value)
 
 
 def _reduced(node: Node) -> tuple[Callable[[str], Node], tuple[str]]:

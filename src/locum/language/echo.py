@@ -57,7 +57,7 @@ def scalar(value: object) -> str:
     return short(value) if is_unprintable(value) else str(value)
 
 
-def grid(pattern: Sequence[Sequence[bool]], tokens: Sequence[object], most: int | None = None) -> str:
+def grid(pattern: Sequence[Sequence[int]], tokens: Sequence[object], most: int | None = None) -> str:
     """Draw a selector, tokens on both axes; ``most`` leaves all but so many rows and columns out.
 
     >>> print(grid([[True] * 9] * 9, "abcdefghi", most=2))

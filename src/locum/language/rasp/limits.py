@@ -22,7 +22,7 @@ class Limits:
     #: Steps for one statement, and for all statements of one text with the reading of it. A step is
     #: about five microseconds: a loop round, a statement, two parts of an expression.
     steps: int = 100_000
-    text_steps: int = 180_000
+    text_steps: int = 160_000
     #: Bytes that the values of a session, and what is computed with them, may take at one time.
     memory: int = 300_000_000
     #: Calls inside calls, and files that load files.

@@ -45,6 +45,7 @@ class RaspError(LocumError):
         source: str = "",
         width: int = 1,
         is_limit: bool = False,
+        file: str = "",
     ) -> None:
         self.category = category
         self.message = message
@@ -54,17 +55,26 @@ class RaspError(LocumError):
         self.width = width
         #: Whether the program asked too much of the machine (``limits.py``).
         self.is_limit = is_limit
+        #: The loaded file that the message names, if it is not in the text that was executed.
+        self.file = file
         super().__init__(message)
 
     def located(self, line: int, column: int, source: str, width: int) -> RaspError:
         """Return the same error with a place, unless it has one."""
         if self.line is not None:
             return self
-        return RaspError(self.category, self.message, line, column, source, width, self.is_limit)
+        located = self.at(line, column, source)
+        located.width = width
+        return located
 
-    def reworded(self, message: str) -> RaspError:
+    def at(self, line: int, column: int, source: str) -> RaspError:
+        """Return the same error at another place."""
+        known = self.width, self.is_limit, self.file
+        return RaspError(self.category, self.message, line, column, source, *known)
+
+    def reworded(self, message: str, file: str = "") -> RaspError:
         """Return the same error with another message, and without a place."""
-        return RaspError(self.category, message, is_limit=self.is_limit)
+        return RaspError(self.category, message, is_limit=self.is_limit, file=file or self.file)
 
     def pretty(self) -> str:
         """Sentence, place, source line and caret, for people."""

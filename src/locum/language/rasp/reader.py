@@ -52,7 +52,8 @@ def tokens(text: str) -> Iterator[Token]:
 
 def _lexed(text: str) -> Iterator[Token]:
     # Not Lark.lex, which makes a new lexer for every text, that is for every line of a REPL.
-    return grammar().parse_interactive(text).lexer_thread.lex(None)
+    lexer = grammar().parse_interactive(text).lexer_thread
+    return iter(lexer.lex(None))  # type: ignore[no-untyped-call]
 
 
 @dataclass(eq=False)
@@ -138,6 +139,7 @@ class Reader:
 
     def _end_of_line(self) -> Iterator[Statement]:
         if self._piece.is_command:
+            self.budget.spend_on_text(_MISTAKE)  # what it takes to see whether it is complete
             for token in self._ahead.rest():
                 yield from self._add(token)
         # A mistake already made is reported now, and not when the statement ends.

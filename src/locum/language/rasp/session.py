@@ -306,7 +306,7 @@ class Session:
     # What the machine asks for ------------------------------------------------------------------
 
     def run_program(self, program: SOp | Selector, tokens: Any) -> Any:
-        """Run a program on an input."""
+        """Run a program on an input, within the limits."""
         return self.examples.evaluate(program.node, tokens)
 
     def draw_program(self, program: SOp, tokens: Any) -> None:
@@ -338,8 +338,10 @@ class Session:
             for _ in self._quietly(text, inner):
                 pass
         except RaspError as error:
+            if error.file:  # a file that this one loads
+                raise error.reworded(error.message) from None
             place = "" if error.line is None else f" (line {error.line}, column {error.column})"
-            raise error.reworded(f"in {cut(name)}.rasp{place}: {error.message}") from None
+            raise error.reworded(f"in {cut(name)}.rasp{place}: {error.message}", name) from None
         finally:
             self._machine = outer
             self._loading.pop()
@@ -461,4 +463,4 @@ def _with_source(error: RaspError, statement: Statement) -> RaspError:
     number = error.line or statement.line
     source = statement.source.line(number)
     column = error.column or 1 + len(source) - len(source.lstrip())
-    return RaspError(error.category, error.message, number, column, source, error.width, error.is_limit)
+    return error.at(number, column, source)
