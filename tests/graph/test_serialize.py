@@ -106,7 +106,7 @@ def test_what_is_no_graph(change: object, words: str) -> None:
     assert words in str(caught.value)
 
 
-def graph_of(*rows: list[object]) -> str:
+def graph_of(*rows: list[Any]) -> str:
     return json.dumps({**GOOD, "nodes": rows})
 
 

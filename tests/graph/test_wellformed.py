@@ -39,7 +39,7 @@ def test_all_cases_are_legal() -> None:
         ("member", (INDICES,), {"values": (2, 1)}, "distinct atoms in canonical order"),
         ("lookup", (INDICES,), {"table": ()}, "one or more (atom, atom) pairs"),
         ("lookup", (INDICES,), {"table": ((1, 2), (True, 3))}, "one or more (atom, atom) pairs"),
-        ("family", (), {"name": "l", "size": 0}, "a whole number of heads, one or more"),
+        ("family", (), {"name": "l", "size": 0}, "it must be an integer from 1 to"),
         ("family", (), {"name": "", "size": 2}, "a non-empty string"),
         ("sum_over", (INDICES, INDICES), {}, "needs a family parameter as input 2"),
     ],

@@ -114,7 +114,7 @@ MISTAKES: list[tuple[Any, str]] = [
     (lambda: locum.query(tokens) == locum.key(tokens), "write the key first"),
     (
         lambda: locum.family(float("inf")),  # type: ignore[arg-type]
-        "a finite, positive whole number of heads, but its size is inf",
+        "the size of a family must be an integer from 1 to 1000000000000000000, got inf",
     ),
     (lambda: locum.SOp(locum.full.node), "is no s-op"),
     (lambda: locum.lookup(tokens, {}), "one or more"),

@@ -19,6 +19,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TextIO
 
 from locum.errors import LocumError
+from locum.graph.atoms import is_unprintable, short
 from locum.terminal_text import printable, printable_json
 
 if TYPE_CHECKING:
@@ -68,7 +69,10 @@ def complain(text: str) -> None:
 
 
 def print_json(data: dict[str, Any]) -> None:
-    """Print one JSON object on one line; what JSON lacks (fractions, infinities) becomes a string."""
+    """Print one JSON object on one line; what JSON lacks (fractions, infinities) becomes a string.
+
+    So do integers of more digits than Python writes.
+    """
     is_unicode = (sys.stdout.encoding or "").lower().startswith("utf")
     text = json.dumps(plain(data), ensure_ascii=not is_unicode, allow_nan=False)
     with _taken():
@@ -83,7 +87,7 @@ def plain(value: Any) -> Any:
         return [plain(part) for part in value]
     if isinstance(value, Fraction) or (isinstance(value, float) and not math.isfinite(value)):
         return str(value)
-    return value
+    return short(value) if is_unprintable(value) else value
 
 
 def print_title(text: str) -> None:

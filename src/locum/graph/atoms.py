@@ -109,7 +109,7 @@ def short(value: object, limit: int = 40) -> str:
     """
     if is_unprintable(value):
         return f"a whole number of {int.bit_length(value)} bits"
-    text = repr(value)
+    text = repr(value[:limit] if isinstance(value, str) else value)
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 

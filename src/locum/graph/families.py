@@ -24,16 +24,17 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 
 from locum.errors import GraphError
+from locum.graph.atoms import short
 from locum.graph.node import Node, fresh_name
-from locum.graph.operations import build
+from locum.graph.operations import LARGEST_FAMILY, build
 from locum.graph.traversal import postorder, replace_families, transform, with_inputs
 
 
 def family(size: int, name: str | None = None) -> Node:
     """A head index 0 … size−1. Without a name it differs from every other."""
-    if type(size) is not int or size < 1:
+    if type(size) is not int or not 1 <= size <= LARGEST_FAMILY:
         raise GraphError(
-            f"a family needs a finite, positive whole number of heads, but its size is {size!r}"
+            f"the size of a family must be an integer from 1 to {LARGEST_FAMILY}, got {short(size)}"
         )
     if name is not None and not name.isidentifier():
         raise GraphError(f"a family's name must be an identifier such as l or row, not {name!r}")

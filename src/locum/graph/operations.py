@@ -72,6 +72,8 @@ PREDICATE_OF = {predicate.operation: symbol for symbol, predicate in COMPARISONS
 #: What ``tokens`` does to each input value before the program sees it.
 CASTS = ("asis", "str", "int", "float", "bool")
 
+#: The most heads of one family.
+LARGEST_FAMILY = 10**18
 #: Says why a value cannot be that attribute, or None where it can.
 Check = Callable[[Attribute], str | None]
 
@@ -88,9 +90,9 @@ def _one_of(choices: tuple[str, ...]) -> Check:
 
 
 def _size(value: Attribute) -> str | None:
-    if type(value) is int and value >= 1:
+    if type(value) is int and 1 <= value <= LARGEST_FAMILY:
         return None
-    return "a family has a whole number of heads, one or more"
+    return f"it must be an integer from 1 to {LARGEST_FAMILY}"
 
 
 def _name(value: Attribute) -> str | None:

@@ -13,6 +13,9 @@ from locum.language.rasp.mistakes import RaspError
 from locum.language.rasp.scope import Scope
 from locum.language.rasp.values import operand, words_for
 
+#: Steps that it takes to make a family and to bind it.
+_FAMILY = 15
+
 
 def select(machine: Machine, tree: Syntax, scope: Scope) -> Evaluation:
     """Compare keys with queries."""
@@ -45,6 +48,7 @@ def sum_over(machine: Machine, tree: Syntax, scope: Scope) -> Evaluation:
             if type(size) is not int:
                 problem = f"the size of a family must be an integer, got {words_for(size)}"
                 raise RaspError("type", problem)
+            machine.budget.spend(_FAMILY)
             families.append(python.family(size))
             inner.set(str(part.children[0]), families[-1])
     if last is None and statements and statements[-1].data == "show":

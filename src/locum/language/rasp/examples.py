@@ -23,9 +23,9 @@ from locum.language.rasp.results import Result
 from locum.language.rasp.values import Applied, Builtin, Function, Value
 
 #: Values and characters that are shown in one step, and steps for a member of a list with its block.
-_VALUES, _CHARACTERS, _MEMBER = 10, 500, 2
-#: Steps for a statement that shows something.
-_SHOWN = 4
+_VALUES, _CHARACTERS, _MEMBER = 10, 100, 3
+#: Steps for a statement that shows something, and for running a program.
+_SHOWN, _RUN = 8, 10
 #: Rows and columns that are shown of a selector with too many cells.
 _FIRST = 20
 
@@ -208,7 +208,7 @@ class Examples:
     def evaluate(self, node: Node, tokens: Any, known: Any = None) -> dense.Result:
         """Return the value of a program on an input."""
         domain = DOMAINS["float"]
-        self.budget.spend(len(tokens) / _VALUES)
+        self.budget.spend(_RUN + len(tokens) / _VALUES)
         read = inputs.read(tokens, domain)
         if read.batch:
             raise InputError("RASP runs on one sequence at a time, but this is a list of lists")

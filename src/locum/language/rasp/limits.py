@@ -22,7 +22,7 @@ class Limits:
     #: Steps for one statement, and for all statements of one text with the reading of it. A step is
     #: about five microseconds: a loop round, a statement, two parts of an expression.
     steps: int = 100_000
-    text_steps: int = 160_000
+    text_steps: int = 150_000
     #: Bytes that the values of a session, and what is computed with them, may take at one time.
     memory: int = 300_000_000
     #: Calls inside calls, and files that load files.
@@ -33,7 +33,7 @@ class Limits:
     #: Members of lists and dicts that one statement shows, lists in lists, and characters of it all.
     shown: int = 20_000
     depth: int = 100
-    characters: int = 1_000_000
+    characters: int = 200_000
     #: Cells of a selector that are shown; of a larger one, its first rows and columns are.
     cells: int = 40_000
     #: Heads of families expanded to show a value on the example.

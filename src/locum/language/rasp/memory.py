@@ -1,7 +1,7 @@
 """How many bytes the values of a session take: a census of all that its names can reach.
 
 A budget adds up what was built and does not see what became garbage meanwhile. When it runs low, a
-session counts what is really there.
+session counts what is really there, unless there is too much to count.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import sys
 from collections.abc import Iterable
 from typing import Any
 
-from locum.budget import Budget
 from locum.graph import Node
 from locum.language.handles import Selector, SOp
 from locum.language.rasp.scope import Scope
@@ -18,46 +17,49 @@ from locum.language.rasp.values import Applied, Function
 
 #: Bytes of a node with its handle and its place in the pool, of a part of a tree, of a scope.
 _NODE, _TREE, _SCOPE = 1_500, 400, 1_000
-#: Values that are counted in one step.
-_VALUES = 15
 
 
-def bytes_of(scopes: Iterable[Scope], budget: Budget) -> int:
-    """Count the bytes of everything that the names of these scopes lead to, each once."""
+def bytes_of(scopes: Iterable[Scope], most: int) -> tuple[int, int]:
+    """Count the bytes and the values of everything that the names of these scopes lead to, each once.
+
+    Where there are more than ``most`` values, counting ends.
+    """
     waiting: list[Any] = list(scopes)
     seen: set[int] = set()
-    total = 0
-    while waiting:
+    total = count = 0
+    while waiting and count <= most:
         value = waiting.pop()
         if id(value) in seen:
             continue
         seen.add(id(value))
-        budget.spend_on_text(1 / _VALUES)
+        parts: Iterable[Any] = ()
         match value:
             case str() | int() | float():
                 total += sys.getsizeof(value)
             case list():
                 total += sys.getsizeof(value)
-                waiting.extend(value)
+                count += len(value)
+                parts = value if count <= most else ()
             case dict():
                 total += sys.getsizeof(value)
-                waiting.extend((*value, *value.values()))
+                parts = (*value, *value.values())
             case SOp() | Selector():
-                waiting.append(value.node)
+                parts = (value.node,)
             case Node():
                 total += _NODE + sum(_attribute(part) for part in value.attributes.values())
-                waiting.extend(value.inputs)
+                parts = value.inputs
             case Function():
-                total += _trees(value, budget)
-                waiting.append(value.scope)
+                total += _trees(value)
+                parts = (value.scope,)
             case Scope():
                 total += _SCOPE
-                waiting.extend(value.names.values())
-                if value.parent is not None:
-                    waiting.append(value.parent)
+                parts = (*value.names.values(), value.parent)
             case Applied():
-                waiting += (value.program, value.tokens)
-    return total
+                parts = (value.program, value.tokens)
+        count += 1
+        # Of members that are the same object, one is enough.
+        waiting.extend({id(part): part for part in parts}.values())
+    return total, count
 
 
 def _attribute(value: Any) -> int:
@@ -66,12 +68,11 @@ def _attribute(value: Any) -> int:
     return sys.getsizeof(value)
 
 
-def _trees(function: Function, budget: Budget) -> int:
+def _trees(function: Function) -> int:
     """Count the parts of a function's trees."""
     waiting, parts = [*function.body, function.returns], 0
     while waiting:
         tree = waiting.pop()
         parts += 1
         waiting.extend(getattr(tree, "children", ()))
-    budget.spend_on_text(parts / _VALUES)
     return _TREE * parts

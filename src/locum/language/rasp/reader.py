@@ -9,6 +9,7 @@ every token once: a statement over thousands of lines costs no more than one on 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from copy import copy
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
@@ -27,8 +28,8 @@ _CLOSING = {"RPAR", "RSQB", "RBRACE"}
 _COMMANDS = {"SET", "SHOW", "KIND", "EXAMPLES", "FULL_DISPLAY", "LEAVE"}
 _BLOCKS = {"DEF", "FOR"}
 
-#: Steps that it takes to read one token, and to describe one mistake.
-_TOKEN, _MISTAKE = 2, 30
+#: Steps that it takes to begin with a piece of text, to read one token, to describe one mistake.
+_FEEDING, _TOKEN, _MISTAKE = 6, 2.4, 50
 
 
 @cache
@@ -40,6 +41,14 @@ def grammar() -> Lark:
     """
     text = resources.files("locum.language.rasp").joinpath("rasp.lark").read_text(encoding="utf-8")
     return Lark(text, parser="lalr", lexer="basic", maybe_placeholders=True)
+
+
+@cache
+def _without_trees() -> Any:
+    """Configure a parser that only sees whether a text is right."""
+    configuration = copy(grammar().parse_interactive().parser_state.parse_conf)
+    configuration.callbacks = {}
+    return configuration
 
 
 def tokens(text: str) -> Iterator[Token]:
@@ -95,6 +104,7 @@ class Reader:
 
     def feed(self, text: str) -> Iterator[Statement]:
         """Read more text (whole lines) and give the statements that it finishes."""
+        self.budget.spend_on_text(_FEEDING)
         if not self.waiting:
             self.source, self._characters = Source(), 0
         self._characters += len(text)
@@ -252,8 +262,15 @@ class _Piece:
         return self.is_command and not self.open_brackets and self._is_statement()
 
     def _is_statement(self) -> bool:
-        # A mistake is not mended by more text.
-        return self._mistake is not None or "$END" in self._accepted()
+        if self._mistake is not None:
+            return True  # a mistake is not mended by more text
+        trial = self._parser.copy(deepcopy_values=False)  # type: ignore[no-untyped-call]
+        trial.parser_state.parse_conf = _without_trees()
+        try:
+            trial.feed_eof(self.tokens[-1])
+        except UnexpectedToken:
+            return False
+        return True
 
     def _accepted(self) -> set[str]:
         return set(self._parser.accepts())  # type: ignore[no-untyped-call]

@@ -13,6 +13,8 @@ selector out [[1, 0, 0, 0, 0], [0, 1, 0, 0, 0], [0, 0, 1, 1, 0], [0, 0, 1, 1, 0]
 
 from __future__ import annotations
 
+import gc
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib import resources
@@ -20,6 +22,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from locum.analysis import architecture
 from locum.errors import LimitError, LocumError
 from locum.graph import Node
 from locum.language import echo
@@ -43,7 +46,15 @@ from locum.language.rasp.values import Function, Value, words_for
 Drawer = Callable[[SOp, str, Any], Path]
 
 #: Steps that any statement takes, one that fails, and a file that is loaded.
-_STATEMENT, _FAILURE, _FILE = 4, 20, 100
+_STATEMENT, _FAILURE, _FILE = 6, 30, 100
+#: Steps that any picture takes, and one with several heads for each pair of them.
+_PICTURE, _PAIRS_OF_HEADS = 400, 40
+#: Characters of a file that are read in one step.
+_CHARACTERS_PER_STEP = 500
+#: Values that are counted to see how much memory a session takes: at most, and in one step.
+_COUNTED, _COUNTED_PER_STEP = 200_000, 15
+#: Steps that it takes Python to find unreachable values.
+_COLLECTION = 8_000
 
 
 class Session:
@@ -79,8 +90,8 @@ class Session:
         self._library = self._library_scope()
         self._machine = self._new_machine("console")
         self.scope = self._new_scope()
-        self.budget.begin_text()
         self.budget.memory = 0
+        self._begin_text()
 
     # Running statements -------------------------------------------------------------------------
 
@@ -88,8 +99,7 @@ class Session:
         """Run every statement of ``text``; one that fails leaves the others alone."""
         if not isinstance(text, str):
             raise LocumError(f"a session executes text, not {type(text).__name__}")
-        self.budget.begin_text()
-        self.exhausted = False
+        self._begin_text()
         return list(self._results(self._statements_of(text)))
 
     def feed(self, lines: str) -> list[Result]:
@@ -126,7 +136,7 @@ class Session:
 
         The first error is raised.
         """
-        self.budget.begin_text()
+        self._begin_text()
         return [(name, value) for name, value in self._quietly(text, self.scope) if name]
 
     def value_of(self, name: str) -> Value:
@@ -188,15 +198,34 @@ class Session:
         self.budget.spend_on_text(_FAILURE)
         return error_result(_with_source(error, statement))
 
+    def _begin_text(self) -> None:
+        self.budget.begin_text()
+        self.exhausted = False
+        #: From so many bytes on, values are counted before each statement.
+        self._census_at: float = self.limits.memory / 2
+
     def _begin(self, statement: Statement) -> None:
         self._notes, self._listed = [], []
         self._machine.source = statement.source
         self.examples.fresh_page()
         self.budget.begin_statement()
         self.budget.spend(_STATEMENT)
-        if self.budget.memory > self.limits.memory / 2:
-            self.examples.forget()
-            self.budget.memory = bytes_of([self.scope], self.budget)
+        if self.budget.memory > self._census_at:
+            self._count_memory()
+
+    def _count_memory(self) -> None:
+        """Count what values really take, unless they are too many to be counted often."""
+        self.examples.forget()
+        size, values = bytes_of([self.scope], _COUNTED)
+        self.budget.spend_on_text(1 + values / _COUNTED_PER_STEP)
+        if values > _COUNTED:
+            self._census_at = math.inf
+            return
+        if self.budget.memory - size > self.limits.memory / 8:
+            # Functions and the scopes they are defined in refer to each other.
+            self.budget.spend_on_text(_COLLECTION)
+            gc.collect()
+        self.budget.memory = size
 
     def _first_error(self, tree: Syntax) -> RaspError | None:
         """Find the error RASP would report for a statement that failed.
@@ -317,6 +346,8 @@ class Session:
         value = self.run_program(program, tokens)
         if self.drawer is None:
             raise RaspError("draw", "this session cannot draw; `locum draw` and the REPL can")
+        heads = sum(architecture(program.node).heads)
+        self.budget.spend(_PICTURE + heads * (_PAIRS_OF_HEADS * heads + len(tokens) ** 2 / 3))
         names = self.names_of_nodes()
         name = names.get(program.node, self.display_names.of(program.node))
         path = self.drawer(program, name, tokens)
@@ -331,6 +362,7 @@ class Session:
         if len(self._loading) >= self.limits.loads:
             raise LimitError(f"files load files more than {self.limits.loads} deep", "too deep")
         text = loading.read(path, name, self.limits.text)
+        self.budget.spend(len(text) / _CHARACTERS_PER_STEP)
         inner = self._new_scope()
         outer, self._machine = self._machine, self._new_machine(name)
         self._loading.append(path)
