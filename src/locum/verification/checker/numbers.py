@@ -208,8 +208,12 @@ class Numbers:
         if exponent > MAX_DEGREE:
             raise TooLargeError(f"the power {exponent} is beyond {MAX_DEGREE}")
         result = self.number(1)
-        for _ in range(exponent):
-            result = self.multiply(result, a)
+        while exponent:
+            if exponent % 2:
+                result = self.multiply(result, a)
+            exponent //= 2
+            if exponent:
+                a = self.multiply(a, a)
         return result
 
     def factor(self, number: int) -> Polynomial:
