@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -236,3 +237,31 @@ def test_random_programs_have_the_types_of_dense_execution() -> None:
 
     check()
     assert seen["agreed"] > seen["refused"] / 4
+
+
+FIRST = family(1)
+NOT_BOOLEANS: list[tuple[SOp, list[Any]]] = [
+    (aggregate(select(indices, 0, "=="), (tokens < 3) * (indices < 1)), [2, 2, 5]),
+    (aggregate(select(indices, 1, "=="), (tokens < 3) * indices), [2, 2, 5]),
+    (aggregate(select(indices, 0, "=="), (tokens < 3) + indices), [2, 2, 5]),
+    (aggregate(select(tokens, 5, "<="), length) * (indices > indices) + (tokens > 0), [3]),
+    (sum_over(FIRST, aggregate(~select(indices + 1, 1, "!="), FIRST < tokens, 0.5)), [3, 3, 1]),
+]
+
+
+@pytest.mark.parametrize("executor", ["fast", "auto"])
+@pytest.mark.parametrize(("program", "values"), NOT_BOOLEANS)
+def test_sums_and_products_of_conditions_are_integers(
+    program: SOp, values: list[Any], executor: str
+) -> None:
+    assert identical(program(values, executor=executor), program(values))
+    tensor = program(torch.tensor(values), executor=executor)
+    assert tensor.dtype == program(torch.tensor(values)).dtype
+    assert tensor.tolist() == program(values)
+
+
+def test_sums_of_conditions_inside_a_plan_on_tensors() -> None:
+    below = 3 < aggregate(select(tokens, 0, "<"), tokens)
+    program = aggregate(select(tokens, 5, "=="), (indices == 9) + below)
+    values = torch.tensor([1.5, 0.5, -2.25], dtype=torch.float64)
+    assert program(values, executor="fast").tolist() == program(values).tolist() == [0.0] * 3

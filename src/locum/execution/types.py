@@ -297,6 +297,8 @@ def python_values(
     values[is_float] = array[is_float].astype(np.float64)
     values[is_bool] = array[is_bool] != 0
     integers = array[is_int]
-    values[is_int] = integers if integers.dtype.kind in "biu" else np.rint(integers).astype(np.int64)
+    # Booleans too: a plan holds a product of conditions as booleans, where Python has integers.
+    rounded = np.rint(integers) if integers.dtype.kind == "f" else integers
+    values[is_int] = rounded if rounded.dtype.kind == "u" else rounded.astype(np.int64)
     result: list[Any] = values.tolist()
     return result

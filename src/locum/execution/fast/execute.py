@@ -258,8 +258,9 @@ def _typed(value: Any, floats: Any, bools: Any, tokens: Tokens) -> Any:
     if floats:
         return value if is_tensor(value) else floating(value)
     if is_tensor(value):  # beyond 2⁵³, and at infinities and NaN, int64 has no such integer
-        exact = value.dtype.is_floating_point and largest(value) <= LARGEST_EXACT
-        return value.round().long() if exact else value
+        if not is_floating(value):
+            return value.long()
+        return value.round().long() if largest(value) <= LARGEST_EXACT else value
     return value if value.dtype.kind == "i" else np.rint(value).astype(np.int64)
 
 

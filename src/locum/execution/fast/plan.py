@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from locum.errors import ExecutionError, InputError
+from locum.execution.arrays import Arrays
 from locum.execution.fast import structured
 from locum.execution.fast.explaining import explained
 from locum.execution.fast.planning import Blueprint
@@ -82,10 +83,11 @@ class Plan:
         def evaluate(tokens_types: Types, tokens: Any, *values: Any) -> Any:
             counts: Counter[str] = Counter()
             possible = self._possible(node, tokens_types)
-            known = {n: _series(v, possible[n]) for n, v in zip(below, values, strict=True)}
+            arrays = self.backend.arrays
+            known = {n: _series(arrays, v, possible[n]) for n, v in zip(below, values, strict=True)}
             result = structured.evaluate(
                 node,
-                _series(tokens, tokens_types),
+                _series(arrays, tokens, tokens_types),
                 known=known,
                 counts=counts,
                 allow_masks=not self.strict,
@@ -186,15 +188,16 @@ class Plan:
         return f"<plan of {self._size} steps, {self.backend.name}>"
 
 
-def _series(array: Any, types: Types) -> Any:
-    """Return an array of floats as the integers or booleans it holds, for the structured tier."""
+def _series(arrays: Arrays, array: Any, types: Types) -> Any:
+    """Return an array of a plan, of floats or booleans, as the structured tier reads these types."""
     if types <= {bool}:
         return array != 0
     if types <= {bool, int}:
-        return array.round().long() if is_tensor(array) else np.rint(array).astype(np.int64)
+        rounded = array.round() if is_floating(array) else array
+        return rounded.long() if is_tensor(array) else rounded.astype(np.int64)
     if float in types and len(types) > 1 and not is_tensor(array):
         return structured.Series(np.asarray(array, dtype=np.float64), "float", mixed=True)
-    return array
+    return array if is_floating(array) else arrays.to_float(array)
 
 
 def _is_seen_elsewhere(step: Step) -> bool:
