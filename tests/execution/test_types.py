@@ -265,3 +265,21 @@ def test_sums_of_conditions_inside_a_plan_on_tensors() -> None:
     program = aggregate(select(tokens, 5, "=="), (indices == 9) + below)
     values = torch.tensor([1.5, 0.5, -2.25], dtype=torch.float64)
     assert program(values, executor="fast").tolist() == program(values).tolist() == [0.0] * 3
+
+
+MIXED_MEAN = aggregate(select(indices, tokens, "!="), -7)  # on [3, 1]: -7.0 of two keys, -7 of one
+
+
+@pytest.mark.filterwarnings("ignore::locum.execution.fast.FallbackWarning")
+@pytest.mark.parametrize("executor", ["fast", "auto"])
+@pytest.mark.parametrize(
+    "program",
+    [
+        MIXED_MEAN % (2**53 + 1),
+        2**53 + 1 - MIXED_MEAN - (2**53 + 1),
+        MIXED_MEAN * (2**53 + 1) // (2**53 + 1),
+        MIXED_MEAN + (2**53 + 1),
+    ],
+)
+def test_a_mean_of_one_constant_keeps_its_integers_exact(program: SOp, executor: str) -> None:
+    assert identical(program([3, 1], executor=executor), program([3, 1]))

@@ -12,6 +12,7 @@ the same, and stays a scalar.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 from locum.execution.arrays import Array, Arrays
@@ -31,6 +32,7 @@ from locum.execution.fast.structured.selectors import (
 from locum.execution.fast.structured.series import (
     Series,
     Unstructured,
+    as_array,
     constant,
 )
 from locum.graph import Atom
@@ -116,7 +118,9 @@ def _mean(arrays: Arrays, selection: Selection, values: Series, number: Array, m
     if values.constant:
         if values.kind == "float" and math.isfinite(values.data) and abs(values.data) > 1e300 / most:
             raise Unstructured("a sum of floats that overflows")
-        return Series(float(values.data), "float", mixed=mixed)
+        mean = Series(float(values.data), "float", mixed=mixed)
+        # An int where one key is selected, a float where several are: not one constant.
+        return replace(mean, data=as_array(arrays, mean)) if mixed else mean
     xp = arrays.xp
     # Double precision whatever the tensor's type: a long sum in single precision loses digits.
     data = values.data if values.kind == "int" else arrays.cast(values.data, xp.float64)
