@@ -531,3 +531,11 @@ def test_the_report_counts_pairs_that_are_scored_and_heads_that_are_run() -> Non
     program = locum.sum_over(l, locum.aggregate(one_row, locum.tokens))
     heads.evaluate(program.node, np.zeros(3), report=report)
     assert (report.heads, report.rows, report.pairs) == (3, 3, 9)
+
+
+def test_an_integer_that_a_comparison_of_constants_would_round_is_refused() -> None:
+    selector = locum.select(2**53 + 1, 1.0, ">=")
+    program = locum.aggregate(selector, locum.tokens_float, 2**53 + 1)
+    assert program([1.0]) == [1.0]
+    with pytest.raises(ExecutionError, match="an integer above 9007199254740992 meets floats"):
+        program([1.0], executor="heads")

@@ -129,11 +129,16 @@ class _Run:
         require_program(self.root)
         report = Report() if report is None else report
         started = time.perf_counter()
-        demand = Demand(self.root, self.positions, Statics(self.root, self.length, self.called))
         memory = memory or default_memory(self.arrays)
-        run = Evaluation(self.tokens, self.arrays, demand, self.called, memory, report, progress)
-        with np.errstate(all="ignore"):
-            value = run.run(self.root, self.positions)
+        try:
+            demand = Demand(self.root, self.positions, Statics(self.root, self.length, self.called))
+            run = Evaluation(self.tokens, self.arrays, demand, self.called, memory, report, progress)
+            with np.errstate(all="ignore"):
+                value = run.run(self.root, self.positions)
+        except ElementError as error:  # found before any head was run, in comparing positions
+            raise ExecutionError(
+                str(error), abbreviate(self.root, self.called()), kind=error.kind
+            ) from None
         self.arrays.wait()
         report.seconds += time.perf_counter() - started
         return value
