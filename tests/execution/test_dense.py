@@ -120,3 +120,32 @@ def test_known_values_are_not_walked_again() -> None:
 
     chain = "x = indices;\n" + "x = x + 1;\n" * 2_000
     assert Session().execute(chain)[-1].values == [2000, 2001, 2002, 2003, 2004]
+
+
+UNSIGNED, SIGNED = np.array([2**63 + 5, 1], dtype=np.uint64), np.array([2**62 + 1, -1])
+
+
+@pytest.mark.filterwarnings("ignore::locum.execution.fast.FallbackWarning")
+@pytest.mark.parametrize("executor", ["dense", "fast", "auto"])
+@pytest.mark.parametrize(
+    ("program", "array"),
+    [
+        (locum.tokens, UNSIGNED),
+        (locum.tokens + 1, UNSIGNED),
+        (locum.tokens - 1, UNSIGNED),
+        (locum.tokens - 2, UNSIGNED),
+        (locum.tokens + locum.tokens, abs(SIGNED)),
+        (locum.tokens + locum.tokens, SIGNED),
+        (locum.tokens * 4, SIGNED),
+        (locum.tokens + locum.tokens, np.array([SIGNED, [1, 2]])),
+        (locum.where(locum.indices == 0, locum.tokens, 0.5), SIGNED),
+        (locum.where(locum.indices == 0, locum.tokens, 0.5), np.array([[3, 1], [2, 5]])),
+    ],
+)
+def test_arrays_of_integers_are_not_rounded(
+    program: locum.SOp, array: np.ndarray[Any, Any], executor: str
+) -> None:
+    result = program(array, executor=executor)
+    assert isinstance(result, np.ndarray)
+    assert result.shape == array.shape
+    assert result.tolist() == program(array.tolist())

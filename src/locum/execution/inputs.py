@@ -18,6 +18,7 @@ import numpy as np
 from locum.errors import InputError
 from locum.execution.arrays import is_tensor as is_tensor
 from locum.execution.domains import Domain, Value
+from locum.graph.atoms import LARGEST_EXACT
 
 #: Types that every domain accepts.
 _ATOMS = {bool, int, float, str}
@@ -41,14 +42,41 @@ class Inputs:
     def answer(self, results: list[Any]) -> Any:
         """Return results in the form of the input: lists, an array, or a tensor of the same device."""
         if self.array is None:
-            plain = [value.tolist() if hasattr(value, "tolist") else value for value in results]
+            plain = [_plain_list(value) for value in results]
             return plain if self.batch else plain[0]
         if isinstance(self.array, np.ndarray):
-            return np.array(results) if self.batch else np.asarray(results[0])
+            return _array(results if self.batch else results[0])
         import torch
 
         tensors = [_tensor(value, self.array) for value in results]
         return torch.stack(tensors) if self.batch else tensors[0]
+
+
+def _array(values: Any) -> Any:
+    """Return values as an array that holds every integer exactly: of objects where no number type does.
+
+    NumPy makes floats of integers where some are below 2⁶³ and some are not, and of integers among
+    floats; both round.
+    """
+    array = np.asarray(values)
+    if array.dtype.kind != "f" or _has_floats(values) or all(map(_has_floats, values)):
+        return array
+    atoms = np.array([_plain_list(value) for value in values], dtype=object)
+    integers = [atom for atom in atoms.flat if type(atom) is int]
+    if all(abs(atom) <= LARGEST_EXACT for atom in integers):
+        return array
+    is_unsigned = len(integers) == atoms.size and min(integers) >= 0 and max(integers) < 2**64
+    return atoms.astype(np.uint64) if is_unsigned else atoms
+
+
+def _has_floats(value: Any) -> bool:
+    """Whether a value is an array of floats, in which no integer can be rounded any more."""
+    return isinstance(value, np.ndarray) and value.dtype.kind == "f"
+
+
+def _plain_list(value: Any) -> Any:
+    """Return an array, or a number of one, as Python's objects."""
+    return value.tolist() if hasattr(value, "tolist") else value
 
 
 def _tensor(values: Any, like: Any) -> Any:
