@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from benchmarks.bench_bounds import adversarial, differences, networks
 
+from locum import compiler, sin, tokens
 from locum.compiler import Target, bounds, scoring
 from locum.compiler.bounds.gate_bounds import SlotSum, Summands
 from locum.compiler.network.forms import Form, Signal
@@ -106,3 +107,13 @@ def test_a_sum_is_rounded_as_a_whole() -> None:
     assert not SlotSum([integers, thirds], "float64").exact
     assert not SlotSum([integers, Summands(1.0, 1, 2.0**-20, 2.0**-20)], "float64").exact
     assert not SlotSum([integers], "float32").exact
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_sines_have_a_bound(dtype: str) -> None:
+    program = sin(3 * tokens + sin(tokens))
+    model = compiler.compile(program, length=2, numeric=True, ranges=(-50, 50), dtype=dtype)
+    draw = np.random.default_rng(8)
+    for given in draw.uniform(-50, 50, (40, 2)).tolist():
+        error = np.abs(np.array(model(given)) - np.array(program(given, executor="dense"))).max()
+        assert error <= model.error_bound < 1e-3

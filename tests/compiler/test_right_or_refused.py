@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable, Iterable
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 from locum import (
     SOp,
@@ -29,6 +34,8 @@ from locum import (
     where,
 )
 from locum.errors import CompileError
+from locum.transformer import CompiledTransformer
+from tests.compiler.edge_programs import PREDICATES
 from tests.compiler.test_edge_programs import difference
 
 WIDTH = selector_width(select(tokens, tokens, "=="))
@@ -48,47 +55,67 @@ FUNCTIONS = {
 }
 
 
-def hosts(model: Any, names: tuple[str, ...]) -> dict[str, Any]:
-    """The network as NumPy, torch and the reference implementation of ONNX run it."""
-    found = {"numpy": model}
-    if "torch" in names:
-        torch = pytest.importorskip("torch")
-        module = model.to_torch()
-        found["torch"] = lambda x: model.decode(
-            module(torch.as_tensor(model.encode(x))).detach().numpy(), x
-        )[0]
-    return found
+def hosts(model: CompiledTransformer, folder: Path) -> dict[str, Callable[[str], list[Any]]]:
+    """The network as NumPy, torch and the reference implementation of ONNX run it, if they are here."""
+    ways: dict[str, Callable[[str], list[Any]]] = {"numpy": model}
+    if find_spec("torch"):
+        torch, module = import_module("torch"), model.to_torch()
+
+        def by_torch(given: str) -> list[Any]:
+            logits = module(torch.as_tensor(model.encode(given))).detach().numpy()
+            return model.decode(logits, given)[0]
+
+        ways["torch"] = by_torch
+    if find_spec("onnx"):
+        model.to_onnx(folder / "model.onnx")
+        session = import_module("onnx.reference").ReferenceEvaluator(str(folder / "model.onnx"))
+
+        def by_onnx(given: str) -> list[Any]:
+            (logits,) = session.run(None, {"inputs": model.encode(given)})
+            return model.decode(logits, given)[0]
+
+        ways["onnx"] = by_onnx
+    return ways
+
+
+def test_every_host_is_installed() -> None:
+    """Say so where the tables below go without one."""
+    pytest.importorskip("torch")
+    pytest.importorskip("onnx.reference")
+
+
+def check_hosts(program: SOp, longest: int, dtype: str, sizes: Iterable[int], folder: Path) -> None:
+    """Compile for inputs as long as ``longest``, and compare every host with dense execution."""
+    model = compiler.compile(program, length=longest, vocabulary="ab", dtype=dtype)
+    assert model.error_bound < 1e-5
+    expected = {size: program("a" * size, executor="dense") for size in sizes}
+    for host, run in hosts(model, folder).items():
+        for size, answer in expected.items():
+            assert run("a" * size) == pytest.approx(answer, abs=model.error_bound), (host, size)
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_selectors_over_values_of_position_and_length(name: str, dtype: str) -> None:
+def test_selectors_over_values_of_position_and_length(name: str, dtype: str, tmp_path: Path) -> None:
+    """Run the table of functions on every host, on inputs of several lengths."""
     x = FUNCTIONS[name]
-    for longest, predicate in ((6, ">"), (9, "=="), (24, "<")):
-        program = aggregate(select(x, x, predicate), indices, -1)
-        model = compiler.compile(program, length=longest, vocabulary="ab", dtype=dtype)
-        assert model.error_bound < 1e-5
-        names = ("torch",) if longest == 9 else ()
-        for host, run in hosts(model, names).items():
-            for size in range(1, longest + 1):
-                given = "a" * size
-                expected = program(given, executor="dense")
-                assert run(given) == pytest.approx(expected, abs=model.error_bound), (host, size)
+    sizes = (1, 2, 5, 9, 17, 24)
+    check_hosts(aggregate(select(x, x, "<"), indices, -1), 24, dtype, sizes, tmp_path)
+    check_hosts(selector_width(select(x, x, "==")), 24, dtype, sizes, tmp_path)
+    check_hosts(aggregate(select(x, x, ">"), indices, -1), 6, dtype, range(1, 7), tmp_path)
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_the_table_of_functions_in_onnx(dtype: str, tmp_path: Any) -> None:
-    reference = pytest.importorskip("onnx.reference")
-    for name, x in FUNCTIONS.items():
-        program = selector_width(select(x, x, "<="))
-        model = compiler.compile(program, length=7, vocabulary="ab", dtype=dtype)
-        model.to_onnx(tmp_path / "model.onnx")
-        session = reference.ReferenceEvaluator(str(tmp_path / "model.onnx"))
-        for size in range(1, 8):
-            given = "a" * size
-            logits = session.run(None, {"inputs": model.encode(given)})[0]
-            (answer,) = model.decode(logits, given)
-            assert answer == program(given, executor="dense"), (name, size)
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_random_lengths_of_the_table_of_functions(name: str, dtype: str, tmp_path: Path) -> None:
+    """Compile for one drawn length and predicate; with the fuzz profile, for every length to 24."""
+    x = FUNCTIONS[name]
+    draw = random.Random(name + dtype)
+    many = settings().max_examples > 1000
+    for longest in range(1, 25) if many else [draw.randint(1, 24)]:
+        program = selector_width(select(x, x, draw.choice(PREDICATES)))
+        sizes = range(1, longest + 1) if many else [longest]
+        check_hosts(program, longest, dtype, sizes, tmp_path)
 
 
 def worst(model: Any, program: SOp, vocabulary: list[Any], longest: int, count: int = 60) -> float:
