@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -149,3 +150,14 @@ def test_arrays_of_integers_are_not_rounded(
     assert isinstance(result, np.ndarray)
     assert result.shape == array.shape
     assert result.tolist() == program(array.tolist())
+
+
+@pytest.mark.filterwarnings("ignore::locum.execution.fast.FallbackWarning")
+@pytest.mark.parametrize("executor", ["dense", "fast", "auto"])
+def test_tensors_of_integers_are_not_rounded(executor: str) -> None:
+    program = locum.where(locum.tokens == 1, 0.5, locum.tokens)
+    for values in ([2**60 + 1, 1], [[2**60 + 1, 2], [1, 1]]):
+        with pytest.raises(locum.InputError, match="one tensor cannot hold exactly"):
+            program(torch.tensor(values), executor=executor)
+    for values in ([2**53, 1], [[2**53, 2], [1, 1]]):
+        assert program(torch.tensor(values), executor=executor).tolist() == program(values)

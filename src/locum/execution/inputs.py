@@ -49,7 +49,13 @@ class Inputs:
         import torch
 
         tensors = [_tensor(value, self.array) for value in results]
-        return torch.stack(tensors) if self.batch else tensors[0]
+        if not self.batch:
+            return tensors[0]
+        if len({tensor.dtype for tensor in tensors}) > 1:  # integers become floats among floats
+            for tensor in tensors:
+                if not tensor.dtype.is_floating_point:
+                    _require_exact(tensor.flatten().tolist())
+        return torch.stack(tensors)
 
 
 def _array(values: Any) -> Any:
@@ -88,6 +94,8 @@ def _tensor(values: Any, like: Any) -> Any:
     dtype = like.dtype
     if not dtype.is_floating_point:  # torch would make float32 of Python's floats
         dtype = torch.float64 if any(isinstance(value, float) for value in values) else None
+        if dtype is not None:
+            _require_exact(values)
     try:
         return torch.as_tensor(values, dtype=dtype, device=like.device)
     except (ValueError, TypeError, RuntimeError, OverflowError):
@@ -95,6 +103,15 @@ def _tensor(values: Any, like: Any) -> Any:
             "the result has strings, or integers beyond 64 bits, which a tensor cannot hold; "
             "try the tokens as a list: program(tensor.tolist())"
         ) from None
+
+
+def _require_exact(values: Sequence[Any]) -> None:
+    """Refuse integers that float64 might round, where a tensor has to hold them among floats."""
+    if any(isinstance(value, int) and abs(value) > LARGEST_EXACT for value in values):
+        raise InputError(
+            "the result has floats and integers beyond 2⁵³, which one tensor cannot hold exactly; "
+            "try the tokens as a list: program(tensor.tolist())"
+        )
 
 
 def arrays(parts: Sequence[Any], length: int) -> list[Any]:
