@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 import warnings
 from collections import Counter
 from typing import Any
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 from locum import (
     ExecutionError,
     LocumError,
+    Selector,
     SOp,
     aggregate,
     constant,
@@ -283,3 +285,33 @@ MIXED_MEAN = aggregate(select(indices, tokens, "!="), -7)  # on [3, 1]: -7.0 of 
 )
 def test_a_mean_of_one_constant_keeps_its_integers_exact(program: SOp, executor: str) -> None:
     assert identical(program([3, 1], executor=executor), program([3, 1]))
+
+
+#: What a plan may hold as booleans, as integers or as floats.
+OPERANDS = [
+    tokens < 3,
+    indices < 1,
+    indices > indices,
+    tokens,
+    indices,
+    length,
+    constant(1),
+    constant(0.5),
+]
+
+
+@pytest.mark.filterwarnings("ignore::locum.execution.fast.FallbackWarning")
+@given(
+    st.tuples(*[st.sampled_from(OPERANDS)] * 3),
+    st.tuples(*[st.sampled_from([operator.add, operator.sub, operator.mul])] * 2),
+    st.sampled_from(
+        [select(indices, 0, "=="), select(indices, 1, "=="), before, select(tokens, 5, "<=")]
+    ),
+    st.lists(st.integers(0, 6), min_size=1, max_size=3),
+)
+def test_aggregates_of_arithmetic_with_conditions_have_the_types_of_dense_execution(
+    operands: tuple[SOp, ...], operations: tuple[Any, ...], selector: Selector, values: list[int]
+) -> None:
+    (a, b, c), (inner, outer) = operands, operations
+    program = outer(aggregate(selector, inner(a, b)), c)
+    assert identical(program(values, executor="fast"), program(values))
