@@ -28,6 +28,7 @@ REASONS = (
     "these cannot be compared",
     "strings are compared with numbers",
     "strings come out of it beside numbers",
+    "expected strings that can be listed",
     "which float32 does not hold",
 )
 #: Why a network may refuse an input on which the program has a value: the range of floats, always.

@@ -33,7 +33,7 @@ from locum import (
     tokens,
     where,
 )
-from locum.errors import CompileError
+from locum.errors import CompileError, ExecutionError
 from locum.transformer import CompiledTransformer
 from tests.compiler.edge_programs import PREDICATES
 from tests.compiler.test_edge_programs import difference
@@ -246,3 +246,59 @@ def test_tokens_without_bounds_times_zero(program: SOp) -> None:
     model = compiler.compile(program, length=2, numeric=True)
     assert model([3.0, 1e9]) == pytest.approx(program([3.0, 1e9]), abs=model.error_bound)
     assert model.error_bound < 1e-9
+
+
+NEVER = aggregate(select(tokens, "zz", "=="), tokens)
+NEVER_BY_LENGTH = aggregate(select(length, 0.5, "<="), tokens)
+NONE_BEFORE = aggregate(select(indices, indices, ">"), tokens)
+
+
+@pytest.mark.parametrize(
+    ("program", "longest"),
+    [
+        (selector_width(select(NEVER, 0, "==")), 2),
+        (selector_width(select(NEVER, 0, "!=")), 2),
+        (selector_width(select(NONE_BEFORE, 0, "==")), 1),
+        (aggregate(select(NEVER_BY_LENGTH, 0, "!="), 5, "a"), 1),
+        (aggregate(select(NEVER_BY_LENGTH, 0, "!="), indices + 1), 3),
+    ],
+)
+@pytest.mark.parametrize("attention", ["hard", "softmax"])
+def test_defaults_beside_strings_are_selected(program: SOp, longest: int, attention: str) -> None:
+    """Among values of both kinds, the number 0 was compared as if it were a string."""
+    model = compiler.compile(program, length=longest, vocabulary="abc", attention=attention)
+    for size in range(1, longest + 1):
+        for given in ("a" * size, "abc"[:size]):
+            assert model(given) == pytest.approx(program(given, executor="dense")), given
+
+
+@pytest.mark.parametrize("kind", ["exact", "relu"])
+@pytest.mark.parametrize(
+    "inner",
+    [
+        where(tokens == "a", 1, "z"),
+        aggregate(select(tokens, tokens, "!="), 1, "z"),
+        where(tokens == "a", NEVER, "z"),
+    ],
+)
+def test_strings_beside_one_number_are_moved(inner: SOp, kind: str) -> None:
+    """A string's code came out as a number."""
+    program = aggregate(select(tokens, tokens, "=="), inner)
+    model = compiler.compile(program, length=3, vocabulary="abc", feed_forward=kind)
+    compared = 0
+    for given in ("a", "b", "c", "aa", "ab", "bc", "bca", "cba"):
+        try:
+            expected = program(given, executor="dense")
+        except ExecutionError:  # it mixes strings with numbers
+            continue
+        compared += 1
+        assert model(given) == expected, given
+    assert compared >= 3
+
+
+def test_strings_beside_means_are_refused() -> None:
+    inner = where(tokens == "a", 1, where(tokens == "b", 2, "z"))
+    mixed = aggregate(select(tokens, "c", "!="), inner, "z")
+    for program in (mixed, mixed == "z", selector_width(select(mixed, "z", "=="))):
+        with pytest.raises(CompileError, match=r"(?s)strings beside means of numbers.* in aggregate"):
+            compiler.compile(program, length=3, vocabulary="abc")

@@ -3,19 +3,21 @@
 All strings of a program are numbered in their order, so that comparing codes is comparing strings,
 moving a code moves the string, and a choice between strings is a choice between codes. Codes keep clear
 of the numbers that may stand in the same s-op (the default 0 of an aggregate, say): they are the first
-range of integers that has none of these in it.
+range of integers that has none of these in it. Where these cannot be listed (strings beside means of
+numbers), the program is refused: its codes might come out as numbers.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import product
 
 from locum.compiler.program.value_tables import each, meaning, require_finite
 from locum.compiler.program.values import Values
 from locum.errors import CompileError
-from locum.graph import OPERATIONS, Atom, Node, Sort, abbreviate, sort_of
+from locum.execution.types import possible_types, types_of
+from locum.graph import OPERATIONS, Atom, Node, Sort, abbreviate, postorder, sort_of
 from locum.graph.atoms import short
 
 #: Rows of a table that is made of the values of an s-op's inputs.
@@ -25,12 +27,23 @@ MAX_ROWS = 2**13
 class Codes:
     """The number that stands for each atom."""
 
-    def __init__(self, values: Values, nodes: Iterable[Node]) -> None:
+    def __init__(self, values: Values, root: Node) -> None:
         strings: set[str] = {t for t in values.target.vocabulary or () if isinstance(t, str)}
         beside: set[float] = set()
-        for node in nodes:
+        vocabulary = values.target.vocabulary
+        tokens = frozenset([float]) if vocabulary is None else types_of(vocabulary)
+        types = possible_types(root, tokens)
+        for node in postorder(root):
             if sort_of(node) is not Sort.SOP:
                 continue
+            listed = values.finite(node) if node is root else values.table(node)
+            if str in types[node] and listed is None:
+                raise CompileError(
+                    "expected strings that can be listed with all that may stand in their place, got "
+                    "strings beside means of numbers, or too many; codes could not be told apart; "
+                    "try s-ops of their own for strings and numbers, or a smaller vocabulary or length",
+                    abbreviate(node),
+                )
             atoms = list(_values(node, values))
             if any(isinstance(value, str) for value in atoms):
                 strings.update(value for value in atoms if isinstance(value, str))

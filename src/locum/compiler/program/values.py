@@ -268,9 +268,11 @@ class Values:
         assert not isinstance(default, tuple)
         moved = all(isinstance(value, (str, bool)) for value in values)  # their mean is an error
         if not moved and not self._selectors.unique(node.inputs[0]):
-            # n·v / n is v where n·v is not rounded.
-            exact = all(_sums_exactly(value, self.target.longest) for value in values)
-            if not exact or (len(values) > 1 and not _of_equals(node)):
+            # n·v / n is v where n·v is not rounded. Strings beside numbers are moved: no sequence of an
+            # input mixes the two.
+            numbers = [value for value in values if not isinstance(value, str)]
+            exact = all(_sums_exactly(value, self.target.longest) for value in numbers)
+            if not exact or (len(numbers) > 1 and not _of_equals(node)):
                 return None
         return self._source(node, distinct((*values, default)))
 
@@ -333,10 +335,8 @@ class Values:
         return ValueTable(sources, tuple(values))
 
 
-def _sums_exactly(value: Atom, count: int) -> bool:
+def _sums_exactly(value: bool | int | float, count: int) -> bool:
     """Whether up to ``count`` equal numbers are added up without rounding."""
-    if isinstance(value, str):
-        return False
     numerator, _ = value.as_integer_ratio()
     return abs(numerator) * count <= LARGEST_EXACT
 

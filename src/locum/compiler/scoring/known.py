@@ -11,7 +11,7 @@ from locum.compiler.program.values import Values
 from locum.compiler.scoring.scores import Scores
 from locum.compiler.scoring.selectors import Selectors
 from locum.compiler.target import Target
-from locum.graph import Atom, Node, postorder
+from locum.graph import Atom, Node
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Known:
         """Look at a program without families; ``scores`` are of selectors that RASP cannot say."""
         selectors = Selectors(target).knowing({}, scores)
         values = selectors.values
-        return cls(target, values, selectors, Codes(values, postorder(root)))
+        return cls(target, values, selectors, Codes(values, root))
 
     def knowing(
         self,
@@ -46,4 +46,4 @@ class Known:
 
     def of_program(self, root: Node) -> Known:
         """Copy with codes for all strings of a program that this one was rewritten to."""
-        return replace(self, codes=Codes(self.values, postorder(root)))
+        return replace(self, codes=Codes(self.values, root))

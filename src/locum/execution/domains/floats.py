@@ -146,7 +146,9 @@ class FloatDomain(Domain):
 
     def select(self, keys: Sequence[Value], queries: Sequence[Value], predicate: str) -> Pattern:
         together = _comparable([*keys, *queries])
-        if together is None and predicate in ("==", "!="):  # strings and numbers are never equal
+        apart = len(_strings(keys)) == 1 and len(_strings(queries)) == 1
+        if together is None and apart and predicate in ("==", "!="):
+            # Strings on one side, numbers on the other: these are never equal.
             return np.full((len(queries), len(keys)), predicate == "!=")
         if together is None:
             return super().select(keys, queries, predicate)
@@ -199,6 +201,11 @@ class FloatDomain(Domain):
                 totals = zero + np.add.accumulate(chosen, axis=1)[:, -1]
                 means += (totals.astype(np.float64) / counts[start : start + step]).tolist()
         return means
+
+
+def _strings(values: Sequence[Value]) -> set[bool]:
+    """Which of strings and others there are among some values."""
+    return {isinstance(value, str) for value in values}
 
 
 def _comparable(values: Sequence[Value]) -> NDArray[Any] | None:
