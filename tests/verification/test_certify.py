@@ -99,3 +99,28 @@ def test_functions_in_balls(x: float) -> None:
             value = float(function(arb(x)))
         wanted = {"absolute": abs}.get(name) or getattr(math, name)
         assert value == pytest.approx(wanted(x), rel=1e-15)
+
+
+def test_every_operand_of_and_or_is_decided() -> None:
+    """A ball around 0 is neither true nor false, whichever operand it is."""
+    zero = locum.exp(locum.tokens) - locum.exp(locum.tokens + 0)
+    for both in (locum.constant(True) & zero, zero & True, locum.constant(False) | zero):
+        with pytest.raises(locum.ExecutionError, match="apart"):
+            certify_matrix(Matrix(locum.where(both, 1, 0), 1, 1), [1.0])
+
+
+def test_the_rounding_of_constants_is_counted() -> None:
+    x = -0.3333033036098364
+    found = certify_matrix(Matrix(locum.tokens + locum.constant(1) / 3, 1, 1), [x])
+    error = abs(Fraction(x + 1 / 3) - (Fraction(x) + Fraction(1, 3)))
+    assert 1e-18 < error <= Fraction(float(np.max(found.error)))
+
+
+def test_repeated_tokens_are_certified() -> None:
+    """Any of several greatest scores will do for the shift of a softmax."""
+    chance = np.random.default_rng(3)
+    T = locum.Attention(chance.normal(size=(2, 2)), chance.normal(size=(2, 2)))
+    for X in (np.zeros((3, 2)), np.ones((3, 2)), chance.normal(size=(1, 2)).repeat(3, axis=0)):
+        found = certify(locum.UniversalSimulator(3, 2, 2), T, X)
+        assert found.error < 1e-12
+        assert np.abs(T(X) - (found.lower + found.upper) / 2).max() <= 1e-12
