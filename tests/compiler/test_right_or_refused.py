@@ -302,3 +302,16 @@ def test_strings_beside_means_are_refused() -> None:
     for program in (mixed, mixed == "z", selector_width(select(mixed, "z", "=="))):
         with pytest.raises(CompileError, match=r"(?s)strings beside means of numbers.* in aggregate"):
             compiler.compile(program, length=3, vocabulary="abc")
+
+
+def test_types_that_the_operations_leave_open() -> None:
+    """As docs/compiler.md says: equal numbers, integers where few are known, else floats."""
+    same = aggregate(full, constant(2))
+    assert [type(y) for y in same("ab", executor="dense")] == [float, float]
+    assert [type(y) for y in compiler.compile(same, length=2, vocabulary="ab")("ab")] == [int, int]
+    mean = aggregate(select(tokens, tokens, "<="), tokens)
+    assert [type(y) for y in mean([1, 2], executor="dense")] == [int, float]
+    assert [type(y) for y in compiler.compile(mean, length=2, vocabulary=[1, 2])([1, 2])] == [
+        float,
+        float,
+    ]
