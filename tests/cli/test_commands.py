@@ -196,7 +196,7 @@ BAD: list[tuple[str, list[str], str]] = [
     ("indices;", ["--domain", "complex"], "there is no domain 'complex'"),
     ("indices;", ["--show", "nope"], "Undefined variable: nope"),
     ("x = 1;", [], "shows nothing"),
-    ("select(tokens, tokens, =<);", [], "line 1, column 24: '=<' is no comparison"),
+    ("select(tokens, tokens, =<);", [], "line 1, column 24: '=<' is not a comparison"),
     ("aggregate(tokens, tokens);", [], "aggregate expects a selector first, but got the s-op"),
     ("sum l in range(1.5) { l };", [], "the size of a family must be an integer, got 1.5"),
     ("sum l in range(0) { l };", [], "the size of a family must be an integer from 1 to"),

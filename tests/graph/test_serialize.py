@@ -77,7 +77,7 @@ GOOD = json.loads(dumps((locum.indices + 1).node))
         ({**GOOD, "version": 1.0}, "of version 1.0; version 1"),
         ({**GOOD, "nodes": [["constant", [], {"op": "x"}]]}, "carries the attributes ['value'], not"),
         ({**GOOD, "nodes": [["constant", [], {"self": 1, "value": 1}]]}, "not ['self', 'value']"),
-        ({**GOOD, "nodes": [["negate", [10**4000], {}]]}, "a whole number of 13288 bits is not"),
+        ({**GOOD, "nodes": [["negate", [10**4000], {}]]}, "an integer of 13288 bits is not"),
         ({**GOOD, "nodes": [["negate", [[[0]]], {}]]}, "its input a list of 1 is not the number"),
         ({**GOOD, "nodes": [["constant", [], {"value": {"a": 1}}]]}, "a JSON object of 1 cannot be"),
         (
@@ -86,7 +86,7 @@ GOOD = json.loads(dumps((locum.indices + 1).node))
         ),
         (
             {**GOOD, "nodes": [["tokens", [], {"cast": 10**4000}]]},
-            "the cast a whole number of",
+            "the cast an integer of",
         ),
         ({**GOOD, "nodes": [["member", [0], {"values": [2, 1]}]]}, "its input 0 is not the number"),
         ({**GOOD, "nodes": [*GOOD["nodes"], ["member", [0], {"values": [2, 1]}]]}, "canonical order"),

@@ -50,7 +50,7 @@ GOLDEN = {
     "wrong predicate": (
         "select(tokens, tokens, =<);",
         """\
-\t!! line 1, column 24: '=<' is no comparison: select takes ==, !=, <, <=, > or >=
+\t!! line 1, column 24: '=<' is not a comparison: select takes ==, !=, <, <=, > or >=
 \t   select(tokens, tokens, =<);
 \t                          ^
 """,

@@ -116,7 +116,7 @@ MISTAKES: list[tuple[Any, str]] = [
         lambda: locum.family(float("inf")),  # type: ignore[arg-type]
         "the size of a family must be an integer from 1 to 1000000000000000000, got inf",
     ),
-    (lambda: locum.SOp(locum.full.node), "is no s-op"),
+    (lambda: locum.SOp(locum.full.node), "a handle for s-ops got a node of another kind"),
     (lambda: locum.lookup(tokens, {}), "one or more"),
 ]
 

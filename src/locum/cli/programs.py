@@ -25,6 +25,8 @@ class Program:
         #: Whether the input is the program's own: then it is limited, as everything of a program is.
         self.runs_on_own_example = tokens is None
         self.session: Session | None = None
+        #: Values on the program's own example.
+        self._values: dict[Node, Any] = {}
         #: What the program shows: names and values of its expressions.
         self.shown: list[tuple[str, Any]] = []
         text = _source(path)
@@ -84,9 +86,11 @@ class Program:
 
         if self.session is not None and self.runs_on_own_example:
             try:
-                found = self.session.run_program(value, self.tokens)
+                if value.node not in self._values:
+                    self.session.budget.begin_statement()
+                    self._values[value.node] = self.session.run_program(value, self.tokens)
                 if (executor, domain) == ("dense", "float"):
-                    return found
+                    return self._values[value.node]
             except LimitError as error:
                 raise LimitError(f"{error}; try --input, for which there is no limit") from None
             except LocumError:

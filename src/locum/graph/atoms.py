@@ -35,7 +35,7 @@ _NAMES: dict[type, str] = {bool: "bool", int: "int", float: "float", str: "strin
 
 
 def is_atom(value: object) -> TypeGuard[Atom]:
-    """Whether ``value`` is exactly one of the four atom types (no subclass, no NumPy scalar).
+    """Return whether ``value`` is exactly one of the four atom types (no subclass, no NumPy scalar).
 
     >>> is_atom(2.5), is_atom("a"), is_atom(None), is_atom([1])
     (True, True, False, False)
@@ -56,7 +56,7 @@ def identity(value: Attribute) -> Hashable:
 
 
 def canonical_set(atoms: Iterable[Atom]) -> tuple[Atom, ...]:
-    """Finite sets as attributes: one form whatever the order; equals (1, 1.0, True) once.
+    """Order a finite set as an attribute: one form for all orders; equals (1, 1.0, True) once.
 
     >>> canonical_set("bab"), canonical_set([2, 1.0, 1])
     (('a', 'b'), (1.0, 2))
@@ -65,12 +65,12 @@ def canonical_set(atoms: Iterable[Atom]) -> tuple[Atom, ...]:
 
 
 def canonical_table(table: Mapping[Atom, Atom]) -> tuple[tuple[Atom, Atom], ...]:
-    """Finite functions as attributes: pairs in one order, whatever the order they came in."""
+    """Order a finite table as an attribute: pairs in one order, whatever order they came in."""
     return tuple(sorted(table.items(), key=lambda pair: (_order(pair[0]), _order(pair[1]))))
 
 
 def is_canonical(atoms: Sequence[Any]) -> bool:
-    """Whether these atoms are those of a canonical set, or the keys of a canonical table.
+    """Return whether these atoms are those of a canonical set, or the keys of a canonical table.
 
     >>> is_canonical([1, 2, "a"]), is_canonical([2, 1]), is_canonical([1.0, 1])
     (True, False, False)
@@ -80,12 +80,12 @@ def is_canonical(atoms: Sequence[Any]) -> bool:
 
 
 def _order(atom: Atom) -> tuple[str, Any]:
-    """By type, then by value (floats by their text, since nan compares with nothing)."""
+    """Order atoms by type, then by value (floats by their text, since NaN compares with nothing)."""
     return type(atom).__name__, repr(atom) if isinstance(atom, float) else atom
 
 
 def sequence_type(values: Iterable[object]) -> str | None:
-    """RASP's name for the type of a sequence, or None where it mixes strings with others.
+    """Return RASP's name for the type of a sequence, or None where it mixes strings with others.
 
     >>> sequence_type([1, 2]), sequence_type([1, 2.5]), sequence_type([True, 5])
     ('int', 'float', 'int')
@@ -102,17 +102,17 @@ def sequence_type(values: Iterable[object]) -> str | None:
 
 
 def short(value: object, limit: int = 40) -> str:
-    """A value in a message: never long, however large it is.
+    """Mention a value in a message: never at length, however large it is.
 
     >>> short(1.5), short("abc"), short(10**5000)
-    ('1.5', "'abc'", 'a whole number of 16610 bits')
+    ('1.5', "'abc'", 'an integer of 16610 bits')
     """
     if is_unprintable(value):
-        return f"a whole number of {int.bit_length(value)} bits"
+        return f"an integer of {int.bit_length(value)} bits"
     text = repr(value[:limit] if isinstance(value, str) else value)
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
 def is_unprintable(value: object) -> TypeGuard[int]:
-    """Whether it is a whole number so large that Python refuses to write it in decimals."""
+    """Return whether it is an integer so large that Python refuses to write it in decimals."""
     return isinstance(value, int) and value.bit_length() > 10_000

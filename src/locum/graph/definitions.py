@@ -26,7 +26,7 @@ from locum.graph.traversal import postorder
 
 
 def everywhere() -> Node:
-    """The selector that selects every key for every query (RASP's ``full_s``)."""
+    """Return the selector that selects every key for every query (RASP's ``full_s``)."""
     return build("select", constant(1), constant(1), predicate="==")
 
 
@@ -64,12 +64,12 @@ DEFINITIONS = (
 
 
 def expand_definitions(root: Node) -> Node:
-    """The same program without ``length`` and ``selector_width``: attention and feed-forward only."""
+    """Rewrite a program without ``length`` and ``selector_width``: attention and feed-forward only."""
     return rewrite(root, DEFINITIONS).root
 
 
 def names_of_definitions(root: Node) -> dict[Node, str]:
-    """What the expanded form should call the parts that were ``length`` or ``selector_width``."""
+    """Name the parts of the expanded form that were ``length`` or ``selector_width``."""
     return {
         expand_definitions(node): abbreviate(node)
         for node in postorder(root)

@@ -31,7 +31,7 @@ from locum.graph.traversal import postorder, replace_families, transform, with_i
 
 
 def family(size: int, name: str | None = None) -> Node:
-    """A head index 0 … size−1. Without a name it differs from every other."""
+    """Make a head index 0 … size−1. Without a name it differs from every other."""
     if type(size) is not int or not 1 <= size <= LARGEST_FAMILY:
         raise GraphError(
             f"the size of a family must be an integer from 1 to {LARGEST_FAMILY}, got {short(size)}"
@@ -42,7 +42,7 @@ def family(size: int, name: str | None = None) -> Node:
 
 
 def sum_over(families: Sequence[Node], body: Node) -> Node:
-    """Σ of ``body`` over all values of ``families``, in a form that forgets their names."""
+    """Sum ``body`` over all values of ``families``, in a form that forgets their names."""
     if not families:
         raise GraphError("sum_over needs at least one family to sum over: sum_over(l, body)")
     for node in families:
@@ -71,25 +71,25 @@ def _refuse_capture(body: Node, families: Sequence[Node]) -> None:
 
 
 def canonical(height: int, slot: int, size: int) -> Node:
-    """The family that a ``sum_over`` of this height binds in this place. No user can name it."""
+    """Return the family that a ``sum_over`` of this height binds in this place. No user can name it."""
     return build("family", name=f"#{height}.{slot}", size=size)
 
 
 def size_of(family: Node) -> int:
-    """The number of heads in a family."""
+    """Return the number of heads in a family."""
     size = family.attributes["size"]
     assert isinstance(size, int)
     return size
 
 
 def members(families: Sequence[Node]) -> Iterator[dict[Node, int]]:
-    """Every assignment of values to ``families``, the last one running fastest."""
+    """Enumerate all assignments of values to ``families``, the last one running fastest."""
     for values in itertools.product(*(range(size_of(f)) for f in families)):
         yield dict(zip(families, values, strict=True))
 
 
 def opened(root: Node) -> Node:
-    """The same graph with every bound family renamed apart, so that parts can be moved freely.
+    """Rename every bound family apart, so that parts of the graph can be moved freely.
 
     The result is not in the form :func:`sum_over` gives; :func:`closed` brings it back.
     """
@@ -106,7 +106,7 @@ def _rename_apart(node: Node) -> Node:
 
 
 def closed(root: Node) -> Node:
-    """The opposite of :func:`opened`: every bound family named by the height of its sum."""
+    """Undo :func:`opened`: name every bound family by the height of its sum."""
 
     def name_by_height(node: Node) -> Node:
         return sum_over(node.inputs[1:], node.inputs[0]) if node.op == "sum_over" else node
@@ -115,7 +115,7 @@ def closed(root: Node) -> Node:
 
 
 def substitute(root: Node, replacements: Mapping[Node, Node]) -> Node:
-    """Every occurrence of a node replaced, as when one program is run on another's output.
+    """Replace every occurrence of nodes, as when one program is run on another's output.
 
     >>> from locum.graph.operations import build
     >>> tokens, indices = build("tokens", cast="asis"), build("indices")

@@ -178,7 +178,7 @@ class HasNode(Protocol):
 
 
 def node_of(program: Node | HasNode) -> Node:
-    """The node of a program, whichever front end it comes from."""
+    """Return the node of a program, whichever front end it comes from."""
     node = program if isinstance(program, Node) else getattr(program, "node", None)
     if not isinstance(node, Node):
         raise GraphError(f"expected a program (an s-op or a selector), got {program!r}")
@@ -192,10 +192,10 @@ def _free_families(op: str, inputs: tuple[Node, ...]) -> frozenset[Node]:
 
 
 def fresh_name() -> str:
-    """A family name that nothing in the pool bears."""
+    """Make a family name that nothing in the pool bears."""
     return f"~{_process}.{next(_numbers)}"
 
 
 def pool_size() -> int:
-    """How many nodes are alive, for tests of the pool's weakness."""
+    """Count the nodes that are alive, for tests of the pool's weakness."""
     return len(_pool)

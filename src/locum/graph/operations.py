@@ -176,8 +176,8 @@ def _table() -> dict[str, Operation]:
         ),
         Operation("tanh", "function", (_S,), _S, "the hyperbolic tangent of a", transcendental=True),
         Operation("sin", "function", (_S,), _S, "the sine of a (in radians)", transcendental=True),
-        Operation("floor", "function", (_S,), _S, "the greatest whole number not above a"),
-        Operation("round", "function", (_S,), _S, "the nearest whole number, halves to even"),
+        Operation("floor", "function", (_S,), _S, "the greatest integer not above a"),
+        Operation("round", "function", (_S,), _S, "the nearest integer, halves to even"),
         # Elementwise comparison and logic: truth as Python sees it, answers are bools.
         Operation("equal", "comparison", (_S, _S), _S, "a equals b", symbol="=="),
         Operation("not_equal", "comparison", (_S, _S), _S, "a differs from b", symbol="!="),
@@ -230,12 +230,12 @@ TRANSCENDENTAL = tuple(name for name, row in OPERATIONS.items() if row.transcend
 
 
 def sort_of(node: Node) -> Sort:
-    """Whether a node is an s-op, a selector or a family parameter."""
+    """Return whether a node is an s-op, a selector or a family parameter."""
     return OPERATIONS[node.op].gives
 
 
 def problem_with(op: str, inputs: tuple[Node, ...], attributes: Mapping[str, Attribute]) -> str | None:
-    """Why such a node would be illegal, or None: the table read as a rule."""
+    """Say why such a node would be illegal, or return None: the table read as a rule."""
     row = OPERATIONS.get(op)
     if row is None:
         return f"there is no operation {op!r}: the table in graph/operations.py is closed"
@@ -267,7 +267,7 @@ def build(op: str, /, *inputs: Node, **attributes: Attribute) -> Node:
 
 
 def constant(value: Atom) -> Node:
-    """The s-op that is ``value`` at every position."""
+    """Return the s-op that is ``value`` at every position."""
     return build("constant", value=value)
 
 

@@ -51,7 +51,7 @@ class Phrase(NamedTuple):
 
 
 def to_rasp(root: Node, names: Mapping[Node, str] | None = None) -> str:
-    """The program as RASP text whose last statement is ``root``.
+    """Write the program as RASP text whose last statement is ``root``.
 
     ``names`` gives nodes the names they bear in statements (the side table of a program).
     """
@@ -112,7 +112,7 @@ def _family_names() -> Iterator[str]:
 
 
 def abbreviate(node: Node, names: Mapping[Node, str] | None = None) -> str:
-    """One line, at most some seventy characters, with … for what was left out."""
+    """Write a node in one line of some seventy characters, with … for what was left out."""
 
     def say(node: Node, depth: int) -> Phrase:
         if names and node in names:
@@ -139,7 +139,7 @@ Node.printer = staticmethod(abbreviate)
 def phrase(
     node: Node, inputs: Sequence[Phrase], exact: bool = True, whole: bool | None = None
 ) -> Phrase:
-    """One operation in RASP's words, given the words for its inputs.
+    """Write one operation in RASP, given the text of its inputs.
 
     With ``exact`` the text must read back: where RASP would compute on plain values, constants are
     written ``constant(3)``, and a string that has no literal is an error. ``whole`` lists tables in
@@ -187,7 +187,7 @@ def phrase(
 
 
 def family_name(family: Node) -> str:
-    """What messages call a family: its own name, or a letter if a sum has taken that away."""
+    """Name a family for messages: its own name, or a letter if a sum has taken that away."""
     name = str(family.attributes["name"])
     if name.startswith("~"):
         return f"family{name.rpartition('.')[2]}"
@@ -212,7 +212,7 @@ def _lifted(node: Node, inputs: Sequence[Phrase]) -> Sequence[Phrase]:
 
 
 def literal(value: Attribute, exact: bool = True) -> Phrase:
-    """An atom as RASP writes it."""
+    """Write an atom as RASP does."""
     if isinstance(value, str):
         if exact and any(character in value for character in '"\r\n'):
             raise GraphError(f"RASP has no literal for the string {value!r} (quotes, line breaks)")
@@ -232,7 +232,7 @@ def literal(value: Attribute, exact: bool = True) -> Phrase:
 
 
 def _listed(values: Attribute, say: Callable[[Attribute], str], whole: bool) -> str:
-    """All of them, or for a short line the first few: tables may have thousands of entries."""
+    """Write all entries, or for a short line the first few: tables may have thousands."""
     parts = _parts(values)
     some = parts if whole else parts[:_SHORT_TABLE]
     return ", ".join([*map(say, some), *(["…"] if len(some) < len(parts) else [])])

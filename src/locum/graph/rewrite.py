@@ -55,7 +55,7 @@ class Rewritten:
 
 
 def rewrite(root: Node, rules: Sequence[Rule], passes: int = 100) -> Rewritten:
-    """``root`` rewritten by ``rules`` until nothing changes.
+    """Rewrite ``root`` by ``rules`` until nothing changes.
 
     Rules that undo one another would never end: after ``passes`` passes over the graph that is
     an error, which names the rule last used.

@@ -3,7 +3,7 @@
 The file is flat: a list of nodes, inputs before their users, each ``[op, [numbers of its inputs],
 attributes]``; the last is the root. JSON keeps ``1``, ``1.0``, ``true`` and ``"1"`` apart by
 itself; the three floats it lacks are written ``{"float": "inf"}``, ``"-inf"`` and ``"nan"``, and
-gigantic whole numbers in hexadecimals, ``{"int": "0x…"}``.
+gigantic integers in hexadecimals, ``{"int": "0x…"}``.
 Reading builds through the table of operations, so a damaged or hostile file gives a
 :class:`GraphError`, and nothing in it is ever executed.
 
@@ -47,7 +47,7 @@ _DEEPEST = 2
 
 
 def dumps(root: Node) -> str:
-    """The graph below ``root`` as one line of JSON."""
+    """Write the graph below ``root`` as one line of JSON."""
     numbers: dict[Node, int] = {}
     rows: list[list[Any]] = []
     for node in postorder(root):
@@ -81,7 +81,7 @@ def loads(text: str) -> Node:
 
 
 def stable_hash(root: Node) -> str:
-    """SHA-256 of the graph's JSON: equal for equal programs, everywhere and always."""
+    """Hash the graph's JSON by SHA-256: equal for equal programs, everywhere and always."""
     return hashlib.sha256(dumps(root).encode()).hexdigest()
 
 

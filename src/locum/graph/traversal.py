@@ -16,7 +16,7 @@ from locum.graph.node import Node
 def postorder(
     *roots: Node, into: Callable[[Node], bool] | None = None, deepest_first: bool = False
 ) -> Iterator[Node]:
-    """Every node below ``roots`` once, inputs before the nodes that use them.
+    """Walk over every node below ``roots`` once, inputs before the nodes that use them.
 
     The order depends on the graph alone, so numbering nodes by it is stable. With ``into``, nodes
     for which it is false are left out, with all that can only be reached through them. With
@@ -41,13 +41,13 @@ def _by_depth(node: Node) -> int:
 
 
 def depends_on(families: Iterable[Node]) -> Callable[[Node], bool]:
-    """For :func:`postorder`: only the part of a graph in which one of ``families`` occurs free."""
-    wanted = frozenset(families)
-    return lambda node: not node.free.isdisjoint(wanted)
+    """Restrict :func:`postorder` to the part of a graph in which one of ``families`` occurs free."""
+    bound = frozenset(families)
+    return lambda node: not node.free.isdisjoint(bound)
 
 
 def count_uses(*roots: Node) -> dict[Node, int]:
-    """For each node, how many input places it fills (a root counts as one use)."""
+    """Count for each node how many input places it fills (a root counts as one use)."""
     uses = dict.fromkeys(postorder(*roots), 0)
     for node in uses:
         for i in node.inputs:
@@ -58,7 +58,7 @@ def count_uses(*roots: Node) -> dict[Node, int]:
 
 
 def transform(root: Node, change: Callable[[Node], Node]) -> Node:
-    """``change`` applied to every node, inputs first; each sees its inputs already changed.
+    """Apply ``change`` to every node, inputs first; each sees its inputs already changed.
 
     Nodes are rebuilt as they are, without renaming bound families: use
     :func:`locum.graph.families.opened` first if ``change`` may put one ``sum_over`` inside
@@ -71,14 +71,14 @@ def transform(root: Node, change: Callable[[Node], Node]) -> Node:
 
 
 def with_inputs(node: Node, inputs: tuple[Node, ...]) -> Node:
-    """The same operation on other inputs (the node itself where nothing differs)."""
+    """Return the same operation on other inputs (the node itself where nothing differs)."""
     if all(a is b for a, b in zip(inputs, node.inputs, strict=True)):
         return node
     return Node(node.op, inputs, node.attributes)
 
 
 def replace_families(root: Node, renaming: Mapping[Node, Node]) -> Node:
-    """Free families replaced; only the parts in which they occur are walked."""
+    """Replace free families; only the parts in which they occur are walked."""
     new: dict[Node, Node] = dict(renaming)
     for node in postorder(root, into=depends_on(renaming)):
         if node not in new:

@@ -25,12 +25,12 @@ from locum.graph.traversal import postorder
 
 
 def problems(root: Node, program: bool = True) -> list[str]:
-    """Everything that is wrong with the graph below ``root``; empty for a legal one.
+    """List everything that is wrong with the graph below ``root``; nothing for a legal one.
 
     With ``program=False`` free families are allowed: a part of a program may have them.
     """
-    found = [problem for node in postorder(root) for problem in _local_problems(node)]
-    return found + _unbound(root) if program else found
+    local = [problem for node in postorder(root) for problem in _local_problems(node)]
+    return local + _unbound(root) if program else local
 
 
 def require_program(root: Node) -> None:

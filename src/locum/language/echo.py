@@ -28,7 +28,7 @@ SKIPPED = " [skipped full display: identical values]"
 
 
 def sequence(values: Sequence[object]) -> str:
-    """A sequence with its type, as the REPL prints it."""
+    """Write a sequence with its type, as the REPL prints it."""
     shown = [scalar(value) for value in values]
     kind = sequence_type(values)
     suffix = f" ({kind}s)" if kind else ""
@@ -38,7 +38,7 @@ def sequence(values: Sequence[object]) -> str:
 
 
 def is_constant(values: Sequence[object]) -> bool:
-    """Whether a sequence of several values says the same thing throughout."""
+    """Return whether a sequence of several values says the same thing throughout."""
     return len(values) > 1 and all(value == values[0] for value in values)
 
 
@@ -47,7 +47,7 @@ def _is_uniform(values: Sequence[object]) -> bool:
 
 
 def scalar(value: object) -> str:
-    """One value of a sequence."""
+    """Write one value of a sequence."""
     if isinstance(value, bool):
         return "T" if value else "F"
     if isinstance(value, float):
@@ -79,12 +79,12 @@ def grid(pattern: Sequence[Sequence[int]], tokens: Sequence[object], most: int |
 
 
 def given(tokens: object) -> str:
-    """An input as the REPL quotes it: strings in double quotes, lists as Python writes them."""
+    """Quote an input as the REPL does: strings in double quotes, lists as Python writes them."""
     return f'"{tokens}"' if isinstance(tokens, str) else repr(tokens)
 
 
 def atom(value: object) -> str:
-    """An atom standing alone."""
+    """Write an atom that stands alone."""
     if isinstance(value, str):
         return f'"{value}"'
     return short(value) if is_unprintable(value) else str(value)
@@ -94,7 +94,7 @@ def atom(value: object) -> str:
 
 
 def sop_block(name: str, tokens: Any, values: Sequence[object] | None, full: bool = False) -> str:
-    """An s-op with its example; ``full`` shows input and output as aligned rows."""
+    """Write an s-op with its example; ``full`` shows input and output as aligned rows."""
     head = f"     s-op: {name}\n"
     if values is None:
         return head
@@ -107,7 +107,7 @@ def sop_block(name: str, tokens: Any, values: Sequence[object] | None, full: boo
 def selector_block(
     name: str, tokens: Any, pattern: Sequence[Sequence[bool]] | None, most: int | None = None
 ) -> str:
-    """A selector with its grid; ``most`` leaves all but so many rows and columns out."""
+    """Write a selector with its grid; ``most`` leaves all but so many rows and columns out."""
     head = f"     selector: {name}\n"
     return head if pattern is None else f"{head} \t Example:\n{_indented_grid(pattern, tokens, most)}"
 
@@ -115,7 +115,7 @@ def selector_block(
 def applied_block(
     tokens: Any, value: Any, is_selector: bool, full: bool = False, most: int | None = None
 ) -> str:
-    """The result of applying a program to an input."""
+    """Write the result of applying a program to an input."""
     if is_selector:
         return f"\t = \n{_indented_grid(value, tokens, most)}"
     if full and not _is_uniform(value):
@@ -124,7 +124,7 @@ def applied_block(
 
 
 def atom_block(name: str, value: object) -> str:
-    """A plain value."""
+    """Write a plain value."""
     return f"    value: {name + ' = ' if name else ''} {atom(value)}\n"
 
 
@@ -152,7 +152,7 @@ def _indented_grid(pattern: Sequence[Sequence[bool]], tokens: Any, most: int | N
 
 
 def _rows(tokens: Any, values: Sequence[object]) -> str:
-    """Input above output, one width for all columns; of T and F only the rarer is written."""
+    """Write input above output in columns of one width; of T and F only the rarer is written."""
     above = [str(token) for token in tokens]
     below = [str(value) for value in values]
     if sequence_type(values) == "bool":

@@ -31,7 +31,7 @@ from locum.locks import Lock
 if TYPE_CHECKING:
     from locum.execution.fast import Plan
 
-#: What may stand where an s-op is wanted: an atom is the same at every position.
+#: What may stand where an s-op is expected: an atom is the same at every position.
 Operand: TypeAlias = "SOp | Atom"
 
 #: Inputs that reprs try, in this order.
@@ -53,16 +53,17 @@ class Handle:
     __array_ufunc__ = None
 
     def __new__(cls, node: Node) -> Self:
-        """The one handle on ``node``."""
+        """Return the one handle on ``node``."""
         if sort_of(node) not in cls._sorts:
-            raise GraphError(f"{node!r} is no {cls._sorts[0].value}")
+            kind = cls._sorts[0].value
+            raise GraphError(f"a handle for {kind}s got a node of another kind: {node!r}")
         with _lock:
-            found = _handles.get(node)
-            if found is None:
-                found = super().__new__(cls)
-                object.__setattr__(found, "node", node)
-                _handles[node] = found
-        return cast(Self, found)
+            handle = _handles.get(node)
+            if handle is None:
+                handle = super().__new__(cls)
+                object.__setattr__(handle, "node", node)
+                _handles[node] = handle
+        return cast(Self, handle)
 
     def __call__(
         self, given: object, *, executor: str = "dense", domain: str = "float", strict: bool = False
@@ -125,7 +126,7 @@ class Handle:
         raise NotImplementedError
 
     def _example(self) -> tuple[Any, Any] | str:
-        """An input and the value on it, or why none is shown."""
+        """Return an input and the value on it, or why none is shown."""
         if self.node.free:
             return "part of a family of heads: close it with sum_over to run it"
         nodes = sum(1 for _ in zip(postorder(self.node), range(_REPR_LIMIT + 1), strict=False))
@@ -155,7 +156,7 @@ class SOp(Handle):
         like: Any = None,
         strict: bool = False,
     ) -> Plan:
-        """How the fast executor runs it on ``length`` tokens: ``.explain()``, ``.counts``, callable.
+        """Plan how the fast executor runs it on ``length`` tokens (``.explain()``, ``.counts``).
 
         See :func:`locum.execution.fast.plan` for the options.
         """
@@ -298,7 +299,7 @@ class Selector(Handle):
 
 
 def wrap(node: Node) -> Any:
-    """The handle on a node: an :class:`SOp` or a :class:`Selector`."""
+    """Return the handle on a node: an :class:`SOp` or a :class:`Selector`."""
     return Selector(node) if sort_of(node) is Sort.SELECTOR else SOp(node)
 
 
@@ -306,7 +307,7 @@ def wrap(node: Node) -> Any:
 
 
 def apply(op: str, *operands: object) -> SOp:
-    """An elementwise operation of the table by its name: what the operators above are made of."""
+    """Apply an elementwise operation of the table by its name, as the operators above do."""
     return SOp(build(op, *(sop_node(operand, op) for operand in operands)))
 
 
@@ -315,7 +316,7 @@ def _combine(op: str, *selectors: object) -> Selector:
 
 
 def sop_node(operand: object, op: str) -> Node:
-    """The node of an s-op, or of an atom as a constant one."""
+    """Return the node of an s-op, or of an atom as a constant one."""
     if isinstance(operand, SOp):
         return operand.node
     if isinstance(operand, Selector):
@@ -327,7 +328,7 @@ def sop_node(operand: object, op: str) -> Node:
 
 
 def selector_node(operand: object, op: str) -> Node:
-    """The node of a selector."""
+    """Return the node of a selector."""
     if isinstance(operand, Selector):
         return operand.node
     shown = f"the s-op {abbreviate(operand.node)}" if isinstance(operand, SOp) else repr(operand)
@@ -335,7 +336,7 @@ def selector_node(operand: object, op: str) -> Node:
 
 
 def plain_atom(value: object, op: str) -> Atom:
-    """An atom, or a NumPy scalar as one."""
+    """Return an atom, or a NumPy scalar as one."""
     if is_atom(value):
         return value
     scalar = type(value).__module__ == "numpy" and getattr(value, "ndim", None) == 0

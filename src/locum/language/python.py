@@ -52,7 +52,7 @@ full: Selector = Selector(everywhere())
 
 
 def constant(value: Atom) -> SOp:
-    """The same value at every position. Operators take plain atoms, so this is seldom needed.
+    """Give the same value at every position. Operators take plain atoms, so this is seldom needed.
 
     >>> constant(7)("abc")
     [7, 7, 7]
@@ -64,7 +64,7 @@ def constant(value: Atom) -> SOp:
 
 
 def select(keys: Operand, queries: Operand, predicate: str) -> Selector:
-    """Row q, column k: ``keys[k] ? queries[q]``, with ``==``, ``!=``, ``<``, ``<=``, ``>`` or ``>=``.
+    """Compare keys with queries: row q, column k is ``keys[k] ? queries[q]``, with ``==``, ``<``, ….
 
     >>> select(indices, indices, "<")("ab").tolist()
     [[False, False], [True, False]]
@@ -80,7 +80,7 @@ def select(keys: Operand, queries: Operand, predicate: str) -> Selector:
 
 
 def aggregate(selector: Selector, values: Operand, default: Atom = 0) -> SOp:
-    """The mean of ``values`` over the keys each query selects; ``default`` where it selects none.
+    """Average ``values`` over the keys that each query selects; ``default`` where it selects none.
 
     One selected key passes its value unchanged, whatever its type.
 
@@ -97,7 +97,7 @@ def aggregate(selector: Selector, values: Operand, default: Atom = 0) -> SOp:
 
 
 def selector_width(selector: Selector) -> SOp:
-    """How many keys each query selects.
+    """Count the keys that each query selects.
 
     >>> selector_width(full)("abc")
     [3, 3, 3]
@@ -106,7 +106,7 @@ def selector_width(selector: Selector) -> SOp:
 
 
 def best(selector: Selector, score: Operand) -> Selector:
-    """Of the selected keys, those of greatest ``score``: hard attention proper.
+    """Select, of the selected keys, those of greatest ``score``: hard attention proper.
 
     By position it is leftmost (score ``-indices``) or rightmost (score ``indices``) attention.
 
@@ -164,12 +164,12 @@ class Query:
 
 
 def key(values: Operand) -> Key:
-    """``key(k) == query(q)`` is ``select(k, q, "==")``; so are the other five comparisons."""
+    """Mark a key: ``key(k) == query(q)`` is ``select(k, q, "==")``; so are the other comparisons."""
     return Key(values)
 
 
 def query(values: Operand) -> Query:
-    """See :func:`key`."""
+    """Mark a query; see :func:`key`."""
     return Query(values)
 
 
@@ -177,7 +177,7 @@ def query(values: Operand) -> Query:
 
 
 def family(size: int, name: str | None = None) -> SOp:
-    """A head index l ∈ {0, …, size−1}: an s-op that is the same at every position of one head.
+    """Make a head index l ∈ {0, …, size−1}: an s-op that is the same at every position of a head.
 
     >>> l = family(3)
     >>> sum_over(l, l * indices)("abc")
@@ -187,7 +187,7 @@ def family(size: int, name: str | None = None) -> SOp:
 
 
 def sum_over(*families_and_body: Operand) -> SOp:
-    """``sum_over(l, m, body)``: the sum of ``body`` over all members of the families l and m."""
+    """Sum ``body`` over all members of families: ``sum_over(l, m, body)``."""
     if len(families_and_body) < 2:
         raise GraphError("sum_over needs a family and a body: sum_over(l, body)")
     *families, body = (sop_node(part, "sum_over") for part in families_and_body)
@@ -198,7 +198,7 @@ def sum_over(*families_and_body: Operand) -> SOp:
 
 
 def where(condition: Operand, then: Operand, otherwise: Operand) -> SOp:
-    """``then`` where the condition holds, else ``otherwise``. Both are computed everywhere.
+    """Give ``then`` where the condition holds, else ``otherwise``. Both are computed everywhere.
 
     >>> where(indices > 1, "late", "early")("abc")
     ['early', 'early', 'late']
@@ -207,12 +207,12 @@ def where(condition: Operand, then: Operand, otherwise: Operand) -> SOp:
 
 
 def indicator(condition: Operand) -> SOp:
-    """1 where the condition holds, else 0."""
+    """Give 1 where the condition holds, else 0."""
     return apply("indicator", condition)
 
 
 def member(value: Operand, of: Iterable[Atom]) -> SOp:
-    """Whether the value is one of a finite set.
+    """Test whether the value is one of a finite set.
 
     >>> member(tokens, "aeiou")("hello")
     [False, True, False, False, True]
@@ -224,59 +224,59 @@ def member(value: Operand, of: Iterable[Atom]) -> SOp:
 
 
 def lookup(value: Operand, table: Mapping[Any, Atom]) -> SOp:
-    """What a finite table has for the value; a value it lacks is an error.
+    """Look the value up in a finite table; a value that it lacks is an error.
 
     >>> lookup(tokens, {"(": 1, ")": -1})("(()")
     [1, 1, -1]
     """
     if not isinstance(table, Mapping):
         raise GraphError(f"lookup needs a table, such as {{'a': 1}}, but got {table!r}")
-    atoms = {plain_atom(key, "lookup"): plain_atom(found, "lookup") for key, found in table.items()}
+    atoms = {plain_atom(key, "lookup"): plain_atom(value, "lookup") for key, value in table.items()}
     return SOp(build("lookup", sop_node(value, "lookup"), table=canonical_table(atoms)))
 
 
 def minimum(a: Operand, b: Operand) -> SOp:
-    """The lesser of two."""
+    """Give the lesser of two values."""
     return apply("minimum", a, b)
 
 
 def maximum(a: Operand, b: Operand) -> SOp:
-    """The greater of two."""
+    """Give the greater of two values."""
     return apply("maximum", a, b)
 
 
 def exp(value: Operand) -> SOp:
-    """e to the power of the value."""
+    """Raise e to the power of the value."""
     return apply("exp", value)
 
 
 def log(value: Operand) -> SOp:
-    """The natural logarithm."""
+    """Take the natural logarithm."""
     return apply("log", value)
 
 
 def sqrt(value: Operand) -> SOp:
-    """The square root."""
+    """Take the square root."""
     return apply("sqrt", value)
 
 
 def erf(value: Operand) -> SOp:
-    """The error function."""
+    """Apply the error function."""
     return apply("erf", value)
 
 
 def tanh(value: Operand) -> SOp:
-    """The hyperbolic tangent."""
+    """Take the hyperbolic tangent."""
     return apply("tanh", value)
 
 
 def sin(value: Operand) -> SOp:
-    """The sine of the value, in radians."""
+    """Take the sine of the value, in radians."""
     return apply("sin", value)
 
 
 def floor(value: Operand) -> SOp:
-    """The greatest whole number not above the value."""
+    """Round down to an integer."""
     return apply("floor", value)
 
 
@@ -284,12 +284,12 @@ def floor(value: Operand) -> SOp:
 
 
 def dumps(program: Handle) -> str:
-    """A program as JSON; :func:`loads` gives back the same object."""
+    """Write a program as JSON; :func:`loads` gives back the same object."""
     return graph.dumps(node_of(program))
 
 
 def loads(text: str) -> Any:
-    """The program that :func:`dumps` wrote.
+    """Read the program that :func:`dumps` wrote.
 
     >>> loads(dumps(indices + 1)) is indices + 1
     True
@@ -298,12 +298,12 @@ def loads(text: str) -> Any:
 
 
 def stable_hash(program: Handle) -> str:
-    """A hash of the program's structure, the same on every machine."""
+    """Hash the program's structure; the hash is the same on every machine."""
     return graph.stable_hash(node_of(program))
 
 
 def to_rasp(program: Handle) -> str:
-    """A program as RASP text.
+    """Write a program as RASP text.
 
     >>> print(to_rasp(aggregate(full, tokens_int, 7) / length))
     aggregate(select(1, 1, ==), tokens_int, 7) / length;

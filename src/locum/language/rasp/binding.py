@@ -11,7 +11,7 @@ from locum.language.rasp.values import Value, words_for
 
 
 def bind(names: Sequence[str], value: Value) -> list[tuple[str, Value]]:
-    """Names with the values an assignment gives them: one value, or one to be unpacked."""
+    """Pair names with the values an assignment gives them: one value, or one to be unpacked."""
     if len(names) == 1:
         return [(names[0], value)]
     if not isinstance(value, (list, str, dict)):
@@ -23,24 +23,24 @@ def bind(names: Sequence[str], value: Value) -> list[tuple[str, Value]]:
 
 
 def unpacked(names: Any, item: Value) -> dict[str, Value]:
-    """The variables of a loop or comprehension with their values for one item."""
-    wanted = [str(name) for name in names.children]
-    if len(wanted) > 1 and (not isinstance(item, (list, str)) or len(item) != len(wanted)):
-        found = len(item) if isinstance(item, (list, str)) else 1
-        raise RaspError("type", f"iterating with {len(wanted)} names but got {found} values")
-    return dict(bind(wanted, item))
+    """Give the variables of a loop or comprehension their values for one item."""
+    targets = [str(name) for name in names.children]
+    if len(targets) > 1 and (not isinstance(item, (list, str)) or len(item) != len(targets)):
+        values = len(item) if isinstance(item, (list, str)) else 1
+        raise RaspError("type", f"iterating with {len(targets)} names but got {values} values")
+    return dict(bind(targets, item))
 
 
 def scope_with(parent: Scope, values: dict[str, Value]) -> Scope:
-    """A nested scope in which these names are set."""
+    """Make a nested scope in which these names are set."""
     scope = Scope(parent)
     for name, value in values.items():
         scope.set(name, value)
     return scope
 
 
-def require_arity(name: str, wanted: int, arguments: Sequence[Value]) -> None:
+def require_arity(name: str, expected: int, arguments: Sequence[Value]) -> None:
     """Refuse a call with too few or too many arguments."""
-    if len(arguments) != wanted:
-        problem = f"wrong number of args for {name}- expected: {wanted}, got: {len(arguments)}."
+    if len(arguments) != expected:
+        problem = f"wrong number of args for {name}- expected: {expected}, got: {len(arguments)}."
         raise RaspError("arity", problem)

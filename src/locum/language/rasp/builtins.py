@@ -45,7 +45,7 @@ LIBRARY_FUNCTIONS = ("selector_width", "max", "min")
 
 
 def base_scope() -> Scope:
-    """A fresh scope with every name of the language that is not written in RASP."""
+    """Make a scope with every name of the language that is not written in RASP."""
     scope = Scope(reserved=BASE)
     scope.passed_on = BASE
     scope.names = {
@@ -70,7 +70,7 @@ def _builtin(name: str) -> Builtin:
 
 
 def _elementwise(op: str, *values: Any) -> Any:
-    """An operation of the table on s-ops, or the same function on atoms."""
+    """Apply an operation of the table to s-ops, or the same function to atoms."""
     for value in values:
         if not isinstance(value, SOp) and not is_atom(value):
             raise RaspError("type", f"{op} needs an s-op or an atom, but got {words_for(value)}")
@@ -80,7 +80,7 @@ def _elementwise(op: str, *values: Any) -> Any:
 
 
 def compute(function: Callable[..., Any], *values: Any) -> Any:
-    """Python's function on plain values, its complaints as RASP errors."""
+    """Compute Python's function of plain values; its complaints are RASP errors."""
     try:
         return function(*values)
     except (ArithmeticError, TypeError, ValueError) as error:
@@ -92,7 +92,7 @@ def compute(function: Callable[..., Any], *values: Any) -> Any:
 
 
 def _sum(selector: Any, values: Any) -> Any:
-    """A true sum: the mean of what is selected, times how many they are (two heads more)."""
+    """Sum what is selected: its mean times its number (two heads more)."""
     return python.selector_width(selector) * python.aggregate(selector, values)
 
 

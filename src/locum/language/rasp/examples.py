@@ -224,12 +224,12 @@ class Examples:
 
 
 def kinds(kind: object) -> tuple[str, ...]:
-    """The kinds a command of the REPL is about: the one it names, or both."""
+    """List the kinds that a command of the REPL is about: the one it names, or both."""
     return ("s-op", "selector") if kind is None else (str(kind),)
 
 
 def _flat(value: list[Value] | dict[Value, Value]) -> str:
-    """As Python writes it, but for numbers that Python refuses to write."""
+    """Write a list or dict as Python does, but for numbers that Python refuses to write."""
     if isinstance(value, list):
         return f"[{', '.join(map(_plain, value))}]"
     return f"{{{', '.join(f'{_plain(key)}: {_plain(part)}' for key, part in value.items())}}}"

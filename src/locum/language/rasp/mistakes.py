@@ -77,7 +77,7 @@ class RaspError(LocumError):
         return RaspError(self.category, message, is_limit=self.is_limit, file=file or self.file)
 
     def pretty(self) -> str:
-        """Sentence, place, source line and caret, for people."""
+        """Write sentence, place, source line and caret, for people."""
         if self.line is None:
             return self.message
         place = f"line {self.line}, column {self.column}: {self.message}"
@@ -107,7 +107,7 @@ def cut(text: str, limit: int = 60) -> str:
 
 
 def _window(source: str, column: int, width: int = 76) -> tuple[str, int]:
-    """The part of a long line around a column, and where in it the column is."""
+    """Cut a long line to the part around a column, and say where in it the column is."""
     source = source.replace("\t", " ").rstrip()
     start = 0 if len(source) <= width else max(0, column - 1 - width // 2)
     return source[start : start + width], column - 1 - start
@@ -143,7 +143,7 @@ def syntax_error(
     lines: Sequence[str],
     at_end_of_input: bool,
 ) -> RaspError:
-    """What is wrong with a statement that the grammar does not accept, and where.
+    """Describe what is wrong with a statement that the grammar does not accept, and where.
 
     The grammar stopped at ``token``, where only ``accepts`` could have followed.
     """
@@ -172,16 +172,16 @@ class _Diagnosis:
         self.after_previous = len(piece)
 
     def verdict(self) -> tuple[str, int]:
-        """A sentence, and the number of the token to point at."""
+        """Return a sentence, and the number of the token to point at."""
         rules = (
             self.stray_character, self.command, self.keyword_as_name, self.inside_a_call,
             self.missing_semicolon, self.missing_bracket, self.assignment, self.form, self.expression,
         )  # fmt: skip
-        return next(found for rule in rules if (found := rule()) is not None)
+        return next(mistake for rule in rules if (mistake := rule()) is not None)
 
     @property
-    def found(self) -> str:
-        return "the end of the input" if self.token is None else f"{self.token.value!r}"
+    def here(self) -> str:
+        return "the end of the input" if self.token is None else f"{cut(self.token.value)!r}"
 
     def is_a(self, token: Token | None, *types: str) -> bool:
         return token is not None and token.type in types
@@ -216,15 +216,15 @@ class _Diagnosis:
         if self.bracket == "SELECT":
             if self.is_a(self.previous, "COMMA") and self.is_a(self.token, "EQUAL", "PREDICATE"):
                 odd = "".join(t.value for t in self.piece[self.number :][:2] if t.type != "RPAR")
-                return f"{odd!r} is no comparison: select takes ==, !=, <, <=, > or >=", self.number
+                return f"{odd!r} is not a comparison: select takes ==, !=, <, <=, > or >=", self.number
             return (
                 "select needs keys, queries and a comparison: `select(keys, queries, ==)`; "
-                f"found {self.found}"
+                f"found {self.here}"
             ), self.number
         if self.bracket == "AGGREGATE" and self.is_a(self.token, "RPAR", "COMMA"):
             return (
-                "aggregate needs a selector, values and, if wanted, a default: "
-                f"`aggregate(selector, values, 0)`; found {self.found}"
+                "aggregate needs a selector, values and, optionally, a default: "
+                f"`aggregate(selector, values, 0)`; found {self.here}"
             ), self.number
         return None
 
@@ -232,17 +232,17 @@ class _Diagnosis:
         if "SEMICOLON" not in self.accepts or self.is_a(self.token, "EQUAL"):
             return None
         if self.is_a(self.token, "RPAR", "RSQB"):
-            return f"unexpected {self.found}: nothing is open that it could close", self.number
+            return f"unexpected {self.here}: nothing is open that it could close", self.number
         return f"a ; is missing after {self.previous_text()}", self.after_previous
 
     def missing_bracket(self) -> tuple[str, int] | None:
         if self.bracket is None:
             return None
-        wanted = _OPENING[self.bracket]
-        if wanted in self.accepts and (
-            self.token is None or self.token.type in ("SEMICOLON", *_CLOSING) or wanted == "RBRACE"
+        closing = _OPENING[self.bracket]
+        if closing in self.accepts and (
+            self.token is None or self.token.type in ("SEMICOLON", *_CLOSING) or closing == "RBRACE"
         ):
-            return f"a closing {_CLOSING[wanted]} is missing before {self.found}", self.after_previous
+            return f"a closing {_CLOSING[closing]} is missing before {self.here}", self.after_previous
         return None
 
     def assignment(self) -> tuple[str, int] | None:
@@ -259,21 +259,21 @@ class _Diagnosis:
         if len(self.accepts) <= 3:
             for name, words in _FORMS.items():
                 if name in self.accepts:
-                    return f"{words}; found {self.found}", self.number
+                    return f"{words}; found {self.here}", self.number
             if self.accepts & {"RPAR", "RSQB"}:
                 signs = {**_CLOSING, "COMMA": ","}
-                found = [signs[name] for name in sorted(self.accepts) if name in signs]
-                wanted = " or ".join(f"{sign!r}" for sign in found)
-                return f"expected {wanted}, but found {self.found}", self.number
+                possible = [signs[name] for name in sorted(self.accepts) if name in signs]
+                expected = " or ".join(f"{sign!r}" for sign in possible)
+                return f"expected {expected}, but found {self.here}", self.number
         return None
 
     def expression(self) -> tuple[str, int]:
         if "NAME" in self.accepts:
-            return f"expected an expression, but found {self.found}", self.number
-        return f"unexpected {self.found}", self.number
+            return f"expected an expression, but found {self.here}", self.number
+        return f"unexpected {self.here}", self.number
 
     def previous_text(self) -> str:
-        return "this" if self.previous is None else f"{self.previous.value!r}"
+        return "this" if self.previous is None else f"{cut(self.previous.value)!r}"
 
     def _innermost_bracket(self) -> str | None:
         stack: list[str] = []

@@ -94,7 +94,7 @@ class Names:
 
 
 def unnamed(node: Node, selector: str = "sel") -> str:
-    """What stands for a name that is missing or too long."""
+    """Return what stands for a name that is missing or too long."""
     return selector if sort_of(node) is Sort.SELECTOR else "s-op"
 
 

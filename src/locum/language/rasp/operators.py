@@ -200,11 +200,11 @@ def contains(machine: Machine, tree: Syntax, scope: Scope) -> Evaluation:
         if not _atoms_only(collection):
             raise RaspError("type", "[s-op] in X expects X to be a list of atoms")
         machine.budget.reserve(100 * len(collection))
-        found = python.member(value, collection)
+        contained = python.member(value, collection)
         where = tree.children[1]
         called = str(where.children[0]) if where.data == "name" else machine.names.members(collection)
-        machine.names.give(found, f"{machine.names.of(value.node)} in {called}")
-        return found
+        machine.names.give(contained, f"{machine.names.of(value.node)} in {called}")
+        return contained
     if isinstance(collection, SOp) and is_atom(value):
         return python.aggregate(python.full, python.indicator(collection == value)) > 0
     raise RaspError(

@@ -247,7 +247,7 @@ class _Piece:
         return bool(self.tokens) and self.tokens[0].type in _COMMANDS
 
     def ends(self) -> bool:
-        """Whether its last token ends it."""
+        """Return whether its last token ends it."""
         last = self.tokens[-1].type
         if last == "SEMICOLON":
             # Outside braces even if a bracket is missing: `[1, 2;` is one mistake.
@@ -258,7 +258,7 @@ class _Piece:
         return self.tokens[0].type == "DEF" or self._is_statement()
 
     def ends_with_line(self) -> bool:
-        """Whether it is a command that is complete at the end of its line."""
+        """Return whether it is a command that is complete at the end of its line."""
         return self.is_command and not self.open_brackets and self._is_statement()
 
     def _is_statement(self) -> bool:

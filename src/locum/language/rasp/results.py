@@ -42,7 +42,7 @@ class Result:
     node: Node | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """The fields that apply, without the text and the graph."""
+        """Return the fields that apply, without the text and the graph."""
         hidden = ("printed", "node")
         fields = {name: value for name, value in vars(self).items() if name not in hidden}
         present = {name: value for name, value in fields.items() if value is not None}
@@ -52,7 +52,7 @@ class Result:
 
 
 def error_result(error: RaspError) -> Result:
-    """The result of a statement that failed."""
+    """Make the result of a statement that failed."""
     return Result(
         "error",
         printed=f"\t!! {error.pretty()}\n".replace("\n  ", "\n\t   "),

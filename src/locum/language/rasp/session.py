@@ -116,7 +116,7 @@ class Session:
         return self._reader.waiting
 
     def is_complete(self, text: str) -> bool:
-        """Whether a REPL can run ``text`` as it is, or must ask for more of it."""
+        """Return whether a REPL can run ``text`` as it is, or must ask for more of it."""
         reader = Reader(self.limits, self.limits.budget())
         try:
             self._read_ahead = text, list(reader.feed(text))
@@ -485,7 +485,7 @@ def _inner(statement: Statement) -> Syntax:
 
 
 def _name_shown(tree: Syntax) -> str:
-    """An expression that is just a name is shown under it; any other is ``out``."""
+    """Name an expression for its display: a name is shown under itself, any other as ``out``."""
     expression = tree.children[0]
     return str(expression.children[0]) if expression.data == "name" else "out"
 

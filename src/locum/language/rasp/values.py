@@ -64,7 +64,7 @@ class Applied:
 
 
 def words_for(value: Value) -> str:
-    """A value as errors mention it."""
+    """Describe a value as errors mention it."""
     if isinstance(value, SOp):
         return f"the s-op {abbreviate(value.node)}"
     if isinstance(value, Selector):
@@ -80,7 +80,7 @@ def words_for(value: Value) -> str:
 
 
 def operand(value: Value, what: str) -> Any:
-    """What may stand in an elementwise operation beside an s-op."""
+    """Require a value that may stand in an elementwise operation beside an s-op."""
     if isinstance(value, SOp) or is_atom(value):
         return value
     kind = "runtime:TypeError" if isinstance(value, Applied) else "type"
