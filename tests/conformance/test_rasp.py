@@ -27,7 +27,14 @@ EXTENSIONS = {
     "indices # mid\n;": "comments anywhere",
     "def f(x){ return x; } f(3);": "several statements on a line",
     "(indices*2)[1];": "an index after brackets",
+    "indices!=1;": "!= as an operator",
+    "1; 2;": "several statements on a line",
+    "a=1;b=2;": "several statements on a line",
+    "def f(x){return x+tokens_int;}\nf(1)([1,2]);": "what is only built is not run",
 }
+
+#: Syntax errors here, input without an end there.
+NEVER_FINISHED = {"1 2 3;", "f(,1);"}
 
 #: Texts that depend on what the session which recorded the corpus had done before, or lose a key.
 PRINTED_DIFFERENTLY = {"def-008", "atoms-014"}
@@ -53,6 +60,8 @@ def test_case(case: dict[str, Any]) -> None:
     wanted, found = case["output"], run(case)
     if case["source"] in EXTENSIONS:
         assert found.kind != "error"
+    elif case["source"] in NEVER_FINISHED:
+        assert (found.kind, found.category) == ("error", "syntax")
     elif wanted["kind"] == "error":
         assert (found.kind, found.category) == ("error", wanted["category"])
         assert found.message

@@ -6,7 +6,6 @@ import json
 import random
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -59,12 +58,10 @@ HOSTILE = {
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_programs_end_in_an_error(name: str) -> None:
     source, words = HOSTILE[name]
-    started = time.perf_counter()
     result = Session().execute(source)[-1]
     assert result.kind == "error"
     assert words in (result.message or "")
     assert len(result.printed) < 2_000
-    assert time.perf_counter() - started < 20  # seconds; a guard against hanging, not a benchmark
 
 
 FACES = [

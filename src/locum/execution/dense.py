@@ -34,7 +34,7 @@ from locum.execution.domains import (
     Value,
 )
 from locum.execution.metering import Meter
-from locum.graph import OPERATIONS, Atom, Node, abbreviate, members, size_of
+from locum.graph import OPERATIONS, Node, abbreviate, members, size_of
 from locum.graph.atoms import short
 from locum.graph.printer import family_name
 from locum.graph.traversal import depends_on, postorder
@@ -187,14 +187,14 @@ class _Run:
         value: Result
         match node.op, inputs:
             case "tokens", []:
-                cast = partial(domain.token, cast=str(node.attributes["cast"]))
+                cast = partial(domain.token, cast=node.cast)
                 value = self.each(node, cast, [list(self.tokens)], heads)
             case "indices", []:
                 value = [domain.constant(position) for position in range(size)]
             case "length", []:
                 value = [domain.constant(size)] * size
             case "constant", []:
-                atom = _atom(node, "value")
+                atom = node.value
                 value = self.whole(node, lambda: [domain.constant(atom)] * size, heads)
             case "family", []:
                 value = [domain.constant(heads[node])] * size
@@ -208,14 +208,14 @@ class _Run:
                 if size * size > MAX_CELLS:
                     problem = f"a pattern of {size:,} × {size:,} cells is too large for dense execution"
                     raise ExecutionError(problem, self.place(node, heads), kind="too large")
-                predicate = str(node.attributes["predicate"])
+                predicate = node.predicate
                 return self.whole(node, lambda: domain.select(keys, queries, predicate), heads)
             case "best", [np.ndarray() as selected, list(scores)]:
                 return self.whole(node, lambda: domain.best(selected, scores), heads)
             case "selector_width", [np.ndarray() as selected]:
                 value = domain.widths(selected)
             case "aggregate", [np.ndarray() as selected, list(values)]:
-                atom = _atom(node, "default")
+                atom = node.default
                 value = self.whole(
                     node, lambda: domain.aggregate(selected, values, domain.constant(atom)), heads
                 )
@@ -304,12 +304,6 @@ class _Run:
 
 def _member(node: Node, heads: Heads) -> tuple[int, ...]:
     return tuple(heads[family] for family in node.free)
-
-
-def _atom(node: Node, name: str) -> Atom:
-    value = node.attributes[name]
-    assert not isinstance(value, tuple)
-    return value
 
 
 def _kind(error: Exception) -> str:

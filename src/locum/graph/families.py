@@ -62,7 +62,7 @@ def sum_over(families: Sequence[Node], body: Node) -> Node:
 def _refuse_capture(body: Node, families: Sequence[Node]) -> None:
     """Indices of outer sums stand higher than the sum being made; others were taken out of theirs."""
     for family in body.free.difference(families):
-        name = str(family.attributes["name"])
+        name = family.name
         if name.startswith("#") and int(name[1:].split(".")[0]) <= body.height + 1:
             raise GraphError(
                 "the body contains the index of another sum, of which it is only a part: "
@@ -77,9 +77,7 @@ def canonical(height: int, slot: int, size: int) -> Node:
 
 def size_of(family: Node) -> int:
     """Return the number of heads in a family."""
-    size = family.attributes["size"]
-    assert isinstance(size, int)
-    return size
+    return family.size
 
 
 def members(families: Sequence[Node]) -> Iterator[dict[Node, int]]:

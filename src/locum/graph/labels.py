@@ -41,7 +41,7 @@ class Labels:
     def _phrase(self, node: Node) -> Phrase | None:
         if node in self._names:
             return Phrase(self._names[node])
-        if node.op == "tokens" and node.attributes["cast"] == "asis":
+        if node.op == "tokens" and node.cast == "asis":
             return Phrase("tokens")
         inputs = [self._phrases[part] for part in node.inputs]
         known = [part for part in inputs if part is not None]

@@ -20,10 +20,10 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from locum.errors import GraphError
-from locum.graph.atoms import Attribute, is_atom, is_unprintable, short
+from locum.graph.atoms import Atom, is_unprintable, short
 from locum.graph.node import Node
 from locum.graph.operations import OPERATIONS
 from locum.graph.traversal import count_uses, depends_on, postorder
@@ -34,6 +34,8 @@ _NESTING = 12
 _SHORT_DEPTH, _SHORT_LENGTH = 5, 72
 #: Entries of a table that a short form shows.
 _SHORT_TABLE = 4
+
+T = TypeVar("T")
 
 _FAMILY_NAMES = ("l", "m", "p", "q", "u", "v")
 
@@ -98,7 +100,7 @@ class _Printer:
         body, *families = node.inputs
         for family in families:
             self.said[family] = Phrase(next(self.family_names))
-        over = ", ".join(f"{self.said[f].text} in range({f.attributes['size']})" for f in families)
+        over = ", ".join(f"{self.said[f].text} in range({f.size})" for f in families)
         statements = " ".join(self.block(body, families))
         # What was said inside holds inside only: another sum may bind the same family.
         for local in (*postorder(body, into=depends_on(families)), *families):
@@ -117,7 +119,7 @@ def abbreviate(node: Node, names: Mapping[Node, str] | None = None) -> str:
     def say(node: Node, depth: int) -> Phrase:
         if names and node in names:
             return Phrase(names[node])
-        if node.op == "tokens" and node.attributes["cast"] == "asis":
+        if node.op == "tokens" and node.cast == "asis":
             return Phrase("tokens")
         if depth > _SHORT_DEPTH and node.inputs:
             return Phrase("…")
@@ -146,21 +148,21 @@ def phrase(
     full, which is the default for exact text.
     """
     whole = exact if whole is None else whole
-    op, attributes = node.op, node.attributes
+    op = node.op
     inputs = _lifted(node, inputs) if exact else inputs
     match op:
         case "tokens":
-            return Phrase(f"tokens_{attributes['cast']}")
+            return Phrase(f"tokens_{node.cast}")
         case "indices" | "length":
             return Phrase(op)
         case "constant":
-            return literal(attributes["value"], exact)
+            return literal(node.value, exact)
         case "family":
             return Phrase(family_name(node))
         case "select":
-            return Phrase(f"select({inputs[0].text}, {inputs[1].text}, {attributes['predicate']})")
+            return Phrase(f"select({inputs[0].text}, {inputs[1].text}, {node.predicate})")
         case "aggregate":
-            default = attributes["default"]
+            default = node.default
             unsaid = type(default) is int and default == 0
             last = "" if unsaid else f", {literal(default, exact).text}"
             return Phrase(f"aggregate({inputs[0].text}, {inputs[1].text}{last})")
@@ -168,12 +170,12 @@ def phrase(
             condition, then, otherwise = (i.bracketed for i in inputs)
             return Phrase(f"{then} if {condition} else {otherwise}", term=False)
         case "member":
-            values = _listed(attributes["values"], lambda value: literal(value, exact).text, whole)
+            values = _listed(node.members, lambda value: literal(value, exact).text, whole)
             return Phrase(f"{inputs[0].bracketed} in [{values}]", term=False)
         case "lookup":
             pairs = _listed(
-                attributes["table"],
-                lambda pair: ": ".join(literal(part, exact).text for part in _parts(pair)),
+                node.table,
+                lambda pair: ": ".join(literal(part, exact).text for part in pair),
                 whole,
             )
             return Phrase(f"{{{pairs}}}[{inputs[0].text}]", term=False)
@@ -188,7 +190,7 @@ def phrase(
 
 def family_name(family: Node) -> str:
     """Name a family for messages: its own name, or a letter if a sum has taken that away."""
-    name = str(family.attributes["name"])
+    name = family.name
     if name.startswith("~"):
         return f"family{name.rpartition('.')[2]}"
     if not name.startswith("#"):
@@ -211,13 +213,12 @@ def _lifted(node: Node, inputs: Sequence[Phrase]) -> Sequence[Phrase]:
     ]
 
 
-def literal(value: Attribute, exact: bool = True) -> Phrase:
+def literal(value: Atom, exact: bool = True) -> Phrase:
     """Write an atom as RASP does."""
     if isinstance(value, str):
         if exact and any(character in value for character in '"\r\n'):
             raise GraphError(f"RASP has no literal for the string {value!r} (quotes, line breaks)")
         return Phrase(f'"{value}"')
-    assert is_atom(value)
     if is_unprintable(value):
         if exact:
             raise GraphError(f"{short(value)} is too large for a literal of RASP")
@@ -231,13 +232,7 @@ def literal(value: Attribute, exact: bool = True) -> Phrase:
     return Phrase(repr(value), term=not repr(value).startswith("-"))
 
 
-def _listed(values: Attribute, say: Callable[[Attribute], str], whole: bool) -> str:
+def _listed(parts: Sequence[T], say: Callable[[T], str], whole: bool) -> str:
     """Write all entries, or for a short line the first few: tables may have thousands."""
-    parts = _parts(values)
     some = parts if whole else parts[:_SHORT_TABLE]
     return ", ".join([*map(say, some), *(["…"] if len(some) < len(parts) else [])])
-
-
-def _parts(value: Attribute) -> tuple[Attribute, ...]:
-    assert isinstance(value, tuple)
-    return value

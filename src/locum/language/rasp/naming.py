@@ -75,11 +75,11 @@ class Names:
 
     def _spelled(self, node: Node) -> str:
         if node.op == "tokens":
-            return f"tokens_{node.attributes['cast']}"
+            return f"tokens_{node.cast}"
         if node.op in ("indices", "length"):
             return node.op
         if node.op == "constant":
-            value = node.attributes["value"]
+            value = node.value
             return value[: LONGEST + 1] if isinstance(value, str) else short(value)
         pattern = _PATTERNS.get(node.op)
         if node.op in _MIRRORED and node.inputs[0].op == "constant" != node.inputs[1].op:
