@@ -137,3 +137,13 @@ def test_one_program_in_all_domains() -> None:
     assert "with det A ≠ 0: " in exact.statement
     plain = locum.constructions.inverse(locum.constructions.Matrix(X, 2, 2), tolerance=0)
     assert abs(plain.run(near)).max() > 1e14
+
+
+def test_two_unknown_scores_are_not_taken_for_equal() -> None:
+    """Of booleans that are open, nothing says that they are the same."""
+    width = locum.selector_width(locum.select(locum.tokens, 0, ">"))
+    score = (locum.lookup(width, {0: 1, 2: True, 3: 7}) == locum.tokens) == locum.tokens
+    program = locum.selector_width(locum.best(locum.select(locum.indices, 2, "<"), score))
+    assert program([0, -1, 0]) == [1, 1, 1]
+    verdict = prove(about("x", (3,), program, [("s", 1, 3)], lambda s: s * 0 + 2))
+    assert not isinstance(verdict, Proof)

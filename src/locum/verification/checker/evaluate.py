@@ -278,7 +278,7 @@ class Evaluator:
         for k in keys:
             beaten: bool | None = False
             for other in keys:
-                if other == k or scores[other] is scores[k]:
+                if other == k:  # (two unknown scores may be one object, and still differ)
                     continue
                 exceeds = self.scalars.compare("greater", scores[other], scores[k])
                 if isinstance(exceeds, Missing):
