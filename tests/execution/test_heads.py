@@ -23,10 +23,10 @@ from locum.constructions.transpose import transpose
 from locum.errors import ExecutionError, InputError
 from locum.execution import DOMAINS, dense, heads
 from locum.execution.arrays import Arrays
-from locum.execution.heads.attention import Head, Product
+from locum.execution.heads.attention import ScoredSelector, ScoreProduct
 from locum.execution.heads.numbers import ElementError
 from locum.execution.heads.scores import code_of
-from locum.execution.heads.values import Values
+from locum.execution.heads.values import HeadValues
 from locum.graph import PREDICATES, Node, build, postorder
 from tests.cases import CASES, FAILURES, Case, Failure
 from tests.strategies import programs
@@ -338,12 +338,12 @@ def test_scores_say_what_predicates_do(keys: list[Any], queries: list[Any], pred
         keys, queries = list(map(float, keys)), list(map(float, queries))
     wanted = DOMAINS["float"].select(keys, queries, predicate)
     numpy, torch_ = Arrays(np.zeros(1)), Arrays(torch.zeros(1, dtype=torch.float64))
-    product = Product(numpy, [code_of(numpy, np.array(keys), np.array(queries), predicate)])
+    product = ScoreProduct(numpy, [code_of(numpy, np.array(keys), np.array(queries), predicate)])
     scores = product.scores(product.queries(0, len(queries)), 0, len(keys))
     assert ((scores >= product.full) == wanted).all()
     torch_.on_gpu = True
     given_keys, given_queries = (torch.from_numpy(np.array(part)) for part in (keys, queries))
-    product = Product(torch_, [code_of(torch_, given_keys, given_queries, predicate)])
+    product = ScoreProduct(torch_, [code_of(torch_, given_keys, given_queries, predicate)])
     scores = product.scores(product.queries(0, len(queries)), 0, len(keys))
     assert ((scores >= product.full).numpy() == wanted).all()
 
@@ -356,7 +356,7 @@ def test_conjunctions_are_one_product() -> None:
         code_of(arrays, index, np.full(40, 9), "<"),
         code_of(arrays, index % 3, index % 2, ">="),
     ]
-    product = Product(arrays, codes)
+    product = ScoreProduct(arrays, codes)
     found = product.scores(product.queries(0, 40), 0, 40) >= product.full
     q, k = index[:, None], index[None, :]
     assert (found == ((k % 7 == q % 5) & (k < 9) & (k % 3 >= q % 2))).all()
@@ -403,11 +403,11 @@ def test_an_infinite_factor_makes_a_head_matter_everywhere() -> None:
 def test_a_bound_that_is_too_small_is_noticed() -> None:
     """The kernel counts over all keys: values that demand left out cannot go missing silently."""
     arrays, index = Arrays(np.zeros(1)), np.arange(4)
-    short = Values(np.ones((1, 2)), np.array([0, 1]), None, finite=True)
+    short = HeadValues(np.ones((1, 2)), np.array([0, 1]), None, finite=True)
     for predicate in ("==", "<="):
         literal = formula_of(locum.select(locum.indices, locum.indices, predicate).node)
         codes: Any = {literal: code_of(arrays, index, index, predicate)}
-        head = Head(arrays, literal, codes, {}, {}, 4, 4, memory=1 << 20)
+        head = ScoredSelector(arrays, literal, codes, {}, {}, 4, 4, memory=1 << 20)
         with pytest.raises(ElementError, match="unreachable"):
             head.sums(short)
 

@@ -16,7 +16,7 @@ from locum.cli.simulations import Simulation, report
 from locum.files import check_target
 from locum.paper.figure2 import PRINTED, Demonstration, T, X
 from locum.simulators import UniversalSimulator
-from locum.simulators.explain import Step
+from locum.simulators.explain import ExplainedStep
 
 
 @click.command("figure", help=__doc__)
@@ -53,14 +53,14 @@ class FigureSimulation(Simulation):
         """Tell whether U gave T(X) and every printed digit, which is claimed for base e alone."""
         return super().holds and (self.simulator.style.base is not None or self.figure.reproduced)
 
-    def row(self, step: Step) -> list[str]:
+    def row(self, step: ExplainedStep) -> list[str]:
         """Write a step, its error in the figure, and whether its digits agree."""
         printed = PRINTED[step.name]
         agree = "all equal" if self.figure.agrees(step.name) else "not all equal"
         error = f"{printed.error:.6e}" if printed.error else "≈ 0"
         return [f"{printed.name} = {printed.formula}", *super().row(step)[1:], error, agree]
 
-    def step_dict(self, step: Step) -> dict[str, Any]:
+    def step_dict(self, step: ExplainedStep) -> dict[str, Any]:
         """Give a step and what the figure prints of it."""
         printed = PRINTED[step.name]
         return super().step_dict(step) | {

@@ -18,7 +18,7 @@ from locum.cli.progress import progress
 from locum.execution.arrays import numpy_of
 from locum.files import write_file
 from locum.simulators import Module, UniversalSimulator
-from locum.simulators.explain import Explanation, Step, explain
+from locum.simulators.explain import ExplainedStep, Explanation, explain
 
 #: Results further off than this, relative to the result, are not rounding errors.
 TOLERANCE = 1e-9
@@ -64,7 +64,7 @@ class Simulation:
             executor = "dense" if pairs <= LITERAL else "auto"
         self.executor = executor
         if self.embedded:
-            step = Step("output", numpy_of(U.embed(T, X, executor=executor)), T(X))
+            step = ExplainedStep("output", numpy_of(U.embed(T, X, executor=executor)), T(X))
             self.steps = Explanation((step,))
         else:
             self.steps = explain(U, T, X, executor=executor, finished=finished)
@@ -77,7 +77,7 @@ class Simulation:
         size = max(1.0, float(np.abs(self.steps.steps[-1].direct).max()))
         return self.steps.error <= TOLERANCE * size
 
-    def row(self, step: Step) -> list[str]:
+    def row(self, step: ExplainedStep) -> list[str]:
         """Write a step as a row of the table."""
         return [step.name, _shown(step.matrix), f"{step.error:.6e}"]
 
@@ -92,7 +92,7 @@ class Simulation:
             f"U(⟨T, X⟩) differs from T(X) by at most {self.steps.error:.6e}."
         )
 
-    def step_dict(self, step: Step) -> dict[str, Any]:
+    def step_dict(self, step: ExplainedStep) -> dict[str, Any]:
         """Give a step as plain data."""
         return step.to_dict()
 

@@ -35,7 +35,7 @@ class Rule:
 
 
 @dataclass(frozen=True)
-class Step:
+class RewriteStep:
     """One use of a rule."""
 
     rule: str
@@ -51,7 +51,7 @@ class Rewritten:
     """The graph no rule applies to any more, and how it came about."""
 
     root: Node
-    log: tuple[Step, ...]
+    log: tuple[RewriteStep, ...]
 
 
 def rewrite(root: Node, rules: Sequence[Rule], passes: int = 100) -> Rewritten:
@@ -60,13 +60,13 @@ def rewrite(root: Node, rules: Sequence[Rule], passes: int = 100) -> Rewritten:
     Rules that undo one another would never end: after ``passes`` passes over the graph that is
     an error, which names the rule last used.
     """
-    log: list[Step] = []
+    log: list[RewriteStep] = []
 
     def change(node: Node) -> Node:
         for rule in rules:
             after = rule.apply(node)
             if after is not None and after is not node:
-                log.append(Step(rule.name, node, after))
+                log.append(RewriteStep(rule.name, node, after))
                 return after
         return node
 

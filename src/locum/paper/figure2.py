@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from locum.simulators.explain import Explanation, Step, explain
+from locum.simulators.explain import ExplainedStep, Explanation, explain
 from locum.simulators.modules.attention import Attention
 from locum.simulators.universal import UniversalSimulator
 
@@ -64,7 +64,7 @@ class Demonstration:
     simulator: UniversalSimulator
     explanation: Explanation
 
-    def __getitem__(self, name: str) -> Step:
+    def __getitem__(self, name: str) -> ExplainedStep:
         return self.explanation[name]
 
     def agrees(self, name: str) -> bool:

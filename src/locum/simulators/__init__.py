@@ -13,7 +13,7 @@ True
 """
 
 from locum.simulators.attention_order import AttentionOrder
-from locum.simulators.explain import Explanation, Step
+from locum.simulators.explain import ExplainedStep, Explanation
 from locum.simulators.layout import Block, Layout
 from locum.simulators.models import (
     EncoderModel,
@@ -40,6 +40,7 @@ __all__ = [
     "DecoderLayer",
     "Encoder",
     "EncoderModel",
+    "ExplainedStep",
     "Explanation",
     "FactoredAttention",
     "LanguageModel",
@@ -52,7 +53,6 @@ __all__ = [
     "Order",
     "Performer",
     "Stack",
-    "Step",
     "Sumformer",
     "UniversalSimulator",
     "from_arrays",

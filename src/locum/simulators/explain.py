@@ -15,7 +15,7 @@ from locum.simulators.modules.module import Module, Numbers
 
 
 @dataclass(frozen=True)
-class Step:
+class ExplainedStep:
     """One step: U's matrix, NumPy's, and the greatest difference of their entries."""
 
     name: str
@@ -36,16 +36,16 @@ class Step:
 class Explanation:
     """All steps of a simulation, the last of them T(X)."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[ExplainedStep, ...]
 
-    def __getitem__(self, name: str) -> Step:
+    def __getitem__(self, name: str) -> ExplainedStep:
         for step in self.steps:
             if step.name == name:
                 return step
         names = ", ".join(step.name for step in self.steps)
         raise InputError(f"there is no step {name!r}: the steps are {names}")
 
-    def __iter__(self) -> Iterator[Step]:
+    def __iter__(self) -> Iterator[ExplainedStep]:
         return iter(self.steps)
 
     @property
@@ -78,4 +78,6 @@ def explain(
         found[name] = numpy_of(U.run_parts(value, parts, executor))
         finished(name)
     direct = U.direct_steps(T, X, memory)
-    return Explanation(tuple(Step(name, matrix, direct[name]) for name, matrix in found.items()))
+    return Explanation(
+        tuple(ExplainedStep(name, matrix, direct[name]) for name, matrix in found.items())
+    )

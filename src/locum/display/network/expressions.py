@@ -24,7 +24,7 @@ LONGEST = 160
 
 
 @dataclass(frozen=True)
-class Formula:
+class FormulaText:
     """A piece of a formula."""
 
     text: str
@@ -35,7 +35,7 @@ class Formula:
         return self.text if self.holds >= needed else f"({self.text})"
 
 
-def expressions(functions: Functions, weights: Any, biases: Any) -> list[Formula]:
+def expressions(functions: Functions, weights: Any, biases: Any) -> list[FormulaText]:
     """Return each output as a formula; ``weights`` and ``biases`` give its arguments from slots."""
     formulas = [combination(weights[:, i], float(biases[i])) for i in range(functions.arguments)]
     called = list(formulas)
@@ -46,11 +46,11 @@ def expressions(functions: Functions, weights: Any, biases: Any) -> list[Formula
         formulas.append(formula)
         # What has a name in the program goes by it where it is used further.
         named = instruction.label.isidentifier() and last[instruction.label] == place
-        called.append(Formula(instruction.label) if named else formula)
+        called.append(FormulaText(instruction.label) if named else formula)
     return [formulas[place] for place in functions.outputs]
 
 
-def combination(column: Any, constant: float) -> Formula:
+def combination(column: Any, constant: float) -> FormulaText:
     """Return an affine combination of slots.
 
     >>> combination(np.array([-1.0, 0.0, 0.5]), -1.0).text
@@ -70,40 +70,40 @@ def combination(column: Any, constant: float) -> Formula:
     text = ("−" if sign < 0 else "") + first
     text += "".join((" − " if sign < 0 else " + ") + part for sign, part in rest)
     alone = not rest and sign >= 0
-    return _cut(Formula(text, SUM if not alone else PRODUCT if "·" in first else TERM))
+    return _cut(FormulaText(text, SUM if not alone else PRODUCT if "·" in first else TERM))
 
 
-def added(formulas: Iterable[Formula]) -> str:
+def added(formulas: Iterable[FormulaText]) -> str:
     """Return a sum of formulas."""
     parts = list(formulas)
     return parts[0].text if len(parts) == 1 else " + ".join(f.within(SUM) for f in parts)
 
 
-def _say(instruction: Instruction, inputs: list[Formula]) -> Formula:
+def _say(instruction: Instruction, inputs: list[FormulaText]) -> FormulaText:
     op = instruction.op
     arguments = ", ".join(formula.text for formula in inputs)
     match op:
         case "constant":
             value = float(instruction.attributes["value"])
-            return Formula(f"{value:.4g}".replace("-", "−"), TERM if value >= 0 else SUM)
+            return FormulaText(f"{value:.4g}".replace("-", "−"), TERM if value >= 0 else SUM)
         case "table":
-            return Formula(f"table({arguments})")
+            return FormulaText(f"table({arguments})")
         case "member":
             values = instruction.attributes["values"]
             shown = ", ".join(f"{value:.4g}" for value in values[:4])
-            return Formula(
+            return FormulaText(
                 f"{inputs[0].within(SUM)} in {{{shown}{', …' if len(values) > 4 else ''}}}", LOOSE
             )
     if op == "multiply" and inputs[0] == inputs[1]:
-        return Formula(f"{inputs[0].within(TERM)}²", PRODUCT)
+        return FormulaText(f"{inputs[0].within(TERM)}²", PRODUCT)
     pattern = MEANINGS[op].format
     if pattern is None:
-        return Formula(f"{OPERATIONS[op].called}({arguments})")
+        return FormulaText(f"{OPERATIONS[op].called}({arguments})")
     operands = (formula.within(needed) for formula, needed in zip(inputs, pattern.needs, strict=True))
-    return Formula(pattern.text.format(*operands), pattern.holds)
+    return FormulaText(pattern.text.format(*operands), pattern.holds)
 
 
-def _cut(formula: Formula) -> Formula:
+def _cut(formula: FormulaText) -> FormulaText:
     if len(formula.text) <= LONGEST:
         return formula
-    return Formula(formula.text[: LONGEST - 1] + "…", formula.holds)
+    return FormulaText(formula.text[: LONGEST - 1] + "…", formula.holds)

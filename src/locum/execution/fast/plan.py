@@ -21,7 +21,7 @@ from locum.execution.fast.steps.fusion import fused, in_order
 from locum.execution.fast.steps.magnitude import greatest_integer, integer_bound
 from locum.execution.fast.steps.step import Step, Steps
 from locum.execution.fast.tokens import is_floating, largest
-from locum.execution.fast.written import TOLD, Instruction, written
+from locum.execution.fast.written import TOLD, RegisterInstruction, written
 from locum.execution.inputs import is_tensor
 from locum.execution.types import Types, possible_types
 from locum.graph import Node, abbreviate
@@ -59,7 +59,7 @@ class Plan:
                 done = tuple(r for r in dict.fromkeys(reads) if last[r] == n)
                 if step.op == "structured":
                     reads = (TOLD, *reads)  # the types of the tokens
-                program.append(Instruction(self._function(step), reads, n, done))
+                program.append(RegisterInstruction(self._function(step), reads, n, done))
         constants = {
             n: backend.constant(step.value)
             for n, step in enumerate(self.steps)

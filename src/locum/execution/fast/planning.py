@@ -17,14 +17,14 @@ from typing import Any
 
 import numpy as np
 
-from locum.execution.fast.steps.emission import Emission, Source
+from locum.execution.fast.steps.emission import Emission, LoadSource
 from locum.execution.fast.steps.step import Shape, Step, Steps, row_major
 from locum.execution.fast.symbolic.affine import Affine, Box, bounds
 from locum.execution.fast.symbolic.buffers import Buffers, is_input, ordered
-from locum.execution.fast.symbolic.conditions import Condition
+from locum.execution.fast.symbolic.conditions import GuardedCases
 from locum.execution.fast.symbolic.indexing import decided
 from locum.execution.fast.symbolic.lowering import Lowering
-from locum.execution.fast.symbolic.scope import MOST_PIECES, Refinements, Scope, refined
+from locum.execution.fast.symbolic.scope import MOST_PIECES, IndexScope, Refinements, refined
 from locum.execution.fast.symbolic.signals import NotNumeric, Opaque, Refine, Stuck
 from locum.execution.fast.symbolic.solving import solve_all
 from locum.execution.fast.symbolic.terms import Load, Sum, everywhere, loads
@@ -102,7 +102,7 @@ def blueprint(
         boolean=frozenset(n for n, kinds in possible.items() if kinds == {bool}),
     )
     buffers.designated.update((root, *_heavy(root, buffers.data)))
-    kept: dict[Node, Lowered] = {}
+    kept: dict[Node, LoweredBuffer] = {}
     for _ in range(_PASSES):
         known = (len(buffers.designated), len(buffers.opaque))
         try:
@@ -150,7 +150,7 @@ def _heavy(root: Node, data: frozenset[Node]) -> list[Node]:
 
 
 @dataclass(frozen=True)
-class Lowered:
+class LoweredBuffer:
     """A buffer lowered in an earlier pass: valid while its hull and what it inlines stay the same."""
 
     start: int
@@ -166,7 +166,7 @@ class Lowered:
 
 
 def _lower_all(
-    root: Node, buffers: Buffers, positions: range, kept: dict[Node, Lowered]
+    root: Node, buffers: Buffers, positions: range, kept: dict[Node, LoweredBuffer]
 ) -> tuple[dict[Node, list[Piece]], dict[Node, Hull], dict[Node, Node]]:
     hulls = {root: Hull(positions.start, positions.stop)}
     lowered: dict[Node, list[Piece]] = {}
@@ -188,7 +188,7 @@ def _lower_all(
                     pieces, inlined = _lower(node, hull, buffers)
                 except (Stuck, OverflowError) as reason:
                     raise Opaque(_closed(node, loaded_by), str(reason)) from None
-                kept[node] = Lowered(hull.start, hull.stop, inlined, pieces)
+                kept[node] = LoweredBuffer(hull.start, hull.stop, inlined, pieces)
             lowered[node] = kept[node].pieces
             asked = {}
             for piece in lowered[node]:
@@ -206,7 +206,7 @@ def _lower(node: Node, hull: Hull, buffers: Buffers) -> tuple[list[Piece], froze
     """Lower one buffer, refining its box as often as needed; return its pieces and what it inlines."""
     refinements: Refinements = {}
     while True:
-        scope = Scope(refinements)
+        scope = IndexScope(refinements)
         lowering = Lowering(buffers, scope, node)
         try:
             families = ordered(node)
@@ -219,7 +219,7 @@ def _lower(node: Node, hull: Hull, buffers: Buffers) -> tuple[list[Piece], froze
                 terms = lowering.terms(p, dict(zip(families, members, strict=True)))
                 solved = solve_all(terms, scope.box, scope.fresh)
                 for term in everywhere(solved):
-                    decided(Condition((term.guards,)), scope)
+                    decided(GuardedCases((term.guards,)), scope)
                 pieces.append(Piece(scope.box, tuple(members), p, solved))
             return pieces, lowering.inlined
         except Refine as request:
@@ -341,19 +341,19 @@ class _Emitter:
             step *= size_of(family)
         return address
 
-    def load(self, load: Load, box: Box) -> Source:
+    def load(self, load: Load, box: Box) -> LoadSource:
         """Return the array that a load reads, with strides and offset."""
         if not is_input(load.node):
             base = self.made[load.node]
             address = self.address(load.node, load.heads, load.position)
-            return Source(base, address.parts, address.constant)
+            return LoadSource(base, address.parts, address.constant)
         least, greatest = bounds(load.position, box)
         for base, start in zip(self.inputs, self.starts, strict=False):
             if start <= least and greatest < start + base.size:
                 break
         else:
             base, start = self.tokens(), 0
-        return Source(base, load.position.parts, load.position.constant - start)
+        return LoadSource(base, load.position.parts, load.position.constant - start)
 
     def tokens(self) -> Step:
         """Join all tokens into one array, with blanks behind them."""

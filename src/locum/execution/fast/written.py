@@ -4,7 +4,7 @@ A small U computes for 30 µs; looking up each step, its registers and those to 
 of that. The text of the function is made of numbers alone: ``t2 = f2(t0, t1)``, ``del t0``.
 
 >>> import operator
->>> run = written([Instruction(operator.add, (0, 1), 2, (0, 1))], {}, [0, 1], 2)
+>>> run = written([RegisterInstruction(operator.add, (0, 1), 2, (0, 1))], {}, [0, 1], 2)
 >>> run([3, 4], None)
 7
 """
@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 TOLD = -1
 
 
-class Instruction(NamedTuple):
+class RegisterInstruction(NamedTuple):
     """A step as it is run: the registers it reads, the one it writes, those no longer needed then."""
 
     function: Callable[..., Any]
@@ -28,7 +28,7 @@ class Instruction(NamedTuple):
 
 
 def written(
-    instructions: Sequence[Instruction],
+    instructions: Sequence[RegisterInstruction],
     constants: Mapping[int, Any],
     arguments: Sequence[int | None],
     result: int,

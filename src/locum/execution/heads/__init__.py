@@ -37,7 +37,7 @@ from locum.execution.arrays import Array, Arrays
 from locum.execution.domains import Domain, Value
 from locum.execution.heads import numbers
 from locum.execution.heads.attention import default_memory
-from locum.execution.heads.demand import Demand
+from locum.execution.heads.demand import PointDemand
 from locum.execution.heads.evaluate import Evaluation, Progress
 from locum.execution.heads.numbers import ElementError
 from locum.execution.heads.report import Report
@@ -131,7 +131,9 @@ class _Run:
         started = time.perf_counter()
         memory = memory or default_memory(self.arrays)
         try:
-            demand = Demand(self.root, self.positions, Statics(self.root, self.length, self.called))
+            demand = PointDemand(
+                self.root, self.positions, Statics(self.root, self.length, self.called)
+            )
             run = Evaluation(self.tokens, self.arrays, demand, self.called, memory, report, progress)
             with np.errstate(all="ignore"):
                 value = run.run(self.root, self.positions)

@@ -20,7 +20,7 @@ from typing import Any
 from locum.analysis.selectors import AllOf, Best, Formula, Literal, bests, parts_of, walk
 from locum.execution.arrays import Array, Arrays
 from locum.execution.heads.scores import Code
-from locum.execution.heads.values import Values, unreachable
+from locum.execution.heads.values import HeadValues, unreachable
 from locum.graph.atoms import EXACT_INTEGERS
 
 #: Bytes that one pair of a chunk takes: scores alone, or with booleans and what is made of them.
@@ -48,7 +48,7 @@ def score_type(arrays: Arrays, largest: int) -> Any:
     return arrays.xp.float32
 
 
-class Product:
+class ScoreProduct:
     """Comparisons that are scored together: key vectors, and the score that selects."""
 
     def __init__(self, arrays: Arrays, codes: list[Code]) -> None:
@@ -79,7 +79,7 @@ class Product:
 
 
 @dataclass
-class Head:
+class ScoredSelector:
     """A selector for some rows and all keys."""
 
     arrays: Arrays
@@ -96,7 +96,7 @@ class Head:
     #: How many pairs were scored so far: once by each product, and again for each maximum of ``best``.
     pairs: int = field(init=False, default=0)
     #: By formula: what is scored for it, and which of its parts that settles.
-    products: dict[int, Product] = field(init=False, default_factory=dict)
+    products: dict[int, ScoreProduct] = field(init=False, default_factory=dict)
     settled: dict[int, set[Formula]] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -114,7 +114,7 @@ class Head:
     def score(self, formula: Formula, together: list[Literal]) -> None:
         """Comparisons to be scored by one product."""
         if together and id(formula) not in self.products:
-            self.products[id(formula)] = Product(self.arrays, [self.codes[p] for p in together])
+            self.products[id(formula)] = ScoreProduct(self.arrays, [self.codes[p] for p in together])
             self.settled[id(formula)] = set(together)
 
     @property
@@ -122,7 +122,7 @@ class Head:
         """Coordinates of the widest vector that is scored."""
         return max((product.width for product in self.products.values()), default=0)
 
-    def scores(self, product: Product, queries: Array, start: int, stop: int) -> Array:
+    def scores(self, product: ScoreProduct, queries: Array, start: int, stop: int) -> Array:
         """The scores of some rows at a range of keys, counted."""
         self.pairs += int(queries.shape[0]) * (stop - start)
         return product.scores(queries, start, stop)
@@ -135,17 +135,17 @@ class Head:
         keys = min(self.keys, pairs)
         return min(self.rows, max(1, pairs // keys)), keys
 
-    def blocks(self, bytes_of_a_pair: int) -> Iterator[Block]:
+    def blocks(self, bytes_of_a_pair: int) -> Iterator[SelectorRows]:
         """All rows, some at a time."""
         rows, keys = self.steps(bytes_of_a_pair)
         for begin in range(0, self.rows, rows):
             before = self.pairs
-            yield Block(self, begin, min(begin + rows, self.rows), keys)
+            yield SelectorRows(self, begin, min(begin + rows, self.rows), keys)
             self.progress(self.pairs - before)
 
     # What is asked of a head --------------------------------------------------------------------
 
-    def single(self) -> Product | None:
+    def single(self) -> ScoreProduct | None:
         """The one product that decides, if no two keys can both reach its full score."""
         product = self.products.get(id(self.formula))
         parts = self.formula.parts if isinstance(self.formula, AllOf) else (self.formula,)
@@ -153,7 +153,7 @@ class Head:
             return None
         return product if any(code.separates for code in product.codes) else None
 
-    def found(self, product: Product) -> Array:
+    def found(self, product: ScoreProduct) -> Array:
         """For each row the one key of full score, or −1."""
         xp, answers = self.arrays.xp, []
         rows, keys = self.steps(_BYTES_OF_SCORES)
@@ -187,7 +187,7 @@ class Head:
             rows.append(xp.concat([mask for _, _, mask in block.masks()], axis=1))
         return xp.concat(rows, axis=0)
 
-    def sums(self, values: Values) -> tuple[Array, Array]:
+    def sums(self, values: HeadValues) -> tuple[Array, Array]:
         """How many keys each row selects, and the sum of their values."""
         xp, arrays = self.arrays.xp, self.arrays
         product = self.single()
@@ -216,10 +216,10 @@ def unranked(arrays: Arrays, score: Array) -> float:
     return 2**63 - 1 if arrays.is_int(score) else math.nan
 
 
-class Block:
+class SelectorRows:
     """Some rows of a head: their query vectors, and what ``best`` found for them."""
 
-    def __init__(self, head: Head, begin: int, end: int, step: int) -> None:
+    def __init__(self, head: ScoredSelector, begin: int, end: int, step: int) -> None:
         self.head, self.begin, self.end, self.step = head, begin, end, step
         self.queries = {name: product.queries(begin, end) for name, product in head.products.items()}
         self.maxima: dict[int, Array] = {}

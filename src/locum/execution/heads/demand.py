@@ -37,7 +37,7 @@ from locum.execution.heads.support import conditions, is_about_rows, narrowed
 from locum.graph import Node, Sort, postorder, sort_of
 
 
-class Demand:
+class PointDemand:
     """What is needed of each s-op that depends on tokens."""
 
     def __init__(self, root: Node, positions: NDArray[np.int64], statics: Statics) -> None:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from locum.execution.arrays import Array, Arrays
 from locum.execution.heads import numbers
-from locum.execution.heads.demand import Demand
+from locum.execution.heads.demand import PointDemand
 from locum.execution.heads.numbers import ElementError
 from locum.execution.heads.points import Points, product, spread
 from locum.execution.heads.report import Report
@@ -37,7 +37,7 @@ class Evaluation:
         self,
         tokens: Callable[[], Array],
         arrays: Arrays,
-        demand: Demand,
+        demand: PointDemand,
         names: Callable[[], Mapping[Node, str]],
         memory: int,
         report: Report,

@@ -25,13 +25,13 @@ from locum.analysis.selectors import (
 )
 from locum.execution.arrays import Array, Arrays
 from locum.execution.heads import numbers
-from locum.execution.heads.attention import Head, unranked
-from locum.execution.heads.demand import Demand
+from locum.execution.heads.attention import ScoredSelector, unranked
+from locum.execution.heads.demand import PointDemand
 from locum.execution.heads.numbers import ElementError
 from locum.execution.heads.points import Points, Positions, in_order, product
 from locum.execution.heads.scores import code_of, numbered
 from locum.execution.heads.statics import MAX_CELLS
-from locum.execution.heads.values import Values
+from locum.execution.heads.values import HeadValues
 from locum.graph import Node, size_of
 
 #: The values of a node, laid out for points.
@@ -42,7 +42,7 @@ class Selection:
     """A selector at points: which rows are live, and the heads that run them."""
 
     def __init__(
-        self, arrays: Arrays, demand: Demand, read: Read, formula: Formula, points: Points
+        self, arrays: Arrays, demand: PointDemand, read: Read, formula: Formula, points: Points
     ) -> None:
         self.arrays = arrays
         self.ranked = demand.ranked
@@ -93,7 +93,7 @@ class Selection:
         )
         return kept[0] if len(kept) == 1 else AllOf(kept)
 
-    def heads(self, memory: int) -> Iterator[tuple[Array | None, Head]]:
+    def heads(self, memory: int) -> Iterator[tuple[Array | None, ScoredSelector]]:
         """Heads, each with the indices of its rows (None: all rows)."""
         if self.rows == 0:
             return
@@ -117,7 +117,7 @@ class Selection:
 
     def head(
         self, queries: dict[Literal, Array], rows: Array | None, here: dict[Node, int], memory: int
-    ) -> Head:
+    ) -> ScoredSelector:
         """The head of some rows, whose keys are those of one member."""
 
         codes = {
@@ -129,7 +129,7 @@ class Selection:
             part: truth if rows is None else truth[rows] for part, truth in self.row_truths.items()
         }
         count = self.points.rows if rows is None else int(rows.shape[0])
-        return Head(
+        return ScoredSelector(
             self.arrays, self.formula, codes, truths, ranking, count, self.statics.length, memory
         )
 
@@ -184,7 +184,7 @@ class Selection:
         everywhere[self.arrays.put(ranked)] = score
         return everywhere
 
-    def values(self, node: Node, reachable: Any) -> Callable[[Array | None], Values]:
+    def values(self, node: Node, reachable: Any) -> Callable[[Array | None], HeadValues]:
         """The values at the keys that may be selected, as the heads of some rows want them."""
         arrays, families = self.arrays, in_order(node.free)
         array = self.read(node, product(families, reachable))
@@ -198,9 +198,9 @@ class Selection:
         index = self.points.member_index(families)
         member = None if index is None else arrays.put(index)
 
-        def of_rows(rows: Array | None) -> Values:
+        def of_rows(rows: Array | None) -> HeadValues:
             own = member if member is None or rows is None else member[rows]
-            return Values(array, reachable, own, finite)
+            return HeadValues(array, reachable, own, finite)
 
         return of_rows
 

@@ -24,7 +24,7 @@ from locum.graph.operations import PREDICATE_OF
 
 
 @dataclass(frozen=True)
-class Condition:
+class SupportCondition:
     """left ? right (or, negated, that this is not so); without a right side, that left is true."""
 
     left: Node
@@ -33,14 +33,14 @@ class Condition:
     negated: bool = False
 
 
-def conditions(body: Node, statics: Statics) -> list[Condition]:
+def conditions(body: Node, statics: Statics) -> list[SupportCondition]:
     """Static conditions without which ``body`` is exactly 0."""
-    found: list[Condition] = []
+    found: list[SupportCondition] = []
     while True:
         if body.op == "aggregate" and _is_zero(body.attributes["default"]):
             for part in conjuncts(formula_of(body.inputs[0])):
                 if isinstance(part, Literal) and is_about_rows(part, statics):
-                    found.append(Condition(part.key, part.predicate, part.query, part.negated))
+                    found.append(SupportCondition(part.key, part.predicate, part.query, part.negated))
             return found
         if body.op == "if_else" and body.inputs[0] in statics and _is_zero_constant(body.inputs[2]):
             found += _split(body.inputs[0])
@@ -58,7 +58,7 @@ def is_about_rows(literal: Literal, statics: Statics) -> bool:
     return statics.is_position_free(literal.key) and literal.query in statics
 
 
-def narrowed(found: list[Condition], points: Points, statics: Statics) -> Points:
+def narrowed(found: list[SupportCondition], points: Points, statics: Statics) -> Points:
     """The points at which all conditions hold (padded to one number per head), or all points."""
     if not found or not points.is_product:
         return points
@@ -87,7 +87,7 @@ def _is_finite(node: Node, statics: Statics) -> bool:
     return bool(np.isfinite(values).all())
 
 
-def _split(condition: Node) -> list[Condition]:
+def _split(condition: Node) -> list[SupportCondition]:
     """A condition on positions as comparisons that must all hold."""
     found, stack = [], [condition]
     while stack:
@@ -95,20 +95,20 @@ def _split(condition: Node) -> list[Condition]:
         if node.op == "and":
             stack.extend(node.inputs)
         elif node.op in PREDICATE_OF:
-            found.append(Condition(node.inputs[0], PREDICATE_OF[node.op], node.inputs[1]))
+            found.append(SupportCondition(node.inputs[0], PREDICATE_OF[node.op], node.inputs[1]))
         else:
-            found.append(Condition(node))
+            found.append(SupportCondition(node))
     return found
 
 
-def _holds(condition: Condition, points: Points, statics: Statics) -> NDArray[np.bool_]:
+def _holds(condition: SupportCondition, points: Points, statics: Statics) -> NDArray[np.bool_]:
     if condition.right is None:
         return np.asarray(truth(statics.arrays, statics.at(condition.left, points)))
     sides = condition.left, condition.predicate, condition.right
     return statics.compare(*sides, points, negated=condition.negated)
 
 
-def _solved(found: list[Condition], points: Points, statics: Statics) -> Points | None:
+def _solved(found: list[SupportCondition], points: Points, statics: Statics) -> Points | None:
     """Points that include all at which the conditions hold; None if there would be too many."""
     groups: dict[Node, list[tuple[str, Node]]] = defaultdict(list)
     for condition in found:

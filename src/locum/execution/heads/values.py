@@ -22,7 +22,7 @@ def unreachable() -> ElementError:
 
 
 @dataclass
-class Values:
+class HeadValues:
     """The values of a head at the keys it may select, the same for all rows or one row per member."""
 
     #: [member or 1, key]

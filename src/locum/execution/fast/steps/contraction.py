@@ -12,10 +12,12 @@ import math
 from collections.abc import Sequence
 
 from locum.execution.fast.steps.step import Step, row_major
-from locum.execution.fast.steps.values import Arrangement, Value
+from locum.execution.fast.steps.values import Arrangement, LabelledArray
 
 
-def contract(arrangement: Arrangement, factors: Sequence[Value], sums: Sequence[str]) -> Value:
+def contract(
+    arrangement: Arrangement, factors: Sequence[LabelledArray], sums: Sequence[str]
+) -> LabelledArray:
     """Σ over ``sums`` of the product of the factors."""
     values = [
         arrangement.summed(value, [v for v in sums if _only_in(v, place, factors)])
@@ -33,12 +35,15 @@ def contract(arrangement: Arrangement, factors: Sequence[Value], sums: Sequence[
     return arrangement.summed(values[0], sums)
 
 
-def _only_in(axis: str, place: int, factors: Sequence[Value]) -> bool:
+def _only_in(axis: str, place: int, factors: Sequence[LabelledArray]) -> bool:
     return all((axis in value.axes) == (n == place) for n, value in enumerate(factors))
 
 
 def _size_after(
-    arrangement: Arrangement, pair: tuple[Value, Value], values: Sequence[Value], sums: Sequence[str]
+    arrangement: Arrangement,
+    pair: tuple[LabelledArray, LabelledArray],
+    values: Sequence[LabelledArray],
+    sums: Sequence[str],
 ) -> int:
     a, b = pair
     needed = {axis for other in values if other is not a and other is not b for axis in other.axes}
@@ -46,7 +51,9 @@ def _size_after(
     return math.prod(arrangement.box[v] for v in kept)
 
 
-def _pair(arrangement: Arrangement, a: Value, b: Value, sums: Sequence[str]) -> Value:
+def _pair(
+    arrangement: Arrangement, a: LabelledArray, b: LabelledArray, sums: Sequence[str]
+) -> LabelledArray:
     """Σ over ``sums``, axes of both, of a · b."""
     if not sums:
         return arrangement.multiplied((a, b))
@@ -64,16 +71,16 @@ def _pair(arrangement: Arrangement, a: Value, b: Value, sums: Sequence[str]) -> 
     shape = [arrangement.box[v] for v in axes]
     flat = [*shape[: len(batch)], x.shape[-2], y.shape[-1]]
     product = arrangement.steps.make("matmul", (x, y), flat)
-    return Value(arrangement.steps.reshape(product, shape), axes)
+    return LabelledArray(arrangement.steps.reshape(product, shape), axes)
 
 
-def _inner_order(a: Value, b: Value, sums: Sequence[str]) -> list[str]:
+def _inner_order(a: LabelledArray, b: LabelledArray, sums: Sequence[str]) -> list[str]:
     """The summed axes in an order in which the larger factor can be flattened without a copy."""
     larger = a if a.step.size >= b.step.size else b
     return [v for v in larger.axes if v in sums]
 
 
-def _one_axis(value: Value, axes: list[str]) -> tuple[list[str], list[str]]:
+def _one_axis(value: LabelledArray, axes: list[str]) -> tuple[list[str], list[str]]:
     """Of a value's own axes, those to be repeated along, and those that make up one axis."""
     strides = dict(zip(value.axes, _strides(value.step), strict=True))
     sizes = dict(zip(value.axes, value.step.shape, strict=True))
@@ -99,7 +106,11 @@ def _strides(step: Step) -> Sequence[int]:
 
 
 def _operand(
-    arrangement: Arrangement, value: Value, batch: list[str], first: list[str], second: list[str]
+    arrangement: Arrangement,
+    value: LabelledArray,
+    batch: list[str],
+    first: list[str],
+    second: list[str],
 ) -> Step:
     """[batch…, first, second], with axes of size 1 for a batch that the value does not have."""
     own = [v for v in batch if v in value.axes]

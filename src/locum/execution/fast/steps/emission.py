@@ -16,7 +16,7 @@ import numpy as np
 
 from locum.execution.fast.steps.contraction import contract
 from locum.execution.fast.steps.step import Step, Steps
-from locum.execution.fast.steps.values import Arrangement, Value
+from locum.execution.fast.steps.values import Arrangement, LabelledArray
 from locum.execution.fast.symbolic.affine import Affine, Box, bounds
 from locum.execution.fast.symbolic.terms import (
     Apply,
@@ -31,7 +31,7 @@ from locum.execution.fast.symbolic.terms import (
 )
 
 
-class Source(NamedTuple):
+class LoadSource(NamedTuple):
     """Where a load finds its numbers: an array seen as one row, strides of variables, its beginning."""
 
     base: Step
@@ -42,30 +42,30 @@ class Source(NamedTuple):
 class Emission(Arrangement):
     """Emits the steps for terms over one box; ``load`` says where the numbers of a node are."""
 
-    def __init__(self, steps: Steps, box: Box, load: Callable[[Load, Box], Source]) -> None:
+    def __init__(self, steps: Steps, box: Box, load: Callable[[Load, Box], LoadSource]) -> None:
         super().__init__(steps, box)
         self._load = load
 
     # Sums and products ------------------------------------------------------------------------------
 
-    def total(self, terms: Sum) -> Value:
+    def total(self, terms: Sum) -> LabelledArray:
         """The sum of terms, over the axes that occur in any of them."""
         over = {t.coefficient.denominator if isinstance(t.coefficient, Fraction) else 1 for t in terms}
         if len(terms) > 1 and len(over) == 1 and over != {1}:
             # The mean of several stretches of keys: added up first, then divided, as any mean is.
             (count,) = over
             whole = self.total(tuple(replace(t, coefficient=t.coefficient * count) for t in terms))
-            return self.apply("divide", (whole, Value(self.steps.number(count), ())))
-        found: Value | None = None
+            return self.apply("divide", (whole, LabelledArray(self.steps.number(count), ())))
+        found: LabelledArray | None = None
         for term in terms:
             sign, value = self.term(term)
             if found is None:
                 found = value if sign > 0 else self.apply("negate", (value,))
             else:
                 found = self.apply("add" if sign > 0 else "subtract", (found, value))
-        return found or Value(self.steps.number(0.0), ())
+        return found or LabelledArray(self.steps.number(0.0), ())
 
-    def term(self, term: Term) -> tuple[int, Value]:
+    def term(self, term: Term) -> tuple[int, LabelledArray]:
         """A term without its sign, and the sign."""
         factors = [self.factor(f) for f in term.factors]
         masks = [self.guard(g) for g in term.guards]
@@ -95,14 +95,16 @@ class Emission(Arrangement):
         times = coefficient.numerator if isinstance(coefficient, Fraction) else coefficient
         for op, by in (("multiply", times), ("divide", over)):
             if by != 1:
-                result = self.apply(op, (result, Value(self.steps.number(by), ())))
+                result = self.apply(op, (result, LabelledArray(self.steps.number(by), ())))
         return sign, result
 
-    def masked(self, value: Value, masks: Iterable[Value]) -> Value:
+    def masked(self, value: LabelledArray, masks: Iterable[LabelledArray]) -> LabelledArray:
         """The value where all masks hold, 0 elsewhere (chosen, not multiplied: 0·∞ is no number)."""
-        return self.apply("if_else", (self.all_of(masks), value, Value(self.steps.number(0.0), ())))
+        return self.apply(
+            "if_else", (self.all_of(masks), value, LabelledArray(self.steps.number(0.0), ()))
+        )
 
-    def all_of(self, masks: Iterable[Value]) -> Value:
+    def all_of(self, masks: Iterable[LabelledArray]) -> LabelledArray:
         """Where all booleans hold."""
         first, *others = masks
         for mask in others:
@@ -111,7 +113,7 @@ class Emission(Arrangement):
 
     # Factors ----------------------------------------------------------------------------------------
 
-    def factor(self, factor: Factor) -> Value:
+    def factor(self, factor: Factor) -> LabelledArray:
         """A factor as an array."""
         if isinstance(factor, Load):
             return self.load(factor)
@@ -123,9 +125,9 @@ class Emission(Arrangement):
             return self.greatest(factor)
         axes = tuple(factor.e.variables)
         whole = self.steps.expression(factor.e, axes, self.box)
-        return Value(self.steps.make("to_float", (whole,), whole.shape), axes)
+        return LabelledArray(self.steps.make("to_float", (whole,), whole.shape), axes)
 
-    def load(self, load: Load) -> Value:
+    def load(self, load: Load) -> LabelledArray:
         """A strided view of a buffer; a gather where it reaches outside or runs backwards."""
         base, strides, offset = self._load(load, self.box)
         parts = sorted(strides, key=lambda part: -part[1])  # as they lie, rows before columns
@@ -135,12 +137,12 @@ class Emission(Arrangement):
         least = offset + sum(min(0, k * (self.box[v] - 1)) for v, k in parts)
         greatest = offset + sum(max(0, k * (self.box[v] - 1)) for v, k in parts)
         if least >= 0 and greatest < size and all(k > 0 for _, k in parts):
-            return Value(self.steps.view(base, shape, tuple(k for _, k in parts), offset), axes)
+            return LabelledArray(self.steps.view(base, shape, tuple(k for _, k in parts), offset), axes)
         where = self.steps.expression(Affine(parts, offset), axes, self.box)
         clipped = self.steps.make("clip", (where,), where.shape, (0, size - 1))
-        return Value(self.steps.make("gather", (base, clipped), shape, (), base.boolean), axes)
+        return LabelledArray(self.steps.make("gather", (base, clipped), shape, (), base.boolean), axes)
 
-    def entry(self, entry: Entry) -> Value:
+    def entry(self, entry: Entry) -> LabelledArray:
         """Numbers from a table of the program."""
         least, greatest = bounds(entry.key, self.box)
         entries = entry.entries()
@@ -148,22 +150,22 @@ class Emission(Arrangement):
         base = self.steps.constant(("table", id(entry.node), least, greatest), numbers)
         axes = entry.key.variables
         where = self.steps.expression(entry.key - least, axes, self.box)
-        return Value(self.steps.make("gather", (base, where), where.shape), axes)
+        return LabelledArray(self.steps.make("gather", (base, where), where.shape), axes)
 
-    def guard(self, guard: Guard) -> Value:
+    def guard(self, guard: Guard) -> LabelledArray:
         """A guard as a mask."""
         axes = guard.e.variables
         whole = self.steps.expression(guard.e, axes, self.box)
         op = "greater_equal" if guard.relation == ">=" else "equal"
         zero = self.steps.constant(("zero",), np.asarray(0))
-        return Value(self.steps.make("apply", (whole, zero), whole.shape, (op,), True), axes)
+        return LabelledArray(self.steps.make("apply", (whole, zero), whole.shape, (op,), True), axes)
 
-    def function(self, factor: Apply) -> Value:
+    def function(self, factor: Apply) -> LabelledArray:
         """An elementwise operation of the table."""
         arguments = [self.total(a) for a in factor.arguments]
         return self.apply(factor.op, arguments)
 
-    def greatest(self, factor: Greatest) -> Value:
+    def greatest(self, factor: Greatest) -> LabelledArray:
         """A maximum or a minimum along axes, of what passes the guards and filters."""
         value = self.numeric(self.total(factor.values))
         masks = [self.guard(g) for g in factor.guards]
@@ -173,10 +175,12 @@ class Emission(Arrangement):
             missing = [v for v in factor.sums if v not in value.axes]
             return self.summed(value, [v for v in factor.sums if v not in missing], op)
         mask = self.all_of(masks)
-        never = Value(self.steps.number(-math.inf if factor.sign > 0 else math.inf), ())
+        never = LabelledArray(self.steps.number(-math.inf if factor.sign > 0 else math.inf), ())
         value = self.apply("if_else", (mask, value, never))
         found = self.summed(value, factor.sums, op)
         some = self.summed(mask, factor.sums, "any")
         if some.step.value is not None and some.step.value.all():
             return found
-        return self.apply("if_else", (some, found, Value(self.steps.number(factor.default), ())))
+        return self.apply(
+            "if_else", (some, found, LabelledArray(self.steps.number(factor.default), ()))
+        )

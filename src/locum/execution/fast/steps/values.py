@@ -18,7 +18,7 @@ from locum.execution.types import BOOLEAN
 _LARGEST_TEMPORARY = 2**28
 
 
-class Value(NamedTuple):
+class LabelledArray(NamedTuple):
     """An array, and the variable that each of its axes stands for."""
 
     step: Step
@@ -31,25 +31,25 @@ class Arrangement:
     def __init__(self, steps: Steps, box: Box) -> None:
         self.steps, self.box = steps, box
 
-    def multiplied(self, factors: Sequence[Value]) -> Value:
+    def multiplied(self, factors: Sequence[LabelledArray]) -> LabelledArray:
         """The product of values, one by one."""
         if not factors:
-            return Value(self.steps.number(1.0), ())
+            return LabelledArray(self.steps.number(1.0), ())
         result = factors[0]
         for factor in factors[1:]:
             result = self.apply("multiply", (result, factor))
         return result
 
-    def summed(self, value: Value, sums: Sequence[str], op: str = "sum") -> Value:
+    def summed(self, value: LabelledArray, sums: Sequence[str], op: str = "sum") -> LabelledArray:
         """Reduced along some of its axes."""
         along = tuple(n for n, v in enumerate(value.axes) if v in sums)
         if not along:
             return value
         kept = tuple(v for v in value.axes if v not in sums)
         shape = [self.box[v] for v in kept]
-        return Value(self.steps.make(op, (value.step,), shape, (along,), op == "any"), kept)
+        return LabelledArray(self.steps.make(op, (value.step,), shape, (along,), op == "any"), kept)
 
-    def apply(self, op: str, arguments: Sequence[Value]) -> Value:
+    def apply(self, op: str, arguments: Sequence[LabelledArray]) -> LabelledArray:
         """An elementwise operation on values, aligned on all their axes."""
         if op in ("and", "or", "not"):
             arguments = [self.truth(a) for a in arguments]
@@ -66,9 +66,9 @@ class Arrangement:
             raise Stuck("a temporary array too large")
         steps = [self.aligned(a, axes) for a in arguments]
         boolean = op in BOOLEAN or (op == "if_else" and all(a.step.boolean for a in arguments))
-        return Value(self.steps.make("apply", steps, shape, (op,), boolean), axes)
+        return LabelledArray(self.steps.make("apply", steps, shape, (op,), boolean), axes)
 
-    def aligned(self, value: Value, axes: Sequence[str]) -> Step:
+    def aligned(self, value: LabelledArray, axes: Sequence[str]) -> Step:
         """The array with its axes in this order, and axes of size 1 for those it lacks."""
         if not value.axes:
             return value.step
@@ -80,28 +80,28 @@ class Arrangement:
         first = next(n for n, v in enumerate(axes) if v in value.axes)  # broadcasting adds the leading
         return self.steps.reshape(step, [self.box[v] if v in value.axes else 1 for v in axes[first:]])
 
-    def placed(self, value: Value, axes: Sequence[str]) -> Step:
+    def placed(self, value: LabelledArray, axes: Sequence[str]) -> Step:
         """The array over exactly these axes."""
         shape = [self.box[v] for v in axes]
         step = self.aligned(value, axes)
         return self.steps.expand(step, shape)
 
-    def numeric(self, value: Value) -> Value:
+    def numeric(self, value: LabelledArray) -> LabelledArray:
         """Booleans as 0 and 1."""
         if not value.step.boolean:
             return value
-        return Value(self.steps.make("to_float", (value.step,), value.step.shape), value.axes)
+        return LabelledArray(self.steps.make("to_float", (value.step,), value.step.shape), value.axes)
 
-    def alike(self, values: Sequence[Value]) -> list[Value]:
+    def alike(self, values: Sequence[LabelledArray]) -> list[LabelledArray]:
         """All booleans, or all numbers."""
         return (
             list(values) if all(v.step.boolean for v in values) else [self.numeric(v) for v in values]
         )
 
-    def truth(self, value: Value) -> Value:
+    def truth(self, value: LabelledArray) -> LabelledArray:
         """Numbers as booleans, as Python sees them."""
         if value.step.boolean:
             return value
         zero = self.steps.number(0.0)
         step = self.steps.make("apply", (value.step, zero), value.step.shape, ("not_equal",), True)
-        return Value(step, value.axes)
+        return LabelledArray(step, value.axes)

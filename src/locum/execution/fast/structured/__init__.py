@@ -6,12 +6,12 @@ O(N log N) where dense execution costs N² per head. It answers with dense execu
 """
 
 from locum.execution.fast.structured.evaluate import evaluate, evaluate_all, pattern
-from locum.execution.fast.structured.literal import Literal, Selection
+from locum.execution.fast.structured.literal import CombinedSelection, Selection
 from locum.execution.fast.structured.selectors import Structure
 from locum.execution.fast.structured.series import Series, Unstructured, tokens_array
 
 __all__ = [
-    "Literal",
+    "CombinedSelection",
     "Selection",
     "Series",
     "Structure",

@@ -17,7 +17,7 @@ from typing import Any
 
 from locum.execution.arrays import Array, Arrays
 from locum.execution.fast.structured.columns import column
-from locum.execution.fast.structured.literal import Literal, Selection
+from locum.execution.fast.structured.literal import CombinedSelection, Selection
 from locum.execution.fast.structured.logic import choose, compare
 from locum.execution.fast.structured.selectors import (
     Structure,
@@ -73,7 +73,7 @@ def best(arrays: Arrays, selection: Selection, score: Series) -> Selection:
     equal = within(arrays, codes, low, highest + 1)
     if isinstance(selection, Structure):
         return conjunction(selection, equal)
-    return Literal(arrays, "selector_and", (selection, equal))
+    return CombinedSelection(arrays, "selector_and", (selection, equal))
 
 
 def width(arrays: Arrays, selection: Selection) -> Series:

@@ -20,7 +20,7 @@ from locum.execution.arrays import Array, Arrays
 from locum.execution.dense import MAX_HEADS, Names, expansion
 from locum.execution.domains.floats import FloatDomain
 from locum.execution.fast.structured import arithmetic, attention, logic
-from locum.execution.fast.structured.literal import Comparison, Literal, Selection
+from locum.execution.fast.structured.literal import CombinedSelection, PairComparison, Selection
 from locum.execution.fast.structured.selectors import Structure, conjunction, disjunction, negation
 from locum.execution.fast.structured.series import (
     Series,
@@ -256,8 +256,8 @@ class _Run:
         except Unstructured:
             if not self.allow_masks or keys.is_number != queries.is_number:
                 raise
-            compared = Comparison(self.arrays, keys, queries, predicate)
-            return Literal(self.arrays, "same", (compared,))
+            compared = PairComparison(self.arrays, keys, queries, predicate)
+            return CombinedSelection(self.arrays, "same", (compared,))
 
     def combine(self, op: str, operands: list[Selection]) -> Selection:
         try:
@@ -266,7 +266,7 @@ class _Run:
         except Unstructured:
             if not self.allow_masks:
                 raise
-        return Literal(self.arrays, op, tuple(operands))
+        return CombinedSelection(self.arrays, op, tuple(operands))
 
     def ready(self, selection: Selection, counted: bool = False) -> Selection:
         """The selection, if its keys can be summed: as ranges, or literally where that is allowed.
@@ -279,7 +279,7 @@ class _Run:
             except Unstructured:
                 if not self.allow_masks:
                     raise
-                return Literal(self.arrays, "same", (selection,))
+                return CombinedSelection(self.arrays, "same", (selection,))
         return selection
 
     def placed(self, reason: Unstructured, node: Node) -> Unstructured:

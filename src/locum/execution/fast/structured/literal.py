@@ -24,7 +24,7 @@ LONGEST = 2**16
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
+class PairComparison:
     """key ? query for every pair, by the values themselves."""
 
     arrays: Arrays
@@ -42,12 +42,12 @@ class Comparison:
 
 
 @dataclass(frozen=True, eq=False)
-class Literal:
+class CombinedSelection:
     """A selector made of others by ``op``: selector_and, selector_or, selector_not, or ``same``."""
 
     arrays: Arrays
     op: str
-    operands: tuple[Selection | Comparison, ...]
+    operands: tuple[Selection | PairComparison, ...]
     uniform = False
 
     def __post_init__(self) -> None:
@@ -59,9 +59,9 @@ class Literal:
 
     def rows(self, start: int, stop: int) -> Array:
         """Return rows of the pattern; operands first, each kept as long as it is needed."""
-        held: dict[Selection | Comparison, Array] = {}
+        held: dict[Selection | PairComparison, Array] = {}
         for part, done_with in self.steps:
-            if isinstance(part, Literal):
+            if isinstance(part, CombinedSelection):
                 held[part] = _COMBINE[part.op](*(held[operand] for operand in part.operands))
             else:
                 held[part] = part.rows(start, stop)
@@ -70,10 +70,10 @@ class Literal:
         return held[self]
 
     @cached_property
-    def steps(self) -> list[tuple[Selection | Comparison, list[Selection | Comparison]]]:
+    def steps(self) -> list[tuple[Selection | PairComparison, list[Selection | PairComparison]]]:
         """All it is made of, operands first, each with those that are not needed after it."""
-        order: dict[Selection | Comparison, None] = {}
-        stack: list[tuple[Selection | Comparison, bool]] = [(self, False)]
+        order: dict[Selection | PairComparison, None] = {}
+        stack: list[tuple[Selection | PairComparison, bool]] = [(self, False)]
         while stack:
             part, operands_done = stack.pop()
             if operands_done:
@@ -81,7 +81,7 @@ class Literal:
             elif part not in order:
                 stack.append((part, True))
                 stack.extend((operand, False) for operand in _operands(part) if operand not in order)
-        seen: set[Selection | Comparison] = {self}
+        seen: set[Selection | PairComparison] = {self}
         backwards = []
         for part in reversed(order):
             last_used = [o for o in dict.fromkeys(_operands(part)) if o not in seen]
@@ -126,11 +126,11 @@ class Literal:
 
 
 #: The value of a selector.
-Selection: TypeAlias = Structure | Literal
+Selection: TypeAlias = Structure | CombinedSelection
 
 
-def _operands(part: Selection | Comparison) -> tuple[Selection | Comparison, ...]:
-    return part.operands if isinstance(part, Literal) else ()
+def _operands(part: Selection | PairComparison) -> tuple[Selection | PairComparison, ...]:
+    return part.operands if isinstance(part, CombinedSelection) else ()
 
 
 _COMBINE: dict[str, Callable[..., Array]] = {

@@ -25,7 +25,7 @@ from locum.execution.fast.structured.series import Unstructured
 
 
 @dataclass(frozen=True, eq=False)
-class Cell:
+class KeyRange:
     """Conditions on a pair: the code of the key in [low, high) of the query, and two masks."""
 
     parts: tuple[Part, ...]
@@ -88,7 +88,7 @@ class _Group:
     column: Column | None = None
 
 
-def solve(arrays: Arrays, cell: Cell, trees: bool = True) -> Solved:
+def solve(arrays: Arrays, cell: KeyRange, trees: bool = True) -> Solved:
     """Solve one cell as ranges, as a gather or, with ``trees``, by two orders at once."""
     single: list[Part] = []
     wide: list[Part] = []
@@ -124,7 +124,7 @@ def solve(arrays: Arrays, cell: Cell, trees: bool = True) -> Solved:
     return _ranges(arrays, group, wide[0] if wide else None, chosen, allowed)
 
 
-def solve_signed(arrays: Arrays, cell: Cell, trees: bool) -> list[tuple[int, Solved]]:
+def solve_signed(arrays: Arrays, cell: KeyRange, trees: bool) -> list[tuple[int, Solved]]:
     """Solve a cell for counts and sums of integers: a window may be the difference of two prefixes."""
     try:
         return [(1, solve(arrays, cell, trees))]
@@ -251,7 +251,7 @@ def _joined(
     return _Group(keys, queries, size, present)
 
 
-def _fetch(arrays: Arrays, fetched: Part, cell: Cell) -> Gather:
+def _fetch(arrays: Arrays, fetched: Part, cell: KeyRange) -> Gather:
     """Fetch the one key a query can have where no two keys are equal; test the other conditions."""
     column, low, high = fetched
     key = arrays.take(column.position_of, arrays.xp.where(low < high, low, 0))
@@ -273,7 +273,7 @@ def _met(arrays: Arrays, key: Array, parts: list[Part]) -> Array:
     return met
 
 
-def _gather(arrays: Arrays, group: _Group | None, wide: list[Part], cell: Cell) -> Gather | None:
+def _gather(arrays: Arrays, group: _Group | None, wide: list[Part], cell: KeyRange) -> Gather | None:
     """Gather the one key of each query, if equalities leave no more than one."""
     if group is None:
         return None

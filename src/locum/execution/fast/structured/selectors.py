@@ -26,7 +26,7 @@ from locum.execution.arrays import Array, Arrays
 from locum.execution.fast.structured import reductions
 from locum.execution.fast.structured.columns import Column
 from locum.execution.fast.structured.intervals import Slots, coalesced, gaps, intersection
-from locum.execution.fast.structured.ranges import Cell, Solved, solve, solve_signed
+from locum.execution.fast.structured.ranges import KeyRange, Solved, solve, solve_signed
 from locum.execution.fast.structured.series import Unstructured
 
 MAX_BOXES = 16
@@ -274,12 +274,12 @@ def _tidy(arrays: Arrays, box: Box) -> Box | None:
     return Box(parts, *masks)
 
 
-def _cells(box: Box) -> list[Cell]:
+def _cells(box: Box) -> list[KeyRange]:
     """Split a box into cells with one interval per column."""
-    cells = [Cell((), box.keys, box.queries)]
+    cells = [KeyRange((), box.keys, box.queries)]
     for column, slots in box.parts.items():
         cells = [
-            Cell((*cell.parts, (column, low, high)), cell.keys, cell.queries)
+            KeyRange((*cell.parts, (column, low, high)), cell.keys, cell.queries)
             for cell in cells
             for low, high in slots
         ]
@@ -288,7 +288,7 @@ def _cells(box: Box) -> list[Cell]:
     return cells
 
 
-def _signed_cells(arrays: Arrays, box: Box) -> list[tuple[int, Cell]]:
+def _signed_cells(arrays: Arrays, box: Box) -> list[tuple[int, KeyRange]]:
     """Split a box by inclusion and exclusion: all codes of a column, less the few left out."""
     signed = [(1, replace(box, parts={}))]
     for column, slots in box.parts.items():

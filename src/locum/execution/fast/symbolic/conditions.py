@@ -18,12 +18,12 @@ _LIMIT = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class GuardedCases:
     """A disjoint disjunction of conjunctions of guards."""
 
     cases: tuple[tuple[Guard, ...], ...]
 
-    def settled(self, box: Box) -> Condition:
+    def settled(self, box: Box) -> GuardedCases:
         """Simplify it over a box: drop what is decided there."""
         cases = []
         for case in self.cases:
@@ -33,7 +33,7 @@ class Condition:
             cases.append(tuple(guard for guard, holds in decided if holds is None))
         if () in cases:
             return TRUE
-        return Condition(tuple(dict.fromkeys(cases)))
+        return GuardedCases(tuple(dict.fromkeys(cases)))
 
     @property
     def value(self) -> bool | None:
@@ -45,37 +45,37 @@ class Condition:
         return tuple(Term(1, guards=case) for case in self.cases)
 
 
-TRUE = Condition(((),))
-FALSE = Condition(())
+TRUE = GuardedCases(((),))
+FALSE = GuardedCases(())
 
 
-def comparison(predicate: str, a: Affine, b: Affine) -> Condition:
+def comparison(predicate: str, a: Affine, b: Affine) -> GuardedCases:
     """Compare two expressions."""
     e = a - b
     match predicate:
         case "==":
-            return Condition(((Guard(e, "=="),),))
+            return GuardedCases(((Guard(e, "=="),),))
         case "!=":
             return negation(comparison("==", a, b))
         case ">=":
-            return Condition(((Guard(e, ">="),),))
+            return GuardedCases(((Guard(e, ">="),),))
         case ">":
-            return Condition(((Guard(e - 1, ">="),),))
+            return GuardedCases(((Guard(e - 1, ">="),),))
         case "<=":
-            return Condition(((Guard(-e, ">="),),))
+            return GuardedCases(((Guard(-e, ">="),),))
         case _:
-            return Condition(((Guard(-e - 1, ">="),),))
+            return GuardedCases(((Guard(-e - 1, ">="),),))
 
 
-def both(a: Condition, b: Condition) -> Condition:
+def both(a: GuardedCases, b: GuardedCases) -> GuardedCases:
     """a and b."""
     cases = tuple(tuple(dict.fromkeys((*x, *y))) for x in a.cases for y in b.cases)
     if len(cases) > _LIMIT:
         raise Stuck("a condition of too many cases")
-    return Condition(cases)
+    return GuardedCases(cases)
 
 
-def negation(a: Condition) -> Condition:
+def negation(a: GuardedCases) -> GuardedCases:
     """not a."""
     result = TRUE
     for case in a.cases:
@@ -83,17 +83,17 @@ def negation(a: Condition) -> Condition:
         outside: list[tuple[Guard, ...]] = []
         for place, guard in enumerate(case):
             outside += [(*case[:place], other) for other in guard.negations()]
-        result = both(result, Condition(tuple(outside)))
+        result = both(result, GuardedCases(tuple(outside)))
     return result
 
 
-def either(a: Condition, b: Condition) -> Condition:
+def either(a: GuardedCases, b: GuardedCases) -> GuardedCases:
     """a or b: a, or else b."""
     rest = both(negation(a), b)
-    return Condition(a.cases + rest.cases)
+    return GuardedCases(a.cases + rest.cases)
 
 
-def cut_for(condition: Condition, box: Box, roots: Collection[str]) -> Refine | None:
+def cut_for(condition: GuardedCases, box: Box, roots: Collection[str]) -> Refine | None:
     """Return a cut of a root variable that helps to decide the condition, or None."""
     for case in condition.cases:
         for guard in case:

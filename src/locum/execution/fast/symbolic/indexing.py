@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 
 from locum.execution.fast.symbolic import conditions
 from locum.execution.fast.symbolic.affine import Affine, bounds, divided, number
-from locum.execution.fast.symbolic.conditions import FALSE, TRUE, Condition
-from locum.execution.fast.symbolic.scope import Scope
+from locum.execution.fast.symbolic.conditions import FALSE, TRUE, GuardedCases
+from locum.execution.fast.symbolic.scope import IndexScope
 from locum.execution.fast.symbolic.signals import NotNumeric, Stuck
 from locum.execution.fast.symbolic.terms import (
     Apply,
@@ -30,7 +30,7 @@ from locum.graph.atoms import INT64_LIMIT, LARGEST_EXACT
 from locum.graph.operations import PREDICATE_OF
 
 #: What a node is at a symbolic position.
-Lowered: TypeAlias = Affine | Condition | Sum
+Lowered: TypeAlias = Affine | GuardedCases | Sum
 
 #: Integral floats below this stay exact in sums and products with positions.
 _EXACT_FLOATS = 2**31
@@ -48,12 +48,12 @@ def terms_of(lowered: Lowered) -> Sum:
         if lowered.is_constant:
             return (Term(lowered.constant),) if lowered.constant else ()
         return (Term(1, factors=(Position(lowered),)),)
-    if isinstance(lowered, Condition):
+    if isinstance(lowered, GuardedCases):
         return lowered.terms()
     return lowered
 
 
-def lower(node: Node, inputs: Sequence[Lowered], scope: Scope) -> Lowered:
+def lower(node: Node, inputs: Sequence[Lowered], scope: IndexScope) -> Lowered:
     """Lower an elementwise operation (other than ``if_else``) on lowered inputs."""
     op = node.op
     if op in PREDICATE_OF:
@@ -62,7 +62,7 @@ def lower(node: Node, inputs: Sequence[Lowered], scope: Scope) -> Lowered:
         return _logic(op, inputs, scope)
     if op == "indicator":
         (condition,) = inputs
-        if isinstance(condition, Condition):
+        if isinstance(condition, GuardedCases):
             return decided(condition, scope).terms()
         return (_applied(node, inputs),)
     if op in ("member", "lookup"):
@@ -79,7 +79,7 @@ def _whole(lowered: Lowered) -> Affine | None:
     """Return a lowered value as an integer known from the position, or None."""
     if isinstance(lowered, Affine):
         return lowered
-    if isinstance(lowered, Condition):
+    if isinstance(lowered, GuardedCases):
         return None if lowered.value is None else number(int(lowered.value))
     if not lowered:
         return number(0)
@@ -96,7 +96,7 @@ def _is_whole(c: object) -> bool:
     return isinstance(c, (int, Fraction)) and c == int(c)
 
 
-def _index(op: str, e: list[Affine], scope: Scope) -> Lowered | None:
+def _index(op: str, e: list[Affine], scope: IndexScope) -> Lowered | None:
     """Apply arithmetic to positions where it stays affine; None where it does not."""
     match op, e:
         case "add", [a, b]:
@@ -127,7 +127,7 @@ def _index(op: str, e: list[Affine], scope: Scope) -> Lowered | None:
     return None
 
 
-def _chosen(condition: Condition, a: Affine, b: Affine, scope: Scope) -> Lowered:
+def _chosen(condition: GuardedCases, a: Affine, b: Affine, scope: IndexScope) -> Lowered:
     holds = decided(condition, scope)
     if holds.value is not None:
         return a if holds.value else b
@@ -174,7 +174,7 @@ def require_bounded(lowered: Lowered) -> None:
     if isinstance(lowered, Affine):
         if max(abs(lowered.constant), *(abs(k) for _, k in lowered.parts), 0) >= INT64_LIMIT:
             raise Stuck("integers beyond 64 bits")
-    elif not isinstance(lowered, Condition):
+    elif not isinstance(lowered, GuardedCases):
         length = 0
         for term in everywhere(lowered):
             length += 1 + len(term.factors)
@@ -208,15 +208,15 @@ def _applied(node: Node, inputs: Sequence[Lowered]) -> Term:
 
 def comparison(predicate: str, a: Lowered, b: Lowered) -> Lowered:
     """Compare two lowered values: a condition if both are known from the position."""
-    if isinstance(a, Condition) and isinstance(b, Condition):
+    if isinstance(a, GuardedCases) and isinstance(b, GuardedCases):
         if predicate in ("==", "!="):
             same = conditions.either(
                 conditions.both(a, b), conditions.both(conditions.negation(a), conditions.negation(b))
             )
             return same if predicate == "==" else conditions.negation(same)
-    elif isinstance(a, Condition) or isinstance(b, Condition):
-        condition, other = (a, b) if isinstance(a, Condition) else (b, a)
-        assert isinstance(condition, Condition)
+    elif isinstance(a, GuardedCases) or isinstance(b, GuardedCases):
+        condition, other = (a, b) if isinstance(a, GuardedCases) else (b, a)
+        assert isinstance(condition, GuardedCases)
         value = _whole(other)
         if value is not None and value.is_constant and predicate in ("==", "!="):
             if value.constant not in (0, 1):
@@ -230,9 +230,9 @@ def comparison(predicate: str, a: Lowered, b: Lowered) -> Lowered:
     return (Term(1, factors=(Apply(COMPARISONS[predicate].operation, arguments),)),)
 
 
-def _logic(op: str, inputs: Sequence[Lowered], scope: Scope) -> Lowered:
+def _logic(op: str, inputs: Sequence[Lowered], scope: IndexScope) -> Lowered:
     parts = [conditions.comparison("!=", x, number(0)) if isinstance(x, Affine) else x for x in inputs]
-    known = [decided(x, scope) for x in parts if isinstance(x, Condition)]
+    known = [decided(x, scope) for x in parts if isinstance(x, GuardedCases)]
     if len(known) == len(parts):
         match op:
             case "and":
@@ -244,7 +244,7 @@ def _logic(op: str, inputs: Sequence[Lowered], scope: Scope) -> Lowered:
         return (Term(1, factors=(Apply("not", (terms_of(parts[0]),)),)),)
     # One part may be settled: then the other decides, as a boolean.
     for n, x in enumerate(parts):
-        if isinstance(x, Condition) and (value := decided(x, scope).value) is not None:
+        if isinstance(x, GuardedCases) and (value := decided(x, scope).value) is not None:
             if value == (op == "or"):
                 return TRUE if value else FALSE
             other = terms_of(parts[1 - n])
@@ -252,7 +252,7 @@ def _logic(op: str, inputs: Sequence[Lowered], scope: Scope) -> Lowered:
     return (Term(1, factors=(Apply(op, tuple(map(terms_of, parts))),)),)
 
 
-def _table(node: Node, key: Lowered, scope: Scope) -> Lowered:
+def _table(node: Node, key: Lowered, scope: IndexScope) -> Lowered:
     """Lower ``lookup`` and ``member`` of a position: a load from a table of the program."""
     index = _whole(key)
     if index is None:
@@ -285,7 +285,7 @@ def _has_strings(node: Node) -> bool:
 
 def if_else(holds: Lowered, then: Sum, otherwise: Sum) -> Lowered:
     """Choose: by guarded terms if positions decide, by a function of three sums if data does."""
-    if isinstance(holds, Condition):
+    if isinstance(holds, GuardedCases):
         chosen = tuple(t for case in holds.cases for t in guarded(then, case))
         if otherwise:
             opposite = conditions.negation(holds)
@@ -294,7 +294,7 @@ def if_else(holds: Lowered, then: Sum, otherwise: Sum) -> Lowered:
     return (Term(1, factors=(Apply("if_else", (terms_of(holds), then, otherwise)),)),)
 
 
-def decided(condition: Condition, scope: Scope) -> Condition:
+def decided(condition: GuardedCases, scope: IndexScope) -> GuardedCases:
     """Decide a condition over the box; cut the positions being computed where it changes."""
     settled = condition.settled(scope.box)
     if settled.value is None:

@@ -25,10 +25,10 @@ from typing import TypeAlias
 from locum.execution.fast.symbolic import conditions, indexing
 from locum.execution.fast.symbolic.affine import Affine, number
 from locum.execution.fast.symbolic.buffers import Buffers, ordered
-from locum.execution.fast.symbolic.conditions import FALSE, TRUE, Condition
+from locum.execution.fast.symbolic.conditions import FALSE, TRUE, GuardedCases
 from locum.execution.fast.symbolic.indexing import Lowered, terms_of
 from locum.execution.fast.symbolic.rerolling import rerolled
-from locum.execution.fast.symbolic.scope import Scope
+from locum.execution.fast.symbolic.scope import IndexScope
 from locum.execution.fast.symbolic.signals import NotNumeric, Opaque, Stuck
 from locum.execution.fast.symbolic.solving import solve
 from locum.execution.fast.symbolic.terms import (
@@ -66,7 +66,7 @@ class Keys:
     guards: tuple[Guard, ...]
     filters: tuple[Node, ...]
 
-    def count(self, scope: Scope) -> int:
+    def count(self, scope: IndexScope) -> int:
         """Count the keys."""
         return math.prod(scope.box[v] for v in self.sums)
 
@@ -74,7 +74,7 @@ class Keys:
 class Lowering:
     """One attempt to lower one buffer."""
 
-    def __init__(self, buffers: Buffers, scope: Scope, target: Node) -> None:
+    def __init__(self, buffers: Buffers, scope: IndexScope, target: Node) -> None:
         self.buffers = buffers
         self.scope = scope
         self.target = target
@@ -160,7 +160,7 @@ class Lowering:
         holds = self.lower(condition, p, heads, f"{way}.0")
         if isinstance(holds, Affine):
             holds = conditions.comparison("!=", holds, number(0))
-        if isinstance(holds, Condition):
+        if isinstance(holds, GuardedCases):
             holds = indexing.decided(holds, self.scope)
             if holds.value is not None:
                 place = 1 if holds.value else 2
@@ -281,7 +281,7 @@ class Lowering:
         """Return the default of a head where no key is selected."""
         if not default or not guards:
             return ()
-        return scaled(conditions.negation(Condition((guards,))).terms(), default)
+        return scaled(conditions.negation(GuardedCases((guards,))).terms(), default)
 
     def width(self, node: Node, p: Affine, heads: Heads, way: str) -> Lowered:
         """Lower the number of selected keys."""
@@ -296,7 +296,7 @@ class Lowering:
         """Cut the box where that decides whether there are any keys."""
         for k in keys:
             outer = [g for g in k.guards if not any(v in k.sums for v in g.e.variables)]
-            indexing.decided(Condition((tuple(outer),)), self.scope)
+            indexing.decided(GuardedCases((tuple(outer),)), self.scope)
         return keys
 
     def value(self, node: Node, p: Affine, heads: Heads, way: str) -> Lowered:
@@ -309,7 +309,7 @@ class Lowering:
         if node in self.buffers.data and not node.free and not _may_be_looked_up(node):
             self.buffers.designated.add(node)
         lowered = self.lower(node, p, heads, way)
-        if isinstance(lowered, (Affine, Condition)) or self.buffers.holds(node):
+        if isinstance(lowered, (Affine, GuardedCases)) or self.buffers.holds(node):
             return lowered
         if is_view(lowered) or (is_multilinear(lowered) and (node.free or len(lowered) == 1)):
             return lowered
@@ -342,7 +342,7 @@ class Lowering:
             return [((), (selector,))]
         return [(case, ()) for case in self.condition(selector, j, p, heads, way).cases]
 
-    def condition(self, selector: Node, j: Affine, p: Affine, heads: Heads, way: str) -> Condition:
+    def condition(self, selector: Node, j: Affine, p: Affine, heads: Heads, way: str) -> GuardedCases:
         """Lower a selector that depends on positions alone."""
         if selector.op == "best":
             raise Stuck("a best within a selector")
@@ -359,7 +359,7 @@ class Lowering:
             raise Stuck("keys are selected by data")
         lowered = (self.lower(key, j, heads, f"{way}x"), self.lower(query, p, heads, f"{way}y"))
         compared = indexing.comparison(str(selector.attributes["predicate"]), *lowered)
-        if not isinstance(compared, Condition):
+        if not isinstance(compared, GuardedCases):
             raise Stuck("a selector by values that are not integers")
         return compared.settled(self.scope.box)
 

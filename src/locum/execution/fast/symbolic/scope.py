@@ -21,7 +21,7 @@ _MOST_REFINEMENTS = 80
 MOST_PIECES = 64
 
 
-class Scope:
+class IndexScope:
     """The sizes of variables, and which of them make up the position being computed (roots)."""
 
     def __init__(self, refinements: Mapping[str, tuple[str, int]]) -> None:
