@@ -40,22 +40,26 @@ def multihead(
         raise GraphError(f"multihead has {len(firsts)} operands, but {len(steps)} steps were given")
     h = family(heads)
     views = [
-        _block(as_matrix(first, "multihead"), h, None if steps is None else steps[place])
+        block(as_matrix(first, "multihead"), h, None if steps is None else steps[place])
         for place, first in enumerate(firsts)
     ]
-    result = as_matrix(operation(*views), "what multihead brings together")
+    return stacked(as_matrix(operation(*views), "what multihead brings together"), h, heads)
+
+
+def stacked(result: Matrix, h: SOp, heads: int) -> Matrix:
+    """Bring the results of a family together, one below the other: (heads·r)×c."""
     r, c = number_of(result.rows, "rows"), number_of(result.columns, "columns")
     local = indices % (r * c)
     entry = result.at(local // c, local % c)
-    stacked = sum_over(h, where(indices // (r * c) == h, entry, 0))
+    total = sum_over(h, where(indices // (r * c) == h, entry, 0))
     # The sum renames its family: what errors call the nodes must follow.
-    renaming = {h.node: stacked.node.inputs[1]}
+    renaming = {h.node: total.node.inputs[1]}
     names = {replace_families(node, renaming): name for node, name in result.names.items()}
-    return replace(result.derive(stacked, heads * r, c), names=names)
+    return replace(result.derive(total, heads * r, c), names=names)
 
 
-def _block(first: Matrix, h: SOp, step: int | None) -> Matrix:
-    """The view of one operand that moves with the head."""
+def block(first: Matrix, h: SOp, step: int | None = None) -> Matrix:
+    """View block h of an operand, given its first one; blocks lie ``step`` positions apart."""
     if step is None:
         lies_together = same_size(first.row_stride, first.columns) and same_size(first.column_stride, 1)
         if not lies_together and not (same_size(first.rows, 1) and same_size(first.column_stride, 1)):

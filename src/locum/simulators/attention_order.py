@@ -84,17 +84,17 @@ class AttentionOrder:
         """Whether its weights are a softmax, whose exponential may have another base than e."""
         return self.kind in ("softmax", "linformer") and self.pooling == "softmax"
 
-    def blocks(self, n: int, m: int, prefix: str = "") -> list[Block]:
-        """The matrices that characterise it, for n rows that attend to m rows."""
+    def blocks(self, n: int, m: int, prefix: str = "", batch: int = 1) -> list[Block]:
+        """The matrices that characterise it, for n rows that attend to m rows; a mask for each X."""
         shapes = self._factors() if self.kind == "factored" else self._projections(m)
         if self.output_bias:
             shapes.append(Block("b_O", 1, self.columns))
         if self.mask == "matrix":
-            shapes.append(Block("mask", n, m))
+            shapes.append(Block("mask", n, m, batch))
         if self.mask == "rows":
             shapes.append(Block("rows", 1, 1))
         if self.mask == "keys":
-            shapes.append(Block("attention_mask", 1, m))
+            shapes.append(Block("attention_mask", 1, m, batch))
         return [_renamed(block, prefix) for block in shapes]
 
     def _factors(self) -> list[Block]:

@@ -10,14 +10,16 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
-from locum.errors import ExecutionError, InputError
+import numpy as np
+
+from locum.errors import ExecutionError, GraphError, InputError
 from locum.execution.arrays import Array, numpy_of
 from locum.language.python import tokens
 from locum.simulators.formula.head import Style
 from locum.simulators.formula.inverse import inverse_steps
-from locum.simulators.formula.layer import Formula, views_of
+from locum.simulators.formula.layer import OF_EACH, Formula, views_of
 from locum.simulators.layout import Layout
-from locum.simulators.matrices import as_given, computable
+from locum.simulators.matrices import as_given, computable, real_numbers
 from locum.simulators.modules.attention import Attention
 from locum.simulators.modules.layer import Layer
 from locum.simulators.modules.module import Module, Numbers
@@ -30,14 +32,18 @@ class LayerSimulator(Simulator):
 
     def __init__(self, order: Order, style: Style) -> None:
         """Write the formula of ``order`` in the recipe that ``style`` names."""
+        if order.batch > 1 and style.recipe == "width-1":
+            raise GraphError("the width-1 recipe has one head in each layer, and a batch is a family")
         self.order = order
         self.style = style
+        self._order_of_T = replace(order, batch=1) if order.batch > 1 else order
         #: An order that was compared with this one, and is equal: that of the T that ran last.
-        self._accepted = order
+        self._accepted = self._order_of_T
+        self._batches: dict[int, LayerSimulator] = {}
         layout = Layout(order.blocks())
         formula = Formula(views_of(layout), style)
-        memory = layout.view(tokens, "M") if order.memory else None
-        output = formula.layer(order, layout.view(tokens, "X"), memory)
+        memory = layout.joined(tokens, "M") if order.memory else None
+        output = formula.layer(order, layout.joined(tokens, "X"), memory)
         super().__init__(layout, output, formula.steps)
 
     def encode(self, T: Module, X: Array, memory: Array | None = None) -> Array:
@@ -54,9 +60,11 @@ class LayerSimulator(Simulator):
         X, memory = self.read(T, X, memory)
         matrices = T.matrices()
         own = [copy for copies in matrices.values() for copy in copies]
-        matrices["X"] = [X]
+        matrices["X"] = [self._rows(X, "X")]
         if memory is not None:
-            matrices["M"] = [memory]
+            matrices["M"] = [self._rows(memory, "the memory")]
+        for name in matrices.keys() & self._of_each:
+            matrices[name] = matrices[name] * self.order.batch
         parts = self.parts(matrices, X)
         if plain and all(map(operator.is_, parts[1:], own)):
             # T is read again only after one of its attributes was set.
@@ -66,8 +74,46 @@ class LayerSimulator(Simulator):
     def __call__(
         self, T: Module, X: Array, memory: Array | None = None, *, executor: str | None = None
     ) -> Array:
-        """Compute T(X) by U: tokens in, matrix out. NumPy gives NumPy, torch gives torch."""
-        return as_given(self.run_parts(self.output, self.parts_of(T, X, memory), executor), X)
+        """Compute T(X) by U: tokens in, matrix out. NumPy gives NumPy, torch gives torch.
+
+        A batch of X's, [batch, row, column], is one run of the program for so many (``of_batch``).
+        """
+        if self.order.batch == 1 and (X.ndim if hasattr(X, "ndim") else np.ndim(X)) == 3:
+            return self._run_batch(T, X, memory, executor)
+        result = self.run_parts(self.output, self.parts_of(T, X, memory), executor)
+        if self.order.batch > 1:
+            result = result.reshape(self.order.batch, self.order.n, -1)
+        return as_given(result, X)
+
+    def _run_batch(self, T: Module, X: Array, memory: Array | None, executor: str | None) -> Array:
+        """Compute T of each X of a batch."""
+        if len(X) > 1:
+            return self.of_batch(len(X))(T, X, memory, executor=executor)
+        X = real_numbers(X, "X", copy=False)
+        if len(X) == 0:
+            raise InputError(f"X has no entries: its shape is {tuple(X.shape)}")
+        return self(T, X[0], None if memory is None else memory[0], executor=executor)[None]
+
+    def of_batch(self, batch: int) -> LayerSimulator:
+        """Return the simulator of the same order that takes so many X's at once; made once each."""
+        if batch not in self._batches:
+            self._batches[batch] = LayerSimulator(replace(self.order, batch=batch), self.style)
+        return self._batches[batch]
+
+    def _rows(self, array: Array, name: str) -> Array:
+        """Return the rows of a batch, one X below the other."""
+        batch = self.order.batch
+        if batch == 1:
+            return array
+        if array.ndim != 3 or len(array) != batch:
+            shape = "×".join(map(str, array.shape))
+            raise InputError(f"{name} must be a batch of {batch} matrices, but its shape is {shape}")
+        return array.reshape(-1, array.shape[-1])
+
+    @cached_property
+    def _of_each(self) -> set[str]:
+        """The blocks of T that each X of a batch has of its own: masks."""
+        return {prefix + name for prefix in ("", "cross ") for name in OF_EACH}
 
     def explained(self, error: ExecutionError) -> ExecutionError:
         """Say what helps where an exponential overflows."""
@@ -84,9 +130,9 @@ class LayerSimulator(Simulator):
     def check(self, T: Module, X: Array, memory: Array | None = None) -> None:
         """Refuse X, a memory or a T that are not of this simulator's order."""
         X, memory = self.read(T, X, memory)
-        self.layout.block("X").require(X)
+        self.layout.block("X").require(self._rows(X, "X"), joined=True)
         if memory is not None:
-            self.layout.block("M").require(memory)
+            self.layout.block("M").require(self._rows(memory, "the memory"), joined=True)
 
     def read(self, T: Module, X: Array, memory: Array | None) -> tuple[Array, Array | None]:
         """Return X and the memory as arrays of finite numbers, if T is of this simulator's order.
@@ -105,7 +151,7 @@ class LayerSimulator(Simulator):
 
     def check_module(self, T: Module) -> None:
         """Refuse a T of another order, and say how it differs."""
-        order = self.order
+        order = self._order_of_T
         order_of_T = T.order(order.n, order.memory)
         if order_of_T is self._accepted:
             return

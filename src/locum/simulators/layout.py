@@ -93,6 +93,11 @@ class Layout:
         )
         return Matrix(sop, rows, columns, offset, row_stride=block.columns)
 
+    def joined(self, sop: SOp, name: str) -> Matrix:
+        """Return all matrices of a block, one below the other, as a view of the sequence."""
+        block = self.block(name)
+        return Matrix(sop, block.copies * block.rows, block.columns, block.offset)
+
     def position(self, name: str, i: int, j: int, head: int = 0) -> int:
         """Return the position of entry (i, j) of a matrix."""
         block = self.block(name)
@@ -125,11 +130,12 @@ class Layout:
         parts: list[Array] = []
         for name, block in self.blocks.items():
             copies = matrices[name]
-            if len(copies) != block.copies:
+            joined = len(copies) == 1
+            if len(copies) != block.copies and not joined:
                 raise InputError(f"{name} must be {block.shape}, but there are {len(copies)}")
             for copy in copies:
                 if copy.shape != self._shapes[name]:
-                    block.require(copy)  # which says what is wrong
+                    block.require(copy, joined)  # which says what is wrong
             parts += copies
         return parts
 

@@ -37,9 +37,12 @@ class Order:
     norm: str = "none"
     #: Whether norms have gains and biases.
     affine: bool = False
+    #: How many X's (each with its memory and its mask) one run takes; T is there once.
+    batch: int = 1
 
     def __post_init__(self) -> None:
         positive_integer(self.n, "n")
+        positive_integer(self.batch, "batch")
         if self.memory != 0:
             positive_integer(self.memory, "memory, the number of its rows,")
         choose(self.norm, NORMS, "norm")
@@ -103,6 +106,7 @@ class Order:
         rank: int | None = None,
         hidden: int | None = None,
         feature_map: str = "identity",
+        batch: int = 1,
     ) -> Self:
         """Make the order (n, d, d_v), or (n, d, d_v, d1, d2) with ``feed_forward=(d1, d2)``.
 
@@ -112,6 +116,7 @@ class Order:
         - ``bias``, ``output_bias``, ``feed_forward_bias``, ``affine``: whether T has biases in its
           projections, behind W_O, in its feed-forward; gains and biases in its norms.
         - ``memory``: the number of rows that X attends to instead of itself.
+        - ``batch``: how many X's one run takes.
         - ``width`` (columns of W_Q and W_K), ``rank`` (rows of E and F; features), ``hidden``
           (Sumformer) and ``feature_map`` (linear) belong to the other kinds.
 
@@ -166,6 +171,7 @@ class Order:
             activation=activation,
             norm=norm,
             affine=affine,
+            batch=batch,
         )
 
     @property
@@ -187,13 +193,13 @@ class Order:
         """Everything in the sequence, X first: results and X lie alike, and their sum is free."""
         d, n = self.attention.d, self.n
         reads_memory = self.memory and self.cross is None
-        found = [Block("X", n, d)]
+        found = [Block("X", n, d, self.batch)]
         if self.memory:
             width = self.cross.d_keys if self.cross is not None else self.attention.d_keys
-            found.append(Block("M", self.memory, width or d))
-        found += self.attention.blocks(n, self.memory if reads_memory else n)
+            found.append(Block("M", self.memory, width or d, self.batch))
+        found += self.attention.blocks(n, self.memory if reads_memory else n, batch=self.batch)
         if self.cross is not None:
-            found += self.cross.blocks(n, self.memory, "cross ")
+            found += self.cross.blocks(n, self.memory, "cross ", self.batch)
         if self.feed_forward is not None:
             d1, d2 = self.feed_forward
             found.append(Block("W1", self.attention.columns, d1))
@@ -215,6 +221,8 @@ class Order:
         more = [f"{attention.heads} heads"] if attention.heads > 1 else []
         if attention.kind != "softmax":
             more.append(attention.kind)
+        if self.batch > 1:
+            more.append(f"batches of {self.batch}")
         return ", ".join([f"({', '.join(map(str, paper))})", *more])
 
     def differences(self, other: Order) -> list[str]:

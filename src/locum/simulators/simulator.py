@@ -7,6 +7,7 @@ result.
 
 from __future__ import annotations
 
+import itertools
 import math
 import weakref
 from collections.abc import Hashable, Mapping, Sequence
@@ -23,7 +24,7 @@ from locum.constructions.places import Places
 from locum.errors import ExecutionError, InputError
 from locum.execution import fast
 from locum.execution.arrays import Array, flat, is_tensor, like, numpy_of
-from locum.graph import build
+from locum.graph import Node, build
 from locum.graph.traversal import replace_families
 from locum.language.handles import SOp
 from locum.language.python import stable_hash
@@ -173,15 +174,15 @@ class Simulator:
     def each_step(self) -> list[tuple[str, Matrix]]:
         """List intermediate results by their full names: those of a family, head by head."""
         found: list[tuple[str, Matrix]] = []
-        waiting: list[NamedStep] = []
-        for step in [*self.named_steps, None]:
-            if step is not None and step.head is not None:
-                waiting.append(step)
-                continue
-            found += _by_heads(waiting)
-            waiting = []
-            if step is not None:
-                found.append((step.name, step.value))
+        for _, group in itertools.groupby(self.named_steps, _families):
+            steps = list(group)
+            for members, called in _members(steps[0]):
+                for step in steps:
+                    value = step.value
+                    if members:
+                        node = replace_families(value.sop.node, members)
+                        value = replace(value, sop=SOp(node), names={})
+                    found.append((step.name + called, value))
         return found
 
 
@@ -196,23 +197,19 @@ def read(places: Places, values: Any, begin: int = 0) -> Array:
     return places.take(sequence[first:last])
 
 
-def _by_heads(steps: Sequence[NamedStep]) -> list[tuple[str, Matrix]]:
-    """List the steps of one family in the order of the heads."""
-    if not steps:
-        return []
-    return [
-        (_numbered(step.name, number), _at_head(step, number))
-        for number in range(steps[0].heads)
-        for step in steps
-    ]
+def _families(step: NamedStep) -> list[Node]:
+    """The families of a step: its batch and its heads."""
+    return [family.node for family, _ in (*([step.batch] if step.batch else []), *step.families)]
 
 
-def _numbered(name: str, head: int) -> str:
-    return f"{name}[{head}]"
-
-
-def _at_head(step: NamedStep, number: int) -> Matrix:
-    """Return the step of one head: its family replaced by a number."""
-    assert step.head is not None
-    node = replace_families(step.value.sop.node, {step.head.node: build("constant", value=number)})
-    return replace(step.value, sop=SOp(node), names={})
+def _members(step: NamedStep) -> list[tuple[dict[Node, Node], str]]:
+    """Each member of the families of a step as numbers, and how it is called: [item][head]."""
+    batch = [step.batch] if step.batch else []
+    found = []
+    for item in itertools.product(*(range(size) for _, size in batch)):
+        heads = itertools.product(*(range(size) for _, size in step.families))
+        for number, head in enumerate(heads):
+            called = "".join(f"[{place}]" for place in (*item, *([number] if head else [])))
+            constants = [build("constant", value=place) for place in (*item, *head)]
+            found.append((dict(zip(_families(step), constants, strict=True)), called))
+    return found

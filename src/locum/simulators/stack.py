@@ -54,6 +54,8 @@ class Stack(Simulator):
                 raise GraphError(f"a simulator gives {shapes[0]}, but the next one takes {shapes[1]}")
         if any(simulator.order.memory for simulator in self.simulators):
             raise GraphError("a stack is of encoders and self-attentions: none may need a memory")
+        if any(simulator.order.batch > 1 for simulator in self.simulators):
+            raise GraphError("a stack takes one X: none of its simulators may be for a batch")
         layout = Layout(_blocks(self.simulators))
         value = layout.view(tokens, "X")
         steps: list[NamedStep] = []

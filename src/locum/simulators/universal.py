@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
-from locum.errors import GraphError
+from locum.errors import GraphError, InputError
 from locum.execution.arrays import Array
 from locum.simulators.explain import Explanation, explain
 from locum.simulators.formula.head import Style
@@ -84,12 +84,14 @@ class UniversalSimulator(LayerSimulator):
 
     def embed(self, T: Module, X: Array, *, executor: str | None = None) -> Array:
         """Run a smaller T on this U, exactly (Corollary hierarchy, corrected: ``hierarchy.py``)."""
+        self._require_one("embed")
         return embed(self, require_module(T, X), X, executor=executor)
 
     def explain(
         self, T: Module, X: Array, memory: Array | None = None, *, executor: str | None = None
     ) -> Explanation:
         """Run every step of the simulation, each with its error against direct computation."""
+        self._require_one("explain")
         return explain(self, T, X, memory, executor=executor)
 
     def compile(self, recipe: str | None = None, **options: Any) -> CompiledTransformer:
@@ -101,6 +103,10 @@ class UniversalSimulator(LayerSimulator):
         from locum.simulators.weights import compile_simulator  # the compiler, only where it is used
 
         return compile_simulator(self, recipe, **options)
+
+    def _require_one(self, method: str) -> None:
+        if self.order.batch > 1:
+            raise InputError(f"{method} takes one X, and this U is for batches of {self.order.batch}")
 
     def describe(self) -> str:
         """Describe it in words: order, tokens, layers and heads."""

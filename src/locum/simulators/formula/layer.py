@@ -8,7 +8,7 @@ depends on the order alone, and grows neither with the number of heads nor with 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from locum.constructions import (
     Matrix,
@@ -18,7 +18,8 @@ from locum.constructions import (
     layer_norm,
 )
 from locum.constructions.activations import ACTIVATIONS
-from locum.constructions.matrix import coordinates
+from locum.constructions.matrix import coordinates, number_of
+from locum.constructions.multihead import block, stacked
 from locum.language.handles import SOp
 from locum.language.python import family, indices, sum_over, tokens, where
 from locum.simulators.attention_order import AttentionOrder
@@ -28,6 +29,8 @@ from locum.simulators.formula.width_one import width_one_head
 from locum.simulators.layout import Layout
 from locum.simulators.order import Order
 
+#: What each X of a batch has of its own, beside its rows.
+OF_EACH = ("mask", "attention_mask")
 #: Recipes that have a form of the head of their own.
 FORMS = {"inverse": inverse_head, "width-1": width_one_head}
 #: The view of a matrix of T: by its name, and by the head (a family, or 0).
@@ -41,12 +44,14 @@ def views_of(layout: Layout, prefix: str = "") -> Views:
 
 @dataclass(frozen=True)
 class NamedStep:
-    """An intermediate result of the program; in a family of heads, one for each."""
+    """An intermediate result of the program: one for each member of its families."""
 
     name: str
     value: Matrix
-    head: SOp | None = None
-    heads: int = 1
+    #: The families of heads, each with its size: heads are numbered as nested loops over them count.
+    families: tuple[tuple[SOp, int], ...] = ()
+    #: The family of a batch, with its size.
+    batch: tuple[SOp, int] | None = None
 
 
 @dataclass
@@ -61,13 +66,15 @@ class Formula:
         """T(X): an attention alone, an encoder, or a decoder layer."""
         if not order.residual:
             keys = X if memory is None else memory
-            return self.named("output", self.attention(order.attention, X, keys))
+            attended = self.attention(order.attention, X, keys, order.batch)
+            return self.named("output", attended)
         norms = _Norms(self, order)
-        y = self.sublayer(norms, X, lambda z: self.attention(order.attention, z, z, layer=True), "")
+        B = order.batch
+        y = self.sublayer(norms, X, lambda z: self.attention(order.attention, z, z, B, layer=True), "")
         cross = order.cross
         if cross is not None and memory is not None:
             y = self.sublayer(
-                norms, y, lambda z: self.attention(cross, z, memory, "cross ", layer=True), "cross "
+                norms, y, lambda z: self.attention(cross, z, memory, B, "cross ", layer=True), "cross "
             )
         if order.feed_forward is not None:
             y = self.feed_forward(order, norms, y)
@@ -86,21 +93,43 @@ class Formula:
         order: AttentionOrder,
         X: Matrix,
         Y: Matrix,
+        batch: int = 1,
         prefix: str = "",
         layer: bool = False,
     ) -> Matrix:
-        """All heads of an attention from X to Y, brought together."""
+        """All heads of an attention from X to Y, brought together.
+
+        Of a batch, X and Y have the rows of all, and the rows of each attend to its own: a family b,
+        in which the views of X, Y and the masks move, and those of T's matrices stay.
+        """
         if order.bias and order.kind != "factored":
             X, Y = (append_ones(X), append_ones(Y)) if Y is not X else (append_ones(X),) * 2
+        if batch == 1:
+            result = self._heads(order, X, Y, 0, 1, prefix)
+        else:
+            b = family(batch)
+            one = _part(X, b, batch)
+            other = one if Y is X else _part(Y, b, batch)
+            result = stacked(self._heads(order, one, other, b, batch, prefix), b, batch)
+        return self.named(prefix + "attention", result) if layer else result
+
+    def _heads(
+        self, order: AttentionOrder, X: Matrix, Y: Matrix, b: SOp | int, batch: int, prefix: str
+    ) -> Matrix:
+        """All heads of one X (of the b-th of a batch), brought together."""
         h: SOp | int = family(order.heads) if order.heads > 1 else 0
         formula = FORMS.get(self.style.recipe, HEADS[order.kind])
-        head = formula(order, X, Y, lambda name: self.views(prefix + name, h), self.style)
+
+        def view(name: str) -> Matrix:
+            return self.views(prefix + name, b if name in OF_EACH else h)
+
+        head = formula(order, X, Y, view, self.style)
+        families = ((h, order.heads),) if isinstance(h, SOp) else ()
+        in_batch = (b, batch) if isinstance(b, SOp) else None
         for name, value in head.items():
-            if isinstance(h, SOp):
+            if families or name != "output":
                 called = f"{prefix}{'head' if name == 'output' else name}"
-                self.steps.append(NamedStep(called, value, h, order.heads))
-            elif name != "output":
-                self.steps.append(NamedStep(prefix + name, value))
+                self.steps.append(NamedStep(called, value, families, in_batch))
         result = head["output"]
         if order.projection:
             result = self.style.matmul(result, self.views(prefix + "W_O", h))
@@ -109,7 +138,7 @@ class Formula:
             result = _side_by_side(result, h, order.heads) if side_by_side else _summed(result, h)
         if order.output_bias:
             result = add(result, broadcast_row(self.views(prefix + "b_O", 0), result.rows))
-        return self.named(prefix + "attention", result) if layer else result
+        return result
 
     def feed_forward(self, order: Order, norms: _Norms, y: Matrix) -> Matrix:
         """activation(y W1 + b1) W2 + b2, with a residual and norms where the order has them."""
@@ -150,6 +179,13 @@ class _Norms:
             gain, bias = (self.formula.views(f"{name}{self.count}", 0) for name in ("gain", "bias"))
         epsilon = self.formula.views("epsilon", 0)
         return self.formula.named(f"norm{self.count}", layer_norm(y, gain, bias, epsilon))
+
+
+def _part(m: Matrix, b: SOp, batch: int) -> Matrix:
+    """The rows of the b-th of a batch."""
+    rows = number_of(m.rows, "the rows of a batch") // batch
+    first = replace(m, rows=rows)
+    return block(first if m.is_result else replace(first, reads=None, needs=None), b)
 
 
 def _summed(m: Matrix, h: SOp) -> Matrix:
