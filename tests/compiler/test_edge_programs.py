@@ -62,12 +62,13 @@ def check(seed: int, counts: Counter[str], rounds: int = 8) -> None:
     assert error <= bound, (seed, error, bound, trial.options)
 
 
-@pytest.mark.parametrize("seed", [5001135, 5022353, 8005100, 8028868, 8056550, 9000101])
+@pytest.mark.parametrize("seed", [1000972, 5001135, 5022353, 8005100, 8028868, 8056550, 9000101])
 def test_programs_whose_bounds_were_too_small(seed: int) -> None:
     """Find no error above the bound of programs where one was found.
 
-    A count whose scores hang on rounding; a product of counts that was taken for that of shares; a
-    table of square roots that is added up with a table of large integers.
+    A default beside what two counts had left at the sink in float32; a count whose scores hang on
+    rounding; a product of counts that was taken for that of shares; a table of square roots that is
+    added up with a table of large integers.
     """
     check(seed, Counter(), rounds=30)
 

@@ -49,3 +49,37 @@ def test_slots_that_held_defaults_are_keys_later(one: float, other: float, dtype
         dtype=dtype,
         vocabulary=[0, 1, 2],
     )
+
+
+@pytest.mark.parametrize("kind", ["relu", "gelu", "glu"])
+def test_hidden_units_are_closed_at_the_sink(kind: str) -> None:
+    """Find nothing but constants at the sink: in float32 a sum of open units would be rounded there."""
+    counts = selector_width(select(tokens, tokens, "==")) + selector_width(select(tokens, tokens, "<"))
+    program = _back(1, counts, -1)
+    model = compiler.compile(
+        program,
+        length=6,
+        vocabulary=[0, 1, 2],
+        dtype="float32",
+        attention="softmax",
+        feed_forward=kind,
+        tolerance=0.1,
+    )
+    _, cache = model.run_with_cache([0, 1, 2, 2])
+    units = cache["blocks.0.mlp.hook_post"][0]
+    assert units[1:].any()
+    assert not units[0].any()
+
+
+@pytest.mark.parametrize("factor", [1, 0.1, 1004, 1 / 3])
+@pytest.mark.parametrize("kind", ["exact", "relu", "gelu", "glu"])
+def test_defaults_of_chains_stay_within_the_bound(kind: str, factor: float) -> None:
+    """Read defaults through heads that read defaults: what is rounded at the sink is in the bound."""
+    first = _back(1, tokens * factor, 0.7) + _back(2, tokens / 3, -0.1)
+    program = _back(1, first * factor + _back(1, first, 1 / 3), 0.2) + _back(1, first, 7)
+    model = compiler.compile(
+        program, length=6, vocabulary=[0, 1, 2], dtype="float32", feed_forward=kind, tolerance=10.0
+    )
+    for given in others([0, 1, 2, 0, 1, 2], random.Random(5), 12):
+        answers = zip(model(given), program(given), strict=True)
+        assert max(abs(a - b) for a, b in answers) <= model.error_bound

@@ -17,6 +17,7 @@ import numpy as np
 
 from locum.compiler.bounds.demand import Demand
 from locum.compiler.bounds.intervals import ErrorInterval, ErrorIntervals
+from locum.compiler.bounds.sink_bounds import SinkBounds
 from locum.compiler.network.forms import Mask, Vector
 from locum.compiler.network.grids import lowest_bits, sums_exactly
 from locum.compiler.network.network import NO_SINK, Head, Value
@@ -70,13 +71,14 @@ class HeadBounds:
     intervals: ErrorIntervals
     known: Known
     demand: Demand
+    sink: SinkBounds
     #: None: attention is hard.
     choose_temperature: ChooseTemperature | None
     #: Inverse temperatures, and how each was found.
     temperatures: dict[Head, Temperature] = field(default_factory=dict)
 
     def carry(self, head: Head) -> None:
-        """Adds the spreads of all that the head writes."""
+        """Add the error intervals of all that the head writes."""
         where = self.demand.rows(head)
         noise, unbounded = self._noise(head, where)
         means = [self._mean(head, value) for value in head.values]
@@ -104,6 +106,8 @@ class HeadBounds:
         if head.sink != NO_SINK:
             offset = self.intervals.form(head.offset)
             off, weight = off + offset.error, weight + offset.largest
+            for (q, _), key in zip(forms, head.keys, strict=True):  # where the sink's key is to be 0
+                off = off + _times(q.largest, self.sink.read_error(key))
             exact.append(offset.exact)
             step = min(step, offset.step)
         for q, k in forms:
@@ -144,6 +148,7 @@ class HeadBounds:
         if sink:
             least, most = min(least, value.at_sink), max(most, value.at_sink)
         empty = counts == 0
+        may_default = head.selector is None or self.known.selectors.may_be_empty(head.selector)
         if known:
             low, high, error = (
                 np.where(allowed, part, 0.0).sum(axis=1) / np.maximum(counts, 1)
@@ -154,22 +159,21 @@ class HeadBounds:
             low = np.where(allowed, v.low, np.inf).min(axis=1)
             high = np.where(allowed, v.high, -np.inf).max(axis=1)
             error = np.where(allowed, v.error, 0.0).max(axis=1)
-            if sink and (head.selector is None or self.known.selectors.may_be_empty(head.selector)):
+            if sink and may_default:
                 low, high = np.minimum(low, value.at_sink), np.maximum(high, value.at_sink)
             chosen = np.ones(self.intervals.size)
         low, high = (np.where(empty, value.at_sink, part) for part in (low, high))
         share = np.where(allowed, v.proportion(), 0.0).max(axis=1)
         own = None if v.own is None else np.where(allowed, v.own, 0.0).max(axis=1)
-        positive = bool((v.low >= 0).all()) and value.at_sink >= 0
+        default_error = self.sink.default_error(value) if sink and may_default else 0.0
+        error = np.maximum(error, default_error)
+        positive = bool((v.low >= 0).all()) and value.at_sink >= 0 and not default_error
         single = bool((counts[where] <= 1).all()) or (
             head.selector is not None and self.known.selectors.unique(head.selector)
         )
         step = min(v.step, float(lowest_bits(value.at_sink))) if single else 0.0
-        if not sums_exactly(max(abs(least), abs(most)), step, self._dtype):
+        if default_error or not sums_exactly(max(abs(least), abs(most)), step, self._dtype):
             step = 0.0
-        may_default = head.selector is None or self.known.selectors.may_be_empty(head.selector)
-        if sink and not step and may_default:
-            error = error + self._default_rounding(value)
         mean = ErrorInterval(
             low,
             high,
@@ -185,15 +189,6 @@ class HeadBounds:
             bottom = np.where(allowed, v.net_low, np.inf).min(axis=1)
             found.spread = np.where(empty, 0.0, top - bottom)
         return found
-
-    def _default_rounding(self, value: Value) -> float:
-        """How far the default may be off: at the sink it is read beside what the slots hold there."""
-        weight = abs(value.at_sink) + abs(value.form.constant)
-        for signal, c in value.form.terms.items():
-            weight += abs(c) * float(self.intervals.signals[signal].largest.max())
-        if not math.isfinite(weight):
-            return 0.0
-        return self.intervals.unit * (len(value.form.terms) + 8) * weight
 
     def _moved(self, found: _Mean, shift: Vector, where: Mask) -> ErrorInterval:
         mean = found.mean

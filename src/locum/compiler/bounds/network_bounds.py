@@ -17,6 +17,7 @@ from locum.compiler.bounds.function_bounds import FunctionBounds
 from locum.compiler.bounds.gate_bounds import GateBounds, SlotSum
 from locum.compiler.bounds.head_bounds import ChooseTemperature, HeadBounds, Temperature
 from locum.compiler.bounds.intervals import ErrorInterval, ErrorIntervals
+from locum.compiler.bounds.sink_bounds import SinkBounds
 from locum.compiler.network.forms import Mask
 from locum.compiler.network.gates import Gate
 from locum.compiler.network.lowering import Lowered
@@ -45,7 +46,11 @@ class Bounds:
         self.intervals = ErrorIntervals(known.target)
         self._gates = GateBounds(self.intervals, self.demand)
         self._functions = FunctionBounds(self.intervals, self.lowered)
-        self._heads = HeadBounds(self.intervals, known, self.demand, self.choose_temperature)
+        fed = known.target.feed_forward != "exact"
+        self._sink = SinkBounds(self.slots, known.target.dtype, fed)
+        self._heads = HeadBounds(
+            self.intervals, known, self.demand, self._sink, self.choose_temperature
+        )
 
     @property
     def temperatures(self) -> dict[Head, Temperature]:
@@ -54,13 +59,23 @@ class Bounds:
 
     def run(self) -> ErrorInterval:
         """The output, after everything before it."""
-        for _, steps in groupby(self.lowered.network.steps(), key=lambda step: step.time):
+        for time, steps in groupby(self.lowered.network.steps(), key=lambda step: step.time):
             together = list(steps)
-            for head in together:
-                if isinstance(head, Head):
-                    self._heads.carry(head)
+            self._sink.arrive(time)
+            heads = [step for step in together if isinstance(step, Head)]
+            for head in heads:
+                self._heads.carry(head)
             self._units([unit for unit in together if isinstance(unit, Unit)])
+            if self.lowered.network.sink:
+                self._at_sink(heads, time)
         return self.intervals.form(self.lowered.network.output)
+
+    def _at_sink(self, heads: Sequence[Head], time: int) -> None:
+        largest = {
+            head: [float(self.intervals.form(key).largest.max()) for key in head.keys] for head in heads
+        }
+        self._sink.move(heads, largest)
+        self._sink.feed({unit: hidden for unit, hidden in self.hidden.items() if unit.time == time})
 
     def _units(self, units: Sequence[Unit]) -> None:
         """The units of one feed-forward: what they write into one slot is added up in one sum."""

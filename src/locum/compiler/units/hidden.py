@@ -54,8 +54,8 @@ class Hidden:
     how: str
     gate: Vector | None = None
     gate_bias: Vector | None = None
-    #: What each argument is to be at the sink, so that what the sink holds is known exactly.
-    at_sink: tuple[float, ...] = (0.0,)
+    #: Whether its units are on at the sink, too, where they read 0; else they write the constant only.
+    open_at_sink: bool = False
     #: Greatest and least that may come out, whatever comes in; None: no limit.
     limits: tuple[float, float] | None = None
     #: Σ |out|·(greatest pre-activation): what rounding is in proportion to.
@@ -140,7 +140,6 @@ def from_line(
     direction, at, coefficient, constant = along(line)
     pre, bias = direction[:, None], -direction * at
     hidden = ridges(kind, pre, bias, coefficient, constant, line.error, how, (largest,), sharpness)
-    hidden.at_sink = (float(line.knots[0]),)
     hidden.limits = float(line.values.min()), float(line.values.max())
     return hidden
 

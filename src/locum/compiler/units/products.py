@@ -31,7 +31,6 @@ def masked(kind: str, mask: Argument, value: Argument) -> Hidden:
             "a gate",
             np.array([[1.0, 0.0]]),
             np.zeros(1),
-            at_sink=(0.0, 0.0),
             weight=value.largest * max(mask.largest, 1.0),
         )
     if not math.isfinite(value.largest):
@@ -54,7 +53,6 @@ def masked(kind: str, mask: Argument, value: Argument) -> Hidden:
     )
     if kind == "gelu":
         hidden.how = "a gate"
-    hidden.at_sink = (0.0, 0.0)
     hidden.weight = 4 * bound * len(sides)
     hidden.limits = -bound, bound
     return hidden
@@ -74,7 +72,6 @@ def glu_product(a: Argument, b: Argument, tolerance: float, unit: float) -> Hidd
         "a product",
         gate,
         np.zeros(len(signs)),
-        at_sink=(0.0, 0.0),
         weight=a.largest * b.largest if a.largest and b.largest else 0.0,
     )
 
@@ -109,7 +106,6 @@ def _relu_product(a: Argument, b: Argument, tolerance: float, unit: float) -> Hi
         f"a product by {segments} segments",
         (a.largest, b.largest),
     )
-    hidden.at_sink = (a.low, b.low)
     largest = max(a.largest * scale + b.largest / scale, 1.0) ** 2 / 2
     hidden.limits = -largest, largest
     return hidden
@@ -153,7 +149,6 @@ def _gelu_product(a: Argument, b: Argument, tolerance: float, unit: float) -> Hi
                 outs.append(share * sign / (4 * s * s * root))
     pre, out = np.array(rows), np.array(outs)
     hidden = Hidden(pre, np.zeros(8), out, 0.0, cut(scale) * (1 + 1e-9), "a product by 8 units")
-    hidden.at_sink = (0.0, 0.0)
     hidden.weight = float((np.abs(out) * (np.abs(pre) @ np.array([a.largest, b.largest]))).sum())
     return hidden
 

@@ -59,7 +59,7 @@ def _curved(gate: Curved, kind: str, x: Argument, tolerance: float) -> Hidden:
         hidden = glu_product(x, x, tolerance, 0.0)
         assert hidden.gate is not None
         pre, opened = (side.sum(axis=1, keepdims=True) for side in (hidden.pre, hidden.gate))
-        return replace(hidden, pre=pre, gate=opened, at_sink=(0.0,))
+        return replace(hidden, pre=pre, gate=opened)
     share = 0.75 if kind == "gelu" else 1.0
     if gate.relative:
         line = exponential(x.low, x.high, share * tolerance)
@@ -126,7 +126,6 @@ def _table(gate: Table, kind: str, x: Argument, unit: float) -> Hidden:
     nearest = float(np.diff(np.unique(np.concatenate([at, keys]))).min())
     sharpness = power_of_two(64 / (min(nearest, gate.gap / 20) if flat else nearest))
     hidden = from_line(line, kind, how, x.largest, sharpness)
-    hidden.at_sink = (float(keys[0]),)
     hidden.flat = flat
     return hidden
 
@@ -157,6 +156,7 @@ def _snap(kind: str, x: Argument, unit: float) -> Hidden:
     bias = np.array([large])
     weight = large + x.largest
     hidden = Hidden(one, bias, np.ones(1), -large, 0.0, "made whole", weight=weight, flat=True)
+    hidden.open_at_sink = True  # beside −C, defaults like 0.1 would be rounded away
     if kind == "glu":
         hidden.gate, hidden.gate_bias = np.zeros((1, 1)), np.ones(1)
     return hidden

@@ -17,6 +17,9 @@ from locum.compiler.units.hidden import Hidden, erasing
 from locum.compiler.weights.stream import Matrix, Stream
 from locum.transformer.weights import FeedForwardWeights
 
+#: No activation lets this much below 0 through: GELU(−64) is 0.
+_CLOSED = 64.0
+
 
 class UnitFeedForward:
     """Makes feed-forwards of one kind of unit: relu, gelu or glu."""
@@ -40,7 +43,7 @@ class UnitFeedForward:
         for unit, size in zip(units, sizes, strict=True):
             hidden = self.hidden[unit]
             here = slice(start, start + size)
-            columns, biases = self._read(stream, unit.forms, hidden.at_sink)
+            columns, biases = self._read(stream, unit.forms, hidden.open_at_sink)
             w_in[:, here] = columns @ hidden.pre.T
             b_in[here] = hidden.bias + hidden.pre @ biases
             if w_gate is not None:
@@ -48,6 +51,11 @@ class UnitFeedForward:
                 assert hidden.gate_bias is not None
                 w_gate[:, here] = columns @ hidden.gate.T
                 self._constant(stream, w_gate[:, here], hidden.gate_bias + hidden.gate @ biases)
+            if stream.sink_slot is not None and not hidden.open_at_sink:
+                if w_gate is None:
+                    w_in[stream.sink_slot, here] = _closing(stream, w_in[:, here], b_in[here])
+                else:
+                    w_gate[stream.sink_slot, here] = _closing(stream, w_gate[:, here], np.zeros(size))
             slot, scale = stream.slots.of(unit.into)
             w_out[here, slot] = scale * hidden.out
             b_out[slot] += scale * hidden.constant
@@ -61,14 +69,12 @@ class UnitFeedForward:
                 start += 1
         return FeedForwardWeights(self.kind, w_in, b_in, w_out, b_out, W_gate=w_gate)
 
-    def _read(
-        self, stream: Stream, forms: Sequence[Form], at_sink: tuple[float, ...]
-    ) -> tuple[Matrix, Matrix]:
-        """Forms as columns [slot, argument] and constants; the sink reads what it is given."""
+    def _read(self, stream: Stream, forms: Sequence[Form], zero_at_sink: bool) -> tuple[Matrix, Matrix]:
+        """Forms as columns [slot, argument] and constants; with ``zero_at_sink`` the sink reads 0."""
         columns = np.zeros((stream.width, len(forms)))
         biases = np.zeros(len(forms))
-        for i, (form, value) in enumerate(zip(forms, at_sink, strict=True)):
-            columns[:, i], biases[i] = stream.read(form, at_sink=value)
+        for i, form in enumerate(forms):
+            columns[:, i], biases[i] = stream.read(form, at_sink=0.0 if zero_at_sink else None)
         return columns, biases
 
     def _constant(self, stream: Stream, gate: Matrix, constants: Matrix) -> None:
@@ -77,3 +83,13 @@ class UnitFeedForward:
         gate[stream.one_slot] += constants
         if stream.sink_slot is not None:
             gate[stream.sink_slot] += constants
+
+
+def _closing(stream: Stream, columns: Matrix, biases: Matrix) -> Matrix:
+    """The weights of the sink's mark that make all units 0 there, in whichever order sums are rounded.
+
+    So what the sink holds is known to the last bit, but for the sums of constants.
+    """
+    sizes = np.abs(stream.at_sink) @ np.abs(columns) + np.abs(biases)
+    found: Matrix = -2 * sizes - _CLOSED * (1 + np.abs(columns).sum(axis=0))
+    return found
