@@ -225,7 +225,7 @@ REFUSED: list[tuple[Any, dict[str, Any], str]] = [
     (torch.nn.MultiheadAttention(4, 2, add_bias_kv=True), {}, "add_bias_kv"),
     (torch.nn.MultiheadAttention(4, 2, kdim=2, vdim=3), {}, "kdim, vdim"),
     (encoder_layer(activation=torch.nn.ELU()), {}, "activation ELU is not simulated"),
-    (encoder_layer(activation=torch.nn.GELU("tanh")), {}, "approximated by tanh"),
+    (encoder_layer(activation=torch.nn.GELU("tanh")), {}, "activation_relu_or_gelu"),
     (encoder_layer(), {"attention_mask": [1, 0]}, "the attention mask must be 3 numbers"),
     (encoder_layer(), {"attention_mask": [0, 0, 0]}, "leaves no key"),
     (encoder_layer(), {"memory_attention_mask": [1]}, "there is none"),
@@ -237,6 +237,13 @@ REFUSED: list[tuple[Any, dict[str, Any], str]] = [
         "RMSNorm",
     ),
 ]
+
+
+def test_gelu_by_tanh_where_torch_has_no_fast_path_for_it() -> None:
+    module, X = encoder_layer(activation=torch.nn.GELU("tanh"), dropout=0.0), Chance(2)(3, 4)
+    module.activation_relu_or_gelu = 0
+    wanted = module(torch.from_numpy(X)).detach().numpy()
+    assert np.abs(locum.simulate(module, X) - wanted).max() <= 1e-12
 
 
 @pytest.mark.parametrize(("module", "options", "problem"), REFUSED)

@@ -29,7 +29,7 @@ from locum.constructions.matching import match2, match3
 from locum.constructions.matmul import matmul, weighted_mean
 from locum.constructions.matrix import Matrix, constant_matrix
 from locum.constructions.multihead import multihead
-from locum.constructions.normalisation import layer_norm
+from locum.constructions.normalisation import layer_norm, rms_norm
 from locum.constructions.own_token import Placed, own_token_product
 from locum.constructions.parity import k_parity
 from locum.constructions.sequences import identify, shift
@@ -82,6 +82,7 @@ __all__ = [
     "own_token_product",
     "prop",
     "relu",
+    "rms_norm",
     "row_means",
     "row_sums",
     "scale",

@@ -59,6 +59,18 @@ def gelu(m: Matrix) -> Matrix:
     return m.map(0.5 * x * (1 + erf(x / math.sqrt(2))))
 
 
+def gelu_tanh(m: Matrix) -> Matrix:
+    """GELU approximated by tanh: ½x(1 + tanh(√(2/π)(x + 0.044715x³)))."""
+    x = m.inside_or(0)
+    return m.map(0.5 * x * (1 + python.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * (x * x * x)))))
+
+
+def quick_gelu(m: Matrix) -> Matrix:
+    """x · sigmoid(1.702 x)."""
+    x = m.inside_or(0)
+    return m.map(x * _sigmoid(1.702 * x))
+
+
 def sigmoid(m: Matrix) -> Matrix:
     """1 / (1 + e⁻ˣ), without overflow."""
     return m.map(_sigmoid(m.inside_or(0)))
@@ -90,6 +102,8 @@ def _sigmoid(x: SOp) -> SOp:
 ACTIVATIONS: dict[str, Callable[[Matrix], Matrix]] = {
     "relu": relu,
     "gelu": gelu,
+    "gelu_tanh": gelu_tanh,
+    "quick_gelu": quick_gelu,
     "silu": silu,
     "tanh": tanh,
     "sigmoid": sigmoid,

@@ -1,4 +1,4 @@
-"""Layer normalisation of each row, as encoders have it.
+"""Normalisation of each row, as encoders and decoders have it: layer norm, and by the root mean square.
 
 >>> from locum import tokens
 >>> layer_norm(Matrix(tokens, 1, 2), epsilon=0.0).run([1, 3]).tolist()
@@ -6,6 +6,8 @@
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from locum.constructions.matrix import Matrix, coordinates, require_same
 from locum.constructions.sums import row_means
@@ -21,17 +23,33 @@ def layer_norm(
     gives the mean, another the variance.
     """
     m = m.compact()
+    deviation = m.map(where(m.inside, m.sop - row_means(m).sop, 0))
+    return _scaled(m, deviation, [gain, bias], epsilon)
+
+
+def rms_norm(m: Matrix, gain: Matrix | None = None, epsilon: float | Matrix = 1e-5) -> Matrix:
+    """Compute x / √(mean of x² + ε) along each row, times gain (1×c).
+
+    >>> from locum import tokens
+    >>> rms_norm(Matrix(tokens, 1, 2), epsilon=0.0).run([3, 3]).tolist()
+    [[1.0, 1.0]]
+    """
+    m = m.compact()
+    return _scaled(m, m.map(m.inside_or(0)), [gain, None], epsilon)
+
+
+def _scaled(m: Matrix, x: Matrix, affine: Sequence[Matrix | None], epsilon: float | Matrix) -> Matrix:
+    """Divide the rows of ``x`` by their root mean square; then gain and bias."""
     others = []
     if isinstance(epsilon, Matrix):
         for size in (epsilon.rows, epsilon.columns):
             require_same(size, 1, f"epsilon is a number or a 1×1 matrix, but got {epsilon.shape}")
         others.append(epsilon)
     small = epsilon.at(0, 0) if isinstance(epsilon, Matrix) else epsilon
-    deviation = m.map(where(m.inside, m.sop - row_means(m).sop, 0))
-    variance = row_means(deviation.map(deviation.sop * deviation.sop)).sop
-    result = deviation.sop / where(m.inside, sqrt(variance + small), 1)
+    mean_square = row_means(x.map(x.sop * x.sop)).sop
+    result = x.sop / where(m.inside, sqrt(mean_square + small), 1)
     _, j = coordinates(m.columns)
-    for part, multiplies in ((gain, True), (bias, False)):
+    for part, multiplies in zip(affine, (True, False), strict=True):
         if part is not None:
             require_same(part.rows, 1, f"gain and bias are 1×c, but got {part.shape}")
             problem = f"a {part.shape} gain or bias does not fit a {m.shape} matrix"

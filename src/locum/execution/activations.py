@@ -32,6 +32,16 @@ def gelu(x: Array) -> Array:
     return x * (1 + erf(x / math.sqrt(2))) / 2
 
 
+def gelu_tanh(x: Array) -> Array:
+    """GELU approximated by tanh: ½x(1 + tanh(√(2/π)(x + 0.044715x³)))."""
+    return x * (1 + tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * (x * x * x)))) / 2
+
+
+def quick_gelu(x: Array) -> Array:
+    """x · sigmoid(1.702 x)."""
+    return x * sigmoid(1.702 * x)
+
+
 def sigmoid(x: Array) -> Array:
     """1 / (1 + e⁻ˣ), without overflow."""
     xp = array_namespace(x)
@@ -53,6 +63,8 @@ def tanh(x: Array) -> Array:
 ACTIVATIONS: Mapping[str, Callable[[Array], Array]] = {
     "relu": relu,
     "gelu": gelu,
+    "gelu_tanh": gelu_tanh,
+    "quick_gelu": quick_gelu,
     "silu": silu,
     "tanh": tanh,
     "sigmoid": sigmoid,

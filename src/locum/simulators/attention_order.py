@@ -49,6 +49,15 @@ class AttentionOrder:
     feature_map: str = "identity"
     #: The Sumformer's activation.
     nonlinearity: str = "relu"
+    #: Heads of keys and values, each shared by equally many heads of queries (0: one for each). This
+    #: and what follows belong to the factored kind.
+    key_heads: int = 0
+    #: Whether queries and keys are turned by their positions (rotary embeddings): q∘C + (qR)∘S.
+    rotary: bool = False
+    #: Whether every head has a matrix that is added to its scores (relative positions).
+    score_bias: bool = False
+    #: How many rows of keys and values were computed before, and are tokens: the new rows join them.
+    cache: int = 0
 
     def __post_init__(self) -> None:
         for name, choices in _CHOICES.items():
@@ -69,6 +78,14 @@ class AttentionOrder:
             raise GraphError(
                 "a factored attention says which keys count by a mask of keys, not of rows"
             )
+        if self.kind != "factored" and (self.key_heads or self.rotary or self.score_bias or self.cache):
+            raise GraphError(
+                "shared keys, rotary positions, biases of scores and a cache belong to kind factored"
+            )
+        if self.cache and self.mask == "causal":
+            raise GraphError("behind a cache the mask is a row of keys or a matrix, not causal")
+        if self.heads % self.shared_heads:
+            raise GraphError(f"{self.heads} heads cannot share {self.key_heads} key heads equally")
         if self.kind == "linear" and self.mask not in (None, "causal", "rows"):
             raise GraphError("linear attention takes a causal mask or none")
 
@@ -80,6 +97,11 @@ class AttentionOrder:
         return self.d_v * (self.heads if self.combine == "concatenate" else 1)
 
     @property
+    def shared_heads(self) -> int:
+        """Heads of keys and values."""
+        return self.key_heads or self.heads
+
+    @property
     def exponential(self) -> bool:
         """Whether its weights are a softmax, whose exponential may have another base than e."""
         return self.kind in ("softmax", "linformer") and self.pooling == "softmax"
@@ -89,6 +111,16 @@ class AttentionOrder:
         shapes = self._factors() if self.kind == "factored" else self._projections(m)
         if self.output_bias:
             shapes.append(Block("b_O", 1, self.columns))
+        if self.rotary:
+            shapes.append(Block("rotation", self.width, self.width))
+            shapes += [Block(name, n, self.width) for name in ("cosines", "sines")]
+        if self.cache:
+            m, shared = self.cache, self.shared_heads
+            for name, columns in (("keys", self.width), ("values", self.d_v)):
+                shapes.append(Block(name, m, shared * columns, split="columns", heads=shared))
+            shapes.append(Block("places", m, n))
+        if self.score_bias:
+            shapes.append(Block("score_bias", n, m, self.heads))
         if self.mask == "matrix":
             shapes.append(Block("mask", n, m, batch))
         if self.mask == "rows":
@@ -99,18 +131,19 @@ class AttentionOrder:
 
     def _factors(self) -> list[Block]:
         """W_Q, W_K, V and W_O whole, as models keep them: a head has its columns (of W_O, its rows)."""
-        heads, key = self.heads, self.d_keys or self.d
+        key, shared = self.d_keys or self.d, self.shared_heads
         shapes = []
-        for name, rows, columns in (
-            ("Q", self.d, self.width),
-            ("K", key, self.width),
-            ("V", key, self.d_v),
+        for name, rows, columns, heads in (
+            ("Q", self.d, self.width, self.heads),
+            ("K", key, self.width, shared),
+            ("V", key, self.d_v, shared),
         ):
             weights = "V" if name == "V" else f"W_{name}"
             shapes.append(Block(weights, rows, heads * columns, split="columns", heads=heads))
             if self.bias:
                 shapes.append(Block(f"b_{name}", 1, heads * columns, split="columns", heads=heads))
         if self.projection:
+            heads = self.heads
             shapes.append(Block("W_O", heads * self.d_v, self.projection, split="rows", heads=heads))
         return shapes
 

@@ -39,6 +39,12 @@ class Order:
     affine: bool = False
     #: How many X's (each with its memory and its mask) one run takes; T is there once.
     batch: int = 1
+    #: Whether norms divide by the root mean square alone; such a norm has no bias.
+    rms: bool = False
+    #: Whether the hidden units are multiplied by activation(y W_gate).
+    gated: bool = False
+    #: Whether attention and feed-forward both read X, each behind its own norm, and are added to it.
+    parallel: bool = False
 
     def __post_init__(self) -> None:
         positive_integer(self.n, "n")
@@ -74,6 +80,14 @@ class Order:
             positive_integer(d2, "d2")
             if self.feed_forward_residual and d2 != d:
                 raise GraphError(f"a residual around the feed-forward needs d2 = {d}, but it is {d2}")
+        if self.parallel and (
+            self.norm != "pre" or self.cross is not None or not self.feed_forward_residual
+        ):
+            raise GraphError("a parallel layer has a norm before, and a residual around, its two parts")
+        if self.batch > 1 and self.attention.cache:
+            raise GraphError("rows computed before belong to one X: expected batch=1 with a cache")
+        if self.gated and self.feed_forward is None:
+            raise GraphError("gated hidden units belong to a feed-forward, and there is none")
         if self.feed_forward_bias and self.feed_forward is None:
             raise GraphError("feed_forward_bias belongs to a feed-forward, and there is none")
         if self.affine and self.norm == "none":
@@ -189,6 +203,13 @@ class Order:
             found.append(self.columns if self.norm == "post" else self.attention.d)
         return found
 
+    @property
+    def norm_parts(self) -> tuple[str, ...]:
+        """What each norm has: a gain and a bias, or the gain alone, or nothing."""
+        if not self.affine:
+            return ()
+        return ("gain",) if self.rms else ("gain", "bias")
+
     def blocks(self) -> list[Block]:
         """Everything in the sequence, X first: results and X lie alike, and their sum is free."""
         d, n = self.attention.d, self.n
@@ -205,12 +226,15 @@ class Order:
             found.append(Block("W1", self.attention.columns, d1))
             if self.feed_forward_bias:
                 found.append(Block("b1", 1, d1))
+            if self.gated:
+                found.append(Block("W_gate", self.attention.columns, d1))
+                if self.feed_forward_bias:
+                    found.append(Block("b_gate", 1, d1))
             found.append(Block("W2", d1, d2))
             if self.feed_forward_bias:
                 found.append(Block("b2", 1, d2))
-        if self.affine:
-            for number, columns in enumerate(self.normed, start=1):
-                found += [Block(f"{name}{number}", 1, columns) for name in ("gain", "bias")]
+        for number, columns in enumerate(self.normed, start=1):
+            found += [Block(f"{name}{number}", 1, columns) for name in self.norm_parts]
         if self.norm != "none":
             found.append(Block("epsilon", 1, 1))
         return found

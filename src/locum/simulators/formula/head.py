@@ -130,16 +130,33 @@ def softmax_head(order: AttentionOrder, X: Matrix, Y: Matrix, of: Of, style: Sty
 
 
 def factored_head(order: AttentionOrder, X: Matrix, Y: Matrix, of: Of, style: Style) -> Steps:
-    """σ((X W_Q + b_Q)(Y W_K + b_K)ᵀ)(Y V + b_V): the same head, A = W_Q W_Kᵀ left as two factors."""
+    """σ((X W_Q + b_Q)(Y W_K + b_K)ᵀ)(Y V + b_V): the same head, A = W_Q W_Kᵀ left as two factors.
+
+    Queries and keys may be turned by their positions, q∘C + (qR)∘S with tables C and S of a row for
+    each position; scores may have a bias; keys and values may have rows that were computed before.
+    """
 
     def projected(m: Matrix, weights: str, bias: str) -> Matrix:
         product = style.matmul(m, of(weights))
         return add(product, broadcast_row(of(bias), product.rows)) if order.bias else product
 
-    queries, keys = projected(X, "W_Q", "b_Q"), projected(Y, "W_K", "b_K")
-    scores = style.matmul(queries, style.transpose(keys))
-    weights = style.softmax(_hide_others(order, scores, of), None)
+    def turned(m: Matrix) -> Matrix:
+        if not order.rotary:
+            return m
+        across = multiply(style.matmul(m, of("rotation")), of("sines"))
+        return add(multiply(m, of("cosines")), across)
+
+    queries, keys = turned(projected(X, "W_Q", "b_Q")), turned(projected(Y, "W_K", "b_K"))
     values = projected(Y, "V", "b_V")
+    if order.cache:  # rows computed before, and the new ones where they belong
+        keys, values = (
+            add(of(name), style.matmul(of("places"), new))
+            for name, new in (("keys", keys), ("values", values))
+        )
+    scores = style.matmul(queries, style.transpose(keys))
+    if order.score_bias:
+        scores = add(scores, of("score_bias"))
+    weights = style.softmax(_hide_others(order, scores, of), None)
     return {
         "queries": queries,
         "keys": keys,

@@ -7,7 +7,7 @@ depends on the order alone, and grows neither with the number of heads nor with 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from locum.constructions import (
@@ -16,9 +16,11 @@ from locum.constructions import (
     append_ones,
     broadcast_row,
     layer_norm,
+    multiply,
+    rms_norm,
 )
 from locum.constructions.activations import ACTIVATIONS
-from locum.constructions.matrix import coordinates, number_of
+from locum.constructions.matrix import coordinates, number_of, plus, times
 from locum.constructions.multihead import block, stacked
 from locum.language.handles import SOp
 from locum.language.python import family, indices, sum_over, tokens, where
@@ -35,6 +37,8 @@ OF_EACH = ("mask", "attention_mask")
 FORMS = {"inverse": inverse_head, "width-1": width_one_head}
 #: The view of a matrix of T: by its name, and by the head (a family, or 0).
 Views = Callable[[str, SOp | int], Matrix]
+#: The matrices of heads of keys and values, which several heads of queries may share.
+SHARED = {"W_K", "b_K", "V", "b_V", "keys", "values"}
 
 
 def views_of(layout: Layout, prefix: str = "") -> Views:
@@ -70,6 +74,10 @@ class Formula:
             return self.named("output", attended)
         norms = _Norms(self, order)
         B = order.batch
+        if order.parallel:
+            attended = self.attention(order.attention, (z := norms.apply(X)), z, B, layer=True)
+            y = self.named("residual", add(X, attended))
+            return self.named("output", add(y, self.hidden_units(order, norms.apply(X))))
         y = self.sublayer(norms, X, lambda z: self.attention(order.attention, z, z, B, layer=True), "")
         cross = order.cross
         if cross is not None and memory is not None:
@@ -117,14 +125,18 @@ class Formula:
         self, order: AttentionOrder, X: Matrix, Y: Matrix, b: SOp | int, batch: int, prefix: str
     ) -> Matrix:
         """All heads of one X (of the b-th of a batch), brought together."""
-        h: SOp | int = family(order.heads) if order.heads > 1 else 0
+        shared, size = order.shared_heads, order.heads // order.shared_heads
+        group: SOp | int = family(shared) if shared > 1 else 0
+        member: SOp | int = family(size) if size > 1 else 0
+        h = plus(times(group, size), member)
         formula = FORMS.get(self.style.recipe, HEADS[order.kind])
 
         def view(name: str) -> Matrix:
-            return self.views(prefix + name, b if name in OF_EACH else h)
+            return self.views(prefix + name, b if name in OF_EACH else group if name in SHARED else h)
 
         head = formula(order, X, Y, view, self.style)
-        families = ((h, order.heads),) if isinstance(h, SOp) else ()
+        both = ((group, shared), (member, size))
+        families = tuple((part, count) for part, count in both if isinstance(part, SOp))
         in_batch = (b, batch) if isinstance(b, SOp) else None
         for name, value in head.items():
             if families or name != "output":
@@ -132,24 +144,34 @@ class Formula:
                 self.steps.append(NamedStep(called, value, families, in_batch))
         result = head["output"]
         if order.projection:
-            result = self.style.matmul(result, self.views(prefix + "W_O", h))
+            result = self.style.matmul(result, view("W_O"))
         if isinstance(h, SOp):
-            side_by_side = order.combine == "concatenate" and not order.projection
-            result = _side_by_side(result, h, order.heads) if side_by_side else _summed(result, h)
+            heads = [part for part, _ in families]
+            if order.combine == "concatenate" and not order.projection:
+                result = _side_by_side(result, h, heads, order.heads)
+            else:
+                result = result.map(sum_over(*heads, result.sop))
         if order.output_bias:
             result = add(result, broadcast_row(self.views(prefix + "b_O", 0), result.rows))
         return result
 
     def feed_forward(self, order: Order, norms: _Norms, y: Matrix) -> Matrix:
         """activation(y W1 + b1) W2 + b2, with a residual and norms where the order has them."""
-        inner = norms.apply(y) if norms.where == "pre" else y
-        hidden = self.affine(inner, "W1", "b1", order.feed_forward_bias)
-        hidden = self.named("hidden", ACTIVATIONS[order.activation](hidden))
-        result = self.affine(hidden, "W2", "b2", order.feed_forward_bias)
-        self.named("feed-forward", result)
+        result = self.hidden_units(order, norms.apply(y) if norms.where == "pre" else y)
         if order.feed_forward_residual:
             result = add(y, result)
         return norms.apply(result) if norms.where == "post" else result
+
+    def hidden_units(self, order: Order, y: Matrix) -> Matrix:
+        """The feed-forward; with a gate, (activation(y W_gate + b_gate) ∘ (y W1 + b1)) W2 + b2."""
+        biased, activate = order.feed_forward_bias, ACTIVATIONS[order.activation]
+        hidden = self.affine(y, "W1", "b1", biased)
+        if order.gated:
+            hidden = multiply(activate(self.affine(y, "W_gate", "b_gate", biased)), hidden)
+        else:
+            hidden = activate(hidden)
+        result = self.affine(self.named("hidden", hidden), "W2", "b2", biased)
+        return self.named("feed-forward", result)
 
     def affine(self, y: Matrix, weights: str, bias: str, biased: bool) -> Matrix:
         """y W + b."""
@@ -174,11 +196,10 @@ class _Norms:
     def apply(self, y: Matrix) -> Matrix:
         """The next norm, of y."""
         self.count += 1
-        gain = bias = None
-        if self.order.affine:
-            gain, bias = (self.formula.views(f"{name}{self.count}", 0) for name in ("gain", "bias"))
-        epsilon = self.formula.views("epsilon", 0)
-        return self.formula.named(f"norm{self.count}", layer_norm(y, gain, bias, epsilon))
+        parts = {name: self.formula.views(f"{name}{self.count}", 0) for name in self.order.norm_parts}
+        parts["epsilon"] = self.formula.views("epsilon", 0)
+        result = rms_norm(y, **parts) if self.order.rms else layer_norm(y, **parts)
+        return self.formula.named(f"norm{self.count}", result)
 
 
 def _part(m: Matrix, b: SOp, batch: int) -> Matrix:
@@ -188,15 +209,10 @@ def _part(m: Matrix, b: SOp, batch: int) -> Matrix:
     return block(first if m.is_result else replace(first, reads=None, needs=None), b)
 
 
-def _summed(m: Matrix, h: SOp) -> Matrix:
-    """The sum over all heads."""
-    return m.map(sum_over(h, m.sop))
-
-
-def _side_by_side(m: Matrix, h: SOp, heads: int) -> Matrix:
+def _side_by_side(m: Matrix, h: SOp, families: Sequence[SOp], heads: int) -> Matrix:
     """The results of all heads beside each other, n×(H·d_v): one more head of attention."""
     assert isinstance(m.columns, int)
     i, j = coordinates(heads * m.columns)
     entry = where(j // m.columns == h, m.at(i, j % m.columns), 0)
     inside = indices < m.rows * (heads * m.columns)
-    return m.derive(where(inside, sum_over(h, entry), 0), m.rows, heads * m.columns)
+    return m.derive(where(inside, sum_over(*families, entry), 0), m.rows, heads * m.columns)

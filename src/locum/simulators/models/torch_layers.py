@@ -304,7 +304,7 @@ def _activation(function: Any) -> str:
         if type(function) in forms:
             _require_type(function, type(function), "the activation")
             _require_default(function)
-            return name
+            return "gelu_tanh" if getattr(function, "approximate", "none") == "tanh" else name
     kind = getattr(function, "__name__", type(function).__name__)
     raise InputError(
         f"the activation {kind} is not simulated: torch's own {', '.join(known)} are, as functions or "
@@ -314,8 +314,9 @@ def _activation(function: Any) -> str:
 
 def _require_default(activation: Any) -> None:
     """Refuse settings of an activation module that U has not."""
-    if getattr(activation, "approximate", "none") != "none":
-        raise InputError("GELU approximated by tanh is not simulated: the exact one is")
+    approximation = getattr(activation, "approximate", "none")
+    if approximation not in ("none", "tanh"):
+        raise InputError(f"GELU is exact or approximated by tanh, got approximate={approximation!r}")
     slope = getattr(activation, "negative_slope", 0.01)
     if slope != 0.01:
         raise InputError(f"LeakyReLU is simulated with negative_slope=0.01, got {slope}")

@@ -37,6 +37,9 @@ class DecoderLayer(Layer):
         norm3: Any = None,
         epsilon: float = 1e-5,
         feed_forward_residual: bool | None = True,
+        W_gate: Array | None = None,
+        b_gate: Array | None = None,
+        rms: bool = False,
     ) -> None:
         """The masks are the attentions' own: make the self-attention causal with ``mask="causal"``."""
         for part in (attention, cross):
@@ -47,6 +50,8 @@ class DecoderLayer(Layer):
             raise InputError(
                 f"the cross-attention must take and give the {columns} columns of the self-attention"
             )
-        feed_forward = read_feed_forward(W1, W2, b1, b2, activation, columns)
+        feed_forward = read_feed_forward(W1, W2, b1, b2, activation, columns, W_gate, b_gate)
         norms = (norm1, norm2, norm3)
-        super().__init__(attention, cross, feed_forward, norm, norms, epsilon, feed_forward_residual)
+        super().__init__(
+            attention, cross, feed_forward, norm, norms, epsilon, feed_forward_residual, rms
+        )

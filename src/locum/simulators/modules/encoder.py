@@ -40,14 +40,23 @@ class Encoder(Layer):
         norm2: Any = None,
         epsilon: float = 1e-5,
         feed_forward_residual: bool | None = None,
+        W_gate: Array | None = None,
+        b_gate: Array | None = None,
+        rms: bool = False,
+        parallel: bool = False,
     ) -> None:
         """``norm1`` and ``norm2`` are (gain, bias). The feed-forward has a residual where there are
         norms, unless ``feed_forward_residual`` says otherwise.
+
+        ``rms``: norms by the root mean square, whose ``norm1`` and ``norm2`` are gains alone.
+        ``W_gate`` makes a gated feed-forward; ``parallel`` means
+        X + attention(norm1(X)) + feed-forward(norm2(X)).
         """
         if not isinstance(attention, AttentionModule):
             raise InputError(f"an encoder is built around an attention, not {type(attention).__name__}")
         columns = attention.attention_order().columns
-        feed_forward = read_feed_forward(W1, W2, b1, b2, activation, columns)
+        feed_forward = read_feed_forward(W1, W2, b1, b2, activation, columns, W_gate, b_gate)
+        norms = (norm1, norm2)
         super().__init__(
-            attention, None, feed_forward, norm, (norm1, norm2), epsilon, feed_forward_residual
+            attention, None, feed_forward, norm, norms, epsilon, feed_forward_residual, rms, parallel
         )

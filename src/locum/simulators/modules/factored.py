@@ -16,7 +16,8 @@ from __future__ import annotations
 
 import copy
 import math
-from typing import Self
+from collections.abc import Sequence
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -38,6 +39,50 @@ from locum.simulators.modules.masks import (
 from locum.simulators.modules.module import AttentionModule, Numbers
 
 
+class Rotary(NamedTuple):
+    """What turns queries and keys by their positions: x becomes x ∘ cosines + (x rotation) ∘ sines.
+
+    ``rotation`` is width×width; the tables have a row for each position.
+    """
+
+    rotation: Array
+    cosines: Array
+    sines: Array
+
+    def checked(self, width: int) -> Rotary:
+        """Return it, if its matrices have this many columns."""
+        rotation = matrix(self.rotation, "the rotation", (width, width))
+        tables = (matrix(table, "a rotary table", (None, width)) for table in self[1:])
+        return Rotary(rotation, *tables)
+
+    def turned(self, rows: Numbers) -> Numbers:
+        """Turn rows of one head."""
+        rotation, cosines, sines = (numpy_of(part) for part in self)
+        return np.asarray(rows * cosines + (rows @ rotation) * sines)
+
+
+class Cache(NamedTuple):
+    """Rows of keys and values computed before, 0 where the new rows belong; ``places`` is 1 there.
+
+    ``places`` has a row for each row of the cache, and a column for each new one.
+    """
+
+    keys: Array
+    values: Array
+    places: Array
+
+    def checked(self, keys: int, values: int) -> Cache:
+        """Return it, if its matrices have these columns and equally many rows."""
+        first = matrix(self.keys, "the cached keys", (None, keys))
+        second = matrix(self.values, "the cached values", (len(first), values))
+        return Cache(first, second, matrix(self.places, "places", (len(first), None)))
+
+    def joined(self, new: Sequence[Numbers], before: Array) -> list[Numbers]:
+        """Join the new rows of each head with those from before."""
+        places, split = numpy_of(self.places), np.split(numpy_of(before), len(new), axis=1)
+        return [rows + places @ more for rows, more in zip(split, new, strict=True)]
+
+
 class FactoredAttention(AttentionModule):
     """One head or several, each with its columns of W_Q, W_K and W_V and its rows of W_O."""
 
@@ -55,19 +100,45 @@ class FactoredAttention(AttentionModule):
         b_O: Array | None = None,
         scale: float = 1.0,
         mask: Mask = None,
+        key_heads: int | None = None,
+        rotary: Rotary | None = None,
+        score_bias: Sequence[Array] | None = None,
+        cache: Cache | None = None,
     ) -> None:
-        """``scale`` multiplies the scores, and is folded into W_Q and b_Q; W_Q is d×(heads·width)."""
+        """``scale`` multiplies the scores, and is folded into W_Q and b_Q; W_Q is d×(heads·width).
+
+        ``key_heads``: heads of keys and values, if those of the queries share them; ``rotary`` turns
+        queries and keys by their positions; ``score_bias`` is a matrix for each head, added to scores;
+        ``cache`` has rows of keys and values from before, among which those of X take their places.
+        """
         if not math.isfinite(scale):
             raise InputError(f"the scale must be a finite number, but got {scale!r}")
         self.number = positive_integer(heads, "heads")
+        self.shared = positive_integer(heads if key_heads is None else key_heads, "key_heads")
+        if heads % self.shared:
+            raise InputError(f"{heads} heads cannot share {self.shared} heads of keys equally")
+        each = heads // self.shared
         queries = matrix(W_Q, "W_Q")
-        self.W_K = _contiguous(matrix(W_K, "W_K", (None, queries.shape[1])))
+        if queries.shape[1] % heads:
+            raise InputError(
+                f"{heads} heads cannot share the {queries.shape[1]} columns of W_Q equally"
+            )
+        self.W_K = _contiguous(matrix(W_K, "W_K", (None, queries.shape[1] // each)))
         self.V = _contiguous(matrix(W_V, "W_V", (self.W_K.shape[0], None)))
-        for name, columns in (("W_Q", queries.shape[1]), ("W_V", self.V.shape[1])):
-            if columns % heads:
-                raise InputError(f"{heads} heads cannot share the {columns} columns of {name} equally")
+        if self.V.shape[1] % self.shared:
+            raise InputError(
+                f"{self.shared} heads cannot share the {self.V.shape[1]} columns of W_V equally"
+            )
         self.W_Q = _contiguous(queries if scale == 1 else scale * queries)
-        self.W_O = None if W_O is None else _contiguous(matrix(W_O, "W_O", (self.V.shape[1], None)))
+        rows = each * self.V.shape[1]
+        self.W_O = None if W_O is None else _contiguous(matrix(W_O, "W_O", (rows, None)))
+        self.rotary = None if rotary is None else rotary.checked(queries.shape[1] // heads)
+        self.cache = None if cache is None else cache.checked(self.W_K.shape[1], self.V.shape[1])
+        self.score_bias = None if score_bias is None else [matrix(b, "score_bias") for b in score_bias]
+        if self.score_bias is not None and len(self.score_bias) != heads:
+            raise InputError(
+                f"expected a score_bias for each of {heads} heads, got {len(self.score_bias)}"
+            )
         given = (b_Q, b_K, b_V)
         self.biases: tuple[Array, Array, Array] | None = None
         if any(bias is not None for bias in given):
@@ -83,7 +154,9 @@ class FactoredAttention(AttentionModule):
 
     @property
     def _columns(self) -> int:
-        return int((self.V if self.W_O is None else self.W_O).shape[1])
+        if self.W_O is not None:
+            return int(self.W_O.shape[1])
+        return int(self.V.shape[1]) * (self.number // self.shared)
 
     def attention_order(self) -> AttentionOrder:
         """Its order but for the number of rows."""
@@ -91,7 +164,7 @@ class FactoredAttention(AttentionModule):
         return AttentionOrder(
             "factored",
             d,
-            values // self.number,
+            values // self.shared,
             self.number,
             projection=0 if self.W_O is None else self.W_O.shape[1],
             output_bias=self.b_O is not None,
@@ -99,6 +172,10 @@ class FactoredAttention(AttentionModule):
             mask=mask_kind(self.mask),
             d_keys=0 if d == d_keys else d_keys,
             width=queries // self.number,
+            key_heads=0 if self.shared == self.number else self.shared,
+            rotary=self.rotary is not None,
+            score_bias=self.score_bias is not None,
+            cache=0 if self.cache is None else len(self.cache.keys),
         )
 
     def matrices(self) -> dict[str, list[Array]]:
@@ -110,6 +187,12 @@ class FactoredAttention(AttentionModule):
             found["W_O"] = [self.W_O]
         if self.b_O is not None:
             found["b_O"] = [self.b_O]
+        if self.rotary is not None:
+            found |= {name: [table] for name, table in self.rotary._asdict().items()}
+        if self.cache is not None:
+            found |= {name: [rows] for name, rows in self.cache._asdict().items()}
+        if self.score_bias is not None:
+            found["score_bias"] = self.score_bias
         return found | mask_matrices(self.mask)
 
     def steps(self, X: Array, memory: Array | None = None) -> dict[str, Numbers]:
@@ -117,18 +200,31 @@ class FactoredAttention(AttentionModule):
         queries, keys = self.checked(X, memory)
         biases = [np.zeros(1)] * 3 if self.biases is None else [numpy_of(b) for b in self.biases]
         Q, K, V = (
-            np.split(rows @ numpy_of(weights) + bias, self.number, axis=1)
-            for rows, weights, bias in zip(
-                (queries, keys, keys), (self.W_Q, self.W_K, self.V), biases, strict=True
+            np.split(rows @ numpy_of(weights) + bias, count, axis=1)
+            for rows, weights, bias, count in zip(
+                (queries, keys, keys),
+                (self.W_Q, self.W_K, self.V),
+                biases,
+                (self.number, self.shared, self.shared),
+                strict=True,
             )
         )
-        kept = attended(self.mask, (len(queries), len(keys)))
+        if self.rotary is not None:
+            Q, K = ([self.rotary.turned(rows) for rows in part] for part in (Q, K))
+        if self.cache is not None:
+            K, V = (
+                self.cache.joined(new, before) for new, before in zip((K, V), self.cache, strict=False)
+            )
+        kept = attended(self.mask, (len(queries), len(K[0])))
         found: dict[str, Numbers] = {}
         outputs = []
         for h in range(self.number):
-            steps = {"queries": Q[h], "keys": K[h], "scores": Q[h] @ K[h].T}
+            group = h * self.shared // self.number
+            steps = {"queries": Q[h], "keys": K[group], "scores": Q[h] @ K[group].T}
+            if self.score_bias is not None:
+                steps["scores"] = steps["scores"] + numpy_of(self.score_bias[h])
             steps["softmax"] = pooled(steps["scores"], kept, "softmax")
-            steps |= {"XV": V[h], "output": steps["softmax"] @ V[h]}
+            steps |= {"XV": V[group], "output": steps["softmax"] @ V[group]}
             outputs.append(steps["output"])
             found |= numbered(steps, h, self.number)
         together = np.hstack(outputs)
@@ -154,6 +250,10 @@ class FactoredAttention(AttentionModule):
         """One head by itself, without W_O."""
         if not 0 <= number < self.number:
             raise InputError(f"there is no head {number}: they are 0 to {self.number - 1}")
+        order = self.attention_order()
+        for part in ("key_heads", "rotary", "score_bias", "cache"):
+            if getattr(order, part):
+                raise InputError(f"a head of an attention with {part} is not run by itself")
         parts = [self.W_Q, self.W_K, self.V, *(self.biases or (None, None, None))]
         mine = [
             None if part is None else part[:, number * width : (number + 1) * width]

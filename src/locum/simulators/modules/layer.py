@@ -40,13 +40,16 @@ class Layer(Module):
         norms: Sequence[Any],
         epsilon: float,
         feed_forward_residual: bool | None,
+        rms: bool = False,
+        parallel: bool = False,
     ) -> None:
-        """``norms``: (gain, bias) of each, or None. The other parts are as in ``Encoder``."""
+        """``norms``: (gain, bias) of each (``rms``: the gain), or None. Others as in ``Encoder``."""
         choose(norm, NORMS, "norm")
         self.attention = attention
         self.cross = cross
         self.feed_forward = feed_forward
         self.norm = norm
+        self.rms, self.parallel = rms, parallel
         require_real(epsilon, "epsilon", positive=True)
         self.epsilon = float(epsilon)
         wanted = norm != "none" if feed_forward_residual is None else feed_forward_residual
@@ -60,7 +63,7 @@ class Layer(Module):
                 "gain and a bias, or none has"
             )
         self.norms = [
-            read_affine(value, number, width)
+            read_affine(value, number, width, rms)
             for number, (value, width) in enumerate(
                 zip(given or [None] * len(columns), columns, strict=True), start=1
             )
@@ -87,6 +90,9 @@ class Layer(Module):
             activation="relu" if feed_forward is None else feed_forward.activation,
             norm=self.norm,
             affine=any(norm is not None for norm in self.norms),
+            rms=self.rms,
+            gated=feed_forward is not None and feed_forward.W_gate is not None,
+            parallel=self.parallel,
         )
 
     def __repr__(self) -> str:
@@ -125,11 +131,11 @@ class Layer(Module):
             raise InputError("a decoder layer attends to a memory, and an encoder has none")
         evaluation = _Evaluation(self)
         y = numpy_of(matrix(X, "X", (None, self.attention.attention_order().d)))
-        y = evaluation.attend(y, self.attention, None, "")
+        x, y = y, evaluation.attend(y, self.attention, None, "")
         if self.cross is not None:
             y = evaluation.attend(y, self.cross, memory, "cross ")
         if self.feed_forward is not None:
-            y = evaluation.feed_forward(y, self.feed_forward)
+            y = evaluation.feed_forward(y, self.feed_forward, x if self.parallel else y)
         return evaluation.found | {"output": y}
 
 
@@ -145,7 +151,8 @@ class _Evaluation:
         if self.layer.norm != when:
             return y
         self.count += 1
-        result = normalised(y, self.layer.norms[self.count - 1], self.layer.epsilon)
+        norm = self.layer.norms[self.count - 1]
+        result = normalised(y, norm, self.layer.epsilon, self.layer.rms)
         self.found[f"norm{self.count}"] = result
         return result
 
@@ -158,8 +165,8 @@ class _Evaluation:
         total = self.found[prefix + "residual"] = y + steps["output"]
         return self.norm(total, "post")
 
-    def feed_forward(self, y: Numbers, feed_forward: FeedForward) -> Numbers:
-        self.found |= feed_forward.steps(self.norm(y, "pre"))
+    def feed_forward(self, y: Numbers, feed_forward: FeedForward, inputs: Numbers) -> Numbers:
+        self.found |= feed_forward.steps(self.norm(inputs, "pre"))
         result = self.found["feed-forward"]
         return self.norm(y + result if self.layer.feed_forward_residual else result, "post")
 
@@ -171,12 +178,14 @@ def read_feed_forward(
     b2: Array | None,
     activation: str,
     columns: int,
+    W_gate: Array | None = None,
+    b_gate: Array | None = None,
 ) -> FeedForward | None:
     """The feed-forward that these matrices are, if they are one."""
     if (W1 is None) != (W2 is None):
         raise InputError("a feed-forward has two matrices, W1 and W2: give both or neither")
     if W1 is None or W2 is None:
-        if b1 is not None or b2 is not None:
-            raise InputError("biases b1 and b2 belong to a feed-forward: give W1 and W2, too")
+        if any(part is not None for part in (b1, b2, W_gate, b_gate)):
+            raise InputError("biases and a gate belong to a feed-forward: give W1 and W2, too")
         return None
-    return FeedForward(W1, W2, b1, b2, activation, columns)
+    return FeedForward(W1, W2, b1, b2, activation, columns, W_gate, b_gate)

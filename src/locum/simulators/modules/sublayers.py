@@ -13,26 +13,41 @@ from locum.simulators.checking import choose
 from locum.simulators.matrices import matrix, row
 from locum.simulators.modules.module import Numbers
 
-#: A norm's gain and bias, or None where it has neither.
-Affine = tuple[Array, Array] | None
+#: A norm's gain and bias (no bias where it divides by the root mean square), or None: it has neither.
+Affine = tuple[Array, Array | None] | None
 
 
 class FeedForward:
-    """activation(Y W1 + b1) W2 + b2, the biases together or not at all."""
+    """activation(Y W1 + b1) W2 + b2, the biases together or not at all.
+
+    With W_gate the hidden units are activation(Y W_gate + b_gate) ∘ (Y W1 + b1).
+    """
 
     def __init__(
-        self, W1: Array, W2: Array, b1: Array | None, b2: Array | None, activation: str, columns: int
+        self,
+        W1: Array,
+        W2: Array,
+        b1: Array | None,
+        b2: Array | None,
+        activation: str,
+        columns: int,
+        W_gate: Array | None = None,
+        b_gate: Array | None = None,
     ) -> None:
         """``columns``: those of Y."""
         choose(activation, tuple(ACTIVATIONS), "activation")
         self.W1 = matrix(W1, "W1", (columns, None))
         self.W2 = matrix(W2, "W2", (self.W1.shape[1], None))
         self.activation = activation
-        self.biased = b1 is not None or b2 is not None
+        self.biased = b1 is not None or b2 is not None or b_gate is not None
         # One bias alone is both, the other being 0: the order knows only "with" and "without".
         none1, none2 = np.zeros(self.W1.shape[1]), np.zeros(self.W2.shape[1])
         self.b1 = row(none1 if b1 is None else b1, "b1", self.W1.shape[1])
         self.b2 = row(none2 if b2 is None else b2, "b2", self.W2.shape[1])
+        self.W_gate = None if W_gate is None else matrix(W_gate, "W_gate", tuple(self.W1.shape))
+        if W_gate is None and b_gate is not None:
+            raise InputError("b_gate belongs to a gated feed-forward: give W_gate, too")
+        self.b_gate = row(none1 if b_gate is None else b_gate, "b_gate", self.W1.shape[1])
 
     @property
     def order(self) -> tuple[int, int]:
@@ -42,19 +57,28 @@ class FeedForward:
     def matrices(self) -> dict[str, list[Array]]:
         """W1 and W2, and the biases if there are any."""
         found = {"W1": [self.W1], "W2": [self.W2]}
-        return found | {"b1": [self.b1], "b2": [self.b2]} if self.biased else found
+        if self.biased:
+            found |= {"b1": [self.b1], "b2": [self.b2]}
+        if self.W_gate is not None:
+            found |= {"W_gate": [self.W_gate]} | ({"b_gate": [self.b_gate]} if self.biased else {})
+        return found
 
     def steps(self, Y: Numbers) -> dict[str, Numbers]:
         """The hidden units, and the result."""
-        before = Y @ numpy_of(self.W1) + numpy_of(self.b1)
-        hidden = ACTIVATIONS[self.activation](before)
+        before, activate = Y @ numpy_of(self.W1) + numpy_of(self.b1), ACTIVATIONS[self.activation]
+        if self.W_gate is None:
+            hidden = activate(before)
+        else:
+            hidden = activate(Y @ numpy_of(self.W_gate) + numpy_of(self.b_gate)) * before
         return {"hidden": hidden, "feed-forward": hidden @ numpy_of(self.W2) + numpy_of(self.b2)}
 
 
-def read_affine(value: Any, number: int, columns: int) -> Affine:
-    """Gain and bias of a norm, checked."""
+def read_affine(value: Any, number: int, columns: int, rms: bool = False) -> Affine:
+    """Gain and bias of a norm, checked; of one by the root mean square the gain alone."""
     if value is None:
         return None
+    if rms:
+        return row(value, f"gain{number}", columns), None
     if not isinstance(value, (tuple, list)) or len(value) != 2:
         raise InputError(f"norm{number} is given as (gain, bias), two vectors of {columns} numbers")
     gain, bias = value
@@ -66,15 +90,17 @@ def affine_matrices(norms: list[Affine]) -> dict[str, list[Array]]:
     found: dict[str, list[Array]] = {}
     for number, norm in enumerate(norms, start=1):
         if norm is not None:
-            found |= {f"gain{number}": [norm[0]], f"bias{number}": [norm[1]]}
+            found[f"gain{number}"] = [norm[0]]
+            if norm[1] is not None:
+                found[f"bias{number}"] = [norm[1]]
     return found
 
 
-def normalised(Y: Numbers, norm: Affine, epsilon: float) -> Numbers:
-    """Layer norm of each row."""
-    deviation = Y - Y.mean(axis=1, keepdims=True)
+def normalised(Y: Numbers, norm: Affine, epsilon: float, rms: bool = False) -> Numbers:
+    """Layer norm of each row, or the norm by its root mean square."""
+    deviation = Y if rms else Y - Y.mean(axis=1, keepdims=True)
     variance = (deviation * deviation).mean(axis=1, keepdims=True)
     found = deviation / np.sqrt(variance + epsilon)
     if norm is not None:
-        found = found * numpy_of(norm[0]) + numpy_of(norm[1])
+        found = found * numpy_of(norm[0]) + (0 if norm[1] is None else numpy_of(norm[1]))
     return np.asarray(found)
