@@ -43,8 +43,16 @@ LIMITS = (
 class Tally:
     """Compiles programs in all ways, runs them beside dense execution, and counts."""
 
-    def __init__(self, tolerance: float = 1e-12, dtype: str = "float64", inputs: int = 4) -> None:
+    def __init__(
+        self,
+        tolerance: float = 1e-12,
+        dtype: str = "float64",
+        inputs: int = 4,
+        *,
+        causal: bool = False,
+    ) -> None:
         self.tolerance = tolerance
+        self.causal = causal
         self.dtype = dtype
         self.inputs = inputs
         #: Networks that were made, refusals of programs with a value, runs, runs refused.
@@ -74,7 +82,9 @@ class Tally:
         chance: random.Random,
     ) -> None:
         try:
-            model = compiler.compile(program, length=len(given), dtype=self.dtype, **options)
+            model = compiler.compile(
+                program, length=len(given), dtype=self.dtype, causal=self.causal, **options
+            )
         except CompileError as error:
             assert any(reason in str(error) for reason in REASONS), (str(error), to_rasp(program))
             if _value(program, given) is not None:

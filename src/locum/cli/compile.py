@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from locum.transformer import CompiledTransformer
 
 #: Options that say which tokens a program takes; U knows that itself.
-OF_PROGRAMS = ("name", "length", "vocabulary", "numeric", "fixed")
+OF_PROGRAMS = ("name", "length", "vocabulary", "numeric", "fixed", "causal")
 #: Tokens of the input that is drawn where none is given.
 DRAWN = 8
 
@@ -41,6 +41,7 @@ DRAWN = 8
 )
 @click.option("--numeric", is_flag=True, help="Tokens are any real numbers.")
 @click.option("--fixed", is_flag=True, help="Inputs of exactly this length.")
+@click.option("--causal", is_flag=True, help="A decoder: causal masks, a begin marker as sink.")
 @click.option(
     "--simulator",
     callback=integers(3),
@@ -114,6 +115,7 @@ def _program(
         vocabulary=None if text is None else read_vocabulary(text),
         numeric=options["numeric"],
         fixed=options["fixed"],
+        causal=options["causal"],
         name=name,
         names=loaded.names() | {value.node: name},
         **_network(options),

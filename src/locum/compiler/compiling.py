@@ -59,6 +59,8 @@ def compile_for(
 
     plain = plain_of(root)
     known = scoring.Known.of(target, plain, given_scores)
+    if target.causal:
+        program.require_causal(plain, known.selectors)
     plain, known = scoring.broadcast(plain, known)
     roles = units.assign_roles(plain, known)
     times = network.schedule(plain, roles)
@@ -72,6 +74,7 @@ def compile_for(
         vocabulary=target.vocabulary,
         lengths=(target.shortest, target.longest),
         sink=lowered.network.sink,
+        causal=target.causal,
         outputs=None if outputs is None else tuple(outputs.values()),
         attention=target.attention,
         feed_forward=target.feed_forward,

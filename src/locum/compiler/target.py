@@ -45,6 +45,8 @@ class Target:
     numeric: bool = False
     #: Whether all inputs have ``length`` tokens; else any number from 1 on.
     fixed: bool = False
+    #: Whether it is a decoder: causal masks in all heads, and a begin marker as sink.
+    causal: bool = False
     #: "hard" (average-hard) or "softmax".
     attention: str = "hard"
     #: "exact" (any function), "glu", "gelu" or "relu".
@@ -63,7 +65,7 @@ class Target:
             raise CompileError(
                 f"length: expected an integer ≥ 1 (number of tokens), got {self.length!r}"
             )
-        for name in ("numeric", "fixed"):
+        for name in ("numeric", "fixed", "causal"):
             if not isinstance(getattr(self, name), bool):
                 raise CompileError(f"{name}: expected True or False, got {getattr(self, name)!r}")
         if self.numeric and self.vocabulary is not None:

@@ -30,6 +30,11 @@ def everywhere() -> Node:
     return build("select", constant(1), constant(1), predicate="==")
 
 
+def up_to_here() -> Node:
+    """Return the selector of the query's own position and all before it: a causal mask."""
+    return build("select", build("indices"), build("indices"), predicate="<=")
+
+
 def _at_first() -> Node:
     return build("select", build("indices"), constant(0), predicate="==")
 

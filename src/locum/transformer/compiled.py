@@ -126,9 +126,8 @@ class CompiledTransformer:
             tap("hook_embed", words)
             tap("hook_pos_embed", places)
         stream = words + places
-        return self.read_off(
-            forward(self.weights, stream, sink=self.config.sink, tap=tap, patterns=patterns)
-        )
+        how = {"sink": self.config.sink, "causal": self.config.causal}
+        return self.read_off(forward(self.weights, stream, **how, tap=tap, patterns=patterns))
 
     def encode(self, inputs: Any) -> Any:
         """Return inputs as the exports take them, [batch, position]: token ids, or numbers."""
@@ -193,8 +192,18 @@ class CompiledTransformer:
         Its norms are replaced by identities. For softmax attention with gelu or relu feed-forwards.
         """
         with _needs("torch", "torch"):
-            from locum.transformer.exports.stock_encoder import StockEncoder
+            from locum.transformer.exports.stock import StockEncoder
         return StockEncoder(self.config, self.weights)
+
+    def to_decoder(self) -> Any:
+        """Return a module around a stock ``nn.TransformerDecoder`` (``.decoder``), in evaluation mode.
+
+        For networks compiled with ``causal=True``; the cross-attention of its layers is all zeros.
+        Otherwise as :meth:`to_encoder`.
+        """
+        with _needs("torch", "torch"):
+            from locum.transformer.exports.stock import StockDecoder
+        return StockDecoder(self.config, self.weights)
 
     def transformer_lens_config(self) -> dict[str, Any]:
         """Return the fields of a ``HookedTransformerConfig`` for this model (``dtype`` by its name)."""

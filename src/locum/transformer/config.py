@@ -37,5 +37,7 @@ class Config:
     #: The ranges of real-valued tokens, one for all positions or one for each; None without limits.
     #: Hidden units are fitted to these ranges, so inputs outside of them are refused.
     ranges: tuple[tuple[float, float], ...] | None = None
+    #: Whether every head has the causal mask: a decoder, whose begin marker is the sink.
+    causal: bool = False
     #: The compiler's report: how everything was realised, error bounds, temperatures.
     report: dict[str, Any] = field(default_factory=dict)

@@ -28,9 +28,18 @@ MAX_SCORES = 2**22
 
 
 def forward(
-    weights: Weights, stream: Array, *, sink: bool, tap: Tap | None = None, patterns: bool = False
+    weights: Weights,
+    stream: Array,
+    *,
+    sink: bool,
+    causal: bool = False,
+    tap: Tap | None = None,
+    patterns: bool = False,
 ) -> Array:
-    """Return the residual stream after the last layer; ``tap`` sees scores only with ``patterns``."""
+    """Return the residual stream after the last layer; ``tap`` sees scores only with ``patterns``.
+
+    With ``causal``, no query attends to a key behind it: such scores are −∞.
+    """
     show: Tap = tap or (lambda name, value: None)
     # A number that leaves the range of floats becomes inf or NaN, stays so, and is refused where the
     # answer is read off.
@@ -39,7 +48,9 @@ def forward(
             prefix = f"blocks.{number}"
             show(f"{prefix}.hook_resid_pre", stream)
             if layer.attention is not None:
-                stream = stream + attend(layer.attention, stream, prefix, show, patterns=patterns)
+                stream = stream + attend(
+                    layer.attention, stream, prefix, show, causal=causal, patterns=patterns
+                )
             show(f"{prefix}.hook_resid_mid", stream)
             if layer.feed_forward is not None:
                 stream = stream + feed(layer.feed_forward, stream, prefix, show, sink=sink)
@@ -48,7 +59,13 @@ def forward(
 
 
 def attend(
-    weights: AttentionWeights, stream: Array, prefix: str, show: Tap, *, patterns: bool = False
+    weights: AttentionWeights,
+    stream: Array,
+    prefix: str,
+    show: Tap,
+    *,
+    causal: bool = False,
+    patterns: bool = False,
 ) -> Array:
     """Return what the heads of one layer add to the stream."""
     each = stream[:, None]  # [batch, 1, position, slot]
@@ -62,6 +79,9 @@ def attend(
     kept = {name: np.empty(grid, z.dtype) for name in names}
     for heads, queries in _blocks(*grid[:3]):
         scores = q[:, heads, queries] @ np.swapaxes(k[:, heads], -1, -2)
+        if causal:
+            ahead = np.arange(grid[3]) > np.arange(grid[2])[queries, None]
+            scores[..., ahead] = -np.inf
         chosen = _weigh(scores, hard[heads])
         counts = chosen.sum(axis=-1, keepdims=True)
         # Summed first and divided after: a mean of integers then has no rounding but the last.

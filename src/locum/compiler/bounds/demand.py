@@ -67,11 +67,13 @@ class Demand:
             # Its selector, if it depends on positions, is what its scores leave in play at all.
             within = None if head.selector is None else self.known.selectors.pattern(head.selector)
             return everything if within is None else within, False
+        # Keys that are not behind the query are there whenever the query is.
+        all_present = self.known.target.fixed or self.known.target.causal
         if head.selector is None:
-            return everything, self.known.target.fixed
+            return everything, all_present
         pattern = self.known.selectors.pattern(head.selector)
         if pattern is not None:
-            return pattern, self.known.target.fixed
+            return pattern, all_present
         for condition in conditions(head.selector):
             pattern = self.known.selectors.pattern(condition)
             if pattern is not None:

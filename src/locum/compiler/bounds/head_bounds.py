@@ -196,7 +196,8 @@ class HeadBounds:
         spread = found.most - found.least if found.spread is None else found.spread
         if shift.any():
             step, relative, own = 0.0, None, None
-            error = error + np.where(shift > 0, shift * spread, 0.0)
+            with np.errstate(invalid="ignore"):  # nothing astray of values without a bound
+                error = error + np.where(shift > 0, shift * spread, 0.0)
         unbounded = False
         if not step and (shift.any() or not found.single):
             rounding = self.intervals.unit * (self.intervals.size + 4)

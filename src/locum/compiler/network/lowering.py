@@ -96,8 +96,9 @@ class _Lowering:
         self._shares: dict[Node, Signal] = {}
         self._embedding = Embedding(share_positions=share_positions)
         self._heads = Heads(self.linear)
-        # Counting needs a sink; so does whatever may select nothing.
-        self.sink = any(self._needs_sink(node) for node in schedule.order)
+        # Counting needs a sink; so does whatever may select nothing. A decoder has its begin marker.
+        causal = self.known.target.causal
+        self.sink = causal or any(self._needs_sink(node) for node in schedule.order)
         #: When a head attends everywhere anyway, without the sink.
         self._everywhere = {
             time

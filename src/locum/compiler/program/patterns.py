@@ -83,6 +83,10 @@ class Patterns:
                     stack.append(condition.inputs[0])
         return allowed
 
+    def is_mask(self, pattern: Pattern) -> bool:
+        """Whether it selects the query's own position and all before it: what a causal mask leaves."""
+        return bool((pattern == np.tri(len(pattern), dtype=bool)).all())
+
     def unique(self, selector: Node) -> bool:
         """Whether each query selects at most one key, whatever the input."""
         found = self.pattern(selector)

@@ -76,7 +76,10 @@ class _Broadcasting:
         if not width and self.values.depends_on(node, "indices", "length"):
             return node  # a mean that is known without attention
         pattern = self.selectors.pattern(selector)
-        if pattern is not None and width and pattern.all():
+        if pattern is not None and width and self.target.causal:
+            if self.selectors.is_mask(pattern):
+                return build("add", build("indices"), constant(1))
+        elif pattern is not None and width and pattern.all():
             return build("length")
         if pattern is not None and not width and bool((pattern == np.eye(len(pattern))).all()):
             return node.inputs[1]  # each position attends to itself: nothing moves

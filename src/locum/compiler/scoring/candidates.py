@@ -21,7 +21,7 @@ from locum.compiler.program.values import Values
 from locum.compiler.scoring.features import at_positions, whole_numbers
 from locum.compiler.target import Target
 from locum.graph import Atom, Node, build
-from locum.graph.definitions import everywhere
+from locum.graph.definitions import everywhere, up_to_here
 from locum.graph.operations import constant
 
 #: So many keys for each query are few.
@@ -63,31 +63,36 @@ class EveryKey(Candidates):
         finite = values.finite(node)
         whole = finite is not None and whole_numbers(finite)
         if whole or (self.target.separation is not None and self.target.feed_forward == "exact"):
+            # A causal mean is over the query's own position and all before it.
+            selector = up_to_here() if self.target.causal else everywhere()
+            count = build("add", at, constant(1)) if self.target.causal else build("length")
             shares = [
                 build(
                     "aggregate",
-                    everywhere(),
+                    selector,
                     build("if_else", build("equal", at, constant(place)), node, constant(0)),
                     default=0,
                 )
                 for place in places
             ]
-            sums = [build("multiply", build("length"), share) for share in shares]
+            sums = [build("multiply", count, share) for share in shares]
             if finite is None or not whole:
                 return Brought(sums)
             rounded = [build("round", total) for total in sums]
             return Brought(rounded, dict.fromkeys(rounded, distinct((0, *finite))))
-        return Brought(
-            [
-                build(
-                    "aggregate", build("select", at, constant(place), predicate="=="), node, default=0
-                )
-                for place in places
-            ]
-        )
+        selectors = [build("select", at, constant(place), predicate="==") for place in places]
+        if self.target.causal:
+            selectors = [build("selector_and", each, up_to_here()) for each in selectors]
+        return Brought([build("aggregate", each, node, default=0) for each in selectors])
 
     def only_present(self, row: list[Node]) -> list[Node]:
-        """Positions before the end of the input."""
+        """Positions before the end of the input; of a decoder, those not behind the query."""
+        if self.target.causal:
+            at = build("indices")
+            return [
+                build("and", here, build("less_equal", constant(key), at))
+                for key, here in enumerate(row)
+            ]
         if self.target.fixed:
             return row
         length = build("length")
@@ -134,7 +139,7 @@ class FewKeys(Candidates):
         for here, places in zip(row, self.places, strict=True):
             if min(places) < 0:
                 here = build("and", here, at_positions([place >= 0 for place in places]))
-            if not self.target.fixed:
+            if not self.target.fixed and not self.target.causal:
                 here = build("and", here, build("less", at_positions(places), build("length")))
             found.append(here)
         return found

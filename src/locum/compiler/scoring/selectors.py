@@ -200,7 +200,7 @@ class Selectors(Patterns):
 
     def _of_pattern(self, pattern: Pattern) -> Scores:
         """The scores of a selector of positions."""
-        if pattern.all():
+        if pattern.all() or (self.target.causal and self.is_mask(pattern)):
             return Scores(())
         at = build("indices")
         positions = tuple(range(len(pattern)))

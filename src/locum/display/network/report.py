@@ -31,7 +31,7 @@ def facts(model: CompiledTransformer) -> list[tuple[str, str]]:
         ("takes", f"{count} tokens: {kind}"),
         ("layers", str(size.layers)),
         ("heads", ", ".join(map(str, size.heads)) or "none"),
-        ("attention", _attention(model)),
+        ("attention", _attention(model) + (", causal (a decoder)" if config.causal else "")),
         ("scores", _scores(model)),
         ("sink", _sink(model)),
         ("softmax", _softmax(model)),

@@ -44,7 +44,7 @@ def settings(config: Config, weights: Weights) -> dict[str, Any]:
         "attn_only": not feeds,
         "d_vocab": weights.W_E.shape[0] + config.sink,
         "d_vocab_out": weights.W_U.shape[1],
-        "attention_dir": "bidirectional",
+        "attention_dir": "causal" if config.causal else "bidirectional",
         "positional_embedding_type": "standard",
         "normalization_type": None,
         "use_attn_scale": False,

@@ -46,7 +46,7 @@ def onnx_model(config: Config, weights: Weights) -> Any:
     for number, layer in enumerate(weights.layers):
         prefix = f"blocks.{number}"
         if layer.attention is not None:
-            out = _attention(build, layer.attention, stream, f"{prefix}.attn")
+            out = _attention(build, layer.attention, stream, f"{prefix}.attn", config.causal)
             stream = build.op("Add", stream, out)
         if layer.feed_forward is not None:
             out = _feed_forward(build, layer.feed_forward, stream, f"{prefix}.mlp", config.sink)
@@ -143,7 +143,7 @@ def _without_sink(build: _Graph, name: str, sink: bool) -> str:
     return build.op("Slice", name, build.whole([1]), build.whole([_END]), build.whole([1]))
 
 
-def _attention(build: _Graph, weights: AttentionWeights, stream: str, prefix: str) -> str:
+def _attention(build: _Graph, weights: AttentionWeights, stream: str, prefix: str, causal: bool) -> str:
     each = build.op("Unsqueeze", stream, build.whole([1]))  # [batch, 1, position, slot]
 
     def projected(name: str) -> str:
@@ -152,6 +152,8 @@ def _attention(build: _Graph, weights: AttentionWeights, stream: str, prefix: st
 
     q, k, v = (projected(name) for name in "QKV")
     scores = build.op("MatMul", q, build.op("Transpose", k, perm=[0, 1, 3, 2]))
+    if causal:
+        scores = build.op("Where", _ahead(build, stream), build.number(-np.inf), scores)
     top = build.op("ReduceMax", scores, axes=[-1], keepdims=1)
     hard = np.array([kind == HARD for kind in weights.kinds])
     chosen = ""
@@ -166,6 +168,14 @@ def _attention(build: _Graph, weights: AttentionWeights, stream: str, prefix: st
     heads = build.op("MatMul", z, f"{prefix}.W_O")
     joined = build.op("ReduceSum", heads, build.whole([1]), keepdims=0)
     return build.op("Add", joined, f"{prefix}.b_O")
+
+
+def _ahead(build: _Graph, stream: str) -> str:
+    """Return [query, key]: whether the key stands behind the query."""
+    size = build.op("Gather", build.op("Shape", stream), build.whole(1))
+    places = build.op("Range", build.whole(0), size, build.whole(1))
+    queries = build.op("Unsqueeze", places, build.whole([1]))
+    return build.op("Less", queries, places)
 
 
 def _feed_forward(

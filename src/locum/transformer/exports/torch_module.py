@@ -25,7 +25,9 @@ class TorchTransformer(nn.Module):
         self.config = config
         self.embed = _parameters(W_E=weights.W_E)
         self.pos_embed = _parameters(W_pos=weights.W_pos)
-        self.blocks = nn.ModuleList(_Block(layer, sink=config.sink) for layer in weights.layers)
+        self.blocks = nn.ModuleList(
+            _Block(layer, sink=config.sink, causal=config.causal) for layer in weights.layers
+        )
         self.unembed = _parameters(W_U=weights.W_U, b_U=weights.b_U)
 
     def forward(self, inputs: Tensor) -> Tensor:
@@ -64,9 +66,10 @@ def _parameters(**arrays: Any) -> Any:
 class _Block(nn.Module):
     hard: Tensor
 
-    def __init__(self, layer: LayerWeights, *, sink: bool) -> None:
+    def __init__(self, layer: LayerWeights, *, sink: bool, causal: bool) -> None:
         super().__init__()
         self.attn = None
+        self.causal = causal
         if layer.attention is not None:
             arrays = {name: value for name, value in vars(layer.attention).items() if name != "kinds"}
             self.attn = _parameters(**arrays)
@@ -86,6 +89,9 @@ class _Block(nn.Module):
             for name in "QKV"
         )
         scores = q @ k.transpose(-1, -2)
+        if self.causal:
+            ahead = torch.ones_like(scores[0, 0], dtype=torch.bool).triu(1)
+            scores = scores.masked_fill(ahead, -torch.inf)
         top = scores.amax(dim=-1, keepdim=True)
         chosen = torch.where(self.hard, (scores == top).to(stream.dtype), torch.exp(scores - top))
         z = chosen @ v / chosen.sum(dim=-1, keepdim=True)

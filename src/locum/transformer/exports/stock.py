@@ -1,6 +1,6 @@
-"""Export a compiled transformer as a stock ``torch.nn.TransformerEncoder``.
+"""Export a compiled transformer as a stock ``torch.nn.TransformerEncoder`` or ``TransformerDecoder``.
 
-The encoder has what torch gives it: one number of heads for all layers, d_model = heads × head_dim,
+Either has what torch gives it: one number of heads for all layers, d_model = heads × head_dim,
 scores divided by √head_dim, and norms. So d_model is padded, absent heads and halves are zeros, W_Q is
 multiplied by √head_dim, and each norm is replaced by a module that returns its input. torch's fast path
 for inference would read the weights of the norms; it is taken only if both norms of a layer have the
@@ -34,12 +34,16 @@ class IdentityNorm(nn.Identity):
         self.eps = eps
 
 
-class StockEncoder(nn.Module):
-    """Wrap the stock module ``encoder`` in the tables of embedding and unembedding."""
+class _Stock(nn.Module):
+    """Wrap stock layers in the tables of embedding and unembedding."""
+
+    #: How a stock layer is called in messages, and which layer it is.
+    called: str
+    layer: type[nn.TransformerEncoderLayer] | type[nn.TransformerDecoderLayer]
 
     def __init__(self, config: Config, weights: Weights) -> None:
         super().__init__()
-        activation = _activation(weights)
+        activation = _activation(weights, self.called)
         attentions = [layer.attention for layer in weights.layers if layer.attention is not None]
         feeds = [layer.feed_forward for layer in weights.layers if layer.feed_forward is not None]
         heads = max((part.heads for part in attentions), default=1)
@@ -50,7 +54,7 @@ class StockEncoder(nn.Module):
         self.W_pos = nn.Parameter(_padded(weights.W_pos, width))
         self.W_U = nn.Parameter(_padded(weights.W_U.T, width).T.contiguous())
         self.b_U = nn.Parameter(torch.tensor(weights.b_U))
-        layer = nn.TransformerEncoderLayer(
+        layer = self.layer(
             width,
             heads,
             max((feed.W_out.shape[0] for feed in feeds), default=1),
@@ -59,36 +63,88 @@ class StockEncoder(nn.Module):
             batch_first=True,
             dtype=getattr(torch, config.dtype),
         )
-        # torch has no encoder without layers: one of zeros adds nothing.
-        self.encoder = nn.TransformerEncoder(
-            layer, max(len(weights.layers), 1), enable_nested_tensor=False
-        )
+        # torch has no stack without layers: one of zeros adds nothing.
+        stack = self._stacked(layer, max(len(weights.layers), 1))
         with torch.no_grad():
-            for block in self.encoder.layers:
+            for block in stack.layers:
                 for parameter in block.parameters():
                     parameter.zero_()
                 block.norm1, block.norm2 = IdentityNorm(0.0), IdentityNorm(1.0)
-            for block, own in zip(self.encoder.layers, weights.layers, strict=False):
+                if hasattr(block, "norm3"):
+                    block.norm3 = IdentityNorm(2.0)
+            for block, own in zip(stack.layers, weights.layers, strict=False):
                 if own.attention is not None:
                     _set_attention(block.self_attn, own.attention)
                 if own.feed_forward is not None:
                     _set_feed_forward(block, own.feed_forward)
         self.eval()
 
+    def _stacked(self, layer: Any, count: int) -> Any:
+        raise NotImplementedError
+
+    def _run(self, stream: Tensor) -> Tensor:
+        raise NotImplementedError
+
     def forward(self, inputs: Tensor) -> Tensor:
         """Return logits [batch, position, d_vocab_out] for ids or numbers [batch, position]."""
-        stream = self.encoder(embedded(inputs, self.W_E, self.W_pos, self.config))
+        stream = self._run(embedded(inputs, self.W_E, self.W_pos, self.config))
         logits: Tensor = stream[:, int(self.config.sink) :] @ self.W_U + self.b_U
         return logits
 
 
-def _activation(weights: Weights) -> str:
-    """Return the one activation of all feed-forwards; refuse what a stock encoder cannot be."""
-    weights.require_soft("a stock encoder")
+class StockEncoder(_Stock):
+    """Hold a stock ``nn.TransformerEncoder`` as ``encoder``."""
+
+    called = "a stock encoder"
+    layer = nn.TransformerEncoderLayer
+
+    def _stacked(self, layer: Any, count: int) -> Any:
+        self.encoder = nn.TransformerEncoder(layer, count, enable_nested_tensor=False)
+        return self.encoder
+
+    def _run(self, stream: Tensor) -> Tensor:
+        found: Tensor = self.encoder(stream, mask=_ahead(stream) if self.config.causal else None)
+        return found
+
+
+class StockDecoder(_Stock):
+    """Hold a stock ``nn.TransformerDecoder`` as ``decoder``; its cross-attention is all zeros."""
+
+    called = "a stock decoder"
+    layer = nn.TransformerDecoderLayer
+
+    def __init__(self, config: Config, weights: Weights) -> None:
+        if not config.causal:
+            raise CompileError(
+                "a stock decoder has causal masks, but this network attends to later positions, too: "
+                "try to_encoder(), or compile with causal=True"
+            )
+        super().__init__(config, weights)
+
+    def _stacked(self, layer: Any, count: int) -> Any:
+        self.decoder = nn.TransformerDecoder(layer, count)
+        return self.decoder
+
+    def _run(self, stream: Tensor) -> Tensor:
+        # There is no encoder to read from: one row of zeros stands for its memory.
+        memory = torch.zeros_like(stream[:, :1])
+        found: Tensor = self.decoder(stream, memory, tgt_mask=_ahead(stream))
+        return found
+
+
+def _ahead(stream: Tensor) -> Tensor:
+    """Return [query, key]: whether the key stands behind the query, which a causal mask hides."""
+    size = stream.shape[1]
+    return torch.ones(size, size, dtype=torch.bool, device=stream.device).triu(1)
+
+
+def _activation(weights: Weights, host: str) -> str:
+    """Return the one activation of all feed-forwards; refuse what a stock module cannot be."""
+    weights.require_soft(host)
     kinds = weights.feed_forwards
     if kinds - {"gelu", "relu"} or len(kinds) > 1:
         raise CompileError(
-            "a stock encoder has gelu or relu in all its feed-forwards, but these are "
+            f"{host} has gelu or relu in all its feed-forwards, but these are "
             f"{' and '.join(sorted(kinds))}: compile with feed_forward='gelu' or 'relu'"
         )
     return kinds.pop() if kinds else "relu"
