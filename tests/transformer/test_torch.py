@@ -157,7 +157,7 @@ def test_what_a_stock_encoder_cannot_be() -> None:
 
 def test_without_torch_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
-    for name in ("torch_module", "stock_encoder"):
+    for name in ("torch_module", "stock"):
         monkeypatch.delitem(sys.modules, f"locum.transformer.exports.{name}", raising=False)
     with pytest.raises(InputError, match=r"pip install 'locum\[torch\]'"):
         previous().to_torch()
