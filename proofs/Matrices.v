@@ -32,18 +32,19 @@ Definition times (a b : place) : place :=
 (** ** Views *)
 Record matrix := View {
   source : sop; rows : nat; columns : nat;
-  offset : nat; row_stride : nat; column_stride : nat }.
+  offset : place; row_stride : nat; column_stride : nat }.
 
-Definition row_major (s : sop) (r c : nat) : matrix := View s r c 0 c 1.
+Definition row_major (s : sop) (r c : nat) : matrix := View s r c (Int 0) c 1.
 
 Definition transposed (m : matrix) : matrix :=
   View (source m) (columns m) (rows m) (offset m) (column_stride m) (row_stride m).
 
-Definition address (m : matrix) (i j : nat) : nat :=
-  (offset m + i * row_stride m + j * column_stride m)%nat.
+(** Where entry (i, j) lies, the first entry being at [o]. *)
+Definition address (m : matrix) (o i j : nat) : nat :=
+  (o + i * row_stride m + j * column_stride m)%nat.
 
 Definition position (m : matrix) (i j : place) : place :=
-  plus (plus (Int (offset m)) (times i (Int (row_stride m)))) (times j (Int (column_stride m))).
+  plus (plus (offset m) (times i (Int (row_stride m)))) (times j (Int (column_stride m))).
 
 (** Entry (i, j) at each position that asks for it: one head. *)
 Definition entry (m : matrix) (i j : place) : sop :=
@@ -75,11 +76,19 @@ Section Matrices.
   Notation gives := (gives N tokens).
   Notation index := (index N tokens).
 
+  (** A program may stand inside of a sum over heads: the context says which heads those are.
+      Sums of height [h] inside leave it as it is if [keeps h]. *)
+  Variable context : environment -> Prop.
+  Definition keeps (h : nat) :=
+    forall e f t, height f = h -> context e -> context (bind e f t).
+
   (** The view holds the matrix M: its s-op has a value everywhere, and M's entries at its places. *)
   Definition holds (m : matrix) (M : nat -> nat -> R) :=
-    exists f, (forall e, gives e (source m) f) /\
+    (exists e, context e) /\ exists f o,
+      (forall e, context e -> gives e (source m) f) /\
+      (forall e, context e -> index e (sop_of (offset m)) (fun _ => o)) /\
       forall i j, (i < rows m)%nat -> (j < columns m)%nat ->
-        (address m i j < N)%nat /\ f (address m i j) = M i j.
+        (address m o i j < N)%nat /\ f (address m o i j) = M i j.
 
   Lemma index_int e n : index e (sop_of (Int n)) (fun _ => n).
   Proof. apply index_constant. Qed.
@@ -129,32 +138,62 @@ Section Matrices.
           rewrite ?(index_int_eq _ _ _ A q Q), ?(index_int_eq _ _ _ B q Q); lia ].
   Qed.
 
-  Lemma index_position e m i j f g :
-    index e (sop_of i) f -> index e (sop_of j) g ->
-    index e (sop_of (position m i j)) (fun q => address m (f q) (g q)).
+  (** A result lies row by row from position 0 on. *)
+  Lemma holds_compact s r c M :
+    holds (row_major s r c) M <->
+    (exists e, context e) /\ exists f, (forall e, context e -> gives e s f) /\
+      forall i j, (i < r)%nat -> (j < c)%nat ->
+        (i * c + j < N)%nat /\ f (i * c + j)%nat = M i j.
   Proof.
-    intros I J. unfold position, address.
-    apply index_plus; [apply index_plus; [apply index_int|]|];
-      apply index_times; auto; apply index_int.
+    split.
+    - intros [[e0 E0] [f [o [F [O H]]]]]. split; [now exists e0|]. exists f; split; [exact F|].
+      intros i j I J. destruct (H i j I J) as [L V]. unfold address in L, V; simpl in L, V.
+      assert (o = 0%nat) by (apply (index_int_eq e0 0 _ (O e0 E0) 0%nat); lia). subst o.
+      replace (0 + i * c + j * 1)%nat with (i * c + j)%nat in * by lia. auto.
+    - intros [E [f [F H]]]. split; [exact E|]. exists f, 0%nat.
+      split; [exact F|]. split; [intros; apply index_int|].
+      intros i j I J. simpl in I, J. unfold address; simpl.
+      replace (i * c + j * 1)%nat with (i * c + j)%nat by lia. now apply H.
   Qed.
 
-  Lemma gives_entry e m i j f g v :
-    index e (sop_of i) f -> index e (sop_of j) g -> gives e (source m) v ->
-    (forall q, (q < N)%nat -> (address m (f q) (g q) < N)%nat) ->
-    gives e (entry m i j) (fun q => v (address m (f q) (g q))).
+  Lemma holds_ext m M K :
+    (forall i j, (i < rows m)%nat -> (j < columns m)%nat -> M i j = K i j) -> holds m M -> holds m K.
   Proof.
-    intros I J V H. unfold entry.
-    apply (gives_fetch N tokens e _ _ (fun q => address m (f q) (g q))); auto.
+    intros E [C [f [o [F [O H]]]]]. split; [exact C|]. exists f, o. split; [exact F|split; [exact O|]].
+    intros i j I J. destruct (H i j I J) as [L V]. split; [exact L|]. rewrite V. now apply E.
+  Qed.
+
+  Lemma index_position e m i j o f g :
+    index e (sop_of (offset m)) (fun _ => o) ->
+    index e (sop_of i) f -> index e (sop_of j) g ->
+    index e (sop_of (position m i j)) (fun q => address m o (f q) (g q)).
+  Proof.
+    intros O I J. unfold position, address.
+    apply (index_plus e _ _ (fun q => o + f q * row_stride m)%nat (fun q => g q * column_stride m)%nat).
+    - apply (index_plus e _ _ (fun _ => o) (fun q => f q * row_stride m)%nat); [exact O|].
+      apply (index_times e _ _ f (fun _ => row_stride m)); [exact I|apply index_int].
+    - apply (index_times e _ _ g (fun _ => column_stride m)); [exact J|apply index_int].
+  Qed.
+
+  Lemma gives_entry e m i j o f g v :
+    index e (sop_of (offset m)) (fun _ => o) ->
+    index e (sop_of i) f -> index e (sop_of j) g -> gives e (source m) v ->
+    (forall q, (q < N)%nat -> (address m o (f q) (g q) < N)%nat) ->
+    gives e (entry m i j) (fun q => v (address m o (f q) (g q))).
+  Proof.
+    intros O I J V H. unfold entry.
+    apply (gives_fetch N tokens e _ _ (fun q => address m o (f q) (g q))); auto.
     now apply index_position.
   Qed.
 
-  Lemma gives_entry_or e m i j f g v :
+  Lemma gives_entry_or e m i j o f g v :
+    index e (sop_of (offset m)) (fun _ => o) ->
     index e (sop_of i) f -> index e (sop_of j) g -> gives e (source m) v ->
     gives e (entry m i j)
-      (fun q => if Nat.ltb (address m (f q) (g q)) N then v (address m (f q) (g q)) else 0).
+      (fun q => if Nat.ltb (address m o (f q) (g q)) N then v (address m o (f q) (g q)) else 0).
   Proof.
-    intros I J V. unfold entry.
-    apply (gives_fetch_or N tokens e _ _ (fun q => address m (f q) (g q))); auto.
+    intros O I J V. unfold entry.
+    apply (gives_fetch_or N tokens e _ _ (fun q => address m o (f q) (g q))); auto.
     now apply index_position.
   Qed.
 
@@ -201,36 +240,39 @@ Section Matrices.
 
   Definition dot k (A B : nat -> nat -> R) i j := sum k (fun t => A i t * B t j).
 
+  Lemma index_bound e f t : index (bind e f t) (Head f) (fun _ => t).
+  Proof.
+    eapply index_same; [|apply index_head]. intros q Q. unfold bind. now rewrite !Nat.eqb_refl.
+  Qed.
+
   (** Lemma matmul, for all shapes. *)
   Theorem matmul_correct h a b A B :
     (0 < rows a)%nat -> (0 < columns b)%nat -> columns a = rows b ->
-    (rows a * columns b <= N)%nat ->
+    (rows a * columns b <= N)%nat -> keeps h ->
     holds a A -> holds b B ->
     holds (matmul h a b) (dot (columns a) A B).
   Proof.
-    intros R0 C0 K RC [f [F FA]] [g [G GB]].
+    intros R0 C0 K RC KEEP [C [f [o [F [O FA]]]]] [_ [g [o' [G [O' GB]]]]].
     set (i := fun q => if Nat.ltb q (rows a * columns b) then (q / columns b)%nat else 0%nat).
     set (j := fun q => if Nat.ltb q (rows a * columns b) then (q mod columns b)%nat else 0%nat).
-    exists (fun q => sum (columns a) (fun t => f (address a (i q) t) * g (address b t (j q)))).
+    apply holds_compact. split; [exact C|].
+    exists (fun q => sum (columns a) (fun t => f (address a o (i q) t) * g (address b o' t (j q)))).
     split.
-    - intros e. simpl.
+    - intros e E.
       apply (gives_sum N tokens e _ (Family h 0 (columns a))
-               (fun t q => f (address a (i q) t) * g (address b t (j q)))).
+               (fun t q => f (address a o (i q) t) * g (address b o' t (j q)))).
       simpl. intros t T0.
-      assert (HT : forall e', index (bind e' (Family h 0 (columns a)) t)
-                     (sop_of (At (Head (Family h 0 (columns a))))) (fun _ => t)).
-      { intros e'. eapply index_same; [|apply index_head]. intros q Q. unfold bind; simpl.
-        now rewrite !Nat.eqb_refl. }
+      assert (E' : context (bind e (Family h 0 (columns a)) t)) by now apply KEEP.
       apply gives_multiply.
-      + apply (gives_entry _ a _ _ i (fun _ => t)); auto.
+      + apply (gives_entry _ a _ _ o i (fun _ => t)); auto.
         * now apply index_row.
+        * apply index_bound.
         * intros q Q. apply FA; [now apply row_below|exact T0].
-      + apply (gives_entry _ b _ _ (fun _ => t) j); auto.
+      + apply (gives_entry _ b _ _ o' (fun _ => t) j); auto.
+        * apply index_bound.
         * now apply index_column.
         * intros q Q. apply GB; [lia|now apply column_below].
-    - intros p q P Q. simpl in P, Q.
-      replace (address (matmul h a b) p q) with (p * columns b + q)%nat
-        by (unfold address; simpl; lia).
+    - intros p q P Q.
       assert (L : (p * columns b + q < rows a * columns b)%nat) by nia.
       split; [lia|]. unfold dot. apply sum_ext. intros t T0.
       unfold i, j. rewrite (proj2 (Nat.ltb_lt _ _) L).
@@ -238,11 +280,48 @@ Section Matrices.
       now rewrite (proj2 (FA p t P T0)), (proj2 (GB t q ltac:(lia) Q)).
   Qed.
 
+  (** The same, for shapes known by other names. *)
+  Corollary product_correct h a b A B r k c :
+    rows a = r -> columns a = k -> rows b = k -> columns b = c ->
+    (0 < r)%nat -> (0 < c)%nat -> (r * c <= N)%nat -> keeps h ->
+    holds a A -> holds b B ->
+    holds (row_major (source (matmul h a b)) r c) (dot k A B).
+  Proof.
+    intros <- <- K <- R0 C0 RC KEEP HA HB. change (row_major _ _ _) with (matmul h a b).
+    now apply matmul_correct.
+  Qed.
+
   (** Lemma transposition, as a view. *)
   Theorem transposed_correct m M : holds m M -> holds (transposed m) (fun i j => M j i).
   Proof.
-    intros [f [F H]]. exists f; split; [exact F|]. intros i j I J. simpl in I, J.
-    replace (address (transposed m) i j) with (address m j i) by (unfold address; simpl; lia).
+    intros [C [f [o [F [O H]]]]]. split; [exact C|]. exists f, o.
+    split; [exact F|split; [exact O|]]. intros i j I J. simpl in I, J.
+    replace (address (transposed m) o i j) with (address m o j i) by (unfold address; simpl; lia).
     now apply H.
   Qed.
+
+  (** A compact matrix mapped entry by entry. *)
+  Lemma map_correct s t r c M (phi : R -> R) :
+    (forall e f, context e -> gives e s f -> exists g, gives e t g /\
+       forall q, (q < N)%nat -> g q = phi (f q)) ->
+    holds (row_major s r c) M -> holds (row_major t r c) (fun i j => phi (M i j)).
+  Proof.
+    intros T H. apply holds_compact in H. destruct H as [C [f [F H]]].
+    apply holds_compact. split; [exact C|]. exists (fun q => phi (f q)). split.
+    - intros e E. destruct (T e f E (F e E)) as [g [G P]]. now apply (gives_ext N tokens e t g).
+    - intros i j I J. destruct (H i j I J) as [L V]. split; [exact L|]. now rewrite V.
+  Qed.
 End Matrices.
+
+(** ** The context of a whole program: none *)
+Definition closed (e : environment) := True.
+Lemma closed_keeps h : keeps closed h.
+Proof. unfold keeps, closed; auto. Qed.
+
+(** Inside of the head s of the family number 0 of a sum of height h. *)
+Definition in_head (h s : nat) (e : environment) := e h 0%nat = s.
+Lemma in_head_keeps h s k : k <> h -> keeps (in_head h s) k.
+Proof.
+  intros D e f t E H. unfold in_head, bind in *. rewrite E.
+  now rewrite (proj2 (Nat.eqb_neq h k)) by auto.
+Qed.

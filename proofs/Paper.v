@@ -1,8 +1,11 @@
-(** * Theorem 1 by the paper's own heads: one per row in softmax, r·c in a product *)
+(** * Theorem 1 by the paper's own heads: one per row in softmax, r·c in a product
+
+    The theorems: [paper_softmax_correct] (Lemma softmax, Algorithm 2) and [paper_U_simulates]: what
+    [U_simulates] of [Universal.v] says of U, said of the network that the paper builds. *)
 
 From Coq Require Import Reals Lra Lia List Bool Arith ZArith.
 Import ListNotations.
-From Locum Require Import Rasp Reasoning Matrices Softmax Sums Products Universal.
+From Locum Require Import Rasp Reasoning Matrices Softmax Sums Products Masks Universal.
 Open Scope R_scope.
 
 (** ** Programs *)
@@ -17,15 +20,15 @@ Definition paper_row_sums (h r c : nat) (weight : sop) : sop :=
   SumOver
     (Binary Multiply (integer c) (Aggregate (SelectorAnd keys queries) weight (Integer 0))) [l].
 
-Definition paper_softmax (h r c : nat) (s : sop) : sop :=
-  let weight := exponentials r c (shifted r c s) in
-  Binary Divide weight (IfElse (inside r c) (paper_row_sums h r c weight) (integer 1)).
+Definition paper_softmax (h : nat) (stable : bool) (r c : nat) (s : sop) : sop :=
+  let weight := weights stable Natural (inside r c) c s in
+  divided (inside r c) weight (paper_row_sums h r c weight).
 
 (** U of the recipe *paper*. *)
-Definition paper_U n d dv : sop :=
+Definition paper_U (stable : bool) n d dv : sop :=
   let s := source (paper_matmul 2 (paper_matmul 1 (X n d) (A n d)) (transpose (X n d))) in
   source (paper_matmul 4
-    (row_major (paper_softmax 3 n n s) n n)
+    (row_major (paper_softmax 3 stable n n s) n n)
     (paper_matmul 1 (X n d) (V n d dv))).
 
 (** ** What they mean *)
@@ -35,7 +38,8 @@ Section Paper.
   Notation gives := (gives N tokens).
   Notation index := (index N tokens).
   Notation selects := (selects N tokens).
-  Notation holds := (holds N tokens).
+  Variable context : environment -> Prop.
+  Notation holds := (holds N tokens context).
 
   Lemma selects_compare e p keys queries f g :
     index e keys f -> index e queries g ->
@@ -75,11 +79,12 @@ Section Paper.
   Qed.
 
   Lemma gives_paper_row_sums e h r c weight w :
-    (0 < c)%nat -> (r * c <= N)%nat -> (forall e, gives e weight w) ->
+    (0 < c)%nat -> (r * c <= N)%nat -> keeps context h -> context e ->
+    (forall e, context e -> gives e weight w) ->
     gives e (paper_row_sums h r c weight)
       (fun q => if Nat.ltb q (r * c) then sum c (fun t => w (q / c * c + t)%nat) else 0).
   Proof.
-    intros C RC W. set (l := Family h 0 r).
+    intros C RC KEEP E0 W. set (l := Family h 0 r).
     set (part := fun s q => INR c * mean (map w (selected N
        (fun q k => between c s k && between c s q) q))).
     eapply gives_ext; [|apply (gives_sum N tokens e _ l part)].
@@ -103,9 +108,7 @@ Section Paper.
         exfalso. pose proof (Nat.div_mod q c ltac:(lia)).
         pose proof (Nat.mod_upper_bound q c ltac:(lia)). nia.
     - simpl. intros s S. set (e' := bind e l s).
-      assert (IL : index e' (sop_of (At (Head l))) (fun _ => s)).
-      { eapply index_same; [|apply index_head]. intros q Q. unfold e', bind; simpl.
-        now rewrite !Nat.eqb_refl. }
+      assert (IL : index e' (sop_of (At (Head l))) (fun _ => s)) by apply index_bound.
       assert (IF : index e' (sop_of (times (At (Head l)) (Int c))) (fun _ => s * c)%nat).
       { apply (index_times N tokens e' _ _ (fun _ => s) (fun _ => c)); [exact IL|apply index_int]. }
       assert (IE : index e' (sop_of (plus (times (At (Head l)) (Int c)) (Int c)))
@@ -113,7 +116,7 @@ Section Paper.
       { apply (index_plus N tokens e' _ _ (fun _ => s * c)%nat (fun _ => c));
           [exact IF|apply index_int]. }
       apply gives_multiply; [apply (index_constant N tokens e' c)|].
-      apply gives_aggregate; [|apply W].
+      apply gives_aggregate; [|now apply W, KEEP].
       pose proof (gives_indices N tokens e') as II.
       pose proof (selects_compare e' Ge _ _ _ _ II IF) as S1.
       pose proof (selects_compare e' Lt _ _ _ _ II IE) as S2.
@@ -127,18 +130,28 @@ Section Paper.
   Qed.
 
   (** Lemma softmax with the paper's heads, for all shapes. *)
-  Theorem paper_softmax_correct h r c s M :
-    (0 < c)%nat -> (r * c <= N)%nat -> holds (row_major s r c) M ->
-    holds (row_major (paper_softmax h r c s) r c)
+  Theorem paper_softmax_correct h stable r c s M :
+    (0 < c)%nat -> (r * c <= N)%nat -> keeps context h -> holds (row_major s r c) M ->
+    holds (row_major (paper_softmax h stable r c s) r c)
       (fun i j => exp (M i j) / sum c (fun t => exp (M i t))).
   Proof.
-    intros C RC [f [F H]]. destruct (gives_row_maximum N tokens r c s f C F) as [top T].
-    set (u := fun q => if Nat.ltb q (r * c) then exp (f q - top (q / c)%nat) else 0).
-    assert (W : forall e, gives e (exponentials r c (shifted r c s)) u).
-    { intros e. now apply gives_shifted. }
-    eapply (softmax_of_weights N tokens r c s M top _ _ f _ C RC F); [|exact W| |].
-    - now apply (entries_of N (row_major s r c)).
-    - intros e. now apply (gives_paper_row_sums e h r c _ u).
+    intros C RC KEEP H. apply holds_compact in H. destruct H as [E0 [f [F H]]].
+    set (K := fun q => Nat.ltb q (r * c)).
+    destruct (gives_weights N tokens context r c Natural (inside r c) K C RC I
+      (fun e _ => says_inside N tokens e r c) stable s f F) as [mu W].
+    eapply holds_ext; [|apply (softmax_of_weights N tokens context r c Natural (inside r c) K C RC
+      (fun e _ => says_inside N tokens e r c) (fun q => proj1 (Nat.ltb_lt _ _)) M mu
+      (weights stable Natural (inside r c) c s) (paper_row_sums h r c (weights stable Natural (inside r c) c s))
+      f (fun q => if Nat.ltb q (r * c) then sum c (fun t =>
+        if K (q / c * c + t)%nat then raise Natural (f (q / c * c + t)%nat - mu ((q / c * c + t) / c)%nat) else 0)
+        else 0) E0); [|exact W| |]].
+    - intros i j I J. simpl in I, J. unfold softmax_of.
+      assert (A : forall t, (t < c)%nat -> K (i * c + t)%nat = true)
+        by (intros; apply Nat.ltb_lt; nia).
+      rewrite A by exact J. simpl raise. f_equal. apply sum_ext. intros t T. now rewrite A.
+    - intros i j I J. now apply H.
+    - intros e E. now apply (gives_paper_row_sums e h r c _
+        (fun q => if K q then raise Natural (f q - mu (q / c)%nat) else 0)).
     - intros q L. cbv beta. now rewrite (proj2 (Nat.ltb_lt _ _) L).
   Qed.
 End Paper.
@@ -146,34 +159,34 @@ End Paper.
 Section PaperUniversal.
   Variables (N n d dv : nat) (tokens : nat -> value) (x a v : nat -> nat -> R).
   Hypothesis sizes : (0 < n /\ 0 < d /\ 0 < dv)%nat.
-  Hypothesis room : (n * d + d * d + d * dv <= N /\ n * n <= N /\ n * dv <= N)%nat.
-  Hypothesis numbers : exists f, forall q, (q < N)%nat -> tokens q = Num (f q).
-  Hypothesis tokens_X : forall i j, (i < n)%nat -> (j < d)%nat -> tokens (i * d + j)%nat = Num (x i j).
-  Hypothesis tokens_A : forall i j, (i < d)%nat -> (j < d)%nat ->
-    tokens (n * d + i * d + j)%nat = Num (a i j).
-  Hypothesis tokens_V : forall i j, (i < d)%nat -> (j < dv)%nat ->
-    tokens (n * d + d * d + i * dv + j)%nat = Num (v i j).
+  Hypothesis room : (n * d <= N /\ n * n <= N /\ n * dv <= N)%nat.
+  Hypothesis blanks : numbers N tokens.
+  Hypothesis tokens_X : tokens_hold N tokens n d 0 x.
+  Hypothesis tokens_A : tokens_hold N tokens d d (n * d) a.
+  Hypothesis tokens_V : tokens_hold N tokens d dv (n * d + d * d) v.
 
   (** Theorem 1 for the network that the paper builds. *)
-  Theorem paper_U_simulates :
-    exists y, run N tokens (paper_U n d dv) = Some y /\
+  Theorem paper_U_simulates stable :
+    exists y, run N tokens (paper_U stable n d dv) = Some y /\
       forall i j, (i < n)%nat -> (j < dv)%nat ->
         y (i * dv + j)%nat = Num (attention n d x a v i j).
   Proof.
-    pose proof (holds_X N n d dv tokens x sizes room numbers tokens_X) as HX.
-    pose proof (holds_A N n d dv tokens a sizes room numbers tokens_A) as HA.
-    pose proof (holds_V N n d dv tokens v sizes room numbers tokens_V) as HV.
-    eapply run_of; eauto. unfold paper_U.
+    pose proof (closed_block N tokens blanks _ _ _ _ tokens_X) as HX.
+    pose proof (closed_block N tokens blanks _ _ _ _ tokens_A) as HA.
+    pose proof (closed_block N tokens blanks _ _ _ _ tokens_V) as HV.
+    destruct tokens_A as [LA _], tokens_V as [LV _].
+    apply run_of. unfold paper_U.
     set (s := source (paper_matmul 2 (paper_matmul 1 (X n d) (A n d)) (transpose (X n d)))).
-    assert (HS : holds N tokens (row_major s n n) (score d x a)).
+    assert (HS : holds N tokens closed (row_major s n n) (score d x a)).
     { change (row_major s n n) with
         (paper_matmul 2 (paper_matmul 1 (X n d) (A n d)) (transpose (X n d))).
-      apply paper_matmul_correct; simpl; try nia.
-      - apply paper_matmul_correct; simpl; try nia; assumption.
+      apply paper_matmul_correct; simpl; try apply closed_keeps; try nia.
+      - apply paper_matmul_correct; simpl; try apply closed_keeps; try nia; assumption.
       - apply transpose_correct; simpl; try nia. exact HX. }
-    match goal with |- holds _ _ (row_major (source ?m) _ _) _ => change (holds N tokens m (attention n d x a v)) end.
-    apply paper_matmul_correct; simpl; try nia.
-    - apply paper_softmax_correct; try lia. exact HS.
-    - apply paper_matmul_correct; simpl; try nia; assumption.
+    match goal with |- holds _ _ _ (row_major (source ?m) _ _) _ =>
+      change (holds N tokens closed m (attention n d x a v)) end.
+    apply paper_matmul_correct; simpl; try apply closed_keeps; try nia.
+    - apply paper_softmax_correct; try apply closed_keeps; try lia. exact HS.
+    - apply paper_matmul_correct; simpl; try apply closed_keeps; try nia; assumption.
   Qed.
 End PaperUniversal.

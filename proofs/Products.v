@@ -63,7 +63,8 @@ Section Products.
   Notation gives := (gives N tokens).
   Notation index := (index N tokens).
   Notation selects := (selects N tokens).
-  Notation holds := (holds N tokens).
+  Variable context : environment -> Prop.
+  Notation holds := (holds N tokens context).
 
   Lemma gives_sum2 e body f g (h : nat -> nat -> nat -> R) :
     (forall s t, (s < size f)%nat -> (t < size g)%nat ->
@@ -114,25 +115,25 @@ Section Products.
   (** Lemma matmul as the paper has it, for all shapes. *)
   Theorem paper_matmul_correct h a b A B :
     (0 < rows a)%nat -> (0 < columns a)%nat -> (0 < columns b)%nat -> columns a = rows b ->
-    (rows a * columns b <= N)%nat -> (columns a <= N)%nat ->
+    (rows a * columns b <= N)%nat -> (columns a <= N)%nat -> keeps context h ->
     holds a A -> holds b B ->
     holds (paper_matmul h a b) (dot (columns a) A B).
   Proof.
-    intros R0 K0 C0 K RC KN [f [F FA]] [g [G GB]].
+    intros R0 K0 C0 K RC KN KEEP [E0 [f [o [F [O FA]]]]] [_ [g [o' [G [O' GB]]]]].
     set (k := columns a) in *. set (r := rows a) in *. set (c := columns b) in *.
     set (l := Family h 0 r). set (m := Family h 1 c).
-    set (w := fun s t q => f (address a s (q mod k)) * g (address b (q mod k) t)).
+    set (w := fun s t q => f (address a o s (q mod k)) * g (address b o' (q mod k) t)).
     set (part := fun s t q => if Nat.eqb (s * c + t) q then mean (map (w s t) (seq 0 k)) else 0).
+    apply holds_compact. split; [exact E0|].
     exists (fun q => INR k * sum r (fun s => sum c (fun t => part s t q))). split.
-    - intros e. apply gives_multiply; [apply (index_constant N tokens e k)|].
+    - intros e E. apply gives_multiply; [apply (index_constant N tokens e k)|].
       apply (gives_sum2 e _ l m part). simpl. intros s t S T.
       set (e' := bind (bind e l s) m t).
+      assert (E' : context e') by (apply KEEP; [reflexivity|now apply KEEP]).
       assert (IL : index e' (sop_of (At (Head l))) (fun _ => s)).
       { eapply index_same; [|apply index_head]. intros q Q. unfold e', bind; simpl.
         now rewrite !Nat.eqb_refl. }
-      assert (IM : index e' (sop_of (At (Head m))) (fun _ => t)).
-      { eapply index_same; [|apply index_head]. intros q Q. unfold e', bind; simpl.
-        now rewrite !Nat.eqb_refl. }
+      assert (IM : index e' (sop_of (At (Head m))) (fun _ => t)) by apply index_bound.
       assert (IT : index e' (sop_of (At (Binary Modulo Indices (integer k)))) (fun q => q mod k)%nat).
       { apply index_modulo; [apply gives_indices|apply index_constant|auto]. }
       assert (IP : index e' (sop_of (plus (times (At (Head l)) (Int c)) (At (Head m))))
@@ -150,14 +151,13 @@ Section Products.
         * apply (selects_equal N tokens e' _ Indices (fun _ => s * c + t)%nat (fun q => q));
             [exact IP|apply gives_indices].
       + apply gives_multiply.
-        * apply (gives_entry N tokens e' a _ _ (fun _ => s) (fun q => q mod k)%nat); auto.
+        * apply (gives_entry N tokens e' a _ _ o (fun _ => s) (fun q => q mod k)%nat); auto.
           intros q Q. apply FA; [exact S|apply Nat.mod_upper_bound; lia].
-        * apply (gives_entry N tokens e' b _ _ (fun q => q mod k)%nat (fun _ => t)); auto.
+        * apply (gives_entry N tokens e' b _ _ o' (fun q => q mod k)%nat (fun _ => t)); auto.
           intros q Q. apply GB; [pose proof (Nat.mod_upper_bound q k); lia|exact T].
-    - intros i j I J. simpl in I, J. fold r c in I, J.
-      replace (address (paper_matmul h a b) i j) with (i * c + j)%nat by (unfold address; simpl; lia).
+    - intros i j I J. fold r c in I, J.
       assert (L : (i * c + j < r * c)%nat) by nia. split; [lia|].
-      unfold part. rewrite (sum_entry r c _ (fun s t => mean (map (w s t) (seq 0 k))) C0 L).
+      fold c. cbv beta. unfold part. rewrite (sum_entry r c _ (fun s t => mean (map (w s t) (seq 0 k))) C0 L).
       destruct (divmod i j c J) as [-> ->]. rewrite mean_first by exact K0.
       unfold dot. apply sum_ext. intros t T. unfold w. rewrite Nat.mod_small by exact T.
       now rewrite (proj2 (FA i t I T)), (proj2 (GB t j ltac:(lia) J)).

@@ -11,40 +11,6 @@ From Coq Require Import Reals List Bool Arith ZArith.
 Import ListNotations.
 Open Scope R_scope.
 
-(** ** Programs *)
-
-Inductive atom := Integer (z : Z) | Boolean (b : bool).
-
-Inductive predicate := Eq | Ne | Lt | Le | Gt | Ge.
-
-Inductive unary := Negate | Absolute | Exp | Log | Sqrt | Floor | Not | Indicator.
-
-Inductive binary :=
-  | Add | Subtract | Multiply | Divide | Modulo | FloorDivide | Minimum | Maximum
-  | Compare (p : predicate) | And | Or.
-
-(** Families of heads are named as the graph names them, by the height of their sum and a number. *)
-Record family := Family { height : nat; number_in_sum : nat; size : nat }.
-
-Inductive sop :=
-  | Tokens
-  | Indices
-  | Length
-  | Constant (a : atom)
-  | Head (f : family)
-  | Unary (op : unary) (a : sop)
-  | Binary (op : binary) (a b : sop)
-  | IfElse (c a b : sop)
-  | Aggregate (s : selector) (values : sop) (default : atom)
-  | Width (s : selector)
-  | SumOver (body : sop) (families : list family)
-with selector :=
-  | Select (p : predicate) (keys queries : sop)
-  | SelectorAnd (a b : selector)
-  | SelectorOr (a b : selector)
-  | SelectorNot (a : selector)
-  | Best (s : selector) (scores : sop).
-
 (** ** Values *)
 
 Inductive value := Num (r : R) | Bool (b : bool).
@@ -55,8 +21,7 @@ Definition number (v : value) : R :=
 Definition truth (v : value) : bool :=
   match v with Num r => if Req_EM_T r 0 then false else true | Bool b => b end.
 
-Definition value_of (a : atom) : value :=
-  match a with Integer z => Num (IZR z) | Boolean b => Bool b end.
+Inductive predicate := Eq | Ne | Lt | Le | Gt | Ge.
 
 Definition compare (p : predicate) (a b : R) : bool :=
   match p with
@@ -66,39 +31,6 @@ Definition compare (p : predicate) (a b : R) : bool :=
   | Le => if Rle_dec a b then true else false
   | Gt => if Rgt_dec a b then true else false
   | Ge => if Rge_dec a b then true else false
-  end.
-
-Definition floor (r : R) : R := IZR (Int_part r).
-
-(** [None]: the operation has no value there (division by zero, a logarithm of −1). *)
-Definition apply1 (op : unary) (v : value) : option value :=
-  let a := number v in
-  match op with
-  | Negate => Some (Num (- a))
-  | Absolute => Some (Num (Rabs a))
-  | Exp => Some (Num (exp a))
-  | Log => if Rlt_dec 0 a then Some (Num (ln a)) else None
-  | Sqrt => if Rle_dec 0 a then Some (Num (sqrt a)) else None
-  | Floor => Some (Num (floor a))
-  | Not => Some (Bool (negb (truth v)))
-  | Indicator => Some (Num (if truth v then 1 else 0))
-  end.
-
-Definition apply2 (op : binary) (v w : value) : option value :=
-  let a := number v in
-  let b := number w in
-  match op with
-  | Add => Some (Num (a + b))
-  | Subtract => Some (Num (a - b))
-  | Multiply => Some (Num (a * b))
-  | Divide => if Req_EM_T b 0 then None else Some (Num (a / b))
-  | Modulo => if Req_EM_T b 0 then None else Some (Num (a - b * floor (a / b)))
-  | FloorDivide => if Req_EM_T b 0 then None else Some (Num (floor (a / b)))
-  | Minimum => Some (if Rlt_dec a b then v else w)
-  | Maximum => Some (if Rgt_dec a b then v else w)
-  | Compare p => Some (Bool (compare p a b))
-  | And => Some (Bool (truth v && truth w))
-  | Or => Some (Bool (truth v || truth w))
   end.
 
 (** ** Attention *)
@@ -126,6 +58,115 @@ Definition aggregate (v : nat -> value) (default : value) (keys : list nat) : op
 Definition best (v : nat -> value) (keys : list nat) (k : nat) : bool :=
   existsb (Nat.eqb k) keys
   && forallb (fun other => compare Ge (number (v k)) (number (v other))) keys.
+
+(** ** Programs *)
+
+(** Constants: integers, booleans, and floats, each of which is a fraction exactly. *)
+Inductive atom := Integer (z : Z) | Fraction (n : Z) (d : positive) | Boolean (b : bool).
+
+Inductive unary :=
+  | Negate | Absolute | Exp | Log | Sqrt | Floor | Round | Tanh | Sin | Erf | Not | Indicator
+  | Member (l : list atom).
+
+Inductive binary :=
+  | Add | Subtract | Multiply | Divide | Modulo | FloorDivide | Power | Minimum | Maximum
+  | Compare (p : predicate) | And | Or.
+
+(** Families of heads are named as the graph names them, by the height of their sum and a number. *)
+Record family := Family { height : nat; number_in_sum : nat; size : nat }.
+
+Inductive sop :=
+  | Tokens
+  | Indices
+  | Length
+  | Constant (a : atom)
+  | Head (f : family)
+  | Unary (op : unary) (a : sop)
+  | Binary (op : binary) (a b : sop)
+  | IfElse (c a b : sop)
+  | Aggregate (s : selector) (values : sop) (default : atom)
+  | Width (s : selector)
+  | SumOver (body : sop) (families : list family)
+with selector :=
+  | Select (p : predicate) (keys queries : sop)
+  | SelectorAnd (a b : selector)
+  | SelectorOr (a b : selector)
+  | SelectorNot (a : selector)
+  | Best (s : selector) (scores : sop).
+
+(** ** What elementwise operations mean *)
+
+Definition value_of (a : atom) : value :=
+  match a with
+  | Integer z => Num (IZR z)
+  | Fraction n d => Num (IZR n / IZR (Zpos d))
+  | Boolean b => Bool b
+  end.
+
+Definition floor (r : R) : R := IZR (Int_part r).
+
+(** The nearest integer, halves to even. *)
+Definition nearest (r : R) : R :=
+  let above := Int_part (r + / 2) in
+  if Req_EM_T (r + / 2) (IZR above)
+  then IZR (if Z.even above then above else above - 1) else IZR above.
+
+(** erf x = 2/√π · ∫ from 0 to x of exp(−t²) dt *)
+Definition bell (t : R) : R := exp (- (t * t)).
+Lemma bell_continuous : continuity bell.
+Proof. unfold bell. reg. Qed.
+Definition bell_integrable (x : R) : Riemann_integrable bell 0 x :=
+  match Rle_lt_dec 0 x with
+  | left H => continuity_implies_RiemannInt H (fun t _ => bell_continuous t)
+  | right H => RiemannInt_P1 (continuity_implies_RiemannInt (Rlt_le x 0 H) (fun t _ => bell_continuous t))
+  end.
+Definition erf (x : R) : R := 2 / sqrt PI * RiemannInt (bell_integrable x).
+
+(** [None]: the operation has no value there (division by zero, a logarithm of −1). *)
+Definition apply1 (op : unary) (v : value) : option value :=
+  let a := number v in
+  match op with
+  | Negate => Some (Num (- a))
+  | Absolute => Some (Num (Rabs a))
+  | Exp => Some (Num (exp a))
+  | Log => if Rlt_dec 0 a then Some (Num (ln a)) else None
+  | Sqrt => if Rle_dec 0 a then Some (Num (sqrt a)) else None
+  | Floor => Some (Num (floor a))
+  | Round => Some (Num (nearest a))
+  | Tanh => Some (Num (tanh a))
+  | Sin => Some (Num (sin a))
+  | Erf => Some (Num (erf a))
+  | Member l => Some (Bool (existsb (fun w => compare Eq a (number (value_of w))) l))
+  | Not => Some (Bool (negb (truth v)))
+  | Indicator => Some (Num (if truth v then 1 else 0))
+  end.
+
+(** A real power: of a positive base, or with an integer exponent; 0 to a positive power is 0. *)
+Definition power (a b : R) : option R :=
+  if Rlt_dec 0 a then Some (Rpower a b)
+  else if Req_EM_T b (floor b) then
+    if Req_EM_T a 0 then if Rlt_dec b 0 then None else Some (powerRZ a (Int_part b))
+    else Some (powerRZ a (Int_part b))
+  else if Req_EM_T a 0 then if Rlt_dec 0 b then Some 0 else None
+  else None.
+
+Definition apply2 (op : binary) (v w : value) : option value :=
+  let a := number v in
+  let b := number w in
+  match op with
+  | Add => Some (Num (a + b))
+  | Subtract => Some (Num (a - b))
+  | Multiply => Some (Num (a * b))
+  | Divide => if Req_EM_T b 0 then None else Some (Num (a / b))
+  | Modulo => if Req_EM_T b 0 then None else Some (Num (a - b * floor (a / b)))
+  | FloorDivide => if Req_EM_T b 0 then None else Some (Num (floor (a / b)))
+  | Power => match power a b with Some r => Some (Num r) | None => None end
+  | Minimum => Some (if Rlt_dec a b then v else w)
+  | Maximum => Some (if Rgt_dec a b then v else w)
+  | Compare p => Some (Bool (compare p a b))
+  | And => Some (Bool (truth v && truth w))
+  | Or => Some (Bool (truth v || truth w))
+  end.
 
 (** ** Evaluation *)
 

@@ -1,4 +1,7 @@
-(** * Softmax of the rows of a matrix: plain and stable, for all shapes *)
+(** * Softmax of the rows of a matrix, for all shapes: plain, stable, masked, of any base
+
+    The theorem is [softmax_correct]: entry (i, j) of [softmax] is base^(Mᵢⱼ) over the sum of its row,
+    among the entries that the mask keeps, and 0 elsewhere. *)
 
 From Coq Require Import Reals Lra Lia List Bool Arith ZArith.
 Import ListNotations.
@@ -8,6 +11,7 @@ Open Scope R_scope.
 (** ** Programs *)
 
 Definition row_index (c : nat) : sop := Binary FloorDivide Indices (integer c).
+Definition column_index (c : nat) : sop := Binary Modulo Indices (integer c).
 
 (** Each position selects the entries of its own row. *)
 Definition same_row (c : nat) : selector := Select Eq (row_index c) (row_index c).
@@ -16,35 +20,55 @@ Definition same_row (c : nat) : selector := Select Eq (row_index c) (row_index c
 Definition greatest (s : selector) (score : sop) : selector :=
   Best (Best s score) (Unary Negate Indices).
 
-(** The scores, 0 behind the matrix: functions such as exp must not see what is there. *)
-Definition safe (r c : nat) (s : sop) : sop := IfElse (inside r c) s (integer 0).
+(** The scores that are kept, 0 elsewhere: functions such as exp must not see what is there. *)
+Definition safe (kept s : sop) : sop := IfElse kept s (integer 0).
 
-Definition row_maximum (r c : nat) (s : sop) : sop :=
+Definition row_maximum (c : nat) (kept s : sop) : sop :=
   Aggregate
-    (greatest (SelectorAnd (same_row c) (Select Eq (inside r c) (Constant (Boolean true))))
-       (safe r c s))
-    (safe r c s) (Integer 0).
+    (greatest (SelectorAnd (same_row c) (Select Eq kept (Constant (Boolean true)))) (safe kept s))
+    (safe kept s) (Integer 0).
 
-Definition shifted (r c : nat) (s : sop) : sop :=
-  IfElse (inside r c) (Binary Subtract (safe r c s) (row_maximum r c s)) (integer 0).
+(** The exponential: e to the power of s, or another base. *)
+Inductive exponential := Natural | Base (b : atom).
+Definition raised (x : exponential) (s : sop) : sop :=
+  match x with Natural => Unary Exp s | Base b => Binary Power (Constant b) s end.
+Definition raise (x : exponential) (t : R) : R :=
+  match x with Natural => exp t | Base b => Rpower (number (value_of b)) t end.
+Definition valid (x : exponential) : Prop :=
+  match x with Natural => True | Base b => is_number (value_of b) = true /\ 1 < number (value_of b) end.
+
+Definition weights (stable : bool) (x : exponential) (kept : sop) (c : nat) (s : sop) : sop :=
+  IfElse kept
+    (raised x
+       (if stable
+        then IfElse kept (Binary Subtract (safe kept s) (row_maximum c kept s)) (integer 0)
+        else safe kept s))
+    (integer 0).
 
 (** weight / (c · mean of the weights of the row); RASP divides at every position, so by 1 outside. *)
-Definition divided_by_row_sums (r c : nat) (weight : sop) : sop :=
-  Binary Divide weight
-    (IfElse (inside r c)
-       (Binary Multiply (integer c) (Aggregate (same_row c) weight (Integer 0)))
-       (integer 1)).
+Definition divided (kept weight sums : sop) : sop :=
+  Binary Divide weight (IfElse kept sums (integer 1)).
+Definition frugal_sums (c : nat) (weight : sop) : sop :=
+  Binary Multiply (integer c) (Aggregate (same_row c) weight (Integer 0)).
 
-Definition exponentials (r c : nat) (s : sop) : sop :=
-  IfElse (inside r c) (Unary Exp s) (integer 0).
+Definition softmax (stable : bool) (x : exponential) (kept : sop) (c : nat) (s : sop) : sop :=
+  let w := weights stable x kept c s in divided kept w (frugal_sums c w).
 
-Definition plain_softmax (r c : nat) (s : sop) : sop :=
-  divided_by_row_sums r c (exponentials r c (safe r c s)).
+Definition plain_softmax (r c : nat) (s : sop) : sop := softmax false Natural (inside r c) c s.
+Definition stable_softmax (r c : nat) (s : sop) : sop := softmax true Natural (inside r c) c s.
 
-Definition stable_softmax (r c : nat) (s : sop) : sop :=
-  divided_by_row_sums r c (exponentials r c (shifted r c s)).
+(** Masks: column j ≤ row i; the first so many columns; a matrix that is not 0. *)
+Definition causal (r c : nat) : sop :=
+  Binary And (inside r c) (Binary (Compare Le) (column_index c) (row_index c)).
+Definition first_columns (r c : nat) (count : sop) : sop :=
+  Binary And (inside r c) (Binary (Compare Lt) (column_index c) count).
+Definition kept_by (r c : nat) (mask : sop) : sop :=
+  Binary And (inside r c) (Binary (Compare Ne) mask (integer 0)).
 
 (** ** What they mean *)
+
+Definition softmax_of (x : exponential) (keep : nat -> bool) (c : nat) (row : nat -> R) (j : nat) : R :=
+  if keep j then raise x (row j) / sum c (fun t => if keep t then raise x (row t) else 0) else 0.
 
 Lemma total_map (f : nat -> R) a n :
   total (map f (map (fun t => a + t)%nat (seq 0 n))) = sum n (fun t => f (a + t)%nat).
@@ -63,6 +87,15 @@ Proof.
   specialize (P (S n)). assert (0 < sum (S n) f) by (apply IH; lia). lra.
 Qed.
 
+Lemma sum_some_positive n f j :
+  (j < n)%nat -> (forall k, 0 <= f k) -> 0 < f j -> 0 < sum n f.
+Proof.
+  intros J P F. induction n as [|n IH]; [lia|]. simpl.
+  assert (A : 0 <= sum n f) by (clear -P; induction n; simpl; [lra|specialize (P n); lra]).
+  destruct (Nat.eq_dec j n) as [->|D]; [lra|]. specialize (P n).
+  assert (0 < sum n f) by (apply IH; lia). lra.
+Qed.
+
 Lemma sum_scaled n f a : sum n (fun k => f k * a) = sum n f * a.
 Proof. induction n; simpl; [lra|]. rewrite IHn. lra. Qed.
 
@@ -73,6 +106,8 @@ Section Softmax.
   Notation index := (index N tokens).
   Notation says := (says N tokens).
   Notation selects := (selects N tokens).
+  Variable context : environment -> Prop.
+  Notation holds := (holds N tokens context).
 
   Lemma index_row_index e c : (0 < c)%nat -> index e (row_index c) (fun q => q / c)%nat.
   Proof.
@@ -151,150 +186,151 @@ Section Softmax.
     destruct (b k); destruct (Req_EM_T _ _); auto; lra.
   Qed.
 
-  (** The number that is subtracted is the same for all entries of a row. *)
-  Lemma gives_row_maximum r c s f : (0 < c)%nat ->
-    (forall e, gives e s f) ->
-    exists top, forall e, gives e (row_maximum r c s) (fun q => top (q / c)%nat).
+  Lemma says_and e a b f g :
+    says e a f -> says e b g -> says e (Binary And a b) (fun q => f q && g q).
   Proof.
-    intros C F.
-    set (g := fun q => if Nat.ltb q (r * c) then f q else 0).
-    assert (G : forall e, gives e (safe r c s) g).
-    { intros e. eapply gives_ext; [|exact (gives_if N tokens e _ _ _ _ _ _ (says_inside N tokens e r c)
-        (F e) (gives_integer N tokens e 0))]. intros q Q. reflexivity. }
-    set (m := fun q k => in_row c q k && Nat.ltb k (r * c)).
-    set (first := fun q => best (fun k => Num (g k)) (selected N m q)).
-    set (second := fun q => best (fun k => Num (- INR k)) (selected N first q)).
-    assert (S : forall e, selects e (greatest (SelectorAnd (same_row c)
-        (Select Eq (inside r c) (Constant (Boolean true)))) (safe r c s)) second).
-    { intros e. apply selects_best; [apply selects_best|]; [|exact (G e)|].
-      - apply selects_and; [now apply selects_same_row|apply selects_true, says_inside].
-      - apply gives_negate, gives_indices. }
-    exists (fun i => mean (map g (selected N second (i * c)%nat))). intros e.
-    eapply gives_ext; [|exact (gives_aggregate N tokens e _ _ _ _ (S e) (G e))].
-    intros q Q. cbv beta. do 2 f_equal.
-    apply selected_at. intros k K. unfold second. f_equal.
-    apply selected_at. intros k' K'. unfold first. f_equal.
-    apply selected_at. intros k'' _. unfold m, in_row. now rewrite Nat.div_mul by lia.
+    intros [v [E V]] [w [F W]]. unfold Reasoning.says. cbn [eval]. rewrite E, F.
+    destruct (everywhere_some _ N (fun q => apply2 And (v q) (w q)) (Num 0)
+                (fun q => Bool (f q && g q))) as [u [D U]].
+    - intros q Q. now rewrite V, W by exact Q.
+    - exists u; split; [exact D|exact U].
+  Qed.
+  Lemma says_ext e p f g : (forall q, (q < N)%nat -> f q = g q) -> says e p f -> says e p g.
+  Proof.
+    intros H [h [E G]]. exists h; split; [exact E|]. intros q Q. rewrite <- H by exact Q. auto.
   Qed.
 
-  (** *** Every form is softmax: a shift of the scores of a row cancels *)
-  Lemma softmax_of_weights r c s M (mu : nat -> R) (w sums : sop) (f z : nat -> R) :
-    (0 < c)%nat -> (r * c <= N)%nat ->
-    (forall e, gives e s f) ->
-    (forall i j, (i < r)%nat -> (j < c)%nat -> f (i * c + j)%nat = M i j) ->
-    let u := fun q => if Nat.ltb q (r * c) then exp (f q - mu (q / c)%nat) else 0 in
-    (forall e, gives e w u) ->
-    (forall e, gives e sums z) ->
-    (forall q, (q < r * c)%nat -> z q = sum c (fun t => u (q / c * c + t)%nat)) ->
-    holds N tokens (row_major (Binary Divide w (IfElse (inside r c) sums (integer 1))) r c)
-      (fun i j => exp (M i j) / sum c (fun t => exp (M i t))).
+  (** *** Exponentials turn sums into products *)
+  Lemma raise_pos x t : 0 < raise x t.
+  Proof. destruct x; simpl; [apply exp_pos|unfold Rpower; apply exp_pos]. Qed.
+  Lemma raise_minus x s t : raise x (s - t) = raise x s * raise x (- t).
   Proof.
-    intros C RC F FM u W S ZU.
-    set (d := fun q => if Nat.ltb q (r * c) then z q else 1).
-    assert (POS : forall i, (i < r)%nat -> 0 < sum c (fun t => exp (M i t))).
-    { intros i I. apply sum_positive; [exact C|]. intros; apply exp_pos. }
-    assert (ROW : forall i j, (i < r)%nat -> (j < c)%nat ->
-      d (i * c + j)%nat = sum c (fun t => exp (M i t)) * exp (- mu i)).
-    { intros i j I J. unfold d. assert (L : (i * c + j < r * c)%nat) by nia.
-      rewrite (proj2 (Nat.ltb_lt _ _) L), (ZU _ L).
-      destruct (divmod i j c J) as [-> _]. rewrite <- sum_scaled. apply sum_ext. intros t T0.
-      unfold u. assert (L' : (i * c + t < r * c)%nat) by nia.
-      rewrite (proj2 (Nat.ltb_lt _ _) L'). destruct (divmod i t c T0) as [-> _].
-      rewrite FM by assumption. unfold Rminus. apply exp_plus. }
-    exists (fun q => u q / d q). split.
-    - intros e. simpl. apply gives_divide; [exact (W e)| |].
-      + apply gives_if; [apply says_inside|exact (S e)|apply (gives_integer N tokens e 1)].
-      + intros q Q. destruct (Nat.ltb_spec q (r * c)) as [L|L].
-        * replace q with (q / c * c + q mod c)%nat
-            by (rewrite Nat.mul_comm; symmetry; apply Nat.div_mod; lia).
-          rewrite ROW; [|apply Nat.div_lt_upper_bound; lia|apply Nat.mod_upper_bound; lia].
-          assert (0 < sum c (fun t => exp (M (q / c)%nat t)))
-            by (apply POS, Nat.div_lt_upper_bound; lia).
-          pose proof (exp_pos (- mu (q / c)%nat)). apply Rgt_not_eq.
-          now apply Rmult_gt_0_compat.
-        * unfold d. rewrite (proj2 (Nat.ltb_ge _ _) L). lra.
-    - intros i j I J. simpl in I, J.
-      replace (address (row_major (Binary Divide w (IfElse (inside r c) sums (integer 1))) r c) i j)
-        with (i * c + j)%nat by (unfold address; simpl; lia).
-      assert (L : (i * c + j < r * c)%nat) by nia. split; [lia|].
-      rewrite ROW by assumption. unfold u. rewrite (proj2 (Nat.ltb_lt _ _) L).
-      destruct (divmod i j c J) as [-> _]. rewrite FM by assumption.
-      unfold Rminus. rewrite exp_plus. specialize (POS i I). pose proof (exp_pos (- mu i)).
-      field. split; lra.
+    unfold Rminus. destruct x; simpl; [apply exp_plus|]. now rewrite Rpower_plus.
+  Qed.
+  Lemma raise_zero x : raise x (- 0) = 1.
+  Proof. destruct x; simpl; unfold Rpower; [|rewrite Ropp_0, Rmult_0_l]; rewrite ?Ropp_0; apply exp_0. Qed.
+
+  Lemma gives_raised e x s f : valid x -> gives e s f -> gives e (raised x s) (fun q => raise x (f q)).
+  Proof.
+    intros V F. destruct x as [|b]; simpl; [now apply gives_exp|]. destruct V as [B V].
+    apply (gives_binary N tokens e Power (Constant b) s (fun _ => number (value_of b)) f).
+    - eexists; split; [reflexivity|]. intros q Q. cbv beta. now destruct (value_of b).
+    - exact F.
+    - intros q Q. unfold apply2, power. cbn [number].
+      destruct (Rlt_dec 0 (number (value_of b))); [reflexivity|lra].
   Qed.
 
-  (** The sums by one head for all rows. *)
-  Lemma gives_frugal_sums e c w u : (0 < c)%nat -> gives e w u ->
-    gives e (Binary Multiply (integer c) (Aggregate (same_row c) w (Integer 0)))
-      (fun q => INR c * mean (map u (selected N (in_row c) q))).
-  Proof.
-    intros C W. apply gives_multiply; [apply (index_constant N tokens e c)|].
-    apply gives_aggregate; [now apply selects_same_row|exact W].
-  Qed.
+  (** *** One form for all: a shift of the scores of a row cancels *)
+  Section Kept.
+    Variables (r c : nat) (x : exponential) (kept : sop) (K : nat -> bool).
+    Hypothesis columns_exist : (0 < c)%nat.
+    Hypothesis room : (r * c <= N)%nat.
+    Hypothesis base : valid x.
+    Hypothesis says_kept : forall e, context e -> says e kept K.
+    Hypothesis kept_inside : forall q, K q = true -> (q < r * c)%nat.
 
-  (** The weights of both forms. *)
-  Lemma gives_exponentials e r c s f :
-    gives e s f ->
-    gives e (exponentials r c s) (fun q => if Nat.ltb q (r * c) then exp (f q) else 0).
-  Proof.
-    intros F. apply gives_if; [apply says_inside|now apply gives_exp|apply (gives_integer N tokens e 0)].
-  Qed.
-  Lemma gives_safe e r c s f :
-    gives e s f -> gives e (safe r c s) (fun q => if Nat.ltb q (r * c) then f q else 0).
-  Proof.
-    intros F. apply gives_if; [apply says_inside|exact F|apply (gives_integer N tokens e 0)].
-  Qed.
-  Lemma gives_shifted e r c s f top :
-    gives e s f -> gives e (row_maximum r c s) (fun q => top (q / c)%nat) ->
-    gives e (exponentials r c (shifted r c s))
-      (fun q => if Nat.ltb q (r * c) then exp (f q - top (q / c)%nat) else 0).
-  Proof.
-    intros F T. eapply gives_ext; [|apply gives_exponentials, gives_if;
-      [apply says_inside|apply gives_subtract; [apply gives_safe; exact F|exact T]
-      |apply (gives_integer N tokens e 0)]].
-    intros q Q. cbv beta. destruct (Nat.ltb q (r * c)); reflexivity.
-  Qed.
+    Lemma gives_safe e s f : context e -> gives e s f ->
+      gives e (safe kept s) (fun q => if K q then f q else 0).
+    Proof.
+      intros E F. apply gives_if; [now apply says_kept|exact F|apply (gives_integer N tokens e 0)].
+    Qed.
 
-  Lemma entries_of (m : matrix) (f : nat -> R) (M : nat -> nat -> R) r c :
-    m = row_major (source m) r c ->
-    (forall i j, (i < rows m)%nat -> (j < columns m)%nat ->
-        (address m i j < N)%nat /\ f (address m i j) = M i j) ->
-    forall i j, (i < r)%nat -> (j < c)%nat -> f (i * c + j)%nat = M i j.
-  Proof.
-    intros -> H i j I J. simpl in H. destruct (H i j I J) as [_ E]. rewrite <- E.
-    f_equal. unfold address; simpl. lia.
-  Qed.
+    (** The number that is subtracted is the same for all entries of a row. *)
+    Lemma gives_row_maximum s f : (forall e, context e -> gives e s f) ->
+      exists top, forall e, context e -> gives e (row_maximum c kept s) (fun q => top (q / c)%nat).
+    Proof.
+      intros F. set (g := fun q => if K q then f q else 0).
+      assert (G : forall e, context e -> gives e (safe kept s) g) by (intros; apply gives_safe; auto).
+      set (m := fun q k => in_row c q k && K k).
+      set (first := fun q => best (fun k => Num (g k)) (selected N m q)).
+      set (second := fun q => best (fun k => Num (- INR k)) (selected N first q)).
+      assert (S : forall e, context e -> selects e (greatest (SelectorAnd (same_row c)
+          (Select Eq kept (Constant (Boolean true)))) (safe kept s)) second).
+      { intros e E. apply selects_best; [apply selects_best|]; [|exact (G e E)|].
+        - apply selects_and; [now apply selects_same_row|now apply selects_true, says_kept].
+        - apply gives_negate, gives_indices. }
+      exists (fun i => mean (map g (selected N second (i * c)%nat))). intros e E.
+      eapply gives_ext; [|exact (gives_aggregate N tokens e _ _ _ _ (S e E) (G e E))].
+      intros q Q. cbv beta. do 2 f_equal.
+      apply selected_at. intros k _. unfold second. f_equal.
+      apply selected_at. intros k' _. unfold first. f_equal.
+      apply selected_at. intros k'' _. unfold m, in_row. now rewrite Nat.div_mul by lia.
+    Qed.
 
-  (** Lemma softmax, for all shapes: plain. *)
-  Theorem plain_softmax_correct r c s M :
-    (0 < c)%nat -> (r * c <= N)%nat -> holds N tokens (row_major s r c) M ->
-    holds N tokens (row_major (plain_softmax r c s) r c)
-      (fun i j => exp (M i j) / sum c (fun t => exp (M i t))).
-  Proof.
-    intros C RC [f [F H]]. set (u := fun q => if Nat.ltb q (r * c) then exp (f q - 0) else 0).
-    assert (W : forall e, gives e (exponentials r c (safe r c s)) u).
-    { intros e. eapply gives_ext; [|apply gives_exponentials, gives_safe, F].
-      intros q Q. cbv beta. unfold u. rewrite Rminus_0_r.
-      destruct (Nat.ltb q (r * c)); reflexivity. }
-    eapply (softmax_of_weights r c s M (fun _ => 0) _ _ f _ C RC F); [|exact W| |].
-    - now apply (entries_of (row_major s r c)).
-    - intros e. apply gives_frugal_sums; [exact C|exact (W e)].
-    - intros q L. exact (row_sum r c q u C L RC).
-  Qed.
+    Lemma gives_weights stable s f : (forall e, context e -> gives e s f) ->
+      exists mu, forall e, context e -> gives e (weights stable x kept c s)
+        (fun q => if K q then raise x (f q - mu (q / c)%nat) else 0).
+    Proof.
+      intros F. destruct stable.
+      - destruct (gives_row_maximum s f F) as [top T]. exists top. intros e E.
+        eapply gives_ext; [|apply gives_if; [now apply says_kept| |apply (gives_integer N tokens e 0)]].
+        2:{ apply gives_raised; [exact base|]. apply gives_if; [now apply says_kept| |
+              apply (gives_integer N tokens e 0)].
+            apply gives_subtract; [apply gives_safe; [exact E|exact (F e E)]|exact (T e E)]. }
+        intros q Q. cbv beta. destruct (K q); reflexivity.
+      - exists (fun _ => 0). intros e E.
+        eapply gives_ext; [|apply gives_if; [now apply says_kept| |apply (gives_integer N tokens e 0)]].
+        2:{ apply gives_raised; [exact base|]. apply gives_safe; [exact E|exact (F e E)]. }
+        intros q Q. cbv beta. destruct (K q); [|reflexivity]. now rewrite Rminus_0_r.
+    Qed.
 
-  (** Lemma softmax, for all shapes: with the row maximum subtracted first. *)
-  Theorem stable_softmax_correct r c s M :
-    (0 < c)%nat -> (r * c <= N)%nat -> holds N tokens (row_major s r c) M ->
-    holds N tokens (row_major (stable_softmax r c s) r c)
-      (fun i j => exp (M i j) / sum c (fun t => exp (M i t))).
-  Proof.
-    intros C RC [f [F H]]. destruct (gives_row_maximum r c s f C F) as [top T].
-    set (u := fun q => if Nat.ltb q (r * c) then exp (f q - top (q / c)%nat) else 0).
-    assert (W : forall e, gives e (exponentials r c (shifted r c s)) u).
-    { intros e. now apply gives_shifted. }
-    eapply (softmax_of_weights r c s M top _ _ f _ C RC F); [|exact W| |].
-    - now apply (entries_of (row_major s r c)).
-    - intros e. apply gives_frugal_sums; [exact C|exact (W e)].
-    - intros q L. exact (row_sum r c q u C L RC).
-  Qed.
+    Lemma softmax_of_weights M (mu : nat -> R) (w sums : sop) (f z : nat -> R) :
+      (exists e, context e) ->
+      (forall i j, (i < r)%nat -> (j < c)%nat -> f (i * c + j)%nat = M i j) ->
+      let u := fun q => if K q then raise x (f q - mu (q / c)%nat) else 0 in
+      (forall e, context e -> gives e w u) ->
+      (forall e, context e -> gives e sums z) ->
+      (forall q, (q < r * c)%nat -> z q = sum c (fun t => u (q / c * c + t)%nat)) ->
+      holds (row_major (divided kept w sums) r c)
+        (fun i j => softmax_of x (fun t => K (i * c + t)%nat) c (M i) j).
+    Proof.
+      intros C FM u W S ZU.
+      set (keep := fun i t => K (i * c + t)%nat).
+      set (Z := fun i => sum c (fun t => if keep i t then raise x (M i t) else 0)).
+      set (d := fun q => if K q then z q else 1).
+      assert (ROW : forall i j, (i < r)%nat -> (j < c)%nat ->
+        z (i * c + j)%nat = Z i * raise x (- mu i)).
+      { intros i j I J. assert (L : (i * c + j < r * c)%nat) by nia.
+        rewrite (ZU _ L). destruct (divmod i j c J) as [-> _]. unfold Z.
+        rewrite <- sum_scaled. apply sum_ext. intros t T0. unfold u, keep.
+        destruct (divmod i t c T0) as [-> _]. destruct (K (i * c + t)%nat); [|lra].
+        rewrite FM by assumption. apply raise_minus. }
+      assert (POS : forall i j, (i < r)%nat -> (j < c)%nat -> keep i j = true -> 0 < Z i).
+      { intros i j I J KEEP. unfold Z. apply sum_some_positive with j; [exact J| |].
+        - intros t. destruct (keep i t); [left; apply raise_pos|right; reflexivity].
+        - rewrite KEEP. apply raise_pos. }
+      apply holds_compact. split; [exact C|]. exists (fun q => u q / d q). split.
+      - intros e E. apply gives_divide; [exact (W e E)| |].
+        + apply gives_if; [now apply says_kept|exact (S e E)|apply (gives_integer N tokens e 1)].
+        + intros q Q. unfold d. destruct (K q) eqn:KQ; [|lra].
+          pose proof (kept_inside q KQ) as L.
+          assert (I : (q / c < r)%nat) by (apply Nat.div_lt_upper_bound; lia).
+          assert (J : (q mod c < c)%nat) by (apply Nat.mod_upper_bound; lia).
+          assert (D : q = (q / c * c + q mod c)%nat)
+            by (rewrite Nat.mul_comm; apply Nat.div_mod; lia).
+          rewrite D at 1. rewrite ROW by assumption. apply Rgt_not_eq, Rmult_gt_0_compat.
+          * apply (POS _ (q mod c)%nat); auto. unfold keep. now rewrite <- D.
+          * apply raise_pos.
+      - intros i j I J. assert (L : (i * c + j < r * c)%nat) by nia. split; [lia|].
+        unfold softmax_of, d, u. destruct (K (i * c + j)%nat) eqn:KEEP; [|unfold Rdiv; lra].
+        rewrite ROW by assumption. destruct (divmod i j c J) as [-> _]. rewrite FM by assumption.
+        rewrite raise_minus. specialize (POS i j I J KEEP). pose proof (raise_pos x (- mu i)).
+        change (sum c _) with (Z i). field. split; lra.
+    Qed.
+
+    (** Lemma softmax, for all shapes, with or without the row maximum subtracted first. *)
+    Theorem softmax_correct stable s M :
+      holds (row_major s r c) M ->
+      holds (row_major (softmax stable x kept c s) r c)
+        (fun i j => softmax_of x (fun t => K (i * c + t)%nat) c (M i) j).
+    Proof.
+      intros H. apply holds_compact in H. destruct H as [C [f [F H]]].
+      destruct (gives_weights stable s f F) as [mu W].
+      eapply (softmax_of_weights M mu _ _ f _ C); [|exact W| |].
+      - intros i j I J. now apply H.
+      - intros e E. apply gives_multiply; [apply (index_constant N tokens e c)|].
+        apply gives_aggregate; [now apply selects_same_row|exact (W e E)].
+      - intros q L. exact (row_sum r c q _ columns_exist L room).
+    Qed.
+  End Kept.
 End Softmax.

@@ -32,6 +32,12 @@ def test_a_term_has_one_let_per_node_and_does_not_grow_with_the_shape(tie: Tie) 
     assert max(sizes) - min(sizes) <= 2  # constants that happen to be equal are one node
 
 
+def test_floats_are_the_fractions_that_they_are() -> None:
+    assert "Constant (Fraction 1 10)" not in coq_term((locum.tokens + 0.1).node)
+    assert "Constant (Fraction (-3) 4)" in coq_term((locum.tokens + -0.75).node)
+    assert "Unary (Member [Integer 1; Integer 4])" in coq_term(locum.member(locum.tokens, [4, 1]).node)
+
+
 def test_mutants_are_other_programs() -> None:
     for name, shape, mutant in MUTANTS:
         assert mutant() is not BY_NAME[name].program(*shape)
@@ -55,9 +61,9 @@ def test_nothing_is_admitted() -> None:
 
 def test_what_the_embedding_lacks_is_refused() -> None:
     for program, words in [
-        (locum.tokens + 0.5, "the constant 0.5"),
+        (locum.tokens + "a", "the constant 'a'"),
         (locum.tokens_str, "no operation 'tokens'"),
-        (locum.tanh(locum.tokens), "no operation 'tanh'"),
+        (locum.lookup(locum.tokens, {1: 2}), "no operation 'lookup'"),
         (locum.tokens * locum.family(3), "free family"),
     ]:
         with pytest.raises(InputError, match=words):

@@ -24,7 +24,10 @@ from rich.table import Table
 from locum.verification.coq.ties import MUTANTS, TIES, refused
 
 #: In the order in which they build on each other.
-FILES = ("Rasp", "Reasoning", "Matrices", "Softmax", "Sums", "Products", "Universal", "Paper")
+FILES = (
+    "Rasp", "Reasoning", "Matrices", "Softmax", "Sums", "Products", "Masks",
+    "Universal", "Paper", "Heads",
+)  # fmt: skip
 INSTALL = "install Coq 8.16 or newer (Debian and Ubuntu: apt-get install coq), or set COQ=skip"
 HEADER = (
     "From Coq Require Import List ZArith.\nImport ListNotations.\n"
@@ -60,7 +63,7 @@ def axioms_of(folder: Path) -> dict[str, set[str]]:
     lines = [
         f'Goal True. idtac "theorem {name}". Abort.\nPrint Assumptions {name}.' for name in theorems
     ]
-    (folder / "Axioms.v").write_text(HEADER + "".join(lines), encoding="utf-8")
+    (folder / "Axioms.v").write_text(HEADER + "\n".join(lines), encoding="utf-8")
     printed, _ = compiled(folder, "Axioms")
     found: dict[str, set[str]] = {}
     for piece in printed.split("theorem ")[1:]:

@@ -13,6 +13,9 @@ x2
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
 from locum.errors import InputError
 from locum.graph import Node, postorder
 from locum.graph.operations import PREDICATE_OF
@@ -24,6 +27,10 @@ UNARY = {
     "log": "Log",
     "sqrt": "Sqrt",
     "floor": "Floor",
+    "round": "Round",
+    "tanh": "Tanh",
+    "sin": "Sin",
+    "erf": "Erf",
     "not": "Not",
     "indicator": "Indicator",
 }
@@ -34,6 +41,7 @@ BINARY = {
     "divide": "Divide",
     "modulo": "Modulo",
     "floor_divide": "FloorDivide",
+    "power": "Power",
     "minimum": "Minimum",
     "maximum": "Maximum",
     "and": "And",
@@ -80,6 +88,9 @@ def _node(node: Node, names: dict[Node, str]) -> str:
         case "sum_over":
             families = "; ".join(map(_family, node.inputs[1:]))
             return f"SumOver {names[node.inputs[0]]} [{families}]"
+        case "member":
+            values: Any = node.attributes["values"]
+            return f"Unary (Member [{'; '.join(_atom(value)[1:-1] for value in values)}]) {inputs}"
         case op if op in STRUCTURAL:
             return f"{STRUCTURAL[op]} {inputs}".strip()
         case op if op in UNARY:
@@ -103,9 +114,16 @@ def _family(node: Node) -> str:
 
 
 def _atom(value: object) -> str:
-    """Write an atom; only integers and booleans are exact in every domain."""
+    """Write an atom; a float is the fraction that it is exactly."""
     if isinstance(value, bool):
         return f"(Boolean {str(value).lower()})"
     if isinstance(value, int):
-        return f"(Integer {value})" if value >= 0 else f"(Integer ({value}))"
-    raise InputError(f"expected integers and booleans in a program for Coq, got the constant {value!r}")
+        return f"(Integer {_integer(value)})"
+    if isinstance(value, float) and math.isfinite(value):
+        numerator, denominator = value.as_integer_ratio()
+        return f"(Fraction {_integer(numerator)} {denominator})"
+    raise InputError(f"expected numbers and booleans in a program for Coq, got the constant {value!r}")
+
+
+def _integer(value: int) -> str:
+    return str(value) if value >= 0 else f"({value})"

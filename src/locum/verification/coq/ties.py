@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from locum import constructions as c
 from locum.constructions import Matrix
@@ -61,6 +62,19 @@ class Tie:
         return f"(fun {' '.join(self.arguments)} : nat => {self.definition}) {sizes}"
 
 
+#: Shapes and a number of heads, of groups or of columns.
+_QUADS: tuple[Shape, ...] = (
+    (1, 1, 1, 2), (1, 1, 3, 2), (1, 4, 1, 3), (5, 1, 1, 2), (2, 2, 2, 2), (2, 3, 2, 3), (3, 3, 3, 2),
+    (3, 2, 4, 4), (4, 3, 5, 2), (1, 6, 2, 5), (6, 1, 2, 7), (8, 8, 8, 2), (2, 2, 2, 8),
+)  # fmt: skip
+_FIVES: tuple[Shape, ...] = tuple((n, d, d_v, 1 + (n + d) % 5, h) for n, d, d_v, h in _QUADS)
+_BASE = 2.5  # a base > 1 that is a float
+
+
+def _tokens(r: int, columns: int, offset: int = 0) -> Matrix:
+    return Matrix(tokens, r, columns, offset)
+
+
 def _product(recipe: str) -> Callable[..., Node]:
     def build(r: int, k: int, columns: int) -> Node:
         a, b = c.concatenate(tokens, (r, k), (k, columns))
@@ -69,81 +83,73 @@ def _product(recipe: str) -> Callable[..., Node]:
     return build
 
 
-def _universal(*, stable: bool, recipe: str = "fetch") -> Callable[..., Node]:
-    def build(n: int, d: int, d_v: int) -> Node:
-        return UniversalSimulator(n, d, d_v, stable=stable, recipe=recipe).program.node
-
-    return build
+def _softmax(**options: Any) -> Callable[..., Node]:
+    return lambda r, k: c.softmax(_tokens(r, k), recipe="frugal", **options).sop.node
 
 
-_A, _B = "(View Tokens r k 0 k 1)", "(View Tokens k c (r * k) c 1)"
+def _universal(**options: Any) -> Callable[..., Node]:
+    return lambda n, d, d_v: UniversalSimulator(n, d, d_v, **options).program.node
+
+
+def _heads(n: int, d: int, d_v: int, heads: int) -> Node:
+    return UniversalSimulator(Order.of(n, d, d_v, heads=heads)).program.node
+
+
+def _projected(n: int, d: int, d_v: int, columns: int, heads: int) -> Node:
+    return UniversalSimulator(Order.of(n, d, d_v, heads=heads, projection=columns)).program.node
+
+
+def _multihead_product(r: int, k: int, columns: int, heads: int) -> Node:
+    def product(a: Matrix, b: Matrix) -> Matrix:
+        return c.matmul(a, b, recipe="fetch")
+
+    return c.multihead(product, heads, _tokens(r, k), _tokens(k, columns, heads * r * k)).sop.node
+
+
+_M = "(block r c 0)"
+_A, _B = "(block r k 0)", "(block k c (r * k))"
 _RC, _RKC, _ORDER = ("r", "c"), ("r", "k", "c"), ("n", "d", "dv")
 
 TIES = (
-    Tie(
-        "transpose_paper",
-        _RC,
-        lambda r, k: c.transpose(Matrix(tokens, r, k), recipe="paper").sop.node,
-        "source (transpose (View Tokens r c 0 c 1))",
-        "transpose_correct",
-        "Sums.v",
-        PAIRS,
-    ),
-    Tie(
-        "softmax_plain",
-        _RC,
-        lambda r, k: c.softmax(Matrix(tokens, r, k), stable=False, recipe="frugal").sop.node,
-        "plain_softmax r c Tokens",
-        "plain_softmax_correct",
-        "Softmax.v",
-        PAIRS,
-    ),
-    Tie(
-        "softmax_stable",
-        _RC,
-        lambda r, k: c.softmax(Matrix(tokens, r, k), stable=True, recipe="frugal").sop.node,
-        "stable_softmax r c Tokens",
-        "stable_softmax_correct",
-        "Softmax.v",
-        PAIRS,
-    ),
-    Tie(
-        "softmax_paper",
-        _RC,
-        lambda r, k: c.softmax(Matrix(tokens, r, k)).sop.node,
-        "paper_softmax 1 r c Tokens",
-        "paper_softmax_correct",
-        "Paper.v",
-        PAIRS,
-    ),
-    Tie(
-        "row_sums",
-        _RC,
-        lambda r, k: c.row_sums(Matrix(tokens, r, k)).sop.node,
-        "row_sums r c Tokens",
-        "row_sums_correct",
-        "Sums.v",
-        PAIRS,
-    ),
-    Tie(
-        "broadcast_row",
-        _RC,
-        lambda r, k: c.broadcast_row(Matrix(tokens, 1, k), r).sop.node,
-        "source (broadcast_row (View Tokens 1 c 0 c 1) r)",
-        "broadcast_row_correct",
-        "Sums.v",
-        PAIRS,
-    ),
+    Tie("transpose_paper", _RC, lambda r, k: c.transpose(_tokens(r, k), recipe="paper").sop.node,
+        f"source (transpose {_M})", "transpose_correct", "Sums.v", PAIRS),
+    Tie("softmax_plain", _RC, _softmax(stable=False), "plain_softmax r c Tokens",
+        "plain_softmax_correct", "Masks.v", PAIRS),
+    Tie("softmax_stable", _RC, _softmax(), "stable_softmax r c Tokens",
+        "stable_softmax_correct", "Masks.v", PAIRS),
+    Tie("softmax_base", _RC, _softmax(base=_BASE), "softmax true (Base (Fraction 5 2)) (inside r c) c Tokens",
+        "unmasked_softmax_correct", "Masks.v", PAIRS),
+    Tie("softmax_causal", _RC, _softmax(mask="causal"), "softmax true Natural (causal r c) c Tokens",
+        "causal_softmax_correct", "Masks.v", PAIRS),
+    Tie("softmax_columns", _RC, _softmax(mask=2), "softmax true Natural (first_columns r c (integer 2)) c Tokens",
+        "columns_softmax_correct", "Masks.v", PAIRS),
+    Tie("softmax_masked", _RC, lambda r, k: _softmax(mask=_tokens(r, k, r * k))(r, k),
+        "masked_softmax true Natural r c", "masked_softmax_correct", "Masks.v", PAIRS),
+    Tie("softmax_paper", _RC, lambda r, k: c.softmax(_tokens(r, k)).sop.node,
+        "paper_softmax 1 true r c Tokens", "paper_softmax_correct", "Paper.v", PAIRS),
+    Tie("row_sums", _RC, lambda r, k: c.row_sums(_tokens(r, k)).sop.node, "row_sums r c Tokens",
+        "row_sums_correct", "Sums.v", PAIRS),
+    Tie("broadcast_row", _RC, lambda r, k: c.broadcast_row(_tokens(1, k), r).sop.node,
+        "source (broadcast_row (block 1 c 0) r)", "broadcast_row_correct", "Sums.v", PAIRS),
     Tie("matmul_fetch", _RKC, _product("fetch"), f"source (matmul 1 {_A} {_B})", "matmul_correct",
         "Matrices.v", TRIPLES),
     Tie("matmul_paper", _RKC, _product("paper"), f"source (paper_matmul 1 {_A} {_B})",
         "paper_matmul_correct", "Products.v", TRIPLES),
-    Tie("attention", _ORDER, _universal(stable=True), "U n d dv", "U_simulates", "Universal.v",
-        TRIPLES),
+    Tie("attention", _ORDER, _universal(), "U n d dv", "U_simulates", "Universal.v", TRIPLES),
     Tie("attention_plain", _ORDER, _universal(stable=False), "plain_U n d dv", "plain_U_simulates",
         "Universal.v", TRIPLES),
-    Tie("attention_paper", _ORDER, _universal(stable=True, recipe="paper"), "paper_U n d dv",
+    Tie("attention_paper", _ORDER, _universal(recipe="paper"), "paper_U false n d dv",
         "paper_U_simulates", "Paper.v", TRIPLES),
+    Tie("heads", (*_ORDER, "H"), _heads, "heads_U n d dv H", "heads_U_simulates", "Heads.v", _QUADS),
+    Tie("heads_projected", (*_ORDER, "p", "H"), _projected, "projected_U n d dv p H",
+        "projected_U_simulates", "Heads.v", _FIVES),
+    Tie("multihead_transpose", ("r", "c", "H"),
+        lambda r, k, heads: c.multihead(c.transpose, heads, _tokens(r, k)).sop.node,
+        "stacked (Family 1 0 H) (transposed (moving (Family 1 0 H) r c 0))",
+        "multihead_transpose_correct", "Heads.v", TRIPLES),
+    Tie("multihead_matmul", (*_RKC, "H"), _multihead_product,
+        "stacked (Family 2 0 H) (matmul 1 (moving (Family 2 0 H) r k 0) (moving (Family 2 0 H) k c (H * (r * k))))",
+        "multihead_matmul_correct", "Heads.v", _QUADS),
 )  # fmt: skip
 BY_NAME = {tie.name: tie for tie in TIES}
 
