@@ -122,3 +122,47 @@ def test_batches_that_do_not_fit_are_refused() -> None:
         Stack([U])
     with pytest.raises(GraphError, match="width-1"):
         UniversalSimulator(Order.of(N, D, batch=B), recipe="width-1")
+
+
+@pytest.mark.parametrize("mask", ["none", "causal", "keys", "matrix"])
+@pytest.mark.parametrize("batch", [1, 3])
+def test_one_fused_attention_whatever_the_mask(mask: str, batch: int) -> None:
+    torch = pytest.importorskip("torch")
+    c, n = Chance(6), 32
+    keys = np.arange(n) % 3 > 0
+    masks = {"none": None, "causal": "causal", "keys": keys, "matrix": np.tri(n) * keys + np.eye(n) > 0}
+    T = FactoredAttention(c(4, 4) * 3, c(4, 4), c(4, 4), c(4, 4), 2, b_Q=c(4), mask=masks[mask])
+    U = UniversalSimulator.of(T, n).of_batch(batch)
+    X = torch.tensor(c(batch, n, 4))
+    parts = U.parts_of(T, X if batch > 1 else X[0])
+    plan = fast.plan_for(U.program.node, parts, U.length, U.output.places.stretch)
+    assert plan is not None
+    assert plan.counts["attention"] == 1
+    assert plan.counts["concatenate"] == 0  # the tokens stay where they are
+    assert distance(U(T, X) if batch > 1 else U(T, X[0])[None], [T(x) for x in X]) < 1e-12
+
+
+def test_gelu_and_norms_are_single_operations_in_torch() -> None:
+    torch = pytest.importorskip("torch")
+    c = Chance(8)
+    T = Encoder(
+        c.heads(4, 2, 2),
+        c(4, 3),
+        c(3, 4),
+        c(3),
+        c(4),
+        "gelu",
+        norm="post",
+        norm1=c.norm(4),
+        norm2=c.norm(4),
+    )
+    U, X = UniversalSimulator.of(T, 3), torch.tensor(c(3, 4), requires_grad=True)
+    parts = U.parts_of(T, X)
+    plan = fast.plan_for(U.program.node, parts, U.length, U.output.places.stretch)
+    assert plan is not None
+    assert (plan.counts["gelu"], plan.counts["layer_norm"]) == (1, 2)
+    assert distance(U(T, X).detach(), T(X.detach())) < 1e-12
+    # ε is a token like all others: its gradient is there if it is asked for.
+    parts[-1] = parts[-1].clone().requires_grad_()
+    run = lambda *given: U.run_parts(U.output, given)  # noqa: E731
+    assert torch.autograd.gradcheck(run, parts)

@@ -33,6 +33,15 @@ def is_tensor(value: object) -> bool:
     return torch is not None and isinstance(value, torch.Tensor)
 
 
+def is_readable(tensor: Array) -> bool:
+    """Whether the numbers of a tensor can be looked at: not while it is traced, compiled or mapped."""
+    torch: Any = sys.modules["torch"]
+    if torch.compiler.is_compiling() or torch._C._functorch.is_functorch_wrapped_tensor(tensor):
+        return False
+    # FakeTensors and the like have other types; parameters are plain.
+    return type(tensor) in (torch.Tensor, torch.nn.Parameter)
+
+
 def numpy_of(array: Array) -> NDArray[np.float64]:
     """The same numbers as a NumPy array of float64."""
     if is_tensor(array):

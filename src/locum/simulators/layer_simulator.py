@@ -19,7 +19,7 @@ from locum.simulators.formula.head import Style
 from locum.simulators.formula.inverse import inverse_steps
 from locum.simulators.formula.layer import OF_EACH, Formula, views_of
 from locum.simulators.layout import Layout
-from locum.simulators.matrices import as_given, computable, real_numbers
+from locum.simulators.matrices import as_given, computable, real_numbers, stacked_rows
 from locum.simulators.modules.attention import Attention
 from locum.simulators.modules.layer import Layer
 from locum.simulators.modules.module import Module, Numbers
@@ -64,7 +64,7 @@ class LayerSimulator(Simulator):
         if memory is not None:
             matrices["M"] = [self._rows(memory, "the memory")]
         for name in matrices.keys() & self._of_each:
-            matrices[name] = matrices[name] * self.order.batch
+            matrices[name] = [stacked_rows(matrices[name] * self.order.batch)]
         parts = self.parts(matrices, X)
         if plain and all(map(operator.is_, parts[1:], own)):
             # T is read again only after one of its attributes was set.

@@ -77,6 +77,16 @@ def computable(value: Any, name: str) -> Array:
     return array.float() if is_half(array) else array
 
 
+def stacked_rows(matrices: Sequence[Array]) -> Array:
+    """Return matrices of one kind and width, one below the other; one alone is not copied."""
+    if len(matrices) == 1:
+        return matrices[0]
+    if not is_tensor(matrices[0]):
+        return np.concatenate(matrices)
+    torch: Any = sys.modules["torch"]
+    return torch.cat(list(matrices))
+
+
 def is_half(array: Array) -> bool:
     """Whether an array is a tensor of float16 or bfloat16."""
     return is_tensor(array) and array.dtype.is_floating_point and array.dtype.itemsize == 2

@@ -13,12 +13,10 @@ a block (one per head) are joined once, so that plans read them without copying.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from locum.execution.arrays import Array, is_tensor, like
-from locum.simulators.matrices import as_given, is_half
+from locum.execution.arrays import Array, like
+from locum.simulators.matrices import as_given, is_half, stacked_rows
 from locum.simulators.simulator import Simulator
 
 if TYPE_CHECKING:
@@ -39,7 +37,7 @@ class Prepared:
             if name not in matrices:
                 continue
             copies = [like(copy, self.model) for copy in matrices[name]]
-            part = copies[0] if len(copies) == 1 else _stacked(copies)
+            part = stacked_rows(copies)
             block.require(part, joined=True)
             self.parts[name] = part
 
@@ -59,12 +57,3 @@ class Prepared:
         parts = [own[name] if name in own else self.parts[name] for name in self.names]
         value = self.simulator.output if step is None else step
         return as_given(self.simulator.run_parts(value, parts, executor), X)
-
-
-def _stacked(copies: Sequence[Array]) -> Array:
-    if not is_tensor(copies[0]):
-        return np.concatenate(copies)
-    import torch
-
-    joined: Any = torch.cat(list(copies))
-    return joined

@@ -46,7 +46,7 @@ class Plan:
         strict: bool = False,
     ) -> None:
         self.backend, self.blueprint, self.names, self.strict = backend, blueprint, names, strict
-        result = fused(blueprint.result, steps, attention=backend.has_attention)
+        result = fused(blueprint.result, steps, library=backend.has_fused)
         self.steps = in_order(result)
         place = {step: n for n, step in enumerate(self.steps)}
         last = {place[i]: n for n, step in enumerate(self.steps) for i in step.inputs}

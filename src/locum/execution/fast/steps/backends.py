@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from locum.errors import InputError
-from locum.execution.arrays import Array, Arrays, is_tensor
+from locum.execution.arrays import Array, Arrays, is_readable, is_tensor
 from locum.execution.elementwise import MEANINGS, checked, refusing
 from locum.execution.fast.steps.step import Shape, Step, row_major
 
@@ -55,8 +55,8 @@ class Backend:
         self.name = "torch" if arrays.on_torch else "numpy"
         #: What tells plans for it from those for others.
         self.key = (self.name, arrays.float_name, str(arrays.device))
-        #: Whether it has an operation for softmax(q kᵀ) v.
-        self.has_attention = arrays.on_torch
+        #: Whether it has operations for softmax(q kᵀ) v, GELU and layer norms.
+        self.has_fused = arrays.on_torch
 
     def function(self, step: Step) -> Function:
         """What a step does: a function of the arrays of its inputs."""
@@ -90,6 +90,10 @@ class Backend:
                 return operator.methodcaller("softmax", -1) if arrays.on_torch else _softmax
             case "attention", ():
                 return self.attention
+            case "gelu", ():
+                return xp.nn.functional.gelu  # type: ignore[no-any-return]
+            case "layer_norm", ():
+                return self.layer_norm
         raise AssertionError(f"no backend knows the step {step.op}")
 
     def check(self, part: Any, shape: Shape) -> None:
@@ -100,10 +104,12 @@ class Backend:
             raise InputError(
                 f"expected {expected}, as the plan was made for, got {type(part).__name__}"
             )
-        if part.shape != shape or part.dtype != arrays.float or part.device != arrays.device:
+        # (Arrays of NumPy before its version 2 have no device: there is the one.)
+        device = part.device if arrays.on_torch else arrays.device
+        if part.shape != shape or part.dtype != arrays.float or device != arrays.device:
             raise InputError(
                 f"the plan expects tokens of shape {shape} and {arrays.float_name} on {arrays.device}, "
-                f"got {tuple(part.shape)} and {part.dtype} on {part.device}"
+                f"got {tuple(part.shape)} and {part.dtype} on {device}"
             )
 
     def constant(self, value: Any) -> Array:
@@ -165,14 +171,31 @@ class Backend:
 
         return fill
 
-    def attention(self, q: Array, k: Array, v: Array) -> Array:
-        """softmax(q kᵀ) v, batched: torch only."""
+    def attention(self, q: Array, k: Array, v: Array, mask: Array | None = None) -> Array:
+        """softmax(q kᵀ) v, batched, of the keys at which the mask holds: torch only."""
         attend = self.arrays.xp.nn.functional.scaled_dot_product_attention
+        if mask is not None and mask.ndim < 2:
+            mask = mask.reshape(1, -1)
         if q.ndim == 4:
-            return attend(q, k, v, scale=1.0)
+            return attend(q, k, v, mask, scale=1.0)
         # The fast kernels want [batch, head, position, feature], with nothing missing.
         one, two, three = (x.reshape(1, -1, *x.shape[-2:]) for x in (q, k, v))
-        return attend(one, two, three, scale=1.0).reshape(*q.shape[:-1], v.shape[-1])
+        if mask is not None and mask.ndim > 2:
+            scores = (q.shape[-2], k.shape[-2])
+            mask = mask.broadcast_to(*q.shape[:-2], *scores).reshape(1, -1, *scores)
+        return attend(one, two, three, mask, scale=1.0).reshape(*q.shape[:-1], v.shape[-1])
+
+    def layer_norm(
+        self, x: Array, epsilon: Array, gain: Array | None = None, bias: Array | None = None
+    ) -> Array:
+        """(x − mean) / √(variance + ε) · gain + bias along the last axis: torch only."""
+        # Torch's takes ε as a number, which can be read off a tensor on the CPU without waiting.
+        if not self.arrays.on_gpu and not epsilon.requires_grad and is_readable(epsilon):
+            norm = self.arrays.xp.nn.functional.layer_norm
+            return norm(x, x.shape[-1:], gain, bias, epsilon.item())
+        variance, mean = self.arrays.xp.var_mean(x, -1, correction=0, keepdim=True)
+        result = (x - mean) / (variance + epsilon).sqrt()
+        return result if gain is None else result * gain + bias
 
 
 def _matmul(a: Array, b: Array) -> Array:

@@ -1,7 +1,10 @@
 """Fusions: groups of steps for which array libraries have one faster operation.
 
 - x − max, exp, over its sum, all along the last axis, is a *softmax*;
-- two batched products with a large softmax between them are *attention*, where the backend has that.
+- two batched products with a large softmax between them are *attention*, where the backend has that;
+  scores that some condition replaces by numbers below all others are those of an attention with a mask;
+- y/2 · (1 + erf(y/√2)) is a *gelu*; deviations from the row mean over the root of their mean square and
+  an ε are a *layer_norm*, with its gain and bias.
 
 They are recognised by what the steps do, not by what the program called them, and only where nothing
 else needs the results in between.
@@ -15,14 +18,18 @@ from collections.abc import Callable
 
 from locum.execution.fast.steps.step import Step, Steps
 
-#: Scores of one head from which on fused attention pays (measured: about even at 128², half at 512²).
-_WORTHWHILE = 256 * 256
+#: Scores of one head from which on fused attention pays (measured on a CPU: even at 32², half at 512²).
+_WORTHWHILE = 32 * 32
+#: Scores this low have the weight 0, whatever the others are: no type of floats has lower ones.
+_HIDDEN = -1e308
 
 
-def fused(result: Step, steps: Steps, attention: bool) -> Step:
-    """The result by fused steps; ``attention`` says whether the backend has such an operation."""
-    result = _rewritten(result, steps, _softmax)
-    return _rewritten(result, steps, _attention) if attention else result
+def fused(result: Step, steps: Steps, library: bool) -> Step:
+    """The result by fused steps; ``library`` says whether the backend has more than a softmax."""
+    rules = (_softmax, _attention, _gelu, _layer_norm, _gain_and_bias) if library else (_softmax,)
+    for rule in rules:
+        result = _rewritten(result, steps, rule)
+    return result
 
 
 #: A rule: the step, how often each step is used, and where to make new ones.
@@ -87,7 +94,7 @@ def _attention(step: Step, uses: Counter[Step], steps: Steps) -> Step | None:
     weights, v = step.inputs
     if weights.op != "softmax" or uses[weights] != 1 or math.prod(weights.shape[-2:]) < _WORTHWHILE:
         return None
-    (scores,) = weights.inputs
+    scores, masks = _unmasked(weights.inputs[0], uses, steps)
     if scores.op != "matmul" or uses[scores] != 1:
         return None
     q, k_transposed = scores.inputs
@@ -96,7 +103,110 @@ def _attention(step: Step, uses: Counter[Step], steps: Steps) -> Step | None:
         return None
     axes = len(k_transposed.shape)
     k = steps.permute(k_transposed, (*range(axes - 2), axes - 1, axes - 2))
-    return steps.make("attention", (q, k, v), step.shape)
+    return steps.make("attention", (q, k, v, *masks), step.shape)
+
+
+def _unmasked(scores: Step, uses: Counter[Step], steps: Steps) -> tuple[Step, tuple[Step, ...]]:
+    """The scores before a mask, and the mask (which is true where they count), if there is one.
+
+    A mask of the tokens chooses between scores and a number; one of the positions alone was split into
+    scores where it holds, 0 elsewhere, less a constant. A row that counts nothing has no softmax: it
+    is NaN, where three steps may give the mean; modules of Locum have no such rows.
+    """
+    if uses[scores] != 1:
+        return scores, ()
+    if _is(scores, "subtract"):
+        chosen, constant = scores.inputs
+        if not _is(chosen, "if_else") or uses[chosen] != 1 or constant.value is None:
+            return scores, ()
+        mask, inner, zero = chosen.inputs
+        if mask.value is None or zero.value is None or zero.value.any():
+            return scores, ()
+        if ((constant.value == 0) != mask.value).any() or (constant.value < 0).any():
+            return scores, ()
+        hidden = constant.value[~mask.value]
+        lowest = -hidden.min() if hidden.size else -math.inf
+    elif _is(scores, "if_else"):
+        mask, inner, number = scores.inputs
+        if number.value is None or number.value.ndim:
+            return scores, ()
+        lowest = float(number.value)
+    else:
+        return scores, ()
+    full = inner.op == "matmul" and inner.shape == scores.shape and lowest <= _HIDDEN
+    return (inner, (mask,)) if full else (scores, ())
+
+
+def _gelu(step: Step, uses: Counter[Step], steps: Steps) -> Step | None:
+    """y/2 · (erf(y/√2) + 1); what y is a sum of may have been halved term by term."""
+    if not _is(step, "multiply") or not _is(step.inputs[1], "add"):
+        return None
+    half, (erf, one) = step.inputs[0], step.inputs[1].inputs
+    if not _is(erf, "erf") or not _is_number(one, 1) or not _is(erf.inputs[0], "divide"):
+        return None
+    y, root = erf.inputs[0].inputs
+    if y.shape != step.shape or not _is_number(root, math.sqrt(2)) or not _is_half(half, y):
+        return None
+    return steps.make("gelu", (y,), step.shape)
+
+
+def _is_half(half: Step, y: Step) -> bool:
+    if _is(half, "multiply") and half.inputs[0] is y:
+        return _is_number(half.inputs[1], 0.5)
+    if not (_is(half, "add") and _is(y, "add")):
+        return False
+    return all(_is_half(a, b) for a, b in zip(half.inputs, y.inputs, strict=True))
+
+
+def _layer_norm(step: Step, uses: Counter[Step], steps: Steps) -> Step | None:
+    """(x − mean) / √(mean of its squares + ε), along the last axis."""
+    if not _is(step, "divide"):
+        return None
+    centred, root = step.inputs[0], _as_column(step.inputs[1])
+    if not _is(centred, "subtract") or root is None or not _is(root, "sqrt"):
+        return None
+    total = root.inputs[0]
+    if not _is(total, "add") or total.inputs[1].size != 1:
+        return None
+    variance, epsilon = total.inputs
+    (x, mean), squares = centred.inputs, _averaged(variance)
+    mean_column = _as_column(mean)
+    if squares is None or not _is(squares, "multiply") or squares.inputs != (centred, centred):
+        return None
+    if x.shape != step.shape or mean_column is None or _averaged(mean_column) is not x:
+        return None
+    return steps.make("layer_norm", (x, epsilon), step.shape)
+
+
+def _gain_and_bias(step: Step, uses: Counter[Step], steps: Steps) -> Step | None:
+    """A layer norm times a gain plus a bias."""
+    if not _is(step, "add") or not _is(step.inputs[0], "multiply"):
+        return None
+    (norm, gain), bias = step.inputs[0].inputs, step.inputs[1]
+    if norm.op != "layer_norm" or uses[norm] != 1 or not gain.shape == bias.shape == step.shape[-1:]:
+        return None
+    return steps.make("layer_norm", (*norm.inputs, gain, bias), step.shape)
+
+
+def _averaged(mean: Step) -> Step | None:
+    """What a mean along the last axis is the mean of."""
+    if not _is(mean, "divide") or mean.inputs[0].op != "sum":
+        return None
+    total, count = mean.inputs
+    (of,) = total.inputs
+    along = total.settings == ((len(of.shape) - 1,),)
+    return of if along and _is_number(count, of.shape[-1]) else None
+
+
+def _as_column(step: Step) -> Step | None:
+    """A step before its last axis, of size 1, was put back."""
+    if step.op == "reshape" and step.shape == (*step.inputs[0].shape, 1):
+        return step.inputs[0]
+    return step if not step.shape else None
+
+
+def _is_number(step: Step, value: float) -> bool:
+    return step.value is not None and not step.value.ndim and float(step.value) == value
 
 
 def _is(step: Step, op: str) -> bool:
@@ -108,8 +218,7 @@ def _along_last(step: Step, op: str, of: Step) -> bool:
 
     Without the axis put back, the result would be broadcast along another one.
     """
-    if step.op == "reshape" and step.shape == (*step.inputs[0].shape, 1):
-        step = step.inputs[0]
-    elif step.shape:
+    column = _as_column(step)
+    if column is None:
         return False
-    return step.op == op and step.inputs[0] is of and step.settings == ((len(of.shape) - 1,),)
+    return column.op == op and column.inputs[0] is of and column.settings == ((len(of.shape) - 1,),)
