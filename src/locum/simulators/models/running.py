@@ -17,7 +17,10 @@ from locum.errors import InputError
 from locum.execution.arrays import Array, is_tensor, numpy_of
 from locum.simulators.matrices import matrix, real_numbers
 from locum.simulators.models.batch import simulator_of
+from locum.simulators.models.checkpoint import is_of_bert
 from locum.simulators.models.embedding_and_pooling import NormedSum
+from locum.simulators.models.families.live import is_live
+from locum.simulators.models.families.running import Model
 from locum.simulators.models.model import EncoderModel
 from locum.simulators.models.torch_layers import (
     LastNorm,
@@ -54,6 +57,8 @@ def simulate(
 ) -> Any:
     """Run T on its inputs by U.
 
+    - A folder, or a live model of the transformers library, on texts, token ids, pixels, or a dict
+    of them: gives ``last_hidden_state`` (and ``logits``, ``pooler_output`` where the model has them).
     - A folder of the BERT family, or "minilm", on a list of texts: gives a :class:`ModelRun`
     (``options`` are those of ``EncoderModel`` and its ``run``: dtype, backend, layers, compare).
     - nn.MultiheadAttention (to itself, or to ``memory``), nn.TransformerEncoderLayer,
@@ -69,6 +74,12 @@ def simulate(
     >>> simulate(Attention([[0.0]], [[1.0]]), [[1.0], [3.0], [8.0]], attention_mask=[1, 1, 0]).tolist()
     [[2.0], [2.0], [2.0]]
     """
+    if is_live(module) or (isinstance(module, (str, Path)) and not is_of_bert(module)):
+        if any(given is not None for given in (memory, mask, memory_mask, memory_attention_mask)):
+            raise InputError("a whole model takes an attention_mask, and makes its other masks itself")
+        if form != "factored":
+            raise InputError(f"expected form 'factored' for this family, got {form!r}")
+        return Model(module, **options).run(inputs, attention_mask, executor=executor)
     if isinstance(module, (str, Path)):
         masks = (memory, mask, attention_mask, memory_mask, memory_attention_mask)
         if any(given is not None for given in masks):

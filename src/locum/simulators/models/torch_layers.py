@@ -68,10 +68,10 @@ def from_torch(
         if _is(module, nn.MultiheadAttention):
             return _attention(module, mask, form)
         if _is(module, nn.TransformerEncoderLayer):
-            _require_untouched(module, "the layer")
+            require_untouched(module, "the layer")
             return Encoder(_attention(module.self_attn, mask, form), **_around(module, 2))
         if _is(module, nn.TransformerDecoderLayer):
-            _require_untouched(module, "the layer")
+            require_untouched(module, "the layer")
             cross = _attention(module.multihead_attn, memory_mask, form)
             return DecoderLayer(_attention(module.self_attn, mask, form), cross, **_around(module, 3))
     raise InputError(_unknown(module))
@@ -84,7 +84,7 @@ def torch_layers(module: Any, *, form: str = "factored") -> Layers:
         T = from_torch(module, form=form)
         attention = module if isinstance(T, AttentionModule) else module.self_attn
         return Layers([T], batch_first=bool(attention.batch_first))
-    _require_untouched(module, "the encoder")
+    require_untouched(module, "the encoder")
     _require_type(module.layers, nn.ModuleList, "the list of layers")
     if not len(module.layers):
         raise InputError("this nn.TransformerEncoder has no layers: expected one or more")
@@ -149,10 +149,10 @@ def _require_type(part: Any, expected: type | Iterable[type], what: str) -> None
             f"expected {what} to be an {names}, got {type(part).__module__}.{type(part).__qualname__}, "
             "which may compute something else"
         )
-    _require_untouched(part, what)
+    require_untouched(part, what)
 
 
-def _require_untouched(module: Any, what: str) -> None:
+def require_untouched(module: Any, what: str) -> None:
     """Refuse hooks, and methods that were set on the instance."""
     common: Any = sys.modules["torch.nn.modules.module"]
     for hooks, of in (

@@ -1,0 +1,75 @@
+"""What a model is, whatever its family: stacks of layers, with what stands before and after them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from locum.execution.arrays import Array
+from locum.simulators.models.families.stage import Stage
+from locum.simulators.modules.layer import Layer
+from locum.simulators.modules.module import Numbers
+
+#: The rows of the table of positions, [text, position], from the ids and the attention mask of texts.
+Places = Callable[[Numbers, Numbers], NDArray[Any]]
+
+
+def from_zero(ids: Numbers, mask: Numbers) -> NDArray[Any]:
+    """Positions 0, 1, 2, … of every text."""
+    return np.broadcast_to(np.arange(ids.shape[1]), ids.shape)
+
+
+@dataclass
+class Stack:
+    """Layers one after another, from token ids (or patches) to states."""
+
+    layers: Sequence[Layer]
+    heads: int
+    #: The table of words; None where rows come in as they are.
+    words: Array | None = None
+    embedding: Stage = field(default_factory=Stage)
+    #: The tables of positions and of token types, which the embedding adds; which rows of the former.
+    positions: Array | None = None
+    places: Places = from_zero
+    types: Array | None = None
+    final: Stage = field(default_factory=Stage)
+    causal: bool = False
+    #: For each layer, how many keys up to its own a query attends to; None: all.
+    windows: Sequence[int | None] = ()
+    #: The angles of rotary positions: one frequency for each pair of columns.
+    frequencies: Numbers | None = None
+    #: Biases of scores: [head, query, key] for positions of queries and keys.
+    relative: Callable[[NDArray[Any], NDArray[Any]], Numbers] | None = None
+    #: The most tokens it takes, if that is limited.
+    longest: int | None = None
+
+    def rotary(self, positions: NDArray[Any]) -> dict[str, Numbers]:
+        """The tables of cosines and sines for these positions, with a column for each of a head."""
+        if self.frequencies is None:
+            return {}
+        angles = np.outer(positions, self.frequencies)
+        return {"cosines": np.cos(angles), "sines": np.sin(angles)}
+
+
+@dataclass
+class Description:
+    """A model: a stack, or an encoder and a decoder; and what is computed of the last states."""
+
+    family: str
+    name: str
+    stack: Stack
+    #: The stack whose last states a decoder attends to.
+    encoder: Stack | None = None
+    #: From the last states: logits; from the first of each text: pooler_output.
+    logits: Stage | None = None
+    pooler: Stage | None = None
+    #: What the tables of an image are made of: rows of patches from pixels [image, channel, y, x].
+    patches: Callable[[Array], Array] | None = None
+    #: The id that a decoder's input begins with, and those that end a text.
+    start: int | None = None
+    ends: tuple[int, ...] = ()
+    pad: int | None = None

@@ -1,0 +1,152 @@
+"""The fields of a config.json, against the table of those that a family knows.
+
+A reader lists every field that matters with the values that it accepts. Fields that say nothing about
+what is computed in ``eval()`` (dropout, initialisation, token ids, labels) are passed over; any other
+field is refused by its name, unless it has the value that the transformers library gives it by default.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from locum.errors import InputError
+
+#: What configurations call the activations, and what they are called here.
+ACTIVATIONS = {
+    "gelu": "gelu",
+    "gelu_python": "gelu",
+    "gelu_new": "gelu_tanh",
+    "gelu_fast": "gelu_tanh",
+    "gelu_pytorch_tanh": "gelu_tanh",
+    "quick_gelu": "quick_gelu",
+    "relu": "relu",
+    "silu": "silu",
+    "swish": "silu",
+    "tanh": "tanh",
+    "sigmoid": "sigmoid",
+    "leaky_relu": "leaky_relu",
+}
+#: Fields that do not change what a model computes from its inputs.
+_NEUTRAL = re.compile(
+    r"""model_type | architectures | transformers_version | _name_or_path | (torch_)?dtype
+    | .*drop(out|path)?(_.*)? | .*_pdrop | layerdrop | .*_layerdrop | .*initializer.* | init_std
+    | (?!attention_)[a-z_]*_token_id | id2label | label2id | problem_type | num_labels
+    | task_specific_params | summary_.* | return_dict | output_(hidden_states|attentions) | use_cache
+    | gradient_checkpointing | tokenizer_class | finetuning_task | chunk_size_feed_forward
+    | pretraining_tp | prefix | language | torchscript | name_or_path | _commit_hash
+    | _?attn_implementation(_internal|_autoset)? | model_max_length | vocab_size | encoder_stride
+    | keys_to_ignore_at_inference | net_structure_type | num_memory_blocks | down_scale_factor
+    | gap_size | output_past | attention_probs_dropout_prob | num_hidden_layers""",
+    re.VERBOSE,
+)
+
+#: Checks a value: gives what is meant, or None if it is not accepted.
+Check = Callable[[Any], Any]
+
+
+@dataclass(frozen=True)
+class Field:
+    """One field: its default, what it may be, in words, and the check."""
+
+    default: Any
+    expected: str
+    check: Check
+    #: Other names of the field.
+    names: tuple[str, ...] = ()
+
+
+def size(default: int, *names: str) -> Field:
+    """A positive integer."""
+    return Field(default, "a positive integer", _size, names)
+
+
+def size_or_none(*names: str) -> Field:
+    """A positive integer, or null."""
+    return Field(None, "a positive integer or null", _size, names)
+
+
+def epsilon(default: float, *names: str) -> Field:
+    """A number between 0 and 1."""
+    return Field(default, "a number from 0 to 1", _fraction, names)
+
+
+def flag(default: bool, *names: str) -> Field:
+    """True or false."""
+    return Field(default, "true or false", lambda v: v if isinstance(v, bool) else None, names)
+
+
+def activation(default: str, *names: str) -> Field:
+    """The name of an activation."""
+    known = f"one of {', '.join(ACTIVATIONS)}"
+    return Field(default, known, lambda v: ACTIVATIONS.get(v) if isinstance(v, str) else None, names)
+
+
+def only(value: Any, why: str, *names: str) -> Field:
+    """One value alone; any other is not simulated, for the reason given."""
+    return Field(
+        value, f"{value!r}, since {why}", lambda v: _Accepted(v) if v == value else None, names
+    )
+
+
+def anything(default: Any, *names: str) -> Field:
+    """Any value: the reader looks at it itself."""
+    return Field(default, "anything", _Accepted, names)
+
+
+class _Accepted:
+    """A value that may be None, and is accepted."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+def read_fields(
+    config: Mapping[str, Any], table: Mapping[str, Field], where: str, family: str
+) -> dict[str, Any]:
+    """Read a configuration by the table of its family; refuse what is not in it."""
+    values: dict[str, Any] = {}
+    known = set()
+    for name, field in table.items():
+        names = (name, *field.names)
+        known |= set(names)
+        given = next((other for other in names if other in config), None)
+        value = field.default if given is None else config[given]
+        if value is None and field.default is None:
+            values[name] = None
+            continue
+        meant = field.check(value)
+        if meant is None:
+            shown = f"{given or name} in config.json, got {value!r:.60}"
+            raise InputError(f"{where}: expected {field.expected} as {shown}")
+        values[name] = meant.value if isinstance(meant, _Accepted) else meant
+    unknown = [name for name in config if name not in known and not _NEUTRAL.fullmatch(name)]
+    if unknown:
+        defaults = _defaults(family)
+        for name in unknown:
+            if name not in defaults or defaults[name] != config[name]:
+                raise InputError(
+                    f"{where}: the field {name} of config.json ({config[name]!r:.60}) is not known for "
+                    f"the family {family}, and may change what is computed"
+                )
+    return values
+
+
+def _defaults(family: str) -> dict[str, Any]:
+    """The defaults of the transformers library, where that is installed."""
+    if importlib.util.find_spec("transformers") is None:
+        return {}
+    from transformers import CONFIG_MAPPING
+
+    return dict(CONFIG_MAPPING[family]().to_dict()) if family in CONFIG_MAPPING else {}
+
+
+def _size(value: Any) -> Any:
+    return value if type(value) is int and value > 0 else None
+
+
+def _fraction(value: Any) -> Any:
+    return value if type(value) in (int, float) and 0 < value < 1 else None

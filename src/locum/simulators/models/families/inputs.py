@@ -1,0 +1,127 @@
+"""What a model is run on: texts, token ids, pixels, or a dict of these, as the library has it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from locum.errors import InputError
+from locum.execution.arrays import Array, numpy_of
+from locum.simulators.matrices import real_numbers
+from locum.simulators.models.tokenising import tokenised
+from locum.simulators.modules.masks import require_binary, require_some_key
+from locum.simulators.modules.module import Numbers
+
+#: What the library's tokenizers and processors give, as far as it is simulated.
+NAMES = (
+    *("input_ids", "attention_mask", "token_type_ids", "pixel_values"),
+    *("decoder_input_ids", "decoder_attention_mask"),
+)
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Ids and masks [text, position] of a stack, and its token types."""
+
+    ids: Numbers
+    #: 1 at tokens that count; None if all do.
+    mask: Numbers | None = None
+    types: Numbers | None = None
+    #: The rows of the table of positions, where they do not follow from ids and mask.
+    at: NDArray[Any] | None = None
+
+    @property
+    def attended(self) -> Numbers:
+        """The mask, ones if there is none."""
+        return np.ones(self.ids.shape) if self.mask is None else self.mask
+
+
+def read_inputs(inputs: Any, folder: Path | None, longest: int | None) -> dict[str, Any]:
+    """Read inputs by the names that the transformers library gives them."""
+    if isinstance(inputs, Mapping):
+        unknown = sorted(str(name) for name in inputs if name not in NAMES)
+        if unknown:
+            raise InputError(f"{', '.join(unknown)} is not simulated: expected {', '.join(NAMES)}")
+        return {str(name): value for name, value in inputs.items() if value is not None}
+    if isinstance(inputs, str):
+        inputs = [inputs]
+    if hasattr(inputs, "ndim") and inputs.ndim == 4:
+        return {"pixel_values": inputs}
+    if not isinstance(inputs, (list, tuple)):
+        return {"input_ids": inputs}
+    if not inputs:
+        raise InputError("expected one text or more, or lists of token ids, got an empty list")
+    if any(isinstance(text, str) for text in inputs):
+        if folder is None:
+            raise InputError(
+                "a live model has no tokenizer: expected token ids, or what its tokenizer gives, got "
+                "text; try the folder that it was loaded from"
+            )
+        texts = [text if isinstance(text, str) else "" for text in inputs]
+        made = tokenised(folder, texts, longest or 10**9)
+        inputs = [
+            one.numbers if isinstance(text, str) else text
+            for text, one in zip(inputs, made, strict=True)
+        ]
+    if all(isinstance(text, (list, tuple)) for text in inputs):
+        lengths = [len(text) for text in inputs]
+        n = max(lengths)
+        ids = [[*text, *([0] * (n - len(text)))] for text in inputs]
+        mask = np.array([[1.0] * size + [0.0] * (n - size) for size in lengths])
+        return {"input_ids": ids} | ({"attention_mask": mask} if min(lengths) < n else {})
+    return {"input_ids": inputs}
+
+
+def read_ids(value: Any, name: str, vocabulary: int, longest: int | None) -> Numbers:
+    """Read token ids [text, position]: integers of the table."""
+    ids = numpy_of(real_numbers(value, name, copy=False))
+    if ids.ndim == 1:
+        ids = ids[None]
+    if ids.ndim != 2 or 0 in ids.shape:
+        raise InputError(f"{name} must be token ids [text, position], but its shape is {ids.shape}")
+    if (ids != np.rint(ids)).any():
+        raise InputError(f"expected token ids as integers in {name}")
+    if longest is not None and ids.shape[1] > longest:
+        raise InputError(f"the model takes up to {longest} tokens, but got {ids.shape[1]}")
+    wrong = ids[(ids < 0) | (ids >= vocabulary)]
+    if wrong.size:
+        raise InputError(f"there is no token {int(wrong[0])}: they are 0 to {vocabulary - 1}")
+    return ids
+
+
+def read_padding(value: Any, name: str, ids: Numbers) -> Numbers | None:
+    """Read an attention mask of the shape of the ids; None if all tokens count."""
+    if value is None:
+        return None
+    mask = numpy_of(real_numbers(value, name, copy=False))
+    if mask.ndim == 1:
+        mask = mask[None]
+    if mask.shape != ids.shape:
+        raise InputError(f"{name} must be {ids.shape}, as the ids are, but its shape is {mask.shape}")
+    require_binary(mask, name)
+    require_some_key(mask, name)
+    return None if mask.all() else mask
+
+
+def read_types(value: Any, ids: Numbers, count: int) -> Numbers | None:
+    """Read token types of the shape of the ids."""
+    if value is None:
+        return None
+    types = read_ids(value, "token_type_ids", count, None)
+    if types.shape != ids.shape:
+        raise InputError(f"token_type_ids must be {ids.shape}, but its shape is {types.shape}")
+    return types
+
+
+def read_pixels(value: Any) -> Array:
+    """Read images [image, channel, y, x]."""
+    pixels = real_numbers(value, "pixel_values", copy=False)
+    if pixels.ndim != 4 or 0 in pixels.shape:
+        shape = tuple(pixels.shape)
+        raise InputError(f"pixel_values must be [image, channel, y, x], but its shape is {shape}")
+    return pixels

@@ -1,0 +1,101 @@
+"""Live models of the transformers library, read only if they compute exactly what their config says.
+
+The same class is built again from the config, without numbers, and the two are compared: types of all
+parts, attributes, shapes. So a subclass, a replaced or quantised part, an adapter, a changed epsilon or
+a hook is refused by its name, whatever it computes.
+"""
+
+from __future__ import annotations
+
+import copy
+import sys
+import warnings
+from typing import Any
+
+from locum.errors import InputError
+from locum.simulators.models.families.source import Source
+from locum.simulators.models.torch_layers import require_untouched
+
+#: Attributes in which two instances may differ without computing anything else.
+_FREE = {"training", "config", "gradient_checkpointing", "_attn_implementation", "name_or_path"}
+_PLAIN = (bool, int, float, str, tuple, type(None))
+
+
+def is_live(model: Any) -> bool:
+    """Whether an object is a model of the transformers library, or a subclass of one."""
+    base = getattr(sys.modules.get("transformers"), "PreTrainedModel", None)
+    return base is not None and isinstance(model, base)
+
+
+def live_source(model: Any) -> Source:
+    """Read a live model: its config and its tensors, if it is as the library made it."""
+    kind = type(model)
+    name = f"{kind.__module__}.{kind.__qualname__}"
+    if getattr(sys.modules.get(kind.__module__), kind.__name__, None) is not kind or not (
+        kind.__module__.startswith("transformers.models.")
+    ):
+        raise InputError(
+            f"expected a class of the transformers library itself, got {name}, which may compute "
+            "something else"
+        )
+    _require_as_built(model, kind.__name__)
+    tensors = {key: tensor.detach() for key, tensor in model.state_dict(keep_vars=True).items()}
+    tensors |= {key: buffer for key, buffer in model.named_buffers() if key not in tensors}
+    prefix = f"{kind.base_model_prefix}."
+    tensors = {key.removeprefix(prefix): tensor for key, tensor in tensors.items()}
+    return Source(kind.__name__, model.config.to_dict(), tensors, kind.__name__)
+
+
+def _require_as_built(model: Any, name: str) -> None:
+    """Refuse a model any part of which is not what its class makes of its config."""
+    import torch
+
+    with torch.device("meta"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fresh = type(model)(copy.deepcopy(model.config))
+    own, expected = (dict(m.named_modules(remove_duplicate=False)) for m in (model, fresh))
+    for path in {**expected, **own}:
+        what = f"{name}.{path}" if path else name
+        if path not in own or path not in expected:
+            problem = "is missing" if path not in own else "is not a part of such a model"
+            raise InputError(f"{what} {problem}: expected the model as its config makes it")
+        part, pattern = own[path], expected[path]
+        if type(part) is not type(pattern):
+            raise InputError(
+                f"expected {what} to be {_full_name(pattern)}, as the config says, got "
+                f"{_full_name(part)}, which may compute something else"
+            )
+        require_untouched(part, what)
+        forward = type(part).forward
+        if getattr(forward, "__module__", "").split(".")[0] not in ("torch", "transformers"):
+            raise InputError(f"the forward of {_full_name(part)} was replaced by {forward!r}")
+        _require_same_attributes(part, pattern, what)
+    shapes = {key: tensor.shape for key, tensor in fresh.state_dict().items()}
+    for key, tensor in model.state_dict(keep_vars=True).items():
+        if shapes.get(key) != tensor.shape:
+            raise InputError(
+                f"{name}.{key} is {tuple(tensor.shape)}, but its config makes it "
+                f"{tuple(shapes.get(key, ()))}"
+            )
+
+
+def _require_same_attributes(part: Any, pattern: Any, what: str) -> None:
+    for key in {**vars(pattern), **vars(part)}:
+        if key in _FREE or key.startswith("_"):
+            continue
+        mine, its = vars(part).get(key), vars(pattern).get(key)
+        if isinstance(mine, _PLAIN) and isinstance(its, _PLAIN):
+            if mine != its:
+                raise InputError(
+                    f"{what}.{key} is {mine!r}, but the config makes it {its!r}: expected the model "
+                    "as its config makes it"
+                )
+        elif type(mine) is not type(its):
+            raise InputError(
+                f"{what}.{key} is a {type(mine).__name__}, but the config makes it a "
+                f"{type(its).__name__}"
+            )
+
+
+def _full_name(part: Any) -> str:
+    return f"{type(part).__module__}.{type(part).__qualname__}"

@@ -1,0 +1,240 @@
+"""Run a described model by U: one program for all layers of a stack, one run for a whole batch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from locum.errors import InputError
+from locum.execution.arrays import Array, is_tensor, like
+from locum.simulators.matrices import is_half
+from locum.simulators.models.batch import simulator_of
+from locum.simulators.models.families.description import Stack
+from locum.simulators.models.families.inputs import (
+    Inputs,
+    read_ids,
+    read_inputs,
+    read_padding,
+    read_pixels,
+    read_types,
+)
+from locum.simulators.models.families.parts import looked_up
+from locum.simulators.models.families.table import describe
+from locum.simulators.models.loading import kind_of_array
+from locum.simulators.modules.masks import KeptMask
+from locum.simulators.modules.module import Numbers
+from locum.simulators.prepared import Prepared
+
+#: Blocks of a layer that come with each run, and not with T.
+OF_A_RUN = ("cosines", "sines", "score_bias", "mask", "attention_mask", "keys", "values", "places")
+
+
+@dataclass(frozen=True)
+class ModelOutputs:
+    """What a model gives, by the names and in the shapes of the transformers library."""
+
+    last_hidden_state: Array
+    logits: Array | None = None
+    pooler_output: Array | None = None
+    #: The states before the first layer and after each, the last of them behind the last norm.
+    hidden_states: tuple[Array, ...] = ()
+    encoder_last_hidden_state: Array | None = None
+
+
+class Model:
+    """A model of any family, ready to be run by U."""
+
+    def __init__(self, model: Any, *, dtype: str | None = None, backend: str | None = None) -> None:
+        """``model``: a folder, or a model object of transformers (in its own dtype and device)."""
+        self.description, self.source = describe(model)
+        if self.source.folder is not None:
+            self.given = kind_of_array(dtype, backend)
+        elif dtype is not None or backend is not None:
+            raise InputError("a live model is run in its own dtype: expected neither dtype nor backend")
+        else:
+            self.given = _kind_of(self.source.tensors)
+        #: The kind of array that it is computed in: half types in float32, rounded at the end.
+        self.kind = self.given.float() if is_half(self.given) else self.given
+        self._prepared: dict[Any, Prepared] = {}
+
+    def run(
+        self, inputs: Any, attention_mask: Any = None, *, executor: str | None = None
+    ) -> ModelOutputs:
+        """Run it on texts, token ids, pixels, or a dict of them as the library's tokenizers give it."""
+        description = self.description
+        stack, encoder = description.stack, description.encoder
+        given = read_inputs(inputs, self.source.folder, (encoder or stack).longest)
+        if attention_mask is not None:
+            given["attention_mask"] = attention_mask
+        outputs: dict[str, Any] = {}
+        if encoder is None:
+            states, batch = self._run_stack(stack, given, executor)
+        else:
+            before, batch = self._run_stack(encoder, given, executor)
+            outputs["encoder_last_hidden_state"] = self._shaped(before[-1], batch)
+            states, batch = self._run_decoder(given, before[-1], batch, executor)
+        last = states[-1]
+        if description.logits is not None:
+            outputs["logits"] = self._shaped(description.logits(last, executor=executor), batch)
+        if description.pooler is not None:
+            first = description.pooler(last, every=len(last) // batch, executor=executor)
+            outputs["pooler_output"] = self._rounded(first)
+        hidden = tuple(self._shaped(state, batch) for state in states)
+        return ModelOutputs(hidden[-1], hidden_states=hidden, **outputs)
+
+    def _run_stack(
+        self, stack: Stack, given: Mapping[str, Any], executor: str | None
+    ) -> tuple[list[Array], int]:
+        """The states of all texts, and how many texts there are."""
+        if self.description.patches is not None:
+            _require(given, ("pixel_values",), ())
+            pixels = like(read_pixels(given["pixel_values"]), self.kind)
+            rows = self.description.patches(pixels)
+            n = len(rows) // len(pixels)
+            inputs = Inputs(np.zeros((len(pixels), n)))
+            X = self.embedded(stack, inputs, executor, rows)
+        else:
+            optional = ["attention_mask"] + ["token_type_ids"] * (stack.types is not None)
+            if self.description.encoder is not None:
+                optional += ["decoder_input_ids", "decoder_attention_mask"]
+            _require(given, ("input_ids",), tuple(optional))
+            assert stack.words is not None
+            ids = read_ids(given["input_ids"], "input_ids", len(stack.words), stack.longest)
+            mask = read_padding(given.get("attention_mask"), "attention_mask", ids)
+            count = 0 if stack.types is None else len(stack.types)
+            inputs = Inputs(ids, mask, read_types(given.get("token_type_ids"), ids, count))
+            X = self.embedded(stack, inputs, executor)
+        return self.layers(stack, X, inputs, executor), len(inputs.ids)
+
+    def _run_decoder(
+        self, given: Mapping[str, Any], memory: Array, batch: int, executor: str | None
+    ) -> tuple[list[Array], int]:
+        """The states of a decoder that attends to an encoder's last states."""
+        stack = self.description.stack
+        if "decoder_input_ids" not in given:
+            raise InputError("this model has a decoder: expected decoder_input_ids beside input_ids")
+        assert stack.words is not None
+        name = "decoder_input_ids"
+        ids = read_ids(given[name], name, len(stack.words), stack.longest)
+        if len(ids) != batch:
+            raise InputError(f"got {batch} texts, but {len(ids)} in {name}")
+        name = "decoder_attention_mask"
+        inputs = Inputs(ids, read_padding(given.get(name), name, ids))
+        keys = read_ids(given["input_ids"], "input_ids", 10**12, None)
+        keys_mask = read_padding(given.get("attention_mask"), "attention_mask", keys)
+        X = self.embedded(stack, inputs, executor)
+        return self.layers(stack, X, inputs, executor, memory, keys_mask), batch
+
+    def embedded(
+        self, stack: Stack, inputs: Inputs, executor: str | None, rows: Array | None = None
+    ) -> Array:
+        """The rows before the first layer, those of all texts one below the other."""
+        if rows is None:
+            assert stack.words is not None
+            rows = like(looked_up(stack.words, inputs.ids), self.kind)
+        places = stack.places(inputs.ids, inputs.attended) if inputs.at is None else inputs.at
+        others = {}
+        if stack.positions is not None:
+            others["positions"] = looked_up(stack.positions, places)
+        if stack.types is not None:
+            kinds = np.zeros(inputs.ids.shape) if inputs.types is None else inputs.types
+            others["types"] = looked_up(stack.types, kinds)
+        return stack.embedding(rows, others, executor=executor)
+
+    def layers(
+        self,
+        stack: Stack,
+        X: Array,
+        inputs: Inputs,
+        executor: str | None,
+        memory: Array | None = None,
+        memory_mask: Numbers | None = None,
+    ) -> list[Array]:
+        """The states after each layer, the first of them X, the last behind the last norm."""
+        batch, n = inputs.ids.shape
+        m = 0 if memory is None else len(memory) // batch
+        positions = np.arange(n)
+        others: dict[str, Any] = dict(stack.rotary(positions))
+        if stack.relative is not None:
+            others["score_bias"] = stack.relative(positions, positions).reshape(-1, n)
+        if memory is not None:
+            others["M"] = memory
+        if memory_mask is not None:
+            others["cross attention_mask"] = memory_mask
+        states = [X]
+        for number in range(len(stack.layers)):
+            window = stack.windows[number] if stack.windows else None
+            mask, rows = masks(stack.causal, window, inputs.mask, batch, n)
+            cross = None if memory_mask is None else memory_mask[0]
+            ready = self.prepared(stack, number, mask, cross, n, m, batch)
+            states.append(ready(states[-1], others | rows, executor=executor))
+        states[-1] = stack.final(states[-1], executor=executor)
+        return states
+
+    def prepared(
+        self, stack: Stack, number: int, mask: KeptMask, cross: KeptMask, n: int, m: int, batch: int
+    ) -> Prepared:
+        """One layer, with its U for n rows (and a memory of m) of so many texts; made once."""
+        T = stack.layers[number].with_masks(mask, cross)
+        order = replace(T.order(n, m), batch=batch)
+        key = (id(stack), number, order)
+        if key not in self._prepared:
+            matrices = T.matrices()
+            for name in OF_A_RUN:
+                matrices.pop(name, None)
+                matrices.pop(f"cross {name}", None)
+            self._prepared[key] = Prepared(simulator_of(order), matrices, self.kind)
+        return self._prepared[key]
+
+    def _rounded(self, rows: Array) -> Array:
+        return rows.to(self.given.dtype) if is_tensor(rows) else rows
+
+    def _shaped(self, rows: Array, batch: int) -> Array:
+        """Rows of all texts as [text, position, feature]."""
+        return self._rounded(rows).reshape(batch, len(rows) // batch, -1)
+
+
+def masks(
+    causal: bool, window: int | None, padding: Numbers | None, batch: int, n: int
+) -> tuple[KeptMask, dict[str, Numbers]]:
+    """The mask of a layer (of the first text, for its kind), and the rows of masks for a run.
+
+    A padded query that would attend to nothing attends to itself.
+    """
+    if not causal:
+        if padding is None:
+            return None, {}
+        return padding[0], {"attention_mask": padding}
+    if padding is None and (window is None or window >= n):
+        return "causal", {}
+    kept = np.tri(n, dtype=np.bool_)
+    if window is not None:
+        kept &= ~np.tri(n, k=-window, dtype=np.bool_)
+    keys = np.ones((batch, n), dtype=np.bool_) if padding is None else padding != 0
+    every = kept[None] & keys[:, None, :]
+    every |= np.eye(n, dtype=np.bool_) & ~every.any(axis=2, keepdims=True)
+    rows = np.asarray(every, dtype=np.float64)
+    return rows[0], {"mask": rows.reshape(-1, n)}
+
+
+def _kind_of(tensors: Mapping[str, Any]) -> Array:
+    """An empty tensor of the type and device that all parameters have."""
+    floating = [tensor for tensor in tensors.values() if tensor.is_floating_point()]
+    kinds = {(tensor.dtype, tensor.device) for tensor in floating}
+    if len(kinds) > 1:
+        listed = ", ".join(sorted(f"{dtype} on {device}" for dtype, device in kinds))
+        raise InputError(f"expected all parameters in one dtype on one device, got {listed}")
+    return floating[0].new_zeros(0)
+
+
+def _require(given: Mapping[str, Any], needed: tuple[str, ...], optional: tuple[str, ...]) -> None:
+    """Refuse inputs that a model does not take, and ask for those that it needs."""
+    for name in needed:
+        if name not in given:
+            raise InputError(f"this model takes {', '.join(needed)}: expected {name}")
+    for name in given:
+        if name not in (*needed, *optional):
+            raise InputError(f"this model does not take {name}: expected {', '.join(needed)}")

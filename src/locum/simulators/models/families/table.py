@@ -1,0 +1,57 @@
+"""The families that are read: the reader of each, and the classes whose objects it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from locum.errors import InputError
+from locum.simulators.models.checkpoint import read_config, read_folder, read_tensors
+from locum.simulators.models.families.description import Description
+from locum.simulators.models.families.gpt import gpt2
+from locum.simulators.models.families.live import is_live, live_source
+from locum.simulators.models.families.source import Source
+
+
+class Family(NamedTuple):
+    """One family: its title, its reader, its classes, and the prefix of the tensors of its base."""
+
+    title: str
+    read: Callable[[Source], Description]
+    classes: tuple[str, ...]
+    prefix: str
+
+
+FAMILIES: dict[str, Family] = {
+    "gpt2": Family("GPT-2", gpt2, ("GPT2Model", "GPT2LMHeadModel"), "transformer."),
+}
+
+
+def describe(model: Any) -> tuple[Description, Source]:
+    """Read a folder or a live model of any family."""
+    source = live_source(model) if is_live(model) else _folder_source(model)
+    family = FAMILIES.get(source.family)
+    if family is None:
+        raise InputError(
+            f"{source.where}: the architecture {source.family!r} (model_type) is not simulated: "
+            f"{', '.join(FAMILIES)} are"
+        )
+    if source.folder is None and source.architecture not in family.classes:
+        raise InputError(
+            f"objects of the class {source.architecture} are not simulated: of the family "
+            f"{family.title}, {', '.join(family.classes)} are"
+        )
+    return family.read(source), source
+
+
+def _folder_source(path: str | Path) -> Source:
+    folder = read_folder(path)
+    config = read_config(folder)
+    family = FAMILIES.get(str(config.get("model_type")))
+    named = config.get("architectures")
+    architecture = named[0] if isinstance(named, list) and named and isinstance(named[0], str) else ""
+    tensors = read_tensors(folder)
+    prefix = "" if family is None else family.prefix
+    tensors = {name.removeprefix(prefix): tensor for name, tensor in tensors.items()}
+    return Source(str(folder), config, tensors, architecture, folder)

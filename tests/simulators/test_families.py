@@ -1,0 +1,163 @@
+"""Whole models on U, against the transformers library itself; what is not simulated is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import locum
+from locum.errors import InputError
+from locum.simulators.models.families.running import Model
+from locum.simulators.models.families.table import FAMILIES
+from tests.simulators.families import CASES, Case, built, errors, inputs_of
+
+torch: Any = pytest.importorskip("torch")
+transformers: Any = pytest.importorskip("transformers")
+
+ALL = [(family, number) for family, cases in CASES.items() for number in range(len(cases))]
+
+
+@pytest.mark.parametrize(("family", "number"), ALL)
+def test_double_precision(family: str, number: int) -> None:
+    assert max(errors(CASES[family][number], torch.float64).values()) <= 1e-10
+
+
+@pytest.mark.parametrize("family", CASES)
+def test_single_precision(family: str) -> None:
+    assert max(errors(CASES[family][0], torch.float32).values()) <= 1e-4
+
+
+def test_every_family_has_its_cases() -> None:
+    assert set(CASES) == set(FAMILIES)
+    assert all(len(cases) >= 4 for cases in CASES.values())
+
+
+@pytest.mark.parametrize("family", CASES)
+def test_a_folder_gives_the_same(family: str, tmp_path: Path) -> None:
+    case = CASES[family][0]
+    model = built(case, torch.float64)
+    model.save_pretrained(tmp_path)
+    inputs = inputs_of(case)
+    found = locum.simulate(tmp_path, inputs, dtype="float64")
+    expected = locum.simulate(model, inputs)
+    assert float((found.last_hidden_state - expected.last_hidden_state).abs().max()) <= 1e-12
+    assert (found.logits is None) == (expected.logits is None)
+
+
+@pytest.mark.parametrize("family", CASES)
+def test_the_program_depends_on_the_order_alone(family: str) -> None:
+    case = CASES[family][0]
+    hashes = []
+    for seed in (1, 2):
+        model = Model(built(case, torch.float64, seed))
+        model.run(inputs_of(case))
+        hashes.append({ready.simulator.hash for ready in model._prepared.values()})
+    assert hashes[0] == hashes[1]
+
+
+GPT2 = CASES["gpt2"][0]
+
+
+class Derived(torch.nn.Linear):  # type: ignore[misc]
+    """Computes something else."""
+
+
+def hooked(model: Any) -> None:
+    model.transformer.h[0].mlp.register_forward_hook(lambda module, inputs, output: output * 2)
+
+
+def replaced(model: Any) -> None:
+    model.transformer.h[1].mlp.act = torch.nn.ReLU()
+
+
+def changed(model: Any) -> None:
+    model.transformer.ln_f.eps = 0.1
+
+
+def added(model: Any) -> None:
+    model.transformer.h[0].adapter = torch.nn.Linear(8, 8)
+
+
+def derived(model: Any) -> None:
+    model.lm_head = Derived(8, 23, bias=False, dtype=torch.float64)
+
+
+def half(model: Any) -> None:
+    model.transformer.h[0].half()
+
+
+def not_finite(model: Any) -> None:
+    model.transformer.ln_f.weight.data[0] = torch.inf
+
+
+def another_config(model: Any) -> None:
+    model.config.activation_function = "relu"
+
+
+def own_forward(model: Any) -> None:
+    model.transformer.forward = lambda *args, **options: None
+
+
+CHANGES = {
+    hooked: r"h\.0\.mlp has a forward hook",
+    replaced: r"h\.1\.mlp\.act to be transformers.*got torch.nn.*ReLU",
+    changed: r"ln_f\.eps is 0\.1, but the config makes it 1e-05",
+    added: r"h\.0\.adapter is not a part",
+    derived: "lm_head to be torch.nn.*Linear.*Derived",
+    half: "one dtype on one device",
+    not_finite: "ln_f.weight has numbers that are not finite",
+    another_config: "act",
+    own_forward: "method forward of its own",
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_changed_model_is_refused(change: Any) -> None:
+    model = built(GPT2, torch.float64)
+    change(model)
+    with pytest.raises(InputError, match=CHANGES[change]):
+        locum.simulate(model, inputs_of(GPT2))
+
+
+def test_a_subclass_is_refused() -> None:
+    Mine = type("GPT2LMHeadModel", (transformers.GPT2LMHeadModel,), {})
+    with pytest.raises(InputError, match="expected a class of the transformers library itself"):
+        locum.simulate(Mine(transformers.GPT2Config(**GPT2.config)), [[3]])
+
+
+FIELDS: list[tuple[str, dict[str, Any], str]] = [
+    ("gpt2", {"reorder_and_upcast_attn": True}, "reorder_and_upcast_attn"),
+    ("gpt2", {"activation_function": "mish"}, "activation_function in config.json, got 'mish'"),
+    ("gpt2", {"attention_sinks": 4}, "the field attention_sinks of config.json"),
+]
+
+
+@pytest.mark.parametrize(("family", "fields", "problem"), FIELDS)
+def test_fields_outside_the_table_are_refused(
+    family: str, fields: dict[str, Any], problem: str
+) -> None:
+    case = CASES[family][0]
+    with pytest.raises(InputError, match=problem):
+        locum.simulate(built(Case(case.kind, case.config | fields), torch.float64), [[3]])
+
+
+BAD_INPUTS: list[tuple[Any, str]] = [
+    ([[3.5]], "integers"),
+    ([[23]], "no token 23"),
+    ([[3] * 13], "up to 12 tokens"),
+    ([], "empty list"),
+    (["text"], "no tokenizer"),
+    ({"input_ids": [[3]], "position_ids": [[1]]}, "position_ids is not simulated"),
+    ({"attention_mask": [[1]]}, "expected input_ids"),
+    ({"input_ids": [[3, 4]], "attention_mask": [[1]]}, r"must be \(1, 2\)"),
+    ({"input_ids": [[3, 4]], "attention_mask": [[0, 0]]}, "no key"),
+    ({"input_ids": [[3, 4]], "token_type_ids": [[0, 0]]}, "does not take token_type_ids"),
+]
+
+
+@pytest.mark.parametrize(("inputs", "problem"), BAD_INPUTS)
+def test_bad_inputs_are_refused(inputs: Any, problem: str) -> None:
+    with pytest.raises(InputError, match=problem):
+        locum.simulate(built(GPT2, torch.float64), inputs)
