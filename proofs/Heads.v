@@ -38,18 +38,23 @@ Definition stacked (h : family) (m : matrix) : sop :=
     [h].
 
 (** ** U for H heads: X, then the A of all heads, then their V (then the W_O of all heads, d_v×p) *)
-Definition one_head (h : family) n d dv : matrix :=
-  attention_head 1 (inside n n) (X n d) (moving h d d (n * d))
-    (moving h d dv (n * d + size h * (d * d))).
+Definition one_head (h : family) (x : matrix) (first dv : nat) : matrix :=
+  let d := columns x in
+  attention_head 1 (inside (rows x) (rows x)) x (moving h d d first)
+    (moving h d dv (first + size h * (d * d))).
 
 Definition heads_U n d dv H : sop :=
-  let h := Family 4 0 H in side_by_side h n dv (source (one_head h n d dv)).
+  let h := Family 4 0 H in side_by_side h n dv (source (one_head h (X n d) (n * d) dv)).
 
-Definition projected_U n d dv p H : sop :=
+(** Through W_O, with the matrices of T from position [first] on. *)
+Definition projected (H : nat) (x : matrix) (first dv p : nat) : sop :=
   let h := Family 5 0 H in
+  let d := columns x in
   SumOver
-    (source (matmul 4 (one_head h n d dv)
-       (moving h dv p (n * d + H * (d * d) + H * (d * dv))))) [h].
+    (source (matmul 4 (one_head h x first dv)
+       (moving h dv p (first + H * (d * d) + H * (d * dv))))) [h].
+
+Definition projected_U n d dv p H : sop := projected H (X n d) (n * d) dv p.
 
 (** ** What they mean *)
 
@@ -255,28 +260,69 @@ Proof.
 Qed.
 
 Section HeadsUniversal.
-  Variables (N n d dv p H : nat) (tokens : nat -> value).
+  Variables (N n d dv p H first : nat) (tokens : nat -> value) (mx : matrix).
   (** The matrices of each head. *)
+  Variables (x : nat -> nat -> R) (a v o : nat -> nat -> nat -> R).
+  Hypothesis shape : rows mx = n /\ columns mx = d.
+  Hypothesis sizes : (0 < n /\ 0 < d /\ 0 < dv /\ 0 < p /\ 0 < H)%nat.
+  Hypothesis room : (n * d <= N /\ n * n <= N /\ n * (H * dv) <= N /\ n * p <= N)%nat.
+  Hypothesis blanks : numbers N tokens.
+  Hypothesis holds_X : holds N tokens closed mx x.
+  Hypothesis tokens_A : forall t, (t < H)%nat -> tokens_hold N tokens d d (first + t * (d * d)) (a t).
+  Hypothesis tokens_V : forall t, (t < H)%nat ->
+    tokens_hold N tokens d dv (first + H * (d * d) + t * (d * dv)) (v t).
+
+  Lemma one_head_correct g t : (t < H)%nat -> (3 < g)%nat ->
+    holds N tokens (in_head g t)
+      (row_major (source (one_head (Family g 0 H) mx first dv)) n dv) (attention n d x (a t) (v t)).
+  Proof.
+    intros T G. unfold one_head. destruct shape as [<- <-]. apply plain_head_correct; simpl; auto; try nia.
+    - repeat split; apply in_head_keeps; lia.
+    - apply closed_holds; [now exists (fun _ _ => t)|exact holds_X].
+    - apply holds_moving; auto.
+    - apply holds_moving; auto.
+  Qed.
+
+  Lemma holds_side_by_side :
+    holds N tokens closed
+      (row_major (side_by_side (Family 4 0 H) n dv (source (one_head (Family 4 0 H) mx first dv))) n (H * dv))
+      (fun i j => attention n d x (a (j / dv)%nat) (v (j / dv)%nat) i (j mod dv)).
+  Proof.
+    apply (side_by_side_correct N tokens 4 H n dv _ (fun t => attention n d x (a t) (v t))); try lia.
+    intros t T. apply one_head_correct; auto.
+  Qed.
+
+  (** Through W_O: Σ over the heads of (head · its rows of W_O). *)
+  Hypothesis tokens_O : forall t, (t < H)%nat ->
+    tokens_hold N tokens dv p (first + H * (d * d) + H * (d * dv) + t * (dv * p)) (o t).
+
+  Lemma holds_projected :
+    holds N tokens closed (row_major (projected H mx first dv p) n p)
+      (fun i j => sum H (fun t => dot dv (attention n d x (a t) (v t)) (o t) i j)).
+  Proof.
+    apply (summed_heads_correct N tokens 5 H n p _
+      (fun t => dot dv (attention n d x (a t) (v t)) (o t))); [|lia].
+    intros t T. rewrite (proj2 shape). apply product_correct; simpl; try tauto; try lia.
+    - apply in_head_keeps; lia.
+    - pose proof (one_head_correct 5 t T ltac:(lia)) as HH.
+      replace (one_head (Family 5 0 H) mx first dv) with
+        (row_major (source (one_head (Family 5 0 H) mx first dv)) n dv); [exact HH|].
+      rewrite <- (proj1 shape). reflexivity.
+    - apply holds_moving; auto.
+  Qed.
+End HeadsUniversal.
+
+Section TheoremHeads.
+  Variables (N n d dv p H : nat) (tokens : nat -> value).
   Variables (x : nat -> nat -> R) (a v o : nat -> nat -> nat -> R).
   Hypothesis sizes : (0 < n /\ 0 < d /\ 0 < dv /\ 0 < p /\ 0 < H)%nat.
   Hypothesis room : (n * d <= N /\ n * n <= N /\ n * (H * dv) <= N /\ n * p <= N)%nat.
   Hypothesis blanks : numbers N tokens.
+  (** The tokens are X, then the A of all heads, then their V. *)
   Hypothesis tokens_X : tokens_hold N tokens n d 0 x.
   Hypothesis tokens_A : forall t, (t < H)%nat -> tokens_hold N tokens d d (n * d + t * (d * d)) (a t).
   Hypothesis tokens_V : forall t, (t < H)%nat ->
     tokens_hold N tokens d dv (n * d + H * (d * d) + t * (d * dv)) (v t).
-
-  Lemma one_head_correct g t : (t < H)%nat -> (3 < g)%nat ->
-    holds N tokens (in_head g t)
-      (row_major (source (one_head (Family g 0 H) n d dv)) n dv) (attention n d x (a t) (v t)).
-  Proof.
-    intros T G. apply plain_head_correct; simpl; auto; try nia.
-    - repeat split; apply in_head_keeps; lia.
-    - apply (holds_block N tokens _ n d (Int 0) 0 x); auto; [now exists (fun _ _ => t)|].
-      intros; apply index_int.
-    - apply holds_moving; auto.
-    - apply holds_moving; auto.
-  Qed.
 
   (** *** Theorem H heads: the H results side by side *)
   Theorem heads_U_simulates :
@@ -284,29 +330,17 @@ Section HeadsUniversal.
       forall i j, (i < n)%nat -> (j < H * dv)%nat ->
         y (i * (H * dv) + j)%nat = Num (attention n d x (a (j / dv)%nat) (v (j / dv)%nat) i (j mod dv)).
   Proof.
-    apply run_of, (side_by_side_correct N tokens 4 H n dv _ (fun t => attention n d x (a t) (v t)));
-      try lia. intros t T. apply one_head_correct; auto.
+    apply run_of. eapply (holds_side_by_side N n d dv p H (n * d)); eauto; now apply closed_block.
   Qed.
 
-  (** Theorem H heads through W_O: Σ over the heads of (head · its rows of W_O). *)
-  Hypothesis tokens_O : forall t, (t < H)%nat ->
-    tokens_hold N tokens dv p (n * d + H * (d * d) + H * (d * dv) + t * (dv * p)) (o t).
-
-  Lemma holds_projected :
-    holds N tokens closed (row_major (projected_U n d dv p H) n p)
-      (fun i j => sum H (fun t => dot dv (attention n d x (a t) (v t)) (o t) i j)).
-  Proof.
-    apply (summed_heads_correct N tokens 5 H n p _
-      (fun t => dot dv (attention n d x (a t) (v t)) (o t))); [|lia].
-    intros t T. apply product_correct; simpl; auto; try lia.
-    - apply in_head_keeps; lia.
-    - apply (one_head_correct 5 t); auto.
-    - apply holds_moving; auto.
-  Qed.
-
+  (** *** Theorem H heads through W_O, whose blocks lie behind those of V *)
   Theorem projected_U_simulates :
+    (forall t, (t < H)%nat ->
+       tokens_hold N tokens dv p (n * d + H * (d * d) + H * (d * dv) + t * (dv * p)) (o t)) ->
     exists y, run N tokens (projected_U n d dv p H) = Some y /\
       forall i j, (i < n)%nat -> (j < p)%nat ->
         y (i * p + j)%nat = Num (sum H (fun t => dot dv (attention n d x (a t) (v t)) (o t) i j)).
-  Proof. apply run_of, holds_projected. Qed.
-End HeadsUniversal.
+  Proof.
+    intros TO. apply run_of. eapply holds_projected; eauto; now apply closed_block.
+  Qed.
+End TheoremHeads.

@@ -318,6 +318,14 @@ Definition closed (e : environment) := True.
 Lemma closed_keeps h : keeps closed h.
 Proof. unfold keeps, closed; auto. Qed.
 
+(** What holds everywhere holds in every context. *)
+Lemma closed_holds N tokens context m M :
+  (exists e, context e) -> holds N tokens closed m M -> holds N tokens context m M.
+Proof.
+  intros E [_ [f [o [F [O H]]]]]. split; [exact E|]. exists f, o.
+  split; [intros; now apply F|]. split; [intros; now apply O|exact H].
+Qed.
+
 (** Inside of the head s of the family number 0 of a sum of height h. *)
 Definition in_head (h s : nat) (e : environment) := e h 0%nat = s.
 Lemma in_head_keeps h s k : k <> h -> keeps (in_head h s) k.
