@@ -4,8 +4,15 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 
 import pytest
+
+from locum import SOp, aggregate, indices, length, select, selector_width
+from locum.execution.fast.symbolic.affine import Affine
+from locum.execution.fast.symbolic.indexing import Lowered
+from locum.execution.fast.symbolic.lowering import Heads, Lowering
+from locum.graph import Node
 
 #: Each in seconds of processor time and bytes of memory: it is counted by the system, not by a clock.
 _LIMITED = """
@@ -69,3 +76,30 @@ for program in (sum_over(huge, huge), sum_over(huge, huge * indices), sum_over(l
 def test_time_and_memory_are_bounded(script: str) -> None:
     done = subprocess.run([sys.executable, "-c", _LIMITED + script], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-2_000:]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda x, k: selector_width(select(x, indices + k, "==")) + x,
+        lambda x, k: aggregate(select(x, indices + k, "=="), x) + x,
+        lambda x, k: (selector_width(select(x, indices + k, "==")) + x) % length,
+    ],
+)
+def test_the_work_of_planning_is_polynomial(
+    change: Callable[[SOp, int], SOp], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Count what is lowered: each count was lowered at its own key and query, so 2ⁿ times."""
+    most, lowered, lower_once = 50_000, 0, Lowering._lower
+
+    def counted(self: Lowering, node: Node, p: Affine, heads: Heads, way: str) -> Lowered:
+        nonlocal lowered
+        lowered += 1
+        assert lowered <= most
+        return lower_once(self, node, p, heads, way)
+
+    monkeypatch.setattr(Lowering, "_lower", counted)
+    x: SOp = indices
+    for k in range(20):
+        x = change(x, k)
+    assert x([5, 6, 7], executor="auto") == x([5, 6, 7], executor="dense")

@@ -23,7 +23,7 @@ from fractions import Fraction
 from typing import TypeAlias
 
 from locum.execution.fast.symbolic import conditions, indexing
-from locum.execution.fast.symbolic.affine import Affine, number
+from locum.execution.fast.symbolic.affine import Affine, number, variable
 from locum.execution.fast.symbolic.buffers import Buffers, ordered
 from locum.execution.fast.symbolic.conditions import FALSE, TRUE, GuardedCases
 from locum.execution.fast.symbolic.indexing import Lowered, terms_of
@@ -45,7 +45,7 @@ from locum.execution.fast.symbolic.terms import (
     scaled,
     tidy,
 )
-from locum.graph import COMPARISONS, Node, size_of
+from locum.graph import COMPARISONS, Node, postorder, size_of
 from locum.graph.atoms import LARGEST_EXACT
 
 #: Values of the family parameters in scope.
@@ -55,6 +55,8 @@ Heads: TypeAlias = Mapping[Node, Affine]
 _VIEWS = ("tokens", "aggregate", "if_else", "multiply", "negate", "divide")
 #: Frames of Python's stack are few; what is deeper than this is run by the structured tier.
 _DEEPEST = 150
+#: S-ops are lowered at so many positions, and at so many more for each node of the program.
+_POSITIONS, _POSITIONS_PER_NODE = 4_096, 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +81,9 @@ class Lowering:
         self.scope = scope
         self.target = target
         self.memory: dict[tuple[Node, Affine, tuple[Affine, ...]], Lowered] = {}
+        #: S-ops that are affine in the position, wherever that is: (variable, expression).
+        self.affine: dict[Node, tuple[str, Affine]] = {}
+        self.most_positions = _POSITIONS
         self.depth = 0
 
     def terms(self, position: Affine, heads: Heads) -> Sum:
@@ -95,8 +100,12 @@ class Lowering:
         members = tuple(heads[f] for f in ordered(node))
         if self.buffers.holds(node) and (node is not self.target or self.depth):
             return (Term(1, factors=(Load(node, members, p),)),)
+        if node in self.affine:
+            name, expression = self.affine[node]
+            return expression.substitute(name, p)
         key = (node, p, members)
         if key not in self.memory:
+            self.require_moderate()
             if self.depth > _DEEPEST:
                 raise Opaque(node, "too deep") if not node.free else Stuck("too deep")
             self.depth += 1
@@ -104,6 +113,8 @@ class Lowering:
                 lowered = self._lower(node, p, heads, way)
                 indexing.require_bounded(lowered)
                 self.memory[key] = lowered
+                if isinstance(lowered, Affine) and not node.free and node in self.buffers.attentive:
+                    self.remember(node, p, lowered)
             except Stuck as reason:
                 if node.free:
                     raise
@@ -111,6 +122,23 @@ class Lowering:
             finally:
                 self.depth -= 1
         return self.memory[key]
+
+    def remember(self, node: Node, p: Affine, lowered: Affine) -> None:
+        """Keep what holds at any position: counts of counts would be lowered 2ⁿ times, key by key."""
+        if len(p.parts) != 1 or p != variable(name := p.variables[0]):
+            return
+        if self.scope.box[name] == self.buffers.length and set(lowered.variables) <= {name}:
+            self.affine[node] = name, lowered
+
+    def require_moderate(self) -> None:
+        """Leave the target to the structured tier where lowering it takes too much work."""
+        if len(self.memory) < self.most_positions:
+            return
+        nodes = sum(1 for _ in postorder(self.target))
+        self.most_positions = _POSITIONS + _POSITIONS_PER_NODE * nodes
+        if len(self.memory) >= self.most_positions:
+            reason = "its parts are needed at too many positions"
+            raise Stuck(reason) if self.target.free else Opaque(self.target, reason)
 
     def _lower(self, node: Node, p: Affine, heads: Heads, way: str) -> Lowered:
         match node.op:
