@@ -34,6 +34,14 @@ def others(
         yield chance.choices(tokens, k=lengths[i % len(lengths)])
 
 
+def logits(model: CompiledTransformer, given: Sequence[Any]) -> Any:
+    """Return what the network says of an input before answers are read off, [1, position, output]."""
+    _, cache = model.run_with_cache(given)
+    last = len(model.weights.layers) - 1
+    stream = cache[f"blocks.{last}.hook_resid_post"] if last >= 0 else model.embed([given])
+    return stream[:, model.config.sink :] @ model.weights.W_U + model.weights.b_U
+
+
 def fingerprint(model: CompiledTransformer) -> str:
     """A hash of every number of the network."""
     digest = hashlib.sha256()

@@ -13,6 +13,7 @@ from hypothesis import settings
 from locum import SOp, compiler
 from locum.errors import CompileError, LocumError
 from locum.transformer import CompiledTransformer
+from tests.compiler.agreement import logits
 from tests.compiler.edge_programs import EdgeTrial, edge_trial
 
 _PARTS = 10
@@ -25,6 +26,8 @@ def difference(model: CompiledTransformer, program: SOp, given: list[Any]) -> fl
         answer = model(given)
     except LocumError:
         return None
+    if model.config.outputs is None:  # the numbers themselves: what is read off may be rounded
+        answer = logits(model, given)[0, :, 0].tolist()
     assert len(answer) == len(expected)
     return max(abs(float(a) - float(e)) for a, e in zip(answer, expected, strict=True))
 
@@ -79,7 +82,11 @@ def test_random_programs_at_the_edges(part: int) -> None:
     counts: Counter[str] = Counter()
     for seed in range(part * 1_000_000, part * 1_000_000 + settings().max_examples // _PARTS):
         check(seed, counts)
-    # Exact feed-forwards do nearly everything; units refuse comparisons of real numbers, say.
-    assert counts["exact compiled"] >= 9 * counts["exact refused"], counts
-    assert 4 * counts["units compiled"] >= counts["units refused"], counts
-    assert 2 * counts["bounded"] >= counts["exact compiled"] + counts["units compiled"], counts
+    # Refusing must not be a way to pass. Exact feed-forwards do everything here: of 1,468 none was
+    # refused. Units refuse what rounding in float32 leaves undecided, comparisons of real numbers and
+    # tables of noisy counts: 30 in 100; each part, small as it is, has as many that are compiled.
+    compiled = counts["exact compiled"] + counts["units compiled"]
+    assert counts["exact compiled"] >= 99 * counts["exact refused"], counts
+    assert counts["units compiled"] >= counts["units refused"], counts
+    # What has no bound hangs on rounding, as a remainder of a mean does: 9 of 2,547.
+    assert 10 * counts["bounded"] >= 9 * compiled, counts
