@@ -113,6 +113,10 @@ class Tally:
             assert self._agrees(found, wanted, program, tokens), (
                 f"{options} on {tokens}: {found}, not {wanted}\n{to_rasp(program)}"
             )
+            assert list(map(type, found)) == list(map(type, wanted)), (
+                f"{options} on {tokens}: the types of {found} are not those of {wanted}\n"
+                f"{to_rasp(program)}"
+            )
         assert fingerprint(model) == before
 
     def _agrees(self, found: list[Any], wanted: list[Any], program: SOp, tokens: list[Any]) -> bool:

@@ -35,6 +35,7 @@ from locum import (
 )
 from locum.errors import CompileError, ExecutionError
 from locum.transformer import CompiledTransformer
+from tests.compiler.agreement import logits
 from tests.compiler.edge_programs import PREDICATES
 from tests.compiler.test_edge_programs import difference
 
@@ -304,14 +305,34 @@ def test_strings_beside_means_are_refused() -> None:
             compiler.compile(program, length=3, vocabulary="abc")
 
 
-def test_types_that_the_operations_leave_open() -> None:
-    """As docs/compiler.md says: equal numbers, integers where few are known, else floats."""
-    same = aggregate(full, constant(2))
-    assert [type(y) for y in same("ab", executor="dense")] == [float, float]
-    assert [type(y) for y in compiler.compile(same, length=2, vocabulary="ab")("ab")] == [int, int]
-    mean = aggregate(select(tokens, tokens, "<="), tokens)
-    assert [type(y) for y in mean([1, 2], executor="dense")] == [int, float]
-    assert [type(y) for y in compiler.compile(mean, length=2, vocabulary=[1, 2])([1, 2])] == [
-        float,
-        float,
-    ]
+@pytest.mark.parametrize("numeric", [True, False])
+@pytest.mark.parametrize(
+    "program",
+    [
+        aggregate(full, constant(2)),
+        aggregate(select(tokens, tokens, "<="), tokens),
+        aggregate(select(indices, length - 1 - indices, "=="), tokens),
+        aggregate(select(indices, indices, "<"), indices, -1) + tokens,
+        aggregate(select(indices, tokens, "=="), tokens == 1, False),
+        where(indices < 1, tokens, aggregate(full, tokens)),
+        tokens * (tokens == 1),
+    ],
+)
+def test_types_are_those_of_dense_execution(program: SOp, numeric: bool) -> None:
+    """Give integers and booleans where dense execution does, one by one, and floats elsewhere."""
+    options: dict[str, Any] = {"numeric": True} if numeric else {"vocabulary": [0, 1, 2, 0.5]}
+    model = compiler.compile(program, length=3, **options)
+    for given in ([0], [2, 1], [1, 2, 0], [2, 2, 1], [0.5, 1, 0], [1, 0, 0.5], [2, 0.5, 1]):
+        expected = program(given, executor="dense")
+        answer = model(given)
+        assert [(type(y), y) for y in answer] == [(type(y), y) for y in expected], given
+        assert list(map(repr, model.decode(logits(model, given), given)[0])) == list(map(repr, answer))
+
+
+def test_types_without_the_inputs() -> None:
+    """As docs/compiler.md says: what the operations leave open is a float, or a listed output."""
+    mean = aggregate(select(indices, indices, "<="), tokens)
+    model = compiler.compile(mean, length=2, vocabulary=[0, 2])
+    numbers = logits(model, [2, 2])
+    assert list(map(type, model.decode(numbers, [2, 2])[0])) == [int, float]
+    assert list(map(type, model.decode(numbers)[0])) == [float, float]

@@ -125,9 +125,9 @@ class CompiledTransformer:
         if tap is not None:
             tap("hook_embed", words)
             tap("hook_pos_embed", places)
-        stream = words + places
         how = {"sink": self.config.sink, "causal": self.config.causal}
-        return self.read_off(forward(self.weights, stream, **how, tap=tap, patterns=patterns))
+        after = forward(self.weights, words + places, **how, tap=tap, patterns=patterns)
+        return self.read_off(after, batch)
 
     def encode(self, inputs: Any) -> Any:
         """Return inputs as the exports take them, [batch, position]: token ids, or numbers."""
@@ -136,29 +136,32 @@ class CompiledTransformer:
     def decode(self, logits: Any, inputs: Any = None) -> list[list[Any]]:
         """Return the answers to the logits [batch, position, d_vocab_out] of an export.
 
-        ``inputs`` are those that the logits belong to. A model with a sink needs them: TransformerLens
-        gives logits of the sink, too, which are left out here; other exports do not.
+        ``inputs`` are those that the logits belong to: they decide the types of answers that the
+        program alone leaves open. A model with a sink needs them: TransformerLens gives logits of the
+        sink, too, which are left out here; other exports do not.
         """
         logits = np.asarray(logits)
+        rows = None
         if inputs is not None:
-            logits = self._encoding.without_sink(logits, self._encoding.read(inputs)[0])
+            rows = self._encoding.read(inputs)[0]
+            logits = self._encoding.without_sink(logits, rows)
         elif self.config.sink:
             raise InputError(
                 "expected the inputs beside the logits, which may or may not have a row for the sink: "
                 "try model.decode(logits, inputs)"
             )
-        return self._encoding.decode(logits)
+        return self._encoding.decode(logits, rows)
 
     def embed(self, batch: Rows) -> Array:
         """Return the residual stream before the first layer, [batch, position, slot]."""
         words, places = self._embeddings(batch)
         return words + places
 
-    def read_off(self, stream: Array) -> list[list[Any]]:
-        """Return the answers, from the stream after the last layer."""
+    def read_off(self, stream: Array, batch: Rows | None = None) -> list[list[Any]]:
+        """Return the answers to a batch, from the stream after the last layer."""
         with np.errstate(all="ignore"):
             logits = stream[:, self.config.sink :] @ self.weights.W_U + self.weights.b_U
-        return self._encoding.decode(logits)
+        return self._encoding.decode(logits, batch)
 
     def _embeddings(self, batch: Rows) -> tuple[Array, Array]:
         """Return what tokens, and what positions, add to the stream; no token stands at the sink."""

@@ -9,11 +9,12 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from locum.errors import ExecutionError, InputError
+from locum.errors import ExecutionError, InputError, LocumError
 from locum.execution.domains.floats import FloatDomain
+from locum.execution.fast import types_at
 from locum.execution.inputs import read
 from locum.execution.types import possible_types, types_of
-from locum.graph import Atom, is_atom, loads, postorder
+from locum.graph import Atom, Node, is_atom, loads, postorder
 from locum.graph.atoms import identity
 from locum.transformer.config import Config
 from locum.transformer.weights import Array
@@ -50,15 +51,45 @@ class Encoding:
         numbers = np.array([[self._number(token) for token in row] for row in rows], np.float64)
         return self._in_range(numbers)
 
-    def decode(self, logits: Any) -> list[list[Any]]:
-        """Return the answers of logits [batch, position, d_vocab_out], a row for each token."""
+    def decode(self, logits: Any, rows: Rows | None = None) -> list[list[Any]]:
+        """Return the answers of logits [batch, position, d_vocab_out], a row for each token.
+
+        ``rows`` are the inputs: they decide the Python types that the program alone leaves open.
+        """
         if not np.isfinite(logits).all():
             raise ExecutionError(
                 "a number left the range of floats", "the residual stream", kind="OverflowError"
             )
         if self.config.outputs is None:
-            return [[self._kind(number) for number in row] for row in logits[..., 0].tolist()]
-        return [[self.config.outputs[i] for i in row] for row in logits.argmax(axis=-1).tolist()]
+            answers: list[list[Any]] = logits[..., 0].tolist()
+            if rows is None:
+                return [[self._kind(number) for number in answer] for answer in answers]
+        else:
+            outputs = self.config.outputs
+            answers = [[outputs[i] for i in answer] for answer in logits.argmax(axis=-1).tolist()]
+        if rows is None:
+            return answers
+        return [self._typed(answer, row) for answer, row in zip(answers, rows, strict=True)]
+
+    def _typed(self, answer: list[Any], row: Sequence[Any]) -> list[Any]:
+        """Return the answer to an input in the types of dense execution.
+
+        The network's numbers have no Python types: the program has. Where one key's integer or the
+        mean of several is moved, it is a count of keys that tells, on this input.
+        """
+        if self._program is None:
+            return answer
+        try:
+            marks = types_at(self._program, row, range(len(row)))
+        except LocumError:  # the program itself has no value here
+            return answer if self.config.outputs is not None else list(map(self._kind, answer))
+        floats, bools = (np.broadcast_to(np.asarray(mark) > 0, len(row)).tolist() for mark in marks)
+        return [
+            value
+            if isinstance(value, str)
+            else (float(value) if is_float else bool(round(value)) if is_bool else round(value))
+            for value, is_float, is_bool in zip(answer, floats, bools, strict=True)
+        ]
 
     def without_sink(self, logits: Any, rows: Rows) -> Any:
         """Return logits of a batch with a row for each of its tokens, and none for the sink."""
@@ -109,17 +140,20 @@ class Encoding:
         return number
 
     @functools.cached_property
+    def _program(self) -> Node | None:
+        return loads(self.config.program) if self.config.program else None
+
+    @functools.cached_property
     def _kind(self) -> Callable[[float], Atom]:
         """Give a number the type that the program's answers always have, if it is one."""
-        if not self.config.program:
+        if self._program is None:
             return float
-        root = loads(self.config.program)
         tokens = (
             frozenset({bool, int, float})
             if self.config.vocabulary is None
             else types_of(self.config.vocabulary)
         )
-        types = possible_types(root, tokens)[root]
+        types = possible_types(self._program, tokens)[self._program]
         if types == {int}:
             return round
         return (lambda number: bool(round(number))) if types == {bool} else float
@@ -135,7 +169,7 @@ class Encoding:
         """
         tokens = list(enumerate(self.config.vocabulary or ()))
         exact = {identity(token): i for i, token in tokens}
-        nodes = postorder(loads(self.config.program)) if self.config.program else ()
+        nodes = () if self._program is None else postorder(self._program)
         if any(node.op == "tokens" and node.attributes["cast"] == "str" for node in nodes):
             return exact
         return {token: i for i, token in reversed(tokens)} | exact

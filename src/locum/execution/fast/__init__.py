@@ -14,6 +14,7 @@ from locum.execution.fast.execute import (
     evaluate_parts,
     forget_plans,
     plan_for,
+    types_at,
     with_types,
 )
 from locum.execution.fast.plan import Plan
@@ -26,5 +27,6 @@ __all__ = [
     "forget_plans",
     "plan",
     "plan_for",
+    "types_at",
     "with_types",
 ]

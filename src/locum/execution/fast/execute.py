@@ -86,18 +86,36 @@ def evaluate(
 
 def with_types(root: Node, values: list[Any], tokens: Sequence[Any], positions: range) -> list[Any]:
     """Return values that another executor computed on a list, in the types of dense execution."""
+    floats, bools = types_at(root, tokens, positions)
+    try:
+        typed = _typed(np.array(values), floats, bools, Tokens.read(tokens))
+    except _Unfit as reason:
+        raise _untyped(root, reason) from None
+    return typed if isinstance(typed, list) else list(typed.tolist())
+
+
+def types_at(root: Node, tokens: Sequence[Any], positions: range) -> tuple[Any, Any]:
+    """Return where dense execution gives floats, and where bools: True, False or an array, > 0 there.
+
+    >>> from locum import aggregate, indices, select, tokens
+    >>> means = aggregate(select(indices, indices, "<="), tokens)
+    >>> floats, bools = types_at(means.node, [5, 6, 7], range(3))
+    >>> (floats > 0).tolist(), bools
+    ([False, True, True], False)
+    """
     sequence = Tokens.read(tokens)
     known = described(root, sequence.types)
     try:
         measured = _run(known.measures, known, sequence, positions, False)
-        floats, bools = (
-            m if isinstance(m, bool) else measured.pop(0) for m in (known.floats, known.bools)
-        )
-        typed = _typed(np.array(values), floats, bools, sequence)
     except _Unfit as reason:
-        problem = f"the types of its values cannot be found: {reason}"
-        raise ExecutionError(problem, abbreviate(root), kind="refused") from None
-    return typed if isinstance(typed, list) else list(typed.tolist())
+        raise _untyped(root, reason) from None
+    floats, bools = (m if isinstance(m, bool) else measured.pop(0) for m in (known.floats, known.bools))
+    return floats, bools
+
+
+def _untyped(root: Node, reason: _Unfit) -> ExecutionError:
+    problem = f"the types of its values cannot be found: {reason}"
+    return ExecutionError(problem, abbreviate(root), kind="refused")
 
 
 def _exact(root: Node, tokens: Tokens, positions: range, strict: bool) -> Any:
