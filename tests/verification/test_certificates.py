@@ -12,7 +12,7 @@ import pytest
 import locum
 from locum.errors import InputError
 from locum.paper.errata import ERRATA
-from locum.verification import Proof, Refutation, RejectedError, about, check, prove
+from locum.verification import Formula, Proof, Refutation, RejectedError, about, check, prove
 from locum.verification.checker.content import CERTIFICATE, digest, subject_json
 
 CLAIMS = [
@@ -242,3 +242,23 @@ def test_what_is_not_a_certificate(content: Any) -> None:
 def test_a_float_in_a_formula_is_refused_in_words() -> None:
     with pytest.raises(InputError, match=r"expected a formula, an integer, a Fraction.* got 0\.3"):
         about("c", (2,), locum.tokens * 2, [("s", 1, 2)], lambda s: s * 0.3)
+
+
+def test_no_two_formulas_have_one_text() -> None:
+    """e·x·p(A + B) read as exp(A + B), 5·1·A as 5A, |A|·B·|C| as |A|B|C|, 2·3 as 23."""
+    a, b, c, e, x, p = (Formula.input(name, 2, 2) for name in "ABCexp")
+    named, row = Formula.input("exp", 2, 2), Formula.input("R", 1, 2)
+    formulas = {
+        e @ x @ p @ (a + b): "e·x·p·(A + B)",
+        (a + b).exp(): "exp(A + B)",
+        named @ (a + b): "exp·(A + B)",
+        abs(a @ abs(b) @ c): "abs(A·|B|·C)",
+        abs(a) @ b @ abs(c): "|A|·B·|C|",
+        Formula.constant(5, 2, 2) @ a: "[5]_{2×2}A",
+        a * 5: "A ⊙ 5",
+        a.determinant() @ row: "(det A)R",
+        Formula.constant(2) @ Formula.constant(3): "2·3",
+        (a @ a.T).softmax() @ a: "σ(AAᵀ)A",
+    }
+    for formula, text in formulas.items():
+        assert str(formula) == text

@@ -161,7 +161,7 @@ def checker_agrees(program: Node, point: list[Fraction], integer: bool) -> None:
             assert evaluator.open_sites, f"{truth}, but every site is fine"
         elif truth is not None:
             for mine, true in zip(values, truth, strict=True):
-                decided = checker_value(mine, numbers, point)
+                decided = checker_value(mine, numbers, dict(enumerate(point)))
                 assert decided is None or decided == true, f"{decided} instead of {true}"
 
 
@@ -181,13 +181,14 @@ def polynomial_at(polynomial: Polynomial, point: Mapping[int, Fraction]) -> Frac
     return total
 
 
-def checker_value(value: Any, numbers: Numbers, point: list[Fraction]) -> Any:
+def checker_value(value: Any, numbers: Numbers, point: Mapping[int, Fraction]) -> Any:
+    """A decided value, the variables standing for what ``point`` has of them; None if it has less."""
     if isinstance(value, Open) or value is UNKNOWN:
         return None
     if not isinstance(value, Quotient):
         return value
     polynomials = [value.top, *(numbers.factor(number) for number, _ in value.factors)]
-    extended = dict(enumerate(point))
+    extended = dict(point)
     for variable in {v for polynomial in polynomials for v in polynomial.variables} - extended.keys():
         meant = numbers.variables[variable]
         inner = None

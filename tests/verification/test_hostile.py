@@ -12,8 +12,10 @@ from typing import Any
 
 import pytest
 
-from locum.verification import Proof, prove
-from locum.verification.checker.content import sealed
+import locum
+from locum.errors import InputError
+from locum.verification import Proof, RejectedError, about, check, claim, prove
+from locum.verification.checker.content import sealed, subject_json
 
 SCRIPT = """
 import json, resource, sys
@@ -38,6 +40,20 @@ def function(**changes: Any) -> dict[str, Any]:
     one = [["1", []]]
     row = {"function": "exp", "base": None, "top": [["1", [[0, 1]]]], "bottom": one}
     return row | changes
+
+
+def about_program(program: locum.SOp, count: int) -> Callable[[Any], Any]:
+    """A certificate about another program, without cases."""
+    subject = about("x", (count,), program, [("s", 1, count)], lambda s: s * 0).subject
+    cases = {"functions": [], "polynomials": [], "cases": 1}
+    tree = {"entries": list(range(count)), "cases": "shown"}
+    return lambda c: c | subject_json(subject) | cases | {"trees": [tree]}
+
+
+def squared(program: locum.SOp, times: int) -> locum.SOp:
+    for _ in range(times):
+        program = program * program
+    return program
 
 
 def chain(length: int) -> list[Any]:
@@ -72,6 +88,17 @@ HOSTILE: dict[str, Callable[[Any], Any]] = {
             },
         }
     ),
+    "a root of degree 2^24": about_program(locum.constant(3) ** 2.0**-24 - locum.tokens, 1),
+    "a root of degree 2^40": about_program(locum.constant(3) ** 2.0**-40 - locum.tokens, 1),
+    "a power squared again and again": about_program(
+        squared(locum.constant(3) ** 10_000 + 0 * locum.tokens, 30), 1
+    ),
+    "coefficients squared again and again": about_program(
+        squared(locum.constant(3) ** 10_000 * locum.tokens, 10), 1
+    ),
+    "a hundred logarithms": about_program(
+        sum((locum.log(locum.constant(1e300 / n)) for n in range(1, 100)), locum.tokens), 1
+    ),
     "a number of a million digits": lambda c: c | {"polynomials": [[["9" * 10**6, [[0, 1]]]]]},
 }
 
@@ -100,3 +127,13 @@ def test_proof_search_is_limited_in_memory() -> None:
     verdict = prove("attention", 5, 5, 5, megabytes=1, seconds=3)
     assert verdict.holds is None
     assert "is not proven within 1 MB of memory" in str(verdict)
+
+
+def test_a_name_takes_no_work_that_the_file_does_not_show() -> None:
+    """``cofactor 9`` writes out minors for minutes: a file of a few lines could ask for it."""
+    with pytest.raises(InputError, match="expected an order up to 7, got 9"):
+        claim("cofactor", 9)
+    for name in ("cofactor", "determinant", "inverse"):
+        label = {"name": name, "shape": [12], "recipe": "", "tolerance": None}
+        with pytest.raises(RejectedError, match="does not make sense"):
+            check(sealed(certificate() | {"claim": label}))

@@ -8,11 +8,27 @@ import pytest
 
 import locum
 from locum.language.handles import SOp
-from locum.verification import Claim, Proof, Refutation, Unproven, about, check, prove
+from locum.verification import Claim, Proof, Refutation, RejectedError, Unproven, about, check, prove
+from locum.verification.checker.content import CERTIFICATE, sealed, subject_json
 
 X, AT = locum.tokens, locum.indices
 #: 2 or 3, by the sign of the last token.
 W = locum.selector_width(locum.select(AT, 2, "<") | locum.select(X, 0, ">"))
+
+
+def forged(claim: Claim) -> dict[str, object]:
+    """A certificate without cases: the checker is told that every entry is shown."""
+    entries = list(range(sum(map(len, claim.places))))
+    tree = {"entries": entries, "cases": "shown"}
+    content = {"functions": [], "polynomials": [], "trees": [tree], "cases": 1}
+    return sealed(
+        {"format": CERTIFICATE, "claim": claim.label, **subject_json(claim.subject), **content}
+    )
+
+
+def token(place: int) -> SOp:
+    """One token, at every position."""
+    return locum.aggregate(locum.select(AT, place, "=="), X)
 
 
 def zero(program: SOp, count: int = 3) -> Claim:
@@ -147,3 +163,49 @@ def test_two_unknown_scores_are_not_taken_for_equal() -> None:
     assert program([0, -1, 0]) == [1, 1, 1]
     verdict = prove(about("x", (3,), program, [("s", 1, 3)], lambda s: s * 0 + 2))
     assert not isinstance(verdict, Proof)
+
+
+def test_a_condition_is_about_its_own_maximum() -> None:
+    """max(s₀, s₁) and max(s₂, s₃) got one variable: a condition on one was taken for the other's."""
+    claim = about(
+        "positive", (4,), locum.indicator(locum.maximum(token(2), token(3)) > 0), [("s", 1, 4)],
+        lambda s: [[1] * 4], conditions=lambda s: [(s[0, 0].maximum(s[0, 1]), ">")],
+    )  # fmt: skip
+    assert SOp(claim.program)([1.0, 1.0, -1.0, -1.0]) == [0] * 4
+    assert isinstance(prove(claim), Refutation)
+    with pytest.raises(RejectedError, match="not what the reference gives"):
+        check(forged(claim))
+
+
+def test_a_condition_on_a_maximum_is_used_where_it_holds() -> None:
+    program = locum.indicator(locum.maximum(token(0), token(1)) > 0)
+    claim = about(
+        "positive", (2,), program, [("s", 1, 2)], lambda s: [[1] * 2],
+        conditions=lambda s: [(s[0, 0].maximum(s[0, 1]), ">")],
+    )  # fmt: skip
+    assert check(forged(claim)).statement == claim.statement
+    verdict = prove(claim)
+    assert isinstance(verdict, Unproven)
+    assert "a condition depends on a comparison" in verdict.reason
+
+
+def test_two_unknown_queries_are_not_taken_for_equal() -> None:
+    """Of True or 2 the checker knows nothing, so it may differ from one position to the next."""
+    mixed = locum.where(X > 0, locum.constant(True), 2)
+    width = locum.selector_width(locum.select(AT, mixed, "<"))
+    first, second = (locum.aggregate(locum.select(AT, k, "=="), width) for k in (0, 1))
+    claim = zero(first - second)
+    assert SOp(claim.program)([1.0, -1.0, 1.0]) == [-1] * 3
+    with pytest.raises(RejectedError, match="not what the reference gives"):
+        check(forged(claim))
+
+
+def test_remainders_by_a_number_and_by_an_entry_are_different() -> None:
+    """x mod 1 was known by the 1, and x mod y by the number of y, which was 1, too."""
+    claim = about(
+        "zero", (2,), token(1) % 1 - token(1) % token(0), [("s", 1, 2)], lambda s: [[0, 0]],
+        conditions=lambda s: [(s[0, 0], "!=")], integer=True,
+    )  # fmt: skip
+    assert SOp(claim.program)([2, 1]) == [-1, -1]
+    with pytest.raises(RejectedError, match="not what the reference gives"):
+        check(forged(claim))

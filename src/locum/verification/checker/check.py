@@ -25,7 +25,7 @@ from locum.verification.checker.reference import Matrix, Reference
 from locum.verification.checker.scalars import Missing, Scalar, Scalars, is_number
 
 #: Products of terms and cells of patterns that a check may take.
-STEPS = 200_000_000
+STEPS = 100_000_000
 #: Polynomials and functions of a certificate, terms of one, and levels of a tree, at most.
 MAX_LISTED = 2_000
 MAX_TERMS = 20_000
@@ -64,6 +64,8 @@ def guarded(action: Any) -> Any:
         raise RejectedError(f"this is not a certificate, or a damaged one ({problem})") from None
     except RecursionError:
         raise RejectedError("this is not a certificate: it is nested too deeply") from None
+    except MemoryError:
+        raise RejectedError("it takes more memory than there is") from None
 
 
 class _Check:

@@ -19,8 +19,9 @@ from locum.verification.checker.polynomials import TooLargeError
 #: Bits behind the point.
 PRECISION = 256
 _UNIT = 1 << PRECISION
-#: The greatest argument of an exponential.
+#: The greatest argument of an exponential, and the greatest degree of a root that is taken as such.
 _LARGEST = 10_000
+_DEGREE = 64
 
 Interval = tuple[Fraction, Fraction]
 
@@ -35,6 +36,9 @@ def power(base: Fraction, exponent: Fraction) -> Interval:
     if exponent < 0:
         low, high = power(base, -exponent)
         return 1 / high, 1 / low
+    if exponent.denominator > _DEGREE:
+        low, high = (exponent * end for end in _log(base))
+        return _exp(low)[0], _exp(high)[1]
     if exponent.numerator * max(base.numerator.bit_length(), base.denominator.bit_length()) > 100_000:
         raise TooLargeError("a power is too large to be enclosed")
     raised = base**exponent.numerator
@@ -88,22 +92,32 @@ def _sqrt(x: Fraction) -> Interval:
 
 
 def _log(x: Fraction) -> Interval:
-    """By bisection: exp is increasing."""
-    low, high = Fraction(-1), Fraction(1)
-    while _exp(low)[1] > x:
-        low *= 2
-    while _exp(high)[0] < x:
-        high *= 2
-    for _ in range(PRECISION // 2):
-        middle = (low + high) / 2
-        below, above = _exp(middle)
-        if above < x:
-            low = middle
-        elif below > x:
-            high = middle
-        else:
-            break
-    return low, high
+    """log x = k·log 2 + 2 artanh((m − 1)/(m + 1)) for x = m·2ᵏ, m between 1/2 and 2."""
+    shift = x.numerator.bit_length() - x.denominator.bit_length()
+    m = x / Fraction(2) ** shift
+    low, high = _artanh((m - 1) / (m + 1))
+    ends = [2 * shift * end for end in _artanh(Fraction(1, 3))]
+    return 2 * low + min(ends), 2 * high + max(ends)
+
+
+def _artanh(z: Fraction) -> Interval:
+    """Σ z^(2n+1) / (2n+1), for |z| ≤ 1/3: the rest is less than its first term left out, twice."""
+    if z < 0:
+        low, high = _artanh(-z)
+        return -high, -low
+    bits = PRECISION + 64
+    unit = 1 << bits
+    power_low = (z.numerator << bits) // z.denominator
+    power_high = power_low + 1
+    square_low, square_high = power_low**2 // unit, -(-(power_high**2) // unit)
+    total_low = total_high = n = 0
+    while power_high > 1 and n < bits:
+        total_low += power_low // (2 * n + 1)
+        total_high += -(-power_high // (2 * n + 1))
+        power_low = power_low * square_low // unit
+        power_high = -(-power_high * square_high // unit)
+        n += 1
+    return Fraction(total_low, unit), Fraction(total_high + 2 * power_high, unit)
 
 
 def _tanh(x: Fraction) -> Interval:

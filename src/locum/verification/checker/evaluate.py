@@ -36,6 +36,8 @@ Instance: TypeAlias = tuple[Node, tuple[int, ...]]
 #: An operation that may have no value, at a position.
 Site: TypeAlias = tuple[Node, tuple[int, ...], int]
 
+#: What a comparison costs that was made before, in products of terms.
+COMPARED_AGAIN = 30
 #: Positions, and heads in all, at most.
 MAX_LENGTH = 5_000
 MAX_HEADS = 200_000
@@ -227,7 +229,7 @@ class Evaluator:
         result = []
         for query in queries:
             known = type(query) is bool or is_rational(query)
-            mark: Hashable = (True, query) if known else (False, id(query))
+            mark: Hashable = (True, query) if known else (False, self.scalars.identity_of(query))
             if mark not in rows:
                 self.spend(self.size)
                 if concrete and known:
@@ -273,7 +275,7 @@ class Evaluator:
     def _greatest(self, row: Row, scores: list[Scalar]) -> Row:
         """Of the selected keys, those that no other selected key exceeds."""
         keys = list(bits(row.possible))
-        self.spend(len(keys) ** 2)
+        self.spend(COMPARED_AGAIN * len(keys) ** 2)
         sure = possible = 0
         for k in keys:
             beaten: bool | None = False

@@ -97,7 +97,7 @@ class Knowledge:
                 continue  # single variables are looked at above
             while not rest.is_constant:
                 self.numbers.spend(len(rest))
-                quotient = rest.divided_by(factor)
+                quotient = rest.divided_by(factor, self.numbers.spend)
                 if quotient is None:
                     break
                 rest = quotient
@@ -184,8 +184,8 @@ class Knowledge:
     def _reduced(self, polynomial: Polynomial, zeros: Sequence[Polynomial]) -> Polynomial:
         for _ in range(len(zeros) + 1):
             for zero in zeros:
-                self.numbers.spend(len(polynomial) * len(zero))
-                polynomial = polynomial.remainder(zero)
+                self.numbers.spend(len(polynomial))
+                polynomial = polynomial.remainder(zero, self.numbers.spend)
         return polynomial
 
     def refuted_by(self, bounds: Sequence[tuple[Polynomial, int]]) -> bool:

@@ -36,6 +36,8 @@ Powers: TypeAlias = tuple[tuple[int, int], ...]
 
 #: Variables of one check, at most.
 MAX_VARIABLES = 20_000
+#: What an enclosure of a function costs, in products of terms.
+ENCLOSURE = 50_000
 _ONE = Polynomial.constant(1)
 
 
@@ -85,6 +87,8 @@ class _State:
     factors: list[Polynomial] = field(default_factory=list)
     numbers: dict[Polynomial, int] = field(default_factory=dict)
     known: dict[Hashable, Quotient] = field(default_factory=dict)
+    #: What is written in the same way has one number, in every case alike.
+    identities: dict[Hashable, int] = field(default_factory=dict)
     #: Exponents met, reduced by one another: pivot, vector, and the powers of variables it stands for.
     rows: list[tuple[Hashable, dict[Hashable, Fraction], dict[int, Fraction]]] = field(
         default_factory=list
@@ -93,7 +97,7 @@ class _State:
     def copy(self) -> _State:
         return _State(
             list(self.variables), list(self.factors), dict(self.numbers), dict(self.known),
-            list(self.rows),
+            dict(self.identities), list(self.rows),
         )  # fmt: skip
 
 
@@ -111,6 +115,7 @@ class Numbers:
 
     def restore(self, snapshot: _State) -> None:
         """Forget what was met since then."""
+        self.spend(len(snapshot.variables) + len(snapshot.known) + len(snapshot.identities))
         self.state = snapshot.copy()
 
     @property
@@ -123,6 +128,18 @@ class Numbers:
             raise TooLargeError(f"more than {MAX_VARIABLES:,} variables are met")
         self.variables.append(variable)
         return Quotient(Polynomial.variable(len(self.variables) - 1))
+
+    def identity(self, key: Hashable) -> int:
+        """Number what is written in the same way alike.
+
+        The keys of choices are made of these numbers, so they live and are forgotten with the choices:
+        a number that meant something else elsewhere would give a choice the bounds of another.
+        """
+        return self.state.identities.setdefault(key, len(self.state.identities))
+
+    def once(self) -> int:
+        """Give a number that nothing else has."""
+        return self.identity(("once", len(self.state.identities)))
 
     def spend(self, products: int) -> None:
         """Count work about to be done, or refuse it."""
@@ -146,8 +163,9 @@ class Numbers:
 
     def add(self, a: Quotient, b: Quotient) -> Quotient:
         """a + b"""
+        # One of the sums is copied, which takes a fraction of the time of products.
+        self.spend(1 + min(len(a.top), len(b.top)) + max(len(a.top), len(b.top)) // 8)
         if a.scale == b.scale and a.factors == b.factors:
-            self.spend(len(b.top))
             return self._normal(a.top + b.top, a.scale, a.factors)
         scale = math.lcm(a.scale, b.scale)
         mine, other = dict(a.factors), dict(b.factors)
@@ -246,10 +264,9 @@ class Numbers:
             factor = self.state.factors[number]
             while power:
                 self.spend(len(top))
-                quotient = top.divided_by(factor)
+                quotient = top.divided_by(factor, self.spend)
                 if quotient is None:
                     break
-                self.spend(len(quotient) * len(factor))
                 top, power = quotient, power - 1
             if power:
                 kept.append((number, power))
@@ -313,6 +330,7 @@ class Numbers:
         constant = vector.get((base, (), 0))
         if constant is None or len(vector) > 1:
             return None, None
+        self.spend(ENCLOSURE)
         exponent = constant / times
         return (
             enclosures.enclosure("exp", exponent) if base is None else enclosures.power(base, exponent)
@@ -326,6 +344,7 @@ class Numbers:
             low: Rational | None = None
             high: Rational | None = None
             if argument.rational is not None and name in ("log", "sqrt", "tanh", "erf"):
+                self.spend(ENCLOSURE)
                 low, high = enclosures.enclosure(name, Fraction(argument.rational))
             self.state.known[key] = self._new(
                 Variable(name, argument, low, high, open=name == "absolute" or self.is_open(argument))

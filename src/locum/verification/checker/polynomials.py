@@ -16,7 +16,8 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from typing import TypeAlias
 
 from locum.errors import InputError
 
@@ -30,6 +31,20 @@ MAX_BITS = 20_000
 
 class TooLargeError(InputError):
     """Something grew beyond what the checker goes through."""
+
+
+#: Told of work about to be done, in products of terms; raises where it is too much.
+Spend: TypeAlias = Callable[[int], None]
+
+
+def free(_: int) -> None:
+    """Let all work be done."""
+
+
+def limited_bits(number: int) -> None:
+    """Refuse an integer of too many bits."""
+    if number.bit_length() > MAX_BITS:
+        raise TooLargeError(f"a number has more than {MAX_BITS:,} bits")
 
 
 class Polynomial:
@@ -103,14 +118,14 @@ class Polynomial:
                 key = monomial + shift
                 total[key] = get(key, 0) + coefficient * factor
             _limited(total)
+        limited_bits(max(map(abs, total.values()), default=0))
         return Polynomial({m: c for m, c in total.items() if c}, degree)
 
     def scaled(self, factor: int) -> Polynomial:
         """Multiply by an integer."""
         if factor == 1:
             return self
-        if factor.bit_length() > MAX_BITS:
-            raise TooLargeError(f"a coefficient has more than {MAX_BITS:,} bits")
+        limited_bits(factor)
         return Polynomial({m: c * factor for m, c in self.terms.items()} if factor else {}, self.degree)
 
     # Content --------------------------------------------------------------------------------------
@@ -169,22 +184,24 @@ class Polynomial:
 
     # Division -------------------------------------------------------------------------------------
 
-    def divided_by(self, divisor: Polynomial) -> Polynomial | None:
+    def divided_by(self, divisor: Polynomial, spend: Spend = free) -> Polynomial | None:
         """Divide exactly; None where the quotient is not a polynomial with integer coefficients."""
         if not self.terms:
             return self
         if not _may_divide(self, divisor):
             return None
-        quotient, rest = self._division(divisor, exact=True)
+        quotient, rest = self._division(divisor, spend, exact=True)
         return None if rest else Polynomial(quotient, self.degree)
 
-    def remainder(self, divisor: Polynomial) -> Polynomial:
+    def remainder(self, divisor: Polynomial, spend: Spend = free) -> Polynomial:
         """Subtract a multiple of the divisor from a positive multiple of this, as far as it goes."""
-        _, rest = self._division(divisor, exact=False) if self.terms else ({}, {})
+        _, rest = self._division(divisor, spend, exact=False) if self.terms else ({}, {})
         degree = max((sum(power for _, power in exponents(m)) for m in rest), default=0)
         return Polynomial(rest, degree)
 
-    def _division(self, divisor: Polynomial, exact: bool) -> tuple[dict[int, int], dict[int, int]]:
+    def _division(
+        self, divisor: Polynomial, spend: Spend, exact: bool
+    ) -> tuple[dict[int, int], dict[int, int]]:
         """Divide term by term, the greatest first; ``exact`` stops at the first term that is left."""
         lead = max(divisor.terms)
         leading = divisor.terms[lead]
@@ -204,8 +221,8 @@ class Polynomial:
             if divides and coefficient % leading and not exact:
                 factor = abs(leading) // math.gcd(leading, coefficient)
                 coefficient *= factor
-                if coefficient.bit_length() > MAX_BITS:
-                    raise TooLargeError(f"a coefficient has more than {MAX_BITS:,} bits")
+                limited_bits(coefficient)
+                spend(len(left) + len(rest))
                 left = {m: c * factor for m, c in left.items()}
                 rest = {m: c * factor for m, c in rest.items()}
             if not divides or coefficient % leading:
@@ -213,6 +230,7 @@ class Polynomial:
                 if exact:
                     return quotient, rest
                 continue
+            spend(len(divisor))
             shift, ratio = monomial - lead, coefficient // leading
             quotient[shift] = ratio
             for m, c in others:

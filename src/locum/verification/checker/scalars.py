@@ -22,7 +22,7 @@ from typing import Any, TypeAlias
 from locum.graph.operations import TRANSCENDENTAL
 from locum.verification.checker.knowledge import ANY, Knowledge, Signs
 from locum.verification.checker.numbers import Quotient, Rational
-from locum.verification.checker.polynomials import MAX_BITS, TooLargeError, exponents
+from locum.verification.checker.polynomials import MAX_BITS, TooLargeError, exponents, limited_bits
 
 #: What may stand at one position.
 Scalar: TypeAlias = Any
@@ -48,6 +48,9 @@ class _Unknown:
 
 
 UNKNOWN = _Unknown()
+
+#: What a comparison that is not of two numbers costs, in products of terms.
+COMPARISON = 500
 
 _HOLDS: dict[str, Signs] = {
     "equal": frozenset((0,)),
@@ -84,7 +87,7 @@ class Scalars:
         self.numbers = knowledge.numbers
         #: Whether entries stand for integers.
         self.integer = integer
-        self._identities: dict[Hashable, int] = {}
+        self.identity = self.numbers.identity
         self._comparisons: dict[tuple[int, int, str], bool | Open] = {}
         self.operations: dict[str, Callable[..., Scalar]] = {
             "add": self._arithmetic(lambda a, b: a + b, self.numbers.add),
@@ -118,10 +121,6 @@ class Scalars:
 
     # Forms of values ------------------------------------------------------------------------------
 
-    def identity(self, key: Hashable) -> int:
-        """Number what is written in the same way alike."""
-        return self._identities.setdefault(key, len(self._identities))
-
     def identity_of(self, value: Scalar) -> int:
         """The number of a value."""
         if isinstance(value, Quotient):
@@ -129,7 +128,7 @@ class Scalars:
         if isinstance(value, Open):
             return value.number
         if value is UNKNOWN or isinstance(value, Missing):
-            return self.identity(("once", len(self._identities)))
+            return self.numbers.once()
         return self.identity((type(value) is bool, value))
 
     def quotient(self, value: Scalar) -> Quotient:
@@ -159,7 +158,10 @@ class Scalars:
     ) -> Callable[..., Scalar]:
         def function(*values: Scalar) -> Scalar:
             if all(map(is_rational, values)):
-                return _simple(concrete(*values))
+                result = _simple(concrete(*values))
+                limited_bits(result.numerator)
+                limited_bits(result.denominator)
+                return result
             return self.plain(symbolic(*map(self.quotient, values)))
 
         return self._on_numbers(function)
@@ -211,6 +213,7 @@ class Scalars:
             return (a > b) - (a < b) in _HOLDS[name]
         key = (self.identity_of(a), self.identity_of(b), name)
         if key not in self._comparisons:
+            self.numbers.spend(COMPARISON)
             difference = self.numbers.subtract(self.quotient(a), self.quotient(b))
             self._comparisons[key] = self.signed(difference, _HOLDS[name])
         return self._comparisons[key]
@@ -317,12 +320,13 @@ class Scalars:
             return Missing("remainder by zero")
         if is_rational(a) and is_rational(b):
             return _simple(a % b)
+        key = ("modulo", self.identity_of(a), self.identity_of(b))
         if type(b) is int and b > 0 and self._is_integral(a):
             rest = self._remainder(a, b)
             if rest is not None:
                 return rest
-            return self.numbers.choice(("modulo", self.identity_of(a), b), 0, b - 1, integer=True)
-        return self.numbers.choice(("modulo", self.identity_of(a), self.identity_of(b)))
+            return self.numbers.choice((*key, "integers"), 0, b - 1, integer=True)
+        return self.numbers.choice(key)
 
     def _is_integral(self, a: Scalar) -> bool:
         """Whether a value is a polynomial with integer coefficients in integer entries."""

@@ -14,6 +14,7 @@ LONGEST = 100_000
 _SUM, _PRODUCT, _ATOM = range(3)
 
 _INFIX = {"add": " + ", "subtract": " − "}
+_ENTRY_BY_ENTRY = ("add", "subtract", "multiply", "divide", "maximum", "minimum")
 _FUNCTIONS = {
     "exp": "exp",
     "maximum": "max",
@@ -58,7 +59,9 @@ def nodes(*roots: Part) -> Iterator[Part]:
 def written(formula: Expression) -> str:
     """Write a formula as one line."""
     texts: dict[int, tuple[str, int]] = {}
-    letters = all(len(part.attribute[0]) == 1 for part in nodes(formula) if part.op == "input")
+    names = [part.attribute[0] for part in nodes(formula) if part.op == "input"]
+    # Capital letters can stand side by side; e·x·p(A + B) must not read as exp(A + B).
+    letters = all(len(name) == 1 and name.isupper() for name in names)
     for part in nodes(formula):
         text, level = _write(part, [texts[id(operand)] for operand in part.operands], letters)
         texts[id(part)] = limited(text), level
@@ -73,17 +76,27 @@ def limited(text: str) -> str:
 
 
 def _write(formula: Expression, operands: Sequence[tuple[str, int]], letters: bool) -> tuple[str, int]:
+    op, attribute = formula.op, formula.attribute
+    if op in _ENTRY_BY_ENTRY and sum(one.op == "constant" for one in formula.operands) == 1:
+        # Beside a matrix of the same shape a number can stand without its shape.
+        operands = [
+            _number(one.attribute[0]) if one.op == "constant" else text
+            for one, text in zip(formula.operands, operands, strict=True)
+        ]
+
     def part(number: int, level: int) -> str:
         text, own = operands[number]
         return text if own >= level else f"({text})"
 
-    op, attribute = formula.op, formula.attribute
     inside = ", ".join(text for text, _ in operands)
     match op:
         case "input":
             return attribute[0], _ATOM
         case "constant":
-            return attribute[0], _ATOM if attribute[0].isdigit() else _SUM
+            if formula.shape == (1, 1):
+                return _number(attribute[0])
+            text, _ = _number(attribute[0])
+            return f"[{text}]_{{{attribute[1]}×{attribute[2]}}}", _ATOM
         case "identity":
             return "I", _ATOM
         case "entries":
@@ -102,8 +115,9 @@ def _write(formula: Expression, operands: Sequence[tuple[str, int]], letters: bo
             return f"{part(0, _ATOM)}⁻¹", _ATOM
         case "matmul":
             left, right = part(0, _PRODUCT), part(1, _PRODUCT)
-            # A dot where a name of several characters could be misread.
-            readable = letters or left[-1] in "ᵀ)]¹|" or right[0] in "([|"
+            # A dot where names, numbers or bars side by side could be misread.
+            apart = "|" in (left[-1], right[0]) or right[0].isdigit()
+            readable = (letters or left[-1] in "ᵀ)]¹") and not apart
             return left + ("" if readable else "·") + right, _PRODUCT
         case "add" | "subtract":
             return part(0, _SUM) + _INFIX[op] + part(1, _PRODUCT), _SUM
@@ -113,9 +127,9 @@ def _write(formula: Expression, operands: Sequence[tuple[str, int]], letters: bo
         case "negate":
             return f"−{part(0, _PRODUCT)}", _SUM
         case "absolute":
-            return f"|{operands[0][0]}|", _ATOM
+            return f"abs({inside})" if "|" in inside else f"|{inside}|", _ATOM
         case "determinant" if formula.operands[0].op == "input":
-            return f"det {inside}", _PRODUCT
+            return f"det {inside}", _SUM
         case "softmax":
             return ("σ_causal" if attribute else "σ") + f"({inside})", _ATOM
         case "sort":
@@ -123,3 +137,8 @@ def _write(formula: Expression, operands: Sequence[tuple[str, int]], letters: bo
         case "match2":
             return f"Match_{attribute}({inside})", _ATOM
     return f"{_FUNCTIONS[op]}({inside})", _ATOM
+
+
+def _number(text: str) -> tuple[str, int]:
+    """A number, and how tightly it binds."""
+    return text, _ATOM if text.isdigit() else _SUM

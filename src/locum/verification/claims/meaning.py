@@ -129,10 +129,10 @@ class _Algebra:
         result = []
         for row in a:
             chosen = []
-            for x in row:
+            for i, x in enumerate(row):
                 beaten: Value = False
-                for y in row:
-                    if y is not x:
+                for j, y in enumerate(row):
+                    if i != j:
                         beaten = self.apply("or", beaten, self.apply("greater", y, x))
                 chosen.append(self.apply("indicator", self.apply("not", beaten)))
             total = self.sum(chosen)

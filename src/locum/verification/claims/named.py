@@ -99,16 +99,31 @@ def _groupsort(n: int, size: int) -> Claim:
     return about("groupsort", (n, size), program, [("X", 1, n)], lambda x: x.sort(size))
 
 
+#: The greatest order of a claim whose program writes out all minors.
+_LARGEST_ORDER = 7
+
+
+def _require_small(order: int) -> None:
+    """Refuse orders whose minors are too many to be written out."""
+    if order > _LARGEST_ORDER:
+        raise InputError(
+            f"expected an order up to {_LARGEST_ORDER}, got {order}: the program writes out all minors"
+        )
+
+
 def _cofactor(r: int) -> Claim:
+    _require_small(r)
     return about("cofactor", (r,), c.cofactor(Matrix(tokens, r, r)), [("A", r, r)], Formula.cofactors)
 
 
 def _determinant(r: int, recipe: str) -> Claim:
+    _require_small(r)
     program = c.determinant(Matrix(tokens, r, r), recipe=recipe)
     return about("determinant", (r,), program, [("A", r, r)], Formula.determinant)
 
 
 def _inverse(r: int, recipe: str, tolerance: float) -> Claim:
+    _require_small(r)
     program = c.inverse(Matrix(tokens, r, r), recipe, tolerance=tolerance)
     return about(
         "inverse", (r,), program, [("A", r, r)], Formula.inverse, conditions=_invertible(tolerance)

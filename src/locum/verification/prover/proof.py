@@ -171,6 +171,11 @@ class Prover:
         for value, relation in self.claim.condition_values(self.symbols, domain):
             if not isinstance(value, Ratio) or not value.bottom.is_constant():
                 raise NotProvenError(f"{self.claim.title}: a condition is not about a polynomial")
+            if self.ring.is_passing(value):
+                raise NotProvenError(
+                    f"{self.claim.title}: a condition depends on a comparison, as max(a, b) does; "
+                    "try conditions about polynomials and absolute values"
+                )
             sign, factors = self.questions.factors(value.top)
             if relation == "!=":
                 assumptions += [Assumption(Question(name, "="), 0) for name, _ in factors]

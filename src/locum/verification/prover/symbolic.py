@@ -91,7 +91,8 @@ class SymbolicDomain(Domain):
             row = []
             for key in keys:
                 pair = (id(key), id(query))
-                if pair not in answers:
+                # (What is undecided may be one object at two positions, and still differ.)
+                if pair not in answers or isinstance(key, OPEN) or isinstance(query, OPEN):
                     answers[pair] = self._cell(holds(key, query))
                 row.append(answers[pair])
             rows.append(row)
@@ -133,7 +134,7 @@ class SymbolicDomain(Domain):
         for k in keys:
             beaten = FALSE
             for other in keys:
-                if scores[other] is not scores[k]:
+                if other != k:
                     beaten = beaten | (row[other] & self._cell(greater(scores[other], scores[k])))
                 if beaten is TRUE:
                     break
