@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import functools
 from typing import Any, NamedTuple
 
 import pytest
@@ -27,12 +29,70 @@ def gpt2(**options: Any) -> dict[str, Any]:
     return SMALL | {"n_embd": 8, "n_layer": 2, "n_head": 2, "n_positions": 12} | options
 
 
+def opt(**options: Any) -> dict[str, Any]:
+    sizes = {"hidden_size": 8, "num_hidden_layers": 2, "num_attention_heads": 2, "ffn_dim": 6}
+    return SMALL | sizes | {"max_position_embeddings": 12, "word_embed_proj_dim": 8} | options
+
+
+def neox(**options: Any) -> dict[str, Any]:
+    sizes = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}
+    return SMALL | sizes | {"intermediate_size": 6} | options
+
+
+def llama(**options: Any) -> dict[str, Any]:
+    sizes = {"hidden_size": 8, "num_hidden_layers": 2, "num_attention_heads": 4}
+    return SMALL | sizes | {"num_key_value_heads": 2, "intermediate_size": 6, "head_dim": 2} | options
+
+
+LLAMA3 = {
+    "rope_type": "llama3",
+    "rope_theta": 100.0,
+    "factor": 8.0,
+    "low_freq_factor": 1.0,
+    "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 64,
+}
+PARTLY = {"rope_type": "default", "rope_theta": 50.0, "partial_rotary_factor": 0.5}
+LINEAR = {"rope_type": "linear", "rope_theta": 100.0, "factor": 3.0}
+
 CASES: dict[str, list[Case]] = {
     "gpt2": [
         Case("GPT2LMHeadModel", gpt2()),
         Case("GPT2Model", gpt2(n_head=4, activation_function="relu", n_inner=5), "right"),
         Case("GPT2LMHeadModel", gpt2(tie_word_embeddings=False, scale_attn_weights=False), "left"),
         Case("GPT2LMHeadModel", gpt2(n_head=1, scale_attn_by_inverse_layer_idx=True)),
+    ],
+    "opt": [
+        Case("OPTForCausalLM", opt(), "left"),
+        Case("OPTModel", opt(do_layer_norm_before=False, activation_function="gelu"), "right"),
+        Case("OPTForCausalLM", opt(word_embed_proj_dim=4, tie_word_embeddings=False)),
+        Case("OPTModel", opt(enable_bias=False, layer_norm_elementwise_affine=False)),
+        Case("OPTModel", opt(_remove_final_layer_norm=True, num_attention_heads=4)),
+    ],
+    "gpt_neox": [
+        Case("GPTNeoXForCausalLM", neox()),
+        Case("GPTNeoXModel", neox(use_parallel_residual=False, hidden_act="gelu_new"), "right"),
+        Case("GPTNeoXForCausalLM", neox(rope_parameters=PARTLY, tie_word_embeddings=True), "left"),
+        Case("GPTNeoXModel", neox(attention_bias=False, num_attention_heads=1)),
+    ],
+    "llama": [
+        Case("LlamaForCausalLM", llama()),
+        Case("LlamaModel", llama(attention_bias=True, mlp_bias=True, hidden_act="gelu"), "left"),
+        Case("LlamaForCausalLM", llama(num_key_value_heads=1, rope_parameters=LLAMA3), "right"),
+        Case("LlamaForCausalLM", llama(num_key_value_heads=4, tie_word_embeddings=True)),
+        Case("LlamaModel", llama(head_dim=6, rope_parameters=LINEAR)),
+    ],
+    "qwen2": [
+        Case("Qwen2ForCausalLM", llama()),
+        Case("Qwen2Model", llama(use_sliding_window=True, sliding_window=3, max_window_layers=1)),
+        Case("Qwen2ForCausalLM", llama(num_key_value_heads=4, tie_word_embeddings=True), "right"),
+        Case("Qwen2ForCausalLM", llama(num_key_value_heads=1), "left"),
+    ],
+    "mistral": [
+        Case("MistralForCausalLM", llama(sliding_window=3)),
+        Case("MistralModel", llama(sliding_window=2), "left"),
+        Case("MistralForCausalLM", llama(sliding_window=None, num_key_value_heads=1), "right"),
+        Case("MistralForCausalLM", llama(head_dim=4, sliding_window=5), "right"),
     ],
 }
 
@@ -62,11 +122,27 @@ def inputs_of(case: Case, seed: int = 0, n: int = 6) -> dict[str, Any]:
     return inputs
 
 
+def in_full_precision(model: Any) -> Any:
+    """Copy a model with norms by the root mean square that compute in its dtype.
+
+    The library's own round to float32, whatever the dtype, which no comparison in float64 survives.
+    """
+
+    def forward(norm: Any, x: Any) -> Any:
+        return norm.weight * x * (x.square().mean(-1, keepdim=True) + norm.variance_epsilon).rsqrt()
+
+    copied = copy.deepcopy(model)
+    for part in copied.modules():
+        if type(part).__name__.endswith(("RMSNorm", "T5LayerNorm")):
+            part.forward = functools.partial(forward, part)
+    return copied
+
+
 def errors(case: Case, dtype: Any) -> dict[str, float]:
     """The greatest difference of each output, over the tokens that count."""
     model, inputs = built(case, dtype), inputs_of(case)
     with torch.no_grad():
-        expected = model(**inputs)
+        expected = in_full_precision(model)(**inputs)
     outputs = locum.simulate(model, inputs)
     counts = inputs.get("attention_mask", torch.ones(2, 1)).bool()
     found = {}

@@ -40,19 +40,12 @@ class Stack:
     causal: bool = False
     #: For each layer, how many keys up to its own a query attends to; None: all.
     windows: Sequence[int | None] = ()
-    #: The angles of rotary positions: one frequency for each pair of columns.
-    frequencies: Numbers | None = None
+    #: Of rotary positions: the frequency of each column of a head.
+    frequencies: NDArray[np.float32] | None = None
     #: Biases of scores: [head, query, key] for positions of queries and keys.
     relative: Callable[[NDArray[Any], NDArray[Any]], Numbers] | None = None
     #: The most tokens it takes, if that is limited.
     longest: int | None = None
-
-    def rotary(self, positions: NDArray[Any]) -> dict[str, Numbers]:
-        """The tables of cosines and sines for these positions, with a column for each of a head."""
-        if self.frequencies is None:
-            return {}
-        angles = np.outer(positions, self.frequencies)
-        return {"cosines": np.cos(angles), "sines": np.sin(angles)}
 
 
 @dataclass

@@ -44,64 +44,53 @@ _NEUTRAL = re.compile(
     re.VERBOSE,
 )
 
-#: Checks a value: gives what is meant, or None if it is not accepted.
-Check = Callable[[Any], Any]
-
 
 @dataclass(frozen=True)
 class Field:
-    """One field: its default, what it may be, in words, and the check."""
+    """One field: its default, what it may be in words, whether a value is that, and its other names."""
 
     default: Any
     expected: str
-    check: Check
-    #: Other names of the field.
+    accepts: Callable[[Any], bool]
     names: tuple[str, ...] = ()
 
 
 def size(default: int, *names: str) -> Field:
     """A positive integer."""
-    return Field(default, "a positive integer", _size, names)
+    return Field(default, "a positive integer", _is_size, names)
 
 
-def size_or_none(*names: str) -> Field:
+def size_or_none(default: int | None, *names: str) -> Field:
     """A positive integer, or null."""
-    return Field(None, "a positive integer or null", _size, names)
+    return Field(default, "a positive integer or null", lambda v: v is None or _is_size(v), names)
 
 
 def epsilon(default: float, *names: str) -> Field:
     """A number between 0 and 1."""
-    return Field(default, "a number from 0 to 1", _fraction, names)
+    return Field(
+        default, "a number from 0 to 1", lambda v: type(v) in (int, float) and 0 < v < 1, names
+    )
 
 
 def flag(default: bool, *names: str) -> Field:
     """True or false."""
-    return Field(default, "true or false", lambda v: v if isinstance(v, bool) else None, names)
+    return Field(default, "true or false", lambda v: isinstance(v, bool), names)
 
 
 def activation(default: str, *names: str) -> Field:
-    """The name of an activation."""
+    """The name of an activation; ``ACTIVATIONS`` says what it is called here."""
     known = f"one of {', '.join(ACTIVATIONS)}"
-    return Field(default, known, lambda v: ACTIVATIONS.get(v) if isinstance(v, str) else None, names)
+    return Field(default, known, lambda v: isinstance(v, str) and v in ACTIVATIONS, names)
 
 
 def only(value: Any, why: str, *names: str) -> Field:
     """One value alone; any other is not simulated, for the reason given."""
-    return Field(
-        value, f"{value!r}, since {why}", lambda v: _Accepted(v) if v == value else None, names
-    )
+    return Field(value, f"{value!r} ({why})", lambda v: bool(v == value), names)
 
 
 def anything(default: Any, *names: str) -> Field:
     """Any value: the reader looks at it itself."""
-    return Field(default, "anything", _Accepted, names)
-
-
-class _Accepted:
-    """A value that may be None, and is accepted."""
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
+    return Field(default, "anything", lambda v: True, names)
 
 
 def read_fields(
@@ -115,14 +104,10 @@ def read_fields(
         known |= set(names)
         given = next((other for other in names if other in config), None)
         value = field.default if given is None else config[given]
-        if value is None and field.default is None:
-            values[name] = None
-            continue
-        meant = field.check(value)
-        if meant is None:
+        if not field.accepts(value):
             shown = f"{given or name} in config.json, got {value!r:.60}"
             raise InputError(f"{where}: expected {field.expected} as {shown}")
-        values[name] = meant.value if isinstance(meant, _Accepted) else meant
+        values[name] = value
     unknown = [name for name in config if name not in known and not _NEUTRAL.fullmatch(name)]
     if unknown:
         defaults = _defaults(family)
@@ -144,9 +129,5 @@ def _defaults(family: str) -> dict[str, Any]:
     return dict(CONFIG_MAPPING[family]().to_dict()) if family in CONFIG_MAPPING else {}
 
 
-def _size(value: Any) -> Any:
-    return value if type(value) is int and value > 0 else None
-
-
-def _fraction(value: Any) -> Any:
-    return value if type(value) in (int, float) and 0 < value < 1 else None
+def _is_size(value: Any) -> bool:
+    return type(value) is int and value > 0

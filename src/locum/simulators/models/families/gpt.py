@@ -1,10 +1,16 @@
-"""GPT-2: learned positions, norms before each part, fused projections of queries, keys and values."""
+"""GPT-2, GPT-NeoX and OPT: decoders with layer norms and one product before their activation."""
 
 from __future__ import annotations
 
+import numpy as np
+
+from locum.execution.arrays import Array
+from locum.simulators.models.families import rotary
 from locum.simulators.models.families.description import Description, Stack
 from locum.simulators.models.families.fields import (
+    ACTIVATIONS,
     activation,
+    anything,
     epsilon,
     flag,
     only,
@@ -21,14 +27,46 @@ GPT2 = {
     "n_layer": size(12, "num_hidden_layers"),
     "n_head": size(12, "num_attention_heads"),
     "n_positions": size(1024, "max_position_embeddings"),
-    "n_ctx": size_or_none(),
-    "n_inner": size_or_none(),
+    "n_ctx": size_or_none(None),
+    "n_inner": size_or_none(None),
     "activation_function": activation("gelu_new"),
     "layer_norm_epsilon": epsilon(1e-5),
     "scale_attn_weights": flag(True),
     "scale_attn_by_inverse_layer_idx": flag(False),
     "reorder_and_upcast_attn": only(False, "it computes scores in float32"),
     "add_cross_attention": only(False, "decoders alone are simulated"),
+    "is_encoder_decoder": only(False, "decoders alone are simulated"),
+    "tie_word_embeddings": flag(True),
+}
+
+GPT_NEOX = rotary.FIELDS | {
+    "hidden_size": size(6144),
+    "num_hidden_layers": size(44),
+    "num_attention_heads": size(64),
+    "intermediate_size": size(24576),
+    "max_position_embeddings": size(2048),
+    "hidden_act": activation("gelu"),
+    "layer_norm_eps": epsilon(1e-5),
+    "attention_bias": flag(True),
+    "use_parallel_residual": flag(True),
+    "rotary_pct": epsilon(0.25),
+    "rotary_emb_base": size_or_none(10000),
+    "is_decoder": anything(False),
+    "is_encoder_decoder": only(False, "decoders alone are simulated"),
+    "tie_word_embeddings": flag(False),
+}
+OPT = {
+    "hidden_size": size(768),
+    "num_hidden_layers": size(12),
+    "num_attention_heads": size(12),
+    "ffn_dim": size(3072),
+    "max_position_embeddings": size(2048),
+    "word_embed_proj_dim": size(768),
+    "do_layer_norm_before": flag(True),
+    "_remove_final_layer_norm": flag(False),
+    "activation_function": activation("relu"),
+    "enable_bias": flag(True),
+    "layer_norm_elementwise_affine": flag(True),
     "is_encoder_decoder": only(False, "decoders alone are simulated"),
     "tie_word_embeddings": flag(True),
 }
@@ -62,7 +100,7 @@ def gpt2(source: Source) -> Description:
                 source.tensor(f"{name}.mlp.c_proj.weight", hidden, d),
                 source.tensor(f"{name}.mlp.c_fc.bias", hidden),
                 source.tensor(f"{name}.mlp.c_proj.bias", d),
-                values["activation_function"],
+                ACTIVATIONS[values["activation_function"]],
                 "pre",
                 norm1=source.norm(f"{name}.ln_1", d),
                 norm2=source.norm(f"{name}.ln_2", d),
@@ -83,3 +121,116 @@ def gpt2(source: Source) -> Description:
     )
     logits = unembedding(source, words, values) if source.architecture == "GPT2LMHeadModel" else None
     return Description("gpt2", source.where, stack, logits=logits)
+
+
+def gpt_neox(source: Source) -> Description:
+    """Read a GPT-NeoX: rotary positions on a part of the columns, both parts of a layer in parallel."""
+    values = source.fields(GPT_NEOX)
+    d, heads, hidden = (
+        values[name] for name in ("hidden_size", "num_attention_heads", "intermediate_size")
+    )
+    width, small, bias = d // heads, values["layer_norm_eps"], values["attention_bias"]
+    own = values | {"rope_theta": values["rope_theta"] or values["rotary_emb_base"]}
+    frequencies = rotary.frequencies(source, own, width, values["rotary_pct"])
+    turn = rotary.rotation(frequencies)
+    layers = []
+    for number in range(values["num_hidden_layers"]):
+        name = f"layers.{number}"
+        # Of each head the queries, keys and values lie together.
+        fused = source.tensor(f"{name}.attention.query_key_value.weight", 3 * d, d)
+        split = fused.reshape(heads, 3, width, d)
+        biases = [None] * 3
+        if bias:
+            rows = source.tensor(f"{name}.attention.query_key_value.bias", 3 * d)
+            biases = [rows.reshape(heads, 3, width)[:, part].reshape(d) for part in range(3)]
+        attention = decoder_attention(
+            [split[:, part].reshape(d, d).T for part in range(3)],
+            biases,
+            *source.linear(f"{name}.attention.dense", d, d, bias),
+            heads,
+            scale=width**-0.5,
+            rotary=turn,
+        )
+        W1, b1 = source.linear(f"{name}.mlp.dense_h_to_4h", d, hidden)
+        W2, b2 = source.linear(f"{name}.mlp.dense_4h_to_h", hidden, d)
+        layers.append(
+            Encoder(
+                attention,
+                *(W1, W2, b1, b2),
+                activation=ACTIVATIONS[values["hidden_act"]],
+                norm="pre",
+                norm1=source.norm(f"{name}.input_layernorm", d),
+                norm2=source.norm(f"{name}.post_attention_layernorm", d),
+                epsilon=small,
+                parallel=values["use_parallel_residual"],
+            )
+        )
+    words = source.tensor("embed_in.weight", None, d)
+    final = source.layer_norm(Stage(), "final_layer_norm", d, small)
+    stack = Stack(layers, heads, words, final=final, causal=True, frequencies=frequencies)
+    logits = None
+    if source.architecture == "GPTNeoXForCausalLM":
+        logits = unembedding(source, words, values)
+    return Description("gpt_neox", source.where, stack, logits=logits)
+
+
+def opt(source: Source) -> Description:
+    """Read an OPT: positions count the tokens that are not padding, from the third row on."""
+    values = source.fields(OPT)
+    d, heads, hidden = (values[name] for name in ("hidden_size", "num_attention_heads", "ffn_dim"))
+    narrow, bias, before = (
+        values[name] for name in ("word_embed_proj_dim", "enable_bias", "do_layer_norm_before")
+    )
+    affine = values["layer_norm_elementwise_affine"]
+
+    def norm(name: str) -> tuple[Array, Array] | None:
+        return source.norm(name, d) if affine else None
+
+    layers = []
+    for number in range(values["num_hidden_layers"]):
+        name = f"decoder.layers.{number}"
+        projections = [
+            source.linear(f"{name}.self_attn.{part}_proj", d, d, bias) for part in ("q", "k", "v")
+        ]
+        attention = decoder_attention(
+            [weights for weights, _ in projections],
+            [own for _, own in projections],
+            *source.linear(f"{name}.self_attn.out_proj", d, d, bias),
+            heads,
+            scale=(d // heads) ** -0.5,
+        )
+        W1, b1 = source.linear(f"{name}.fc1", d, hidden, bias)
+        W2, b2 = source.linear(f"{name}.fc2", hidden, d, bias)
+        layers.append(
+            Encoder(
+                attention,
+                *(W1, W2, b1, b2),
+                activation=ACTIVATIONS[values["activation_function"]],
+                norm="pre" if before else "post",
+                norm1=norm(f"{name}.self_attn_layer_norm"),
+                norm2=norm(f"{name}.final_layer_norm"),
+                epsilon=1e-5,
+            )
+        )
+    words = source.tensor("decoder.embed_tokens.weight", None, narrow)
+    embedding, final = Stage(), Stage()
+    if narrow != d:
+        embedding.product(source.linear("decoder.project_in", narrow, d, False)[0])
+    if before and not values["_remove_final_layer_norm"]:
+        final.norm("layer_norm", 1e-5, *(norm("decoder.final_layer_norm") or (None, None)))
+    if narrow != d:
+        final.product(source.linear("decoder.project_out", d, narrow, False)[0])
+    longest = values["max_position_embeddings"]
+    stack = Stack(
+        layers,
+        heads,
+        words,
+        embedding.add("positions"),
+        source.tensor("decoder.embed_positions.weight", longest + 2, d),
+        lambda ids, mask: np.asarray(mask.cumsum(axis=1) * mask + 1, dtype=np.int64),
+        final=final,
+        causal=True,
+        longest=longest,
+    )
+    logits = unembedding(source, words, values) if source.architecture == "OPTForCausalLM" else None
+    return Description("opt", source.where, stack, logits=logits)

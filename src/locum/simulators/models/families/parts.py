@@ -45,11 +45,12 @@ def looked_up(table: Array, places: NDArray[Any]) -> Array:
     return table[torch.as_tensor(rows, device=table.device)]
 
 
-def unembedding(source: Source, words: Array, values: Mapping[str, Any], bias: bool = False) -> Stage:
+def unembedding(source: Source, words: Array, values: Mapping[str, Any]) -> Stage:
     """The product that makes logits: lm_head, or the table of words where the two are tied."""
     vocabulary, d = words.shape
     if source.folder is not None and values["tie_word_embeddings"]:
         table = words
     else:
-        table = source.tensor("lm_head.weight", vocabulary, d)
-    return Stage().product(table.T, source.tensor("lm_head.bias", vocabulary) if bias else None)
+        older = "embed_out" if source.has("embed_out.weight") else "lm_head"  # GPT-NeoX's, in files
+        table = source.tensor(f"{older}.weight", vocabulary, d)
+    return Stage().product(table.T)

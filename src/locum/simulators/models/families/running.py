@@ -22,6 +22,7 @@ from locum.simulators.models.families.inputs import (
     read_types,
 )
 from locum.simulators.models.families.parts import looked_up
+from locum.simulators.models.families.rotary import tables
 from locum.simulators.models.families.table import describe
 from locum.simulators.models.loading import kind_of_array
 from locum.simulators.modules.masks import KeptMask
@@ -157,7 +158,9 @@ class Model:
         batch, n = inputs.ids.shape
         m = 0 if memory is None else len(memory) // batch
         positions = np.arange(n)
-        others: dict[str, Any] = dict(stack.rotary(positions))
+        others: dict[str, Any] = {}
+        if stack.frequencies is not None:
+            others |= tables(stack.frequencies, positions)
         if stack.relative is not None:
             others["score_bias"] = stack.relative(positions, positions).reshape(-1, n)
         if memory is not None:

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 from locum.errors import InputError
 from locum.simulators.models.checkpoint import read_config, read_folder, read_tensors
 from locum.simulators.models.families.description import Description
-from locum.simulators.models.families.gpt import gpt2
+from locum.simulators.models.families.gpt import gpt2, gpt_neox, opt
 from locum.simulators.models.families.live import is_live, live_source
+from locum.simulators.models.families.llama import llama, mistral, qwen2
 from locum.simulators.models.families.source import Source
 
 
@@ -25,6 +26,11 @@ class Family(NamedTuple):
 
 FAMILIES: dict[str, Family] = {
     "gpt2": Family("GPT-2", gpt2, ("GPT2Model", "GPT2LMHeadModel"), "transformer."),
+    "opt": Family("OPT", opt, ("OPTModel", "OPTForCausalLM"), "model."),
+    "gpt_neox": Family("GPT-NeoX", gpt_neox, ("GPTNeoXModel", "GPTNeoXForCausalLM"), "gpt_neox."),
+    "llama": Family("Llama", llama, ("LlamaModel", "LlamaForCausalLM"), "model."),
+    "qwen2": Family("Qwen2", qwen2, ("Qwen2Model", "Qwen2ForCausalLM"), "model."),
+    "mistral": Family("Mistral", mistral, ("MistralModel", "MistralForCausalLM"), "model."),
 }
 
 

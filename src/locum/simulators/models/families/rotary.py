@@ -1,0 +1,117 @@
+"""Rotary positions: frequencies out of a config, and the tables of cosines and sines.
+
+x becomes x ∘ C + (x R) ∘ S, R the half-turn of the columns of a head. The transformers library computes
+angles in float32, whatever the dtype of the model, and so do these.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from locum.errors import InputError
+from locum.execution.arrays import numpy_of
+from locum.simulators.models.families.fields import Field, anything
+from locum.simulators.models.families.source import Source
+from locum.simulators.modules.factored import Rotary
+
+#: The fields of a config, in the library's present form and in its older ones.
+FIELDS: dict[str, Field] = {
+    name: anything(None)
+    for name in ("rope_parameters", "rope_scaling", "rope_theta", "partial_rotary_factor")
+}
+_KNOWN = {
+    "default": set[str](),
+    "linear": {"factor"},
+    "llama3": {
+        *("factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings"),
+    },
+}
+
+
+def frequencies(
+    source: Source, values: Mapping[str, Any], width: int, turned: float = 1.0
+) -> NDArray[np.float32]:
+    """The frequency of each column of a head; 0 where it is not turned.
+
+    ``turned``: the part of the columns that is turned, unless the config says.
+    """
+    parameters = dict(values["rope_scaling"] or {}) | dict(values["rope_parameters"] or {})
+    kind = parameters.pop("rope_type", parameters.pop("type", "default"))
+    parameters.pop("type", None)
+    base = parameters.pop("rope_theta", values["rope_theta"] or 10000.0)
+    own = values["partial_rotary_factor"]
+    part = parameters.pop("partial_rotary_factor", turned if own is None else own)
+    if kind not in _KNOWN:
+        raise InputError(
+            f"{source.where}: expected rope_type {', '.join(_KNOWN)} in config.json, got {kind!r}"
+        )
+    unknown = sorted(set(parameters) - _KNOWN[kind])
+    missing = sorted(_KNOWN[kind] - set(parameters))
+    if unknown or missing:
+        names = ", ".join(unknown or missing)
+        raise InputError(
+            f"{source.where}: rope_parameters of type {kind} {'have' if unknown else 'lack'} {names}"
+        )
+    columns = int(width * part)
+    if columns < 2 or columns % 2:
+        raise InputError(f"{source.where}: expected an even number of rotary columns, got {columns}")
+    exponents = np.arange(0, columns, 2, dtype=np.float32) / np.float32(columns)
+    pairs = np.float32(1) / _single("pow", base, exponents)
+    if kind == "linear":
+        pairs = pairs / np.float32(parameters["factor"])
+    if kind == "llama3":
+        pairs = _llama3(pairs, **parameters)
+    own = source.tensors.get("rotary_emb.inv_freq")
+    if own is not None:  # of a live model, which rounds it with its dtype
+        theirs = numpy_of(own).astype(np.float32)
+        if theirs.shape != pairs.shape or not np.allclose(theirs, pairs, rtol=2e-2, atol=1e-7):
+            raise InputError(f"{source.where}: rotary_emb.inv_freq is not what the config makes it")
+        pairs = theirs
+    return np.concatenate([pairs, pairs, np.zeros(width - columns, dtype=np.float32)])
+
+
+def _llama3(
+    pairs: NDArray[np.float32],
+    factor: float,
+    low_freq_factor: float,
+    high_freq_factor: float,
+    original_max_position_embeddings: int,
+) -> NDArray[np.float32]:
+    """Slow the low frequencies down by the factor, leave the high ones, and blend those between."""
+    lengths = 2 * math.pi / pairs
+    longest = original_max_position_embeddings
+    blend = (longest / lengths - low_freq_factor) / (high_freq_factor - low_freq_factor)
+    slow = np.where(lengths > longest / low_freq_factor, pairs / factor, pairs)
+    between = (lengths >= longest / high_freq_factor) & (lengths <= longest / low_freq_factor)
+    return np.where(between, (1 - blend) * slow / factor + blend * slow, slow).astype(np.float32)
+
+
+def rotation(frequencies: NDArray[np.float32]) -> Rotary:
+    """The half-turn of the columns that are turned; the tables come with each run."""
+    width, columns = len(frequencies), int(np.count_nonzero(frequencies))
+    half, turn = columns // 2, np.zeros((width, width))
+    turn[range(half, columns), range(half)] = -1
+    turn[range(half), range(half, columns)] = 1
+    return Rotary(turn, np.zeros((1, width)), np.zeros((1, width)))
+
+
+def tables(frequencies: NDArray[np.float32], positions: NDArray[Any]) -> dict[str, Any]:
+    """Cosines and sines for these positions: a row for each, a column for each of a head."""
+    angles = np.outer(positions.astype(np.float32), frequencies)
+    return {"cosines": _single("cos", angles), "sines": _single("sin", angles)}
+
+
+def _single(function: str, *arguments: Any) -> NDArray[np.float32]:
+    """Compute in float32 by torch, as the library does, or else by NumPy: the last bits may differ."""
+    if importlib.util.find_spec("torch") is None:
+        return np.asarray(getattr(np, function)(*arguments), dtype=np.float32)
+    import torch
+
+    tensors = [torch.from_numpy(a) if isinstance(a, np.ndarray) else a for a in arguments]
+    return np.asarray(getattr(torch, function)(*tensors).numpy())
