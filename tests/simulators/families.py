@@ -44,6 +44,25 @@ def llama(**options: Any) -> dict[str, Any]:
     return SMALL | sizes | {"num_key_value_heads": 2, "intermediate_size": 6, "head_dim": 2} | options
 
 
+def bert(**options: Any) -> dict[str, Any]:
+    sizes = {"hidden_size": 8, "num_hidden_layers": 2, "num_attention_heads": 2}
+    return SMALL | sizes | {"intermediate_size": 6, "max_position_embeddings": 12} | options
+
+
+def distilbert(**options: Any) -> dict[str, Any]:
+    sizes = {"dim": 8, "n_layers": 2, "n_heads": 2, "hidden_dim": 6}
+    return SMALL | sizes | {"max_position_embeddings": 12} | options
+
+
+def of_roberta(name: str) -> list[Case]:
+    return [
+        Case(f"{name}Model", bert(), "right"),
+        Case(f"{name}ForMaskedLM", bert(tie_word_embeddings=False, hidden_act="relu"), "left"),
+        Case(f"{name}Model", bert(pad_token_id=0, num_attention_heads=4, type_vocab_size=1)),
+        Case(f"{name}ForMaskedLM", bert(hidden_act="gelu_new", layer_norm_eps=0.1)),
+    ]
+
+
 LLAMA3 = {
     "rope_type": "llama3",
     "rope_theta": 100.0,
@@ -56,6 +75,39 @@ PARTLY = {"rope_type": "default", "rope_theta": 50.0, "partial_rotary_factor": 0
 LINEAR = {"rope_type": "linear", "rope_theta": 100.0, "factor": 3.0}
 
 CASES: dict[str, list[Case]] = {
+    "bert": [
+        Case("BertModel", bert(), "right"),
+        Case("BertForMaskedLM", bert(hidden_act="relu"), "left"),
+        Case("BertModel", bert(num_attention_heads=4, hidden_act="silu", type_vocab_size=3)),
+        Case("BertForMaskedLM", bert(tie_word_embeddings=False, layer_norm_eps=0.1)),
+    ],
+    "distilbert": [
+        Case("DistilBertModel", distilbert(), "right"),
+        Case("DistilBertForMaskedLM", distilbert(activation="relu"), "left"),
+        Case("DistilBertModel", distilbert(n_heads=1, sinusoidal_pos_embds=True)),
+        Case("DistilBertForMaskedLM", distilbert(tie_word_embeddings=False, n_layers=1)),
+    ],
+    "roberta": of_roberta("Roberta"),
+    "xlm-roberta": of_roberta("XLMRoberta"),
+    "camembert": of_roberta("Camembert"),
+    "electra": [
+        Case("ElectraModel", bert(embedding_size=6), "right"),
+        Case("ElectraForMaskedLM", bert(embedding_size=6, hidden_act="relu"), "left"),
+        Case("ElectraModel", bert(embedding_size=8, num_attention_heads=4)),
+        Case("ElectraForMaskedLM", bert(embedding_size=4, tie_word_embeddings=False)),
+    ],
+    "albert": [
+        Case("AlbertModel", bert(embedding_size=6, num_hidden_layers=3), "right"),
+        Case("AlbertForMaskedLM", bert(embedding_size=6, hidden_act="relu"), "left"),
+        Case("AlbertModel", bert(embedding_size=8, num_hidden_layers=4, num_hidden_groups=2)),
+        Case("AlbertForMaskedLM", bert(embedding_size=4, inner_group_num=2)),
+    ],
+    "mpnet": [
+        Case("MPNetModel", bert(pad_token_id=1), "right"),
+        Case("MPNetForMaskedLM", bert(pad_token_id=1, hidden_act="relu"), "left"),
+        Case("MPNetModel", bert(pad_token_id=1, num_attention_heads=4)),
+        Case("MPNetForMaskedLM", bert(pad_token_id=1, tie_word_embeddings=False)),
+    ],
     "gpt2": [
         Case("GPT2LMHeadModel", gpt2()),
         Case("GPT2Model", gpt2(n_head=4, activation_function="relu", n_inner=5), "right"),
@@ -112,6 +164,8 @@ def inputs_of(case: Case, seed: int = 0, n: int = 6) -> dict[str, Any]:
     """Random ids of two texts, one of them padded if the case says so."""
     torch.manual_seed(seed)
     inputs = {"input_ids": torch.randint(3, case.config["vocab_size"], (2, n))}
+    if case.config.get("type_vocab_size", 1) > 1:
+        inputs["token_type_ids"] = torch.randint(0, 2, (2, n))
     if case.padding:
         mask = torch.ones(2, n).long()
         mask[1, n - 2 :] = 0

@@ -10,6 +10,7 @@ import pytest
 import locum
 from locum.errors import InputError
 from locum.simulators.models.families.running import Model
+from locum.simulators.models.families.source import Source
 from locum.simulators.models.families.table import FAMILIES
 from tests.simulators.families import CASES, Case, built, errors, inputs_of
 
@@ -29,9 +30,28 @@ def test_single_precision(family: str) -> None:
     assert max(errors(CASES[family][0], torch.float32).values()) <= 1e-4
 
 
-def test_every_family_has_its_cases() -> None:
+def test_every_family_has_its_cases_and_its_row_in_the_docs() -> None:
     assert set(CASES) == set(FAMILIES)
     assert all(len(cases) >= 4 for cases in CASES.values())
+    page = (Path(__file__).parents[2] / "docs" / "models.md").read_text(encoding="utf-8")
+    for name, family in FAMILIES.items():
+        assert f"| {family.title} | {name} | {', '.join(family.classes)} |" in page
+
+
+#: Fields whose default the library makes of others.
+DERIVED = {"rope_parameters", "layer_types", "num_key_value_heads", "head_dim", "sliding_window"}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_defaults_are_those_of_the_library(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A field that a config.json leaves out has the default that the library gives it."""
+    tables: list[dict[str, Any]] = []
+    monkeypatch.setattr(Source, "fields", lambda self, table: tables.append(table))
+    with pytest.raises(TypeError):  # there are no values
+        FAMILIES[family].read(Source(family, {"model_type": family}, {}, ""))
+    defaults = transformers.CONFIG_MAPPING[family]().to_dict()
+    known = {name: field.default for name, field in tables[0].items() if name in defaults}
+    assert {n: v for n, v in known.items() if v != defaults[n]}.keys() <= DERIVED
 
 
 @pytest.mark.parametrize("family", CASES)

@@ -74,12 +74,12 @@ def simulate(
     >>> simulate(Attention([[0.0]], [[1.0]]), [[1.0], [3.0], [8.0]], attention_mask=[1, 1, 0]).tolist()
     [[2.0], [2.0], [2.0]]
     """
-    if is_live(module) or (isinstance(module, (str, Path)) and not is_of_bert(module)):
+    is_folder = isinstance(module, (str, Path))
+    listed = isinstance(inputs, (list, tuple))
+    if is_live(module) or (is_folder and not (listed and is_of_bert(module))):
         if any(given is not None for given in (memory, mask, memory_mask, memory_attention_mask)):
             raise InputError("a whole model takes an attention_mask, and makes its other masks itself")
-        if form != "factored":
-            raise InputError(f"expected form 'factored' for this family, got {form!r}")
-        return Model(module, **options).run(inputs, attention_mask, executor=executor)
+        return Model(module, form=form, **options).run(inputs, attention_mask, executor=executor)
     if isinstance(module, (str, Path)):
         masks = (memory, mask, attention_mask, memory_mask, memory_attention_mask)
         if any(given is not None for given in masks):

@@ -17,7 +17,7 @@ from locum.simulators.models.families.fields import (
     size,
     size_or_none,
 )
-from locum.simulators.models.families.parts import decoder_attention, unembedding
+from locum.simulators.models.families.parts import attention_of_source, unembedding
 from locum.simulators.models.families.source import Source
 from locum.simulators.models.families.stage import Stage
 from locum.simulators.modules.encoder import Encoder
@@ -85,7 +85,8 @@ def gpt2(source: Source) -> Description:
         scale = (d // heads) ** -0.5 if values["scale_attn_weights"] else 1.0
         if values["scale_attn_by_inverse_layer_idx"]:
             scale /= number + 1
-        attention = decoder_attention(
+        attention = attention_of_source(
+            source,
             [fused[:, part * d : (part + 1) * d] for part in range(3)],
             [biases[part * d : (part + 1) * d] for part in range(3)],
             source.tensor(f"{name}.attn.c_proj.weight", d, d),
@@ -143,7 +144,8 @@ def gpt_neox(source: Source) -> Description:
         if bias:
             rows = source.tensor(f"{name}.attention.query_key_value.bias", 3 * d)
             biases = [rows.reshape(heads, 3, width)[:, part].reshape(d) for part in range(3)]
-        attention = decoder_attention(
+        attention = attention_of_source(
+            source,
             [split[:, part].reshape(d, d).T for part in range(3)],
             biases,
             *source.linear(f"{name}.attention.dense", d, d, bias),
@@ -192,7 +194,8 @@ def opt(source: Source) -> Description:
         projections = [
             source.linear(f"{name}.self_attn.{part}_proj", d, d, bias) for part in ("q", "k", "v")
         ]
-        attention = decoder_attention(
+        attention = attention_of_source(
+            source,
             [weights for weights, _ in projections],
             [own for _, own in projections],
             *source.linear(f"{name}.self_attn.out_proj", d, d, bias),

@@ -41,8 +41,8 @@ class Inputs:
         return np.ones(self.ids.shape) if self.mask is None else self.mask
 
 
-def read_inputs(inputs: Any, folder: Path | None, longest: int | None) -> dict[str, Any]:
-    """Read inputs by the names that the transformers library gives them."""
+def read_inputs(inputs: Any, folder: Path | None, longest: int | None, pad: int) -> dict[str, Any]:
+    """Read inputs by the names that transformers gives them; lists are padded by the id ``pad``."""
     if isinstance(inputs, Mapping):
         unknown = sorted(str(name) for name in inputs if name not in NAMES)
         if unknown:
@@ -71,7 +71,7 @@ def read_inputs(inputs: Any, folder: Path | None, longest: int | None) -> dict[s
     if all(isinstance(text, (list, tuple)) for text in inputs):
         lengths = [len(text) for text in inputs]
         n = max(lengths)
-        ids = [[*text, *([0] * (n - len(text)))] for text in inputs]
+        ids = [[*text, *([pad] * (n - len(text)))] for text in inputs]
         mask = np.array([[1.0] * size + [0.0] * (n - size) for size in lengths])
         return {"input_ids": ids} | ({"attention_mask": mask} if min(lengths) < n else {})
     return {"input_ids": inputs}

@@ -27,7 +27,7 @@ def is_live(model: Any) -> bool:
     return base is not None and isinstance(model, base)
 
 
-def live_source(model: Any) -> Source:
+def live_source(model: Any, form: str = "factored") -> Source:
     """Read a live model: its config and its tensors, if it is as the library made it."""
     kind = type(model)
     name = f"{kind.__module__}.{kind.__qualname__}"
@@ -40,10 +40,13 @@ def live_source(model: Any) -> Source:
         )
     _require_as_built(model, kind.__name__)
     tensors = {key: tensor.detach() for key, tensor in model.state_dict(keep_vars=True).items()}
-    tensors |= {key: buffer for key, buffer in model.named_buffers() if key not in tensors}
+    for key, buffer in model.named_buffers():
+        if key not in tensors:
+            _require_made_of_config(buffer, key)
+            tensors[key] = buffer
     prefix = f"{kind.base_model_prefix}."
     tensors = {key.removeprefix(prefix): tensor for key, tensor in tensors.items()}
-    return Source(kind.__name__, model.config.to_dict(), tensors, kind.__name__)
+    return Source(kind.__name__, model.config.to_dict(), tensors, kind.__name__, form=form)
 
 
 def _require_as_built(model: Any, name: str) -> None:
@@ -95,6 +98,19 @@ def _require_same_attributes(part: Any, pattern: Any, what: str) -> None:
                 f"{what}.{key} is a {type(mine).__name__}, but the config makes it a "
                 f"{type(its).__name__}"
             )
+
+
+def _require_made_of_config(buffer: Any, name: str) -> None:
+    """Refuse a table that is not saved with a model, and is not what its class makes of the config."""
+    kind = name.rpartition(".")[2]
+    if kind == "position_ids":
+        made = bool((buffer.flatten() == buffer.new_tensor(range(buffer.numel()))).all())
+    elif kind == "token_type_ids":
+        made = not buffer.any()
+    else:
+        made = kind in ("inv_freq", "original_inv_freq")  # the reader compares these
+    if not made:
+        raise InputError(f"{name} is not what the config makes it: expected the model as it was built")
 
 
 def _full_name(part: Any) -> str:

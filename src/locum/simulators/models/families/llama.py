@@ -19,7 +19,7 @@ from locum.simulators.models.families.fields import (
     size,
     size_or_none,
 )
-from locum.simulators.models.families.parts import decoder_attention, unembedding
+from locum.simulators.models.families.parts import attention_of_source, unembedding
 from locum.simulators.models.families.source import Source
 from locum.simulators.models.families.stage import Stage
 from locum.simulators.modules.encoder import Encoder
@@ -117,7 +117,8 @@ def _decoder(
             source.linear(f"{name}.self_attn.{part}_proj", d, count * width, bias)
             for part, count in (("q", heads), ("k", shared), ("v", shared))
         ]
-        attention = decoder_attention(
+        attention = attention_of_source(
+            source,
             [weights for weights, _ in projections],
             [own for _, own in projections],
             *source.linear(f"{name}.self_attn.o_proj", heads * width, d, output_bias),

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import importlib.util
+import math
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from locum.errors import InputError
-from locum.execution.arrays import Array, is_tensor
+from locum.execution.arrays import Array, is_tensor, numpy_of
 from locum.simulators.models.families.source import Source
 from locum.simulators.models.families.stage import Stage
+from locum.simulators.models.forms import attention_of
 from locum.simulators.modules.factored import FactoredAttention
+from locum.simulators.modules.module import AttentionModule, Numbers
 
 
-def decoder_attention(
+def attention_of_source(
+    source: Source,
     weights: Sequence[Array],
     biases: Sequence[Array | None],
     W_O: Array,
@@ -24,15 +29,58 @@ def decoder_attention(
     *,
     scale: float,
     **options: Any,
-) -> FactoredAttention:
+) -> AttentionModule:
     """An attention of W_Q, W_K, W_V (inputs×outputs) and their biases; masks come with each run."""
     W_Q, W_K, W_V = weights
     b_Q, b_K, b_V = biases
     if W_Q.shape[1] % heads:
-        raise InputError(f"{heads} heads cannot share {W_Q.shape[1]} columns equally")
-    return FactoredAttention(
-        W_Q, W_K, W_V, W_O, heads, b_Q=b_Q, b_K=b_K, b_V=b_V, b_O=b_O, scale=scale, **options
-    )
+        raise InputError(f"{source.where}: {heads} heads cannot share {W_Q.shape[1]} columns equally")
+    if source.form == "factored":
+        return FactoredAttention(
+            W_Q, W_K, W_V, W_O, heads, b_Q=b_Q, b_K=b_K, b_V=b_V, b_O=b_O, scale=scale, **options
+        )
+    if options or b_Q is None or b_K is None or b_V is None:
+        raise InputError(f"{source.where}: a {source.family} has no form but the factored one")
+    return attention_of(weights, [b_Q, b_K, b_V], W_O, b_O, heads, scale=scale, form=source.form)
+
+
+def relative_bias(
+    table: Array, farthest: int, *, both_ways: bool
+) -> Callable[[NDArray[Any], NDArray[Any]], Numbers]:
+    """Biases of scores by distance: [head, query, key], out of a table [bucket, head].
+
+    Small distances have a bucket each, larger ones share them by their logarithm, in float32, as the
+    library has it; ``both_ways``: half of the buckets are for keys behind the query.
+    """
+    rows = numpy_of(table)
+    buckets = len(rows) // 2 if both_ways else len(rows)
+    exact = buckets // 2
+
+    def biases(queries: NDArray[Any], keys: NDArray[Any]) -> Numbers:
+        ahead = keys[None, :] - queries[:, None]
+        distance = np.abs(ahead) if both_ways else -np.minimum(ahead, 0)
+        ratio = np.maximum(distance, 1).astype(np.float32) / np.float32(exact)
+        far = (
+            single("log", ratio) / np.float32(math.log(farthest / exact)) * np.float32(buckets - exact)
+        )
+        bucket = np.where(
+            distance < exact, distance, np.minimum(exact + far.astype(np.int64), buckets - 1)
+        )
+        if both_ways:
+            bucket = bucket + (ahead > 0) * buckets
+        return np.ascontiguousarray(rows[bucket].transpose(2, 0, 1))
+
+    return biases
+
+
+def single(function: str, *arguments: Any) -> NDArray[np.float32]:
+    """Compute in float32 by torch, as the library does, or else by NumPy: the last bits may differ."""
+    if importlib.util.find_spec("torch") is None:
+        return np.asarray(getattr(np, function)(*arguments), dtype=np.float32)
+    import torch
+
+    tensors = [torch.from_numpy(a) if isinstance(a, np.ndarray) else a for a in arguments]
+    return np.asarray(getattr(torch, function)(*tensors).numpy())
 
 
 def looked_up(table: Array, places: NDArray[Any]) -> Array:

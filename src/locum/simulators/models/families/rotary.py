@@ -6,7 +6,6 @@ angles in float32, whatever the dtype of the model, and so do these.
 
 from __future__ import annotations
 
-import importlib.util
 import math
 from collections.abc import Mapping
 from typing import Any
@@ -16,7 +15,9 @@ from numpy.typing import NDArray
 
 from locum.errors import InputError
 from locum.execution.arrays import numpy_of
+from locum.simulators.matrices import is_half
 from locum.simulators.models.families.fields import Field, anything
+from locum.simulators.models.families.parts import single
 from locum.simulators.models.families.source import Source
 from locum.simulators.modules.factored import Rotary
 
@@ -62,7 +63,7 @@ def frequencies(
     if columns < 2 or columns % 2:
         raise InputError(f"{source.where}: expected an even number of rotary columns, got {columns}")
     exponents = np.arange(0, columns, 2, dtype=np.float32) / np.float32(columns)
-    pairs = np.float32(1) / _single("pow", base, exponents)
+    pairs = np.float32(1) / single("pow", base, exponents)
     if kind == "linear":
         pairs = pairs / np.float32(parameters["factor"])
     if kind == "llama3":
@@ -70,7 +71,8 @@ def frequencies(
     own = source.tensors.get("rotary_emb.inv_freq")
     if own is not None:  # of a live model, which rounds it with its dtype
         theirs = numpy_of(own).astype(np.float32)
-        if theirs.shape != pairs.shape or not np.allclose(theirs, pairs, rtol=2e-2, atol=1e-7):
+        rounding = 2e-2 if is_half(own) else 1e-6
+        if theirs.shape != pairs.shape or not np.allclose(theirs, pairs, rtol=rounding, atol=1e-7):
             raise InputError(f"{source.where}: rotary_emb.inv_freq is not what the config makes it")
         pairs = theirs
     return np.concatenate([pairs, pairs, np.zeros(width - columns, dtype=np.float32)])
@@ -104,14 +106,4 @@ def rotation(frequencies: NDArray[np.float32]) -> Rotary:
 def tables(frequencies: NDArray[np.float32], positions: NDArray[Any]) -> dict[str, Any]:
     """Cosines and sines for these positions: a row for each, a column for each of a head."""
     angles = np.outer(positions.astype(np.float32), frequencies)
-    return {"cosines": _single("cos", angles), "sines": _single("sin", angles)}
-
-
-def _single(function: str, *arguments: Any) -> NDArray[np.float32]:
-    """Compute in float32 by torch, as the library does, or else by NumPy: the last bits may differ."""
-    if importlib.util.find_spec("torch") is None:
-        return np.asarray(getattr(np, function)(*arguments), dtype=np.float32)
-    import torch
-
-    tensors = [torch.from_numpy(a) if isinstance(a, np.ndarray) else a for a in arguments]
-    return np.asarray(getattr(torch, function)(*tensors).numpy())
+    return {"cosines": single("cos", angles), "sines": single("sin", angles)}

@@ -48,9 +48,16 @@ class ModelOutputs:
 class Model:
     """A model of any family, ready to be run by U."""
 
-    def __init__(self, model: Any, *, dtype: str | None = None, backend: str | None = None) -> None:
+    def __init__(
+        self,
+        model: Any,
+        *,
+        form: str = "factored",
+        dtype: str | None = None,
+        backend: str | None = None,
+    ) -> None:
         """``model``: a folder, or a model object of transformers (in its own dtype and device)."""
-        self.description, self.source = describe(model)
+        self.description, self.source = describe(model, form)
         if self.source.folder is not None:
             self.given = kind_of_array(dtype, backend)
         elif dtype is not None or backend is not None:
@@ -67,7 +74,8 @@ class Model:
         """Run it on texts, token ids, pixels, or a dict of them as the library's tokenizers give it."""
         description = self.description
         stack, encoder = description.stack, description.encoder
-        given = read_inputs(inputs, self.source.folder, (encoder or stack).longest)
+        first, pad = encoder or stack, description.pad or 0
+        given = read_inputs(inputs, self.source.folder, first.longest, pad)
         if attention_mask is not None:
             given["attention_mask"] = attention_mask
         outputs: dict[str, Any] = {}
@@ -225,7 +233,11 @@ def masks(
 
 def _kind_of(tensors: Mapping[str, Any]) -> Array:
     """An empty tensor of the type and device that all parameters have."""
-    floating = [tensor for tensor in tensors.values() if tensor.is_floating_point()]
+    floating = [
+        tensor
+        for name, tensor in tensors.items()
+        if tensor.is_floating_point() and not name.endswith("inv_freq")
+    ]
     kinds = {(tensor.dtype, tensor.device) for tensor in floating}
     if len(kinds) > 1:
         listed = ", ".join(sorted(f"{dtype} on {device}" for dtype, device in kinds))

@@ -28,6 +28,8 @@ class Source:
     architecture: str
     #: The folder, where it is one: it may have a tokenizer.
     folder: Path | None = None
+    #: How heads are parametrised: factored, or paper.
+    form: str = "factored"
 
     @property
     def family(self) -> str:

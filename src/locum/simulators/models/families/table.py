@@ -7,12 +7,22 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from locum.errors import InputError
+from locum.simulators.checking import choose
 from locum.simulators.models.checkpoint import read_config, read_folder, read_tensors
+from locum.simulators.models.families.bert import (
+    albert,
+    bert,
+    distilbert,
+    electra,
+    mpnet,
+    roberta,
+)
 from locum.simulators.models.families.description import Description
 from locum.simulators.models.families.gpt import gpt2, gpt_neox, opt
 from locum.simulators.models.families.live import is_live, live_source
 from locum.simulators.models.families.llama import llama, mistral, qwen2
 from locum.simulators.models.families.source import Source
+from locum.simulators.models.forms import FORMS
 
 
 class Family(NamedTuple):
@@ -25,6 +35,16 @@ class Family(NamedTuple):
 
 
 FAMILIES: dict[str, Family] = {
+    "bert": Family("BERT", bert, ("BertModel", "BertForMaskedLM"), "bert."),
+    "distilbert": Family(
+        "DistilBERT", distilbert, ("DistilBertModel", "DistilBertForMaskedLM"), "distilbert."
+    ),
+    "roberta": Family("RoBERTa", roberta, ("RobertaModel", "RobertaForMaskedLM"), "roberta."),
+    "xlm-roberta": Family("XLM-R", roberta, ("XLMRobertaModel", "XLMRobertaForMaskedLM"), "roberta."),
+    "camembert": Family("CamemBERT", roberta, ("CamembertModel", "CamembertForMaskedLM"), "roberta."),
+    "electra": Family("ELECTRA", electra, ("ElectraModel", "ElectraForMaskedLM"), "electra."),
+    "albert": Family("ALBERT", albert, ("AlbertModel", "AlbertForMaskedLM"), "albert."),
+    "mpnet": Family("MPNet", mpnet, ("MPNetModel", "MPNetForMaskedLM"), "mpnet."),
     "gpt2": Family("GPT-2", gpt2, ("GPT2Model", "GPT2LMHeadModel"), "transformer."),
     "opt": Family("OPT", opt, ("OPTModel", "OPTForCausalLM"), "model."),
     "gpt_neox": Family("GPT-NeoX", gpt_neox, ("GPTNeoXModel", "GPTNeoXForCausalLM"), "gpt_neox."),
@@ -34,9 +54,10 @@ FAMILIES: dict[str, Family] = {
 }
 
 
-def describe(model: Any) -> tuple[Description, Source]:
+def describe(model: Any, form: str = "factored") -> tuple[Description, Source]:
     """Read a folder or a live model of any family."""
-    source = live_source(model) if is_live(model) else _folder_source(model)
+    choose(form, FORMS, "form")
+    source = live_source(model, form) if is_live(model) else _folder_source(model, form)
     family = FAMILIES.get(source.family)
     if family is None:
         raise InputError(
@@ -51,7 +72,7 @@ def describe(model: Any) -> tuple[Description, Source]:
     return family.read(source), source
 
 
-def _folder_source(path: str | Path) -> Source:
+def _folder_source(path: str | Path, form: str) -> Source:
     folder = read_folder(path)
     config = read_config(folder)
     family = FAMILIES.get(str(config.get("model_type")))
@@ -60,4 +81,4 @@ def _folder_source(path: str | Path) -> Source:
     tensors = read_tensors(folder)
     prefix = "" if family is None else family.prefix
     tensors = {name.removeprefix(prefix): tensor for name, tensor in tensors.items()}
-    return Source(str(folder), config, tensors, architecture, folder)
+    return Source(str(folder), config, tensors, architecture, folder, form)

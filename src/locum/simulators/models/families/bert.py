@@ -1,0 +1,296 @@
+"""BERT and its kin: encoders with norms behind each part, and embeddings that are summed and normed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from locum.errors import InputError
+from locum.simulators.models.families.description import Description, Places, Stack, from_zero
+from locum.simulators.models.families.fields import (
+    ACTIVATIONS,
+    Field,
+    activation,
+    anything,
+    epsilon,
+    flag,
+    only,
+    size,
+)
+from locum.simulators.models.families.parts import attention_of_source, relative_bias
+from locum.simulators.models.families.source import Source
+from locum.simulators.models.families.stage import Stage
+from locum.simulators.modules.encoder import Encoder
+
+_NOT_A_DECODER = {
+    name: only(False, "BERT and its kin are simulated as encoders")
+    for name in ("is_decoder", "add_cross_attention", "is_encoder_decoder")
+}
+_ABSOLUTE = only("absolute", "relative positions of this family are not simulated")
+BERT: dict[str, Field] = _NOT_A_DECODER | {
+    "hidden_size": size(768),
+    "num_hidden_layers": size(12),
+    "num_attention_heads": size(12),
+    "intermediate_size": size(3072),
+    "max_position_embeddings": size(512),
+    "type_vocab_size": size(2),
+    "hidden_act": activation("gelu"),
+    "layer_norm_eps": epsilon(1e-12),
+    "position_embedding_type": _ABSOLUTE,
+    "pad_token_id": anything(0),
+    "tie_word_embeddings": flag(True),
+}
+ROBERTA = BERT | {
+    "pad_token_id": Field(1, "an id", lambda v: type(v) is int and v >= 0),
+}
+ELECTRA = BERT | {
+    "embedding_size": size(128),
+    "hidden_size": size(256),
+    "num_attention_heads": size(4),
+    "intermediate_size": size(1024),
+}
+ALBERT = BERT | {
+    "embedding_size": size(128),
+    "hidden_size": size(4096),
+    "num_attention_heads": size(64),
+    "intermediate_size": size(16384),
+    "hidden_act": activation("gelu_new"),
+    "num_hidden_groups": size(1),
+    "inner_group_num": size(1),
+}
+MPNET = {name: field for name, field in BERT.items() if name != "type_vocab_size"} | {
+    "pad_token_id": anything(1),  # the library counts positions behind 1, whatever is said
+    "relative_attention_num_buckets": only(32, "the library counts 32, whatever is said"),
+}
+DISTILBERT: dict[str, Field] = {
+    "dim": size(768, "hidden_size"),
+    "n_layers": size(6, "num_hidden_layers"),
+    "n_heads": size(12, "num_attention_heads"),
+    "hidden_dim": size(3072, "intermediate_size"),
+    "max_position_embeddings": size(512),
+    "activation": activation("gelu"),
+    "sinusoidal_pos_embds": anything(False),  # how the table is made; it is read as it is
+    "is_encoder_decoder": _NOT_A_DECODER["is_encoder_decoder"],
+    "pad_token_id": anything(0),
+    "tie_word_embeddings": flag(True),
+}
+
+#: What the parts of a layer are called: Q, K, V, O, first norm, feed-forward in and out, second norm.
+_BERT = (
+    *(f"attention.self.{name}" for name in ("query", "key", "value")),
+    *("attention.output.dense", "attention.output.LayerNorm"),
+    *("intermediate.dense", "output.dense", "output.LayerNorm"),
+)
+_MPNET = (
+    *(f"attention.attn.{name}" for name in "qkvo"),
+    *("attention.LayerNorm", "intermediate.dense", "output.dense", "output.LayerNorm"),
+)
+_ALBERT = (
+    *(f"attention.{name}" for name in ("query", "key", "value", "dense", "LayerNorm")),
+    *("ffn", "ffn_output", "full_layer_layer_norm"),
+)
+_DISTILBERT = (
+    *(f"attention.{name}_lin" for name in ("q", "k", "v", "out")),
+    *("sa_layer_norm", "ffn.lin1", "ffn.lin2", "output_layer_norm"),
+)
+
+
+def bert(source: Source) -> Description:
+    """Read a BERT."""
+    values = source.fields(BERT)
+    head = ("cls.predictions.transform.dense", "cls.predictions.transform.LayerNorm", "cls.predictions")
+    return _encoder(source, values, _names("encoder.layer", values), _BERT, head=head)
+
+
+def roberta(source: Source) -> Description:
+    """Read a RoBERTa, XLM-R or CamemBERT: positions count what is not padding, behind its id."""
+    values = source.fields(ROBERTA)
+    return _encoder(
+        source,
+        values,
+        _names("encoder.layer", values),
+        _BERT,
+        head=("lm_head.dense", "lm_head.layer_norm", "lm_head"),
+        head_activation="gelu",
+        padding=values["pad_token_id"],
+    )
+
+
+def electra(source: Source) -> Description:
+    """Read an ELECTRA, whose embeddings may be narrower than its layers."""
+    values = source.fields(ELECTRA)
+    head = ("generator_predictions.dense", "generator_predictions.LayerNorm", "generator_lm_head")
+    projection = "" if values["embedding_size"] == values["hidden_size"] else "embeddings_project"
+    return _encoder(
+        source,
+        values,
+        _names("encoder.layer", values),
+        _BERT,
+        head=head,
+        head_activation="gelu",
+        projection=projection,
+    )
+
+
+def albert(source: Source) -> Description:
+    """Read an ALBERT: one layer, or a few, again and again."""
+    values = source.fields(ALBERT)
+    count, groups = values["num_hidden_layers"], values["num_hidden_groups"]
+    names = [
+        f"encoder.albert_layer_groups.{int(number / (count / groups))}.albert_layers.{inner}"
+        for number in range(count)
+        for inner in range(values["inner_group_num"])
+    ]
+    return _encoder(
+        source,
+        values,
+        names,
+        _ALBERT,
+        head=("predictions.dense", "predictions.LayerNorm", "predictions"),
+        projection="encoder.embedding_hidden_mapping_in",
+        pooler="pooler",
+    )
+
+
+def mpnet(source: Source) -> Description:
+    """Read an MPNet: scores have a bias for each distance."""
+    values = source.fields(MPNET)
+    return _encoder(
+        source,
+        values,
+        _names("encoder.layer", values),
+        _MPNET,
+        head=("lm_head.dense", "lm_head.layer_norm", "lm_head"),
+        head_activation="gelu",
+        padding=1,
+        relative="encoder.relative_attention_bias.weight",
+    )
+
+
+def distilbert(source: Source) -> Description:
+    """Read a DistilBERT: no token types, and no pooler."""
+    given = source.fields(DISTILBERT)
+    values = {
+        "hidden_size": given["dim"],
+        "num_hidden_layers": given["n_layers"],
+        "num_attention_heads": given["n_heads"],
+        "intermediate_size": given["hidden_dim"],
+        "hidden_act": given["activation"],
+        "layer_norm_eps": 1e-12,
+        **{name: given[name] for name in ("max_position_embeddings", "tie_word_embeddings")},
+    }
+    head = ("vocab_transform", "vocab_layer_norm", "vocab_projector")
+    return _encoder(source, values, _names("transformer.layer", values), _DISTILBERT, head=head)
+
+
+def _names(where: str, values: Mapping[str, Any]) -> list[str]:
+    return [f"{where}.{number}" for number in range(values["num_hidden_layers"])]
+
+
+def _encoder(
+    source: Source,
+    values: Mapping[str, Any],
+    layer_names: Sequence[str],
+    parts: Sequence[str],
+    *,
+    head: tuple[str, str, str],
+    head_activation: str | None = None,
+    projection: str = "",
+    padding: int | None = None,
+    relative: str = "",
+    pooler: str = "pooler.dense",
+) -> Description:
+    d, heads = values["hidden_size"], values["num_attention_heads"]
+    if d % heads:
+        raise InputError(f"{source.where}: {heads} heads cannot share {d} columns equally")
+    small, longest = values["layer_norm_eps"], values["max_position_embeddings"]
+    act = ACTIVATIONS[values["hidden_act"]]
+    width = values.get("embedding_size", d)
+    read = {
+        name: _layer(source, values, name, parts, bool(relative)) for name in dict.fromkeys(layer_names)
+    }
+    embedding = Stage().add("positions")
+    types = None
+    if "type_vocab_size" in values:
+        embedding.add("types")
+        types = source.tensor(
+            "embeddings.token_type_embeddings.weight", values["type_vocab_size"], width
+        )
+    source.layer_norm(embedding, "embeddings.LayerNorm", width, small)
+    if projection:
+        embedding.product(*source.linear(projection, width, d))
+    words = source.tensor("embeddings.word_embeddings.weight", None, width)
+    table = source.tensor("embeddings.position_embeddings.weight", longest, width)
+    stack = Stack(
+        [read[name] for name in layer_names],
+        heads,
+        words,
+        embedding,
+        table,
+        from_zero if padding is None else _behind_padding(padding),
+        types,
+        longest=longest if padding is None else longest - padding - 1,
+    )
+    if relative:
+        stack.relative = relative_bias(source.tensor(relative, 32, heads), 128, both_ways=True)
+    logits = pooled = None
+    if source.architecture.endswith("ForMaskedLM"):
+        dense, norm, decoder = head
+        inner = source.tensor(f"{dense}.weight", None, d).shape[0]
+        logits = Stage().product(*source.linear(dense, d, inner)).activate(head_activation or act)
+        source.layer_norm(logits, norm, inner, small)
+        logits.product(*_vocabulary(source, words, decoder, bool(values["tie_word_embeddings"])))
+    elif source.has(f"{pooler}.weight"):
+        pooled = Stage().product(*source.linear(pooler, d, d)).activate("tanh")
+    return Description(source.family, source.where, stack, logits=logits, pooler=pooled, pad=padding)
+
+
+def _layer(
+    source: Source, values: Mapping[str, Any], name: str, parts: Sequence[str], biased_scores: bool
+) -> Encoder:
+    d, heads, hidden = (
+        values[size] for size in ("hidden_size", "num_attention_heads", "intermediate_size")
+    )
+    Q, K, V, O, norm1, inner, outer, norm2 = (f"{name}.{part}" for part in parts)
+    projections = [source.linear(part, d, d) for part in (Q, K, V)]
+    attention = attention_of_source(
+        source,
+        [weights for weights, _ in projections],
+        [bias for _, bias in projections],
+        *source.linear(O, d, d),
+        heads,
+        scale=(d // heads) ** -0.5,
+        **({"score_bias": [np.zeros((1, 1))] * heads} if biased_scores else {}),
+    )
+    (W1, b1), (W2, b2) = source.linear(inner, d, hidden), source.linear(outer, hidden, d)
+    return Encoder(
+        attention,
+        *(W1, W2, b1, b2),
+        activation=ACTIVATIONS[values["hidden_act"]],
+        norm="post",
+        norm1=source.norm(norm1, d),
+        norm2=source.norm(norm2, d),
+        epsilon=values["layer_norm_eps"],
+    )
+
+
+def _behind_padding(padding: int) -> Places:
+    """Positions that count the tokens that are not padding, from the row behind the padding's on."""
+
+    def places(ids: Any, mask: Any) -> Any:
+        counted = ids != padding
+        return np.cumsum(counted, axis=1) * counted + padding
+
+    return places
+
+
+def _vocabulary(source: Source, words: Any, name: str, tied: bool) -> tuple[Any, Any]:
+    """The product with the table of words, and its bias, wherever these lie."""
+    vocabulary, width = words.shape
+    decoder = f"{name}.decoder" if source.has(f"{name}.decoder.weight") else name
+    own = source.folder is None or not tied
+    table = source.tensor(f"{decoder}.weight", vocabulary, width) if own else words
+    bias = f"{decoder}.bias" if source.has(f"{decoder}.bias") else f"{name}.bias"
+    return table.T, source.tensor(bias, vocabulary)
