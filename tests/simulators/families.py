@@ -63,6 +63,25 @@ def of_roberta(name: str) -> list[Case]:
     ]
 
 
+def vit(**options: Any) -> dict[str, Any]:
+    sizes = {"hidden_size": 8, "num_hidden_layers": 2, "num_attention_heads": 2}
+    images = {"intermediate_size": 6, "image_size": 6, "patch_size": 2, "num_channels": 2}
+    return sizes | images | {"pooler_output_size": 8} | options
+
+
+def t5(**options: Any) -> dict[str, Any]:
+    sizes = {"d_model": 8, "d_kv": 3, "d_ff": 6, "num_layers": 2, "num_heads": 2}
+    more = {"relative_attention_num_buckets": 6, "relative_attention_max_distance": 7}
+    return SMALL | sizes | more | {"decoder_start_token_id": 0} | options
+
+
+def bart(**options: Any) -> dict[str, Any]:
+    sizes = {"d_model": 8, "encoder_layers": 2, "decoder_layers": 2, "max_position_embeddings": 12}
+    sides = {f"{side}_{part}": 2 for side in ("encoder", "decoder") for part in ("attention_heads",)}
+    hidden = {"encoder_ffn_dim": 5, "decoder_ffn_dim": 6, "decoder_start_token_id": 0}
+    return SMALL | sizes | sides | hidden | {"forced_eos_token_id": 1} | options
+
+
 LLAMA3 = {
     "rope_type": "llama3",
     "rope_theta": 100.0,
@@ -107,6 +126,24 @@ CASES: dict[str, list[Case]] = {
         Case("MPNetForMaskedLM", bert(pad_token_id=1, hidden_act="relu"), "left"),
         Case("MPNetModel", bert(pad_token_id=1, num_attention_heads=4)),
         Case("MPNetForMaskedLM", bert(pad_token_id=1, tie_word_embeddings=False)),
+    ],
+    "vit": [
+        Case("ViTModel", vit()),
+        Case("ViTForImageClassification", vit(num_labels=3, hidden_act="relu")),
+        Case("ViTModel", vit(qkv_bias=False, pooler_output_size=5, pooler_act="relu")),
+        Case("ViTModel", vit(image_size=(4, 6), patch_size=(2, 3), num_attention_heads=4)),
+    ],
+    "t5": [
+        Case("T5ForConditionalGeneration", t5(), "right"),
+        Case("T5Model", t5(feed_forward_proj="gated-gelu", num_decoder_layers=1), "left"),
+        Case("T5EncoderModel", t5(feed_forward_proj="gated-silu")),
+        Case("T5ForConditionalGeneration", t5(tie_word_embeddings=False, num_heads=1)),
+    ],
+    "bart": [
+        Case("BartForConditionalGeneration", bart(), "right"),
+        Case("BartModel", bart(scale_embedding=True, activation_function="relu"), "left"),
+        Case("BartModel", bart(encoder_attention_heads=4, decoder_layers=1)),
+        Case("BartForConditionalGeneration", bart(tie_word_embeddings=False)),
     ],
     "gpt2": [
         Case("GPT2LMHeadModel", gpt2()),
@@ -163,6 +200,10 @@ def built(case: Case, dtype: Any, seed: int = 0) -> Any:
 def inputs_of(case: Case, seed: int = 0, n: int = 6) -> dict[str, Any]:
     """Random ids of two texts, one of them padded if the case says so."""
     torch.manual_seed(seed)
+    if "image_size" in case.config:
+        side = case.config["image_size"]
+        sides = side if isinstance(side, tuple) else (side, side)
+        return {"pixel_values": torch.randn(2, case.config["num_channels"], *sides)}
     inputs = {"input_ids": torch.randint(3, case.config["vocab_size"], (2, n))}
     if case.config.get("type_vocab_size", 1) > 1:
         inputs["token_type_ids"] = torch.randint(0, 2, (2, n))
@@ -173,6 +214,8 @@ def inputs_of(case: Case, seed: int = 0, n: int = 6) -> dict[str, Any]:
             mask = mask.flip(1)
         inputs["attention_mask"] = mask
         inputs["input_ids"] = inputs["input_ids"].where(mask != 0, case.config["pad_token_id"])
+    if case.kind.startswith(("T5", "Bart")) and case.kind != "T5EncoderModel":
+        inputs["decoder_input_ids"] = torch.randint(3, case.config["vocab_size"], (2, 4))
     return inputs
 
 
@@ -196,7 +239,9 @@ def errors(case: Case, dtype: Any) -> dict[str, float]:
     """The greatest difference of each output, over the tokens that count."""
     model, inputs = built(case, dtype), inputs_of(case)
     with torch.no_grad():
-        expected = in_full_precision(model)(**inputs)
+        expected = in_full_precision(model)(
+            **{name: x.to(dtype) if x.is_floating_point() else x for name, x in inputs.items()}
+        )
     outputs = locum.simulate(model, inputs)
     counts = inputs.get("attention_mask", torch.ones(2, 1)).bool()
     found = {}

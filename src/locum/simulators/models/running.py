@@ -75,8 +75,7 @@ def simulate(
     [[2.0], [2.0], [2.0]]
     """
     is_folder = isinstance(module, (str, Path))
-    listed = isinstance(inputs, (list, tuple))
-    if is_live(module) or (is_folder and not (listed and is_of_bert(module))):
+    if is_live(module) or (is_folder and (isinstance(inputs, Mapping) or not is_of_bert(module))):
         if any(given is not None for given in (memory, mask, memory_mask, memory_attention_mask)):
             raise InputError("a whole model takes an attention_mask, and makes its other masks itself")
         return Model(module, form=form, **options).run(inputs, attention_mask, executor=executor)

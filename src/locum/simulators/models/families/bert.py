@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from locum.errors import InputError
-from locum.simulators.models.families.description import Description, Places, Stack, from_zero
+from locum.simulators.models.families.description import Description, Output, Places, Stack, from_zero
 from locum.simulators.models.families.fields import (
     ACTIVATIONS,
     Field,
@@ -235,16 +235,18 @@ def _encoder(
     )
     if relative:
         stack.relative = relative_bias(source.tensor(relative, 32, heads), 128, both_ways=True)
-    logits = pooled = None
+    outputs = {}
     if source.architecture.endswith("ForMaskedLM"):
         dense, norm, decoder = head
         inner = source.tensor(f"{dense}.weight", None, d).shape[0]
         logits = Stage().product(*source.linear(dense, d, inner)).activate(head_activation or act)
         source.layer_norm(logits, norm, inner, small)
         logits.product(*_vocabulary(source, words, decoder, bool(values["tie_word_embeddings"])))
+        outputs["logits"] = Output(logits)
     elif source.has(f"{pooler}.weight"):
         pooled = Stage().product(*source.linear(pooler, d, d)).activate("tanh")
-    return Description(source.family, source.where, stack, logits=logits, pooler=pooled, pad=padding)
+        outputs["pooler_output"] = Output(pooled, first=True)
+    return Description(source.family, source.where, stack, outputs=outputs, pad=padding)
 
 
 def _layer(

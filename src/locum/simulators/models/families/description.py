@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,6 +48,13 @@ class Stack:
     longest: int | None = None
 
 
+class Output(NamedTuple):
+    """What is made of the last states: of all, or of the first of each text."""
+
+    stage: Stage
+    first: bool = False
+
+
 @dataclass
 class Description:
     """A model: a stack, or an encoder and a decoder; and what is computed of the last states."""
@@ -57,12 +64,9 @@ class Description:
     stack: Stack
     #: The stack whose last states a decoder attends to.
     encoder: Stack | None = None
-    #: From the last states: logits; from the first of each text: pooler_output.
-    logits: Stage | None = None
-    pooler: Stage | None = None
+    #: What is made of the last states, by its name: logits, pooler_output.
+    outputs: Mapping[str, Output] = field(default_factory=dict)
     #: What the tables of an image are made of: rows of patches from pixels [image, channel, y, x].
     patches: Callable[[Array], Array] | None = None
-    #: The id that a decoder's input begins with, and those that end a text.
-    start: int | None = None
-    ends: tuple[int, ...] = ()
+    #: The id of padding, where positions depend on it.
     pad: int | None = None

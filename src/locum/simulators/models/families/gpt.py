@@ -120,8 +120,7 @@ def gpt2(source: Source) -> Description:
         causal=True,
         longest=longest,
     )
-    logits = unembedding(source, words, values) if source.architecture == "GPT2LMHeadModel" else None
-    return Description("gpt2", source.where, stack, logits=logits)
+    return Description("gpt2", source.where, stack, outputs=unembedding(source, words, values))
 
 
 def gpt_neox(source: Source) -> Description:
@@ -170,10 +169,7 @@ def gpt_neox(source: Source) -> Description:
     words = source.tensor("embed_in.weight", None, d)
     final = source.layer_norm(Stage(), "final_layer_norm", d, small)
     stack = Stack(layers, heads, words, final=final, causal=True, frequencies=frequencies)
-    logits = None
-    if source.architecture == "GPTNeoXForCausalLM":
-        logits = unembedding(source, words, values)
-    return Description("gpt_neox", source.where, stack, logits=logits)
+    return Description("gpt_neox", source.where, stack, outputs=unembedding(source, words, values))
 
 
 def opt(source: Source) -> Description:
@@ -235,5 +231,4 @@ def opt(source: Source) -> Description:
         causal=True,
         longest=longest,
     )
-    logits = unembedding(source, words, values) if source.architecture == "OPTForCausalLM" else None
-    return Description("opt", source.where, stack, logits=logits)
+    return Description("opt", source.where, stack, outputs=unembedding(source, words, values))

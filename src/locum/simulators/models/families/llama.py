@@ -155,7 +155,4 @@ def _decoder(
         windows=windows or (),
         frequencies=frequencies,
     )
-    logits = None
-    if source.architecture.endswith("ForCausalLM"):
-        logits = unembedding(source, words, values)
-    return Description(source.family, source.where, stack, logits=logits)
+    return Description(source.family, source.where, stack, outputs=unembedding(source, words, values))

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from locum.errors import InputError
 from locum.execution.arrays import Array, is_tensor, numpy_of
+from locum.simulators.models.families.description import Output
 from locum.simulators.models.families.source import Source
 from locum.simulators.models.families.stage import Stage
 from locum.simulators.models.forms import attention_of
@@ -93,12 +94,14 @@ def looked_up(table: Array, places: NDArray[Any]) -> Array:
     return table[torch.as_tensor(rows, device=table.device)]
 
 
-def unembedding(source: Source, words: Array, values: Mapping[str, Any]) -> Stage:
-    """The product that makes logits: lm_head, or the table of words where the two are tied."""
+def unembedding(source: Source, words: Array, values: Mapping[str, Any]) -> dict[str, Output]:
+    """The product that makes logits, if there is one: lm_head, or the table of words if tied."""
+    if not source.architecture.endswith(("ForCausalLM", "LMHeadModel")):
+        return {}
     vocabulary, d = words.shape
     if source.folder is not None and values["tie_word_embeddings"]:
         table = words
     else:
         older = "embed_out" if source.has("embed_out.weight") else "lm_head"  # GPT-NeoX's, in files
         table = source.tensor(f"{older}.weight", vocabulary, d)
-    return Stage().product(table.T)
+    return {"logits": Output(Stage().product(table.T))}

@@ -74,8 +74,8 @@ class Model:
         """Run it on texts, token ids, pixels, or a dict of them as the library's tokenizers give it."""
         description = self.description
         stack, encoder = description.stack, description.encoder
-        first, pad = encoder or stack, description.pad or 0
-        given = read_inputs(inputs, self.source.folder, first.longest, pad)
+        longest, pad = (encoder or stack).longest, description.pad or 0
+        given = read_inputs(inputs, self.source.folder, longest, pad)
         if attention_mask is not None:
             given["attention_mask"] = attention_mask
         outputs: dict[str, Any] = {}
@@ -86,11 +86,10 @@ class Model:
             outputs["encoder_last_hidden_state"] = self._shaped(before[-1], batch)
             states, batch = self._run_decoder(given, before[-1], batch, executor)
         last = states[-1]
-        if description.logits is not None:
-            outputs["logits"] = self._shaped(description.logits(last, executor=executor), batch)
-        if description.pooler is not None:
-            first = description.pooler(last, every=len(last) // batch, executor=executor)
-            outputs["pooler_output"] = self._rounded(first)
+        for name, (stage, first) in description.outputs.items():
+            n = len(last) // batch
+            value = stage(last, every=n if first else 1, executor=executor)
+            outputs[name] = self._rounded(value) if first else self._shaped(value, batch)
         hidden = tuple(self._shaped(state, batch) for state in states)
         return ModelOutputs(hidden[-1], hidden_states=hidden, **outputs)
 
@@ -103,7 +102,10 @@ class Model:
             pixels = like(read_pixels(given["pixel_values"]), self.kind)
             rows = self.description.patches(pixels)
             n = len(rows) // len(pixels)
-            inputs = Inputs(np.zeros((len(pixels), n)))
+            # The first row of an image is of another kind than the others, which are patches.
+            inputs = Inputs(
+                np.zeros((len(pixels), n)), types=np.tile(np.arange(n) > 0, (len(pixels), 1))
+            )
             X = self.embedded(stack, inputs, executor, rows)
         else:
             optional = ["attention_mask"] + ["token_type_ids"] * (stack.types is not None)

@@ -21,7 +21,7 @@ import numpy as np
 from locum.constructions import Matrix, add, broadcast_row, layer_norm, matmul, rms_norm
 from locum.constructions.activations import ACTIVATIONS
 from locum.execution.arrays import Array
-from locum.language.python import tokens
+from locum.language.python import tokens, where
 from locum.simulators.formula.layer import NamedStep
 from locum.simulators.layout import Block, Layout
 from locum.simulators.prepared import Prepared
@@ -58,6 +58,10 @@ class Stage:
         """Norm each row: ``kind`` is layer_norm or rms_norm."""
         parts = {"gain": gain, "bias": bias, "epsilon": np.full((1, 1), epsilon)}
         return self._with(kind, {name: part for name, part in parts.items() if part is not None})
+
+    def scale(self, factor: float) -> Stage:
+        """Multiply every number by a factor."""
+        return self._with("scale", {"factor": np.full((1, 1), factor)})
 
     def activate(self, activation: str) -> Stage:
         """Apply an activation to every number."""
@@ -100,7 +104,8 @@ class StageSimulator(Simulator):
             if operation.kind == "add":
                 blocks.append(Block(operation.name, rows, columns))
             sizes = {"W": (columns, operation.columns), "b": (1, operation.columns)}
-            sizes |= {"gain": (1, columns), "bias": (1, columns), "epsilon": (1, 1)}
+            sizes |= {"gain": (1, columns), "bias": (1, columns)}
+            sizes |= {"epsilon": (1, 1), "factor": (1, 1)}
             blocks += [Block(f"{operation.name} {part}", *sizes[part]) for part in operation.blocks]
             columns = operation.columns or columns
         layout = Layout(blocks)
@@ -122,6 +127,10 @@ def _applied(operation: Operation, x: Matrix, layout: Layout) -> Matrix:
         case "product":
             product = matmul(x, parts["W"], "fetch")
             return add(product, broadcast_row(parts["b"], x.rows)) if "b" in parts else product
+        case "scale":
+            x, factor = x.compact(), parts["factor"]
+            scaled = where(x.inside, x.sop * factor.at(0, 0), 0)
+            return x.derive(scaled, x.rows, x.columns, factor)
         case "layer_norm":
             return layer_norm(x, parts.get("gain"), parts.get("bias"), parts["epsilon"])
         case "rms_norm":

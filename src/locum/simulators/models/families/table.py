@@ -18,10 +18,12 @@ from locum.simulators.models.families.bert import (
     roberta,
 )
 from locum.simulators.models.families.description import Description
+from locum.simulators.models.families.encoder_decoder import bart, t5
 from locum.simulators.models.families.gpt import gpt2, gpt_neox, opt
 from locum.simulators.models.families.live import is_live, live_source
 from locum.simulators.models.families.llama import llama, mistral, qwen2
 from locum.simulators.models.families.source import Source
+from locum.simulators.models.families.vit import vit
 from locum.simulators.models.forms import FORMS
 
 
@@ -45,6 +47,9 @@ FAMILIES: dict[str, Family] = {
     "electra": Family("ELECTRA", electra, ("ElectraModel", "ElectraForMaskedLM"), "electra."),
     "albert": Family("ALBERT", albert, ("AlbertModel", "AlbertForMaskedLM"), "albert."),
     "mpnet": Family("MPNet", mpnet, ("MPNetModel", "MPNetForMaskedLM"), "mpnet."),
+    "vit": Family("ViT", vit, ("ViTModel", "ViTForImageClassification"), "vit."),
+    "t5": Family("T5", t5, ("T5Model", "T5ForConditionalGeneration", "T5EncoderModel"), ""),
+    "bart": Family("BART", bart, ("BartModel", "BartForConditionalGeneration"), "model."),
     "gpt2": Family("GPT-2", gpt2, ("GPT2Model", "GPT2LMHeadModel"), "transformer."),
     "opt": Family("OPT", opt, ("OPTModel", "OPTForCausalLM"), "model."),
     "gpt_neox": Family("GPT-NeoX", gpt_neox, ("GPTNeoXModel", "GPTNeoXForCausalLM"), "gpt_neox."),
