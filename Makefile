@@ -25,7 +25,7 @@ $(VENV)/.dev: $(VENV)/.core constraints/cpu.txt
 	@touch $@
 
 $(VENV)/.everything: $(VENV)/.dev
-	$(PIP) -e '.[dev,torch,models,onnx]'
+	$(PIP) -e '.[dev,torch,models,onnx,solve]'
 	@touch $@
 
 setup: $(VENV)/.everything ## a .venv with every extra

@@ -20,8 +20,9 @@ from locum.cli import output
 from locum.errors import LocumError
 
 COMMANDS = (
-    "analyse", "apply", "catalogue", "certify", "check", "claims", "compile", "draw", "errata",
-    "export", "figure", "operations", "plan", "prove", "repl", "run", "simulate",
+    "analyse", "apply", "catalogue", "certify", "check", "claims", "classify", "compile", "draw",
+    "equivalent", "errata", "export", "figure", "operations", "plan", "prove", "repl", "run",
+    "simulate",
 )  # fmt: skip
 
 DONE, CLAIM_FAILED, BAD_INPUT, CRASHED, INTERRUPTED = 0, 1, 2, 70, 130

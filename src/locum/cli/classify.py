@@ -1,0 +1,121 @@
+"""Say what a language is for transformers: finite, star-free, in C-RASP, in R, solvable.
+
+LANGUAGE is a regular expression ('(ab+ba)*', + is union), or a file: .regex, .json (an automaton), .ltl
+(a formula), .crasp or .brasp (a program); --from says which where that is not clear. Every verdict is
+decided on the minimal automaton; C-RASP is read at an end marker, C-RASP_last at the last symbol.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from locum.cli import output
+from locum.cli.languages import language_options, read_language
+from locum.cli.options import PATH, json_option
+from locum.errors import InputError
+from locum.files import check_target, write_file
+
+
+@click.command("classify", help=__doc__)
+@click.argument("language")
+@language_options
+@click.option("--program", "show_program", is_flag=True, help="Print a program that recognises it.")
+@click.option("--compile", "compile_it", is_flag=True, help="Compile that program to weights.")
+@click.option("--length", default=8, show_default=True, help="Symbols of the longest word.")
+@click.option("-o", "--output", "folder", type=PATH, help="The folder to write the weights to.")
+@click.option("--svg", type=PATH, help="Draw the minimal automaton into a file.")
+@json_option
+def command(language: str, **options: Any) -> None:
+    """Classify, and show what was asked for."""
+    from locum.dialects.automata import show_alphabet
+    from locum.dialects.classify import classify
+    from locum.dialects.equivalence import regular_automaton
+
+    svg: Path | None = options["svg"]
+    if svg is not None:
+        check_target(svg)
+    read = read_language(language, options)
+    automaton = read.automaton
+    if automaton is None:
+        assert read.program is not None
+        automaton = regular_automaton(read.program)
+        if automaton is None:
+            _undecided(read.program.accept, options)
+            return
+    verdicts = classify(automaton)
+    data: dict[str, Any] = {"language": language, "form": read.form} | verdicts.to_dict()
+    wants_program = options["show_program"] or options["compile_it"] or options["folder"]
+    program = None
+    if wants_program:
+        program = read.program or verdicts.program("end") or verdicts.program("last")
+        data["program"] = None if program is None else program.text
+        data["dialect"] = None if program is None else program.dialect
+    model = None
+    if program is not None and (options["compile_it"] or options["folder"]):
+        model = program.compile(options["length"])
+        size = model.architecture
+        data["network"] = {
+            "layers": size.layers,
+            "heads": list(size.heads),
+            "d_model": size.d_model,
+            "parameters": size.parameters,
+            "causal": model.config.causal,
+            "length": options["length"],
+            "weights": model.hash,
+        }
+        if options["folder"] is not None:
+            model.save(options["folder"])
+    if svg is not None:
+        from locum.display.automaton import MAX_DRAWN, automaton_svg
+
+        if len(automaton) > MAX_DRAWN:
+            raise InputError(
+                f"--svg: expected an automaton of at most {MAX_DRAWN} states, got {len(automaton)}"
+            )
+        write_file(svg, automaton_svg(automaton, language))
+        data["svg"] = str(svg)
+    if options["as_json"]:
+        output.print_json(data)
+        return
+    shown = language if read.form != "regex" else language.strip()
+    output.say(f"{shown} over {show_alphabet(automaton.alphabet)}")
+    output.say(f"  automaton    {len(automaton)} states, syntactic monoid of {len(verdicts.monoid)}")
+    for line in verdicts.lines():
+        tail = f"; {line.consequence}" if line.consequence else ""
+        output.say(f"  {line.key:<12} {'yes' if line.holds else 'no '}  {line.reason}{tail}")
+    if wants_program and program is None:
+        output.say("No program: it is neither star-free nor in C-RASP with either convention.")
+    elif program is not None and options["show_program"]:
+        output.say(f"\n// {program.dialect}, read at the {_where(program.accept)}")
+        output.say(program.text.rstrip("\n"))
+    if model is not None:
+        size = model.architecture
+        kind = "decoder" if model.config.causal else "encoder"
+        output.say(
+            f"\n{kind} for words of up to {options['length']} symbols: {size.layers} layers, "
+            f"{sum(size.heads)} heads, d_model {size.d_model}, {size.parameters:,} parameters"
+        )
+    for path, what in ((options["folder"], "Saved in"), (svg, "Drawn in")):
+        if path is not None:
+            output.say(f"{what} {path}.")
+
+
+def _where(accept: str) -> str:
+    return "last symbol" if accept == "last" else "end marker"
+
+
+def _undecided(accept: str, options: dict[str, Any]) -> None:
+    """Say what is known of a program whose language could not be shown to be regular."""
+    key = "C-RASP" if accept == "end" else "C-RASP_last"
+    keys = ("finite", "star_free", "C-RASP", "C-RASP_last", "R", "R_infinity", "solvable")
+    data = {name: True if name == key else None for name in keys}
+    if options["as_json"]:
+        output.print_json(data)
+        return
+    output.say(f"  {key}  yes  it is a C-RASP program, read at the {_where(accept)}")
+    output.say(
+        "Whether its language is regular is not decided; the other verdicts are about regular ones"
+    )

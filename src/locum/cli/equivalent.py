@@ -1,0 +1,48 @@
+"""Compare two languages or programs: equivalent, proven; or a shortest word that only one has.
+
+P and Q are written as LANGUAGE of locum classify is. Regular ones are compared by their automata,
+C-RASP programs by z3 (pip install 'locum[solve]'). A word that separates them is run again by dense
+execution and by compiled weights. Exit code 1 if they differ.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from locum.cli import output
+from locum.cli.languages import language_options, read_language
+from locum.cli.options import json_option
+
+
+@click.command("equivalent", help=__doc__)
+@click.argument("p")
+@click.argument("q")
+@language_options
+@click.option("--seconds", default=20.0, show_default=True, help="The limit of time.")
+@json_option
+def command(p: str, q: str, seconds: float, **options: Any) -> None:
+    """Compare and tell."""
+    from locum.dialects.automata import show_word
+    from locum.dialects.equivalence import EQUIVALENT, SEPARATED, equivalent
+
+    found = equivalent(read_language(p, options), read_language(q, options), seconds=seconds)
+    if options["as_json"]:
+        output.print_json(found.to_dict())
+    elif found.verdict == EQUIVALENT:
+        scope = "" if found.empty_word else " (on words of one symbol or more)"
+        output.say(f"equivalent, proven by {found.method}{scope}")
+    elif found.word is not None:
+        output.say(f"different: {show_word(found.word)} separates them, and no shorter word does")
+        for name, answer in zip("PQ", found.answers, strict=True):
+            runs = ", ".join(f"{how} {_said(value)}" for how, value in answer.by.items())
+            output.say(f"  {name} {'accepts' if answer.expected else 'rejects'} it ({runs})")
+    else:
+        output.say(f"not decided within {seconds:g} seconds; {found.method}")
+    if found.verdict == SEPARATED:
+        raise click.exceptions.Exit(1)
+
+
+def _said(value: bool | str) -> str:
+    return value if isinstance(value, str) else "accepts" if value else "rejects"

@@ -1,0 +1,269 @@
+"""Finite automata: made, minimised, combined and compared.
+
+A :class:`DFA` is complete: every state has a transition for every letter. States are numbers, 0 is the
+initial one. What may have exponentially many states draws on a :class:`~locum.budget.Budget`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from locum.budget import Budget
+from locum.errors import InputError, LimitError
+
+State = TypeVar("State", bound=Hashable)
+#: A letter of a word: a string, of one character where words are written without blanks.
+Letter = str
+Word = Sequence[Letter]
+
+#: The most states of an automaton, and the steps that may be spent on one language.
+MAX_STATES = 5_000
+MAX_STEPS = 250_000
+
+
+def account() -> Budget:
+    """Open an account for the work on one language."""
+    return Budget(steps=MAX_STEPS, text_steps=MAX_STEPS)
+
+
+@dataclass(frozen=True)
+class DFA:
+    """A complete deterministic automaton with the initial state 0.
+
+    >>> even = DFA(("a", "b"), ((1, 0), (0, 1)), frozenset({0}))
+    >>> even.accepts("aab"), even.accepts("ab")
+    (True, False)
+    """
+
+    alphabet: tuple[Letter, ...]
+    #: For each state, the next state by the place of each letter in the alphabet.
+    transitions: tuple[tuple[int, ...], ...]
+    accepting: frozenset[int]
+
+    def __len__(self) -> int:
+        return len(self.transitions)
+
+    def accepts(self, word: Word) -> bool:
+        """Return whether the automaton accepts a word; unknown letters are refused."""
+        return self.state_after(word) in self.accepting
+
+    def state_after(self, word: Word) -> int:
+        """Return the state that a word leads to from the initial one."""
+        place = {letter: i for i, letter in enumerate(self.alphabet)}
+        state = 0
+        for letter in word:
+            if letter not in place:
+                raise InputError(
+                    f"expected letters of the alphabet {show_alphabet(self.alphabet)}, got {letter!r}"
+                )
+            state = self.transitions[state][place[letter]]
+        return state
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether the language is finite: no useful state lies on a cycle."""
+        useful = self.useful()
+        return all(
+            len(part) == 1 and part[0] not in self.transitions[part[0]]
+            for part in components(self.transitions)
+            if part[0] in useful
+        )
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it accepts nothing; right only if every state can be reached, as when minimal."""
+        return not self.accepting
+
+    def useful(self) -> frozenset[int]:
+        """Return the states from which an accepting one can be reached."""
+        before: list[list[int]] = [[] for _ in self.transitions]
+        for state, row in enumerate(self.transitions):
+            for target in row:
+                before[target].append(state)
+        found = set(self.accepting)
+        stack = list(found)
+        while stack:
+            for state in before[stack.pop()]:
+                if state not in found:
+                    found.add(state)
+                    stack.append(state)
+        return frozenset(found)
+
+    def minimal(self) -> DFA:
+        """Return the automaton with the fewest states, numbered as a breadth-first search runs."""
+        reached = [0]
+        seen = {0}
+        for state in reached:
+            for target in self.transitions[state]:
+                if target not in seen:
+                    seen.add(target)
+                    reached.append(target)
+        block = {state: int(state in self.accepting) for state in reached}
+        count = len(set(block.values()))
+        while True:
+            signatures: dict[tuple[int, ...], int] = {}
+            finer = {}
+            for state in reached:
+                signature = (block[state], *(block[target] for target in self.transitions[state]))
+                finer[state] = signatures.setdefault(signature, len(signatures))
+            block = finer
+            if len(signatures) == count:
+                break
+            count = len(signatures)
+        # Numbered as ``reached`` runs: each block by its first state.
+        rows: dict[int, tuple[int, ...]] = {}
+        for state in reached:
+            rows.setdefault(block[state], tuple(block[target] for target in self.transitions[state]))
+        accepting = frozenset(block[state] for state in reached if state in self.accepting)
+        return DFA(self.alphabet, tuple(rows[i] for i in range(count)), accepting)
+
+    def complement(self) -> DFA:
+        """Return the automaton of all other words."""
+        others = frozenset(range(len(self))) - self.accepting
+        return DFA(self.alphabet, self.transitions, others)
+
+    def over(self, alphabet: Sequence[Letter]) -> DFA:
+        """Return the automaton of the same words over a larger alphabet."""
+        missing = set(self.alphabet) - set(alphabet)
+        if missing:
+            raise InputError(f"expected an alphabet with {show_alphabet(sorted(missing))}")
+        if tuple(alphabet) == self.alphabet:
+            return self
+        place = {letter: i for i, letter in enumerate(self.alphabet)}
+        dead = len(self)
+        rows = [
+            tuple(row[place[letter]] if letter in place else dead for letter in alphabet)
+            for row in (*self.transitions, (dead,) * len(self.alphabet))
+        ]
+        return DFA(tuple(alphabet), tuple(rows), self.accepting).minimal()
+
+    def words(self, longest: int) -> Iterator[tuple[Letter, ...]]:
+        """Yield all words over the alphabet of up to so many letters, shortest first."""
+        return words(self.alphabet, longest)
+
+    def separate(self, other: DFA) -> tuple[Letter, ...] | None:
+        """Return a shortest word that one of the two accepts and the other does not, or None."""
+        alphabet = tuple(dict.fromkeys((*self.alphabet, *other.alphabet)))
+        one, two = self.over(alphabet), other.over(alphabet)
+        start = (0, 0)
+        came: dict[tuple[int, int], tuple[tuple[int, int], Letter] | None] = {start: None}
+        queue = deque([start])
+        while queue:
+            pair = queue.popleft()
+            if (pair[0] in one.accepting) != (pair[1] in two.accepting):
+                return _path(came, pair)
+            for i, letter in enumerate(alphabet):
+                target = (one.transitions[pair[0]][i], two.transitions[pair[1]][i])
+                if target not in came:
+                    came[target] = (pair, letter)
+                    queue.append(target)
+        return None
+
+
+def _path(came: dict[State, tuple[State, Letter] | None], state: State) -> tuple[Letter, ...]:
+    letters: list[Letter] = []
+    while (step := came[state]) is not None:
+        state, letter = step
+        letters.append(letter)
+    return tuple(reversed(letters))
+
+
+def words(alphabet: Sequence[Letter], longest: int) -> Iterator[tuple[Letter, ...]]:
+    """Yield all words of up to ``longest`` letters, shortest first."""
+    layer: list[tuple[Letter, ...]] = [()]
+    for size in range(longest + 1):
+        yield from layer
+        if size < longest:
+            layer = [(*word, letter) for word in layer for letter in alphabet]
+
+
+def explore(
+    alphabet: Sequence[Letter],
+    start: State,
+    step: Callable[[State, Letter], State],
+    accepts: Callable[[State], bool],
+    budget: Budget | None = None,
+    cost: Callable[[State], float] = lambda state: 1.0,
+) -> DFA:
+    """Make the automaton of all states that can be reached by ``step``, minimised.
+
+    More than :data:`MAX_STATES` states are refused, and so is more work than the budget allows.
+    """
+    budget = budget or account()
+    numbers: dict[State, int] = {start: 0}
+    order = [start]
+    rows: list[tuple[int, ...]] = []
+    for state in order:
+        budget.spend(cost(state) * len(alphabet))
+        row = []
+        for letter in alphabet:
+            target = step(state, letter)
+            if target not in numbers:
+                if len(order) >= MAX_STATES:
+                    raise LimitError(
+                        f"the automaton has more than {MAX_STATES:,} states, the limit; "
+                        "try a smaller expression"
+                    )
+                numbers[target] = len(order)
+                order.append(target)
+            row.append(numbers[target])
+        rows.append(tuple(row))
+    accepting = frozenset(number for state, number in numbers.items() if accepts(state))
+    return DFA(tuple(alphabet), tuple(rows), accepting).minimal()
+
+
+def components(transitions: Sequence[Iterable[int]]) -> list[list[int]]:
+    """Return the strongly connected components, each before those it can be reached from."""
+    index: dict[int, int] = {}
+    low: dict[int, int] = {}
+    stack: list[int] = []
+    on_stack: set[int] = set()
+    found: list[list[int]] = []
+    for root in range(len(transitions)):
+        if root in index:
+            continue
+        work = [(root, iter(transitions[root]))]
+        index[root] = low[root] = len(index)
+        stack.append(root)
+        on_stack.add(root)
+        while work:
+            state, targets = work[-1]
+            for target in targets:
+                if target not in index:
+                    index[target] = low[target] = len(index)
+                    stack.append(target)
+                    on_stack.add(target)
+                    work.append((target, iter(transitions[target])))
+                    break
+                if target in on_stack:
+                    low[state] = min(low[state], index[target])
+            else:
+                work.pop()
+                if work:
+                    low[work[-1][0]] = min(low[work[-1][0]], low[state])
+                if low[state] == index[state]:
+                    part = []
+                    while True:
+                        member = stack.pop()
+                        on_stack.discard(member)
+                        part.append(member)
+                        if member == state:
+                            break
+                    found.append(sorted(part))
+    return found
+
+
+def show_alphabet(letters: Iterable[Letter]) -> str:
+    """Write an alphabet as a set, with … for what is too long."""
+    shown = [letter if letter.isprintable() and letter.strip() else repr(letter) for letter in letters]
+    return "{" + ", ".join(shown[:12] + (["…"] if len(shown) > 12 else [])) + "}"
+
+
+def show_word(word: Word) -> str:
+    """Write a word: letters of one character run together; ε is the empty one."""
+    if not word:
+        return "ε"
+    return "".join(word) if all(len(letter) == 1 for letter in word) else " ".join(word)

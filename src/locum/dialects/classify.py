@@ -1,0 +1,201 @@
+"""Say what a regular language is for transformers: finite, star-free, in C-RASP, solvable.
+
+Every verdict is decided, not guessed: on the minimal automaton and its syntactic monoid.
+
+>>> from locum.dialects.regular import language
+>>> verdicts = classify(language("(ab+ba)*"))
+>>> verdicts.star_free, verdicts.c_rasp, verdicts.r
+(True, True, False)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from locum.dialects.automata import DFA, components, show_word
+from locum.dialects.monoid import Group, Monoid
+from locum.dialects.programs import in_c_rasp, program
+from locum.dialects.recogniser import END, LAST, Recogniser
+
+
+@dataclass(frozen=True)
+class Line:
+    """One verdict in words: its key, whether it holds, why, and what follows by which theorem."""
+
+    key: str
+    holds: bool
+    reason: str
+    consequence: str
+
+
+@dataclass(frozen=True)
+class Classification:
+    """The verdicts on a regular language; each is computed when it is asked for."""
+
+    #: The minimal automaton.
+    automaton: DFA
+
+    @cached_property
+    def monoid(self) -> Monoid:
+        """The syntactic monoid, or a :class:`~locum.errors.LimitError`."""
+        return Monoid(self.automaton)
+
+    @cached_property
+    def finite(self) -> bool:
+        """Whether the language has finitely many words."""
+        return self.automaton.is_finite
+
+    @cached_property
+    def star_free(self) -> bool:
+        """Whether it is star-free: B-RASP and LTL define it."""
+        return self.monoid.is_aperiodic
+
+    @cached_property
+    def c_rasp(self) -> bool:
+        """Whether a C-RASP program recognises it, read at an end marker."""
+        return in_c_rasp(self.automaton, END)
+
+    @cached_property
+    def c_rasp_last(self) -> bool:
+        """Whether a C-RASP program recognises its words but the empty one, read at the last symbol."""
+        return self.c_rasp or in_c_rasp(self.automaton, LAST)
+
+    @cached_property
+    def r(self) -> bool:
+        """Whether its monoid is R-trivial: no cycle of the automaton passes two states."""
+        return all(len(part) == 1 for part in components(self.automaton.transitions))
+
+    @cached_property
+    def r_infinity(self) -> bool:
+        """Whether no two idempotents of its monoid are R-equivalent."""
+        return self.monoid.r_equivalent_idempotents is None
+
+    @cached_property
+    def groups(self) -> list[Group]:
+        """The groups in its monoid, the largest first."""
+        found = [] if self.star_free else self.monoid.groups()
+        return sorted(found, key=lambda group: -group.order)
+
+    @cached_property
+    def solvable(self) -> bool:
+        """Whether all groups in its monoid are solvable."""
+        return all(group.is_solvable for group in self.groups)
+
+    def program(self, accept: str = END) -> Recogniser | None:
+        """Return a C-RASP program for it, or None if there is none with that convention."""
+        return program(self.automaton, accept)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the verdicts by their published names, and what they rest on."""
+        verdicts: dict[str, Any] = {line.key: line.holds for line in self.lines()}
+        group = None
+        if self.groups:
+            largest = self.groups[0]
+            group = {
+                "order": largest.order,
+                "states": list(largest.states),
+                "word": list(largest.word),
+                "abelian": largest.is_abelian,
+                "solvable": largest.is_solvable,
+            }
+        return verdicts | {
+            "alphabet": list(self.automaton.alphabet),
+            "states": len(self.automaton),
+            "monoid": len(self.monoid),
+            "group": group,
+        }
+
+    def lines(self) -> list[Line]:
+        """Return every verdict with its reason and its consequence."""
+        return [
+            self._finite(),
+            self._star_free(),
+            self._c_rasp(),
+            self._c_rasp_last(),
+            Line(
+                "R",
+                self.r,
+                f"the syntactic monoid is {'' if self.r else 'not '}R-trivial",
+                "the automaton only moves on; in C-RASP (Yang & Chiang 2024)"
+                if self.r
+                else "the automaton comes back to states that it has left",
+            ),
+            self._r_infinity(),
+            self._solvable(),
+        ]
+
+    def _finite(self) -> Line:
+        reason = "no cycle leads to acceptance" if self.finite else "a cycle leads to acceptance"
+        return Line("finite", self.finite, reason, "in all classes below" if self.finite else "")
+
+    def _star_free(self) -> Line:
+        if self.star_free:
+            return Line(
+                "star_free",
+                True,
+                "the syntactic monoid is aperiodic (Schützenberger 1965)",
+                "LTL and B-RASP define it: masked unique hard attention (Yang, Chiang & Angluin 2024)",
+            )
+        group = self.groups[0]
+        return Line(
+            "star_free",
+            False,
+            f"a group of order {group.order}: {show_word(group.word)} permutes the states "
+            f"{', '.join(map(str, group.states))}",
+            "no B-RASP program: no masked unique hard attention (Yang, Chiang & Angluin 2024)",
+        )
+
+    def _c_rasp(self) -> Line:
+        if self.c_rasp:
+            return Line(
+                "C-RASP",
+                True,
+                "counts tell the states of each component apart",
+                "softmax decoders recognise it (Yang & Chiang 2024), expected to generalise to longer "
+                "words (Huang et al. 2025)",
+            )
+        return Line(
+            "C-RASP",
+            False,
+            "no counts tell all states of a component apart",
+            "no C-RASP program read at an end marker; not expected to generalise to longer words "
+            "(Huang et al. 2025)",
+        )
+
+    def _c_rasp_last(self) -> Line:
+        same = "as at an end marker" if self.c_rasp_last == self.c_rasp else "the last symbol is seen"
+        what = "a" if self.c_rasp_last else "no"
+        return Line(
+            "C-RASP_last", self.c_rasp_last, same, f"{what} C-RASP program read at the last symbol"
+        )
+
+    def _r_infinity(self) -> Line:
+        pair = self.monoid.r_equivalent_idempotents
+        if pair is None:
+            reason = "no two idempotents are R-equivalent"
+        else:
+            words = " and ".join(show_word(self.monoid.word(number)) for number in pair)
+            reason = f"{words} are R-equivalent idempotents"
+        inside = "contains C-RASP" if pair is None else "so not in C-RASP, which lies inside"
+        return Line("R_infinity", pair is None, reason, inside)
+
+    def _solvable(self) -> Line:
+        if self.star_free:
+            reason, where = "there are no groups", "in AC⁰"
+        elif self.solvable:
+            reason, where = "all groups are solvable", "in ACC⁰ (Barrington & Thérien 1988)"
+        else:
+            group = next(group for group in self.groups if not group.is_solvable)
+            reason = f"a group of order {group.order} is not"
+            where = (
+                "NC¹-complete (Barrington 1989): transformers of fixed depth, which are in TC⁰ "
+                "(Merrill & Sabharwal 2023), recognise it only if TC⁰ = NC¹"
+            )
+        return Line("solvable", self.solvable, reason, where)
+
+
+def classify(automaton: DFA) -> Classification:
+    """Return the verdicts on the language of an automaton."""
+    return Classification(automaton.minimal())

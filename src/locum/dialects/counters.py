@@ -1,0 +1,178 @@
+"""A C-RASP program as a machine with counters: one integer for each count, one step for each symbol.
+
+The same walk over the program computes with numbers (to run it on many words that share what was
+counted) and with the terms of a solver (``equivalence.py``): what an operation means is a
+:class:`Meanings`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from locum.dialects.automata import Letter
+from locum.dialects.c_rasp import as_count, is_remainder, is_symbol, require
+from locum.dialects.recogniser import END, MARKER, Recogniser
+from locum.graph import Node
+from locum.graph.operations import COMPARISONS
+
+#: What each operation computes.
+Meanings = Mapping[str, Callable[..., Any]]
+
+PLAIN: Meanings = {
+    "add": lambda a, b: a + b,
+    "subtract": lambda a, b: a - b,
+    "multiply": lambda a, b: a * b,
+    "negate": lambda a: -a,
+    "minimum": min,
+    "maximum": max,
+    "and": lambda a, b: a and b,
+    "or": lambda a, b: a or b,
+    "not": lambda a: not a,
+    "if_else": lambda condition, a, b: a if condition else b,
+    **{row.operation: row.holds for row in COMPARISONS.values()},
+}
+
+
+@dataclass(frozen=True)
+class Register:
+    """One number of the machine's state."""
+
+    #: "count" (positions so far), "memory" (a condition, ``index`` steps ago) or "remainder".
+    kind: str
+    node: Node
+    #: For a memory, how many steps ago; for a remainder, the period.
+    index: int
+
+
+class CounterMachine:
+    """The machine of a program; its state is a tuple with one entry for each register."""
+
+    def __init__(self, program: Recogniser) -> None:
+        root = program.sop.node
+        require(root)
+        self.program = program
+        self.alphabet = program.alphabet
+        order = _order(root)
+        registers: dict[Register, None] = {}
+        for node in order:
+            counted = as_count(node)
+            if counted is not None and counted.distance is None:
+                registers[Register("count", node, 0)] = None
+            elif counted is not None:
+                for ago in range(1, (counted.distance or 0) + 1):
+                    registers[Register("memory", counted.condition, ago)] = None
+            elif is_remainder(node):
+                registers[Register("remainder", node, _number(node.inputs[1]))] = None
+        self.registers: tuple[Any, ...] = tuple(registers)
+        places = {register: i for i, register in enumerate(self.registers)}
+        number = {node: i for i, node in enumerate(order)}
+        #: What is done with each symbol, in order: an operation, what it needs to know, its operands.
+        self._steps = [_instruction(node, number, places) for node in order]
+        #: For each memory, the condition that it remembers and the memory of one step less.
+        self._memories = {
+            place: (number[r.node], places.get(Register("memory", r.node, r.index - 1)))
+            for r, place in places.items()
+            if r.kind == "memory"
+        }
+
+    @property
+    def start(self) -> tuple[int, ...]:
+        """Return the state before the first symbol."""
+        return tuple(
+            _offset(register.node) % register.index if register.kind == "remainder" else 0
+            for register in self.registers
+        )
+
+    def step(
+        self, state: Sequence[Any], letter: Letter, meanings: Meanings = PLAIN
+    ) -> tuple[tuple[Any, ...], Any]:
+        """Read a symbol: return the next state, and whether the program accepts here."""
+        values: list[Any] = []
+        choose = meanings["if_else"]
+        following = list(state)
+        for kind, detail, parts in self._steps:
+            match kind:
+                case "symbol":
+                    values.append(detail == letter)
+                case "constant":
+                    values.append(detail)
+                case "count":
+                    following[detail] = state[detail] + choose(values[parts[0]], 1, 0)
+                    values.append(following[detail])
+                case "here":
+                    values.append(choose(values[parts[0]], 1, 0))
+                case "memory":
+                    values.append(state[detail])
+                case "remainder":
+                    place, period = detail
+                    values.append(state[place])
+                    wrapped = meanings["equal"](state[place], period - 1)
+                    following[place] = choose(wrapped, 0, state[place] + 1)
+                case _:
+                    values.append(meanings[kind](*(values[part] for part in parts)))
+        for place, (condition, before) in self._memories.items():
+            following[place] = choose(values[condition], 1, 0) if before is None else state[before]
+        return tuple(following), values[-1]
+
+    def answer(self, state: Sequence[Any], accepted: Any, meanings: Meanings = PLAIN) -> Any:
+        """Return the answer for the word that led to ``state``; ``accepted`` was read at its end."""
+        if self.program.accept == END:
+            return self.step(state, MARKER, meanings)[1]
+        return accepted
+
+
+def _instruction(
+    node: Node, number: Mapping[Node, int], places: Mapping[Register, int]
+) -> tuple[str, Any, tuple[int, ...]]:
+    counted = as_count(node)
+    if is_symbol(node):
+        return "symbol", node.inputs[1].attributes["value"], ()
+    if node.op == "constant":
+        return "constant", node.attributes["value"], ()
+    if counted is not None:
+        condition = (number[counted.condition],)
+        if counted.distance is None:
+            return "count", places[Register("count", node, 0)], condition
+        if counted.distance == 0:
+            return "here", None, condition
+        return "memory", places[Register("memory", counted.condition, counted.distance)], condition
+    if is_remainder(node):
+        period = _number(node.inputs[1])
+        return "remainder", (places[Register("remainder", node, period)], period), ()
+    return node.op, None, tuple(number[part] for part in node.inputs)
+
+
+def _order(root: Node) -> list[Node]:
+    """List the parts of a program, each behind what it is made of; of a count, what it counts."""
+    order: list[Node] = []
+    done: set[Node] = set()
+    stack: list[tuple[Node, bool]] = [(root, False)]
+    while stack:
+        node, ready = stack.pop()
+        if node in done:
+            continue
+        if ready:
+            done.add(node)
+            order.append(node)
+            continue
+        stack.append((node, True))
+        counted = as_count(node)
+        if counted is not None:
+            stack.append((counted.condition, False))
+        elif not is_symbol(node) and not is_remainder(node):
+            stack.extend((part, False) for part in node.inputs)
+    return order
+
+
+def _number(node: Node) -> int:
+    value = node.attributes["value"]
+    assert isinstance(value, int)
+    return value
+
+
+def _offset(node: Node) -> int:
+    """Return the number of the first position that a remainder is of."""
+    position = node.inputs[0]
+    return 0 if position.op == "indices" else _number(position.inputs[1])

@@ -1,0 +1,295 @@
+"""Are two programs equivalent? Proven, or refuted by a shortest word, or not decided within the limit.
+
+Regular languages are compared by their automata. Programs that count are first run on all short words,
+and then handed to a solver (``solver.py``). A word that separates them is run again, by dense execution
+and by the compiled weights of both.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from locum.dialects import b_rasp
+from locum.dialects.automata import DFA, Letter, Word, show_word
+from locum.dialects.counters import PLAIN
+from locum.dialects.languages import Language
+from locum.dialects.recogniser import END, Recogniser
+from locum.dialects.solver import DIFFERENT, EQUAL, Machine, ask, machine_of, z3_module
+from locum.errors import CompileError, InputError
+
+EQUIVALENT, SEPARATED, UNDECIDED = "equivalent", "different", "undecided"
+#: Seconds that may be spent, by default.
+SECONDS = 20.0
+#: Seconds for short words before the solver is asked.
+SHORT_WORDS = 0.5
+#: States of both machines that the search for a short word keeps.
+MAX_PAIRS = 300_000
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What two programs say to a word: by dense execution and by compiled weights."""
+
+    expected: bool
+    #: "dense" and "weights", as far as there is such a program; or why there is not.
+    by: Mapping[str, bool | str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Whether two languages are the same."""
+
+    #: "equivalent", "different" or "undecided".
+    verdict: str
+    #: How that is known.
+    method: str
+    #: A shortest word that only one of them has.
+    word: tuple[Letter, ...] | None = None
+    answers: tuple[Answer, ...] = ()
+    #: Whether the empty word was compared, too.
+    empty_word: bool = True
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        return {
+            "verdict": self.verdict,
+            "method": self.method,
+            "word": None if self.word is None else list(self.word),
+            "answers": [{"accepts": a.expected} | dict(a.by) for a in self.answers],
+            "empty_word": self.empty_word,
+        }
+
+
+def equivalent(one: Language, other: Language, *, seconds: float = SECONDS) -> Comparison:
+    """Compare two languages.
+
+    Where one of them has no answer for the empty word (it is read at the last symbol), words of one
+    symbol or more are compared.
+
+    >>> from locum.dialects.languages import read
+    >>> equivalent(read("(ab)*"), read("ε+a(ba)*b")).verdict
+    'equivalent'
+    >>> equivalent(read("(ab)*"), read("(ab)*+a")).word
+    ('a',)
+    """
+    if not seconds > 0:
+        raise InputError(f"expected a limit of more than 0 seconds, got {seconds}")
+    end = time.monotonic() + seconds
+    alphabet = tuple(dict.fromkeys((*one.alphabet, *other.alphabet)))
+    empty = all(map(_answers_empty, (one, other)))
+    if one.automaton is not None and other.automaton is not None:
+        first, second = (
+            _started(each.automaton.over(alphabet), empty)
+            for each in (one, other)
+            if each.automaton is not None
+        )
+        word = first.separate(second)
+        found = Comparison(
+            EQUIVALENT if word is None else SEPARATED, "automata", word, empty_word=empty
+        )
+    else:
+        found = _by_counting(one, other, alphabet, empty, end)
+    if found.word is None:
+        return found
+    return replace(found, answers=_confirmed((one, other), found.word, alphabet))
+
+
+def _answers_empty(language: Language) -> bool:
+    if language.program is not None:
+        return language.program.accept == END
+    return language.ltl is None
+
+
+def _started(automaton: DFA, empty: bool) -> DFA:
+    """Return the automaton, without the empty word where that is not compared."""
+    if empty or 0 not in automaton.accepting:
+        return automaton
+    # A new initial state, which rejects.
+    shifted = tuple(tuple(target + 1 for target in row) for row in automaton.transitions)
+    rows = (shifted[0], *shifted)
+    return DFA(automaton.alphabet, rows, frozenset(state + 1 for state in automaton.accepting))
+
+
+def _machine(language: Language) -> Machine:
+    return machine_of(language.automaton if language.automaton is not None else language.program)
+
+
+def _by_counting(
+    one: Language, other: Language, alphabet: Sequence[Letter], empty: bool, end: float
+) -> Comparison:
+    machines = _machine(one), _machine(other)
+    search = _Search(machines, alphabet, empty)
+    limit = end - time.monotonic()
+    word = search.run(time.monotonic() + min(0.2 * limit, SHORT_WORDS))
+    if word is None and not search.exhausted:
+        z3_module()
+        said = ask(*machines, alphabet, max(0.01, 0.7 * (end - time.monotonic())), empty=empty)
+        if said == EQUAL:
+            return Comparison(EQUIVALENT, "an invariant found by Spacer", empty_word=empty)
+        if said == DIFFERENT:
+            word = search.run(end)
+    if word is not None:
+        return Comparison(SEPARATED, "all shorter words agree", word, empty_word=empty)
+    if search.exhausted:
+        return Comparison(EQUIVALENT, "all reachable counts were visited", empty_word=empty)
+    return Comparison(
+        UNDECIDED, f"they agree on all words of up to {search.size} symbols", empty_word=empty
+    )
+
+
+class _Search:
+    """Runs both machines on all words, shorter ones first; words that count the same are one."""
+
+    def __init__(
+        self, machines: tuple[Machine, Machine], alphabet: Sequence[Letter], empty: bool
+    ) -> None:
+        self.machines, self.alphabet = machines, alphabet
+        start = tuple(machine.start for machine in machines)
+        self._layer: dict[Any, tuple[Letter, ...]] = {start: ()}
+        self._seen: set[Any] = {start}
+        #: Letters of the longest words that were all compared; whether there are no others.
+        self.size = 0
+        self.exhausted = False
+        self._pending: tuple[Letter, ...] | None = None
+        if empty and self._differ([machine.answer(machine.start, None, PLAIN) for machine in machines]):
+            self._pending = ()
+
+    @staticmethod
+    def _differ(answers: Sequence[Any]) -> bool:
+        return bool(answers[0]) != bool(answers[1])
+
+    def run(self, end: float) -> tuple[Letter, ...] | None:
+        """Search until the time is over; return a shortest word, if one was met."""
+        if self._pending is not None:
+            return self._pending
+        while self._layer and len(self._seen) < MAX_PAIRS:
+            following: dict[Any, tuple[Letter, ...]] = {}
+            for states, word in self._layer.items():
+                if time.monotonic() > end:
+                    return None  # this layer is begun again by the next run
+                for letter in self.alphabet:
+                    steps = [
+                        machine.step(state, letter, PLAIN)
+                        for machine, state in zip(self.machines, states, strict=True)
+                    ]
+                    answers = [
+                        machine.answer(state, accepted, PLAIN)
+                        for machine, (state, accepted) in zip(self.machines, steps, strict=True)
+                    ]
+                    if self._differ(answers):
+                        return (*word, letter)
+                    reached = tuple(state for state, _ in steps)
+                    if reached not in self._seen and reached not in following:
+                        following[reached] = (*word, letter)
+            self._seen.update(following)
+            self._layer = following
+            self.size += 1
+        self.exhausted = not self._layer
+        return None
+
+
+def _confirmed(
+    languages: Sequence[Language], word: Word, alphabet: Sequence[Letter]
+) -> tuple[Answer, ...]:
+    """Run a word again, by dense execution and by weights; they must all agree."""
+    answers = []
+    for language in languages:
+        expected = _expected(language, word)
+        program = language.program
+        if program is None and language.ltl is not None:
+            program = b_rasp.from_ltl(language.ltl).recogniser()
+        if program is None:
+            answers.append(Answer(expected, {"automaton": expected}))
+            continue
+        program = replace(program, alphabet=tuple(alphabet))
+        by: dict[str, bool | str] = {"dense": program.accepts(word)}
+        try:
+            model = program.compile(max(1, len(word)))
+            by["weights"] = program.accepts_by(model, [word])[0]
+        except CompileError as error:
+            by["weights"] = f"not compiled: {error}"
+        if any(value is not expected for value in by.values() if isinstance(value, bool)):
+            raise AssertionError(f"{show_word(word)}: {by} instead of {expected}")
+        answers.append(Answer(expected, by))
+    return tuple(answers)
+
+
+def _expected(language: Language, word: Word) -> bool:
+    machine = _machine(language)
+    state, accepted = machine.start, None
+    for letter in word:
+        state, accepted = machine.step(state, letter, PLAIN)
+    return bool(machine.answer(state, accepted, PLAIN))
+
+
+def regular_automaton(program: Recogniser, *, seconds: float = 10.0) -> DFA | None:
+    """Return the automaton of a program whose language is regular, if that can be proven in time.
+
+    Words are told apart by what a few letters more lead to; the automaton that this suggests is then
+    compared with the program.
+    """
+    language = Language("c-rasp", program.text, None, program)
+    end = time.monotonic() + seconds
+    for depth in range(1, 6):
+        automaton = _suggested(program, depth)
+        if automaton is None or time.monotonic() > end:
+            return None
+        left = end - time.monotonic()
+        found = _by_counting(
+            language,
+            Language("dfa", "", automaton),
+            program.alphabet,
+            program.accept == END,
+            time.monotonic() + left / 2,
+        )
+        if found.verdict == EQUIVALENT:
+            return automaton.minimal()
+        if found.verdict == UNDECIDED:
+            return None
+    return None
+
+
+#: States of an automaton that is suggested for a program.
+_MAX_SUGGESTED = 40
+
+
+def _suggested(program: Recogniser, depth: int) -> DFA | None:
+    machine = machine_of(program)
+    alphabet = program.alphabet
+    if len(alphabet) ** depth > 4096:
+        return None
+
+    def behaviour(state: Any, accepted: Any) -> tuple[bool, ...]:
+        answers = [bool(machine.answer(state, accepted, PLAIN)) if accepted is not None else False]
+        if accepted is None and program.accept == END:
+            answers = [bool(machine.answer(state, None, PLAIN))]
+        layer = [state]
+        for _ in range(depth):
+            stepped = [machine.step(each, letter, PLAIN) for each in layer for letter in alphabet]
+            answers += [bool(machine.answer(*pair, PLAIN)) for pair in stepped]
+            layer = [pair[0] for pair in stepped]
+        return tuple(answers)
+
+    start = behaviour(machine.start, None)
+    numbers = {start: 0}
+    order = [(machine.start, start)]
+    rows = []
+    accepting = set()
+    for state, seen in order:
+        if seen[0]:
+            accepting.add(numbers[seen])
+        row = []
+        for letter in alphabet:
+            target, accepted = machine.step(state, letter, PLAIN)
+            after = behaviour(target, accepted)
+            if after not in numbers:
+                if len(numbers) >= _MAX_SUGGESTED:
+                    return None
+                numbers[after] = len(order)
+                order.append((target, after))
+            row.append(numbers[after])
+        rows.append(tuple(row))
+    return DFA(tuple(alphabet), tuple(rows), frozenset(accepting))

@@ -1,0 +1,152 @@
+"""Read a language in whatever form it is written: expression, automaton, formula or program."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from locum.dialects import b_rasp, c_rasp, regular
+from locum.dialects.automata import DFA, MAX_STATES, Letter
+from locum.dialects.ltl import FIRST, LTL
+from locum.dialects.recogniser import Recogniser
+from locum.errors import InputError
+from locum.files import read_text
+
+#: The forms, and the suffixes of their files.
+FORMS = {
+    "regex": (".regex",),
+    "dfa": (".json", ".dfa"),
+    "ltl": (".ltl",),
+    "c-rasp": (".crasp", ".cr"),
+    "b-rasp": (".brasp",),
+}
+#: The most bytes of a file.
+LIMIT = 2**22
+
+
+@dataclass(frozen=True)
+class Language:
+    """A language as it was written."""
+
+    form: str
+    text: str
+    #: The minimal automaton; None for a C-RASP program, whose language may not be regular.
+    automaton: DFA | None
+    #: The program, where it is one.
+    program: Recogniser | None = None
+    ltl: LTL | None = None
+
+    @property
+    def alphabet(self) -> tuple[Letter, ...]:
+        """Return the alphabet."""
+        if self.automaton is not None:
+            return self.automaton.alphabet
+        assert self.program is not None
+        return self.program.alphabet
+
+
+def read(
+    source: str | Path,
+    form: str | None = None,
+    *,
+    alphabet: Iterable[Letter] | None = None,
+    plus: str = "union",
+    at: str = FIRST,
+    accept: str | None = None,
+    positions: int | None = None,
+) -> Language:
+    """Read a language from a file, or from the text itself.
+
+    ``form`` is one of :data:`FORMS`; without it, the suffix of the file says which, and a text that is
+    no file is a regular expression. The other arguments are those of the form's own reader.
+    """
+    if form is not None and form not in FORMS:
+        raise InputError(f"expected one of {', '.join(FORMS)} as the form, got {form!r}")
+    text, found = _text(source, form)
+    letters = None if alphabet is None else tuple(dict.fromkeys(alphabet))
+    match found:
+        case "regex":
+            return Language(found, text, regular.language(text.strip(), letters, plus=plus))
+        case "dfa":
+            automaton = read_dfa(text)
+            return Language(found, text, automaton.over(letters) if letters else automaton)
+        case "ltl":
+            formula = LTL.parse(text, alphabet=letters, at=at)
+            return Language(found, text, formula.automaton(), ltl=formula)
+        case "b-rasp":
+            program = b_rasp.parse(text, alphabet=letters)
+            formula = program.to_ltl()
+            return Language(found, text, formula.automaton(), program.recogniser(), formula)
+        case _:
+            counting = c_rasp.parse(text, alphabet=letters, accept=accept, positions=positions)
+            return Language(found, text, None, counting)
+
+
+def _text(source: str | Path, form: str | None) -> tuple[str, str]:
+    path = Path(source) if isinstance(source, Path) or len(str(source)) < 1000 else None
+    by_suffix = {suffix: name for name, suffixes in FORMS.items() for suffix in suffixes}
+    suffix = path.suffix if path is not None and "\n" not in str(path) else ""
+    try:
+        is_file = path is not None and path.is_file()
+    except (OSError, ValueError):
+        is_file = False
+    if path is not None and (is_file or (isinstance(source, Path) or suffix in by_suffix)):
+        guessed = form or by_suffix.get(suffix)
+        if guessed is None:
+            raise InputError(
+                f"{path}: expected a suffix that tells the form ({', '.join(by_suffix)}), got "
+                f"{suffix!r}; try --from"
+            )
+        return read_text(path, LIMIT), guessed
+    return str(source), form or "regex"
+
+
+def read_dfa(text: str) -> DFA:
+    """Read an automaton from JSON, and minimise it.
+
+    The object has ``alphabet`` (a list), ``start``, ``accepting`` (a list of states) and
+    ``transitions`` (for each state, the next one by letter); a transition that is missing leads to
+    rejection.
+    """
+    try:
+        data: Any = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"DFA: expected a JSON object, got {str(error)[:80]}") from None
+    keys = ("alphabet", "start", "accepting", "transitions")
+    if not isinstance(data, dict) or any(key not in data for key in keys):
+        raise InputError(f"DFA: expected a JSON object with {', '.join(keys)}")
+    alphabet, rows = data["alphabet"], data["transitions"]
+    if (
+        not isinstance(alphabet, list)
+        or not alphabet
+        or not all(isinstance(letter, str) and letter for letter in alphabet)
+        or len(set(alphabet)) != len(alphabet)
+    ):
+        raise InputError("DFA: expected different strings in alphabet")
+    if not isinstance(rows, dict) or not all(isinstance(row, dict) for row in rows.values()):
+        raise InputError("DFA: expected {state: {letter: state}} in transitions")
+    if not isinstance(data["accepting"], list):
+        raise InputError("DFA: expected a list of states in accepting")
+    if len(rows) > MAX_STATES:
+        raise InputError(f"DFA: expected at most {MAX_STATES:,} states, got {len(rows):,}")
+    names = list(dict.fromkeys([str(data["start"]), *map(str, rows)]))
+    number = {name: i for i, name in enumerate(names)}
+    dead = len(names)
+    table = []
+    for name in names:
+        row = rows.get(name, {})
+        for letter, target in row.items():
+            if letter not in alphabet:
+                raise InputError(f"DFA: state {name}: {letter!r} is not in the alphabet")
+            if str(target) not in number:
+                raise InputError(f"DFA: state {name}: there is no state {str(target)[:40]!r}")
+        table.append(tuple(number[str(row[letter])] if letter in row else dead for letter in alphabet))
+    unknown = [str(state) for state in data["accepting"] if str(state) not in number]
+    if unknown:
+        raise InputError(f"DFA: accepting: there is no state {unknown[0][:40]!r}")
+    table.append((dead,) * len(alphabet))
+    accepting = frozenset(number[str(state)] for state in data["accepting"])
+    return DFA(tuple(alphabet), tuple(table), accepting).minimal()

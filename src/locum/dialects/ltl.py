@@ -1,0 +1,266 @@
+"""Linear temporal logic over finite words, with past: read, written, turned into automata.
+
+Atoms are symbols: ``a`` (names in lower case) or ``"("``. Operators, tightest first: ``!``, ``X``
+(next), ``F`` (eventually), ``G`` (always), ``Y`` (yesterday), ``O`` (once), ``H`` (historically), and
+``WX``, ``WY`` (weak: true where there is no such position); ``U`` (until), ``R`` (release), ``S``
+(since), ``T`` (triggered), which group to the right; ``&``; ``|``; ``->``; ``<->``. U, F, G, S, O and
+H include the present. A word satisfies a formula if it holds at its first position, or, with
+``at="last"``, at its last. Words have one symbol or more: the empty one satisfies nothing.
+
+>>> alternating = LTL.parse("G (a -> WX b) & G (b -> WX a)")
+>>> dfa = alternating.automaton()
+>>> dfa.accepts("abab"), dfa.accepts("aab")
+(True, False)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from locum.budget import Budget
+from locum.dialects.automata import DFA, Letter, account, explore
+from locum.dialects.formulas import (
+    FALSE,
+    TRUE,
+    Formula,
+    atom,
+    atoms,
+    conjunction,
+    disjunction,
+    make,
+    negation,
+    parts_of,
+    show,
+)
+from locum.dialects.syntax import Parser, Syntax, Token
+from locum.errors import InputError, LimitError
+
+#: Where a word satisfies a formula.
+FIRST, LAST = "first", "last"
+#: Next and until operators that a state guesses about.
+MAX_PROMISES = 12
+
+_SYNTAX = Syntax(
+    "LTL",
+    (
+        *("!", "&", "|", "->", "<->", "(", ")", "WX", "WY", "X", "F", "G", "Y", "O", "H"),
+        *("U", "R", "S", "T", "true", "false"),
+    ),
+    {
+        "<->": (1, "right"),
+        "->": (2, "right"),
+        "|": (3, "left"),
+        "&": (4, "left"),
+        **dict.fromkeys(("U", "R", "S", "T"), (5, "right")),
+    },
+    frozenset({"!", "X", "WX", "F", "G", "Y", "WY", "O", "H"}),
+    {"&&": "&", "||": "|", "∧": "&", "∨": "|", "¬": "!", "→": "->", "↔": "<->", "~": "!"},
+)
+
+
+def unary(operator: str, part: Formula) -> Formula:
+    """Apply a prefix operator, by those that there are: !, X, U, Y and S."""
+    match operator:
+        case "!":
+            return negation(part)
+        case "X" | "Y":
+            return make("next" if operator == "X" else "yesterday", part)
+        case "WX" | "WY":
+            return negation(unary(operator[1], negation(part)))
+        case "F" | "O":
+            return make("until" if operator == "F" else "since", TRUE, part)
+        case _:  # G, H
+            return negation(unary("F" if operator == "G" else "O", negation(part)))
+
+
+def binary(operator: str, left: Formula, right: Formula) -> Formula:
+    """Apply a binary operator."""
+    match operator:
+        case "&":
+            return conjunction(left, right)
+        case "|":
+            return disjunction(left, right)
+        case "->":
+            return disjunction(negation(left), right)
+        case "<->":
+            same = conjunction(left, right)
+            return disjunction(same, conjunction(negation(left), negation(right)))
+        case "U" | "S":
+            return make("until" if operator == "U" else "since", left, right)
+        case _:  # R, T
+            return negation(binary("U" if operator == "R" else "S", negation(left), negation(right)))
+
+
+class _Reader(Parser[Formula]):
+    syntax = _SYNTAX
+
+    def atom(self) -> Formula:
+        token = self.take("name", "string", "true", "false")
+        if token is None:
+            self.fail(f"expected a symbol or an operator, got {self._got()}")
+        if token.kind in ("true", "false"):
+            return TRUE if token.kind == "true" else FALSE
+        if not token.text or (token.kind == "name" and not token.text.islower()):
+            self.fail(
+                f"expected a symbol in lower case, or in quotes, got {token.text!r}; operators are "
+                "! X WX F G Y WY O H U R S T & | -> <->",
+                token,
+            )
+        return atom(token.text)
+
+    def prefix(self, operator: Token, value: Formula) -> Formula:
+        return unary(operator.kind, value)
+
+    def binary(self, operator: Token, left: Formula, right: Formula) -> Formula:
+        return binary(operator.kind, left, right)
+
+    def whole(self) -> Formula:
+        while self.take("newline"):
+            pass
+        found = self.expression()
+        while self.take("newline"):
+            pass
+        if self.next.kind != "end":
+            self.fail(f"expected an operator or the end of the formula, got {self.next.text!r}")
+        return found
+
+
+@dataclass(frozen=True)
+class LTL:
+    """A formula that words satisfy, over an alphabet."""
+
+    formula: Formula
+    alphabet: tuple[Letter, ...]
+    #: Where it has to hold: "first" or "last".
+    at: str = FIRST
+
+    def __post_init__(self) -> None:
+        if self.at not in (FIRST, LAST):
+            raise InputError(f"at: expected 'first' or 'last', got {self.at!r}")
+        if not self.alphabet:
+            raise InputError("LTL: the formula names no symbol; try alphabet=… (--alphabet)")
+        unknown = [name for name in atoms(self.formula) if name not in self.alphabet]
+        if unknown:
+            raise InputError(
+                f"LTL: expected an alphabet with every symbol of the formula, got none with "
+                f"{unknown[0]!r}"
+            )
+
+    def __str__(self) -> str:
+        return show(self.formula)
+
+    @classmethod
+    def parse(cls, text: str, *, alphabet: Iterable[Letter] | None = None, at: str = FIRST) -> LTL:
+        """Read a formula; ``alphabet`` defaults to the symbols it names."""
+        formula = _Reader(text).whole()
+        letters = tuple(dict.fromkeys(alphabet)) if alphabet is not None else tuple(atoms(formula))
+        return cls(formula, letters, at)
+
+    def automaton(self, budget: Budget | None = None) -> DFA:
+        """Return the minimal automaton of the words that satisfy it, or refuse one too large."""
+        return _Tableau(self, budget or account()).automaton()
+
+
+class _Tableau:
+    """Reads a word and keeps, of every past operator, its value; of every future one, all guesses.
+
+    A guess (a *promise*) says what holds at the next position; it dies where that does not come true.
+    The values of a formula under all promises at once are the bits of one integer.
+    """
+
+    def __init__(self, ltl: LTL, budget: Budget) -> None:
+        self.ltl, self.budget = ltl, budget
+        self.parts = parts_of(ltl.formula)
+        self.number = {part: i for i, part in enumerate(self.parts)}
+        self.past = [part for part in self.parts if part.op in ("yesterday", "since")]
+        self.future = [part for part in self.parts if part.op in ("next", "until")]
+        if len(self.future) > MAX_PROMISES:
+            raise LimitError(
+                f"the formula has {len(self.future)} different next and until operators; the limit is "
+                f"{MAX_PROMISES}: try a smaller formula"
+            )
+        self.options = 1 << len(self.future)
+        self.all = (1 << self.options) - 1
+        #: For each promise, the options in which it is made.
+        self.made = [
+            sum(1 << option for option in range(self.options) if option >> k & 1)
+            for k in range(len(self.future))
+        ]
+
+    def automaton(self) -> DFA:
+        """Explore the sets of guesses."""
+        start = (frozenset({(-1, -1)}), False)
+        return explore(
+            self.ltl.alphabet,
+            start,
+            self._step,
+            lambda state: state[1],
+            self.budget,
+            lambda state: len(state[0]) * (1 + len(self.parts) * (1 + self.options / 512) / 8),
+        )
+
+    def _step(
+        self, state: tuple[frozenset[tuple[int, int]], bool], letter: Letter
+    ) -> tuple[frozenset[tuple[int, int]], bool]:
+        members, _ = state
+        following: set[tuple[int, int]] = set()
+        accepted = False
+        for left, promise in members:
+            values = self._values(letter, left)
+            alive = self.all
+            if promise >= 0:
+                for k, part in enumerate(self.future):
+                    # What was promised of X φ is φ itself; of an until, the until.
+                    kept = part.parts[0] if part.op == "next" else part
+                    value = values[self.number[kept]]
+                    alive &= value if promise >> k & 1 else ~value
+            whole = values[-1]
+            if self.ltl.at == FIRST and promise < 0:
+                alive &= whole
+            # At the end nothing is promised.
+            accepted = accepted or bool(alive & 1 and (self.ltl.at == FIRST or whole & 1))
+            self.budget.spend(alive.bit_count() / 8)
+            remembered = [
+                values[self.number[part.parts[0] if part.op == "yesterday" else part]]
+                for part in self.past
+            ]
+            while alive:
+                option = (alive & -alive).bit_length() - 1
+                alive &= alive - 1
+                bits = sum((value >> option & 1) << k for k, value in enumerate(remembered))
+                following.add((bits, option))
+        return frozenset(following), accepted
+
+    def _values(self, letter: Letter, left: int) -> list[int]:
+        """Return each part's value at a position, under every promise for the next one."""
+        values: list[int] = []
+        past = future = 0
+        for part in self.parts:
+            below = [values[self.number[each]] for each in part.parts]
+            match part.op:
+                case "true" | "false":
+                    value = self.all if part.op == "true" else 0
+                case "atom":
+                    value = self.all if part.name == letter else 0
+                case "not":
+                    value = self.all & ~below[0]
+                case "and":
+                    value = below[0] & below[1]
+                case "or":
+                    value = below[0] | below[1]
+                case "yesterday":
+                    value = self.all if left >= 0 and left >> past & 1 else 0
+                    past += 1
+                case "since":
+                    before = self.all if left >= 0 and left >> past & 1 else 0
+                    value = below[1] | (below[0] & before)
+                    past += 1
+                case "next":
+                    value = self.made[future]
+                    future += 1
+                case _:
+                    value = below[1] | (below[0] & self.made[future])
+                    future += 1
+            values.append(value)
+        return values

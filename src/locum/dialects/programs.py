@@ -1,0 +1,259 @@
+"""Write the C-RASP program of a regular language, from the potentials of its automaton.
+
+For each component of the automaton the program counts the letters since it was entered, weighted, and
+so knows the potential; with the letter here, that tells the state before it. The first letter that
+leads out of the component is where the next one is entered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from locum.dialects import c_rasp
+from locum.dialects.automata import DFA
+from locum.dialects.potentials import Component, potentials
+from locum.dialects.recogniser import END, Recogniser
+
+
+def program(automaton: DFA, accept: str = END) -> Recogniser | None:
+    """Return a C-RASP program for the language of a minimal automaton, or None if there is none.
+
+    >>> from locum.dialects.regular import language
+    >>> parity_free = program(language("(ab+ba)*"))
+    >>> [parity_free.accepts(word) for word in ("", "abba", "ab", "aabb")]
+    [True, True, True, False]
+    """
+    text = _Writer(automaton, accept).text()
+    if text is None:
+        return None
+    return c_rasp.parse(text, alphabet=automaton.alphabet)
+
+
+def in_c_rasp(automaton: DFA, accept: str = END) -> bool:
+    """Return whether a C-RASP program recognises the language of a minimal automaton."""
+    if accept == END:
+        return potentials(automaton) is not None
+    return all(potentials(before) is not None for before in before_last(automaton))
+
+
+def before_last(automaton: DFA) -> list[DFA]:
+    """Return for each letter a the minimal automaton of the words w with wa in the language.
+
+    What is read at the last symbol, a, is what is read at an end marker behind the rest.
+    """
+    found = []
+    for place in range(len(automaton.alphabet)):
+        accepting = frozenset(
+            state
+            for state, row in enumerate(automaton.transitions)
+            if row[place] in automaton.accepting
+        )
+        found.append(DFA(automaton.alphabet, automaton.transitions, accepting).minimal())
+    return found
+
+
+@dataclass
+class _Writer:
+    """Writes definitions, line by line."""
+
+    automaton: DFA
+    accept: str
+    lines: list[str] = field(default_factory=list)
+
+    def text(self) -> str | None:
+        """Return the program, or None if there is none."""
+        self.lines.append(f"#accept {self.accept}")
+        whole = potentials(self.automaton)
+        accepted: list[str] = []
+        if whole is not None:
+            run = _Run(self, self.automaton, whole, "")
+            if self.accept == END:
+                accepted.append(run.ends_in(self.automaton.accepting))
+            else:
+                for place in range(len(self.automaton.alphabet)):
+                    accepting = {
+                        state
+                        for state, row in enumerate(self.automaton.transitions)
+                        if row[place] in self.automaton.accepting
+                    }
+                    accepted.append(run.reads(accepting, place))
+        elif self.accept == END:
+            return None
+        else:
+            for place, before in enumerate(before_last(self.automaton)):
+                parts = potentials(before)
+                if parts is None:
+                    return None
+                run = _Run(self, before, parts, f"_{place}")
+                accepted.append(run.reads(before.accepting, place))
+        self.lines.append(f"accepted = {_any(accepted)}")
+        return "\n".join(self.lines) + "\n"
+
+    def define(self, name: str, expression: str) -> str:
+        """Write a definition and return its name; what is short enough is its own name."""
+        if expression in ("true", "false") or expression.isidentifier():
+            return expression
+        self.lines.append(f"{name} = {expression}")
+        return name
+
+
+class _Run:
+    """Follows an automaton through its components."""
+
+    def __init__(
+        self, writer: _Writer, automaton: DFA, parts: Sequence[Component], suffix: str
+    ) -> None:
+        self.writer, self.automaton, self.suffix = writer, automaton, suffix
+        self.parts = parts
+        self._number = {state: i for i, part in enumerate(parts) for state in part.states}
+        #: For each state, how often it was entered from another component: 0 or 1.
+        self._entries: dict[int, list[str]] = {}
+        self._since: list[str] = []
+        self._potentials: list[list[str]] = []
+        self._left: list[str] = []
+        self._entered: list[str] = []
+        useful = automaton.useful()
+        for number, part in enumerate(parts):
+            if useful.isdisjoint(part.states):  # nothing is accepted from there on
+                for filled in (self._since, self._left, self._entered):
+                    filled.append("false")
+                self._potentials.append([])
+            else:
+                self._component(number, part)
+
+    def _letter(self, place: int) -> str:
+        return f'"{self.automaton.alphabet[place]}"'
+
+    def _component(self, number: int, part: Component) -> None:
+        define, name = self.writer.define, f"{number}{self.suffix}"
+        counts: dict[int, str] = {}
+        if number == 0:
+            since = entered = "true"
+        else:
+            events = {
+                state: define(f"enter{name}_{state}", _any(self._entries[state]))
+                for state in part.states
+                if state in self._entries
+            }
+            event = define(f"enter{name}", _any(list(events.values())))
+            entered = define(f"entered{name}", f"#{event} >= 1" if event != "false" else "false")
+            since = define(f"since{name}", _all([entered, f"!{event}"]))
+            counts = {state: f"#{event}" for state, event in events.items()}
+        self._since.append(since)
+        self._entered.append(entered)
+        self._potentials.append([])
+        for depth, level in enumerate(part.levels):
+            terms = []
+            for label, weight in level.weights.items():
+                if weight:
+                    *below, place = label
+                    where = [since, self._letter(place)]
+                    if below:
+                        lower = self._potentials[number][depth - 1]
+                        after = below[0] + self._weight(part, depth - 1, below[0], place)
+                        where.append(f"{lower} == {after}")
+                    terms.append((weight, f"#{_all(where)}"))
+            offset = level.of_state[0] if number == 0 else 0
+            if number:
+                terms += [(level.of_state[state], count) for state, count in counts.items()]
+            self._potentials[number].append(define(f"potential{name}_{depth}", _sum(terms, offset)))
+        leaving = [
+            (state, place, target)
+            for state in part.states
+            for place, target in enumerate(self.automaton.transitions[state])
+            if self._number[target] != number
+        ]
+        leaves = define(
+            f"leaves{name}", _any([self._read(number, state, place) for state, place, _ in leaving])
+        )
+        self._left.append(leaves)
+        useful = self.automaton.useful()
+        leaving = [edge for edge in leaving if edge[2] in useful]
+        if not leaving:
+            return
+        first = define(f"exit{name}", _all([leaves, f"#{leaves} == 1"]))
+        for state, place, target in leaving:
+            event = _all([first, self._read(number, state, place)])
+            self._entries.setdefault(target, []).append(event)
+
+    def _weight(self, part: Component, depth: int, value: int, place: int) -> int:
+        """Return the weight at a level of a letter that is read at a state of that potential."""
+        level = part.levels[depth]
+        if depth == 0:
+            return level.weights.get((place,), 0)
+        state = next(s for s in part.states if level.of_state[s] == value)
+        return level.weights.get((part.levels[depth - 1].of_state[state], place), 0)
+
+    def _read(self, number: int, state: int, place: int) -> str:
+        """Say that a letter was read in a state, if the component was not left before."""
+        part = self.parts[number]
+        where = [self._since[number], self._letter(place)]
+        for depth, level in enumerate(part.levels):
+            label = (place,) if depth == 0 else (part.levels[depth - 1].of_state[state], place)
+            after = level.of_state[state] + level.weights.get(label, 0)
+            where.append(f"{self._potentials[number][depth]} == {after}")
+        return _all(where)
+
+    def ends_in(self, states: frozenset[int]) -> str:
+        """Say that the word before an end marker leads to one of these states."""
+        cases = []
+        for number, part in enumerate(self.parts):
+            inside = [state for state in part.states if state in states]
+            if inside:
+                where = [self._entered[number]]
+                if self._left[number] != "false":
+                    where.append(f"#{self._left[number]} == 0")
+                if len(inside) < len(part.states):
+                    level, top = part.levels[-1], self._potentials[number][-1]
+                    where.append(_any([f"{top} == {level.of_state[state]}" for state in inside]))
+                cases.append(_all(where))
+        return _any(cases)
+
+    def reads(self, states: set[int] | frozenset[int], place: int) -> str:
+        """Say that a certain letter stands here and was read in one of these states."""
+        cases = []
+        for number, part in enumerate(self.parts):
+            inside = [state for state in part.states if state in states]
+            if inside:
+                left = self._left[number]
+                where = []
+                if left != "false":
+                    where.append(f"(#{left} == 0 || {left} && #{left} == 1)")
+                if len(inside) == len(part.states):
+                    where += [self._since[number], self._letter(place)]
+                else:
+                    where.append(_any([self._read(number, state, place) for state in inside]))
+                cases.append(_all(where))
+        return _any(cases)
+
+
+def _any(parts: Sequence[str]) -> str:
+    kept = list(dict.fromkeys(part for part in parts if part != "false"))
+    if "true" in kept:
+        return "true"
+    if not kept:
+        return "false"
+    return kept[0] if len(kept) == 1 else "(" + " || ".join(kept) + ")"
+
+
+def _all(parts: Sequence[str]) -> str:
+    kept = list(dict.fromkeys(part for part in parts if part not in ("true", "!false")))
+    if "false" in kept:
+        return "false"
+    if not kept:
+        return "true"
+    return kept[0] if len(kept) == 1 else "(" + " && ".join(kept) + ")"
+
+
+def _sum(terms: Sequence[tuple[int, str]], constant: int) -> str:
+    shown = ""
+    for weight, count in terms:
+        if not weight:
+            continue
+        sign = "-" if weight < 0 else "+"
+        times = "" if abs(weight) == 1 else f"{abs(weight)}*"
+        shown += f" {sign} {times}{count}" if shown else f"{'-' if weight < 0 else ''}{times}{count}"
+    if not shown:
+        return str(constant)
+    return f"{shown} {'-' if constant < 0 else '+'} {abs(constant)}" if constant else shown

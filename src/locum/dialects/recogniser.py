@@ -1,0 +1,106 @@
+"""A program that accepts words: a boolean s-op, its alphabet, and where its answer is read.
+
+The convention matters. Read at the **last symbol**, a program sees that symbol and has no answer for
+the empty word; read at an **end marker**, a position more that holds no symbol of the alphabet, it has
+only what it has counted. (a+b)*b is recognised by a C-RASP program of the first kind and by none of
+the second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from locum.dialects.automata import Letter, Word, show_alphabet
+from locum.errors import InputError
+from locum.graph import Node
+from locum.language.handles import SOp
+from locum.transformer import CompiledTransformer
+
+#: Where the answer is read.
+LAST, END = "last", "end"
+#: What stands behind a word that is read at an end marker.
+MARKER = "$"
+
+
+@dataclass(frozen=True)
+class Recogniser:
+    """A program of a dialect."""
+
+    #: The dialect: "C-RASP", "B-RASP".
+    dialect: str
+    #: True where the prefix up to there is accepted.
+    sop: SOp
+    alphabet: tuple[Letter, ...]
+    #: "last" (the last symbol) or "end" (an end marker behind the word).
+    accept: str = LAST
+    #: The program's own names for its parts.
+    names: Mapping[Node, str] = field(default_factory=dict)
+    #: The program as text, where it was written as one.
+    text: str = ""
+    #: Whether no part of it looks ahead, so that it compiles to a decoder.
+    causal: bool = True
+
+    def __post_init__(self) -> None:
+        if self.accept not in (LAST, END):
+            raise InputError(f"accept: expected 'last' or 'end', got {self.accept!r}")
+        if not self.alphabet:
+            raise InputError("expected an alphabet of one symbol or more; try alphabet=…")
+        if self.accept == END and MARKER in self.alphabet:
+            raise InputError(
+                f"expected an alphabet without the end marker {MARKER!r}, got "
+                f"{show_alphabet(self.alphabet)}; try accept='last'"
+            )
+
+    @property
+    def vocabulary(self) -> tuple[Letter, ...]:
+        """Return the tokens of a network: the alphabet and, where there is one, the end marker."""
+        return (*self.alphabet, MARKER) if self.accept == END else self.alphabet
+
+    def tokens(self, word: Word) -> list[Letter]:
+        """Return what the program is run on: the word, with its end marker where there is one."""
+        symbols = list(word)
+        for symbol in symbols:
+            if symbol not in self.alphabet:
+                raise InputError(
+                    f"expected symbols of the alphabet {show_alphabet(self.alphabet)}, got "
+                    f"{symbol!r}; try another alphabet=… (--alphabet)"
+                )
+        if self.accept == END:
+            return [*symbols, MARKER]
+        if not symbols:
+            raise InputError(
+                "the empty word has no last symbol to read an answer at; try accept='end', which "
+                "reads it at an end marker (the two recognise different classes of languages)"
+            )
+        return symbols
+
+    def accepts(self, word: Word) -> bool:
+        """Return the answer of dense execution on a word.
+
+        >>> from locum.dialects import c_rasp
+        >>> majority = c_rasp.parse('more = #"a" > #"b"')
+        >>> majority.accepts("aab"), majority.accepts("abb")
+        (True, False)
+        """
+        return bool(self.sop(self.tokens(word))[-1])
+
+    def compile(self, length: int, **options: Any) -> CompiledTransformer:
+        """Compile for words of up to ``length`` symbols: to a decoder, if nothing looks ahead."""
+        from locum.compiler import compile as compile_program
+
+        options = {"causal": self.causal} | options
+        return compile_program(
+            self.sop,
+            length=length + (self.accept == END),
+            vocabulary=self.vocabulary,
+            names=dict(self.names),
+            name=options.pop("name", self.dialect),
+            **options,
+        )
+
+    def accepts_by(self, model: CompiledTransformer, words: Sequence[Word]) -> list[bool]:
+        """Return the answers of compiled weights on words of one length."""
+        batch = [self.tokens(word) for word in words]
+        return [bool(row[-1]) for row in model(batch)]

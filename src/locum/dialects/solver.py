@@ -1,0 +1,216 @@
+"""Ask z3's Spacer whether two machines ever answer differently (the extra ``solve``).
+
+The states of both machines are integers; "a word was read that one accepts and the other does not" is
+a question of reachability over linear integer arithmetic, which Spacer answers by an invariant, by a
+run, or not within its limit.
+"""
+
+from __future__ import annotations
+
+import importlib
+import threading
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from locum.dialects.automata import DFA, Letter
+from locum.dialects.counters import PLAIN, CounterMachine, Meanings, Register
+from locum.errors import InputError
+
+#: Spacer's answers.
+EQUAL, DIFFERENT, UNKNOWN = "equal", "different", "unknown"
+
+
+class Machine(Protocol):
+    """What is compared: registers with a start, and a step for each letter."""
+
+    @property
+    def registers(self) -> tuple[Any, ...]:
+        """Return what the state consists of."""
+        ...
+
+    @property
+    def start(self) -> tuple[int, ...]:
+        """Return the values of the registers before the first letter."""
+        ...
+
+    def step(
+        self, state: Sequence[Any], letter: Letter, meanings: Meanings = ...
+    ) -> tuple[tuple[Any, ...], Any]:
+        """Read a letter: the next state, and whether it accepts here."""
+        ...
+
+    def answer(self, state: Sequence[Any], accepted: Any, meanings: Meanings = ...) -> Any:
+        """Return the answer for the word that led to a state."""
+        ...
+
+
+class AutomatonMachine:
+    """An automaton as a machine with one register."""
+
+    def __init__(self, automaton: DFA) -> None:
+        self.automaton = automaton
+        self.registers: tuple[Any, ...] = (automaton,)
+        self._place = {letter: i for i, letter in enumerate(automaton.alphabet)}
+
+    @property
+    def start(self) -> tuple[int, ...]:
+        """Return the initial state; −1 is the state of words with letters that it does not know."""
+        return (0,)
+
+    def step(
+        self, state: Sequence[Any], letter: Letter, meanings: Meanings = PLAIN
+    ) -> tuple[tuple[Any, ...], Any]:
+        """Follow a transition."""
+        place = self._place.get(letter)
+        if place is None:
+            return (-1,), False
+        if isinstance(state[0], int):
+            target: Any = -1 if state[0] < 0 else self.automaton.transitions[state[0]][place]
+        else:
+            target = -1
+            for number, row in enumerate(self.automaton.transitions):
+                here = meanings["equal"](state[0], number)
+                target = meanings["if_else"](here, row[place], target)
+        return (target,), self.answer((target,), None, meanings)
+
+    def answer(self, state: Sequence[Any], accepted: Any, meanings: Meanings = PLAIN) -> Any:
+        """Return whether the state accepts."""
+        if isinstance(state[0], int):
+            return state[0] in self.automaton.accepting
+        found: Any = False
+        for number in sorted(self.automaton.accepting):
+            found = meanings["or"](found, meanings["equal"](state[0], number))
+        return found
+
+
+def z3_module() -> Any:
+    """Import z3, or say how to get it."""
+    try:
+        return importlib.import_module("z3")
+    except ModuleNotFoundError:
+        raise InputError(
+            "comparing programs that count needs z3, which is not installed: pip install 'locum[solve]'"
+        ) from None
+
+
+def ask(
+    one: Machine, other: Machine, alphabet: Sequence[Letter], seconds: float, *, empty: bool
+) -> str:
+    """Return whether the machines agree on all words; without ``empty``, but the empty one."""
+    z3 = z3_module()
+    context = z3.Context()
+    meanings = _meanings(z3, context)
+    registers = tuple(dict.fromkeys((*one.registers, *other.registers)))
+    place = {register: i for i, register in enumerate(registers)}
+    starts: dict[int, int] = {}
+    for machine in (one, other):
+        for register, value in zip(machine.registers, machine.start, strict=True):
+            starts[place[register]] = value
+    integer, boolean = z3.IntSort(context), z3.BoolSort(context)
+    solver = z3.Fixedpoint(ctx=context)
+    solver.set(engine="spacer", timeout=max(1, int(seconds * 1000)))
+    reached = z3.Function("reached", *([integer] * len(registers)), boolean)
+    differs = z3.Function("differs", boolean)
+    solver.register_relation(reached, differs)
+    variables = [z3.Int(f"x{i}", context) for i in range(len(registers))]
+    if variables:
+        solver.declare_var(*variables)
+
+    def number(value: Any) -> Any:
+        return z3.IntVal(value, context) if isinstance(value, int) else value
+
+    solver.rule(reached(*(number(starts[i]) for i in range(len(registers)))))
+    # Counts are never negative: true of all that is reached, and it helps.
+    sound = [
+        variables[i] >= 0
+        for i, register in enumerate(registers)
+        if isinstance(register, Register) and register.kind == "count"
+    ]
+    here = [reached(*variables), *sound]
+    if empty and bool(one.answer(one.start, None)) != bool(other.answer(other.start, None)):
+        return DIFFERENT
+    for letter in alphabet:
+        following: list[Any] = list(variables)
+        answers = []
+        for machine in (one, other):
+            own = [variables[place[register]] for register in machine.registers]
+            state, accepted = machine.step(own, letter, meanings)
+            answers.append(machine.answer(state, accepted, meanings))
+            for register, value in zip(machine.registers, state, strict=True):
+                following[place[register]] = number(value)
+        solver.rule(reached(*following), here)
+        wrong = _exclusive(z3, context, *answers)
+        if wrong is not False:
+            solver.rule(differs(), [*here, wrong])
+    # Its own limit may come late; an interrupt comes in time.
+    timer = threading.Timer(seconds, context.interrupt)
+    timer.start()
+    try:
+        found = solver.query(differs())
+    except z3.Z3Exception:
+        return UNKNOWN
+    finally:
+        timer.cancel()
+    return {"unsat": EQUAL, "sat": DIFFERENT}.get(str(found), UNKNOWN)
+
+
+def _exclusive(z3: Any, context: Any, one: Any, other: Any) -> Any:
+    if isinstance(one, bool) and isinstance(other, bool):
+        return False if one == other else z3.BoolVal(True, context)
+    one, other = (
+        z3.BoolVal(each, context) if isinstance(each, bool) else each for each in (one, other)
+    )
+    return z3.Xor(one, other)
+
+
+def _meanings(z3: Any, context: Any) -> Meanings:
+    """Give each operation its meaning on terms; what is known stays a Python value."""
+
+    def known(*values: Any) -> bool:
+        return all(isinstance(value, (bool, int)) for value in values)
+
+    def both(a: Any, b: Any) -> Any:
+        if a is False or b is False:
+            return False
+        return b if a is True else a if b is True else z3.And(a, b)
+
+    def either(a: Any, b: Any) -> Any:
+        if a is True or b is True:
+            return True
+        return b if a is False else a if b is False else z3.Or(a, b)
+
+    def negated(a: Any) -> Any:
+        return not a if isinstance(a, bool) else z3.Not(a)
+
+    def choice(condition: Any, a: Any, b: Any) -> Any:
+        if isinstance(condition, bool):
+            return a if condition else b
+        if isinstance(a, bool) or isinstance(b, bool):
+            return either(both(condition, a), both(negated(condition), b))
+        if known(a, b):
+            return a if a == b else z3.If(condition, z3.IntVal(a, context), z3.IntVal(b, context))
+        return z3.If(condition, a, b)
+
+    return {
+        "add": lambda a, b: a + b,
+        "subtract": lambda a, b: a - b,
+        "multiply": lambda a, b: a * b,
+        "negate": lambda a: -a,
+        "minimum": lambda a, b: choice(a < b, a, b),
+        "maximum": lambda a, b: choice(a > b, a, b),
+        "and": both,
+        "or": either,
+        "not": negated,
+        "if_else": choice,
+        "equal": lambda a, b: a == b,
+        "not_equal": lambda a, b: a != b,
+        "less": lambda a, b: a < b,
+        "less_equal": lambda a, b: a <= b,
+        "greater": lambda a, b: a > b,
+        "greater_equal": lambda a, b: a >= b,
+    }
+
+
+def machine_of(language: Any) -> Machine:
+    """Return the machine of a C-RASP program or of an automaton."""
+    return AutomatonMachine(language) if isinstance(language, DFA) else CounterMachine(language)
