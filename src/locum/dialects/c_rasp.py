@@ -403,7 +403,7 @@ class _Reader(Parser[Node]):
                 self.fail(f"{token.text} is not defined before this; there are {names}", token)
             case _:
                 self._place -= 1
-        self.fail(f"expected a count or a boolean, got {self._got()}")
+        return self.fail(f"expected a count or a boolean, got {self._got()}")
 
     def _integer(self, token: Token) -> int:
         if len(token.text) > 10 or int(token.text) > MAX_INTEGER:
@@ -447,12 +447,12 @@ class _Reader(Parser[Node]):
         match operator.kind:
             case "!":
                 self._booleans(operator, value)
-                return build("not", value)
+                return value.inputs[0] if value.op == "not" else build("not", value)
             case "-":
                 self._counts(operator, value)
                 if value.op == "constant":
                     return constant_node(-int(str(value.attributes["value"])))
-                return build("negate", value)
+                return value.inputs[0] if value.op == "negate" else build("negate", value)
             case "#":
                 self._booleans(operator, value)
                 return _count(value)

@@ -1,0 +1,229 @@
+"""C-RASP: text and Python, conventions, extensions, mistakes, and the same in weights."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+
+import pytest
+
+from locum import tokens
+from locum.dialects import c_rasp
+from locum.dialects.automata import words
+from locum.dialects.c_rasp import count, parse, recogniser, symbol
+from locum.dialects.counters import CounterMachine
+from locum.dialects.recogniser import Recogniser
+from locum.dialects.syntax import DialectError
+from locum.errors import InputError
+
+DYCK = """
+opened = #"("
+closed = #")"
+accepted = #[opened < closed] == 0 && opened == closed
+"""
+COUNT3 = """
+b_before_c = #("b" && #"c" == 0) == #"b"
+a_before_b = #("a" && #("b" || "c") == 0) == #"a"
+accepted = b_before_c && a_before_b && #"a" == #"b" && #"b" == #"c"
+"""
+CONTAINS_AB = """
+#import local
+accepted = #("b" && #[j == i - 1] "a" >= 1) >= 1
+"""
+EVEN_A = """
+#import periodic
+accepted = #!"a" == 0 && i % 2 == 1   // positions are counted from 0
+"""
+EXTREMES = """
+least = min(#"a", #"b")
+most = max(#"a", #"b")
+gap = most - least if "a" else 2 * least - most
+accepted = gap >= 1
+"""
+
+
+def _dyck(word: str) -> bool:
+    depth = 0
+    for letter in word:
+        depth += 1 if letter == "(" else -1
+        if depth < 0:
+            return False
+    return depth == 0
+
+
+def _extremes(word: str) -> bool:
+    a, b = word.count("a"), word.count("b")
+    return (abs(a - b) if word[-1] == "a" else 2 * min(a, b) - max(a, b)) >= 1
+
+
+PROGRAMS: list[tuple[str, str, str, Callable[[str], bool]]] = [
+    ("Dyck-1", DYCK, "()", _dyck),
+    ("aⁿbⁿcⁿ", COUNT3, "abc", lambda w: w == "".join(x * (len(w) // 3) for x in "abc")),
+    ("contains ab", CONTAINS_AB, "ab", lambda w: "ab" in w),
+    ("(aa)*", EVEN_A, "ab", lambda w: set(w) == {"a"} and len(w) % 2 == 0),
+    ("extremes", EXTREMES, "ab", _extremes),
+]
+
+
+@pytest.mark.parametrize(("name", "text", "alphabet", "plain"), PROGRAMS)
+def test_programs_accept_what_they_should(
+    name: str, text: str, alphabet: str, plain: Callable[[str], bool]
+) -> None:
+    program = parse(text, alphabet=alphabet)
+    machine = CounterMachine(program)
+    model = program.compile(6)
+    assert model.config.causal
+    for size in range(1, 7):
+        batch = ["".join(word) for word in itertools.product(alphabet, repeat=size)]
+        expected = [plain(word) for word in batch]
+        assert program.accepts_by(model, batch) == expected, name
+        for word, wanted in list(zip(batch, expected, strict=True))[:: 1 if size < 4 else 17]:
+            assert program.accepts(word) == wanted, (name, word)
+            state, accepted = machine.start, None
+            for letter in word:
+                state, accepted = machine.step(state, letter)
+            assert bool(machine.answer(state, accepted)) == wanted
+
+
+def test_the_same_from_python() -> None:
+    opened, closed = count(symbol("(")), count(symbol(")"))
+    program = recogniser((count(opened < closed) == 0) & (opened == closed), "()")
+    assert program.sop.node is parse(DYCK).sop.node
+
+
+def test_conventions_are_said_once() -> None:
+    last = 'accepted = "b"'
+    assert parse(last, alphabet="ab").accept == "last"
+    assert parse("#accept end\n" + last, alphabet="ab").accept == "end"
+    assert parse(last, alphabet="ab", accept="end").accept == "end"
+    assert parse("#accept end\n" + last, alphabet="ab", accept="end").accept == "end"
+    with pytest.raises(DialectError, match="recognise different languages"):
+        parse("#accept end\n" + last, alphabet="ab", accept="last")
+    with pytest.raises(InputError, match="expected 'last' or 'end', got 'begin'"):
+        parse(last, accept="begin")
+    # At the last symbol b is seen; at an end marker no symbol is.
+    assert parse(last, alphabet="ab").accepts("ab")
+    assert not parse(last, alphabet="ab", accept="end").accepts("ab")
+
+
+def test_positions_from_0_or_1_differ() -> None:
+    even = "#import periodic\naccepted = i % 2 == 0"
+    by_zero, by_one = (parse(even, alphabet="a", positions=first) for first in (0, 1))
+    assert [by_zero.accepts("a" * n) for n in (1, 2, 3)] == [True, False, True]
+    assert [by_one.accepts("a" * n) for n in (1, 2, 3)] == [False, True, False]
+    with pytest.raises(DialectError, match="positions 1"):
+        parse("#positions 1\n" + even, alphabet="a", positions=0)
+
+
+def test_the_empty_word() -> None:
+    balanced = 'accepted = #"a" == #"b"'
+    assert parse(balanced, accept="end").accepts("")
+    with pytest.raises(InputError, match="no last symbol"):
+        parse(balanced).accepts("")
+
+
+def test_unknown_symbols_are_refused_by_programs_and_weights() -> None:
+    program = parse('accepted = #"a" > #"b"')
+    with pytest.raises(InputError, match="got 'c'"):
+        program.accepts("abc")
+    with pytest.raises(InputError, match="got 'c'"):
+        program.accepts_by(program.compile(3), ["abc"])
+    with pytest.raises(InputError, match="end marker"):
+        parse('accepted = #"$" > 0', accept="end")
+    with pytest.raises(InputError, match="every symbol of the program"):
+        parse('accepted = #"a" > #"b"', alphabet="a")
+
+
+def test_counts_of_nothing_and_large_coefficients() -> None:
+    for text, wanted in (
+        ("accepted = #false == 0", True),
+        ("accepted = #true == 3", True),
+        ('accepted = 1000000000 * #"a" > 999999999 + 999999999 * #"a"', False),
+        ('accepted = 0 * #"a" == 0', True),
+        ('accepted = -2 * #"a" + 3 < -1000000000 * #"b"', False),
+        ("accepted = true", True),
+        ("accepted = 1 < 0", False),
+    ):
+        program = parse(text, alphabet="ab")
+        assert program.accepts("aab") is wanted, text
+        model = program.compile(3)
+        for word in words("ab", 3):
+            if word:
+                assert program.accepts_by(model, [word]) == [program.accepts(word)], (text, word)
+
+
+MISTAKES = [
+    ('x = "a" + 1', "line 1, column 9: expected counts for +, got a boolean"),
+    ('x = #"a"', "expected the last definition to be a boolean"),
+    ("x = i % 2 == 0", "try #import periodic"),
+    ('x = #[j == i - 1] "a" > 0', "try #import local"),
+    ("#import local\nx = #[j == i + 1] true > 0", "expected ]"),
+    ('x = (#"a"', "expected ), got the end of the text"),
+    ('x = #"a" > y', "y is not defined before this"),
+    ('x = "a"\nx = "b"', "line 2, column 1: x is defined twice"),
+    ("x = 5 && true", "expected booleans for &&"),
+    ('x = #"a" * #"b" > 1', "counts are not multiplied"),
+    ('x = 99999999999 < #"a"', "at most 1,000,000,000"),
+    ("#import oddity\nx = true", "got 'oddity'"),
+    ("#accept begin\nx = true", "expected last or end"),
+    ("", "expected a definition"),
+    ('x = "a" "b"', "expected the end of the definition"),
+    ('x = ""', "expected a symbol in quotes"),
+    ("x = @", "got '@'"),
+    ('x = 1 if "a" else "b"', "two counts or two booleans"),
+]
+
+
+@pytest.mark.parametrize(("text", "problem"), MISTAKES)
+def test_mistakes_have_line_and_column(text: str, problem: str) -> None:
+    with pytest.raises(InputError) as caught:
+        parse(text, alphabet="ab")
+    assert problem in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x = " + "(" * 100_000,
+        "x = " + "#(" * 60_000 + '"a"',
+        "x = " + "1 if true else " * 10_000 + "2",
+        "x = " + "min(1, " * 20_000,
+        '"' * 100_000,
+        "x = " + "a" * 500_000,
+    ],
+)
+def test_hostile_programs_are_refused(text: str) -> None:
+    with pytest.raises(InputError):
+        parse(text)
+
+
+def test_long_chains_are_read_and_run() -> None:
+    program = parse("x = " + "!" * 50_001 + '"a"')
+    assert program.accepts("a") is False
+    many = parse("x = " + " && ".join(['#"a" >= 0'] * 5_000))
+    assert many.accepts("a") is True
+
+
+def test_what_is_not_c_rasp_is_refused_by_name() -> None:
+    with pytest.raises(
+        InputError, match="got tokens"
+    ):
+        recogniser(tokens < "b", "ab")
+    with pytest.raises(InputError, match="extensions=\\('local',\\)"):
+        recogniser(count(symbol("a"), distance=1) > 0, "ab")
+    with pytest.raises(InputError, match="expected a boolean that accepts"):
+        recogniser(count(symbol("a")), "ab")
+    with pytest.raises(InputError, match="got multiply"):
+        recogniser(count(symbol("a")) * count(symbol("b")) > 2, "ab")
+
+
+def test_counts_are_recognised_in_the_graph() -> None:
+    found = c_rasp.as_count(count(symbol("a"), distance=2).node)
+    assert found is not None
+    assert found.distance == 2
+    assert c_rasp.as_count(symbol("a").node) is None
+
+
+def test_programs_are_recognisers() -> None:
+    assert isinstance(parse(DYCK), Recogniser)
+    assert parse(DYCK).names[parse('x = #"("\ny = x == 0').sop.node.inputs[0]] == "opened"
