@@ -185,7 +185,8 @@ def test_mistakes_have_line_and_column(text: str, problem: str) -> None:
     "text",
     [
         "x = " + "(" * 100_000,
-        "x = " + "#(" * 60_000 + '"a"',
+        "x = " + "#(" * 40_000 + '"a"',
+        "x = " + "!" * 90_000 + '"a"',
         "x = " + "1 if true else " * 10_000 + "2",
         "x = " + "min(1, " * 20_000,
         '"' * 100_000,
@@ -198,16 +199,14 @@ def test_hostile_programs_are_refused(text: str) -> None:
 
 
 def test_long_chains_are_read_and_run() -> None:
-    program = parse("x = " + "!" * 50_001 + '"a"')
+    program = parse("x = " + "!" * 901 + '"a"')
     assert program.accepts("a") is False
-    many = parse("x = " + " && ".join(['#"a" >= 0'] * 5_000))
+    many = parse("x = " + " && ".join(['#"a" >= 0'] * 2_000))
     assert many.accepts("a") is True
 
 
 def test_what_is_not_c_rasp_is_refused_by_name() -> None:
-    with pytest.raises(
-        InputError, match="got tokens"
-    ):
+    with pytest.raises(InputError, match="got tokens"):
         recogniser(tokens < "b", "ab")
     with pytest.raises(InputError, match="extensions=\\('local',\\)"):
         recogniser(count(symbol("a"), distance=1) > 0, "ab")

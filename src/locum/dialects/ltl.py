@@ -197,7 +197,7 @@ class _Tableau:
             self._step,
             lambda state: state[1],
             self.budget,
-            lambda state: len(state[0]) * (1 + len(self.parts) * (1 + self.options / 512) / 8),
+            lambda state: len(state[0]) * (2 + len(self.parts) * (0.5 + self.options / 2048)),
         )
 
     def _step(

@@ -16,9 +16,10 @@ from locum.errors import InputError
 
 Value = TypeVar("Value")
 
-#: Brackets in brackets, and characters of a text.
+#: Brackets in brackets, prefix operators in a row, and characters of a text.
 MAX_NESTING = 100
-MAX_TEXT = 200_000
+MAX_PREFIXES = 1_000
+MAX_TEXT = 100_000
 
 
 class DialectError(InputError):
@@ -156,6 +157,8 @@ class Parser(ABC, Generic[Value]):
         operators = []
         while (prefix := self.prefix_operator()) is not None:
             operators.append(prefix)
+            if len(operators) > MAX_PREFIXES:
+                self.fail(f"operators are nested more than {MAX_PREFIXES:,} deep", prefix)
         value = self.primary()
         for operator in reversed(operators):
             value = self.prefix(operator, value)
