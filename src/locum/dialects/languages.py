@@ -12,7 +12,7 @@ from locum.dialects import b_rasp, c_rasp, regular
 from locum.dialects.automata import DFA, MAX_STATES, Letter
 from locum.dialects.ltl import FIRST, LTL
 from locum.dialects.recogniser import Recogniser
-from locum.errors import InputError
+from locum.errors import InputError, LimitError
 from locum.files import read_text
 
 #: The forms, and the suffixes of their files.
@@ -67,22 +67,37 @@ def read(
         raise InputError(f"expected one of {', '.join(FORMS)} as the form, got {form!r}")
     text, found = _text(source, form)
     letters = None if alphabet is None else tuple(dict.fromkeys(alphabet))
-    match found:
+    try:
+        return _read(text, found, letters, plus, at, accept, positions)
+    except LimitError as error:
+        raise LimitError(f"this language is too large to decide anything: {error}") from None
+
+
+def _read(
+    text: str,
+    form: str,
+    letters: tuple[Letter, ...] | None,
+    plus: str,
+    at: str,
+    accept: str | None,
+    positions: int | None,
+) -> Language:
+    match form:
         case "regex":
-            return Language(found, text, regular.language(text.strip(), letters, plus=plus))
+            return Language(form, text, regular.language(text.strip(), letters, plus=plus))
         case "dfa":
             automaton = read_dfa(text)
-            return Language(found, text, automaton.over(letters) if letters else automaton)
+            return Language(form, text, automaton.over(letters) if letters else automaton)
         case "ltl":
             formula = LTL.parse(text, alphabet=letters, at=at)
-            return Language(found, text, formula.automaton(), ltl=formula)
+            return Language(form, text, formula.automaton(), ltl=formula)
         case "b-rasp":
             program = b_rasp.parse(text, alphabet=letters)
             formula = program.to_ltl()
-            return Language(found, text, formula.automaton(), program.recogniser(), formula)
+            return Language(form, text, formula.automaton(), program.recogniser(), formula)
         case _:
             counting = c_rasp.parse(text, alphabet=letters, accept=accept, positions=positions)
-            return Language(found, text, None, counting)
+            return Language(form, text, None, counting)
 
 
 def _text(source: str | Path, form: str | None) -> tuple[str, str]:

@@ -197,7 +197,7 @@ class _Tableau:
             self._step,
             lambda state: state[1],
             self.budget,
-            lambda state: len(state[0]) * (2 + len(self.parts) * (0.5 + self.options / 2048)),
+            lambda state: len(state[0]) * (1 + len(self.parts) * (0.2 + self.options / 4096)),
         )
 
     def _step(
@@ -220,7 +220,7 @@ class _Tableau:
                 alive &= whole
             # At the end nothing is promised.
             accepted = accepted or bool(alive & 1 and (self.ltl.at == FIRST or whole & 1))
-            self.budget.spend(alive.bit_count() / 8)
+            self.budget.spend(alive.bit_count() * (2 + len(self.past)) / 8)
             remembered = [
                 values[self.number[part.parts[0] if part.op == "yesterday" else part]]
                 for part in self.past
