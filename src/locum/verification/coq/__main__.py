@@ -25,8 +25,9 @@ from locum.verification.coq.ties import MUTANTS, TIES, refused
 
 #: In the order in which they build on each other.
 FILES = (
-    "Rasp", "Reasoning", "Matrices", "Softmax", "Sums", "Products", "Masks",
-    "Universal", "Paper", "Heads", "Norm", "Activations", "Encoder",
+    "Rasp", "Reasoning", "Matrices", "Softmax", "Sums", "Products", "Masks", "Lines", "Scatter",
+    "Universal", "Paper", "Heads", "Tiled", "Norm", "Activations",
+    "Encoder",
 )  # fmt: skip
 INSTALL = "install Coq 8.16 or newer (Debian and Ubuntu: apt-get install coq), or set COQ=skip"
 HEADER = (
