@@ -37,24 +37,6 @@ Section Scatter.
   Notation index := (index N tokens).
   Notation holds := (holds N tokens context).
 
-  Lemma selects_or e a b m n :
-    selects N tokens e a m -> selects N tokens e b n ->
-    selects N tokens e (SelectorOr a b) (fun q k => m q k || n q k).
-  Proof.
-    intros [x [E X]] [y [F Y]]. unfold Reasoning.selects.
-    change (select N tokens (SelectorOr a b) e) with
-      (match select N tokens a e, select N tokens b e with
-       | Some x, Some y => Some (fun i j => x i j || y i j) | _, _ => None end).
-    rewrite E, F. eexists; split; [reflexivity|]. intros q k Q K. cbv beta. now rewrite X, Y.
-  Qed.
-  Lemma selects_real e p keys queries f g :
-    gives e keys f -> gives e queries g ->
-    selects N tokens e (Select p keys queries) (fun q k => compare p (f k) (g q)).
-  Proof.
-    intros [v [E V]] [w [F W]]. unfold Reasoning.selects. rewrite select_select, E, F.
-    eexists; split; [reflexivity|]. intros q k Q K. cbv beta. now rewrite V, W.
-  Qed.
-
   (** Lemma matmul by one head, for all shapes. *)
   Theorem scatter_matmul_correct h a b A B :
     (0 < rows a)%nat -> (0 < columns a)%nat -> (0 < columns b)%nat -> columns a = rows b ->

@@ -21,13 +21,13 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from locum.verification.coq.ties import MUTANTS, TIES, refused
+from locum.verification.coq.ties import LAYOUTS, MUTANTS, TIES, positions, refused
 
 #: In the order in which they build on each other.
 FILES = (
     "Rasp", "Reasoning", "Matrices", "Softmax", "Sums", "Products", "Masks", "Lines", "Scatter",
     "Universal", "Paper", "Heads", "Tiled", "Norm", "Activations",
-    "Encoder",
+    "Encoder", "Sequences", "Sorting", "GroupSort",
 )  # fmt: skip
 INSTALL = "install Coq 8.16 or newer (Debian and Ubuntu: apt-get install coq), or set COQ=skip"
 HEADER = (
@@ -40,7 +40,7 @@ def ties() -> str:
     """Write the generated file: programs are their general definitions, and mutants are not."""
     equal = (tie.stated(shape) for tie in TIES for shape in tie.shapes)
     unequal = (refused(name, shape, mutant()) for name, shape, mutant in MUTANTS)
-    return HEADER + "\n".join([*equal, *unequal])
+    return HEADER + "\n".join([*equal, *map(positions, LAYOUTS), *unequal])
 
 
 def compiled(folder: Path, name: str) -> tuple[str, float]:

@@ -6,6 +6,7 @@ definition of ``proofs/`` at that shape. Coq decides it by computation.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from typing import Any
 from locum import constructions as c
 from locum.constructions import Matrix
 from locum.graph import Node
-from locum.language.python import tokens
+from locum.language.python import indices, select, tokens
 from locum.simulators import UniversalSimulator
 from locum.simulators.order import Order
 from locum.verification.coq.terms import coq_term
@@ -69,6 +70,15 @@ _QUADS: tuple[Shape, ...] = (
     (3, 2, 4, 4), (4, 3, 5, 2), (1, 6, 2, 5), (6, 1, 2, 7), (8, 8, 8, 2), (2, 2, 2, 8),
 )  # fmt: skip
 _FIVES: tuple[Shape, ...] = tuple((n, d, d_v, 1 + (n + d) % 5, h) for n, d, d_v, h in _QUADS)
+#: Matrices whose entries make up pairs, and groups.
+_EVEN: tuple[Shape, ...] = (
+    (1, 2), (2, 1), (2, 2), (1, 4), (4, 1), (2, 3), (3, 2), (1, 8), (8, 1), (4, 4), (6, 5), (8, 8),
+)  # fmt: skip
+_GROUPS: tuple[Shape, ...] = (
+    (1, 2, 2), (2, 1, 2), (1, 3, 3), (3, 1, 3), (2, 2, 2), (2, 2, 4), (2, 3, 3), (3, 2, 2), (2, 3, 6),
+    (4, 6, 3), (5, 4, 5), (8, 8, 4), (8, 8, 8),
+)  # fmt: skip
+_SINGLES: tuple[Shape, ...] = tuple((size,) for size in range(1, 13))
 _BASE = 2.5  # a base > 1 that is a float
 
 
@@ -158,6 +168,35 @@ TIES = (
         "row_sums_correct", "Sums.v", PAIRS),
     Tie("broadcast_row", _RC, lambda r, k: c.broadcast_row(_tokens(1, k), r).sop.node,
         "source (broadcast_row (block 1 c 0) r)", "broadcast_row_correct", "Sums.v", PAIRS),
+    Tie("summed", ("n",), lambda n: c.summed(select(indices, n, "<"), tokens).node,
+        "summed (Select Lt Indices (integer n)) Tokens", "summed_correct", "Sums.v", _SINGLES),
+    Tie("total", _RC, lambda r, k: c.total(_tokens(r, k)).sop.node, "all_sum r c Tokens",
+        "all_sum_correct", "Sequences.v", PAIRS),
+    Tie("identify", ("start", "count"), lambda start, count: c.identify(tokens, start, count).node,
+        "identify start count Tokens", "identify_correct", "Sequences.v", PAIRS),
+    Tie("shift", ("t",), lambda t: c.shift(tokens, t).node, "shift t Tokens", "shift_correct",
+        "Sequences.v", _SINGLES),
+    Tie("shift_part", ("t", "n"), lambda t, n: c.shift(tokens, t, n).node, "rotate t n Tokens",
+        "rotate_correct", "Sequences.v", PAIRS),
+    Tie("match2", ("p",), lambda p: c.match2(tokens, p).node, "match2 p Tokens", "match2_correct",
+        "Sequences.v", _SINGLES),
+    Tie("k_parity", ("first", "step", "k"),
+        lambda first, step, k: c.k_parity(tokens, range(first, first + (k + 1) * step, step), "each").node,
+        "k_parity first (map (fun i => first + S i * step) (seq 0 k)) Tokens", "k_parity_correct",
+        "Sequences.v", TRIPLES),
+    Tie("maxmin", _RC, lambda r, k: c.maxmin(_tokens(r, k)).sop.node, "maxmin r c Tokens",
+        "maxmin_correct", "Sorting.v", _EVEN),
+    Tie("maxmin_paper", _RC, lambda r, k: c.maxmin(_tokens(r, k), "paper").sop.node, "flipping r c Tokens",
+        "flipping_correct", "Sorting.v", _EVEN),
+    Tie("groupsort", (*_RC, "g"), lambda r, k, g: c.groupsort(_tokens(r, k), g).sop.node,
+        "groupsort r c g Tokens", "groupsort_correct", "GroupSort.v", _GROUPS),
+    Tie("relu_maxmin", _RC, lambda r, k: c.relu(_tokens(r, k), "maxmin").sop.node,
+        "source (through_maxmin r c Tokens (integer 0))", "through_maxmin_correct", "Sorting.v", PAIRS),
+    Tie("leaky_relu_maxmin", _RC, lambda r, k: c.leaky_relu(_tokens(r, k), 0.25, "maxmin").sop.node,
+        "source (through_maxmin r c Tokens (Binary Multiply (Constant (Fraction 1 4)) Tokens))",
+        "through_maxmin_correct", "Sorting.v", PAIRS),
+    Tie("absolute_maxmin", _RC, lambda r, k: c.absolute(_tokens(r, k), "maxmin").sop.node,
+        "source (through_maxmin r c Tokens (Unary Negate Tokens))", "through_maxmin_correct", "Sorting.v", PAIRS),
     Tie("layer_norm", _RC, lambda r, k: c.layer_norm(_tokens(r, k), epsilon=2.0**-10).sop.node,
         "layer_norm r c (Constant (Fraction 1 1024)) None None Tokens", "layer_norm_correct", "Norm.v", PAIRS),
     Tie("layer_norm_affine", _RC, lambda r, k: c.layer_norm(
@@ -217,6 +256,21 @@ MUTANTS: tuple[tuple[str, Shape, Callable[[], Node]], ...] = (
         Order.of(2, 2, 2, mask="causal"), stable=True).program.node),
     ("row_sums", (2, 3), lambda: c.row_means(Matrix(tokens, 2, 3)).sop.node),
 )  # fmt: skip
+
+
+#: Arrays whose positions are compared with the Coq function, one number for every entry.
+LAYOUTS: tuple[Shape, ...] = (
+    (1,), (8,), (1, 1), (1, 5), (5, 1), (2, 3), (3, 2), (4, 4), (8, 8), (2, 3, 4), (4, 1, 3), (2, 2, 2, 2),
+)  # fmt: skip
+
+
+def positions(shape: Shape) -> str:
+    """Write that the positions of an array's entries are those of ``prop`` in Sequences.v."""
+    entries = list(itertools.product(*map(range, shape)))
+    listed = "; ".join(f"[{'; '.join(map(str, entry))}]" for entry in entries)
+    found = "; ".join(str(c.prop(shape, entry)) for entry in entries)
+    sizes = "; ".join(map(str, shape))
+    return f"Goal map (prop [{sizes}]) [{listed}] = [{found}].\nProof. reflexivity. Qed.\n"
 
 
 def refused(name: str, shape: Shape, mutant: Node) -> str:
