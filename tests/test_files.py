@@ -224,3 +224,19 @@ def test_an_interrupted_writer_puts_the_old_folder_back(
         files.write_folder(place, {"a": b"new"})
     assert (place / "a").read_bytes() == b"old"
     assert [entry.name for entry in tmp_path.iterdir()] == ["model"]
+
+
+@pytest.mark.parametrize("levels", [files.DEEPEST, files.DEEPEST + 1])
+@pytest.mark.parametrize("one", [("[", "]", 1), ('{"[": ', "}", 1), ('[0, {"]": ', "}]", 2)])
+@pytest.mark.parametrize("beside", [0, 3 * files.DEEPEST])
+def test_json_is_as_deep_as_its_brackets(levels: int, one: tuple[str, str, int], beside: int) -> None:
+    """Refuse one level too many, whatever stands in strings and however much lies beside it."""
+    opening, closing, deep = one
+    times, rest = divmod(levels - 1, deep)
+    nested = opening * times + "[" * rest + "1" + "]" * rest + closing * times
+    text = "[" + "[1, {}], " * beside + nested + "]"
+    if levels <= files.DEEPEST:
+        assert len(files.parse_json(text)) == beside + 1
+        return
+    with pytest.raises(InputError, match="nested too deeply"):
+        files.parse_json(text)

@@ -103,14 +103,19 @@ def read_json(path: str | Path, limit: int) -> Any:
 
 def _depth(text: str) -> int:
     """Count how deeply a JSON text is nested; brackets inside of strings are none."""
-    depth = deepest = 0
-    for piece in re.finditer(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', text):
-        if piece[0] in "[{":
-            depth += 1
-            deepest = max(deepest, depth)
-        elif piece[0] in "]}":
-            depth -= 1
-    return deepest
+    brackets = re.sub(r'"(?:[^"\\]|\\.)*"|[^][{}"]+', "", text)
+    # Innermost pairs go first: a file is large, but flat.
+    depth = 0
+    while len(brackets) > 2 * DEEPEST and depth < DEEPEST:
+        depth, before = depth + 1, len(brackets)
+        brackets = re.sub(r"\[\]|\{\}", "", brackets)
+        if len(brackets) == before:
+            break
+    deepest = here = 0
+    for bracket in brackets:
+        here += 1 if bracket in "[{" else -1
+        deepest = max(deepest, here)
+    return depth + deepest
 
 
 def parse_json(text: str) -> Any:

@@ -87,9 +87,13 @@ class Node:
                 return pooled
             node = super().__new__(cls)
             depth, height, closed = -1, 0, True
-            for part in inputs:
-                depth, height = max(depth, part.depth), max(height, part.height)
-                closed = closed and not part.free
+            for part in inputs:  # a million of these: no calls
+                if part.depth > depth:
+                    depth = part.depth
+                if part.height > height:
+                    height = part.height
+                if part._free or part.op == "family":
+                    closed = False
             fill = object.__setattr__
             fill(node, "op", op)
             fill(node, "inputs", inputs)

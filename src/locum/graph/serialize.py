@@ -19,11 +19,13 @@ True
 
 from __future__ import annotations
 
+import contextlib
 import copyreg
+import gc
 import hashlib
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from locum.budget import MAX_BITS
@@ -61,6 +63,11 @@ def dumps(root: Node) -> str:
 
 def loads(text: str) -> Node:
     """Read the graph that :func:`dumps` wrote: the very same object while that one is alive."""
+    with _without_collector():
+        return _read(text)
+
+
+def _read(text: str) -> Node:
     try:
         data = parse_json(text)
     except (InputError, TypeError) as error:
@@ -83,6 +90,18 @@ def loads(text: str) -> Node:
 def stable_hash(root: Node) -> str:
     """Hash the graph's JSON by SHA-256: equal for equal programs, everywhere and always."""
     return hashlib.sha256(dumps(root).encode()).hexdigest()
+
+
+@contextlib.contextmanager
+def _without_collector() -> Iterator[None]:
+    """Switch the garbage collector off: a graph makes none, and to go through it takes as long."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 class _Reading:
@@ -116,10 +135,12 @@ class _Reading:
         op, numbers, attributes = row
         if not isinstance(op, str) or not isinstance(numbers, list) or not isinstance(attributes, dict):
             raise GraphError("it must be [operation, [inputs], {attributes}]")
+        nodes = self.nodes
+        known = len(nodes)
         for number in numbers:
-            if type(number) is not int or not 0 <= number < len(self.nodes):
+            if type(number) is not int or not 0 <= number < known:
                 raise GraphError(f"its input {_shown(number)} is not the number of an earlier node")
-        inputs = [self.nodes[number] for number in numbers]
+        inputs = [nodes[number] for number in numbers]
         decoded = {name: decode_attribute(value) for name, value in attributes.items()}
         if op == "sum_over" and len(inputs) > 1 and not decoded:
             # Re-binds, so that a file in which a person named the families is as good as ours.
