@@ -97,6 +97,9 @@ ROOMS: dict[str, list[str]] = {
         "languages",
         "solver",
         "equivalence",
+        "minimise",
+        "star_free",
+        "rasp_l",
     ],
     "display": [
         "svg",

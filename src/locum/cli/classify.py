@@ -8,7 +8,7 @@ decided on the minimal automaton; C-RASP is read at an end marker, C-RASP_last a
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,6 +17,10 @@ from locum.cli.languages import language_options, read_language
 from locum.cli.options import PATH, json_option
 from locum.errors import InputError
 from locum.files import check_target, write_file
+
+if TYPE_CHECKING:
+    from locum.dialects.classify import Classification
+    from locum.dialects.recogniser import Recogniser
 
 
 @click.command("classify", help=__doc__)
@@ -50,7 +54,12 @@ def command(language: str, **options: Any) -> None:
     wants_program = options["show_program"] or options["compile_it"] or options["folder"]
     program = None
     if wants_program:
-        program = read.program or verdicts.program("end") or verdicts.program("last")
+        program = (
+            read.program
+            or verdicts.program("end")
+            or verdicts.program("last")
+            or _star_free_program(verdicts)
+        )
         data["program"] = None if program is None else program.text
         data["dialect"] = None if program is None else program.dialect
     model = None
@@ -101,6 +110,16 @@ def command(language: str, **options: Any) -> None:
     for path, what in ((options["folder"], "Saved in"), (svg, "Drawn in")):
         if path is not None:
             output.say(f"{what} {path}.")
+
+
+def _star_free_program(verdicts: Classification) -> Recogniser | None:
+    """Return a B-RASP program for a star-free language that is not in C-RASP."""
+    if not verdicts.star_free:
+        return None
+    from locum.dialects import b_rasp
+    from locum.dialects.star_free import ltl_of
+
+    return b_rasp.from_ltl(ltl_of(verdicts.automaton)).recogniser()
 
 
 def _where(accept: str) -> str:

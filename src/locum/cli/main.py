@@ -21,8 +21,8 @@ from locum.errors import LocumError
 
 COMMANDS = (
     "analyse", "apply", "catalogue", "certify", "check", "claims", "classify", "compile", "draw",
-    "equivalent", "errata", "export", "figure", "operations", "plan", "prove", "repl", "run",
-    "simulate",
+    "equivalent", "errata", "export", "figure", "minimise", "operations", "plan", "prove", "repl",
+    "run", "simulate",
 )  # fmt: skip
 
 DONE, CLAIM_FAILED, BAD_INPUT, CRASHED, INTERRUPTED = 0, 1, 2, 70, 130

@@ -120,6 +120,25 @@ class DFA:
         accepting = frozenset(block[state] for state in reached if state in self.accepting)
         return DFA(self.alphabet, tuple(rows[i] for i in range(count)), accepting)
 
+    def reversed(self, budget: Budget | None = None) -> DFA:
+        """Return the minimal automaton of all words read backwards."""
+        before: dict[tuple[int, Letter], list[int]] = {}
+        for state, row in enumerate(self.transitions):
+            for letter, target in zip(self.alphabet, row, strict=True):
+                before.setdefault((target, letter), []).append(state)
+
+        def step(states: frozenset[int], letter: Letter) -> frozenset[int]:
+            return frozenset(s for state in states for s in before.get((state, letter), ()))
+
+        return explore(
+            self.alphabet,
+            self.accepting,
+            step,
+            lambda states: 0 in states,
+            budget,
+            lambda s: len(s) / 4,
+        )
+
     def complement(self) -> DFA:
         """Return the automaton of all other words."""
         others = frozenset(range(len(self))) - self.accepting

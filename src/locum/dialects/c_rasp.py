@@ -221,6 +221,97 @@ def symbols(root: Node) -> tuple[Letter, ...]:
     return tuple(sorted(named))
 
 
+def parts_of(root: Node) -> list[Node]:
+    """List the parts of a program, each behind what it is made of; of a count, what it counts."""
+    order: list[Node] = []
+    done: set[Node] = set()
+    stack: list[tuple[Node, bool]] = [(root, False)]
+    while stack:
+        node, ready = stack.pop()
+        if node in done:
+            continue
+        if ready:
+            done.add(node)
+            order.append(node)
+            continue
+        stack.append((node, True))
+        counted = as_count(node)
+        if counted is not None:
+            stack.append((counted.condition, False))
+        elif not is_symbol(node) and not is_remainder(node):
+            stack.extend((part, False) for part in node.inputs)
+    return order
+
+
+_INFIX = {row.operation: symbol for symbol, row in COMPARISONS.items()} | {
+    "and": "&&",
+    "or": "||",
+    "add": "+",
+    "subtract": "-",
+    "multiply": "*",
+}
+
+
+def show(program: Recogniser) -> str:
+    """Write a program as text that is read back as the same; counts have names of their own."""
+    root = program.sop.node
+    order = parts_of(root)
+    uses: dict[Node, int] = {}
+    for node in order:
+        counted = as_count(node)
+        for part in (counted.condition,) if counted is not None else node.inputs:
+            uses[part] = uses.get(part, 0) + 1
+    imports = [
+        name
+        for name, needed in (
+            ("periodic", any(map(is_remainder, order))),
+            ("local", any(c is not None and c.distance is not None for c in map(as_count, order))),
+        )
+        if needed
+    ]
+    lines = [f"#accept {program.accept}", *(f"#import {name}" for name in imports)]
+    texts: dict[Node, str] = {}
+    for node in order:
+        text = _text(node, texts)
+        plain = is_symbol(node) or node.op == "constant"
+        if node is root:
+            lines.append(f"accepted = {text}")
+        elif as_count(node) is not None or (uses.get(node, 0) > 1 and not plain):
+            lines.append(f"{(name := f'v{len(lines)}')} = {text}")
+            texts[node] = name
+        else:
+            texts[node] = text
+    return "\n".join(lines) + "\n"
+
+
+def _text(node: Node, texts: dict[Node, str]) -> str:
+    """Write a part whose own parts are written, in brackets where it has operators."""
+    counted = as_count(node)
+    if is_symbol(node):
+        return f'"{node.inputs[1].attributes["value"]}"'
+    if node.op == "constant":
+        value = node.attributes["value"]
+        return str(value).lower() if isinstance(value, bool) else str(value)
+    if counted is not None:
+        where = "" if counted.distance is None else f"[j == i - {counted.distance}] "
+        return f"#{where}{texts[counted.condition]}"
+    if is_remainder(node):
+        if node.inputs[0].op != "indices":
+            shift = node.inputs[0].inputs[1].attributes["value"]
+            raise InputError(f"C-RASP: positions that are counted from {shift} have no text here")
+        return f"i % {node.inputs[1].attributes['value']}"
+    inner = [texts[part] for part in node.inputs]
+    match node.op:
+        case "not" | "negate":
+            return f"{'!' if node.op == 'not' else '-'}{inner[0]}"
+        case "minimum" | "maximum":
+            return f"{node.op[:3]}({inner[0]}, {inner[1]})"
+        case "if_else":
+            return f"({inner[1]} if {inner[0]} else {inner[2]})"
+        case op:
+            return f"({inner[0]} {_INFIX[op]} {inner[1]})"
+
+
 # As text -------------------------------------------------------------------------------------------
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from locum.dialects.automata import Letter
-from locum.dialects.c_rasp import as_count, is_remainder, is_symbol, require
+from locum.dialects.c_rasp import as_count, is_remainder, is_symbol, parts_of, require
 from locum.dialects.recogniser import END, MARKER, Recogniser
 from locum.graph import Node
 from locum.graph.operations import COMPARISONS
@@ -54,7 +54,7 @@ class CounterMachine:
         require(root)
         self.program = program
         self.alphabet = program.alphabet
-        order = _order(root)
+        order = parts_of(root)
         registers: dict[Register, None] = {}
         for node in order:
             counted = as_count(node)
@@ -142,28 +142,6 @@ def _instruction(
         period = _number(node.inputs[1])
         return "remainder", (places[Register("remainder", node, period)], period), ()
     return node.op, None, tuple(number[part] for part in node.inputs)
-
-
-def _order(root: Node) -> list[Node]:
-    """List the parts of a program, each behind what it is made of; of a count, what it counts."""
-    order: list[Node] = []
-    done: set[Node] = set()
-    stack: list[tuple[Node, bool]] = [(root, False)]
-    while stack:
-        node, ready = stack.pop()
-        if node in done:
-            continue
-        if ready:
-            done.add(node)
-            order.append(node)
-            continue
-        stack.append((node, True))
-        counted = as_count(node)
-        if counted is not None:
-            stack.append((counted.condition, False))
-        elif not is_symbol(node) and not is_remainder(node):
-            stack.extend((part, False) for part in node.inputs)
-    return order
 
 
 def _number(node: Node) -> int:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from locum.budget import Budget
 from locum.dialects.automata import DFA, Letter, account, explore
@@ -159,7 +160,47 @@ class LTL:
 
     def automaton(self, budget: Budget | None = None) -> DFA:
         """Return the minimal automaton of the words that satisfy it, or refuse one too large."""
-        return _Tableau(self, budget or account()).automaton()
+        parts = parts_of(self.formula)
+        if any(part.op in ("yesterday", "since") for part in parts):
+            return _Tableau(self, budget or account()).automaton()
+        return _backwards(self, parts, budget or account())
+
+
+def _backwards(ltl: LTL, parts: list[Formula], budget: Budget) -> DFA:
+    """Return the automaton of a formula about the future alone: from the end it needs no guesses.
+
+    The automaton that reads words from the end to the beginning is turned round.
+    """
+    number = {part: i for i, part in enumerate(parts)}
+    # What is asked of the position to the right: of X φ the value of φ, of an until its own.
+    kept = [number[p.parts[0] if p.op == "next" else p] for p in parts if p.op in ("next", "until")]
+
+    def step(state: tuple[tuple[bool, ...] | None, bool], letter: Letter) -> tuple[Any, bool]:
+        right = iter(state[0] or (False,) * len(kept))
+        values: list[bool] = []
+        for part in parts:
+            below = [values[number[each]] for each in part.parts]
+            match part.op:
+                case "atom":
+                    value = part.name == letter
+                case "not":
+                    value = not below[0]
+                case "and" | "or":
+                    value = all(below) if part.op == "and" else any(below)
+                case "next":
+                    value = next(right)
+                case "until":
+                    value = (next(right) and below[0]) or below[1]
+                case op:
+                    value = op == "true"
+            values.append(value)
+        accepted = values[-1] if ltl.at == FIRST or state[0] is None else state[1]
+        return tuple(values[place] for place in kept), accepted
+
+    reversed_words = explore(
+        ltl.alphabet, (None, False), step, lambda state: state[1], budget, lambda _: len(parts) / 8
+    )
+    return reversed_words.reversed(budget)
 
 
 class _Tableau:

@@ -1,0 +1,119 @@
+"""Make a C-RASP program smaller: leave a part out, ask whether it is still equivalent, go on.
+
+A part that is a boolean may turn out to be always true, always false, or one of its own parts. What is
+left is equivalent, proven; that nothing smaller is equivalent is not claimed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+
+from locum.dialects import c_rasp
+from locum.dialects.c_rasp import as_count, count, is_boolean, is_symbol, parts_of
+from locum.dialects.equivalence import EQUIVALENT, equivalent
+from locum.dialects.languages import Language
+from locum.dialects.recogniser import Recogniser
+from locum.errors import InputError
+from locum.graph import Node, build
+from locum.graph.operations import constant
+from locum.graph.traversal import with_inputs
+from locum.language.handles import SOp, wrap
+
+
+def minimise(program: Recogniser, *, seconds: float = 60.0, each: float = 3.0) -> Recogniser:
+    """Return an equivalent program with fewer counts, or fewer parts, if one is found in time.
+
+    ``each`` is the limit for one comparison.
+
+    >>> redundant = c_rasp.parse('x = #"a" > #"b" && #"a" >= 0')
+    >>> print(c_rasp.show(minimise(redundant)))
+    #accept last
+    v1 = #"a"
+    v2 = #"b"
+    accepted = (v1 > v2)
+    <BLANKLINE>
+    """
+    if program.dialect != "C-RASP":
+        raise InputError(f"expected a C-RASP program to minimise, got one of {program.dialect}")
+    end = time.monotonic() + seconds
+    smallest = program
+    improved = True
+    while improved and time.monotonic() < end:
+        improved = False
+        for candidate in _smaller(smallest):
+            left = end - time.monotonic()
+            if left <= 0:
+                break
+            if _same(program, candidate, min(each, left)):
+                smallest, improved = candidate, True
+                break
+    return replace(smallest, text=c_rasp.show(smallest))
+
+
+def _same(one: Recogniser, other: Recogniser, seconds: float) -> bool:
+    languages = (Language("c-rasp", "", None, program) for program in (one, other))
+    return equivalent(*languages, seconds=seconds).verdict == EQUIVALENT
+
+
+def size(program: Recogniser) -> tuple[int, int]:
+    """Return the number of counts, and of all parts."""
+    parts = parts_of(program.sop.node)
+    return sum(as_count(part) is not None for part in parts), len(parts)
+
+
+def _smaller(program: Recogniser) -> Iterator[Recogniser]:
+    """Yield programs with one part left out, the smallest first."""
+    root = program.sop.node
+    found: dict[Node, Recogniser] = {}
+    for part in parts_of(root):
+        if not is_boolean(part) or part.op == "constant":
+            continue
+        instead = [constant(True), constant(False)]
+        if part.op in ("and", "or", "if_else"):
+            instead += [inner for inner in part.inputs if is_boolean(inner)]
+        for other in instead:
+            changed = _replaced(root, part, other)
+            handle = wrap(changed)
+            if changed not in found and isinstance(handle, SOp) and is_boolean(changed):
+                found[changed] = replace(program, sop=handle, text="", names={})
+    own = size(program)
+    sized = sorted(found.values(), key=size)
+    return (candidate for candidate in sized if size(candidate) < own)
+
+
+def _replaced(root: Node, part: Node, other: Node) -> Node:
+    """Put another node in the place of a part, and simplify."""
+    new: dict[Node, Node] = {}
+    for node in (*parts_of(other), *parts_of(root)):
+        if node is part:
+            new[node] = other
+            continue
+        counted = as_count(node)
+        if counted is not None:
+            condition = wrap(new[counted.condition])
+            assert isinstance(condition, SOp)
+            new[node] = count(condition, counted.distance).node
+        elif is_symbol(node) or any(below not in new for below in node.inputs):
+            new[node] = node
+        else:
+            new[node] = _simplified(with_inputs(node, tuple(new[below] for below in node.inputs)))
+    return new[root]
+
+
+def _simplified(node: Node) -> Node:
+    true, false = constant(True), constant(False)
+    if node.op in ("and", "or"):
+        neutral, decided = (true, false) if node.op == "and" else (false, true)
+        one, other = node.inputs
+        if decided in (one, other):
+            return decided
+        return other if one is neutral else one if other is neutral else node
+    if node.op == "not" and node.inputs[0] in (true, false):
+        return false if node.inputs[0] is true else true
+    if node.op == "if_else" and node.inputs[0] in (true, false):
+        return node.inputs[1] if node.inputs[0] is true else node.inputs[2]
+    if node.op == "not" and node.inputs[0].op == "not":
+        return node.inputs[0].inputs[0]
+    return build(node.op, *node.inputs, **node.attributes)

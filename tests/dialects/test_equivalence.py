@@ -1,0 +1,182 @@
+"""Equivalence of programs: proven, refuted by a shortest word, or not decided in time."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import pytest
+
+from locum.dialects import c_rasp
+from locum.dialects.equivalence import EQUIVALENT, SEPARATED, UNDECIDED, equivalent
+from locum.dialects.languages import Language, read
+from locum.dialects.minimise import minimise, size
+from locum.errors import InputError
+from tests.cli.commands import command_line, json_of
+
+pytest.importorskip("z3")
+
+
+def _program(accepted: str, *definitions: str, accept: str = "end") -> str:
+    return "\n".join([f"#accept {accept}", *definitions, f"accepted = {accepted}"])
+
+
+_OC = ('o = #"("', 'c = #")"')
+DYCK = _program("#[o < c] == 0 && o == c", *_OC)
+DYCK_2 = _program('#[")" && c - o >= 1] == 0 && o <= c', *_OC)
+DYCK_3 = _program("#[!(o >= c)] < 1 && !(o != c)", *_OC)
+DYCK_ANY = _program("o == c", *_OC)
+DYCK_OPEN = _program("#[o < c] == 0", *_OC)
+DYCK_TWO = _program("#[o < c] == 0 && o == c && #[o - c > 2] == 0", *_OC)
+DYCK_OFF = _program("#[o + 1 < c] == 0 && o == c", *_OC)
+COUNT3 = _program(
+    'b_ok && a_ok && #"a" == #"b" && #"b" == #"c"',
+    'b_ok = #("b" && #"c" == 0) == #"b"',
+    'a_ok = #("a" && #("b" || "c") == 0) == #"a"',
+)
+COUNT3_2 = _program(
+    '#bad == 0 && #"a" == #"b" && #"c" == #"b"',
+    'bad = "a" && #("b" || "c") > 0 || "b" && #"c" > 0',
+)
+COUNT3_ORDER = _program('#"a" == #"b" && #"b" == #"c"')
+COUNT3_LATE = _program(
+    '#bad == 0 && #"a" == #"b" && #"c" == #"b"', 'bad = "a" && #"b" > 0 || "b" && #"c" > 1'
+)
+COUNT3_MORE = _program(
+    '#bad == 0 && #"a" == #"b" && #"c" <= #"b"', 'bad = "a" && #("b" || "c") > 0 || "b" && #"c" > 0'
+)
+MAJORITY = _program('#"a" > #"b"')
+MAJORITY_2 = _program('2 * #"a" > #"a" + #"b"')
+MAJORITY_3 = _program('max(#"a", #"b") != #"b"')
+MAJORITY_TIE = _program('#"a" >= #"b"')
+MAJORITY_FAR = _program('#"a" > #"b" || #"a" == 9 && #"b" == 9')
+TOMITA_1 = _program('#"0" == 0', accept="end")
+#: P, Q, alphabet, whether they are equivalent.
+PAIRS: list[tuple[str, str, str, bool]] = [
+    (DYCK, DYCK, "()", True),
+    (DYCK, DYCK_2, "()", True),
+    (DYCK_2, DYCK_3, "()", True),
+    (DYCK, DYCK_ANY, "()", False),
+    (DYCK, DYCK_OPEN, "()", False),
+    (DYCK, DYCK_TWO, "()", False),
+    (DYCK, DYCK_OFF, "()", False),
+    (DYCK_TWO, "(\\((\\(\\))*\\))*", "()", True),
+    (DYCK_TWO, "(\\(\\(*\\)\\)*)*", "()", False),
+    (COUNT3, COUNT3_2, "abc", True),
+    (COUNT3, COUNT3_ORDER, "abc", False),
+    (COUNT3, COUNT3_LATE, "abc", False),
+    (COUNT3, COUNT3_MORE, "abc", False),
+    (COUNT3_2, COUNT3_MORE, "abc", False),
+    (MAJORITY, MAJORITY_2, "ab", True),
+    (MAJORITY, MAJORITY_3, "ab", True),
+    (MAJORITY, MAJORITY_TIE, "ab", False),
+    (MAJORITY, MAJORITY_FAR, "ab", False),
+    (MAJORITY, "(a+b)*a", "ab", False),
+    (_program('#"b" == 0'), "a*", "ab", True),
+    (_program('#"b" <= 1'), "a*b?a*", "ab", True),
+    (_program('#"b" <= 1'), "a*ba*", "ab", False),
+    (TOMITA_1, "1*", "01", True),
+    (TOMITA_1, "1*+0", "01", False),
+    (
+        _program('#"1" - #"0" == 0 && #[x > 1] == 0 && #[x < 0] == 0', 'x = #"1" - #"0"'),
+        "(10)*",
+        "01",
+        True,
+    ),
+    (_program('#"1" - #"0" == 0 && #[x > 1] == 0', 'x = #"1" - #"0"'), "(10)*", "01", False),
+    (_program('#("a" && #"b" >= 1) == 0'), "a*b*", "ab", True),
+    (_program('#("a" && #"b" >= 2) == 0'), "a*b*", "ab", False),
+    (_program('#("b" && #"a" == 0) == #"b"'), "b*a*", "ab", True),
+    ("(ab)*", "ε+a(ba)*b", "ab", True),
+    ("(ab)*", "(ab)*+(ba)*", "ab", False),
+    ("~(.*000.*)", "(ε+0+00)(1(ε+0+00))*", "01", True),
+    ("~(.*000.*)", "(ε+0+00)(1(ε+0+00))*+1*", "01", True),
+    ("((00+11)*(01+10)(00+11)*(01+10)(00+11)*)*", "(00+11)*", "01", False),
+    ("0*1*0*1*", "0*(1*0*1*)", "01", True),
+    ("0*1*0*1*", "(0*1*)*", "01", False),
+]
+
+
+def _language(text: str, alphabet: str) -> Language:
+    return read(text, "c-rasp" if text.startswith("#") else "regex", alphabet=alphabet)
+
+
+def _plain(language: Language, word: tuple[str, ...]) -> bool:
+    if language.automaton is not None:
+        return language.automaton.accepts(word)
+    assert language.program is not None
+    return language.program.accepts(word)
+
+
+@pytest.mark.parametrize(("p", "q", "alphabet", "same"), PAIRS)
+def test_pairs(p: str, q: str, alphabet: str, same: bool) -> None:
+    one, other = _language(p, alphabet), _language(q, alphabet)
+    found = equivalent(one, other, seconds=60)
+    assert found.verdict == (EQUIVALENT if same else SEPARATED), found
+    if found.word is None:
+        return
+    # Only one has the word, and no shorter one separates them.
+    assert _plain(one, found.word) != _plain(other, found.word)
+    for size_of_word in range(min(len(found.word), 4)):
+        for word in itertools.product(alphabet, repeat=size_of_word):
+            assert _plain(one, word) == _plain(other, word), word
+    for language, answer in zip((one, other), found.answers, strict=True):
+        assert answer.expected == _plain(language, found.word)
+        if language.program is not None:
+            assert answer.by["dense"] is answer.expected
+            assert answer.by["weights"] is answer.expected
+
+
+def test_formulas_and_programs_of_b_rasp() -> None:
+    formula = read("G (a -> WX b) & G (b -> WX a)", "ltl")
+    program = read(
+        'follows = rightmost[j < i, true] "a"(j) & "a"(i) | "b"(j) & "b"(i) : false\n'
+        "accepted = rightmost[j <= i, follows(j)] false : true",
+        "b-rasp",
+    )
+    assert equivalent(formula, program).verdict == EQUIVALENT
+    assert not equivalent(formula, program).empty_word
+    # The empty word is not compared where one of them has no answer for it.
+    assert equivalent(formula, read("(ab)*a?+(ba)*b?")).verdict == EQUIVALENT
+    found = equivalent(formula, read("(ab)*a?"))
+    assert found.word == ("b",)
+    assert found.answers[0].by == {"dense": True, "weights": True}
+
+
+def test_a_limit_is_kept() -> None:
+    """What is not decided within the limit says so."""
+    hard = _program(
+        "3 * x + 7 * y == 5 * z",
+        'x = #("a" && #"b" > 2 * #"a")',
+        'y = #("b" && 3 * #"a" > 2 * #"b")',
+        'z = #("a" && #("b" && #"a" > #"b") > 0)',
+    )
+    other = hard.replace("5 * z", '5 * z + 1000000 * #("b" && x + y == 40 * z + 7)')
+    found = equivalent(_language(hard, "ab"), _language(other, "ab"), seconds=0.3)
+    assert found.verdict == UNDECIDED
+    assert "they agree on all words of up to" in found.method
+    with pytest.raises(InputError, match="more than 0 seconds"):
+        equivalent(_language(hard, "ab"), _language(other, "ab"), seconds=0)
+
+
+def test_minimise_leaves_out_what_is_not_needed() -> None:
+    text = _program('#[o < c] == 0 && o == c && #"(" >= 0 && (#[o > c] >= 0 || #[c > 5] == 3)', *_OC)
+    program = c_rasp.parse(text)
+    smaller = minimise(program, seconds=30)
+    assert size(smaller)[0] == 3 < size(program)[0]
+    again = c_rasp.parse(smaller.text, alphabet="()")
+    assert again.sop.node is smaller.sop.node
+    same = equivalent(_language(DYCK, "()"), Language("c-rasp", "", None, again))
+    assert same.verdict == EQUIVALENT
+
+
+def test_the_command(tmp_path: Path) -> None:
+    for name, text in (("p", DYCK), ("q", DYCK_ANY), ("r", DYCK_2)):
+        (tmp_path / f"{name}.crasp").write_text(text, encoding="utf-8")
+    p, q, r = (str(tmp_path / f"{name}.crasp") for name in "pqr")
+    done = command_line("equivalent", p, q)
+    assert done.returncode == 1
+    assert ")( separates them" in done.stdout
+    assert "dense accepts, weights accepts" in done.stdout
+    assert json_of("equivalent", p, r)["verdict"] == "equivalent"
+    assert "proven by automata" in command_line("equivalent", "a*", "a*a*").stdout
