@@ -1,0 +1,279 @@
+"""Write a block of layers slot by slot, and run it in a loop.
+
+The residual stream of a block has named groups of slots. A head copies one group into another, from the
+position whose key matches the query; hidden units (ReLU) do arithmetic on slots at one position.
+
+>>> slots = Slots(x=1, y=1)
+>>> units = Units(slots)
+>>> units.add(slots.unit("x"), 1.0, {"y": 2.0})  # y += 2·relu(x + 1)
+>>> block = LoopedBlock(slots, [layer(slots, units=units)], positions=1)
+>>> block.run(np.array([[3.0, 0.0]]), passes=2).tolist()
+[[3.0, 16.0]]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from locum.errors import InputError
+from locum.transformer.architecture import TransformerArchitecture
+from locum.transformer.config import Config
+from locum.transformer.forward import forward
+from locum.transformer.weights import (
+    SOFTMAX,
+    AttentionWeights,
+    FeedForwardWeights,
+    LayerWeights,
+    Weights,
+)
+
+Floats = NDArray[np.float64]
+
+
+class Slots:
+    """Name groups of slots of the residual stream: ``Slots(A=3, flag=1)``."""
+
+    def __init__(self, **sizes: int) -> None:
+        self._groups: dict[str, range] = {}
+        start = 0
+        for name, size in sizes.items():
+            self._groups[name] = range(start, start + size)
+            start += size
+        self.size = start
+
+    def __getitem__(self, name: str) -> range:
+        return self._groups[name]
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Return a label for each slot."""
+        return tuple(
+            name if len(group) == 1 else f"{name}[{i}]"
+            for name, group in self._groups.items()
+            for i in range(len(group))
+        )
+
+    def unit(self, name: str, place: int = 0, scale: float = 1.0) -> Floats:
+        """Return the direction of one slot, times ``scale``."""
+        direction = np.zeros(self.size)
+        direction[self[name][place]] = scale
+        return direction
+
+    def map(self, source: Sequence[int], target: Sequence[int], scale: float = 1.0) -> Floats:
+        """Return the matrix [slot, slot] that copies slots ``source`` to slots ``target``."""
+        matrix = np.zeros((self.size, self.size))
+        matrix[list(source), list(target)] = scale
+        return matrix
+
+
+class Units:
+    """Collect the hidden units (ReLU) of one feed-forward."""
+
+    def __init__(self, slots: Slots) -> None:
+        self.slots = slots
+        self._inputs: list[Floats] = []
+        self._biases: list[float] = []
+        self._outputs: list[Floats] = []
+        #: What the feed-forward adds besides, at every position.
+        self.constant = np.zeros(slots.size)
+
+    def add(self, weight: Floats, bias: float, outputs: Mapping[int | str, float]) -> None:
+        """Add outputs[slot] · relu(weight·x + bias) to each slot of ``outputs``."""
+        self._inputs.append(weight)
+        self._biases.append(bias)
+        row = np.zeros(self.slots.size)
+        for slot, factor in outputs.items():
+            row[self.slots[slot][0] if isinstance(slot, str) else slot] += factor
+        self._outputs.append(row)
+
+    def linear(self, weight: Floats, bias: float, slot: int, factor: float = 1.0) -> None:
+        """Add factor · (weight·x + bias) to a slot: x = relu(x) − relu(−x)."""
+        self.add(weight, bias, {slot: factor})
+        self.add(-weight, -bias, {slot: -factor})
+
+    def gated(
+        self, weight: Floats, gate: Floats, offset: float, slot: int, bound: float, factor: float = 1.0
+    ) -> None:
+        """Add factor · weight·x to a slot where gate·x + offset is 1, and 0 where it is 0.
+
+        ``bound`` must exceed |weight·x|: it pushes both units below 0 where the gate is closed.
+        """
+        shift = bound * (offset - 1)
+        self.add(weight + bound * gate, shift, {slot: factor})
+        self.add(-weight + bound * gate, shift, {slot: -factor})
+
+    def clear(self, group: Sequence[int]) -> None:
+        """Set slots to 0."""
+        for slot in group:
+            direction = np.zeros(self.slots.size)
+            direction[slot] = 1.0
+            self.linear(direction, 0.0, slot, -1.0)
+
+    def move(
+        self, source: Sequence[int], target: Sequence[int], gate: Floats, offset: float, bound: float
+    ) -> None:
+        """Overwrite slots ``target`` by slots ``source`` where gate·x + offset is 1."""
+        for here, there in zip(source, target, strict=True):
+            difference = np.zeros(self.slots.size)
+            difference[here], difference[there] = 1.0, -1.0
+            self.gated(difference, gate, offset, there, bound)
+
+    def round_codes(self, group: Sequence[int]) -> None:
+        """Replace x by relu(2x + 1) − relu(2x − 1) − 1, which is ±1 from |x| = 1/2 on, and 0 at 0."""
+        eye = np.eye(self.slots.size)
+        for slot in group:
+            self.add(2 * eye[slot], 1.0, {slot: 1.0})
+            self.add(2 * eye[slot], -1.0, {slot: -1.0})
+            self.constant[slot] -= 1.0
+            self.linear(eye[slot], 0.0, slot, -1.0)
+
+    def add_one_more(
+        self, terms: Mapping[str, float], target: Sequence[int], gate: int, bound: float
+    ) -> None:
+        """Write the code of 1 + Σ ±(a number in code) into slots that hold 0, where slot ``gate`` is 1.
+
+        A subtracted number enters as its complement, bit by bit, so that 1 + Σ is two's complement. Bit
+        i of a sum s of the lowest i + 1 bits is [s ≥ 2ⁱ] − [s ≥ 2ⁱ⁺¹] + [s ≥ 3·2ⁱ]; each step has a
+        ramp of 1/2, so that small errors of the bits do no harm.
+        """
+        opened = np.eye(self.slots.size)[gate]
+        for i, slot in enumerate(target):
+            weight, bias = bound * opened, 1.0 - bound
+            for name, sign in terms.items():
+                for place in range(i + 1):
+                    weight[self.slots[name][place]] += sign * 2**place / 2
+                    bias += 2**place / 2
+            for threshold, factor in ((2**i, 1.0), (2 ** (i + 1), -1.0), (3 * 2**i, 1.0)):
+                self.add(weight, bias - threshold + 0.75, {slot: 4 * factor})
+                self.add(weight, bias - threshold + 0.25, {slot: -4 * factor})
+            self.add(opened, 0.0, {slot: -1.0})
+
+    def weights(self) -> FeedForwardWeights:
+        """Return the feed-forward of these units."""
+        count = len(self._inputs)
+        empty = np.zeros((0, self.slots.size))
+        return FeedForwardWeights(
+            "relu",
+            W_in=np.array(self._inputs).T if count else empty.T,
+            b_in=np.array(self._biases),
+            W_out=np.array(self._outputs) if count else empty,
+            b_out=self.constant,
+        )
+
+
+@dataclass(frozen=True)
+class Head:
+    """One softmax head: matrices from the stream to queries, keys, and to what is moved."""
+
+    query: Floats
+    key: Floats
+    value: Floats
+
+
+def layer(slots: Slots, heads: Sequence[Head] = (), units: Units | None = None) -> LayerWeights:
+    """Return one layer: heads, then hidden units."""
+    attention = None
+    if heads:
+        width = max(max(head.query.shape[1], head.key.shape[1]) for head in heads)
+        carried = [sorted(set(np.nonzero(head.value)[0].tolist())) for head in heads]
+        width = max(width, *(len(read) for read in carried))
+
+        def padded(matrix: Floats) -> Floats:
+            return np.pad(matrix, ((0, 0), (0, width - matrix.shape[1])))
+
+        zero = np.zeros((len(heads), width))
+        eye = np.eye(slots.size)
+        attention = AttentionWeights(
+            W_Q=np.array([padded(head.query) for head in heads]),
+            b_Q=zero,
+            W_K=np.array([padded(head.key) for head in heads]),
+            b_K=zero,
+            W_V=np.array([padded(eye[:, read]) for read in carried]),
+            b_V=zero,
+            W_O=np.array(
+                [padded(head.value[read].T).T for head, read in zip(heads, carried, strict=True)]
+            ),
+            b_O=np.zeros(slots.size),
+            kinds=(SOFTMAX,) * len(heads),
+        )
+    return LayerWeights(attention, None if units is None else units.weights())
+
+
+def code(number: int, bits: int) -> Floats:
+    """Return the binary code of a number as ±1, least significant bit first.
+
+    >>> code(5, 4).tolist()
+    [1.0, -1.0, 1.0, -1.0]
+    """
+    return np.array([1.0 if number >> bit & 1 else -1.0 for bit in range(bits)])
+
+
+def decode(bits: Floats) -> int:
+    """Return the number of a code, by the signs of its bits.
+
+    >>> decode(code(5, 4) + 0.1)
+    5
+    """
+    return sum(1 << place for place, bit in enumerate(bits.tolist()) if bit > 0)
+
+
+def bits_for(count: int) -> int:
+    """Return how many bits tell ``count`` numbers apart (at least one)."""
+    return max(1, (count - 1).bit_length())
+
+
+def sharpness(positions: int, error: float) -> float:
+    """Return the factor λ of scores with which the other positions weigh at most ``error`` in all.
+
+    Codes of ±1 differ by at least 2 in their inner product, so each other key weighs at most e^(−2λ).
+    """
+    return float(np.log(positions / error) / 2)
+
+
+class LoopedBlock:
+    """A block of layers over named slots that is applied to its own output."""
+
+    def __init__(
+        self, slots: Slots, layers: Sequence[LayerWeights], positions: int, name: str = ""
+    ) -> None:
+        self.slots = slots
+        self.positions = positions
+        size = slots.size
+        self.weights = Weights(
+            W_E=np.zeros((1, size)),
+            W_pos=np.zeros((positions, size)),
+            layers=tuple(layers),
+            W_U=np.zeros((size, 1)),
+            b_U=np.zeros(1),
+        )
+        heads = tuple(
+            tuple(f"head {i}" for i in range(each.attention.heads)) if each.attention else ()
+            for each in layers
+        )
+        self.config = Config(
+            vocabulary=None, lengths=(positions, positions), sink=False, outputs=None,
+            attention="softmax", feed_forward="relu", dtype="float64",
+            slots=slots.labels, heads=heads, name=name,
+        )  # fmt: skip
+
+    @property
+    def architecture(self) -> TransformerArchitecture:
+        """Return the sizes of the block; its embeddings are empty, since the state itself is given."""
+        return TransformerArchitecture.of(self.config, self.weights)
+
+    def run(self, state: Any, passes: int = 1) -> Floats:
+        """Return the stream [position, slot] after so many passes through the block."""
+        stream = np.asarray(state, dtype=np.float64)
+        if stream.shape != (self.positions, self.slots.size):
+            raise InputError(
+                f"expected a state of {self.positions} positions and {self.slots.size} slots, got "
+                f"{' × '.join(map(str, stream.shape))}"
+            )
+        for _ in range(passes):
+            stream = forward(self.weights, stream[None], sink=False)[0]
+        return stream

@@ -1,0 +1,256 @@
+"""A SUBLEQ machine in seven layers of at most two heads, looped: a computer of one instruction.
+
+``a b c`` means: subtract word a from word b; if the result is at most 0, go on at command c, else at
+the next one. Words have N bits in two's complement and wrap around. Position 0 is the scratchpad (the
+container's sink); memory and commands follow, one token each, so a machine is an ordinary
+:class:`CompiledTransformer` whose outputs are the tokens after one step.
+
+The published machine has 9 layers, the authors' code 10 blocks; this one follows their plan (read the
+instruction, read memory, subtract, write, branch, correct errors) with fewer.
+
+>>> machine = SubleqMachine(words=5, commands=5)
+>>> commands = [(0, 2, 1), (4, 1, 4), (2, 0, 3), (3, 3, 1), (3, 3, 4)]  # word 0 becomes 7 · 9
+>>> machine.run([7, 9, 0, 0, 1], commands, steps=40)[-1]
+State(memory=(63, 0, -7, 0, 1), counter=4)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from locum.errors import InputError
+from locum.looped.block import Floats, Head, Slots, Units, bits_for, code, decode, layer
+from locum.transformer.compiled import CompiledTransformer
+from locum.transformer.config import Config
+from locum.transformer.forward import forward
+from locum.transformer.weights import LayerWeights, Weights
+
+Command = tuple[int, int, int]
+
+#: What the wrong positions of a head weigh in all. Codes are rounded to ±1 after each step.
+_ERROR = 1e-7
+_MAX_BITS = 16
+
+
+class State(NamedTuple):
+    """Memory, and the number of the next command."""
+
+    memory: tuple[int, ...]
+    counter: int
+
+
+class SubleqMachine:
+    """The machine for so many words of memory and commands, each of its size once and for all."""
+
+    def __init__(self, words: int, commands: int, *, bits: int = 8) -> None:
+        if words < 1 or commands < 1 or not 2 <= bits <= _MAX_BITS:
+            raise InputError(
+                f"expected at least 1 word and 1 command, and 2 to {_MAX_BITS} bits, got {words}, "
+                f"{commands} and {bits}"
+            )
+        self.words, self.commands, self.bits = words, commands, bits
+        self.positions = 1 + words + commands
+        self.address = bits_for(self.positions)
+        L, N = self.address, bits
+        self.slots = Slots(
+            command=3 * L, memory=N, fetched=3 * L, minuend=N, subtrahend=N, result=N, flag=1,
+            following=L, counter=L, position=L, buffer=max(3 * L, 2 * N), scratch=1,
+        )  # fmt: skip
+        self.layers = _layers(self)
+
+    def start(self, memory: Sequence[int], commands: Sequence[Command]) -> Floats:
+        """Return the residual stream before the first step."""
+        self._check(memory, commands)
+        stream = self._places()
+        slots = self.slots
+        for place, word in enumerate(memory, start=1):
+            stream[place, list(slots["memory"])] = code(word % 2**self.bits, self.bits)
+        for place, command in enumerate(commands, start=1 + self.words):
+            stream[place, list(slots["command"])] = self._command(command)
+        return stream
+
+    def step(self, stream: Floats) -> Floats:
+        """Return the stream after one pass: one command."""
+        bare = np.zeros((1, self.slots.size))
+        weights = Weights(bare, bare, self.layers, bare.T, np.zeros(1))
+        after: Floats = forward(weights, stream[None], sink=False)[0]
+        return after
+
+    def read(self, stream: Floats) -> State:
+        """Return the state that a stream holds."""
+        memory = stream[1 : 1 + self.words, list(self.slots["memory"])]
+        place = decode(stream[0, list(self.slots["counter"])])
+        return State(tuple(map(self._word, memory)), place - 1 - self.words)
+
+    def run(self, memory: Sequence[int], commands: Sequence[Command], steps: int) -> list[State]:
+        """Return the state after each of so many steps; the stream itself is what is looped."""
+        stream, states = self.start(memory, commands), []
+        for _ in range(steps):
+            stream = self.step(stream)
+            states.append(self.read(stream))
+        return states
+
+    def model(self) -> CompiledTransformer:
+        """Return one pass as a transformer on tokens: words as numerals, commands as "a b c".
+
+        >>> SubleqMachine(words=2, commands=1, bits=4).model()(["3", "5", "0 1 0"])
+        ['3', '2', '0 1 0']
+        """
+        slots, half = self.slots, 2 ** (self.bits - 1)
+        words = range(-half, half)
+        commands = [
+            (a, b, c)
+            for a in range(self.words)
+            for b in range(self.words)
+            for c in range(self.commands)
+        ]
+        table = np.zeros((len(words) + len(commands), slots.size))
+        for row, word in enumerate(words):
+            table[row, list(slots["memory"])] = code(word % 2**self.bits, self.bits)
+        for row, command in enumerate(commands, start=len(words)):
+            table[row, list(slots["command"])] = self._command(command)
+        tokens = (*map(str, words), *(" ".join(map(str, command)) for command in commands))
+        heads = tuple(
+            tuple(f"head {i}" for i in range(each.attention.heads)) if each.attention else ()
+            for each in self.layers
+        )
+        length = self.positions - 1
+        config = Config(
+            vocabulary=tokens, lengths=(length, length), sink=True, outputs=tokens,
+            attention="softmax", feed_forward="relu", dtype="float64",
+            slots=slots.labels, heads=heads, name=f"SUBLEQ, {self.bits} bits",
+        )  # fmt: skip
+        weights = Weights(table, self._places(), self.layers, table.T, np.zeros(len(tokens)))
+        return CompiledTransformer(config, weights)
+
+    def _places(self) -> Floats:
+        """Return what positions add: codes, and the scratchpad with the first command's address."""
+        slots, stream = self.slots, np.zeros((self.positions, self.slots.size))
+        stream[0, slots["scratch"][0]] = 1.0
+        stream[0, list(slots["counter"])] = code(1 + self.words, self.address)
+        for place in range(1, self.positions):
+            stream[place, list(slots["position"])] = code(place, self.address)
+        return stream
+
+    def _command(self, command: Command) -> Floats:
+        a, b, c = command
+        return np.concatenate(
+            [code(place, self.address) for place in (1 + a, 1 + b, 1 + self.words + c)]
+        )
+
+    def _word(self, bits: Floats) -> int:
+        number = decode(bits)
+        return number - 2**self.bits if number >= 2 ** (self.bits - 1) else number
+
+    def _check(self, memory: Sequence[int], commands: Sequence[Command]) -> None:
+        half = 2 ** (self.bits - 1)
+        if len(memory) != self.words or len(commands) != self.commands:
+            raise InputError(
+                f"expected {self.words} words and {self.commands} commands, got {len(memory)} and "
+                f"{len(commands)}"
+            )
+        for word in memory:
+            if not -half <= word < half:
+                raise InputError(f"expected words from {-half} to {half - 1}, got {word}")
+        for number, (a, b, c) in enumerate(commands):
+            if not (0 <= a < self.words and 0 <= b < self.words and 0 <= c < self.commands):
+                raise InputError(
+                    f"expected addresses of {self.words} words and {self.commands} commands, got "
+                    f"{a} {b} {c} in command {number}"
+                )
+
+
+def advance(state: State, commands: Sequence[Command], bits: int = 8) -> State:
+    """Do one command in plain Python: the reference.
+
+    >>> advance(State((3, 5), 0), [(0, 1, 0)])
+    State(memory=(3, 2), counter=1)
+    """
+    if state.counter >= len(commands):
+        raise InputError(f"command {state.counter} does not exist: end a program by a jump to itself")
+    a, b, c = commands[state.counter]
+    half = 2 ** (bits - 1)
+    word = (state.memory[b] - state.memory[a] + half) % (2 * half) - half
+    memory = (*state.memory[:b], word, *state.memory[b + 1 :])
+    return State(memory, c if word <= 0 else state.counter + 1)
+
+
+def interpret(
+    memory: Sequence[int], commands: Sequence[Command], steps: int, *, bits: int = 8
+) -> list[State]:
+    """Return the state after each of so many steps in plain Python."""
+    state, states = State(tuple(memory), 0), []
+    for _ in range(steps):
+        state = advance(state, commands, bits)
+        states.append(state)
+    return states
+
+
+def _layers(machine: SubleqMachine) -> tuple[LayerWeights, ...]:
+    """Return the layers of one step."""
+    slots, L, N = machine.slots, machine.address, machine.bits
+    scale = float(np.log(machine.positions / _ERROR))
+    eye, scratch, flag = np.eye(slots.size), slots.unit("scratch"), slots.unit("flag")
+    position, buffer, fetched = slots["position"], slots["buffer"], slots["fetched"]
+    first, second, target = fetched[:L], fetched[L : 2 * L], fetched[2 * L :]
+    bound = 2.0 ** (N + 4)
+
+    def head(query: Sequence[int], source: Sequence[int], place: Sequence[int]) -> Head:
+        return Head(scale * eye[:, list(query)], eye[:, list(position)], slots.map(source, place))
+
+    read_command = Units(slots)
+    read_command.move(buffer[: 3 * L], fetched, scratch, 0.0, 8.0)
+    read_command.clear(buffer)
+
+    read_memory = Units(slots)
+    read_memory.move(buffer[:N], slots["subtrahend"], scratch, 0.0, 8.0)
+    read_memory.move(buffer[N : 2 * N], slots["minuend"], scratch, 0.0, 8.0)
+    read_memory.clear(buffer)
+
+    subtract = Units(slots)
+    terms = {"minuend": 1.0, "subtrahend": -1.0}
+    subtract.add_one_more(terms, slots["result"], slots["scratch"][0], bound)
+    subtract.add_one_more({"counter": 1.0}, slots["following"], slots["scratch"][0], bound)
+
+    # The scratchpad's key is the address of word b, a little longer than the word's own.
+    keys = eye[:, list(position)].copy()
+    keys[list(second), range(L)] = 1 + 1 / L
+    value = slots.map(slots["memory"], buffer[:N]) + slots.map(slots["result"], buffer[:N])
+    write = Units(slots)
+    write.move(buffer[:N], slots["memory"], -scratch, 1.0, 8.0)
+    write.clear(buffer)
+
+    at_most_zero = Units(slots)
+    at_most_zero.add(0.5 * slots.unit("result", N - 1) + 0.5 * scratch, 0.0, {"flag": 1.0})
+    ones = (1 - N / 2) * scratch  # 1 − the number of ones: positive for 0 alone
+    ones[list(slots["result"])] = -0.5
+    at_most_zero.add(ones, 0.0, {"flag": 1.0})
+
+    branch = Units(slots)
+    branch.move(target, slots["counter"], flag, 0.0, 8.0)
+    branch.move(slots["following"], slots["counter"], scratch - flag, 0.0, 8.0)
+
+    correct = Units(slots)
+    correct.round_codes((*slots["memory"], *slots["counter"]))
+    for name in ("result", "following", "flag"):
+        correct.clear(slots[name])
+
+    return (
+        layer(slots, [head(slots["counter"], slots["command"], buffer[: 3 * L])], read_command),
+        layer(
+            slots,
+            [
+                head(first, slots["memory"], buffer[:N]),
+                head(second, slots["memory"], buffer[N : 2 * N]),
+            ],
+            read_memory,
+        ),
+        layer(slots, units=subtract),
+        layer(slots, [Head(scale * eye[:, list(position)], keys, value)], write),
+        layer(slots, units=at_most_zero),
+        layer(slots, units=branch),
+        layer(slots, units=correct),
+    )
