@@ -29,6 +29,7 @@ from locum.simulators.modules.module import Module
 from locum.simulators.order import Order
 
 if TYPE_CHECKING:
+    from locum.simulators.specialised import Specialised
     from locum.transformer import CompiledTransformer
 
 
@@ -103,6 +104,12 @@ class UniversalSimulator(LayerSimulator):
         from locum.simulators.weights import compile_simulator  # the compiler, only where it is used
 
         return compile_simulator(self, recipe, **options)
+
+    def specialise(self, T: Module) -> Specialised:
+        """Evaluate U in part, for one T: what is left takes X alone (``specialised.py``)."""
+        from locum.simulators.specialised import Specialised  # the compiler, only where it is used
+
+        return Specialised(self, require_module(T))
 
     def _require_one(self, method: str) -> None:
         if self.order.batch > 1:

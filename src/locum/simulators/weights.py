@@ -96,15 +96,15 @@ def _with_layout(model: CompiledTransformer, simulator: LayerSimulator) -> Compi
 
 def native(order: Order, layout: Layout, dtype: str) -> tuple[Node, dict[Node, Scores]]:
     """The program of T(X), with one selector for the softmax head, and that head's scores."""
-    _require_plain(order)
+    require_plain(order)
     n, d, d_v = order.n, order.attention.d, order.attention.d_v
     X, A, V = (layout.view(tokens, name) for name in ("X", "A", "V"))
     XA, XV = matmul(X, A, "fetch"), matmul(X, V, "fetch")
     row = where(indices < n * d_v, indices // d_v, 0)  # of the entry at this position
     key = where(indices < n, indices, 0)  # of X, at the first n positions
-    queries = [XA.at(row, t).node for t in range(d)]
+    queries = [term(XA.at(row, t).node) for t in range(d)]
     keys = [X.at(key, t).node for t in range(d)]
-    scores = _scores(
+    scores = softmax_scores(
         queries, keys, row.node, n, PENALTY[dtype], causal=order.attention.mask == "causal"
     )
     everywhere = build("select", constant("softmax"), constant("softmax"), predicate="==")
@@ -118,10 +118,11 @@ def native(order: Order, layout: Layout, dtype: str) -> tuple[Node, dict[Node, S
     return entry.node, {everywhere: scores}
 
 
-def _scores(
-    queries: list[Node], keys: list[Node], row: Node, n: int, penalty: float, *, causal: bool
+def softmax_scores(
+    queries: list[Linear], keys: list[Node], row: Node, n: int, penalty: float, *, causal: bool
 ) -> Scores:
-    pairs = [(term(query), term(key)) for query, key in zip(queries, keys, strict=True)]
+    """Return Σ query·key over n keys at the first positions; ``row`` is the query's, for a mask."""
+    pairs = [(query, term(key)) for query, key in zip(queries, keys, strict=True)]
     outside = indicator(indices >= n).node
     pairs.append((Linear(constant=-penalty), term(outside)))
     if causal:
@@ -131,7 +132,8 @@ def _scores(
     return Scores(tuple(pairs), kind="softmax", how=("the simulated softmax itself",))
 
 
-def _require_plain(order: Order) -> None:
+def require_plain(order: Order) -> None:
+    """Refuse what one softmax head does not compute."""
     attention = order.attention
     plain = (
         attention.kind == "softmax"
