@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints/cpu.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo quick test lint prove coq fuzz bench clean
+.PHONY: help setup demo quick test lint prove paper coq fuzz bench clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-6s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -55,6 +55,9 @@ lint: $(VENV)/.dev ## style and strict type checking
 
 prove: $(VENV)/.core ## every claim proven for all inputs, every erratum refuted, all certificates checked
 	$(BIN)/python -m locum.paper
+
+paper: $(VENV)/.core ## the paper on one page: report.html and report.md, every label as printed and as regenerated
+	$(BIN)/locum paper --html report.html --markdown report.md
 
 coq: $(VENV)/.core ## the theorems for all shapes, checked by Coq (needs coqc; COQ=skip leaves them out)
 	$(BIN)/python -m locum.verification.coq proofs

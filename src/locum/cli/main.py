@@ -20,10 +20,29 @@ from locum.cli import output
 from locum.errors import LocumError
 
 COMMANDS = (
-    "analyse", "apply", "catalogue", "certify", "check", "claims", "classify", "compile", "draw",
-    "equivalent", "errata", "export", "figure", "minimise", "operations", "plan", "prove", "repl",
-    "run", "simulate",
-)  # fmt: skip
+    "analyse",
+    "apply",
+    "catalogue",
+    "certify",
+    "check",
+    "claims",
+    "classify",
+    "compare",
+    "compile",
+    "draw",
+    "equivalent",
+    "errata",
+    "export",
+    "figure",
+    "minimise",
+    "operations",
+    "paper",
+    "plan",
+    "prove",
+    "repl",
+    "run",
+    "simulate",
+)
 
 DONE, CLAIM_FAILED, BAD_INPUT, CRASHED, INTERRUPTED = 0, 1, 2, 70, 130
 

@@ -142,8 +142,8 @@ class FleqMachine(LoopedBlock):
             largest = max(np.abs(matrix).max() for matrix in (a, b, a.T @ b))
             if not largest < self.bound:
                 raise InputError(
-                    f"expected numbers below {self.bound:g}, got {largest:.3g} in instruction {counter} "
-                    f"({step.function}); try a larger bound=…"
+                    f"expected numbers below {self.bound:g}, got {largest:.3g} in {step.function} of "
+                    f"instruction {counter}; try a larger bound=…"
                 )
             stream = self.run(stream)
         return self.read(stream)

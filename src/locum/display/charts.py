@@ -1,0 +1,67 @@
+"""Draw line charts as SVG that follows the page's colours; no script, no style sheet of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+
+_WIDTH, _HEIGHT = 460, 260
+_LEFT, _RIGHT, _TOP, _BOTTOM = 52, 96, 16, 34
+#: Colours that differ in lightness as well as in hue, on white and on black.
+_COLOURS = ("#2f6fb3", "#c2571a", "#2c8a57", "#8a56b0")
+_DASHES = ("", "6 3", "2 3", "8 3 2 3")
+
+
+def line_chart(
+    title: str, x: Sequence[int], lines: Mapping[str, Sequence[float]], label: str = "n"
+) -> str:
+    """Return an SVG with a line for each name, its name at its end.
+
+    >>> line_chart("heads", [1, 2], {"paper": [3, 8]}).count("<polyline")
+    1
+    """
+    top = max(max(values) for values in lines.values()) or 1
+    low, high = x[0], x[-1]
+
+    def across(value: float) -> float:
+        return _LEFT + (value - low) / ((high - low) or 1) * (_WIDTH - _LEFT - _RIGHT)
+
+    def up(value: float) -> float:
+        return _HEIGHT - _BOTTOM - value / top * (_HEIGHT - _TOP - _BOTTOM)
+
+    parts = [
+        (
+            f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{escape(title)}" '
+            'font-family="system-ui, sans-serif" font-size="12" fill="currentColor">'
+        )
+    ]
+    for tick in sorted({round(top * part / 4) for part in range(5)}):
+        y = up(tick)
+        parts.append(
+            f'<line x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{y:.1f}" y2="{y:.1f}" '
+            'stroke="currentColor" stroke-opacity=".15"/>'
+            f'<text x="{_LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{tick:,}</text>'
+        )
+    for value in x:
+        place = f'x="{across(value):.1f}" y="{_HEIGHT - 14}"'
+        parts.append(f'<text {place} text-anchor="middle">{value}</text>')
+    parts.append(
+        f'<text x="{(_LEFT + _WIDTH - _RIGHT) / 2}" y="{_HEIGHT - 1}" text-anchor="middle">'
+        f"{escape(label)}</text>"
+    )
+    ends: list[float] = []
+    numbers = {name: number % len(_COLOURS) for number, name in enumerate(lines)}
+    for name, values in sorted(lines.items(), key=lambda line: line[1][-1]):
+        colour, dash = _COLOURS[numbers[name]], _DASHES[numbers[name]]
+        points = " ".join(f"{across(a):.1f},{up(b):.1f}" for a, b in zip(x, values, strict=True))
+        # Names of lines that end close to each other are moved apart.
+        y = up(values[-1]) + 4
+        if ends and ends[-1] - y < 13:
+            y = ends[-1] - 13
+        ends.append(y)
+        parts.append(
+            f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="2" '
+            f'stroke-dasharray="{dash}"/><text x="{_WIDTH - _RIGHT + 6}" y="{y:.1f}" fill="{colour}">'
+            f"{escape(name)}</text>"
+        )
+    return "".join([*parts, "</svg>"])
