@@ -105,11 +105,13 @@ ROOMS: dict[str, list[str]] = {
     "display": [
         "svg",
         "automaton",
+        "charts",
         "html",
         "heads",
         "flow",
         "formulas",
         "claims",
+        "report",
         "model_page",
         "network",
     ],
