@@ -248,8 +248,8 @@ def _bubble_sort() -> Program:
 
 
 def _collatz() -> Program:
-    """Count the steps of 3n + 1 from 9 down to 1; halving is done by subtraction, hence the length."""
-    write = Assembler(n=9, steps=0, rest=0, half=0, two=2)
+    """Count the steps of 3n + 1 from 57 down to 1; halving is done by subtraction, hence the length."""
+    write = Assembler(n=57, steps=0, rest=0, half=0, two=2)
     write.label("next")
     write.copy("n", "rest")
     write.subtract("one", "rest", "halt")
@@ -272,7 +272,7 @@ def _collatz() -> Program:
     write.add("rest", "n")
     write.add("one", "n")
     write.jump("next")
-    return write.assemble("steps of 3n + 1", {"steps": 19}, bits=12)
+    return write.assemble("steps of 3n + 1", {"steps": 32}, bits=16)
 
 
 _BUILDERS: tuple[Callable[[], Program], ...] = (
