@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import math
 import operator
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -113,8 +114,17 @@ class Backend:
             )
 
     def constant(self, value: Any) -> Array:
-        """A constant of the plan in this kind of array."""
-        return self.arrays.put(value)
+        """A constant of the plan in this kind of array; a real one, even while torch traces."""
+        if not self.is_tracing():
+            return self.arrays.put(value)
+        from torch.utils._python_dispatch import _disable_current_modes
+
+        with _disable_current_modes():
+            return self.arrays.put(value)
+
+    def is_tracing(self) -> bool:
+        """Whether torch only follows what is done: tensors of then mean nothing later."""
+        return self.arrays.on_torch and sys.modules["torch"]._C._len_torch_dispatch_stack() > 0
 
     def copied(self, value: Array) -> Array:
         """The same numbers in memory of their own."""
