@@ -210,7 +210,7 @@ def _run(
     X, memory = stacked_rows(batch.rows), None
     if batch.m:
         memory = stacked_rows([rows for rows in batch.memories if rows is not None])
-    for T in layers.modules:
+    for number, T in enumerate(layers.modules):
         own, own_of_memory = T.masks
         reads_memory = batch.m and isinstance(T, AttentionModule)
         shape = (batch.n, batch.m if reads_memory else batch.n)
@@ -223,7 +223,7 @@ def _run(
         if memory is not None:
             blocks["M"] = [memory]
         ready = Prepared(U, T.matrices() | blocks, X)
-        X = ready(X, executor=executor)
+        X = ready(X, executor=executor, block=number)
     if layers.norm is None:
         return X
     rows = {name: [np.reshape(part, (1, -1))] for name, part in layers.norm._asdict().items()}

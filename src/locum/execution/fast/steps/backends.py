@@ -58,6 +58,9 @@ class Backend:
         self.key = (self.name, arrays.float_name, str(arrays.device))
         #: Whether it has operations for softmax(q kᵀ) v, GELU and layer norms.
         self.has_fused = arrays.on_torch
+        torch: Any = sys.modules.get("torch")
+        #: Counts what watches the operations of torch: tracers among them.
+        self._modes = torch._C._len_torch_dispatch_stack if arrays.on_torch else None
 
     def function(self, step: Step) -> Function:
         """What a step does: a function of the arrays of its inputs."""
@@ -124,7 +127,7 @@ class Backend:
 
     def is_tracing(self) -> bool:
         """Whether torch only follows what is done: tensors of then mean nothing later."""
-        return self.arrays.on_torch and sys.modules["torch"]._C._len_torch_dispatch_stack() > 0
+        return self._modes is not None and self._modes() > 0
 
     def copied(self, value: Array) -> Array:
         """The same numbers in memory of their own."""
