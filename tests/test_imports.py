@@ -113,6 +113,7 @@ ROOMS: dict[str, list[str]] = {
         "claims",
         "report",
         "model_page",
+        "generation_page",
         "network",
     ],
     "display.network": ["places", "erasing", "expressions", "in_words", "report", "text", "page"],

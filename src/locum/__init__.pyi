@@ -60,6 +60,7 @@ from locum.simulators import Stack as Stack
 from locum.simulators import Sumformer as Sumformer
 from locum.simulators import UniversalSimulator as UniversalSimulator
 from locum.simulators import from_torch as from_torch
+from locum.simulators import generate as generate
 from locum.simulators import simulate as simulate
 from locum.simulators.recording import record as record
 from locum.simulators.stand_ins.interface import register_attention as register_attention

@@ -34,6 +34,7 @@ COMMANDS = (
     "errata",
     "export",
     "figure",
+    "generate",
     "minimise",
     "operations",
     "paper",

@@ -7,13 +7,10 @@ those of the chosen layer, else that of the chosen head.
 
 from __future__ import annotations
 
-import base64
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from locum.display.html import filled
+from locum.display.html import filled, packed
 from locum.simulators.models.results import ModelRun
 
 #: The most numbers of maps in a page (one head is always there).
@@ -33,8 +30,8 @@ def model_page(run: ModelRun, layer: int = 0, head: int = 0) -> str:
         "where": [list(part) for part in run.where],
         "errors": None if run.comparison is None else run.errors,
         "cosines": None if run.comparison is None else run.cosines,
-        "similarities": _packed(run.similarities),
-        "directSimilarities": None if run.comparison is None else _packed(run.direct_similarities),
+        "similarities": packed(run.similarities),
+        "directSimilarities": None if run.comparison is None else packed(run.direct_similarities),
         "first": {"layer": layer, "head": head},
         "maps": _maps(run, layer, head),
     }
@@ -73,14 +70,8 @@ def _maps(run: ModelRun, layer: int, head: int) -> list[dict[str, Any]]:
         for number in layers:
             for h in heads:
                 ours, theirs = run.attention(text, number, h)
-                direct = None if theirs is None else _packed(theirs)
+                direct = None if theirs is None else packed(theirs)
                 maps.append(
-                    {"text": text, "layer": number, "head": h, "ours": _packed(ours), "theirs": direct}
+                    {"text": text, "layer": number, "head": h, "ours": packed(ours), "theirs": direct}
                 )
     return maps
-
-
-def _packed(matrix: Any) -> dict[str, Any]:
-    """Return a matrix as base64 of float64, row by row: differences of 1e-16 must survive."""
-    array = np.ascontiguousarray(matrix, dtype="<f8")
-    return {"shape": list(array.shape), "data": base64.b64encode(array.tobytes()).decode("ascii")}

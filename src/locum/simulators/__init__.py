@@ -20,6 +20,7 @@ from locum.simulators.models import (
     ModelRun,
     from_arrays,
     from_torch,
+    generate,
     simulate,
 )
 from locum.simulators.models.generation import LanguageModel
@@ -57,5 +58,6 @@ __all__ = [
     "UniversalSimulator",
     "from_arrays",
     "from_torch",
+    "generate",
     "simulate",
 ]

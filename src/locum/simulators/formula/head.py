@@ -148,7 +148,9 @@ def factored_head(order: AttentionOrder, X: Matrix, Y: Matrix, of: Of, style: St
 
     queries, keys = turned(projected(X, "W_Q", "b_Q")), turned(projected(Y, "W_K", "b_K"))
     values = projected(Y, "V", "b_V")
+    steps: Steps = {}
     if order.cache:  # rows computed before, and the new ones where they belong
+        steps = {"new keys": keys, "new values": values}
         keys, values = (
             add(of(name), style.matmul(of("places"), new))
             for name, new in (("keys", keys), ("values", values))
@@ -157,7 +159,7 @@ def factored_head(order: AttentionOrder, X: Matrix, Y: Matrix, of: Of, style: St
     if order.score_bias:
         scores = add(scores, of("score_bias"))
     weights = style.softmax(_hide_others(order, scores, of), None)
-    return {
+    return steps | {
         "queries": queries,
         "keys": keys,
         "scores": scores,

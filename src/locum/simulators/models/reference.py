@@ -50,7 +50,35 @@ def reference(folder: Path, dtype: str, ids: Array, attention_mask: Array) -> Re
     return Reference(list(outputs.hidden_states), list(outputs.attentions), seconds)
 
 
-def _loaded(folder: Path) -> Any:
+def reference_text(
+    folder: Path, dtype: str, prompt: list[int], max_new_tokens: int
+) -> list[int] | None:
+    """Continue a prompt greedily by transformers itself; None where the library cannot."""
+    if any(importlib.util.find_spec(name) is None for name in ("torch", "transformers")):
+        return None
+    import torch
+
+    model = _loaded(folder, "AutoModelForCausalLM")
+    if model is None:
+        return None
+    ids = torch.tensor([prompt])
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = (
+            model.to(getattr(torch, dtype))
+            .eval()
+            .generate(
+                ids,
+                attention_mask=torch.ones_like(ids),
+                max_new_tokens=max_new_tokens,
+                do_sample=False,
+                num_beams=1,
+            )
+        )
+    return [int(one) for one in found[0, len(prompt) :]]
+
+
+def _loaded(folder: Path, kind: str = "AutoModel") -> Any:
     """Load the model, all of its weights from the file; None if the library refuses the folder."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the library's own, on versions and settings
@@ -61,7 +89,7 @@ def _loaded(folder: Path) -> Any:
         logging.set_verbosity_error()
         logging.disable_progress_bar()
         try:
-            model, loading = transformers.AutoModel.from_pretrained(
+            model, loading = getattr(transformers, kind).from_pretrained(
                 folder,
                 local_files_only=True,
                 use_safetensors=True,

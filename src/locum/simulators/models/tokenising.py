@@ -25,7 +25,7 @@ def tokenised(
     lowercase: bool = False,
 ) -> list[Text]:
     """Tokenise texts, cut to ``longest`` if that is given; else refuse more than ``positions``."""
-    tokenizer = _tokenizer(folder)
+    tokenizer = read_tokenizer(folder)
     tokenizer.no_padding()
     if longest is None:
         tokenizer.no_truncation()
@@ -47,7 +47,8 @@ def tokenised(
     return found
 
 
-def _tokenizer(folder: Path) -> Any:
+def read_tokenizer(folder: Path) -> Any:
+    """Read the tokenizer of a folder."""
     try:
         from tokenizers import Tokenizer
     except ImportError:

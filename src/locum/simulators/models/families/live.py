@@ -46,7 +46,15 @@ def live_source(model: Any, form: str = "factored") -> Source:
             tensors[key] = buffer
     prefix = f"{kind.base_model_prefix}."
     tensors = {key.removeprefix(prefix): tensor for key, tensor in tensors.items()}
-    return Source(kind.__name__, model.config.to_dict(), tensors, kind.__name__, form=form)
+    settings = getattr(model, "generation_config", None)
+    return Source(
+        kind.__name__,
+        model.config.to_dict(),
+        tensors,
+        kind.__name__,
+        form=form,
+        generation=None if settings is None else settings.to_dict(),
+    )
 
 
 def _require_as_built(model: Any, name: str) -> None:

@@ -86,7 +86,7 @@ def single(function: str, *arguments: Any) -> NDArray[np.float32]:
 
 def looked_up(table: Array, places: NDArray[Any]) -> Array:
     """The rows of a table at these places [text, position], one below the other."""
-    rows = np.asarray(places, dtype=np.int64).reshape(-1)
+    rows = np.array(places, dtype=np.int64).reshape(-1)  # a copy, since torch takes no view
     if not is_tensor(table):
         return table[rows]
     import torch

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -25,9 +25,12 @@ from locum.simulators.models.families.parts import looked_up
 from locum.simulators.models.families.rotary import tables
 from locum.simulators.models.families.table import describe
 from locum.simulators.models.loading import kind_of_array
+from locum.simulators.modules.layer import Layer
 from locum.simulators.modules.masks import KeptMask
 from locum.simulators.modules.module import Numbers
+from locum.simulators.order import Order
 from locum.simulators.prepared import Prepared
+from locum.simulators.simulator import Simulator
 
 #: Blocks of a layer that come with each run, and not with T.
 OF_A_RUN = ("cosines", "sines", "score_bias", "mask", "attention_mask", "keys", "values", "places")
@@ -193,14 +196,19 @@ class Model:
     ) -> Prepared:
         """One layer, with its U for n rows (and a memory of m) of so many texts; made once."""
         T = stack.layers[number].with_masks(mask, cross)
-        order = replace(T.order(n, m), batch=batch)
-        key = (id(stack), number, order)
+        return self.ready((id(stack), number), T, replace(T.order(n, m), batch=batch), simulator_of)
+
+    def ready(
+        self, which: Any, T: Layer, order: Order, build: Callable[[Order], Simulator]
+    ) -> Prepared:
+        """A layer prepared for an order, by the simulator that ``build`` makes; made once."""
+        key = (which, order, build)
         if key not in self._prepared:
             matrices = T.matrices()
             for name in OF_A_RUN:
                 matrices.pop(name, None)
                 matrices.pop(f"cross {name}", None)
-            self._prepared[key] = Prepared(simulator_of(order), matrices, self.kind)
+            self._prepared[key] = Prepared(build(order), matrices, self.kind)
         return self._prepared[key]
 
     def _rounded(self, rows: Array) -> Array:

@@ -30,6 +30,8 @@ class Source:
     folder: Path | None = None
     #: How heads are parametrised: factored, or paper.
     form: str = "factored"
+    #: Of a live model, its generation config.
+    generation: Mapping[str, Any] | None = None
 
     @property
     def family(self) -> str:

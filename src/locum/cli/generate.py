@@ -1,0 +1,111 @@
+"""Let a decoder write text on U, token by token, and compare it with transformers' own.
+
+The model is a folder of a decoder (GPT-2, OPT, GPT-NeoX, Llama, Qwen2, Mistral) with its tokenizer.
+Greedy text is compared with that of the transformers library, where it is installed: it must be equal.
+"""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from locum.cli import output
+from locum.cli.options import PATH, json_option
+from locum.cli.progress import progress
+from locum.errors import InputError
+from locum.files import check_target, write_file
+
+if TYPE_CHECKING:
+    from locum.simulators.models.families.generating import Generation
+
+
+@click.command("generate", help=__doc__)
+@click.option("--model", "folder", required=True, metavar="FOLDER", help="The folder.")
+@click.option("--text", required=True, help="The text to continue.")
+@click.option("--max-new-tokens", type=int, default=20, show_default=True, help="At most so many.")
+@click.option("--do-sample", is_flag=True, help="Draw tokens instead of taking the most likely.")
+@click.option("--temperature", type=float, default=1.0, show_default=True, help="For --do-sample.")
+@click.option("--top-k", type=int, help="Draw from so many of the most likely tokens.")
+@click.option("--top-p", type=float, help="Draw from the fewest tokens of this probability.")
+@click.option("--seed", type=int, default=0, show_default=True, help="For --do-sample.")
+@click.option("--dtype", help="float32 or float64.  [default: float32 with torch, else float64]")
+@click.option("--compare/--no-compare", default=True, help="With transformers' own text, or not.")
+@click.option("--html", type=PATH, help="Write a page: the text, and the attention of each token.")
+@json_option
+def command(
+    folder: str,
+    text: str,
+    max_new_tokens: int,
+    do_sample: bool,
+    temperature: float,
+    top_k: int | None,
+    top_p: float | None,
+    seed: int,
+    dtype: str | None,
+    compare: bool,
+    html: Path | None,
+    as_json: bool,
+) -> None:
+    """Generate text."""
+    from locum.simulators.models.families.generating import generate
+    from locum.simulators.models.reference import reference_text
+
+    if html is not None:
+        check_target(html)
+    if max_new_tokens < 1:
+        raise InputError(f"--max-new-tokens: expected a positive integer, got {max_new_tokens}")
+    bar = nullcontext(lambda name: None) if as_json else progress(max_new_tokens, "tokens")
+    with bar as advance:
+        generation = generate(
+            folder,
+            text,
+            max_new_tokens,
+            do_sample=do_sample,
+            temperature=temperature,
+            top_k=top_k,
+            top_p=top_p,
+            seed=seed,
+            dtype=dtype,
+            attentions=html is not None,
+            finished=advance,
+        )
+    theirs = None
+    if compare and not do_sample:
+        theirs = reference_text(Path(folder), generation.dtype, generation.prompt, max_new_tokens)
+    same = None if theirs is None else theirs == generation.ids
+    if html is not None:
+        from locum.display.generation_page import generation_page
+
+        write_file(html, generation_page(generation, text))
+    if as_json:
+        output.print_json(generation.to_dict() | {"same_as_transformers": same})
+    else:
+        _print(generation, text, same)
+        if html is not None:
+            output.say(f"Saved in {html}.")
+    if same is False:
+        raise click.exceptions.Exit(1)
+
+
+def _print(generation: Generation, text: str, same: bool | None) -> None:
+    """Print the text, what ran, and how it compares."""
+    U, count = generation.simulator, len(generation.ids)
+    assert U is not None
+    output.print_title(f"{generation.model} on U")
+    output.say(text + generation.text)
+    each = 1e3 * generation.seconds / max(1, count - 1)
+    output.say(
+        f"{count} new tokens behind {len(generation.prompt)}: the first after "
+        f"{generation.first_seconds:.2f} s, plans included, each other {each:.1f} ms."
+    )
+    output.say(
+        f"U of order {U.order}, for every layer and new token: {U.length:,} tokens, "
+        f"{U.architecture.layers} layers, {sum(U.architecture.heads):,} heads; program {U.hash[:12]}."
+    )
+    if same is not None:
+        output.say(f"The text that transformers writes is {'the same' if same else 'another'}.")
+    for where, what in generation.where:
+        output.say(f"  {where + ':':6} {what}")

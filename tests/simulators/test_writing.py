@@ -1,0 +1,108 @@
+"""Decoders write text on U: greedy text is the library's own; sampling, caches, the command."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import locum
+from locum.display.generation_page import generation_page
+from locum.errors import GraphError, InputError
+from locum.simulators.models.families.generating import Writer
+from locum.simulators.models.families.running import Model
+from tests.simulators.families import CASES, Case, built, gpt2
+
+torch: Any = pytest.importorskip("torch")
+
+#: A case of each kind of decoder: learned and rotary positions, shared keys, windows.
+WRITERS = [CASES[family][0] for family in ("gpt2", "opt", "gpt_neox", "qwen2", "mistral")]
+GPT2 = Case("GPT2LMHeadModel", gpt2(n_layer=1, n_positions=40))
+
+
+@pytest.mark.parametrize("case", WRITERS, ids=lambda case: case.kind)
+def test_greedy_text_is_the_librarys(case: Case) -> None:
+    model, prompt = built(case, torch.float64), torch.tensor([[3, 5, 7]])
+    model.generation_config.eos_token_id = model.config.eos_token_id = None
+    expected = model.generate(prompt, max_new_tokens=7, do_sample=False)[0, 3:]
+    assert locum.generate(model, prompt, 7).ids == expected.tolist()
+
+
+def test_logits_over_several_sizes_of_the_cache() -> None:
+    """From one row to beyond two caches: every row as if all were run at once."""
+    model = Model(built(GPT2, torch.float64))
+    ids = np.random.default_rng(0).integers(3, 23, size=20).tolist()
+    writer = Writer(model)
+    found = [writer.feed(ids[:5]), *(writer.feed([one]) for one in ids[5:])]
+    expected: Any = model.run([ids]).logits
+    assert float((torch.stack(found) - expected[0, 4:]).abs().max()) < 1e-12
+    assert writer.size == 32
+
+
+def test_one_program_serves_every_new_token() -> None:
+    model = Model(built(GPT2, torch.float64))
+    writer = Writer(model)
+    writer.feed([3, 4])
+    programs = set()
+    for one in (5, 6, 7):
+        writer.feed([one])
+        assert writer.simulator is not None
+        programs.add(writer.simulator.hash)
+    assert len(programs) == 1
+
+
+def test_the_end_of_the_text_ends_it() -> None:
+    model = built(GPT2, torch.float64)
+    free = locum.generate(model, [3, 4], 6).ids
+    model.generation_config.eos_token_id = free[2]
+    first = free.index(free[2])
+    assert locum.generate(model, [3, 4], 6).ids == free[: first + 1]
+
+
+def test_sampling() -> None:
+    model = Model(built(GPT2, torch.float64))
+    greedy = locum.generate(model, [3, 4], 4).ids
+    draws = [locum.generate(model, [3, 4], 4, do_sample=True, seed=seed).ids for seed in range(3)]
+    assert draws[0] == locum.generate(model, [3, 4], 4, do_sample=True, seed=0).ids
+    assert len({tuple(ids) for ids in draws}) > 1
+    assert locum.generate(model, [3, 4], 4, do_sample=True, top_k=1).ids == greedy
+    assert locum.generate(model, [3, 4], 4, do_sample=True, top_p=1e-9).ids == greedy
+    assert locum.generate(model, [3, 4], 4, do_sample=True, temperature=1e-6).ids == greedy
+
+
+def test_attention_of_each_token_and_its_page() -> None:
+    generation = locum.generate(built(GPT2, torch.float64), [3, 4], 3, attentions=True)
+    assert [weights.shape for weights in generation.attentions] == [(1, 2, 2), (1, 2, 3), (1, 2, 4)]
+    assert all(np.allclose(weights.sum(axis=2), 1) for weights in generation.attentions)
+    page = generation_page(generation)
+    assert "__DATA__" not in page
+    assert f'"given": {len(generation.prompt)}' in page
+
+
+REFUSED: list[tuple[Any, dict[str, Any], str]] = [
+    ([3] * 30, {"max_new_tokens": 12}, "up to 40 tokens"),
+    ("text", {}, "no tokenizer"),
+    ([[3], [4]], {}, "one text is continued"),
+    ([3], {"max_new_tokens": 0}, "max_new_tokens"),
+    ([3], {"top_k": 3}, "do_sample=True"),
+    ([3], {"do_sample": True, "top_p": 2.0}, "probability"),
+    ([3], {"do_sample": True, "temperature": 0.0}, "temperature"),
+]
+
+
+@pytest.mark.parametrize(("text", "options", "problem"), REFUSED)
+def test_what_is_refused(text: Any, options: dict[str, Any], problem: str) -> None:
+    with pytest.raises((InputError, GraphError), match=problem):
+        locum.generate(built(GPT2, torch.float64), text, **options)
+
+
+def test_settings_that_would_change_the_text_are_refused() -> None:
+    model = built(GPT2, torch.float64)
+    model.generation_config.repetition_penalty = 1.5
+    with pytest.raises(InputError, match=r"repetition_penalty = 1\.5"):
+        locum.generate(model, [3])
+    with pytest.raises(InputError, match="without an unembedding"):
+        locum.generate(built(CASES["gpt2"][1], torch.float64), [3])
+    with pytest.raises(InputError, match="expected a decoder"):
+        locum.generate(built(CASES["bert"][0], torch.float64), [3])
