@@ -117,7 +117,7 @@ ROOMS: dict[str, list[str]] = {
         "network",
     ],
     "display.network": ["places", "erasing", "expressions", "in_words", "report", "text", "page"],
-    "language": ["echo", "notebook", "handles", "python", "rasp"],
+    "language": ["echo", "notebook", "handles", "python", "cookbook", "rasp"],
     "compiler": [
         "target",
         "program",
@@ -144,11 +144,9 @@ ROOMS: dict[str, list[str]] = {
         "weights",
         "specialised",
         "universal",
-        "recording",
         "prepared",
         "stack",
         "models",
-        "stand_ins",
     ],
     "verification": ["coq", "checker", "claims", "certified", "prover", "checking"],
 }

@@ -66,9 +66,12 @@ def test_hidden_units_are_closed_at_the_sink(kind: str) -> None:
         tolerance=0.1,
     )
     _, cache = model.run_with_cache([0, 1, 2, 2])
-    units = cache["blocks.0.mlp.hook_post"][0]
-    assert units[1:].any()
-    assert not units[0].any()
+    for layer in (0, 1):
+        units = cache[f"blocks.{layer}.mlp.hook_post"][0]
+        assert units[1:].any()
+        rounding = units[0] > 2.0**20  # these are open: they add a large constant and subtract it
+        assert not units[0][~rounding].any()
+    assert not rounding.any()
 
 
 @pytest.mark.parametrize("factor", [1, 0.1, 1004, 1 / 3])

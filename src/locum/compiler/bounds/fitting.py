@@ -77,12 +77,13 @@ def fit(lowered: Lowered, slots: Slots, outputs: Iterable[float] | None = None) 
     cells = len(lowered.network.heads) * target.longest**2
     if target.feed_forward == "exact" and target.attention == "hard" and cells > _MAX_CELLS:
         return None
-    apart = float(np.diff(sorted(outputs or ())).min(initial=math.inf))
-    return _Fitting(lowered, slots, apart).found()
+    listed = sorted(outputs or ())
+    apart = float(np.diff(listed).min(initial=math.inf))
+    return _Fitting(lowered, slots, apart, few=len(listed) > 1).found()
 
 
 class _Fitting:
-    def __init__(self, lowered: Lowered, slots: Slots, apart: float) -> None:
+    def __init__(self, lowered: Lowered, slots: Slots, apart: float, *, few: bool) -> None:
         self.lowered = lowered
         self.slots = slots
         known = lowered.roles.known
@@ -97,7 +98,9 @@ class _Fitting:
         self.asked = target.tolerance
         if self.asked is None and kind != "exact":
             self.asked = DEFAULT_TOLERANCE
-        self.limit = math.inf if kind == "exact" else min(self.asked or math.inf, apart / 4)
+        # Of few answers the nearest is found; of numbers, the error is that of the answer.
+        near = apart / 4 if target.tolerance is None and few else min(self.asked or math.inf, apart / 4)
+        self.limit = math.inf if kind == "exact" else near
         #: Whether heads are made as soft as the tolerance allows; else nothing leaks at all.
         self.soft = target.tolerance is not None and kind != "exact"
 

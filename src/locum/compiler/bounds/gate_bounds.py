@@ -16,7 +16,7 @@ import numpy as np
 from locum.compiler.bounds.demand import Demand
 from locum.compiler.bounds.intervals import ErrorInterval, ErrorIntervals
 from locum.compiler.network.forms import Form, Mask, Vector
-from locum.compiler.network.gates import Bend, Curved, Gate, Masked, Product, Ramp, Snap, Table
+from locum.compiler.network.gates import SNAP, Bend, Curved, Gate, Masked, Product, Ramp, Snap, Table
 from locum.compiler.network.grids import lowest_bits, sums_exactly
 from locum.compiler.network.network import Unit
 from locum.compiler.units.curves import CURVES
@@ -81,10 +81,14 @@ class GateBounds:
         """The error interval of what a unit writes, given those of what it reads."""
         with np.errstate(all="ignore"):
             found = self._carried(gate, arguments, hidden, slot)
-            found.step = summands.step if slot.exact else 0.0
+            if isinstance(gate, Snap) and not gate.whole:
+                found.on_grid = summands.step if slot.exact else 0.0
+                found.error = arguments[0].error + summands.step / 2
+            else:
+                found.step = summands.step if slot.exact else 0.0
         rounding = np.zeros(self.intervals.size)
         if not (isinstance(gate, Curved) and gate.relative):  # there it is in proportion, too
-            if not found.exact:
+            if not found.grid:
                 rounding, unbounded = self._rounding(gate, arguments, hidden, slot)
                 found.unbounded = unbounded
             found.error = found.error + rounding + hidden.error
@@ -123,16 +127,18 @@ class GateBounds:
     ) -> Summands:
         """Describe what the units of a gate add to a slot, where ``scale`` multiplies its value."""
         size = abs(scale) * (hidden.weight + abs(hidden.constant))
-        rounded = Summands(size, hidden.size, 0.0, 0.0)
-        if isinstance(gate, Snap):  # integers go in but for noise, which the constant has no room for
-            arguments = [replace(arguments[0], step=1.0)]
-        elif hidden.error or isinstance(gate, (Curved, Ramp)) or hidden.flat:
+        rounded = Summands(size, hidden.terms, 0.0, 0.0)
+        dtype = self.intervals.target.dtype
+        if isinstance(gate, Snap):  # the constant has no room for what is not on the grid
+            arguments = [replace(arguments[0], step=1.0 if gate.whole else SNAP[dtype][1])]
+        elif hidden.error or isinstance(gate, (Curved, Ramp)):
             return rounded
-        if not all(part.exact for part in arguments):
+        # On a level around each key, what a number is off by makes no difference.
+        level = isinstance(gate, Table) and hidden.flat
+        if not all(part.grid if level else part.exact for part in arguments):
             return rounded
         largest = np.array([float(part.largest.max()) for part in arguments])
-        steps = np.array([part.step for part in arguments])
-        dtype = self.intervals.target.dtype
+        steps = np.array([part.grid for part in arguments])
         with np.errstate(all="ignore"):
             pre, step = _affine(hidden.pre, hidden.bias, largest, steps)
         fits = _fit(pre, step, dtype)
@@ -147,10 +153,14 @@ class GateBounds:
         if not fits:
             return rounded
         total = float((np.abs(hidden.out) * pre).sum()) + abs(hidden.constant)
+        if isinstance(gate, Snap):  # C is added and subtracted: no sum on the way is larger than one
+            total = float(pre.sum())
+        elif hidden.active is not None:
+            total = hidden.weight + abs(hidden.constant)
         bits = np.append(lowest_bits(hidden.out) * step, lowest_bits(hidden.constant))
         grid = float(bits.min())
         written = float(lowest_bits(scale)) * grid
-        return Summands(abs(scale) * total, hidden.size, written, min(grid, 1.0))
+        return Summands(abs(scale) * total, hidden.terms, written, min(grid, 1.0))
 
     def _rounding(
         self, gate: Gate, arguments: list[ErrorInterval], hidden: Hidden, slot: SlotSum
@@ -160,13 +170,26 @@ class GateBounds:
         So may the constant, when it is written down and when it is added. True: that is without
         bounds, and left out.
         """
-        terms = slot.terms + 8
-        amount = self.intervals.unit * terms * (hidden.weight + abs(hidden.constant))
+        weight = (slot.terms + 8) * (hidden.weight + abs(hidden.constant))
+        if hidden.reading:
+            read = max(len(form.terms) for form in gate.arguments) + 4
+            weight += read * hidden.reading * self._cancelled(gate, arguments)
+        amount = self.intervals.unit * weight
         unbounded = not math.isfinite(amount)
         rounding = np.full(self.intervals.size, 0.0 if unbounded else amount)
         if isinstance(gate, Masked):  # a closed gate is 0 to the last bit
             rounding[(arguments[0].high == 0) & (arguments[0].error == 0)] = 0.0
         return rounding, unbounded
+
+    def _cancelled(self, gate: Gate, arguments: list[ErrorInterval]) -> float:
+        """How many times as large as a number are the parts that it is the sum of."""
+        most = 1.0
+        for form, part in zip(gate.arguments, arguments, strict=True):
+            gross = self.intervals.gross(form)
+            largest = float(part.largest.max())
+            if math.isfinite(gross) and largest > 0:
+                most = max(most, gross / largest)
+        return most
 
     def _outside(
         self, found: ErrorInterval, where: Mask, hidden: Hidden, gate: Gate, rounding: Vector
@@ -185,6 +208,7 @@ class GateBounds:
             None if found.relative is None else np.where(where, found.relative, 0.0),
             None if found.own is None else np.where(where, found.own, 0.0),
             found.unbounded,
+            found.on_grid,
         )
 
     def _curved(self, gate: Curved, x: ErrorInterval, hidden: Hidden, slot: SlotSum) -> ErrorInterval:

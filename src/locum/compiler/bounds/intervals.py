@@ -43,11 +43,18 @@ class ErrorInterval:
     own: Vector | None = None
     #: Whether rounding is left out of the error, since it is in proportion to numbers without bounds.
     unbounded: bool = False
+    #: A power of two that the network's number is a multiple of, however wrong it is; 0: not known.
+    on_grid: float = 0.0
 
     @property
     def exact(self) -> bool:
         """Whether the network has the true value to the last bit."""
         return self.step > 0
+
+    @property
+    def grid(self) -> float:
+        """A power of two that the network's number is a multiple of; 0: not known."""
+        return self.step or self.on_grid
 
     @property
     def largest(self) -> Vector:
@@ -77,6 +84,7 @@ class ErrorInterval:
             float(self.net_low[where].min()),
             float(self.net_high[where].max()),
             float(self.error[where].max()),
+            self.grid,
         )
 
     def proportion(self) -> Vector:
@@ -100,9 +108,10 @@ def of_form(
     fixed = np.full(positions, form.constant)  # what depends on positions alone is one known number
     weight, unbounded = _weight(form, intervals, positions)
     error, step = np.zeros(positions), min(float(lowest_bits(form.constant)), form.finest)
-    others = []
+    others, grid = [], step
     for signal, c in form.terms.items():
         part = intervals[signal]
+        grid = min(grid, float(lowest_bits(c)) * part.grid)
         error = error + abs(c) * part.error
         step = min(step, float(lowest_bits(c)) * part.step)
         if signal.positions is not None:
@@ -118,8 +127,11 @@ def of_form(
         positive = positive and c > 0 and bool((part.low >= 0).all())
         relative = np.maximum(relative, part.proportion())
         own = np.maximum(own, np.inf if part.own is None else part.own)
-    if sums_exactly(float(np.max(weight, initial=0.0)), step, dtype):
+    largest = float(np.max(weight, initial=0.0))
+    if sums_exactly(largest, step, dtype):
         return ErrorInterval(low, high, error, step if math.isfinite(step) else 1.0)
+    if sums_exactly(largest, grid, dtype):
+        return ErrorInterval(low, high, error, on_grid=grid)
     rounding = (UNIT[dtype] + UNIT["float64"]) * (len(form.terms) + 2)
     if _reads_as_it_is(form, dtype):
         rounding = 0.0
@@ -131,7 +143,7 @@ def of_form(
         0.0,
         relative + 2 * rounding if positive else None,
         own + 2 * rounding if positive else None,
-        unbounded,
+        unbounded=unbounded,
     )
 
 
@@ -181,6 +193,10 @@ class ErrorIntervals:
             if embedded and signal not in self.signals:
                 self.signals[signal] = self._embedded(signal)
         return of_form(form, self.signals, self.size, self.target.dtype)
+
+    def gross(self, form: Form) -> float:
+        """The greatest sum of the absolute values of all that a form adds up."""
+        return float(_weight(form, self.signals, self.size)[0].max(initial=0.0))
 
     def _embedded(self, signal: Signal) -> ErrorInterval:
         zero = np.zeros(self.size)

@@ -98,6 +98,8 @@ class Table:
     x: Form
     keys: Vector
     values: Vector
+    #: Whether x was put on a grid by a :class:`Snap`, so that the sums of units are exact.
+    gridded: bool = False
 
     @property
     def arguments(self) -> tuple[Form, ...]:
@@ -106,8 +108,8 @@ class Table:
 
     @property
     def gap(self) -> float:
-        """How far the keys are apart, at least."""
-        return float(np.diff(self.keys).min()) if len(self.keys) > 1 else np.inf
+        """How far keys of different values are apart, at least."""
+        return float(np.diff(self.keys)[np.diff(self.values) != 0].min(initial=np.inf))
 
     @property
     def steepest(self) -> float:
@@ -119,13 +121,16 @@ class Table:
 
 @dataclass(frozen=True, eq=False)
 class Snap:
-    """Round x, an integer plus rounding error, to that integer.
+    """Round x, an integer plus rounding error, to that integer; or any x to a grid.
 
     It is relu(x + C) − C for a large C: no more than x on paper, but floats as large as C have no room
-    for the noise. So counts can be keys of hard attention, whose ties have to be exact.
+    for the noise. So counts can be keys of hard attention, whose ties have to be exact; and a table can
+    be looked up by a number on a grid without rounding.
     """
 
     x: Form
+    #: Whether x is an integer but for noise; else it may be any number.
+    whole: bool = True
 
     @property
     def arguments(self) -> tuple[Form, ...]:
@@ -136,7 +141,7 @@ class Snap:
 Gate: TypeAlias = Product | Masked | Curved | Bend | Ramp | Table | Snap
 
 #: C, and how far apart the floats of its size are.
-SNAP = {"float64": (1.5 * 2.0**32, 2.0**-20), "float32": (1.5 * 2.0**19, 2.0**-4)}
+SNAP = {"float64": (1.5 * 2.0**40, 2.0**-12), "float32": (1.5 * 2.0**21, 2.0**-2)}
 
 
 @dataclass(frozen=True)
@@ -147,5 +152,7 @@ class Recipe:
     make: Callable[..., Gate]
     #: More forms that it is good to know of, but that are not read.
     beside: tuple[Linear, ...] = ()
-    #: Whether whole numbers come out, but real ones go in.
-    rounds: bool = False
+    #: Whether what comes out may be off even where what goes in is not.
+    approximates: bool = False
+    #: Whether what comes out is exact even where what goes in is not.
+    exact: bool = False

@@ -121,7 +121,7 @@ class _Lowering:
     def _needs_sink(self, node: Node) -> bool:
         match self.roles.of(node):
             case Role.COUNT:
-                return node.op == "selector_width"
+                return self.roles.counted(node).op == "selector_width"
             case Role.AGGREGATE:
                 return self.known.selectors.may_be_empty(node.inputs[0])
             case _:
@@ -131,9 +131,11 @@ class _Lowering:
         """Whether the head that counts for a width or a length attends to the sink as well.
 
         It does, so that nothing else is needed to count by; but the length is counted by a head that is
-        there anyway, if there is one.
+        there anyway, if there is one. Units are made for one of the two shares before there are heads.
         """
-        return self.sink and not (node.op == "length" and self.schedule.heads[node] in self._everywhere)
+        if self.roles.counted(node).op != "length":
+            return True
+        return self.sink and self.roles.fused and self.schedule.heads[node] not in self._everywhere
 
     # Forms --------------------------------------------------------------------------------------
 
@@ -178,6 +180,8 @@ class _Lowering:
                 return Form({self._signals[node]: 1.0})
             case Role.AGGREGATE:
                 return Form({self._signals[node]: 1.0})
+            case Role.COUNT if not self.roles.fused:
+                return Form({self._shares[node]: 1.0})
             case _:
                 return Form({self._computed(node): 1.0})
 
@@ -210,11 +214,7 @@ class _Lowering:
 
     def _gate(self, node: Node) -> Gate | None:
         """What it is where feed-forwards have units of one kind; None: a function as it is."""
-        if self.roles.of(node) is Role.COUNT:
-            share = Form({self._shares[node]: 1.0})
-            gate = self.roles.counting(node, share, self.counts_sink(node))
-        else:
-            gate = self.roles.gate(node, self.linear)
+        gate = self.roles.gate(node, self.linear)
         if gate is None or self.roles.delay(node) == 1:
             return gate
         # A layer of its own makes it whole.
@@ -255,14 +255,15 @@ class _Lowering:
         """The head of an aggregate, a width or the length; heads with equal scores are one."""
         time = self.schedule.heads[node]
         counting = self.roles.of(node) is Role.COUNT
-        selector = None if node.op == "length" else node.inputs[0]
+        attending = self.roles.counted(node)
+        selector = None if attending.op == "length" else attending.inputs[0]
         scores = Scores(()) if selector is None else self.known.selectors.scores(selector)
         tied = counting and self.counts_sink(node)
         losing = LOSING_SINK if self.sink else NO_SINK
         sink = TIED_SINK if tied else losing
         label = "everywhere" if selector is None else self.label(selector)
         if counting:
-            signal = Signal(f"1/(1+n) of {self.label(node)}" if tied else "1/length", time)
+            signal = Signal(f"1/(1+n) of {self.label(attending)}" if tied else "1/length", time)
             self._shares[node] = signal
             first = np.zeros(self.known.target.longest)
             first[0] = 1.0

@@ -17,7 +17,7 @@ from typing import ClassVar
 from locum.compiler.network.forms import Form
 from locum.compiler.network.gates import Gate
 from locum.compiler.program.exactness import Exactness, jumps_on
-from locum.compiler.program.value_tables import Source
+from locum.compiler.program.value_tables import Source, ValueTable
 from locum.compiler.program.values import Values
 from locum.compiler.scoring.known import Known
 from locum.compiler.scoring.linear import Linear
@@ -34,7 +34,7 @@ class Role(Enum):
     NUMBER = "the real-valued token itself"
     LINEAR = "a linear combination of others: free"
     AGGREGATE = "moved by a head"
-    COUNT = "counted by a head: a width, or the length"
+    COUNT = "counted by a head: a width, or the length; for units, the share of attention of one key"
     FUNCTION = "computed by a feed-forward"
     TABLE = "looked up by a feed-forward, by its sources"
 
@@ -131,6 +131,10 @@ class Roles:
         """How long after its attention a count can be read; a function, after what it reads."""
         return 1
 
+    def counted(self, node: Node) -> Node:
+        """The width or the length that a COUNT stands for."""
+        return node
+
     def parts(self, node: Node) -> list[tuple[Node, float]]:
         """A linear s-op as Σ coefficient · s-op."""
         match node.op:
@@ -154,16 +158,11 @@ class Roles:
         """The gate of a function, given how the stream is read; None: it is a function as it is."""
         return None
 
-    def counting(self, node: Node, share: Form, sink: bool) -> Gate | None:
-        """The gate of a count, given the share of attention that one key gets (or the sink)."""
-        return None
-
     def sources(self, node: Node) -> list[Node]:
         """What a table is looked up by."""
         column = self.values.table(node)
         assert column is not None
-        named = {"indices": INDICES, "length": LENGTH, "tokens": TOKENS}
-        return [named[s] if isinstance(s, str) else s for s in column.sources]
+        return source_nodes(column)
 
     def reads(self, node: Node) -> list[Node]:
         """The s-ops that have to be there before it."""
@@ -173,13 +172,20 @@ class Roles:
             case Role.AGGREGATE:
                 return [*self.known.selectors.scores(node.inputs[0]).nodes, node.inputs[1]]
             case Role.COUNT:
-                if node.op == "length":
+                counted = self.counted(node)
+                if counted.op == "length":
                     return []
-                return list(self.known.selectors.scores(node.inputs[0]).nodes)
+                return list(self.known.selectors.scores(counted.inputs[0]).nodes)
             case Role.TABLE:
                 return self.sources(node)
             case _:
                 return list(node.inputs)
+
+
+def source_nodes(column: ValueTable) -> list[Node]:
+    """The s-ops that a table is looked up by."""
+    named = {"indices": INDICES, "length": LENGTH, "tokens": TOKENS}
+    return [named[s] if isinstance(s, str) else s for s in column.sources]
 
 
 def exact_roles(root: Node, known: Known) -> Roles:

@@ -41,7 +41,7 @@ def schedule(root: Node, roles: Roles) -> Schedule:
     depth = earliest.ready[root] + earliest.ready[root] % 2
     latest = _deadlines(order, roles, root, depth)
     windows = {node: (earliest.heads[node], late) for node, late in latest.items()}
-    level = _Levelling(windows)
+    level = _Levelling(windows, roles)
     final = _Times(roles)
     for node in order:
         time = final.attention(node)
@@ -54,16 +54,17 @@ def schedule(root: Node, roles: Roles) -> Schedule:
 class _Levelling:
     """Heads into the sublayers with the fewest, but equal ones together where their times allow."""
 
-    def __init__(self, windows: dict[Node, tuple[int, int]]) -> None:
+    def __init__(self, windows: dict[Node, tuple[int, int]], roles: Roles) -> None:
         self.windows = windows
+        self.roles = roles
         self.waiting: dict[Node, list[Node]] = {}
         self.crowd: dict[int, set[Node]] = {}
         for node in windows:
-            self.waiting.setdefault(_selector(node), []).append(node)
+            self.waiting.setdefault(self._selector(node), []).append(node)
 
     def place(self, node: Node, earliest: int) -> int:
         """The sublayer for one head."""
-        selector = _selector(node)
+        selector = self._selector(node)
         first, last = earliest, max(earliest, self.windows[node][1])
         for time in range(first, last + 1, 2):
             if selector in self.crowd.get(time, ()):
@@ -77,10 +78,10 @@ class _Levelling:
         self.crowd.setdefault(time, set()).add(selector)
         return time
 
-
-def _selector(node: Node) -> Node:
-    """What a head attends to; the length is counted by one that attends everywhere."""
-    return node.inputs[0] if node.inputs else EVERYWHERE
+    def _selector(self, node: Node) -> Node:
+        """What a head attends to; the length is counted by one that attends everywhere."""
+        attending = self.roles.counted(node)
+        return attending.inputs[0] if attending.inputs else EVERYWHERE
 
 
 class _Times:

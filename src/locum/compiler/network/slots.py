@@ -14,8 +14,6 @@ import heapq
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from locum.compiler.network.forms import Form, Signal
 from locum.compiler.network.gates import SNAP, Snap, Table
 from locum.compiler.network.grids import dyadic
@@ -102,8 +100,13 @@ def _summed_exactly(network: Network, dtype: str) -> set[Signal]:
         unit.into
         for unit in network.units
         if isinstance(unit.gate, Snap)
-        or (isinstance(unit.gate, Table) and dyadic(np.append(unit.gate.keys, unit.gate.values), dtype))
+        or (isinstance(unit.gate, Table) and _exact_table(unit.gate, dtype))
     }
+
+
+def _exact_table(gate: Table, dtype: str) -> bool:
+    """Whether sums of its hidden units are not rounded."""
+    return dyadic(gate.values, dtype) and (gate.gridded or dyadic(gate.keys, dtype))
 
 
 def _left_at_sink(network: Network, dtype: str) -> set[Signal]:

@@ -28,6 +28,7 @@ class Codes:
     """The number that stands for each atom."""
 
     def __init__(self, values: Values, root: Node) -> None:
+        self.target = values.target
         strings: set[str] = {t for t in values.target.vocabulary or () if isinstance(t, str)}
         beside: set[float] = set()
         vocabulary = values.target.vocabulary

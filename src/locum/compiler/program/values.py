@@ -1,9 +1,10 @@
 """Which values an s-op can take: what tells the compiler a table, a code or a category will do.
 
 The *sources* of an s-op are what its value depends on, position by position: the position
-(``indices``), the ``length`` of the input, the token, and the results of attention. Where all sources
-are finite and few, its :class:`ValueTable` lists the value for every combination of them, computed as
-RASP computes: strings, whole numbers of any size. So anything that depends on the position alone
+(``indices``), the ``length`` of the input, the token, and the results of attention: what is moved,
+counts, and means, which are fractions of finitely many sums (``means.py``). Where all sources are
+finite and few, its :class:`ValueTable` lists the value for every combination of them that can occur,
+computed as RASP computes: strings, integers of any size. So anything that depends on the position alone
 becomes a positional encoding, anything that depends on the token alone an embedding, and whatever is
 finite can be told apart exactly.
 """
@@ -16,8 +17,10 @@ from functools import partial
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from locum.compiler.program.conditions import Pattern
+from locum.compiler.program.means import Unlisted, means_of_positions, means_of_subsets
 from locum.compiler.program.ranges import Affine, Range, affine, combined
 from locum.compiler.program.value_tables import Source, ValueTable, distinct, each, meaning, table_of
 from locum.compiler.target import DOMAIN, EXACT_WHOLE, Target
@@ -26,11 +29,13 @@ from locum.graph import OPERATIONS, Atom, Node, abbreviate, build, postorder
 from locum.graph.atoms import LARGEST_EXACT
 
 #: Combinations of sources that are looked at one by one: in general; of positions and lengths alone
-#: (``length - 1 - indices`` on 512 tokens); of truth values that depend on attention (of which long
+#: (``length - 1 - indices`` on 512 tokens); of booleans that depend on attention (of which long
 #: conditions have very many, and two values at the end).
 MAX_COMBINATIONS = 2**15
 MAX_POSITIONS = 2**18
-MAX_TRUTHS = 2**11
+MAX_TRUTHS = 2**13
+#: Combinations of which those are found that can occur.
+MAX_GRID = 2**18
 #: Values that an s-op may have and still be called finite.
 MAX_VALUES = 2**14
 
@@ -57,6 +62,8 @@ class Values:
         self._finite: dict[Node, tuple[Atom, ...] | None] = {}
         self._ranges: dict[Node, Range | None] = {}
         self._affine: dict[Node, Affine | None] = {}
+        #: [value of "indices" or "length", own value]: which means can occur where, at which length.
+        self._limits: dict[Node, dict[str, Pattern]] = {}
         self._domains: dict[Source, tuple[Atom, ...]] = {
             "indices": tuple(range(target.longest)),
             "length": tuple(range(target.shortest, target.longest + 1)),
@@ -68,7 +75,7 @@ class Values:
         copy = Values(self.target, selectors)
         copy._tables, copy._finite = dict(self._tables), dict(self._finite)
         copy._ranges, copy._domains = dict(self._ranges), dict(self._domains)
-        copy._affine = dict(self._affine)
+        copy._affine, copy._limits = dict(self._affine), dict(self._limits)
         for node, atoms in values.items():
             copy._tables[node] = copy._source(node, atoms)
             copy._ranges[node] = copy._range(node)
@@ -83,6 +90,16 @@ class Values:
                 self._tables[below] = self._found(below)
                 self._ranges[below] = self._range(below)
         return self._tables[node]
+
+    def over_sources(self, node: Node) -> ValueTable | None:
+        """Its table over other s-ops, if it has one: also where others take it as it is."""
+        table = self.table(node)
+        if table is None or table.sources != (node,) or not OPERATIONS[node.op].elementwise:
+            return None if table is None or table.sources == (node,) else table
+        inputs = [below for i in node.inputs if (below := self._tables[i]) is not None]
+        if len(inputs) < len(node.inputs):
+            return None
+        return self._joint(meaning(node), inputs, MAX_COMBINATIONS)
 
     def finite(self, node: Node) -> tuple[Atom, ...] | None:
         """All values it may take, in order, or None where they are not finitely many (or too many)."""
@@ -201,7 +218,7 @@ class Values:
                 cast = partial(DOMAIN.token, cast=str(node.attributes["cast"]))
                 return ValueTable(("tokens",), tuple(each(cast, [self.target.vocabulary])))
             case "aggregate":
-                return self._moved(node) or self._mean_of_positions(node)
+                return self._moved(node) or self._mean_of_positions(node) or self._mean(node)
             case "selector_width":
                 return self._source(node, range(self.target.longest + 1))
             case op if OPERATIONS[op].elementwise:
@@ -279,7 +296,6 @@ class Values:
     def _mean_of_positions(self, node: Node) -> ValueTable | None:
         """A mean that positions and length tell, as dense execution rounds it."""
         selector, value = node.inputs
-        lengths = self.domain("length")
         if self.target.longest**2 > MAX_COMBINATIONS or not self.depends_on(value, "indices", "length"):
             return None
         default = node.attributes["default"]
@@ -296,16 +312,85 @@ class Values:
                 row = [None] * length
             values += [*row, *[None] * (self.target.longest - length)]
         sources: tuple[Source, ...] = ("indices",) if self.target.fixed else ("length", "indices")
-        return self._simplified(sources, [len(lengths), self.target.longest], values)
+        first = values[0]
+        if all(v is not None and type(v) is type(first) and v == first for v in values):
+            return ValueTable((), (first,))
+        return ValueTable(sources, tuple(values))
+
+    def _mean(self, node: Node) -> ValueTable | None:
+        """A mean of finitely many numbers, whose sums are exact."""
+        values = self.finite(node.inputs[1])
+        if values is None:
+            return None
+        default = node.attributes["default"]
+        assert not isinstance(default, tuple)
+        try:
+            found = self._mean_of_rows(node, default)
+            if found is not None:
+                return found
+            means = distinct((*means_of_subsets(values, self.target.longest), default))
+        except Unlisted:
+            return None
+        return self._source(node, means) if len(means) <= MAX_VALUES else None
+
+    def _mean_of_rows(self, node: Node, default: Atom) -> ValueTable | None:
+        """A mean over keys that positions and length tell: which one can be where is known, too."""
+        selector, value = node.inputs
+        if self.target.longest**2 > MAX_COMBINATIONS:
+            return None
+        at = self._by_position(value)
+        by_row: dict[bytes, Sequence[Atom]] = {}
+        found: dict[tuple[int, int], Sequence[Atom]] = {}
+        for length in range(self.target.shortest, self.target.longest + 1):
+            pattern = self._selectors.at_length(selector, length)
+            if pattern is None:
+                return None
+            for position, row in enumerate(pattern):
+                keys = np.flatnonzero(row).tolist()
+                name = np.packbits(row).tobytes()
+                if name not in by_row:
+                    by_row[name] = means_of_positions(at, keys) if keys else [default]
+                found[position, length] = by_row[name]
+        values = distinct(v for means in by_row.values() for v in means)
+        if len(values) > MAX_VALUES:
+            raise Unlisted
+        place = {v: i for i, v in enumerate(values)}
+        limits = {
+            "indices": np.zeros((self.target.longest, len(values)), dtype=bool),
+            "length": np.zeros((len(self.domain("length")), len(values)), dtype=bool),
+        }
+        for (position, length), means in found.items():
+            here = [place[v] for v in means]
+            limits["indices"][position, here] = True
+            limits["length"][length - self.target.shortest, here] = True
+        self._limits[node] = limits
+        return self._source(node, values)
+
+    def _by_position(self, node: Node) -> list[tuple[Atom, ...]]:
+        """The values that an s-op may have at each position."""
+        column, values = self._tables[node], self.finite(node) or ()
+        if column is None or "indices" not in column.sources:
+            return [values] * self.target.longest
+        sizes = [len(self.domain(source)) for source in column.sources]
+        grid = np.empty(len(column.values), dtype=object)
+        grid[:] = column.values
+        rows = np.moveaxis(grid.reshape(sizes), column.sources.index("indices"), 0)
+        by_position = rows.reshape(len(rows), -1).tolist()
+        return [distinct(v for v in row if v is not None) for row in by_position]
 
     def _joint(
         self, function: Callable[..., Atom], inputs: Sequence[ValueTable], most: int
     ) -> ValueTable | None:
         sources = tuple(dict.fromkeys(s for column in inputs for s in column.sources))
         sizes = [len(self.domain(source)) for source in sources]
-        if math.prod(sizes) > most:
+        total = math.prod(sizes)
+        if total > max(most, MAX_GRID):
             return None
         grid = np.indices(sizes).reshape(len(sizes), -1) if sources else np.zeros((0, 1), dtype=int)
+        occurs = np.flatnonzero(self._occur(sources, grid))
+        if len(occurs) > most:
+            return None
+        grid = grid[:, occurs]
         arguments: list[Sequence[Atom | None]] = []
         for column in inputs:
             axes = [sources.index(source) for source in column.sources]
@@ -314,25 +399,30 @@ class Values:
                 places = np.ravel_multi_index([grid[axis] for axis in axes], shape)
                 arguments.append([column.values[place] for place in places.tolist()])
             else:
-                arguments.append(column.values * grid.shape[1])
+                arguments.append(column.values * len(occurs))
         values = each(function, arguments)
-        if "indices" in sources and "length" in sources:  # no position lies behind the end
-            position = grid[sources.index("indices")]
-            length = grid[sources.index("length")] + self.target.shortest
-            values = [
-                v if here else None
-                for v, here in zip(values, (position < length).tolist(), strict=True)
-            ]
-        return self._simplified(sources, sizes, values)
-
-    def _simplified(
-        self, sources: tuple[Source, ...], sizes: list[int], values: list[Atom | None]
-    ) -> ValueTable:
-        """Without sources that make no difference: ``tokens * 0`` depends on nothing."""
         first = values[0]
+        # ``tokens * 0`` depends on nothing.
         if sources and all(v is not None and type(v) is type(first) and v == first for v in values):
             return ValueTable((), (first,))
+        if len(values) < total:
+            listed: list[Atom | None] = [None] * total
+            for place, v in zip(occurs.tolist(), values, strict=True):
+                listed[place] = v
+            values = listed
         return ValueTable(sources, tuple(values))
+
+    def _occur(self, sources: Sequence[Source], grid: NDArray[np.int64]) -> Pattern:
+        """Which combinations of sources can occur: no position lies behind the end, say."""
+        occurs = np.ones(grid.shape[1], dtype=bool)
+        axes = {source: axis for axis, source in enumerate(sources)}
+        if "indices" in axes and "length" in axes:
+            occurs &= grid[axes["indices"]] < grid[axes["length"]] + self.target.shortest
+        for source, axis in axes.items():
+            for other, limit in {} if isinstance(source, str) else self._limits.get(source, {}).items():
+                if other in axes:
+                    occurs &= limit[grid[axes[other]], grid[axis]]
+        return occurs
 
 
 def _sums_exactly(value: bool | int | float, count: int) -> bool:

@@ -12,6 +12,8 @@ mean, too. Else all keys.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from locum.compiler.program.conditions import conditions
@@ -24,12 +26,14 @@ from locum.compiler.scoring.linear import Linear, term
 from locum.compiler.scoring.scores import Scores, Unscored
 from locum.compiler.scoring.selectors import Selectors
 from locum.errors import CompileError
-from locum.graph import COMPARISONS, Node, abbreviate, build, postorder
+from locum.graph import COMPARISONS, Atom, Node, Sort, abbreviate, build, postorder, sort_of
 from locum.graph.operations import constant
 from locum.graph.traversal import with_inputs
 
 #: Keys that are brought to every position; a residual stream wider than that is not worth having.
 MAX_KEYS = 256
+
+_KNOWN = ("indices", "length", "tokens")
 
 
 def broadcast(root: Node, known: Known) -> tuple[Node, Known]:
@@ -52,7 +56,6 @@ class _Broadcasting:
     def __init__(self, known: Known) -> None:
         self.known = known
         self.target = known.target
-        self.every_key = EveryKey(known.target)
 
     @property
     def selectors(self) -> Selectors:
@@ -104,15 +107,16 @@ class _Broadcasting:
                 f"{MAX_KEYS} keys, got {self.target.longest}; try a smaller length, or integers",
                 abbreviate(selector),
             )
+        every_key = EveryKey(self.target)
         if width:
-            return self._among(self.every_key, node)
+            return self._among(every_key, node)
         at = build("indices")
         pairs = tuple(
             (
                 term(build("indicator", here)),
                 term(build("indicator", build("equal", at, constant(key)))),
             )
-            for key, here in enumerate(self.row(selector, self.every_key))
+            for key, here in enumerate(self.row(selector, every_key))
         )
         scores = Scores(pairs, Linear(constant=-1.0), how=("keys brought to every position",))
         self.known = self.known.knowing(scores={selector: scores})
@@ -178,7 +182,7 @@ class _Broadcasting:
     def row(self, selector: Node, candidates: Candidates) -> list[Node]:
         """For each candidate, an s-op that is true where the query selects it."""
         found: dict[Node, list[Node]] = {}
-        for node in postorder(selector):
+        for node in postorder(selector, into=lambda n: sort_of(n) is Sort.SELECTOR):
             parts = [found[i] for i in node.inputs if i in found]
             match node.op:
                 case "select":
@@ -203,11 +207,24 @@ class _Broadcasting:
         if keys is not None and queries is not None:
             together = distinct((*keys, *queries))
             key, query = rank(key, together), rank(query, together)
+            query = self._as_it_is(query, range(len(together)))
         brought = self._brought(key, candidates)
         margin = self.target.separation
         if finite or margin is None:
             return [build(COMPARISONS[predicate].operation, each, query) for each in brought]
         return [_separated(predicate, build("subtract", each, query), margin / 2) for each in brought]
+
+    def _as_it_is(self, node: Node, values: Sequence[Atom]) -> Node:
+        """The same integers, which others depend on as they are, not on all that these depend on.
+
+        Rounding changes nothing, but makes an s-op of its own.
+        """
+        table = self.values.table(node)
+        if table is None or len(table.sources) < 2 or self.values.depends_on(node, *_KNOWN):
+            return node
+        same = build("round", node)
+        self.known = self.known.knowing(values={same: values})
+        return same
 
     def _greatest(self, row: list[Node], score: Node, candidates: Candidates) -> list[Node]:
         """Of the selected keys those that no other selected key exceeds."""
@@ -215,6 +232,17 @@ class _Broadcasting:
         if values is not None:
             score = rank(score, values)
         brought, present = self._brought(score, candidates), candidates.only_present(row)
+        if values is not None:
+            worth = [
+                build("if_else", here, build("add", value, constant(1)), constant(0))
+                for here, value in zip(present, brought, strict=True)
+            ]
+            self.known = self.known.knowing(values=dict.fromkeys(worth, range(len(values) + 1)))
+            most = _balanced("maximum", worth)
+            return [
+                build("and", here, build("greater_equal", value, most))
+                for here, value in zip(present, worth, strict=True)
+            ]
         greatest, some = brought[0], present[0]
         for here, value in zip(present[1:], brought[1:], strict=True):
             better = build("or", build("not", some), build("greater", value, greatest))
@@ -245,8 +273,13 @@ def _separated(predicate: str, difference: Node, margin: float) -> Node:
 
 
 def _total(parts: list[Node]) -> Node:
-    """Σ, as a balanced tree: long chains are slow to walk."""
+    """Σ of all parts."""
+    return _balanced("add", parts)
+
+
+def _balanced(op: str, parts: list[Node]) -> Node:
+    """All parts combined by an operation, as a balanced tree: long chains are deep."""
     while len(parts) > 1:
-        paired = [build("add", a, b) for a, b in zip(parts[::2], parts[1::2], strict=False)]
+        paired = [build(op, a, b) for a, b in zip(parts[::2], parts[1::2], strict=False)]
         parts = paired + parts[len(paired) * 2 :]
     return parts[0]

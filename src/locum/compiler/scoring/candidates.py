@@ -52,7 +52,12 @@ class Candidates(ABC):
 
 
 class EveryKey(Candidates):
-    """All positions."""
+    """All positions; one for each selector, since it remembers what was brought."""
+
+    def __init__(self, target: Target) -> None:
+        super().__init__(target)
+        #: For each position an s-op that is positive where there is a key, if one was brought.
+        self._there: list[Node] = []
 
     def brought(self, node: Node, values: Values) -> Brought:
         """Bring the value at each position to every position."""
@@ -66,11 +71,16 @@ class EveryKey(Candidates):
             # A causal mean is over the query's own position and all before it.
             selector = up_to_here() if self.target.causal else everywhere()
             count = build("add", at, constant(1)) if self.target.causal else build("length")
+            # A key is worth 1 at least, so that 0 says that there is none.
+            more = 0
+            if finite is not None and whole and not self.target.fixed and not self.target.causal:
+                more = 1 - min(v for v in finite if isinstance(v, int))
+            moved = build("add", node, constant(more)) if more else node
             shares = [
                 build(
                     "aggregate",
                     selector,
-                    build("if_else", build("equal", at, constant(place)), node, constant(0)),
+                    build("if_else", build("equal", at, constant(place)), moved, constant(0)),
                     default=0,
                 )
                 for place in places
@@ -79,7 +89,11 @@ class EveryKey(Candidates):
             if finite is None or not whole:
                 return Brought(sums)
             rounded = [build("round", total) for total in sums]
-            return Brought(rounded, dict.fromkeys(rounded, distinct((0, *finite))))
+            numbers = distinct((0, *(v + more for v in finite if isinstance(v, int))))
+            if not self.target.fixed and not self.target.causal:
+                self._there = self._there or rounded
+            back = [build("subtract", here, constant(more)) for here in rounded] if more else rounded
+            return Brought(back, dict.fromkeys(rounded, numbers))
         selectors = [build("select", at, constant(place), predicate="==") for place in places]
         if self.target.causal:
             selectors = [build("selector_and", each, up_to_here()) for each in selectors]
@@ -95,6 +109,9 @@ class EveryKey(Candidates):
             ]
         if self.target.fixed:
             return row
+        if self._there:
+            there = [build("greater", number, constant(0)) for number in self._there]
+            return [build("and", here, key) for here, key in zip(row, there, strict=True)]
         length = build("length")
         return [
             build("and", here, build("less", constant(key), length)) for key, here in enumerate(row)

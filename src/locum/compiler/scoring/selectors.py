@@ -81,21 +81,22 @@ class Selectors(Patterns):
         return found
 
     def _best(self, selector: Node) -> Scores:
-        """Of the selected, those of greatest rank: ranks are worth less than one penalty."""
+        """Of the selected, those of greatest rank: ranks are worth less than one penalty.
+
+        Where the selected are the best by another score, a rank is worth less than a rank of that.
+        """
         inner, score = selector.inputs
         values = self.values.finite(score)
         if values is None or len(values) > MAX_RANKS or not _comparable(values):
             raise Unscored
         size = len(values)
         scores = self.scores(inner)
-        if scores.bonus:
-            raise Unscored
         ranked = (Linear(constant=1.0), term(rank(score, values)))
         scaled = tuple((query.times(size), key) for query, key in scores.pairs)
         return Scores(
             (*scaled, ranked),
             scores.offset.times(size),
-            bonus=size - 1.0,
+            bonus=size * scores.bonus + size - 1.0,
             how=(*scores.how, f"best of {size} ranks"),
         )
 
@@ -238,6 +239,8 @@ class Selectors(Patterns):
         return total
 
     def _greatest_of(self, node: Node) -> float:
+        if node.op == "indicator":  # at once: there are many
+            return 1.0
         integers = self.values.integers(node)
         if integers is not None:
             return float(integers.largest)

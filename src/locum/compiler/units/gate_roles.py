@@ -6,25 +6,37 @@ gates:
 - whatever is finite is a table (``tables.py``): of the positions, tokens and attention results that it
   depends on, if these combine in few ways, or else of its inputs;
 - what is real has forms of its own (``reals.py``).
+
+A head counts by the *share* of attention that one key gets, 1/(1 + width) or 1/length, which is an
+s-op, too. Tables look up the share instead of the count: that is one feed-forward less.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from functools import reduce
 
 from locum.compiler.network.forms import Form
-from locum.compiler.network.gates import Gate, Recipe, Table
-from locum.compiler.network.roles import Role, Roles, in_order
+from locum.compiler.network.gates import SNAP, Gate, Recipe, Snap
+from locum.compiler.network.roles import Role, Roles, in_order, source_nodes
 from locum.compiler.program.codes import MAX_ROWS
 from locum.compiler.scoring.linear import Linear, term
-from locum.compiler.units.reals import ZERO, RealFunctions
-from locum.compiler.units.tables import counting, table, table_of_inputs
-from locum.graph import Node
+from locum.compiler.units.reals import ONE, ZERO, RealFunctions
+from locum.compiler.units.tables import Lookup, Precision, lookup, lookup_of_inputs
+from locum.errors import CompileError
+from locum.graph import Atom, Node, Sort, build, postorder, sort_of
+from locum.graph.atoms import canonical_table
 from locum.graph.operations import constant
+
+#: Steps of a table by what an s-op depends on, up to which depth matters more than hidden units.
+MAX_STEPS = 512
+#: Steps of a table by inputs, up to which it is better than a bend, which passes noise on.
+_MAX_BEND = 8
+_LOST = Precision.LOST
+_ON_GRID = canonical_table({"a number on a grid": 0})
 
 
 @dataclass
@@ -36,17 +48,28 @@ class GateRoles(Roles):
     #: S-ops that others stand for, and those that are gates.
     _instead: dict[Node, Linear] = field(default_factory=dict)
     _recipes: dict[Node, Recipe] = field(default_factory=dict)
-    #: Counts, and comparisons of real numbers, that are made whole.
+    #: Which s-ops may be off.
+    _off: dict[Node, bool] = field(default_factory=dict)
+    #: Gates whose integers are rounded in a layer of their own.
     _whole: frozenset[Node] = frozenset()
 
     def __post_init__(self) -> None:
         self._reals = RealFunctions(self.known)
 
     def _found(self, node: Node) -> Role:
+        if self.counted(node) is not node:
+            return Role.COUNT
+        if node in self._recipes:
+            return Role.FUNCTION
         role = super()._found(node)
-        if role not in (Role.LINEAR, Role.FUNCTION, Role.TABLE):
+        if role is Role.COUNT:
+            values = self.values.domain("length" if node.op == "length" else node)
+            by = self._by_shares([node], [values])
+            found = self._looked_up(lookup(node, *by, values, self.known.codes, off=True))
+        elif role in (Role.LINEAR, Role.FUNCTION, Role.TABLE):
+            found = self._realised(node, role)
+        else:
             return role
-        found = self._realised(node, role)
         if isinstance(found, Linear):
             self._instead[node] = found
             return Role.LINEAR
@@ -56,30 +79,92 @@ class GateRoles(Roles):
     def keeping_whole(self, root: Node) -> GateRoles:
         """Copy that makes the integers that heads score by exact to the last bit.
 
-        Hard attention needs exact ties, and a softmax that is to be as good as hard amplifies noise.
+        Hard attention needs exact ties, and a softmax that is to be as good as hard amplifies noise. So
+        gates that scores are made of are rounded in a layer of their own, if they read what is off.
         """
+        order = list(in_order(root, self.reads))
         scored = [
             below
-            for node in in_order(root, self.reads)
-            if self.of(node) in (Role.AGGREGATE, Role.COUNT) and node.op != "length"
-            for below in self.known.selectors.scores(node.inputs[0]).nodes
+            for node in order
+            if self.of(node) in (Role.AGGREGATE, Role.COUNT) and self.counted(node).op != "length"
+            for below in self.known.selectors.scores(self.counted(node).inputs[0]).nodes
         ]
-        seen: set[Node] = set()
-        for node in scored:
-            if node not in seen:
-                seen.update(in_order(node, lambda n: [b for b in self.reads(n) if b not in seen]))
-        whole = frozenset(
-            node
-            for node in seen
-            if self.of(node) is Role.COUNT or (node in self._recipes and self._recipes[node].rounds)
-        )
+        gates = set(self._gates(scored))
+        off: dict[Node, bool] = {}
+        whole: set[Node] = set()
+        for node in order:
+            off[node] = self._may_be_off(node, off) and node not in gates
+            if node in gates and self._may_be_off(node, off):
+                whole.add(node)
         new = copy(self)
-        new._whole = whole
+        new._whole = frozenset(whole)
         return new
 
+    def _is_off(self, node: Node) -> bool:
+        """Whether the network may have another number than the program, if nothing is rounded."""
+        for below in postorder(node, into=lambda n: n not in self._off):
+            if below not in self._off and sort_of(below) is Sort.SOP:
+                # Roles from below, so that none asks for another that is not there yet.
+                self._off[below] = True
+                try:
+                    aggregate = self.of(below) is Role.AGGREGATE
+                except CompileError:  # it cannot be had by itself, but perhaps what is made of it
+                    continue
+                reads = () if aggregate else self.reads(below)
+                for new in reads:  # shares, codes, and s-ops that others stand for
+                    if new not in self._off:
+                        self._is_off(new)
+                self._off[below] = self._may_be_off(below, self._off)
+        return self._off[node]
+
+    def _may_be_off(self, node: Node, off: Mapping[Node, bool]) -> bool:
+        """Whether the network may have another number than the program; ``off`` says so of others."""
+        match self.of(node):
+            case Role.POSITION | Role.TOKEN | Role.NUMBER:
+                return False
+            case Role.COUNT:
+                return True
+            case Role.AGGREGATE:
+                selector, value = node.inputs
+                return off[value] or not self.known.selectors.unique(selector)
+            case _:
+                recipe = self._recipes.get(node)
+                if recipe is not None and recipe.exact:
+                    return False
+                approximates = recipe is not None and recipe.approximates
+                return approximates or any(off[below] for below in self.reads(node))
+
+    def _gates(self, scored: Iterable[Node]) -> Iterator[Node]:
+        """The gates that these s-ops are linear combinations of, wherever they were moved from."""
+        stack, seen = list(scored), set[Node]()
+        while stack:
+            node = stack.pop()
+            if node in seen:
+                continue
+            seen.add(node)
+            match self.of(node):
+                case Role.LINEAR:
+                    stack += self.reads(node)
+                case Role.AGGREGATE:
+                    stack.append(node.inputs[1])
+                case Role.FUNCTION:
+                    yield node
+
     def delay(self, node: Node) -> int:
-        """How long after its attention a count can be read; a function, after what it reads."""
+        """How long after its attention a share can be read; a gate, after what it reads."""
+        if self.of(node) is Role.COUNT:
+            return 0
         return 3 if node in self._whole else 1
+
+    def counted(self, node: Node) -> Node:
+        """The width or the length of which this s-op is the share: 1/(1 + width), 1/length."""
+        if node.op != "divide" or node.inputs[0] is not ONE:
+            return node
+        below = node.inputs[1]
+        if below.op == "length":
+            return node if self.known.target.fixed else below
+        width = below.op == "add" and below.inputs[0].op == "selector_width"
+        return below.inputs[0] if width and below.inputs[1] is ONE else node
 
     def reads(self, node: Node) -> list[Node]:
         """The s-ops that have to be there before it."""
@@ -101,23 +186,72 @@ class GateRoles(Roles):
         recipe = self._recipes[node]
         return recipe.make(*map(form, (*recipe.arguments, *recipe.beside)))
 
-    def counting(self, node: Node, share: Form, sink: bool) -> Table:
-        """The gate of a width or a length, given the share of attention that one key gets."""
-        target = self.known.target
-        fewest = target.shortest if node.op == "length" else 0 if sink else 1
-        return counting(range(fewest, target.longest + 1), share, sink)
-
     def _realised(self, node: Node, role: Role) -> Linear | Recipe:
         if role is Role.LINEAR or (node.op == "divide" and self._reals.number(node.inputs[1])):
             first, *rest = (term(below, factor) for below, factor in super().parts(node))
             return reduce(Linear.plus, rest, first)
-        values = self.values
-        column = values.table(node)
-        if column is not None and column.sources != (node,) and len(column.values) <= MAX_ROWS:
-            domains = [values.domain(source) for source in column.sources]
-            return table(node, self.sources(node), domains, column.values, self.known.codes)
-        finite = [values.finite(i) for i in node.inputs]
+        if node.op == "multiply" and self.known.target.feed_forward == "glu" and self._of_reals(node):
+            return self._reals.recipe(node)  # exact, in two units
+        by_sources = self._by_sources(node)
+        if by_sources is not None and by_sources.steps <= MAX_STEPS and by_sources.precision < _LOST:
+            return self._looked_up(by_sources)
+        by_inputs = self._by_inputs(node)
+        bends = node.op in ("maximum", "minimum", "absolute")
+        if by_inputs is not None and bends and by_inputs.steps > _MAX_BEND:
+            return self._reals.recipe(node)
+        tables = [table for table in (by_inputs, by_sources) if table is not None]
+        if not tables:
+            return self._reals.recipe(node)
+        return self._looked_up(min(tables, key=lambda t: (t.precision, t.steps)))
+
+    def _of_reals(self, node: Node) -> bool:
+        """Whether some value of it is not an integer."""
+        values = self.values.finite(node)
+        return values is not None and any(isinstance(v, float) and v != int(v) for v in values)
+
+    def _looked_up(self, table: Lookup) -> Linear | Recipe:
+        """The gate of a table; where units would round too much, its code is put on a grid first."""
+        if table.precision is not Precision.ON_GRID:
+            return table.recipe()
+        scale = SNAP[self.known.target.dtype][1] * table.grid_steps
+        code = table.code.times(scale)
+        parts = (build("multiply", node, constant(factor)) for node, factor in code.terms)
+        total = reduce(lambda one, other: build("add", one, other), parts)
+        # A look-up that never has a value stands for the number on the grid, which no program can have.
+        on_grid = build("lookup", total, table=_ON_GRID)
+        self._recipes[on_grid] = Recipe((code,), lambda x: Snap(x, whole=False))
+        return table.on_grid(on_grid, scale)
+
+    def _by_sources(self, node: Node) -> Lookup | None:
+        """A table by what an s-op depends on, if that combines in few ways."""
+        column = self.values.over_sources(node)
+        if column is None:
+            return None
+        if sum(value is not None for value in column.values) > MAX_ROWS:
+            return None
+        domains = [self.values.domain(source) for source in column.sources]
+        by, values = self._by_shares(source_nodes(column), domains)
+        off = any(map(self._is_off, by))
+        return lookup(node, by, values, column.values, self.known.codes, off=off)
+
+    def _by_inputs(self, node: Node) -> Lookup | None:
+        """A table by the values of an operation's inputs, if they are few."""
+        finite = [self.values.finite(i) for i in node.inputs]
         known = [domain for domain in finite if domain is not None]
-        if len(known) == len(finite) and math.prod(map(len, known)) <= MAX_ROWS:
-            return table_of_inputs(node, known, self.known.codes)
-        return self._reals.recipe(node)
+        if len(known) < len(finite) or math.prod(map(len, known)) > MAX_ROWS:
+            return None
+        off = any(map(self._is_off, node.inputs))
+        return lookup_of_inputs(node, known, self.known.codes, off=off)
+
+    def _by_shares(
+        self, by: Sequence[Node], domains: Sequence[Sequence[Atom]]
+    ) -> tuple[list[Node], list[Sequence[Atom]]]:
+        """Shares instead of counts, which a head gives as they are."""
+        nodes, values = list(by), list(domains)
+        for place, (node, domain) in enumerate(zip(by, domains, strict=True)):
+            if Role.COUNT is super()._found(node):
+                more = int(node.op == "selector_width")
+                below = build("add", node, ONE) if more else node
+                nodes[place] = build("divide", ONE, below)
+                values[place] = [1 / (m + more) for m in domain if isinstance(m, int)]
+        return nodes, values

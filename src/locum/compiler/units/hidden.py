@@ -34,6 +34,8 @@ class Argument:
     low: float
     high: float
     error: float = 0.0
+    #: A power of two that every number there is a multiple of, however wrong it is; 0: not known.
+    grid: float = 0.0
 
     @property
     def largest(self) -> float:
@@ -58,8 +60,13 @@ class Hidden:
     open_at_sink: bool = False
     #: Greatest and least that may come out, whatever comes in; None: no limit.
     limits: tuple[float, float] | None = None
-    #: Σ |out|·(greatest pre-activation): what rounding is in proportion to.
+    #: Σ |out|·(activation), at most: what the rounding of the sum is in proportion to.
     weight: float = 0.0
+    #: Σ |out|·(|pre|·|x| + |bias|) of units that are active together, at most: what the rounding of
+    #: their pre-activations is in proportion to; None: the same as ``weight``.
+    reading: float | None = None
+    #: How many units are active together, at most; None: all.
+    active: int | None = None
     #: Whether noise in the argument is cut off.
     flat: bool = False
 
@@ -67,6 +74,11 @@ class Hidden:
     def size(self) -> int:
         """How many units."""
         return len(self.bias)
+
+    @property
+    def terms(self) -> int:
+        """How many units add something at a time, at most."""
+        return self.size if self.active is None else self.active
 
 
 class UnitsError(ValueError):
@@ -109,10 +121,11 @@ def power_of_two(at_least: float) -> float:
     return float(2.0 ** math.ceil(math.log2(at_least)))
 
 
-def along(line: PiecewiseLinear) -> tuple[Vector, Vector, Vector, float]:
+def along(line: PiecewiseLinear, *, steps: bool = False) -> tuple[Vector, Vector, Vector, float]:
     """A piecewise-linear function as ridges: (direction, knot, coefficient), and a constant.
 
-    Anchored where it is flattest, so that coefficients on either side have few signs and do not cancel.
+    Anchored where it is flattest, so that coefficients on either side have few signs and do not cancel;
+    a function of ``steps``, whose coefficients cancel everywhere, where the sums are smallest.
     """
     knots, values = line.knots, line.values
     slopes = np.diff(values) / np.diff(knots)
@@ -122,6 +135,8 @@ def along(line: PiecewiseLinear) -> tuple[Vector, Vector, Vector, float]:
     flat_end = 0 if inner[0] <= inner[-1] else len(knots) - 1
     anchor = int(turn[0]) + 1 if len(turn) == 1 else flat_end
     bends = np.diff(level)
+    if steps:
+        anchor = _balanced_anchor(knots, np.abs(bends))
     right = bends[anchor:].copy()
     right[0] = level[anchor + 1]
     left = bends[: anchor + 1].copy()
@@ -133,13 +148,36 @@ def along(line: PiecewiseLinear) -> tuple[Vector, Vector, Vector, float]:
     return direction[some], at[some], coefficient[some], float(values[anchor])
 
 
+def _balanced_anchor(knots: Vector, sizes: Vector) -> int:
+    """The knot from which ridges to both sides, of these coefficients, have the smallest sums."""
+    left = np.cumsum(sizes * (knots - knots[0]))
+    right = np.cumsum((sizes * (knots[-1] - knots))[::-1])[::-1]
+    return int(np.argmin(np.maximum(left, right)))
+
+
 def from_line(
-    line: PiecewiseLinear, kind: str, how: str, largest: float, sharpness: float = 1.0
+    line: PiecewiseLinear,
+    kind: str,
+    how: str,
+    x: Argument,
+    sharpness: float = 1.0,
+    *,
+    steps: bool = False,
 ) -> Hidden:
-    """The units of a piecewise-linear function, whose argument is no larger than ``largest``."""
-    direction, at, coefficient, constant = along(line)
+    """The units of a piecewise-linear function of ``x``; ``steps``: it is level at every key."""
+    direction, at, coefficient, constant = along(line, steps=steps)
     pre, bias = direction[:, None], -direction * at
-    hidden = ridges(kind, pre, bias, coefficient, constant, line.error, how, (largest,), sharpness)
+    hidden = ridges(kind, pre, bias, coefficient, constant, line.error, how, (x.largest,), sharpness)
+    # A sum of ridges to one side is greatest at the end of that side, where all of them are active.
+    sides = [direction > 0, direction < 0]
+    ends = max(x.high, float(line.knots[-1])), min(x.low, float(line.knots[0]))
+    sizes = np.abs(coefficient)
+    hidden.weight = max(
+        float((sizes[side] * np.abs(end - at[side])).sum())
+        for side, end in zip(sides, ends, strict=True)
+    )
+    hidden.reading = max(float((sizes[side] * (x.largest + np.abs(at[side]))).sum()) for side in sides)
+    hidden.active = max(int(side.sum()) for side in sides)
     hidden.limits = float(line.values.min()), float(line.values.max())
     return hidden
 

@@ -51,7 +51,7 @@ def realise(
         case Table():
             return _table(gate, kind, arguments[0], unit)
         case Snap():
-            return _snap(kind, arguments[0], unit)
+            return _snap(gate, kind, arguments[0], unit)
 
 
 def _curved(gate: Curved, kind: str, x: Argument, tolerance: float) -> Hidden:
@@ -69,9 +69,9 @@ def _curved(gate: Curved, kind: str, x: Argument, tolerance: float) -> Hidden:
         slack = 0.25 * tolerance
     how = f"{len(line.knots) - 1} segments"
     if kind != "gelu":
-        return from_line(line, kind, how, x.largest)
+        return from_line(line, kind, how, x)
     sharpness, more = sharpened(line, slack)
-    hidden = from_line(line, kind, how, x.largest, sharpness)
+    hidden = from_line(line, kind, how, x, sharpness)
     hidden.error += more if not gate.relative else 0.25 * tolerance
     return hidden
 
@@ -95,7 +95,7 @@ def _ramp(gate: Ramp, kind: str, x: Argument) -> Hidden:
             f"{2 * gate.width:.2g}"
         )
     line = PiecewiseLinear(np.array([0.25, 0.75]) * gate.width, np.array([0.0, 1.0]), 0.0)
-    hidden = from_line(line, kind, "a ramp", x.largest, power_of_two(320 / gate.width))
+    hidden = from_line(line, kind, "a ramp", x, power_of_two(320 / gate.width))
     hidden.flat = True
     return hidden
 
@@ -103,21 +103,27 @@ def _ramp(gate: Ramp, kind: str, x: Argument) -> Hidden:
 def _table(gate: Table, kind: str, x: Argument, unit: float) -> Hidden:
     keys, values = gate.keys, gate.values
     noise = x.error
+    changes = np.flatnonzero(np.diff(values))
     flat = noise * gate.steepest > SLIGHT
     if flat and noise > gate.gap / 5:
         raise UnitsError(
             f"a table with keys {gate.gap:.2g} apart is looked up with a number that may be off by "
             f"{noise:.2g}"
         )
-    if len(keys) == 1 or bool((values == values[0]).all()):
+    if not changes.size:
         empty = np.zeros((0, 1))
         return ridges(
             kind, empty, np.zeros(0), np.zeros(0), float(values[0]), 0.0, "a constant", (0.0,)
         )
     if flat:
-        quarter = np.diff(keys) / 4
-        at = np.stack([keys[:-1] + quarter, keys[1:] - quarter], axis=1).ravel()
-        heights = np.repeat(values, 2)[1:-1]
+        below, above = keys[changes], keys[changes + 1]
+        inset = (above - below) / 4
+        if x.grid:  # knots on the grid, and slopes that are multiples of one power of two
+            middle = np.round((below + above) / 2 / x.grid) * x.grid
+            rise = max(2.0 ** math.floor(math.log2(gate.gap / 8)), x.grid)
+            below, above, inset = middle - rise, middle + rise, np.zeros_like(middle)
+        at = np.stack([below + inset, above - inset], axis=1).ravel()
+        heights = np.stack([values[changes], values[changes + 1]], axis=1).ravel()
         how = f"a staircase of {len(keys)} steps"
     else:
         at, heights = _steps(keys, values, alike=noise == 0 and unit > _DOUBLE)
@@ -125,7 +131,9 @@ def _table(gate: Table, kind: str, x: Argument, unit: float) -> Hidden:
     line = PiecewiseLinear(at, heights, 0.0)
     nearest = float(np.diff(np.unique(np.concatenate([at, keys]))).min())
     sharpness = power_of_two(64 / (min(nearest, gate.gap / 20) if flat else nearest))
-    hidden = from_line(line, kind, how, x.largest, sharpness)
+    # Whatever the parts of x may be, their sum is one of the keys.
+    at_keys = replace(x, low=max(x.low, keys[0] - noise), high=min(x.high, keys[-1] + noise))
+    hidden = from_line(line, kind, how, at_keys, sharpness, steps=flat)
     hidden.flat = flat
     return hidden
 
@@ -146,16 +154,16 @@ def _steps(keys: Vector, values: Vector, *, alike: bool) -> tuple[Vector, Vector
     return at[order], heights[order]
 
 
-def _snap(kind: str, x: Argument, unit: float) -> Hidden:
+def _snap(gate: Snap, kind: str, x: Argument, unit: float) -> Hidden:
     large, grid = SNAP["float64" if unit < _DOUBLE else "float32"]
-    if x.error > grid / 4 or x.largest > large / 4:
+    if (gate.whole and x.error > grid / 4) or x.largest > large / 4:
         raise UnitsError(
-            f"a whole number is off by up to {x.error:.2g}, too much to be made whole again"
+            f"an integer is off by up to {x.error:.2g}, too much to be made an integer again"
         )
     one = np.ones((1, 1))
     bias = np.array([large])
     weight = large + x.largest
-    hidden = Hidden(one, bias, np.ones(1), -large, 0.0, "made whole", weight=weight, flat=True)
+    hidden = Hidden(one, bias, np.ones(1), -large, 0.0, "rounded", weight=weight, flat=True)
     hidden.open_at_sink = True  # beside −C, defaults like 0.1 would be rounded away
     if kind == "glu":
         hidden.gate, hidden.gate_bias = np.zeros((1, 1)), np.ones(1)

@@ -191,16 +191,14 @@ class RealFunctions:
         return build("exp", build("multiply", exponent, build("log", base)))
 
     def _comparison(self, node: Node) -> Linear | Recipe:
-        separation = self.known.target.separation
-        if separation is None:
+        a, b = node.inputs
+        width = self._apart(a, b)
+        if width is None:
             raise CompileError(
                 "real numbers are compared, which jumps where they are equal: say by how much "
                 "different ones differ at least, separation=…",
                 abbreviate(node),
             )
-        # What is compared is equal or a separation apart; or it is compared with half of one.
-        width = separation / 2
-        a, b = node.inputs
         if node.op in ("equal", "not_equal"):
             above = term(build("greater", a, b)).plus(term(build("greater", b, a)))
             return above if node.op == "not_equal" else above.times(-1.0).plus(Linear(constant=1.0))
@@ -211,7 +209,20 @@ class RealFunctions:
             return term(build("greater", a, b), -1.0).plus(Linear(constant=1.0))
         if node.op != "greater":
             return term(build("greater", a, b))
-        return Recipe((term(a).plus(term(b, -1.0)),), lambda x: Ramp(x, width), rounds=True)
+        return Recipe((term(a).plus(term(b, -1.0)),), lambda x: Ramp(x, width), approximates=True)
+
+    def _apart(self, a: Node, b: Node) -> float | None:
+        """How far different values of two s-ops lie apart: as declared, or as their values tell."""
+        if self.known.target.separation is not None:
+            # What is compared is equal or a separation apart; or it is compared with half of one.
+            return self.known.target.separation / 2
+        if self.values.integers(a) is not None and self.values.integers(b) is not None:
+            return 1.0
+        first, second = self.values.finite(a), self.values.finite(b)
+        if first is None or second is None or any(isinstance(v, str) for v in (*first, *second)):
+            return None
+        together = sorted({self.known.codes.number(v, a) for v in (*first, *second)})
+        return float(np.diff(together).min(initial=math.inf))
 
 
 def _unmasked(node: Node, otherwise: Node | None = ZERO) -> tuple[Node, Node]:

@@ -1,92 +1,192 @@
 """Tables: whatever is finite, as a function of one number.
 
-Several numbers are looked up at once by their mixed-radix *code*, which is a linear form: each is
-multiplied by a factor large enough that no two combinations of values have the same sum. S-ops and the
-values they take come in; a :class:`Recipe` for a gate comes out, or a linear combination that will do.
+Several numbers are looked up at once by a *code*, which is a linear form: each is multiplied by a
+factor large enough that no two combinations of values have the same sum. S-ops and the values they take
+come in; a :class:`Recipe` for a gate comes out, or a linear combination that will do.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from itertools import product
+from dataclasses import dataclass
+from enum import IntEnum
+from functools import cached_property
+from itertools import permutations, product
 
 import numpy as np
+from numpy.typing import NDArray
 
-from locum.compiler.network.forms import Form
+from locum.compiler.network.forms import Vector
 from locum.compiler.network.gates import Recipe, Table
+from locum.compiler.network.grids import lowest_bits
 from locum.compiler.program.codes import Codes
 from locum.compiler.program.value_tables import each, meaning
 from locum.compiler.scoring.linear import Linear, term
+from locum.compiler.target import EXACT_WHOLE
 from locum.errors import CompileError
 from locum.graph import Atom, Node, abbreviate
 from locum.graph.atoms import short
 
+#: Sources whose orders in the code are all tried: as few steps as possible are wanted.
+_MAX_ORDERED = 4
+#: Roundings of a code that its keys have to be apart, so that it can be looked up.
+_ROUNDINGS = 256
+#: Rounding, in parts of its least step, that a table may have; and the steps of one that may have it
+#: in float32.
+_SLIGHT = 2.0**-7
+_FEW_STEPS = 4
 
-def table_of_inputs(node: Node, domains: Sequence[Sequence[Atom]], codes: Codes) -> Linear | Recipe:
+
+class Precision(IntEnum):
+    """How well a table can be looked up: as it is, by a code that is put on a grid first, or not."""
+
+    FINE = 0
+    ON_GRID = 1
+    LOST = 2
+
+
+@dataclass(frozen=True)
+class Lookup:
+    """A table by the code of what it is looked up by: keys in order, and the value of each."""
+
+    code: Linear
+    keys: Vector
+    values: Vector
+    #: The greatest absolute value of the code.
+    reach: float
+    dtype: str
+    #: Whether what it is looked up by may be off.
+    off: bool
+
+    @property
+    def steps(self) -> int:
+        """How often the value changes from one key to the next: each takes two hidden units at most."""
+        return int(np.count_nonzero(np.diff(self.values)))
+
+    @property
+    def apart(self) -> float:
+        """How far keys of different values are apart, at least."""
+        return float(np.diff(self.keys)[np.diff(self.values) != 0].min(initial=math.inf))
+
+    @cached_property
+    def precision(self) -> Precision:
+        """How well hidden units of this type of number do it."""
+        largest = EXACT_WHOLE[self.dtype]
+        if not self.steps or not self.off:
+            return Precision.FINE
+        if self.reach * _ROUNDINGS >= self.apart * largest:
+            return Precision.LOST
+        heights = np.abs(np.diff(self.values))
+        some = heights > 0
+        width = float(np.ptp(self.keys))
+        slopes = float((heights[some] / np.diff(self.keys)[some]).sum() / heights[some].min())
+        few = self.dtype == "float64" or self.steps <= _FEW_STEPS
+        if few and slopes * width * (self.steps + 8) <= _SLIGHT * largest:
+            return Precision.FINE
+        # On a grid, sums are exact as long as they are not too large.
+        summed = float(heights.sum() / lowest_bits(heights[some]).min()) * width * self.grid_steps
+        return Precision.ON_GRID if summed <= 4 * largest else Precision.LOST
+
+    @property
+    def grid_steps(self) -> float:
+        """How many steps of a grid there are to 1, so that keys are eight steps apart or more."""
+        return float(2.0 ** math.ceil(math.log2(8 / self.apart)))
+
+    def on_grid(self, code: Node, scale: float) -> Recipe:
+        """The gate of a table by its code times ``scale``, which ``code`` has on a grid."""
+        keys, values = self.keys * scale, self.values
+        return Recipe((term(code),), lambda x: Table(x, keys, values, gridded=True), exact=True)
+
+    def recipe(self) -> Linear | Recipe:
+        """The gate; a table whose values lie on a line is that line, and needs no units."""
+        at, heights = self.keys, self.values
+        if not self.steps:
+            return Linear(constant=float(heights[0]))
+        slopes = np.diff(heights) / np.diff(at)
+        if np.ptp(slopes) == 0 and float(slopes[0]).is_integer():
+            constant = Linear(constant=float(heights[0] - slopes[0] * at[0]))
+            return self.code.times(float(slopes[0])).plus(constant)
+        return Recipe((self.code,), lambda x: Table(x, at, heights))
+
+
+def lookup_of_inputs(
+    node: Node, domains: Sequence[Sequence[Atom]], codes: Codes, *, off: bool
+) -> Lookup:
     """An operation by a look-up of its inputs, of which ``domains`` has all values."""
     values = each(meaning(node), list(zip(*product(*domains), strict=True)))
-    return table(node, node.inputs, domains, values, codes)
+    return lookup(node, node.inputs, domains, values, codes, off=off)
 
 
-def table(
+def lookup(
     node: Node,
     by: Sequence[Node],
     domains: Sequence[Sequence[Atom]],
     values: Sequence[Atom | None],
     codes: Codes,
-) -> Linear | Recipe:
-    """Realise an s-op as a lookup table over ``by``; ``values`` lists its value for every combination.
+    *,
+    off: bool,
+) -> Lookup:
+    """Make the table of an s-op over ``by``; ``values`` lists its value for every combination.
 
-    A table whose values lie on a line is that line, and needs no units.
+    Of the orders in which ``by`` can be read as the digits of one number, the one with the fewest
+    steps; of those that the type of number tells apart, if there are any. ``off``: what it is looked up
+    by is rounded, or approximated.
     """
     where = abbreviate(node)
-    code = Linear()
-    keys = np.zeros(1)
-    reach, least = 0.0, 0.0
-    for source, domain in zip(reversed(by), reversed(domains), strict=True):
-        numbers = np.array([codes.number(v, where) for v in domain])
-        if len(numbers) > 1:
-            gap = float(np.diff(np.sort(numbers)).min())
-            if gap <= 0:
-                same = numbers[np.flatnonzero(np.diff(np.sort(numbers)) <= 0)[0]]
-                values_at = [short(v) for v, n in zip(domain, numbers, strict=True) if n == same]
-                raise CompileError(
-                    f"a table cannot tell apart {' and '.join(values_at[:2])}, which are one number in "
-                    "the stream; try a vocabulary without one of them, or feed_forward='exact'",
-                    where,
-                )
-            factor = float(math.ceil((reach + least) / gap)) if reach else 1.0
-            least = least or gap
-            span = float(numbers.max() - numbers.min())
-            reach += factor * span
-            code = code.plus(term(source, factor))
-        else:
-            factor = 0.0
-        keys = (factor * numbers[:, None] + keys[None]).ravel()
-    found = [None if v is None else codes.number(v, where) for v in values]
-    rows = sorted({k: v for k, v in zip(keys.tolist(), found, strict=True) if v is not None}.items())
-    if not rows:
+    numbers = [np.array([codes.number(v, where) for v in domain]) for domain in domains]
+    for domain, among in zip(domains, numbers, strict=True):
+        _require_different(domain, among, where)
+    occurs = np.flatnonzero(np.array([v is not None for v in values], dtype=bool))
+    if not occurs.size:
         raise CompileError("it has no value for any input", where)
-    at, heights = np.array([k for k, _ in rows]), np.array([v for _, v in rows])
-    if len(set(heights.tolist())) == 1:
-        return Linear(constant=float(heights[0]))
-    slopes = np.diff(heights) / np.diff(at)
-    if np.ptp(slopes) == 0 and float(slopes[0]).is_integer():
-        return code.times(float(slopes[0])).plus(Linear(constant=float(heights[0] - slopes[0] * at[0])))
-    return Recipe((code,), lambda x: Table(x, at, heights))
+    heights = np.array([codes.number(v, where) for v in values if v is not None])
+    places = np.unravel_index(occurs, [len(among) for among in numbers]) if numbers else ()
+    digits = [among[place] for among, place in zip(numbers, places, strict=True)]
+    some = [axis for axis, among in enumerate(numbers) if len(among) > 1]
+    orders = permutations(some) if len(some) <= _MAX_ORDERED else [tuple(some)]
+    tables = [
+        Lookup(*_ordered(by, numbers, digits, heights, order), codes.target.dtype, off)
+        for order in orders
+    ]
+    return min(tables, key=lambda found: (found.precision, found.steps, found.reach / found.apart))
+
+
+def _ordered(
+    by: Sequence[Node],
+    numbers: Sequence[Vector],
+    digits: Sequence[Vector],
+    heights: Vector,
+    order: Sequence[int],
+) -> tuple[Linear, Vector, Vector, float]:
+    """The code whose digits run in this order, the last of them fastest; keys, values and reach."""
+    code, keys = Linear(), np.zeros(len(heights))
+    reach, least = 0.0, 0.0
+    for axis in reversed(order):
+        gap = float(np.diff(np.sort(numbers[axis])).min())
+        # Not all combinations occur: those of different digits may lie further apart than ``least``.
+        factor = float(math.ceil((reach + max(least, reach / 16)) / gap)) if reach else 1.0
+        least = least or gap
+        reach += factor * float(np.ptp(numbers[axis]))
+        code = code.plus(term(by[axis], factor))
+        keys = keys + factor * digits[axis]
+    at, first = np.unique(keys, return_index=True)
+    return code, at, heights[first], float(np.abs(at).max())
+
+
+def _require_different(domain: Sequence[Atom], numbers: NDArray[np.float64], where: str) -> None:
+    """Raise where two values of a source are one number in the stream."""
+    if len(numbers) > 1 and not np.diff(np.sort(numbers)).min() > 0:
+        same = np.sort(numbers)[np.flatnonzero(np.diff(np.sort(numbers)) <= 0)[0]]
+        values_at = [short(v) for v, n in zip(domain, numbers, strict=True) if n == same]
+        raise CompileError(
+            f"a table cannot tell apart {' and '.join(values_at[:2])}, which are one number in the "
+            "stream; try a vocabulary without one of them, or feed_forward='exact'",
+            where,
+        )
 
 
 def rounded(node: Node, known: Sequence[Atom], codes: Codes) -> Recipe:
-    """The nearest of few whole numbers, where the argument is one of them up to rounding."""
+    """The nearest of few integers, where the argument is one of them up to rounding."""
     numbers = np.array(sorted(codes.number(v, abbreviate(node)) for v in known))
-    return Recipe((term(node.inputs[0]),), lambda x: Table(x, numbers, numbers), rounds=True)
-
-
-def counting(numbers: Sequence[int], share: Form, sink: bool) -> Table:
-    """How many keys there are, one of these numbers, from the share of attention that one key gets.
-
-    That is 1/(1 + m) where the sink is counted with them, else 1/m.
-    """
-    rows = sorted((1 / (m + sink), float(m)) for m in numbers)
-    return Table(share, np.array([k for k, _ in rows]), np.array([v for _, v in rows]))
+    return Recipe((term(node.inputs[0]),), lambda x: Table(x, numbers, numbers))

@@ -186,8 +186,7 @@ class Model:
             mask, rows = masks(stack.causal, window, inputs.mask, batch, n)
             cross = None if memory_mask is None else memory_mask[0]
             ready = self.prepared(stack, number, mask, cross, n, m, batch)
-            block = number if memory is None else f"decoder.{number}"
-            states.append(ready(states[-1], others | rows, executor=executor, block=block))
+            states.append(ready(states[-1], others | rows, executor=executor))
         states[-1] = stack.final(states[-1], executor=executor)
         return states
 

@@ -1,0 +1,107 @@
+"""Everyday programs, each written the way one would write it first.
+
+They are what the compiler is measured by, and what a benchmark of circuits begins with.
+
+>>> COOKBOOK["parity"].program("10110")
+[1, 1, 1, 1, 1]
+>>> COOKBOOK["dyck2"].program("([])[")
+['P', 'P', 'P', 'T', 'P']
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from locum.graph import Atom
+from locum.language.handles import SOp
+from locum.language.python import (
+    aggregate,
+    best,
+    full,
+    indicator,
+    indices,
+    length,
+    lookup,
+    member,
+    select,
+    selector_width,
+    tokens,
+    where,
+)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A program, and the tokens that it is for."""
+
+    program: SOp
+    vocabulary: tuple[Atom, ...]
+
+
+_before = select(indices, indices, "<")
+_up_to_here = select(indices, indices, "<=")
+_same = select(tokens, tokens, "==")
+
+
+def sort(values: SOp, by: SOp) -> SOp:
+    """Sort ``values`` in ascending order of ``by``, ties in their old order."""
+    smaller = select(by, by, "<") | (select(by, by, "==") & _before)
+    return aggregate(select(selector_width(smaller), indices, "=="), values)
+
+
+_count = selector_width(_same)
+#: The most frequent token, the first of them, at every position.
+_most_frequent = aggregate(best(best(full, _count), -indices), tokens)
+_first = selector_width(_same & _before) == 0
+_sort_freq = sort(where(_first, tokens, "-"), -where(_first, _count, -1))
+
+_previous = aggregate(select(indices, indices - 1, "=="), tokens, "?")
+#: What stood behind the last occurrence of this token; "?" where there is none.
+_induction = aggregate(best(select(_previous, tokens, "==") & _before, indices), tokens, "?")
+
+# Two binary numbers, a digit of each at every position, the most significant first. The carry comes
+# from the nearest digit to the right that is not 0 + 1.
+_digits = lookup(tokens, {"00": 0, "01": 1, "10": 1, "11": 2})
+_decides = select(_digits, 1, "!=") & select(indices, indices, ">")
+_carry = aggregate(best(_decides, -indices), _digits, 0) == 2
+_binary_addition = (_digits + indicator(_carry)) % 2
+
+# Brackets of two kinds: each closing bracket looks at the latest position of the depth below. P may go
+# on, T is balanced, F is beyond repair.
+_opening = member(tokens, "([")
+_depth = round((indices + 1) * aggregate(_up_to_here, where(_opening, 1, -1)))
+_level = _depth + where(_opening, 0, 1)
+_partner = best(select(_level, _level, "==") & _before, indices)
+_closing = lookup(tokens, {"(": ")", "[": "]", ")": "-", "]": "-"})
+_wrong = (~_opening & ~(aggregate(_partner, _closing, "") == tokens)) | (_depth < 0)
+_dyck2 = where(aggregate(_up_to_here, indicator(_wrong)) > 0, "F", where(_depth == 0, "T", "P"))
+
+_reverse = aggregate(select(indices, length - 1 - indices, "=="), tokens)
+_palindrome = aggregate(full, indicator(_reverse == tokens)) == 1
+
+#: How many equal tokens end here.
+_starts = ~(_previous == tokens)
+_start = aggregate(best(_up_to_here & select(_starts, True, "=="), indices), indices)
+_run_length = indices - _start + 1
+
+_sort = sort(tokens, tokens)
+_second_largest = aggregate(select(indices, length - 2, "=="), _sort, -1)
+_parity = round(length * aggregate(full, indicator(tokens == "1"))) % 2
+_modsum = round(length * aggregate(full, tokens)) % 5
+
+_LETTERS, _NUMBERS = tuple("abcd"), tuple(range(8))
+
+COOKBOOK: dict[str, Recipe] = {
+    "most_frequent": Recipe(_most_frequent, _LETTERS),
+    "induction": Recipe(_induction, _LETTERS),
+    "binary_addition": Recipe(_binary_addition, ("00", "01", "10", "11")),
+    "dyck2": Recipe(_dyck2, tuple("()[]")),
+    "palindrome": Recipe(_palindrome, _LETTERS),
+    "run_length": Recipe(_run_length, _LETTERS),
+    "second_largest": Recipe(_second_largest, _NUMBERS),
+    "parity": Recipe(_parity, tuple("01")),
+    "modsum": Recipe(_modsum, tuple(range(5))),
+    "sort": Recipe(_sort, _NUMBERS),
+    "sort_freq": Recipe(_sort_freq, _LETTERS),
+    "reverse": Recipe(_reverse, _LETTERS),
+}
