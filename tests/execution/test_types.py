@@ -22,6 +22,7 @@ from locum import (
     family,
     floor,
     full,
+    indicator,
     indices,
     length,
     lookup,
@@ -212,6 +213,20 @@ def test_infinities_are_refused_where_dense_execution_refuses_them(
         with pytest.raises(type(caught.value)) as found:
             run(program.node, form, executor=executor)
         assert str(found.value) == str(caught.value)
+
+
+@pytest.mark.filterwarnings("ignore::locum.execution.fast.FallbackWarning")
+@pytest.mark.parametrize("infinite", [INF, -INF])
+def test_infinities_of_the_program_are_not_left_out(infinite: float) -> None:
+    """Multiply by 0 what may be infinite: it is NaN, which no comparison finds less."""
+    never = aggregate(select(tokens, length, ">="), tokens, infinite)
+    one_head = family(1)
+    programs = (never * (indices > indices), sum_over(one_head, never * one_head))
+    for program in (*programs, *(indicator(p < tokens) for p in programs)):
+        for executor in ("fast", "auto", "heads"):
+            assert identical(program([1.0, 2.0], executor=executor), program([1.0, 2.0]))
+        with pytest.raises(ExecutionError, match="infinities"):
+            program.plan(2)
 
 
 @pytest.mark.filterwarnings("ignore::locum.execution.fast.FallbackWarning")

@@ -28,7 +28,7 @@ from locum.execution.fast.symbolic.scope import MOST_PIECES, IndexScope, Refinem
 from locum.execution.fast.symbolic.signals import NotNumeric, Opaque, Refine, Stuck
 from locum.execution.fast.symbolic.solving import solve_all
 from locum.execution.fast.symbolic.terms import Load, Sum, everywhere, loads
-from locum.execution.types import possible_types
+from locum.execution.types import atoms, possible_types
 from locum.graph import OPERATIONS, Node, Sort, postorder, size_of, sort_of
 from locum.graph.atoms import LARGEST_EXACT
 from locum.graph.traversal import count_uses
@@ -93,6 +93,9 @@ def blueprint(
     The tokens come in arrays of the given shapes, one after another; what is missing are blanks.
     ``steps`` makes the steps; ``run_static`` runs s-ops that depend on no token.
     """
+    numbers = (atom for node in postorder(root) for atom in atoms(node) if isinstance(atom, float))
+    if not all(map(math.isfinite, numbers)):
+        raise Stuck("the program has infinities or NaN")  # what is multiplied by 0 is left out
     possible = possible_types(root, frozenset([float]))
     buffers = Buffers(
         length,
