@@ -25,6 +25,7 @@ from locum import (
     length,
     log,
     lookup,
+    maximum,
     select,
     selector_width,
     sin,
@@ -336,3 +337,77 @@ def test_types_without_the_inputs() -> None:
     numbers = logits(model, [2, 2])
     assert list(map(type, model.decode(numbers, [2, 2])[0])) == [int, float]
     assert list(map(type, model.decode(numbers)[0])) == [float, float]
+
+
+@pytest.mark.parametrize("kind", ["exact", "relu", "gelu", "glu"])
+@pytest.mark.parametrize(
+    ("program", "vocabulary"),
+    [
+        (tokens, [2**53 + 1, 2**53]),
+        (aggregate(select(indices, length - 1 - indices, "=="), tokens), [2**53 + 1, 2**53]),
+        (tokens + 0, [2**53 + 1, 1]),
+        (tokens * tokens * tokens, [10**6 + 1, 1]),
+        (WIDTH + 10**17, "ab"),
+        (3 ** (indices * 20), "ab"),
+        (aggregate(select(tokens, 7, "=="), tokens * 0.5, 2**53 + 1), [1, 2]),
+    ],
+)
+def test_integers_beyond_the_floats_are_refused(program: SOp, vocabulary: Any, kind: str) -> None:
+    """Refuse when compiling what came out rounded, with a bound of 0."""
+    with pytest.raises(CompileError):
+        compiler.compile(program, length=3, vocabulary=vocabulary, feed_forward=kind)
+    with pytest.raises(CompileError, match="up to 2\\^53"):
+        compiler.compile(program, length=3, vocabulary=vocabulary)
+
+
+@pytest.mark.parametrize("large", [2**53 + 1, 2**60, 10**40])
+def test_integers_beyond_the_floats_are_moved_as_they_are(large: int) -> None:
+    for program in (tokens, aggregate(select(indices, length - 1 - indices, "=="), tokens)):
+        model = compiler.compile(program, length=3, vocabulary=[1, large, 0.5])
+        for given in ([large], [1, large], [large, 0.5, large]):
+            assert repr(model(given)) == repr(program(given, executor="dense"))
+
+
+def test_integers_beyond_the_floats_are_refused_when_they_come_out() -> None:
+    cube = compiler.compile(tokens * tokens * tokens, length=2, numeric=True)
+    assert cube([10**5, 2.5]) == [10**15, 15.625]
+    with pytest.raises(ExecutionError, match="up to 2\\^53"):
+        cube([10**6 + 1, 1])
+    assert cube([1e6 + 1, 1]) == [(1e6 + 1) ** 3, 1]
+    product = tokens * aggregate(select(indices, length - 1 - indices, "=="), tokens)
+    bounded = compiler.compile(product * product, length=2, numeric=True, ranges=(0, 10**6))
+    assert bounded.error_bound >= 2**-53 * 10**24
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
+def test_programs_with_infinities_are_compiled_or_refused(value: float) -> None:
+    """Raise no ValueError from within: NaN has no integer ratio."""
+    chosen = aggregate(select(tokens, 1, "=="), constant(value), -1)
+    programs = (
+        tokens + value,
+        selector_width(select(tokens, chosen, "<")),
+        aggregate(select(tokens, tokens, "=="), tokens, value),
+        aggregate(select(tokens, chosen, "<"), where(tokens == 1, value, tokens)),
+        lookup(tokens, {0: 1, 1: value, 2: 3}),
+        where(tokens == 1, value, 0) * 0,
+    )
+    for program in programs:
+        for kind in ("exact", "glu"):
+            try:
+                model = compiler.compile(program, length=2, vocabulary=[0, 1, 2], feed_forward=kind)
+            except CompileError:
+                continue
+            for given in ([0], [1], [2, 0], [1, 2]):
+                assert repr(model(given)) == repr(program(given, executor="dense"))
+
+
+def test_programs_without_any_value_are_refused() -> None:
+    with pytest.raises(CompileError, match="has no value"):
+        compiler.compile(lookup(tokens, {7: 1}), length=2, vocabulary=[0, 1])
+
+
+def test_types_where_booleans_are_among_the_tokens() -> None:
+    for program in (maximum(tokens, tokens), aggregate(select(tokens, tokens, "<="), tokens)):
+        model = compiler.compile(program, length=3, vocabulary=[0, 1, True, 0.5])
+        for given in ([True], [0.5, 0, True], [True, 1, True], [1, True]):
+            assert repr(model(given)) == repr(program(given, executor="dense")), given

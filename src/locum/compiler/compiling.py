@@ -66,6 +66,7 @@ def compile_for(
     times = network.schedule(plain, roles)
     lowered = network.lower(plain, times, roles, names, share_positions=share_positions)
     outputs = weights.categories(plain, known)
+    weights.require_held(reference or root, plain, known)
     slots = network.lay_out(lowered.network, target.dtype)
     fitted = bounds.fit(lowered, slots, outputs)
     assembled = weights.assemble(lowered, slots, fitted, outputs)

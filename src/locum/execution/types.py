@@ -49,6 +49,8 @@ _CASTS: Mapping[str, type] = {"bool": bool, "int": int, "float": float, "str": s
 #: Operations whose result has a type that follows from the types of all inputs; not those that hand on
 #: one of their operands.
 MIXING = _giving(None) - {"minimum", "maximum", "if_else", "lookup"}
+#: Operations that hand on values as they are (or means, which are floats).
+_MOVING = ("aggregate", "if_else", "minimum", "maximum")
 #: Measures of more parts than this are reduced to one.
 _MANY = 16
 
@@ -94,6 +96,45 @@ def atoms(node: Node) -> list[object]:
             table: Any = node.attributes["table"]
             return [atom for pair in table for atom in pair]
     return []
+
+
+def moved_atoms(root: Node, tokens: Iterable[object]) -> list[object]:
+    """List the atoms that may come out as they are: constants, defaults, entries of tables and tokens.
+
+    >>> from locum.graph import build
+    >>> moved_atoms(build("aggregate", build("select", *[build("indices")] * 2, predicate="<"),
+    ...     build("tokens", cast="asis"), default=7), "ab")
+    [7, 'a', 'b']
+    """
+    found: list[object] = []
+    for node in _handed_on(root):
+        match node.op:
+            case "aggregate" | "constant":
+                found += atoms(node)
+            case "lookup":
+                found += [value for _, value in node.table]
+            case "tokens":
+                found += tokens
+    return found
+
+
+def only_moves(root: Node) -> bool:
+    """Whether no integer that comes out was computed, but for counts and positions."""
+    small = (*_MOVING, "constant", "lookup", "tokens", *_INTEGER, *BOOLEAN)
+    return all(node.op in small for node in _handed_on(root))
+
+
+def _handed_on(root: Node) -> list[Node]:
+    """List the s-ops whose values may come out of a program as they are, and the program itself."""
+    found = {root: None}
+    stack = [root]
+    while stack:
+        node = stack.pop()
+        if node.op in _MOVING:
+            values = node.inputs if node.op in ("minimum", "maximum") else node.inputs[1:]
+            stack += [value for value in values if value not in found]
+            found.update(dict.fromkeys(values))
+    return list(found)
 
 
 def possible_types(root: Node, tokens: Types) -> dict[Node, Types]:

@@ -10,12 +10,13 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from locum.errors import ExecutionError, InputError, LocumError
+from locum.execution import run
 from locum.execution.domains.floats import FloatDomain
 from locum.execution.fast import types_at
 from locum.execution.inputs import read
-from locum.execution.types import possible_types, types_of
+from locum.execution.types import moved_atoms, only_moves, possible_types, types_of
 from locum.graph import Atom, Node, is_atom, loads, postorder
-from locum.graph.atoms import identity
+from locum.graph.atoms import LARGEST_EXACT, identity
 from locum.transformer.config import Config
 from locum.transformer.weights import Array
 
@@ -80,16 +81,24 @@ class Encoding:
         if self._program is None:
             return answer
         try:
-            marks = types_at(self._program, row, range(len(row)))
+            marks = self._marks(self._program, row)
         except LocumError:  # the program itself has no value here
             return answer if self.config.outputs is not None else list(map(self._kind, answer))
         floats, bools = (np.broadcast_to(np.asarray(mark) > 0, len(row)).tolist() for mark in marks)
         return [
             value
             if isinstance(value, str)
-            else (float(value) if is_float else bool(round(value)) if is_bool else round(value))
+            else (float(value) if is_float else bool(round(value)) if is_bool else self._integer(value))
             for value, is_float, is_bool in zip(answer, floats, bools, strict=True)
         ]
+
+    def _marks(self, program: Node, row: Sequence[Any]) -> tuple[Any, Any]:
+        """Return where dense execution gives floats, and where bools."""
+        try:
+            return types_at(program, row, range(len(row)))
+        except LocumError:  # tokens that mix booleans with numbers, say
+            values = run(program, list(row))
+            return [type(value) is float for value in values], [type(value) is bool for value in values]
 
     def without_sink(self, logits: Any, rows: Rows) -> Any:
         """Return logits of a batch with a row for each of its tokens, and none for the sink."""
@@ -139,6 +148,27 @@ class Encoding:
             )
         return number
 
+    def _integer(self, number: float) -> int:
+        """Return the integer that a number stands for, if it cannot have been rounded."""
+        if abs(number) < LARGEST_EXACT:
+            return round(number)
+        if self._moved is None and self.config.report.get("error_bound") != 0:
+            raise ExecutionError(
+                f"expected integers up to 2^53 as answers, got {number:.6g}, which may be rounded",
+                "the residual stream",
+                kind="OverflowError",
+            )
+        return (self._moved or {}).get(number, round(number))
+
+    @functools.cached_property
+    def _moved(self) -> dict[float, int] | None:
+        """The integers that come out as they are, by the number that stands for each."""
+        if self._program is None or not only_moves(self._program):
+            return None
+        held = np.dtype(self.config.dtype).type
+        atoms = moved_atoms(self._program, self.config.vocabulary or ())
+        return {float(held(atom)): atom for atom in atoms if isinstance(atom, int)}
+
     @functools.cached_property
     def _program(self) -> Node | None:
         return loads(self.config.program) if self.config.program else None
@@ -155,7 +185,7 @@ class Encoding:
         )
         types = possible_types(self._program, tokens)[self._program]
         if types == {int}:
-            return round
+            return self._integer
         return (lambda number: bool(round(number))) if types == {bool} else float
 
     # Tokens -------------------------------------------------------------------------------------

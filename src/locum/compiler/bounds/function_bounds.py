@@ -22,7 +22,9 @@ from locum.compiler.network.roles import Role, Roles, in_order
 from locum.compiler.program.exactness import jumps_on
 from locum.compiler.program.value_tables import table_of
 from locum.execution.arrays import erf
+from locum.execution.types import possible_types, types_of
 from locum.graph import OPERATIONS, Atom, Node
+from locum.graph.atoms import LARGEST_EXACT
 from locum.graph.operations import TRANSCENDENTAL
 
 #: Roundings of a function that libraries compute each in their own way (exp, tanh, …), at most.
@@ -145,12 +147,19 @@ class FunctionBounds:
         if found.exact and sums_exactly(float(largest.max()), found.step, self._dtype):
             return found
         right = self._dtype == "float64" and all(map(self._is_right, inputs))
-        if right and node.op not in _LIBRARY_FUNCTIONS:
+        beyond = float(largest.max()) > LARGEST_EXACT and self._may_be_int(node)
+        if right and node.op not in _LIBRARY_FUNCTIONS and not beyond:
             return replace(found, step=0.0)  # one operation, which dense execution does, too
         count = _LIBRARY if node.op in _LIBRARY_FUNCTIONS else 1
         rounding = count * self.intervals.unit * np.where(np.isfinite(largest), largest, 0.0)
         unbounded = found.unbounded or not np.isfinite(largest).all()
         return replace(found, error=found.error + rounding, step=0.0, unbounded=unbounded)
+
+    def _may_be_int(self, node: Node) -> bool:
+        """Whether dense execution may have an integer there, which it does not round."""
+        vocabulary = self.intervals.target.vocabulary
+        tokens = frozenset([int, float]) if vocabulary is None else types_of(vocabulary)
+        return int in possible_types(node, tokens)[node]
 
     @property
     def _dtype(self) -> str:

@@ -25,7 +25,7 @@ from locum.compiler.scoring.linear import Linear
 from locum.compiler.scoring.scores import Scores
 from locum.errors import CompileError
 from locum.graph import Atom, Node, abbreviate
-from locum.graph.atoms import identity
+from locum.graph.atoms import LARGEST_EXACT, identity, short
 from locum.graph.labels import Labels
 
 
@@ -284,5 +284,11 @@ class _Lowering:
         if isinstance(default, str) and self.known.values.table(node) is None:
             raise CompileError(
                 f"its default is the string {default!r}, but its values are numbers", abbreviate(node)
+            )
+        listed = self.known.values.table(node) is not None
+        if not listed and isinstance(default, int) and abs(default) > LARGEST_EXACT:
+            raise CompileError(
+                f"expected a default up to 2^53, where floats hold all integers, got {short(default)}",
+                abbreviate(node),
             )
         return self.known.codes.number(default, node)

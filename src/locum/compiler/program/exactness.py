@@ -60,7 +60,7 @@ def grid_of(values: Iterable[Atom | None]) -> Grid | None:
         try:
             denominator = max(denominator, value.as_integer_ratio()[1])
             largest = max(largest, abs(float(value)))
-        except OverflowError:
+        except (OverflowError, ValueError):  # of infinities, and of NaN
             return None
     return Grid(1.0 / denominator, largest)
 

@@ -427,6 +427,8 @@ class Values:
 
 def _sums_exactly(value: bool | int | float, count: int) -> bool:
     """Whether up to ``count`` equal numbers are added up without rounding."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return False
     numerator, _ = value.as_integer_ratio()
     return abs(numerator) * count <= LARGEST_EXACT
 

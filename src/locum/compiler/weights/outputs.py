@@ -12,10 +12,13 @@ from dataclasses import replace
 
 import numpy as np
 
+from locum.compiler.program.value_tables import require_finite
 from locum.compiler.scoring.known import Known
 from locum.compiler.target import EXACT_WHOLE
 from locum.errors import CompileError
+from locum.execution.types import moved_atoms, only_moves
 from locum.graph import Atom, Node, abbreviate
+from locum.graph.atoms import short
 from locum.transformer import Weights
 
 #: Outputs of more different values than this are read off as a number.
@@ -27,6 +30,8 @@ def categories(root: Node, known: Known) -> dict[float, Atom] | None:
     found = known.values.finite(root)
     if found is None:
         return None
+    if not found:
+        raise CompileError("it has no value for any input", abbreviate(root))
     strings = any(isinstance(value, str) for value in found)
     many = len(found) > MAX_CATEGORIES or any(isinstance(value, float) for value in found)
     if many and not strings:
@@ -43,6 +48,27 @@ def categories(root: Node, known: Known) -> dict[float, Atom] | None:
             abbreviate(root),
         )
     return None
+
+
+def require_held(source: Node, plain: Node, known: Known) -> None:
+    """Refuse integers that come out of a program rounded; ``plain`` is what was made of ``source``.
+
+    Those that are only moved are known again by the float that stands for them.
+    """
+    vocabulary = known.target.vocabulary or ()
+    moves = only_moves(source)
+    values = moved_atoms(source if moves else plain, vocabulary)
+    if not moves:
+        values += known.values.finite(plain) or ()
+    integers = {value for value in values if isinstance(value, int)}
+    held = [require_finite(value, source) for value in integers]
+    rounded = [value for value, number in zip(integers, held, strict=True) if number != value]
+    if rounded and not (moves and len({*held}) == len(held)):
+        raise CompileError(
+            f"expected integers that floats hold, as they do up to 2^53, got {short(rounded[0])}; try "
+            "smaller numbers, or floats (0.0 + x)",
+            abbreviate(source),
+        )
 
 
 def nearest(codes: Iterable[float]) -> float:
