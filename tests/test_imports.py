@@ -144,9 +144,11 @@ ROOMS: dict[str, list[str]] = {
         "weights",
         "specialised",
         "universal",
+        "recording",
         "prepared",
         "stack",
         "models",
+        "stand_ins",
     ],
     "verification": ["coq", "checker", "claims", "certified", "prover", "checking"],
 }

@@ -62,6 +62,9 @@ from locum.simulators import UniversalSimulator as UniversalSimulator
 from locum.simulators import from_torch as from_torch
 from locum.simulators import generate as generate
 from locum.simulators import simulate as simulate
+from locum.simulators.recording import record as record
+from locum.simulators.stand_ins.interface import register_attention as register_attention
+from locum.simulators.stand_ins.replacing import stand_in as stand_in
 from locum.transformer import CompiledTransformer as CompiledTransformer
 from locum.transformer import load as load
 from locum.verification import certify as certify

@@ -82,11 +82,10 @@ class Matrix:
         for name in ("rows", "columns", "offset", "row_stride", "column_stride"):
             least = 1 if name in ("rows", "columns") else 0
             fill(self, name, _whole(getattr(self, name), name.replace("_", " "), least))
-        extent = largest(self.end)
-        if self.reads is None:
-            fill(self, "reads", extent or 0)
-        if self.needs is None:
-            fill(self, "needs", extent or 0)
+        if self.reads is None or self.needs is None:
+            extent = largest(self.end) or 0
+            fill(self, "reads", extent if self.reads is None else self.reads)
+            fill(self, "needs", extent if self.needs is None else self.needs)
 
     # Where things are -----------------------------------------------------------------------------
 

@@ -8,10 +8,11 @@ of a listing must become ``length/H``, too; here sizes are the block's own.)
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from locum.constructions.matrix import Matrix, as_matrix, number_of, plus, same_size, times
+from locum.constructions.matrix import Matrix, Size, as_matrix, number_of, plus, same_size, times
 from locum.errors import GraphError
 from locum.graph.traversal import replace_families
 from locum.language.handles import SOp
@@ -43,19 +44,23 @@ def multihead(
         block(as_matrix(first, "multihead"), h, None if steps is None else steps[place])
         for place, first in enumerate(firsts)
     ]
-    return stacked(as_matrix(operation(*views), "what multihead brings together"), h, heads)
+    return stacked(as_matrix(operation(*views), "what multihead brings together"), [(h, heads)])
 
 
-def stacked(result: Matrix, h: SOp, heads: int) -> Matrix:
-    """Bring the results of a family together, one below the other: (heads·r)×c."""
+def stacked(result: Matrix, families: Sequence[tuple[SOp, int]]) -> Matrix:
+    """Bring the results of families of these sizes together, one below the other, as loops count."""
+    number: Size = 0
+    for member, size in families:
+        number = plus(times(number, size), member)
     r, c = number_of(result.rows, "rows"), number_of(result.columns, "columns")
     local = indices % (r * c)
     entry = result.at(local // c, local % c)
-    total = sum_over(h, where(indices // (r * c) == h, entry, 0))
-    # The sum renames its family: what errors call the nodes must follow.
-    renaming = {h.node: total.node.inputs[1]}
+    total = sum_over(*(member for member, _ in families), where(indices // (r * c) == number, entry, 0))
+    # The sum renames its families: what errors call the nodes must follow.
+    renaming = dict(zip((member.node for member, _ in families), total.node.inputs[1:], strict=True))
     names = {replace_families(node, renaming): name for node, name in result.names.items()}
-    return replace(result.derive(total, heads * r, c), names=names)
+    count = math.prod(size for _, size in families)
+    return replace(result.derive(total, count * r, c), names=names)
 
 
 def block(first: Matrix, h: SOp, step: int | None = None) -> Matrix:

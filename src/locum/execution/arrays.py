@@ -36,10 +36,12 @@ def is_tensor(value: object) -> bool:
 def is_readable(tensor: Array) -> bool:
     """Whether the numbers of a tensor can be looked at: not while it is traced, compiled or mapped."""
     torch: Any = sys.modules["torch"]
-    if torch.compiler.is_compiling() or torch._C._functorch.is_functorch_wrapped_tensor(tensor):
+    kind = type(tensor)  # FakeTensors and the like have others than these
+    if kind is not torch.Tensor and kind is not torch.nn.Parameter:
         return False
-    # FakeTensors and the like have other types; parameters are plain.
-    return type(tensor) in (torch.Tensor, torch.nn.Parameter)
+    return not (
+        torch._C._functorch.is_functorch_wrapped_tensor(tensor) or torch.compiler.is_compiling()
+    )
 
 
 def numpy_of(array: Array) -> NDArray[np.float64]:

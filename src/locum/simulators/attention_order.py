@@ -13,8 +13,9 @@ from locum.simulators.layout import Block
 KINDS = ("softmax", "factored", "linear", "linformer", "performer", "sumformer")
 #: None: every key is seen. causal: those not after the query. matrix: a 0/1 matrix among the tokens.
 #: rows: the first m keys, m being a token (for a smaller T on a larger U). keys: a row of 0 and 1 among
-#: the tokens, one for each key (for sequences that are padded to a common length).
-MASKS = (None, "causal", "matrix", "rows", "keys")
+#: the tokens, one for each key (for sequences that are padded to a common length). added, added to
+#: heads: a matrix of numbers (or one for each head) added to the scores, −∞ where a key does not count.
+MASKS = (None, "causal", "matrix", "rows", "keys", "added", "added to heads")
 #: What becomes of the scores: softmax, or the mean over the maxima (GAHAT), or the leftmost (GUHAT).
 POOLINGS = ("softmax", "average", "unique")
 COMBINATIONS = ("concatenate", "sum")
@@ -86,6 +87,8 @@ class AttentionOrder:
             raise GraphError("behind a cache the mask is a row of keys or a matrix, not causal")
         if self.heads % self.shared_heads:
             raise GraphError(f"{self.heads} heads cannot share {self.key_heads} key heads equally")
+        if self.kind != "factored" and str(self.mask).startswith("added"):
+            raise GraphError(f"a mask that is added belongs to kind factored, not to {self.kind}")
         if self.kind == "linear" and self.mask not in (None, "causal", "rows"):
             raise GraphError("linear attention takes a causal mask or none")
 
@@ -127,6 +130,10 @@ class AttentionOrder:
             shapes.append(Block("rows", 1, 1))
         if self.mask == "keys":
             shapes.append(Block("attention_mask", 1, m, batch))
+        if self.mask == "added":
+            shapes.append(Block("added", n, m, batch))
+        if self.mask == "added to heads":
+            shapes.append(Block("added to heads", n, m, batch * self.heads))
         return [_renamed(block, prefix) for block in shapes]
 
     def _factors(self) -> list[Block]:

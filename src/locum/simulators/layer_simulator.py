@@ -10,8 +10,6 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-
 from locum.errors import ExecutionError, GraphError, InputError
 from locum.execution.arrays import Array, numpy_of
 from locum.language.python import tokens
@@ -36,7 +34,8 @@ class LayerSimulator(Simulator):
             raise GraphError("the width-1 recipe has one head in each layer, and a batch is a family")
         self.order = order
         self.style = style
-        self._order_of_T = replace(order, batch=1) if order.batch > 1 else order
+        self._takes_one = order.batch == 1
+        self._order_of_T = order if self._takes_one else replace(order, batch=1)
         #: An order that was compared with this one, and is equal: that of the T that ran last.
         self._accepted = self._order_of_T
         self._batches: dict[int, LayerSimulator] = {}
@@ -78,21 +77,25 @@ class LayerSimulator(Simulator):
 
         A batch of X's, [batch, row, column], is one run of the program for so many (``of_batch``).
         """
-        if self.order.batch == 1 and (X.ndim if hasattr(X, "ndim") else np.ndim(X)) == 3:
-            return self._run_batch(T, X, memory, executor)
-        result = self.run_parts(self.output, self.parts_of(T, X, memory), executor)
-        if self.order.batch > 1:
-            result = result.reshape(self.order.batch, self.order.n, -1)
-        return as_given(result, X)
+        if self._takes_one and getattr(X, "ndim", 0) == 2:
+            return as_given(self.run_parts(self.output, self.parts_of(T, X, memory), executor), X)
+        return self._run_batch(T, X, memory, executor)
 
     def _run_batch(self, T: Module, X: Array, memory: Array | None, executor: str | None) -> Array:
-        """Compute T of each X of a batch."""
-        if len(X) > 1:
-            return self.of_batch(len(X))(T, X, memory, executor=executor)
-        X = real_numbers(X, "X", copy=False)
-        if len(X) == 0:
-            raise InputError(f"X has no entries: its shape is {tuple(X.shape)}")
-        return self(T, X[0], None if memory is None else memory[0], executor=executor)[None]
+        """Compute T of each X of a batch, or of X if it is a list of rows."""
+        if self._takes_one:
+            require_module(T, X)
+            X = real_numbers(X, "X", copy=False)
+            if X.ndim != 3:
+                result = self.run_parts(self.output, self.parts_of(T, X, memory), executor)
+                return as_given(result, X)
+            if len(X) > 1:
+                return self.of_batch(len(X))(T, X, memory, executor=executor)
+            if len(X) == 0:
+                raise InputError(f"X has no entries: its shape is {tuple(X.shape)}")
+            return self(T, X[0], None if memory is None else memory[0], executor=executor)[None]
+        rows = self.run_parts(self.output, self.parts_of(T, X, memory), executor)
+        return as_given(rows.reshape(self.order.batch, self.order.n, -1), X)
 
     def of_batch(self, batch: int) -> LayerSimulator:
         """Return the simulator of the same order that takes so many X's at once; made once each."""

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from locum.errors import InputError
-from locum.execution.arrays import Array, is_tensor, numpy_of
+from locum.execution.arrays import Array, is_readable, is_tensor, numpy_of
 
 
 def matrix(
@@ -116,6 +116,8 @@ def require_readable(tensor: Array, name: str) -> None:
 def _tensor(value: Array, name: str) -> Array:
     require_readable(value, name)
     tensor = value if value.dtype.is_floating_point else value.double()
+    if not is_readable(tensor):  # traced, compiled or mapped: there are no numbers yet
+        return tensor
     # A finite sum has finite terms only, and is quicker than a look at each of them.
     if not (math.isfinite(tensor.sum().item()) or bool(tensor.isfinite().all())):
         raise _not_finite(tensor, name)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from locum.execution.arrays import Array, like
 from locum.simulators.matrices import as_given, is_half, stacked_rows
+from locum.simulators.recording import take
 from locum.simulators.simulator import Simulator
 
 if TYPE_CHECKING:
@@ -48,12 +49,18 @@ class Prepared:
         *,
         executor: str | None = None,
         step: Matrix | None = None,
+        block: int | str | None = None,
     ) -> Array:
-        """Compute T(X), or an intermediate result; ``others`` are further blocks, such as masks."""
+        """Compute T(X), or an intermediate result; ``others`` are further blocks, such as masks.
+
+        ``block`` is the number of this layer in recordings (``recording.py``).
+        """
         own = {"X": X, **(others or {})}
         for name, part in own.items():
             self.simulator.layout.blocks[name].require(part, joined=True)
             own[name] = like(part, self.model)
         parts = [own[name] if name in own else self.parts[name] for name in self.names]
+        if block is not None:
+            take(self.simulator, parts, block)
         value = self.simulator.output if step is None else step
         return as_given(self.simulator.run_parts(value, parts, executor), X)

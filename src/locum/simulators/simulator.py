@@ -20,6 +20,7 @@ import numpy as np
 from locum import execution
 from locum.analysis import Architecture
 from locum.constructions import Matrix
+from locum.constructions.multihead import stacked
 from locum.constructions.places import Places
 from locum.errors import ExecutionError, InputError
 from locum.execution import fast
@@ -131,7 +132,7 @@ class Simulator:
             values = execution.run_parts(
                 value.sop.node,
                 parts,
-                self.length,
+                max(self.length, value.needs or 0),
                 executor=executor,
                 names=value.names,
                 positions=positions,
@@ -153,7 +154,8 @@ class Simulator:
         plan = None if known is None else known()
         if plan is None:
             self.require_length()
-            plan = fast.plan_for(node, parts, self.length, places.stretch)
+            length = max(self.length, value.needs or 0)  # steps of all heads may need more room
+            plan = fast.plan_for(node, parts, length, places.stretch)
             if plan is not None:
                 self._plans[kind] = weakref.ref(plan)
         return plan
@@ -170,6 +172,25 @@ class Simulator:
                 f"this U takes a sequence of {self.length:,} tokens, too long for the executor "
                 f"{executor or DEFAULT_EXECUTOR}: it runs up to {limit:,}"
             )
+
+    def step_of_all(self, name: str) -> tuple[Matrix, tuple[int, ...]]:
+        """Return an intermediate result of all heads, one below the other, and how many they are.
+
+        The numbers are those of the batch, if it is one, and of the heads, if there are several.
+        """
+        if name not in self._steps_of_all:
+            step = next(step for step in self.named_steps if step.name == name)
+            families = [*([step.batch] if step.batch else []), *step.families]
+            value = stacked(step.value, families) if families else step.value
+            sizes: tuple[int, ...] = (step.batch[1],) if step.batch else ()
+            if step.families:
+                sizes += (math.prod(size for _, size in step.families),)
+            self._steps_of_all[name] = value, sizes
+        return self._steps_of_all[name]
+
+    @cached_property
+    def _steps_of_all(self) -> dict[str, tuple[Matrix, tuple[int, ...]]]:
+        return {}
 
     def each_step(self) -> list[tuple[str, Matrix]]:
         """List intermediate results by their full names: those of a family, head by head."""

@@ -6,7 +6,7 @@ import copy
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -60,13 +60,13 @@ class Plan:
                 if step.op == "structured":
                     reads = (TOLD, *reads)  # the types of the tokens
                 program.append(RegisterInstruction(self._function(step), reads, n, done))
-        constants = {
-            n: backend.constant(step.value)
-            for n, step in enumerate(self.steps)
-            if step.value is not None
-        }
+        values = {n: step.value for n, step in enumerate(self.steps) if step.value is not None}
+        constants = {n: backend.constant(value) for n, value in values.items()}
         arguments = [place.get(step) for step in blueprint.inputs]
         self._run = written(program, constants, arguments, place[last_step])
+        #: The same while torch traces: constants are arguments, made anew in the trace.
+        self._constants = list(values.values())
+        self._traced = partial(written, program, {}, [*arguments, *values], place[last_step])
         self._size = len(program)
         self._length = math.prod(result.shape)
         self._copies = _is_seen_elsewhere(result)
@@ -118,7 +118,11 @@ class Plan:
         """Return the result on arrays of the plan's shapes, type and device, in any shape."""
         try:
             if self.backend.name != "numpy":
-                result = self._run(parts, tokens)
+                if self.backend.is_tracing():
+                    constants = map(self.backend.arrays.put, self._constants)
+                    result = self._traced()([*parts, *constants], tokens)
+                else:
+                    result = self._run(parts, tokens)
             else:
                 # Errors that dense execution would report must not pass as infinities.
                 with np.errstate(divide="raise", over="raise", invalid="raise", under="ignore"):

@@ -184,6 +184,8 @@ def _hide_others(order: AttentionOrder, scores: Matrix, of: Of) -> Matrix:
         case "keys":
             others = [of("attention_mask")]
             kept = others[0].at(0, j) != 0
+        case "added" | "added to heads":
+            return add(scores, of(order.mask))
         case _:
             others = [of("mask").compact()]
             kept = others[0].sop != 0

@@ -32,7 +32,7 @@ from locum.simulators.layout import Layout
 from locum.simulators.order import Order
 
 #: What each X of a batch has of its own, beside its rows.
-OF_EACH = ("mask", "attention_mask")
+OF_EACH = ("mask", "attention_mask", "added")
 #: Recipes that have a form of the head of their own.
 FORMS = {"inverse": inverse_head, "width-1": width_one_head}
 #: The view of a matrix of T: by its name, and by the head (a family, or 0).
@@ -118,7 +118,7 @@ class Formula:
             b = family(batch)
             one = _part(X, b, batch)
             other = one if Y is X else _part(Y, b, batch)
-            result = stacked(self._heads(order, one, other, b, batch, prefix), b, batch)
+            result = stacked(self._heads(order, one, other, b, batch, prefix), [(b, batch)])
         return self.named(prefix + "attention", result) if layer else result
 
     def _heads(
@@ -132,6 +132,8 @@ class Formula:
         formula = FORMS.get(self.style.recipe, HEADS[order.kind])
 
         def view(name: str) -> Matrix:
+            if name == "added to heads":
+                return self.views(prefix + name, plus(times(b, order.heads), h))
             return self.views(prefix + name, b if name in OF_EACH else group if name in SHARED else h)
 
         head = formula(order, X, Y, view, self.style)

@@ -94,7 +94,7 @@ class Batch:
         for number, layer in enumerate(self.layers, start=1):
             states.append(
                 [
-                    layer(X, {"attention_mask": mask}, executor=run)
+                    layer(X, {"attention_mask": mask}, executor=run, block=number - 1)
                     for X, mask in zip(states[-1], self.masks, strict=True)
                 ]
             )

@@ -8,14 +8,15 @@ called.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from locum.errors import InputError
-from locum.execution.arrays import Array, is_tensor, numpy_of
-from locum.simulators.matrices import matrix, real_numbers
+from locum.execution.arrays import Array, numpy_of
+from locum.simulators.matrices import matrix, real_numbers, stacked_rows
 from locum.simulators.models.batch import simulator_of
 from locum.simulators.models.checkpoint import is_of_bert
 from locum.simulators.models.embedding_and_pooling import NormedSum
@@ -23,7 +24,6 @@ from locum.simulators.models.families.live import is_live
 from locum.simulators.models.families.running import Model
 from locum.simulators.models.model import EncoderModel
 from locum.simulators.models.torch_layers import (
-    LastNorm,
     Layers,
     torch_layers,
 )
@@ -118,7 +118,9 @@ class _GivenMasks(NamedTuple):
         """Join T's own mask with those given, for each item of the batch."""
         masks = [own, read_mask(self.mask, f"{self.name}mask")]
         if self.keys is None:
-            return [joined(masks, shape)] * items
+            return [_needed(joined(masks, shape))] * items
+        if all((keys != 0).all() for keys in self.keys):  # nothing is padded
+            return [_needed(joined(masks, shape))] * items
         if not any(mask is not None for mask in masks):
             return list(self.keys)
         return [self._padded(masks, keys, shape) for keys in self.keys]
@@ -139,6 +141,11 @@ class _GivenMasks(NamedTuple):
             query = int(np.argmax(empty))
             raise InputError(f"{self.name}mask and padding leave no key to query {query}")
         return np.asarray(kept, dtype=np.float64)
+
+
+def _needed(mask: KeptMask) -> KeptMask:
+    """Leave a mask out that hides nothing: it would cost time."""
+    return None if mask_kind(mask) in ("keys", "matrix") and numpy_of(mask).all() else mask
 
 
 class _Batch:
@@ -183,15 +190,12 @@ class _Batch:
         require_some_key(np.atleast_2d(rows), name)
         return list(np.broadcast_to(rows, (len(self.rows), m)).copy())
 
-    def answer(self, results: Sequence[Array]) -> Array:
-        """Give the results in the shape of the inputs."""
+    def answer(self, rows: Array) -> Array:
+        """Give the rows of all results in the shape of the inputs."""
         if not self.batched:
-            return results[0]
-        if is_tensor(self.inputs):
-            import torch
-
-            return torch.stack(list(results), 0 if self.batch_first else 1)
-        return np.stack(results, 0 if self.batch_first else 1)
+            return rows
+        results = rows.reshape(len(self.rows), self.n, -1)
+        return results if self.batch_first else results.swapaxes(0, 1)
 
 
 def _run(
@@ -200,38 +204,36 @@ def _run(
     of_inputs: _GivenMasks,
     of_memory: _GivenMasks,
     executor: str | None,
-) -> list[Array]:
-    """Run every input through every layer."""
-    values = batch.rows
-    items = len(values)
-    for T in layers.modules:
+) -> Array:
+    """Run all inputs through every layer, in one run each; give the rows of all results."""
+    items = len(batch.rows)
+    X, memory = stacked_rows(batch.rows), None
+    if batch.m:
+        memory = stacked_rows([rows for rows in batch.memories if rows is not None])
+    for number, T in enumerate(layers.modules):
         own, own_of_memory = T.masks
         reads_memory = batch.m and isinstance(T, AttentionModule)
         shape = (batch.n, batch.m if reads_memory else batch.n)
         masks = of_inputs.joined_with(own, shape, items)
         memory_masks = of_memory.joined_with(own_of_memory, (batch.n, batch.m), items)
         T = T.with_masks(masks[0], memory_masks[0])
-        U = simulator_of(T.order(batch.n, batch.m))
-        ready = Prepared(U, T.matrices(), values[0])
-        results = []
-        for X, memory, mask, other in zip(values, batch.memories, masks, memory_masks, strict=True):
-            U.check(T, X, memory)
-            blocks = mask_matrices(mask) | mask_matrices(other, "cross ")
-            if memory is not None:
-                blocks["M"] = [memory]
-            others = {name: copies[0] for name, copies in blocks.items()}
-            results.append(ready(X, others, executor=executor))
-        values = results
-    return values if layers.norm is None else _normed(values, layers.norm, executor=executor)
+        U = simulator_of(replace(T.order(batch.n, batch.m), batch=items))
+        blocks = {name: [mask] for name, mask in _of_all(masks).items()}
+        blocks |= {f"cross {name}": [mask] for name, mask in _of_all(memory_masks).items()}
+        if memory is not None:
+            blocks["M"] = [memory]
+        ready = Prepared(U, T.matrices() | blocks, X)
+        X = ready(X, executor=executor, block=number)
+    if layers.norm is None:
+        return X
+    rows = {name: [np.reshape(part, (1, -1))] for name, part in layers.norm._asdict().items()}
+    return Prepared(NormedSum(*X.shape), rows, X)(X, executor=executor)
 
 
-def _normed(values: Sequence[Array], norm: LastNorm, *, executor: str | None) -> list[Array]:
-    """Apply the last norm of an encoder of several layers."""
-    n, d = values[0].shape
-    U = NormedSum(n, d)
-    rows = {name: [np.reshape(part, (1, -1))] for name, part in norm._asdict().items()}
-    ready = Prepared(U, rows, values[0])
-    return [ready(X, executor=executor) for X in values]
+def _of_all(masks: Sequence[KeptMask]) -> dict[str, Array]:
+    """The masks of all inputs by the name of their block, one below the other."""
+    each = [mask_matrices(mask) for mask in masks]
+    return {name: stacked_rows([own[name][0] for own in each]) for name in each[0]}
 
 
 def _divided(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:

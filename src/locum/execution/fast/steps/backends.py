@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import math
 import operator
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -57,6 +58,9 @@ class Backend:
         self.key = (self.name, arrays.float_name, str(arrays.device))
         #: Whether it has operations for softmax(q kᵀ) v, GELU and layer norms.
         self.has_fused = arrays.on_torch
+        torch: Any = sys.modules.get("torch")
+        #: Counts what watches the operations of torch: tracers among them.
+        self._modes = torch._C._len_torch_dispatch_stack if arrays.on_torch else None
 
     def function(self, step: Step) -> Function:
         """What a step does: a function of the arrays of its inputs."""
@@ -113,8 +117,17 @@ class Backend:
             )
 
     def constant(self, value: Any) -> Array:
-        """A constant of the plan in this kind of array."""
-        return self.arrays.put(value)
+        """A constant of the plan in this kind of array; a real one, even while torch traces."""
+        if not self.is_tracing():
+            return self.arrays.put(value)
+        from torch.utils._python_dispatch import _disable_current_modes
+
+        with _disable_current_modes():
+            return self.arrays.put(value)
+
+    def is_tracing(self) -> bool:
+        """Whether torch only follows what is done: tensors of then mean nothing later."""
+        return self._modes is not None and self._modes() > 0
 
     def copied(self, value: Array) -> Array:
         """The same numbers in memory of their own."""

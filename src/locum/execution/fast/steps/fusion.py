@@ -94,7 +94,7 @@ def _attention(step: Step, uses: Counter[Step], steps: Steps) -> Step | None:
     weights, v = step.inputs
     if weights.op != "softmax" or uses[weights] != 1 or math.prod(weights.shape[-2:]) < _WORTHWHILE:
         return None
-    scores, masks = _unmasked(weights.inputs[0], uses, steps)
+    scores, masks = _unmasked(weights.inputs[0], uses)
     if scores.op != "matmul" or uses[scores] != 1:
         return None
     q, k_transposed = scores.inputs
@@ -106,8 +106,8 @@ def _attention(step: Step, uses: Counter[Step], steps: Steps) -> Step | None:
     return steps.make("attention", (q, k, v, *masks), step.shape)
 
 
-def _unmasked(scores: Step, uses: Counter[Step], steps: Steps) -> tuple[Step, tuple[Step, ...]]:
-    """The scores before a mask, and the mask (which is true where they count), if there is one.
+def _unmasked(scores: Step, uses: Counter[Step]) -> tuple[Step, tuple[Step, ...]]:
+    """The scores before a mask, and the mask (true where they count, or added), if there is one.
 
     A mask of the tokens chooses between scores and a number; one of the positions alone was split into
     scores where it holds, 0 elsewhere, less a constant. A row that counts nothing has no softmax: it
@@ -131,6 +131,9 @@ def _unmasked(scores: Step, uses: Counter[Step], steps: Steps) -> tuple[Step, tu
         if number.value is None or number.value.ndim:
             return scores, ()
         lowest = float(number.value)
+    elif _is(scores, "add") and scores.inputs[0].op == "matmul" and not scores.inputs[1].boolean:
+        inner, mask = scores.inputs  # numbers that are added
+        lowest = -math.inf
     else:
         return scores, ()
     full = inner.op == "matmul" and inner.shape == scores.shape and lowest <= _HIDDEN

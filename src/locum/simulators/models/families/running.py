@@ -186,7 +186,8 @@ class Model:
             mask, rows = masks(stack.causal, window, inputs.mask, batch, n)
             cross = None if memory_mask is None else memory_mask[0]
             ready = self.prepared(stack, number, mask, cross, n, m, batch)
-            states.append(ready(states[-1], others | rows, executor=executor))
+            block = number if memory is None else f"decoder.{number}"
+            states.append(ready(states[-1], others | rows, executor=executor, block=block))
         states[-1] = stack.final(states[-1], executor=executor)
         return states
 

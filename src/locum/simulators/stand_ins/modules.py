@@ -1,0 +1,399 @@
+"""Stand-ins for torch's own layers: nn.Modules with their parameters and signatures that compute by U.
+
+A stand-in holds the parts of the module that it stands in for, under their names, so that state dicts
+fit both; it never calls them. Parameters become tokens at every call, by views and the scale of the
+scores alone, so gradients reach them and nothing is out of date.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, NoReturn
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.parametrize import is_parametrized
+
+from locum.errors import InputError
+from locum.simulators.models.torch_layers import from_torch, torch_layers
+from locum.simulators.order import Order
+from locum.simulators.stand_ins.running import (
+    autocast_dtype,
+    layer_weights,
+    number_of,
+    run_layer,
+    run_norm,
+)
+
+
+class StandIn(nn.Module):
+    """A module that computes by U what another would; it has that one's parts and parameters."""
+
+    #: Its number in recordings: ``blocks.N``.
+    block: int = 0
+    #: The order of T on one row; the order of a call has its shapes and masks.
+    order: Order
+
+    def __init__(self, module: nn.Module) -> None:
+        super().__init__()
+        if is_parametrized(module):
+            raise InputError("its own parameters are parametrised: try remove_parametrizations first")
+        for name, parameter in module._parameters.items():
+            self.register_parameter(name, parameter)
+        for name, child in module.named_children():
+            self.add_module(name, child)
+        for child in self.modules():
+            if child is not self:
+                for method in _HOOKS:
+                    setattr(child, method, _no_hook)
+        self.train(module.training)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)  # type: ignore[no-untyped-call]
+        if "order" in state:
+            self._set_order(state["order"])
+
+    def _set_order(self, order: Order) -> None:
+        self.order, self.number = order, number_of(order)
+
+    def _rows(self, X: Tensor, name: str, columns: int, batch_first: bool) -> Tensor:
+        """Check an input, rows or items of rows, and give it as [item, row, column]."""
+        if X.is_nested:
+            raise InputError(
+                f"expected {name} as a dense tensor, got a nested one: pad it, with a mask"
+            )
+        if X.dim() not in (2, 3) or X.shape[-1] != columns or X.numel() == 0:
+            raise InputError(
+                f"expected {name} of shape [item, row, {columns}] or [row, {columns}], with one row or "
+                f"more, got {tuple(X.shape)}"
+            )
+        weights = next(self.parameters())
+        if X.dtype is not weights.dtype and autocast_dtype(X) is None:
+            raise InputError(f"expected {name} in {weights.dtype}, as the module is, got {X.dtype}")
+        if X.dim() == 2:
+            return X[None]
+        return X if batch_first else X.transpose(0, 1)
+
+
+class StandInAttention(StandIn):
+    """Stands in for an nn.MultiheadAttention."""
+
+    #: Keeps layers of torch that hold it from computing it themselves, by their fast path.
+    _qkv_same_embed_dim = False
+
+    def __init__(self, module: nn.MultiheadAttention) -> None:
+        T = from_torch(module, form="factored")
+        super().__init__(module)
+        self.embed_dim, self.num_heads, self.kdim = module.embed_dim, module.num_heads, module.kdim
+        self.head_dim, self.dropout, self.batch_first = (
+            module.head_dim,
+            module.dropout,
+            module.batch_first,
+        )
+        self._set_order(T.order(1, 1))
+
+    def _set_order(self, order: Order) -> None:
+        super()._set_order(order)
+        # Keys and values of two tensors are read from one memory that has both, side by side.
+        both = replace(order.attention, d_keys=2 * (order.attention.d_keys or order.attention.d))
+        self.number_of_both = number_of(replace(order, attention=both))
+
+    def forward(
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        key_padding_mask: Tensor | None = None,
+        need_weights: bool = True,
+        attn_mask: Tensor | None = None,
+        average_attn_weights: bool = True,
+        is_causal: bool = False,
+    ) -> tuple[Tensor, Tensor | None]:
+        """Attend as nn.MultiheadAttention does; its documentation says what the arguments are."""
+        _require_no_dropout(self, self.dropout, "dropout")
+        if is_causal and attn_mask is None:
+            raise InputError("is_causal is a hint beside attn_mask: expected a mask, got none")
+        X = self._rows(query, "query", self.embed_dim, self.batch_first)
+        inputs = {"X": X.reshape(-1, X.shape[-1])}
+        matrices, number, m = attention_matrices(self), self.number, X.shape[1]
+        if not (query is key and key is value):
+            M = self._rows(key, "key", self.kdim, self.batch_first)
+            if key is not value:
+                values = self._rows(value, "value", self.kdim, self.batch_first)
+                if values.shape != M.shape:
+                    raise InputError(f"expected values of shape {M.shape}, as keys, got {values.shape}")
+                M, number = torch.cat([M, values], -1), self.number_of_both
+                keys, nothing = matrices["W_K"], torch.zeros_like(matrices["W_K"])
+                matrices["W_K"] = torch.cat([keys, nothing])
+                matrices["V"] = torch.cat([nothing, matrices["V"]])
+            _require_same_batch(X, M)
+            inputs["M"], m = M.reshape(-1, M.shape[-1]), M.shape[1]
+        batched, sizes = query.dim() == 3, (X.shape[0], self.num_heads, X.shape[1], m)
+        inputs |= added(attn_mask, key_padding_mask, sizes, X, batched)
+        inputs, matrices = in_one_dtype(inputs, matrices)
+        batch = X.shape[0]
+        rows = run_layer(number, self.block, batch, inputs, matrices)
+        result = rows.reshape(batch, -1, self.embed_dim).to(autocast_dtype(X) or X.dtype)
+        weights = None
+        if need_weights:
+            weights = layer_weights(number, batch, inputs, matrices).to(result.dtype)
+            weights = weights.mean(1) if average_attn_weights else weights
+        if not batched:
+            return result[0], None if weights is None else weights[0]
+        return result if self.batch_first else result.transpose(0, 1), weights
+
+
+class StandInLayer(StandIn):
+    """Stands in for an nn.TransformerEncoderLayer or an nn.TransformerDecoderLayer."""
+
+    def __init__(self, module: nn.TransformerEncoderLayer | nn.TransformerDecoderLayer) -> None:
+        T = from_torch(module, form="factored")
+        self_attention = module.self_attn
+        super().__init__(module)
+        self.norm_first, self.batch_first = module.norm_first, self_attention.batch_first
+        self.activation = module.activation
+        self.is_decoder = isinstance(module, nn.TransformerDecoderLayer)
+        self._set_order(T.order(1, int(self.is_decoder)))
+
+    def forward(self, *arguments: Any, **options: Any) -> Tensor:
+        """Compute the layer; the arguments are those of the module that it stands in for."""
+        return (self._decode if self.is_decoder else self._encode)(*arguments, **options)
+
+    def _encode(
+        self,
+        src: Tensor,
+        src_mask: Tensor | None = None,
+        src_key_padding_mask: Tensor | None = None,
+        is_causal: bool = False,
+    ) -> Tensor:
+        if is_causal and src_mask is None:
+            raise InputError("is_causal is a hint beside src_mask: expected a mask, got none")
+        return self._run(src, None, (src_mask, src_key_padding_mask), (None, None))
+
+    def _decode(
+        self,
+        tgt: Tensor,
+        memory: Tensor,
+        tgt_mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        tgt_key_padding_mask: Tensor | None = None,
+        memory_key_padding_mask: Tensor | None = None,
+        tgt_is_causal: bool = False,
+        memory_is_causal: bool = False,
+    ) -> Tensor:
+        for hint, mask in ((tgt_is_causal, tgt_mask), (memory_is_causal, memory_mask)):
+            if hint and mask is None:
+                raise InputError("is_causal is a hint beside a mask: expected a mask, got none")
+        masks = (tgt_mask, tgt_key_padding_mask)
+        return self._run(tgt, memory, masks, (memory_mask, memory_key_padding_mask))
+
+    def _run(
+        self,
+        X: Tensor,
+        memory: Tensor | None,
+        masks: tuple[Tensor | None, Tensor | None],
+        memory_masks: tuple[Tensor | None, Tensor | None],
+    ) -> Tensor:
+        for name, part in self.named_children():
+            _require_no_dropout(part, getattr(part, "p", getattr(part, "dropout", 0.0)), name)
+        attention: Any = self.self_attn
+        d, heads = attention.embed_dim, attention.num_heads
+        rows = self._rows(X, "the input", d, self.batch_first)
+        batch, n, batched = rows.shape[0], rows.shape[1], X.dim() == 3
+        inputs = {"X": rows.reshape(-1, d)}
+        inputs |= added(*masks, (batch, heads, n, n), rows, batched)
+        if memory is not None:
+            M = self._rows(memory, "the memory", d, self.batch_first)
+            _require_same_batch(rows, M)
+            inputs["M"] = M.reshape(-1, d)
+            of_memory = added(*memory_masks, (batch, heads, n, M.shape[1]), rows, batched)
+            inputs |= {f"cross {name}": mask for name, mask in of_memory.items()}
+        inputs, matrices = in_one_dtype(inputs, layer_matrices(self))
+        result: Tensor = run_layer(self.number, self.block, batch, inputs, matrices)
+        result, kept = result.reshape(batch, n, -1), autocast_dtype(X)
+        if kept is None:
+            result = result.to(X.dtype)
+        elif self.norm_first:  # the residual stream is of the input's type, or of what is added to it
+            result = result.to(torch.promote_types(X.dtype, kept))
+        if not batched:
+            return result[0]
+        return result if self.batch_first else result.transpose(0, 1)
+
+
+class StandInEncoder(nn.Module):
+    """Stands in for an nn.TransformerEncoder: its layers and its last norm."""
+
+    def __init__(self, module: nn.TransformerEncoder) -> None:
+        torch_layers(module)  # refuses what is not known of it
+        super().__init__()
+        self.layers = nn.ModuleList(StandInLayer(layer) for layer in module.layers)
+        for number, layer in enumerate(self.layers):
+            layer.block = number  # type: ignore[assignment]
+        self.norm = None if module.norm is None else StandInNorm(module.norm)  # type: ignore[arg-type]
+        self.train(module.training)
+
+    def forward(
+        self,
+        src: Tensor,
+        mask: Tensor | None = None,
+        src_key_padding_mask: Tensor | None = None,
+        is_causal: bool | None = None,
+    ) -> Tensor:
+        """Compute all layers, one after another, then the norm."""
+        for layer in self.layers:
+            src = layer(src, mask, src_key_padding_mask, bool(is_causal))
+        return src if self.norm is None else self.norm(src)
+
+
+class StandInNorm(StandIn):
+    """Stands in for the nn.LayerNorm behind an encoder."""
+
+    weight: Tensor | None
+    bias: Tensor | None
+
+    def __init__(self, module: nn.LayerNorm) -> None:
+        super().__init__(module)
+        self.eps: float = module.eps
+
+    def forward(self, X: Tensor) -> Tensor:
+        """Norm each row."""
+        rows = X.reshape(-1, X.shape[-1])
+        weight = rows.new_ones(rows.shape[-1]) if self.weight is None else self.weight
+        bias = torch.zeros_like(weight) if self.bias is None else self.bias
+        epsilon = torch.full((1, 1), self.eps, dtype=torch.float64)
+        tensors, _ = in_one_dtype(
+            {"X": rows, "gain": weight[None], "bias": bias[None], "epsilon": epsilon}, {}
+        )
+        result: Tensor = run_norm(**tensors)
+        return result.reshape(X.shape).to(torch.float32 if autocast_dtype(X) else X.dtype)
+
+
+# What comes in ----------------------------------------------------------------------------------------
+
+
+def attention_matrices(module: Any, prefix: str = "") -> dict[str, Tensor]:
+    """The matrices of an attention as tokens, by the names of their blocks."""
+    size = module.embed_dim
+    if module.in_proj_weight is not None:
+        weights = [module.in_proj_weight[part * size : (part + 1) * size] for part in range(3)]
+    else:
+        weights = [module.q_proj_weight, module.k_proj_weight, module.v_proj_weight]
+    scale = (size // module.num_heads) ** -0.5
+    found = {"W_Q": weights[0].T * scale, "W_K": weights[1].T, "V": weights[2].T}
+    if module.in_proj_bias is not None:
+        biases = [module.in_proj_bias[part * size : (part + 1) * size][None] for part in range(3)]
+        found |= {"b_Q": biases[0] * scale, "b_K": biases[1], "b_V": biases[2]}
+    found["W_O"] = module.out_proj.weight.T
+    if module.out_proj.bias is not None:
+        found["b_O"] = module.out_proj.bias[None]
+    return {prefix + name: tensor for name, tensor in found.items()}
+
+
+def layer_matrices(module: Any) -> dict[str, Tensor]:
+    """The matrices of an encoder or a decoder layer as tokens, by the names of their blocks."""
+    found = attention_matrices(module.self_attn)
+    norms = [module.norm1, module.norm2]
+    if module.is_decoder:
+        found |= attention_matrices(module.multihead_attn, "cross ")
+        norms.append(module.norm3)
+    for name, linear in (("1", module.linear1), ("2", module.linear2)):
+        found[f"W{name}"] = linear.weight.T
+        if module.order.feed_forward_bias:
+            bias = linear.weight.new_zeros(len(linear.weight)) if linear.bias is None else linear.bias
+            found[f"b{name}"] = bias[None]
+    if any(norm.weight is not None for norm in norms):
+        for number, norm in enumerate(norms, start=1):
+            gain = torch.ones_like(norms[0].weight) if norm.weight is None else norm.weight
+            bias = torch.zeros_like(gain) if norm.bias is None else norm.bias
+            found |= {f"gain{number}": gain[None], f"bias{number}": bias[None]}
+    found["epsilon"] = torch.full((1, 1), norms[0].eps, dtype=torch.float64)
+    return found
+
+
+def added(
+    mask: Tensor | None,
+    padding: Tensor | None,
+    sizes: tuple[int, int, int, int],
+    like: Tensor,
+    batched: bool,
+) -> dict[str, Tensor]:
+    """What torch's masks add to the scores, as the block of it: for each item, or for each head.
+
+    ``sizes`` are those of the batch, the heads, the queries and the keys.
+    """
+    if mask is None and padding is None:
+        return {}
+    batch, heads, n, m = sizes
+    total: Any = 0
+    if mask is not None:
+        number = _as_numbers(mask, "the mask", like)
+        if mask.shape == (n, m):
+            total = number.expand(batch, 1, n, m)
+        elif mask.shape == (batch * heads, n, m):
+            total = number.reshape(batch, heads, n, m)
+        else:
+            raise InputError(
+                f"expected a mask of shape {(n, m)}, or {(batch * heads, n, m)} for each head of each "
+                f"item, got {tuple(mask.shape)}"
+            )
+    if padding is not None:
+        if padding.shape != ((batch, m) if batched else (m,)):
+            shape = (batch, m) if batched else (m,)
+            raise InputError(f"expected padding of shape {shape}, got {tuple(padding.shape)}")
+        total = total + _as_numbers(padding, "the padding", like).reshape(batch, 1, 1, m)
+    total = total.expand(batch, total.shape[1], n, m)
+    name = "added to heads" if total.shape[1] > 1 else "added"
+    return {name: total.reshape(-1, m)}
+
+
+def _as_numbers(mask: Tensor, name: str, like: Tensor) -> Tensor:
+    """A mask as numbers to add: torch's boolean masks are true where a key does *not* count."""
+    if mask.dtype is torch.bool:
+        zeros = torch.zeros(mask.shape, dtype=like.dtype, device=like.device)
+        return zeros.masked_fill(mask, -torch.inf)
+    if mask.is_floating_point():
+        return mask.to(like.dtype)
+    raise InputError(f"expected {name} of booleans or floating-point numbers, got {mask.dtype}")
+
+
+def in_one_dtype(
+    inputs: Mapping[str, Tensor], matrices: Mapping[str, Tensor]
+) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    """All tensors in the type of X, half types in float32 (as U computes them), on one device."""
+    X = inputs["X"]
+    dtype = torch.float64 if X.dtype is torch.float64 else torch.float32
+    return (
+        {name: tensor.to(dtype=dtype, device=X.device) for name, tensor in inputs.items()},
+        {name: tensor.to(dtype=dtype, device=X.device) for name, tensor in matrices.items()},
+    )
+
+
+def _require_same_batch(X: Tensor, memory: Tensor) -> None:
+    if memory.shape[0] != X.shape[0]:
+        raise InputError(f"got {X.shape[0]} inputs, but {memory.shape[0]} memories")
+
+
+def _require_no_dropout(module: nn.Module, probability: Any, name: str) -> None:
+    """Refuse dropout: what torch draws at random, U does not."""
+    if module.training and isinstance(probability, float) and probability > 0:
+        raise InputError(
+            f"{name} drops out with probability {probability} in training, which U does not: expected "
+            "0, or a module in eval()"
+        )
+
+
+_HOOKS = (
+    "register_forward_hook",
+    "register_forward_pre_hook",
+    "register_full_backward_hook",
+    "register_full_backward_pre_hook",
+)
+
+
+def _no_hook(*arguments: Any, **options: Any) -> NoReturn:
+    """Refuse a hook that would never be called."""
+    raise InputError(
+        "this part of a stand-in holds parameters and is never called, so a hook on it would do "
+        "nothing: locum.record() records what U computes, and the stand-in itself takes hooks"
+    )

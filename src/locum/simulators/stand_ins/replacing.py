@@ -1,0 +1,98 @@
+"""``locum.stand_in``: a module that computes by U in the place of another, or of parts of a model.
+
+>>> import torch
+>>> layer = torch.nn.TransformerEncoderLayer(4, 2, 8, dropout=0.0, batch_first=True)
+>>> by_U, X = stand_in(layer), torch.randn(2, 3, 4)
+>>> torch.allclose(by_U(X), layer(X), atol=1e-5)
+True
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Callable
+from typing import Any
+
+from locum.errors import InputError
+from locum.simulators.models.torch_layers import _is
+
+
+def stand_in(module: Any, where: str | None = None) -> Any:
+    """Make an nn.Module that computes by U what ``module`` computes, with a copy of its parameters.
+
+    - nn.MultiheadAttention, nn.TransformerEncoderLayer, nn.TransformerDecoderLayer and
+    nn.TransformerEncoder: all of it is computed by U. The stand-in has the module's signature and the
+    names of its state dict; gradients reach its parameters.
+    - ``where`` is a pattern of names of parts, such as "layers.*.self_attn" (a star stands for a name
+    between dots, or for a piece of one): gives a copy of a larger
+    model in which these parts have stand-ins. They may be such modules, or attention modules of the
+    transformers library, of which U computes what lies between the projections.
+
+    Refused by name: all other modules, subclasses with methods of their own, modules with hooks, and
+    dropout while it is active.
+    """
+    import torch
+
+    if not isinstance(module, torch.nn.Module):
+        raise InputError(f"expected an nn.Module, got {type(module).__name__}")
+    if where is None:
+        return _replacement(copy.deepcopy(module), "the module", 0)
+    if not isinstance(where, str):
+        raise InputError(f"expected a pattern of names, such as 'layers.*.self_attn', got {where!r}")
+    model = copy.deepcopy(module)
+    pattern = re.compile(re.escape(where).replace(r"\*", "[^.]+"))
+    parts = [(name, part) for name, part in model.named_modules(remove_duplicate=False) if name]
+    chosen = [(name, part) for name, part in parts if pattern.fullmatch(name)]
+    if not chosen:
+        some = ", ".join(name for name, _ in parts[:8])
+        raise InputError(f"no part of the model is called {where!r}: the parts are {some}, …")
+    made: dict[Any, Any] = {}  # a part may have several names
+    for name, part in chosen:
+        if part not in made:
+            made[part] = _replacement(part, name, len(made))
+        parent, _, last = name.rpartition(".")
+        setattr(model.get_submodule(parent), last, made[part])
+    return model
+
+
+def _replacement(module: Any, name: str, number: int) -> Any:
+    """The stand-in for a module, made of its parts."""
+    from torch import nn
+
+    from locum.simulators.stand_ins import modules
+
+    kinds: list[tuple[type, Callable[[Any], Any]]] = [
+        (nn.MultiheadAttention, modules.StandInAttention),
+        (nn.TransformerEncoderLayer, modules.StandInLayer),
+        (nn.TransformerDecoderLayer, modules.StandInLayer),
+        (nn.TransformerEncoder, modules.StandInEncoder),
+    ]
+    for kind, make in kinds:
+        if _is(module, kind):
+            try:
+                made = make(module)
+            except InputError as error:
+                raise InputError(f"{name} has no stand-in: {error}") from None
+            made.block = number
+            return made
+    from locum.simulators.stand_ins.interface import attention_of_transformers
+
+    if attention_of_transformers(module):
+        return module
+    if isinstance(module, tuple(kind for kind, _ in kinds)):
+        hint = "it is a subclass with methods of its own, which may compute something else"
+    else:
+        parts = [part for part, child in module.named_modules() if _has_stand_in(child, kinds)]
+        hint = "U knows torch's own transformer layers, and attention modules of transformers"
+        if parts:
+            place = parts[0] if name == "the module" else f"{name}.{parts[0]}"
+            hint += f"; try where={place!r}"
+    kind_name = f"{type(module).__module__}.{type(module).__qualname__}"
+    raise InputError(f"{name}, a {kind_name}, has no stand-in: {hint}")
+
+
+def _has_stand_in(module: Any, kinds: list[tuple[type, Callable[[Any], Any]]]) -> bool:
+    from locum.simulators.stand_ins.interface import uses_attention_interface
+
+    return any(_is(module, kind) for kind, _ in kinds) or uses_attention_interface(module)
