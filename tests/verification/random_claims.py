@@ -33,7 +33,8 @@ WIDTHS = (
     build("selector_width", POSITIVE),
     build("selector_width", build("selector_and", FIRST_TWO, select(TOKENS, TOKENS, "<="))),
 )
-#: What is open from the start.
+BELOW = build("subtract", TOKENS, constant(1))
+#: What is open from the start, or a sum of squares.
 BEGINNINGS = (
     *WIDTHS,
     *WIDTHS,
@@ -44,6 +45,8 @@ BEGINNINGS = (
     build("aggregate", POSITIVE, WIDTHS[0], default=0),
     build("aggregate", build("best", FIRST_TWO, TOKENS), TOKENS, default=0),
     build("absolute", TOKENS),
+    build("multiply", BELOW, BELOW),
+    build("add", build("multiply", BELOW, BELOW), build("multiply", TOKENS, TOKENS)),
 )
 LEAVES = (TOKENS, INDICES, build("length"), select(INDICES, INDICES, "=="), FIRST_TWO)
 #: An operation named several times comes more often.

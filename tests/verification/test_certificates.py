@@ -254,7 +254,7 @@ def test_no_two_formulas_have_one_text() -> None:
         named @ (a + b): "exp·(A + B)",
         abs(a @ abs(b) @ c): "abs(A·|B|·C)",
         abs(a) @ b @ abs(c): "|A|·B·|C|",
-        Formula.constant(5, 2, 2) @ a: "[5]_{2×2}A",
+        Formula.constant(5, 2, 2) @ a: "5_{2×2}A",
         a * 5: "A ⊙ 5",
         a.determinant() @ row: "(det A)R",
         Formula.constant(2) @ Formula.constant(3): "2·3",

@@ -16,6 +16,7 @@ from locum.paper.item import ClaimInstance
 from locum.paper.items import ITEMS
 from locum.paper.right_as_printed import stated
 from locum.verification import Claim, Proof, Refutation, Unproven, about, claim, prove
+from locum.verification.prover.proof import NotProvenError, Prover
 from locum.verification.prover.refute import looks_wrong
 
 SMALL = [instance for item in ITEMS.values() for instance in item.quick_proofs]
@@ -38,6 +39,10 @@ def test_make_prove_covers_what_is_asked_for() -> None:
         proven = ITEMS["softmax"].proofs
         assert {("softmax", (r, c), recipe) for r in sizes for c in sizes} <= set(proven)
     assert {("attention", o) for o in ((2, 2, 2), (3, 2, 2), (2, 3, 3), (3, 3, 3))} <= claims
+    assert {("attention", (8, 8, 8)), ("attention", (10, 10, 10))} <= claims
+    assert {("multihead_attention", (3, 3, 3, 2)), ("multihead_encoder", (3, 2, 2, 2, 3, 2))} <= claims
+    for name in ("encoder", "normed_encoder", "decoder", "layer_norm", "performer", "sumformer"):
+        assert len({shape for other, shape in claims if other == name}) > 1, name
     jobs = work(everything=True).values()
     assert sorted(number for job in jobs for number in job.refutations) == sorted(REFUTABLE)
     assert len(REFUTABLE) == 8
@@ -188,3 +193,36 @@ def test_ties_are_cases_of_their_own() -> None:
 def test_bad_claims(arguments: tuple[str, int], message: str) -> None:
     with pytest.raises(locum.InputError, match=message):
         prove(*arguments)
+
+
+X, EPSILON = locum.constructions.concatenate(locum.tokens, (2, 2), (1, 1))
+
+
+@pytest.mark.parametrize(
+    ("program", "added"),
+    [
+        (locum.constructions.layer_norm(X, epsilon=0.0), 0),
+        (locum.constructions.rms_norm(X, epsilon=EPSILON), 0),
+        (locum.constructions.layer_norm(X, epsilon=EPSILON), 1),
+    ],
+    ids=["without ε", "without the mean", "another ε"],
+)
+def test_a_wrong_layer_norm_is_refuted(program: locum.constructions.Matrix, added: int) -> None:
+    """A sum of squares is not negative; that must not prove more than it says."""
+    claim = about(
+        "norm", (2, 2), program, [("X", 2, 2), ("epsilon", 1, 1)],
+        lambda x, e: x.layer_norm(e + added), conditions=lambda x, e: [(e, ">")],
+    )  # fmt: skip
+    assert isinstance(prove(claim), Refutation)
+
+
+def test_what_could_not_be_shown_is_said_in_a_few_lines() -> None:
+    """Functions in functions were written out: the text grew for minutes."""
+    x = locum.tokens
+    for _ in range(12):
+        x = locum.exp(x + locum.exp(x) * x)
+    claim = about("tower", (1,), x, [("s", 1, 1)], lambda s: s)
+    prover = Prover(claim)
+    with pytest.raises(NotProvenError) as caught:
+        prover.prove()
+    assert len(str(caught.value)) < 5_000

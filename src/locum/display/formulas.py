@@ -6,7 +6,7 @@ import html
 from collections.abc import Sequence
 
 from locum.verification.checker.formulas import Formula
-from locum.verification.checker.writing import nodes
+from locum.verification.checker.writing import ENTRY_BY_ENTRY, nodes
 
 _SUM, _PRODUCT, _ATOM = range(3)
 _WORDS = {
@@ -14,6 +14,7 @@ _WORDS = {
     "maximum": "max",
     "minimum": "min",
     "hardmax": "hardmax",
+    "layer_norm": "norm",
     "permanent": "per",
     "cofactors": "cof",
     "determinant": "det",
@@ -60,14 +61,21 @@ def _set(formula: Formula, operands: Sequence[tuple[str, int]]) -> tuple[str, in
         return text if own >= level else f"{_sign('(')}{text}{_sign(')')}"
 
     op, attribute = formula.op, formula.attribute
+    if op in ENTRY_BY_ENTRY and sum(one.op == "constant" for one in formula.operands) == 1:
+        operands = [
+            (_number(one.attribute[0]), _ATOM) if one.op == "constant" else text
+            for one, text in zip(formula.operands, operands, strict=True)
+        ]
     inside = _sign(",").join(text for text, _ in operands)
     match op:
         case "input":
             return name(attribute[0]), _ATOM
         case "constant":
-            top, _, bottom = attribute[0].partition("/")
-            number = f"<mn>{top}</mn>"
-            return (f"<mfrac>{number}<mn>{bottom}</mn></mfrac>" if bottom else number), _ATOM
+            number = _number(attribute[0])
+            if formula.shape == (1, 1):
+                return number, _ATOM
+            shape = f"<mrow><mn>{attribute[1]}</mn>{_sign('×')}<mn>{attribute[2]}</mn></mrow>"
+            return f"<msub>{number}{shape}</msub>", _ATOM
         case "identity":
             return "<mi>I</mi>", _ATOM
         case "entries" | "below" | "beside":
@@ -106,6 +114,11 @@ def _set(formula: Formula, operands: Sequence[tuple[str, int]]) -> tuple[str, in
             symbol = f"<msub><mi>{word}</mi><mn>{attribute}</mn></msub>"
             return f"{symbol}{_sign('(')}{inside}{_sign(')')}", _ATOM
     return _call(_WORDS[op], inside)
+
+
+def _number(text: str) -> str:
+    top, _, bottom = text.partition("/")
+    return f"<mfrac><mn>{top}</mn><mn>{bottom}</mn></mfrac>" if bottom else f"<mn>{top}</mn>"
 
 
 def _grouped(text: str) -> str:

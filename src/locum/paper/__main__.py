@@ -50,12 +50,11 @@ def prove_and_check(instance: ClaimInstance) -> Line:
     from locum.verification.prover.prove import Proof, prove
 
     claim = stated(instance)
-    started = time.process_time()
     verdict = prove(claim)
-    spent = time.process_time() - started
     if not isinstance(verdict, Proof):
-        return Line(claim.title, False, spent, 0.0, str(verdict))
-    return Line(claim.title, True, spent - verdict.checking, verdict.checking, f"{verdict.cases} cases")
+        return Line(claim.title, False, verdict.seconds, 0.0, str(verdict))
+    cases = f"{verdict.cases} case{'' if verdict.cases == 1 else 's'}"
+    return Line(claim.title, True, verdict.seconds, verdict.checking, cases)
 
 
 def refute(number: str) -> Line:
@@ -64,11 +63,9 @@ def refute(number: str) -> Line:
 
     refutable = ERRATA[number].refutable
     assert refutable is not None
-    started = time.process_time()
     verdict = prove(refutable.claim())
     remark = str(verdict).splitlines()[-1]
-    spent = time.process_time() - started
-    return Line(f"refuted: {number}", isinstance(verdict, Refutation), spent, 0.0, remark)
+    return Line(f"refuted: {number}", isinstance(verdict, Refutation), verdict.seconds, 0.0, remark)
 
 
 def measure(seeds: range) -> Measured:

@@ -22,7 +22,7 @@ from locum.paper import listings
 from locum.simulators import UniversalSimulator
 from locum.verification.checker.formulas import Formula
 from locum.verification.claims.claim import Claim, about
-from locum.verification.claims.named import attention, embedded
+from locum.verification.claims.universal import attention, embedded
 
 
 def softmax_listing() -> Claim:

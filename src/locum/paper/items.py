@@ -246,6 +246,7 @@ _ALL = [
             "layer norm": c.layer_norm(matrix()).sop,
         },
         claimed_heads=(),
+        proofs=_each("layer_norm", [(1, 2), (2, 3), (3, 4), (2, 6)]),
         errata=("E19",),
     ),
     Item(
@@ -281,7 +282,10 @@ _ALL = [
         ("Encoder",), "one network for every encoder of order (n, d, d_v, d₁, d₂)",
         checks_of_u.encoders,
         checks_of_u.programs("paper", "fetch", feed_forward=(4, 3)),
-        proofs=_each("encoder", [(2, 2, 2, 2, 2), (3, 2, 2, 4, 2), (3, 3, 3, 4, 3), (4, 3, 3, 2, 1)]),
+        proofs=(
+            *_each("encoder", [(2, 2, 2, 2, 2), (3, 2, 2, 4, 2), (3, 3, 3, 4, 3), (4, 3, 3, 2, 1)]),
+            *_each("normed_encoder", [(2, 2, 2), (3, 2, 2), (2, 3, 2)], "post", "pre"),
+        ),
         errata=("E19",),
         command="locum simulate --order 4,3,3 --ffn 5,3",
     ),
@@ -296,7 +300,7 @@ _ALL = [
         ("Linformer", "LinearAttention"), "U simulates both",
         checks_of_u.linear_attentions,
         checks_of_u.kinds("linformer", "linear"),
-        proofs=(ClaimInstance("linformer", (2, 2, 2)), ClaimInstance("linear", (2, 2, 2))),
+        proofs=(*_each("linformer", [(2, 2, 2), (4, 3, 2)]), *_each("linear", [(2, 2, 2), (4, 3, 2)])),
         command="locum simulate --order 4,3,2 --kind linformer",
     ),
     Item(
@@ -304,6 +308,7 @@ _ALL = [
         ("Performer", "Sumformer"), "U represents both",
         checks_of_u.sparse_attentions,
         checks_of_u.kinds("performer", "sumformer"),
+        proofs=(*_each("performer", [(2, 2, 2), (3, 2, 2)]), *_each("sumformer", [(2, 2, 2), (4, 3, 2)])),
         command="locum simulate --order 4,3,2 --kind performer",
     ),
     Item(
@@ -353,6 +358,8 @@ _ALL = [
         proofs=(
             *_each("causal_attention", [(2, 2, 2), (3, 3, 3), (4, 2, 2)]),
             *_each("cross_attention", [(2, 3, 2, 2), (3, 2, 2, 2)]),
+            *_each("decoder", [(3, 2, 2, 2), (3, 3, 3, 3)], "none"),
+            *_each("decoder", [(2, 2, 2, 1), (2, 3, 2, 2)], "post", "pre"),
         ),
     ),
 ]  # fmt: skip

@@ -141,6 +141,12 @@ def _scalar_of_square(operands: Operands, attribute: Attribute) -> Shape:
     return 1, 1
 
 
+def _layer_norm(operands: Operands, _: Attribute) -> Shape:
+    if operands[1].shape != (1, 1):
+        raise InputError("layer_norm: expected a matrix and a 1×1 matrix ε")
+    return operands[0].shape
+
+
 def _sort(operands: Operands, group: Attribute) -> Shape:
     if not _is_size(group) or operands[0].columns % group:
         raise InputError("expected groups that divide the number of columns")
@@ -184,6 +190,7 @@ OPERATIONS: dict[str, Operation] = {
     "maximum": Operation(2, _same, "the greater, entry by entry"),
     "minimum": Operation(2, _same, "the smaller, entry by entry"),
     "softmax": Operation(1, _softmax, "exp(a) over the sum of exp(a) in the row", True),
+    "layer_norm": Operation(2, _layer_norm, "(a − mean) / √(variance + ε) in each row"),
     "hardmax": Operation(1, _same, "1/k at the k greatest entries of the row, else 0"),
     "determinant": Operation(1, _scalar_of_square, "det a"),
     "permanent": Operation(1, _scalar_of_square, "per a"),

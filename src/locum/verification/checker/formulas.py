@@ -156,6 +156,10 @@ class Formula:
         """The softmax of each row; ``mask="causal"`` keeps column j ≤ row i and makes the rest 0."""
         return Formula("softmax", (self,), mask)
 
+    def layer_norm(self, epsilon: Formula) -> Formula:
+        """(x − mean) / √(variance + ε) in each row, ε being a 1×1 matrix."""
+        return Formula("layer_norm", (self, epsilon))
+
     def hardmax(self) -> Formula:
         """1/k at the k greatest entries of each row, 0 elsewhere (average-hard attention)."""
         return Formula("hardmax", (self,))

@@ -2,7 +2,9 @@
 
 A :class:`Knowledge` has the stated signs of polynomials and remainders of entries. The sign of a
 polynomial is known if it is a product of polynomials whose signs are stated or known by themselves:
-exponentials are positive, even powers are not negative, choices lie between their bounds.
+exponentials are positive, even powers are not negative, choices lie between their bounds. Of a square,
+and of a sum of squares and of what is not negative, the sign is *noted* when it is computed: in the
+polynomial that comes of it nothing can be seen of that any more.
 """
 
 from __future__ import annotations
@@ -17,15 +19,15 @@ from locum.verification.checker.polynomials import Polynomial, exponents
 
 Signs: TypeAlias = frozenset[int]
 ANY: Signs = frozenset((-1, 0, 1))
-_NOT_NEGATIVE: Signs = frozenset((0, 1))
-_POSITIVE: Signs = frozenset((1,))
+NOT_NEGATIVE: Signs = frozenset((0, 1))
+POSITIVE: Signs = frozenset((1,))
 #: Bits that are kept of long bounds.
 _KEPT_BITS = 512
 
 
 def times(*parts: Signs) -> Signs:
     """The signs that a product can have."""
-    result = _POSITIVE
+    result = POSITIVE
     for part in parts:
         result = frozenset(a * b for a in result for b in part)
     return result
@@ -87,6 +89,26 @@ class Knowledge:
         if polynomial.is_constant:
             value = polynomial.terms.get(0, 0)
             return frozenset(((value > 0) - (value < 0),))
+        return self._of_factors(polynomial) & self.noted(polynomial)
+
+    def note(self, value: Quotient, signs: Signs) -> None:
+        """Note what signs a quotient can have, as far as those of its denominator are known."""
+        below = self.sign(Quotient(Polynomial.constant(1), 1, value.factors))
+        if len(below) == 1 and not value.top.is_constant:
+            content = value.top.content
+            found = times(signs, below, frozenset((1 if content > 0 else -1,)))
+            primitive, noted = value.top.without(content), self.numbers.state.signs
+            noted[primitive] = noted.get(primitive, ANY) & found
+
+    def noted(self, polynomial: Polynomial) -> Signs:
+        """What was noted of a polynomial."""
+        if not self.numbers.state.signs:
+            return ANY
+        content = polynomial.content
+        signs = self.numbers.state.signs.get(polynomial.without(content), ANY)
+        return times(signs, frozenset((1 if content > 0 else -1,)))
+
+    def _of_factors(self, polynomial: Polynomial) -> Signs:
         content = polynomial.content
         powers = polynomial.least_powers()
         rest = polynomial.over_monomial(powers).without(content)
@@ -118,7 +140,7 @@ class Knowledge:
         signs = self.stated.get(Polynomial.variable(number), ANY)
         variable = self.numbers.variables[number]
         if variable.kind == "exp":
-            return signs & _POSITIVE
+            return signs & POSITIVE
         if variable.kind in ("absolute", "sqrt"):
             assert variable.argument is not None
             return signs & to_the(self.sign(variable.argument), 2)
@@ -133,7 +155,7 @@ class Knowledge:
         for monomial, coefficient in polynomial.terms.items():
             side = 1 if coefficient > 0 else -1
             signs = times(*(to_the(self.variable(v), power) for v, power in exponents(monomial)))
-            if not signs <= _NOT_NEGATIVE:
+            if not signs <= NOT_NEGATIVE:
                 if signs <= {-1, 0}:
                     side = -side
                 else:

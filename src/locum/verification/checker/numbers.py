@@ -25,9 +25,11 @@ from typing import TypeAlias
 from locum.verification.checker import enclosures
 from locum.verification.checker.polynomials import (
     MAX_DEGREE,
+    WIDTH,
     Polynomial,
     TooLargeError,
     exponents,
+    power_in,
 )
 
 Rational: TypeAlias = "int | Fraction"
@@ -89,6 +91,8 @@ class _State:
     known: dict[Hashable, Quotient] = field(default_factory=dict)
     #: What is written in the same way has one number, in every case alike.
     identities: dict[Hashable, int] = field(default_factory=dict)
+    #: Signs of squares and of sums of them, of polynomials without content.
+    signs: dict[Polynomial, frozenset[int]] = field(default_factory=dict)
     #: Exponents met, reduced by one another: pivot, vector, and the powers of variables it stands for.
     rows: list[tuple[Hashable, dict[Hashable, Fraction], dict[int, Fraction]]] = field(
         default_factory=list
@@ -97,7 +101,7 @@ class _State:
     def copy(self) -> _State:
         return _State(
             list(self.variables), list(self.factors), dict(self.numbers), dict(self.known),
-            dict(self.identities), list(self.rows),
+            dict(self.identities), dict(self.signs), list(self.rows),
         )  # fmt: skip
 
 
@@ -284,7 +288,9 @@ class Numbers:
 
     def _exponential(self, argument: Quotient, base: Fraction | None) -> Quotient:
         whole: dict[Hashable, Fraction] = {
-            (base, argument.factors, monomial): Fraction(coefficient, argument.scale)
+            (base, *self._in_lowest_terms(monomial, argument.factors)): Fraction(
+                coefficient, argument.scale
+            )
             for monomial, coefficient in argument.top.terms.items()
         }
         vector = dict(whole)
@@ -322,6 +328,20 @@ class Numbers:
             part = self.power(Quotient(Polynomial.variable(variable)), abs(exponent))
             result = self.multiply(result, part) if exponent > 0 else self.divide(result, part)
         return result
+
+    def _in_lowest_terms(self, monomial: int, factors: Powers) -> tuple[Powers, int]:
+        """A term of a quotient: variables are cancelled that stand above and below."""
+        kept = []
+        for number, power in factors:
+            factor = self.state.factors[number]
+            if len(factor) == 1:
+                ((variable, _),) = exponents(next(iter(factor.terms)))
+                common = min(power, power_in(monomial, variable))
+                monomial -= common << (WIDTH * variable)
+                power -= common
+            if power:
+                kept.append((number, power))
+        return tuple(kept), monomial
 
     def _bounds_of_exponential(
         self, vector: Mapping[Hashable, Fraction], times: int, base: Fraction | None

@@ -24,7 +24,7 @@ from locum.errors import InputError
 #: Bits of one exponent; the highest of them stays 0, which makes divisibility one subtraction.
 WIDTH = 12
 #: The greatest total degree, the most terms of a polynomial, the most bits of a coefficient.
-MAX_DEGREE = 2 ** (WIDTH - 1) - 1
+MAX_DEGREE: int = 2 ** (WIDTH - 1) - 1
 MAX_TERMS = 300_000
 MAX_BITS = 20_000
 
@@ -159,10 +159,9 @@ class Polynomial:
 
     def least_power(self, variable: int) -> int:
         """The power of a variable that divides every term."""
-        shift, mask = WIDTH * variable, (1 << WIDTH) - 1
-        least = mask
+        least = MAX_DEGREE
         for monomial in self.terms:
-            least = min(least, (monomial >> shift) & mask)
+            least = min(least, power_in(monomial, variable))
             if not least:
                 break
         return least
@@ -258,6 +257,12 @@ def exponents(monomial: int) -> Iterator[tuple[int, int]]:
         yield variable, monomial & mask
         monomial >>= WIDTH
         variable += 1
+
+
+def power_in(monomial: int, variable: int) -> int:
+    """The exponent of a variable in a monomial."""
+    mask = (1 << WIDTH) - 1
+    return (monomial >> (WIDTH * variable)) & mask
 
 
 def _guard(largest: int) -> int:

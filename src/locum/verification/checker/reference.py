@@ -63,6 +63,8 @@ class Reference:
                 return [row for part in operands for row in part]
             case "softmax":
                 return [self._softmax(row, i, attribute) for i, row in enumerate(operands[0])]
+            case "layer_norm":
+                return [self._normed(row, operands[1][0][0]) for row in operands[0]]
             case "hardmax":
                 return [self._hardmax(row) for row in operands[0]]
             case "determinant" | "permanent":
@@ -89,6 +91,13 @@ class Reference:
         weights = [self._do("exp", x) if here else 0 for x, here in zip(row, seen, strict=True)]
         total = self._sum(weights)
         return [self._do("divide", weight, total) for weight in weights]
+
+    def _normed(self, row: list[Scalar], epsilon: Scalar) -> list[Scalar]:
+        mean = self._do("divide", self._sum(row), len(row))
+        away = [self._do("subtract", x, mean) for x in row]
+        squares = self._sum([self._do("multiply", x, x) for x in away])
+        spread = self._do("add", self._do("divide", squares, len(row)), epsilon)
+        return [self._do("divide", x, self._do("sqrt", spread)) for x in away]
 
     def _hardmax(self, row: list[Scalar]) -> list[Scalar]:
         greatest = [

@@ -20,7 +20,7 @@ from fractions import Fraction
 from typing import Any, TypeAlias
 
 from locum.graph.operations import TRANSCENDENTAL
-from locum.verification.checker.knowledge import ANY, Knowledge, Signs
+from locum.verification.checker.knowledge import ANY, NOT_NEGATIVE, POSITIVE, Knowledge, Signs
 from locum.verification.checker.numbers import Quotient, Rational
 from locum.verification.checker.polynomials import MAX_BITS, TooLargeError, exponents, limited_bits
 
@@ -90,9 +90,9 @@ class Scalars:
         self.identity = self.numbers.identity
         self._comparisons: dict[tuple[int, int, str], bool | Open] = {}
         self.operations: dict[str, Callable[..., Scalar]] = {
-            "add": self._arithmetic(lambda a, b: a + b, self.numbers.add),
+            "add": self._arithmetic(lambda a, b: a + b, self._sum),
             "subtract": self._arithmetic(lambda a, b: a - b, self.numbers.subtract),
-            "multiply": self._arithmetic(lambda a, b: a * b, self.numbers.multiply),
+            "multiply": self._arithmetic(lambda a, b: a * b, self._product),
             "negate": self._arithmetic(lambda a: -a, self.numbers.negate),
             "divide": self._on_numbers(self.divide),
             "modulo": self._on_numbers(self.modulo),
@@ -165,6 +165,29 @@ class Scalars:
             return self.plain(symbolic(*map(self.quotient, values)))
 
         return self._on_numbers(function)
+
+    def _product(self, a: Quotient, b: Quotient) -> Quotient:
+        """a · b; a square is not negative."""
+        result = self.numbers.multiply(a, b)
+        if len(a.top) > 1 and a.key == b.key:
+            self.knowledge.note(result, NOT_NEGATIVE)
+        return result
+
+    def _sum(self, a: Quotient, b: Quotient) -> Quotient:
+        """a + b; a sum of what is not negative is not negative, and positive if one of them is."""
+        result = self.numbers.add(a, b)
+        if self.numbers.state.signs:
+            signs = [self._noted(part) for part in (a, b)]
+            if all(one <= NOT_NEGATIVE for one in signs):
+                strict = any(0 not in one for one in signs)
+                self.knowledge.note(result, POSITIVE if strict else NOT_NEGATIVE)
+        return result
+
+    def _noted(self, value: Quotient) -> Signs:
+        """What is known of a sign without a search."""
+        if len(value.top) > 1 and self.knowledge.noted(value.top) == ANY:
+            return ANY
+        return self.knowledge.sign(value)
 
     def choice(self, key: Hashable, candidates: Sequence[Scalar] = (), mean: bool = False) -> Quotient:
         """A number that depends on what is open; within the candidates, if these are rational."""

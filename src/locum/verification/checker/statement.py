@@ -51,6 +51,8 @@ def _legend(*formulas: Formula) -> list[str]:
                 lines["causal"] = (
                     "σ_causal is the softmax of each row over columns j ≤ row i, 0 elsewhere"
                 )
+            case "layer_norm":
+                lines["norm"] = "norm(x, ε) is (x − mean)/√(variance + ε) in each row"
             case "sort":
                 size = formula.attribute
                 lines[f"sort{size}"] = (

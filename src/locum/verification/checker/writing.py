@@ -14,7 +14,8 @@ LONGEST = 100_000
 _SUM, _PRODUCT, _ATOM = range(3)
 
 _INFIX = {"add": " + ", "subtract": " − "}
-_ENTRY_BY_ENTRY = ("add", "subtract", "multiply", "divide", "maximum", "minimum")
+#: Operations beside whose matrix a number can stand without its shape.
+ENTRY_BY_ENTRY = ("add", "subtract", "multiply", "divide", "maximum", "minimum")
 _FUNCTIONS = {
     "exp": "exp",
     "maximum": "max",
@@ -77,8 +78,7 @@ def limited(text: str) -> str:
 
 def _write(formula: Expression, operands: Sequence[tuple[str, int]], letters: bool) -> tuple[str, int]:
     op, attribute = formula.op, formula.attribute
-    if op in _ENTRY_BY_ENTRY and sum(one.op == "constant" for one in formula.operands) == 1:
-        # Beside a matrix of the same shape a number can stand without its shape.
+    if op in ENTRY_BY_ENTRY and sum(one.op == "constant" for one in formula.operands) == 1:
         operands = [
             _number(one.attribute[0]) if one.op == "constant" else text
             for one, text in zip(formula.operands, operands, strict=True)
@@ -95,8 +95,9 @@ def _write(formula: Expression, operands: Sequence[tuple[str, int]], letters: bo
         case "constant":
             if formula.shape == (1, 1):
                 return _number(attribute[0])
-            text, _ = _number(attribute[0])
-            return f"[{text}]_{{{attribute[1]}×{attribute[2]}}}", _ATOM
+            text, level = _number(attribute[0])
+            number = text if level == _ATOM else f"({text})"
+            return f"{number}_{{{attribute[1]}×{attribute[2]}}}", _ATOM
         case "identity":
             return "I", _ATOM
         case "entries":
@@ -132,6 +133,8 @@ def _write(formula: Expression, operands: Sequence[tuple[str, int]], letters: bo
             return f"det {inside}", _SUM
         case "softmax":
             return ("σ_causal" if attribute else "σ") + f"({inside})", _ATOM
+        case "layer_norm":
+            return f"norm({inside})", _ATOM
         case "sort":
             return f"sort_{attribute}({inside})", _ATOM
         case "match2":

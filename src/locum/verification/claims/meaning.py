@@ -48,6 +48,7 @@ class _Algebra:
             "transpose": self.transpose,
             "matmul": self.matmul,
             "hardmax": self.hardmax,
+            "layer_norm": lambda a, epsilon: [self.normed(row, epsilon[0][0]) for row in a],
             "determinant": lambda a: [[self.leibniz(a, signed=True)]],
             "permanent": lambda a: [[self.leibniz(a, signed=False)]],
             "cofactors": self.cofactors,
@@ -123,6 +124,15 @@ class _Algebra:
             weights = [self.apply("divide", power, total) for power in powers]
             result.append(weights + [0] * (len(row) - kept))
         return result
+
+    def normed(self, row: Sequence[Value], epsilon: Value) -> list[Value]:
+        """(x − mean) / √(variance + ε)"""
+        mean = self.apply("divide", self.sum(row), len(row))
+        deviations = [self.apply("subtract", x, mean) for x in row]
+        total = self.sum([self.apply("multiply", x, x) for x in deviations])
+        variance = self.apply("divide", total, len(row))
+        root = self.apply("sqrt", self.apply("add", variance, epsilon))
+        return [self.apply("divide", x, root) for x in deviations]
 
     def hardmax(self, a: Rows) -> Rows:
         """1/k at the k entries that no other exceeds."""

@@ -21,11 +21,10 @@ from typing import Any
 
 from flint import fmpq, fmpq_mpoly
 
-from locum.verification.prover.ring import Ratio, Ring
+from locum.verification.prover.ring import ANY, Ratio, Ring, Signs
 
 NEGATIVE, ZERO, POSITIVE = -1, 0, 1
-Signs = frozenset[int]
-ANY: Signs = frozenset((NEGATIVE, ZERO, POSITIVE))
+POSITIVE_ONLY: Signs = frozenset((POSITIVE,))
 #: Assumptions in one contradiction, at most.
 _SUMMANDS = 4
 
@@ -117,6 +116,12 @@ class Questions:
             self._inherent[name] = self._look(self.polynomials[name])
         return self._inherent[name]
 
+    def under_root(self, name: str) -> Ratio | None:
+        """The argument of a square root, if a polynomial is that root and nothing else."""
+        variable = _only_variable(self.polynomials[name])
+        slot = None if variable is None else self.ring.slot(variable)
+        return slot.argument if slot is not None and slot.function == "sqrt" else None
+
     def blocking(self, name: str) -> Question | None:
         """The question that a choice in this polynomial depends on, if there is a choice."""
         found: Question | None = self.ring.blocking(self.polynomials[name])
@@ -200,12 +205,19 @@ class Case:
     def signs(self, name: str) -> Signs:
         """What the sign of an irreducible polynomial can still be."""
         found = self._signs.get(name)
-        return self.questions.inherent(name) if found is None else found
+        if found is None:
+            found = self.questions.inherent(name)
+        below = self.questions.under_root(name)
+        if below is not None and ZERO in found and self.is_positive(below) is True:
+            found -= {ZERO}
+        return found
 
     # Answers --------------------------------------------------------------------------------------
 
     def is_zero(self, value: Ratio) -> bool | Undecided:
         """Whether a value is 0."""
+        if ZERO not in self.questions.ring.noted(value):
+            return False
         constant, factors = self.questions.factors(value.top)
         if constant == 0 or any(self.signs(name) == {ZERO} for name, _ in factors):
             return True
@@ -220,6 +232,9 @@ class Case:
 
     def is_positive(self, value: Ratio) -> bool | Undecided:
         """Whether a value is above 0."""
+        noted = self.questions.ring.noted(value)
+        if noted == POSITIVE_ONLY or POSITIVE not in noted:
+            return noted == POSITIVE_ONLY
         constant, above = self.questions.factors(value.top)
         below_sign, below = self.questions.factors(value.bottom)
         if constant == 0 or any(self.signs(name) == {ZERO} for name, _ in above):

@@ -19,14 +19,15 @@ from locum.execution.domains import AverageError, MissingError, NotRealError, Va
 from locum.execution.domains.exact import ExactDomain
 from locum.graph import OPERATIONS, Atom
 from locum.verification.prover.booleans import Boolean, boolean, lowered
-from locum.verification.prover.cases import Case, Undecided
-from locum.verification.prover.ring import Ratio, Ring, UnsupportedError
+from locum.verification.prover.cases import POSITIVE_ONLY, Case, Undecided
+from locum.verification.prover.ring import Ratio, Ring, Signs, UnsupportedError
 
 EXACT = ExactDomain()
 #: Functions that are known by their argument only.
 OPAQUE = ("tanh", "erf", "log", "sqrt")
 #: Operations that may have no value.
 RISKY = frozenset(("divide", "modulo", "floor_divide", "power", "log", "sqrt", "lookup"))
+NOT_NEGATIVE: Signs = frozenset((0, 1))
 #: What means that there is no value; anything else that goes wrong is a limit.
 NO_VALUE = (ZeroDivisionError, NotRealError, MissingError, AverageError)
 
@@ -73,9 +74,9 @@ class Elementwise:
         #: For every operation met that may have no value: None if it has one.
         self.sites: list[Undecided | Broken | None] = []
         arithmetic: dict[str, Callable[..., Value]] = {
-            "add": lambda a, b: a + b,
+            "add": self._add,
             "subtract": lambda a, b: a - b,
-            "multiply": lambda a, b: a * b,
+            "multiply": self._multiply,
             "negate": lambda a: -a,
             "divide": self._divide,
             "modulo": self._modulo,
@@ -307,6 +308,31 @@ class Elementwise:
         return high - low <= len(keys) and all(n in keys for n in range(low, high + 1))
 
     # Arithmetic -----------------------------------------------------------------------------------
+
+    def _multiply(self, a: Value, b: Value) -> Value:
+        """a · b; the sign of a square is noted."""
+        result = a * b
+        if isinstance(a, Ratio) and isinstance(b, Ratio) and len(a.top) > 1 and a == b:
+            self.ring.note(result, NOT_NEGATIVE)
+        return result
+
+    def _add(self, a: Value, b: Value) -> Value:
+        """a + b; the sign of a sum is noted, if it comes of squares and of what is not negative."""
+        result = self.lift(a) + b
+        if self.ring.signs and not result.top.is_constant():
+            signs = [self._sign_at_once(part) for part in (a, b)]
+            if all(one <= NOT_NEGATIVE for one in signs):
+                strict = any(0 not in one for one in signs)
+                self.ring.note(result, POSITIVE_ONLY if strict else NOT_NEGATIVE)
+        return result
+
+    def _sign_at_once(self, value: Value) -> Signs:
+        """What is known of a sign without factors being looked for."""
+        if not isinstance(value, Ratio):
+            return frozenset(((value > 0) - (value < 0),))
+        if len(value.top) == 1 and self.case.is_positive(value) is True:
+            return POSITIVE_ONLY
+        return self.ring.noted(value)
 
     def _divide(self, a: Value, b: Value) -> Value:
         zero = self.case.is_zero(b) if isinstance(b, Ratio) else b == 0

@@ -148,6 +148,8 @@ class Prover:
         evidence = Evidence(self.ring, self.questions, self._hypotheses())
         start = Case(self.questions, evidence.hypotheses)
         self._settle(start)
+        #: Signs that are known of what no case changes.
+        self.signs = dict(self.ring.signs)
         first = self.run(start)
         evidence.entries = sum(map(len, claim.places))
         evidence.targets = self.targets = len(first)
@@ -209,6 +211,7 @@ class Prover:
     def run(self, case: Case) -> list[Status]:
         """The status of every target in a case."""
         self.limits.check_time()
+        self.ring.signs = dict(self.signs)
         self.questions.forget_choices()
         domain = SymbolicDomain(self.ring, case)
         values = dense.evaluate(

@@ -20,11 +20,12 @@ True
 
 from __future__ import annotations
 
+import itertools
 import os
 import time
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from flint import Ordering, fmpq, fmpq_mpoly, fmpq_mpoly_ctx
 
@@ -34,6 +35,13 @@ from locum.verification.prover.booleans import Identities
 SLOTS = 24
 #: Slots that one proof may take.
 MAX_SLOTS = 3_000
+
+
+#: Terms that are shown of a polynomial, and levels of functions in functions.
+_TERMS, _DEPTH = 40, 3
+
+Signs: TypeAlias = frozenset[int]
+ANY: Signs = frozenset((-1, 0, 1))
 
 
 class SlotsError(Exception):
@@ -136,6 +144,9 @@ class Ring:
         self.slots: dict[int, Slot] = {}
         self.lasting = 0
         self.identities = Identities()
+        #: Squares, sums of them and of what is not negative: their signs, noted when they are computed,
+        #: since nothing can be seen of that in the polynomials that come of it.
+        self.signs: dict[tuple[str, str], tuple[Ratio, Signs]] = {}
         self._known: dict[Hashable, Ratio] = {}
         #: Of the exponents met: reduced vectors, each with its pivot and its combination of slots.
         self._rows: list[tuple[Any, dict[Any, fmpq], dict[int, fmpq]]] = []
@@ -169,9 +180,8 @@ class Ring:
         return self._known[key]
 
     def _exponential(self, argument: Ratio, base: fmpq | None) -> Ratio:
-        denominator = str(argument.bottom)
         rest = {
-            (str(base), denominator, monomial): coefficient
+            (str(base), *_in_lowest_terms(monomial, argument.bottom)): coefficient
             for monomial, coefficient in argument.top.to_dict().items()
         }
         combination = dict[int, fmpq]()
@@ -252,6 +262,19 @@ class Ring:
         self.slots = {variable: slot for variable, slot in self.slots.items() if variable < first}
         self._known = {key: value for key, value in self._known.items() if not self.is_passing(value)}
         self._rows = [row for row in self._rows if all(slot < first for slot in row[2])]
+        self.signs = {key: noted for key, noted in self.signs.items() if not self.is_passing(noted[0])}
+
+    def note(self, value: Ratio, signs: Signs) -> None:
+        """Note what signs a value can have."""
+        key, side = _multiples(value)
+        self.signs[key] = value, frozenset(side * sign for sign in signs)
+
+    def noted(self, value: Ratio) -> Signs:
+        """What was noted of the sign of a value, or of a multiple of it."""
+        if not self.signs or value.top.is_constant():
+            return ANY
+        key, side = _multiples(value)
+        return frozenset(side * sign for sign in self.signs[key][1]) if key in self.signs else ANY
 
     def slot(self, variable: int) -> Slot | None:
         """What a variable stands for, if it is not an entry."""
@@ -281,23 +304,22 @@ class Ring:
 
     # Text -----------------------------------------------------------------------------------------
 
-    def name(self, variable: int) -> str:
+    def name(self, variable: int, depth: int = _DEPTH) -> str:
         """A variable for people: ``X[0,1]``, ``exp(X[0,0])``."""
         slot = self.slot(variable)
         if slot is None:
             return self.names[variable]
         if slot.argument is None:
             return f"choice {variable}"
-        if slot.base is not None:
-            return f"{slot.base}^({slot.argument.show()})"
-        return f"{slot.function}({slot.argument.show()})"
+        inside = slot.argument.show(depth - 1) if depth else "…"
+        return f"{slot.function}({inside})" if slot.base is None else f"{slot.base}^({inside})"
 
-    def show(self, polynomial: fmpq_mpoly) -> str:
-        """A polynomial for people."""
+    def show(self, polynomial: fmpq_mpoly, depth: int = _DEPTH) -> str:
+        """A polynomial for people: its first terms, and functions in functions so many levels deep."""
         parts = []
-        for powers, coefficient in polynomial.to_dict().items():
+        for powers, coefficient in itertools.islice(polynomial.to_dict().items(), _TERMS):
             factors = [
-                self.name(variable) + (f"^{power}" if power > 1 else "")
+                self.name(variable, depth) + (f"^{power}" if power > 1 else "")
                 for variable, power in enumerate(powers)
                 if power
             ]
@@ -305,7 +327,7 @@ class Ring:
                 factors.insert(0, str(abs(coefficient)))
             parts.append(("- " if coefficient < 0 else "+ ") + "·".join(factors))
         text = " ".join(parts) or "0"
-        return text.removeprefix("+ ")
+        return text.removeprefix("+ ") + (" + …" if len(polynomial) > _TERMS else "")
 
 
 class Ratio:
@@ -378,13 +400,28 @@ class Ratio:
 
     __repr__ = __str__
 
-    def show(self) -> str:
+    def show(self, depth: int = _DEPTH) -> str:
         """For people."""
-        top = self.ring.show(self.top)
-        return top if self.bottom.is_one() else f"({top})/({self.ring.show(self.bottom)})"
+        top = self.ring.show(self.top, depth)
+        return top if self.bottom.is_one() else f"({top})/({self.ring.show(self.bottom, depth)})"
 
     def _lift(self, other: Any) -> Ratio:
         return other if isinstance(other, Ratio) else self.ring.number(other)
+
+
+def _in_lowest_terms(monomial: tuple[int, ...], bottom: fmpq_mpoly) -> tuple[Hashable, Hashable]:
+    """A term of a quotient: what it shares with the denominator is cancelled, if that is a product."""
+    if len(bottom) > 1:
+        return str(bottom), monomial
+    ((below, _),) = bottom.to_dict().items()
+    pairs = [(a - min(a, b), b - min(a, b)) for a, b in zip(monomial, below, strict=True)]
+    return tuple(b for _, b in pairs), tuple(a for a, _ in pairs)
+
+
+def _multiples(value: Ratio) -> tuple[tuple[str, str], int]:
+    """What a value and its multiples by numbers have in common, and the sign of its own factor."""
+    leading = value.top.leading_coefficient()
+    return (str(value.top / leading), str(value.bottom)), 1 if leading > 0 else -1
 
 
 def _quotient(polynomial: fmpq_mpoly, divisor: fmpq_mpoly) -> fmpq_mpoly:

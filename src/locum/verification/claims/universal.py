@@ -1,0 +1,240 @@
+"""Claims about U: that it computes what T does, for every kind of T.
+
+Each function builds the claim of one family (``named.py``) for one shape: U for that order, and the
+textbook formula of T on the matrices that are U's tokens.
+
+>>> str(attention(*(Formula.input(name, 2, 2) for name in "XAV")))
+'σ(XAXᵀ)XV'
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from locum.constructions.inverse import TOLERANCE
+from locum.simulators import UniversalSimulator
+from locum.simulators.attention_order import AttentionOrder
+from locum.simulators.layer_simulator import LayerSimulator
+from locum.simulators.order import Order
+from locum.verification.checker.formulas import Formula
+from locum.verification.checker.statement import Token
+from locum.verification.claims.claim import Claim, Condition, Input, about
+from locum.verification.claims.constructions import invertible
+
+
+def attention(x: Formula, a: Formula, v: Formula) -> Formula:
+    """Write σ(XAXᵀ)XV."""
+    return (x @ a @ x.T).softmax() @ (x @ v)
+
+
+def _inputs_of(simulator: UniversalSimulator) -> list[Input]:
+    inputs: list[Input] = []
+    for block in simulator.layout.blocks.values():
+        copies = [""] if block.copies == 1 else [str(h) for h in range(block.copies)]
+        name = block.name.replace(" ", "_")
+        inputs += [(name + copy, block.rows, block.columns) for copy in copies]
+    return inputs
+
+
+def _about_u(
+    name: str,
+    shape: Sequence[int],
+    simulator: UniversalSimulator,
+    reference: Callable[..., Formula],
+    **options: Any,
+) -> Claim:
+    return about(
+        name, shape, simulator.output, _inputs_of(simulator), reference, length=simulator.length,
+        **options,
+    )  # fmt: skip
+
+
+def of_attention(n: int, d: int, d_v: int, recipe: str) -> Claim:
+    """State Theorem 1."""
+    simulator = UniversalSimulator(n, d, d_v, recipe=recipe)
+    options = {"conditions": _invertible_products} if recipe == "inverse" else {}
+    return _about_u("attention", (n, d, d_v), simulator, attention, **options)
+
+
+def _invertible_products(_: Formula, a: Formula, v: Formula) -> list[Condition]:
+    """Assume that AV and (AV)ᵀV have inverses, beyond the tolerance of U's construction."""
+    exact = invertible(0)(a, v)
+    beyond = invertible(TOLERANCE)(a @ v, (a @ v).T @ v)
+    return exact + [condition for condition in beyond if condition[1] == ">"]
+
+
+def of_encoder(n: int, d: int, d_v: int, d1: int, d2: int) -> Claim:
+    """State the corollary on encoders: attention, residual sum, feed-forward."""
+
+    def reference(x: Formula, a: Formula, v: Formula, w1: Formula, w2: Formula) -> Formula:
+        return ((x + attention(x, a, v)) @ w1).relu() @ w2
+
+    simulator = UniversalSimulator(Order.of(n, d, d_v, feed_forward=(d1, d2)))
+    return _about_u("encoder", (n, d, d_v, d1, d2), simulator, reference)
+
+
+def of_heads(heads: int, n: int, d: int, d_v: int) -> Claim:
+    """State the theorem on H heads, side by side."""
+
+    def reference(x: Formula, *m: Formula) -> Formula:
+        return Formula.beside(*(attention(x, m[h], m[heads + h]) for h in range(heads)))
+
+    simulator = UniversalSimulator(Order.of(n, d, d_v, heads=heads))
+    return _about_u("multihead_attention", (heads, n, d, d_v), simulator, reference)
+
+
+def of_causal(n: int, d: int, d_v: int) -> Claim:
+    """State that U computes causal attention."""
+
+    def reference(x: Formula, a: Formula, v: Formula) -> Formula:
+        return (x @ a @ x.T).softmax("causal") @ (x @ v)
+
+    simulator = UniversalSimulator(Order.of(n, d, d_v, mask="causal"))
+    return _about_u("causal_attention", (n, d, d_v), simulator, reference)
+
+
+def of_cross(n: int, m: int, d: int, d_v: int) -> Claim:
+    """State that U computes attention to a memory."""
+
+    def reference(x: Formula, memory: Formula, a: Formula, v: Formula) -> Formula:
+        return (x @ a @ memory.T).softmax() @ (memory @ v)
+
+    simulator = UniversalSimulator(Order.of(n, d, d_v, memory=m))
+    return _about_u("cross_attention", (n, m, d, d_v), simulator, reference)
+
+
+def of_heads_encoder(heads: int, n: int, d: int, d_v: int, d1: int, d2: int) -> Claim:
+    """State the corollary on H heads: X + heads side by side through W_O, then a feed-forward."""
+
+    def reference(x: Formula, *m: Formula) -> Formula:
+        a, v, w_o = m[:heads], m[heads : 2 * heads], m[2 * heads : 3 * heads]
+        w1, w2 = m[3 * heads :]
+        residual = x
+        for h in range(heads):
+            residual = residual + attention(x, a[h], v[h]) @ w_o[h]
+        return (residual @ w1).relu() @ w2
+
+    simulator = UniversalSimulator(Order.of(n, d, d_v, heads=heads, feed_forward=(d1, d2)))
+    return _about_u("multihead_encoder", (heads, n, d, d_v, d1, d2), simulator, reference)
+
+
+def _positive_epsilon(*matrices: Formula) -> list[Condition]:
+    """Assume ε > 0; it is U's last token."""
+    return [(matrices[-1], ">")]
+
+
+def of_normed_encoder(n: int, d: int, d1: int, recipe: str) -> Claim:
+    """State that U computes an encoder with layer norms behind (post) or before (pre) its two parts."""
+
+    def post(x: Formula, a: Formula, v: Formula, w1: Formula, w2: Formula, e: Formula) -> Formula:
+        y = (x + attention(x, a, v)).layer_norm(e)
+        return (y + (y @ w1).relu() @ w2).layer_norm(e)
+
+    def pre(x: Formula, a: Formula, v: Formula, w1: Formula, w2: Formula, e: Formula) -> Formula:
+        y = x + attention(x.layer_norm(e), a, v)
+        return y + (y.layer_norm(e) @ w1).relu() @ w2
+
+    simulator = UniversalSimulator(Order.of(n, d, feed_forward=(d1, d), norm=recipe))
+    reference = post if recipe == "post" else pre
+    return _about_u(
+        "normed_encoder", (n, d, d1), simulator, reference, conditions=_positive_epsilon
+    )  # fmt: skip
+
+
+def of_decoder(n: int, m: int, d: int, d1: int, recipe: str) -> Claim:
+    """State that U computes a decoder layer: causal and cross-attention, feed-forward, and norms."""
+
+    def reference(x: Formula, memory: Formula, *matrices: Formula) -> Formula:
+        a, v, cross_a, cross_v, w1, w2, *epsilon = matrices
+
+        def before(y: Formula) -> Formula:
+            return y.layer_norm(epsilon[0]) if recipe == "pre" else y
+
+        def behind(y: Formula) -> Formula:
+            return y.layer_norm(epsilon[0]) if recipe == "post" else y
+
+        z = before(x)
+        y = behind(x + (z @ a @ z.T).softmax("causal") @ (z @ v))
+        y = behind(y + (before(y) @ cross_a @ memory.T).softmax() @ (memory @ cross_v))
+        return behind(y + (before(y) @ w1).relu() @ w2)
+
+    order = Order(
+        n, AttentionOrder("softmax", d, d, mask="causal"), m, cross=AttentionOrder("softmax", d, d),
+        residual=True, feed_forward=(d1, d), feed_forward_residual=True, norm=recipe,
+    )  # fmt: skip
+    conditions = {} if recipe == "none" else {"conditions": _positive_epsilon}
+    return _about_u("decoder", (n, m, d, d1), UniversalSimulator(order), reference, **conditions)
+
+
+def of_performer(n: int, d: int, d_v: int) -> Claim:
+    """State that U computes a Performer.
+
+    It has one column of queries and keys, and four features: then 1/√m and the scale are rational.
+    """
+
+    def features(z: Formula, omega: Formula) -> Formula:
+        squares = z * z / 2 @ Formula.constant(1, 1, 4)
+        return (z @ omega.T - squares).exp() / 2
+
+    def reference(x: Formula, q: Formula, k: Formula, v: Formula, omega: Formula) -> Formula:
+        weights = features(x @ q, omega) @ features(x @ k, omega).T
+        sums = weights @ Formula.constant(1, n, n)
+        return weights / sums @ (x @ v)
+
+    simulator = UniversalSimulator(Order.of(n, d, d_v, kind="performer", width=1, rank=4))
+    return _about_u("performer", (n, d, d_v), simulator, reference)
+
+
+def of_sumformer(n: int, d: int, d_v: int) -> Claim:
+    """State that U computes a Sumformer of two features φ and two hidden units ψ."""
+
+    def reference(x: Formula, phi: Formula, w: Formula, w_sum: Formula, v: Formula) -> Formula:
+        total = Formula.constant(1, n, n) @ (x @ phi).relu()
+        return (x @ w + total @ w_sum).relu() @ v
+
+    simulator = UniversalSimulator(Order.of(n, d, d_v, kind="sumformer", rank=2, hidden=2))
+    return _about_u("sumformer", (n, d, d_v), simulator, reference)
+
+
+def of_linformer(n: int, d: int, d_v: int) -> Claim:
+    """State that U computes a Linformer."""
+
+    def reference(x: Formula, q: Formula, k: Formula, v: Formula, e: Formula, f: Formula) -> Formula:
+        return (x @ q @ (e @ x @ k).T).softmax() @ (f @ x @ v)
+
+    simulator = UniversalSimulator(Order.of(n, d, d_v, kind="linformer", rank=max(2, n // 2)))
+    return _about_u("linformer", (n, d, d_v), simulator, reference)
+
+
+def of_linear(n: int, d: int, d_v: int) -> Claim:
+    """State that U computes linear attention."""
+
+    def reference(x: Formula, q: Formula, k: Formula, v: Formula) -> Formula:
+        return x @ q @ (x @ k).T @ (x @ v)
+
+    simulator = UniversalSimulator(Order.of(n, d, d_v, kind="linear"))
+    return _about_u("linear", (n, d, d_v), simulator, reference)
+
+
+def of_hierarchy(m: int, e: int, e_v: int, n: int, d: int, d_v: int) -> Claim:
+    """State that a U for larger orders computes a smaller T, told how many rows it has."""
+    simulator = UniversalSimulator(n, d, d_v).masked
+    return embedded("hierarchy", (m, e, e_v, n, d, d_v), simulator, fixed={"rows": m})
+
+
+def embedded(
+    name: str, shape: Sequence[int], simulator: LayerSimulator, fixed: dict[str, int]
+) -> Claim:
+    """Claim that a T of order (m, e, e_v), set into zeros on a larger U, gives T(X) in a corner."""
+    m, e, e_v = shape[:3]
+    inputs = [("X", m, e), ("A", e, e), ("V", e, e_v)]
+    layout: list[Token] = [0] * simulator.layout.size
+    for number, (block, rows, columns) in enumerate(inputs):
+        for i in range(rows):
+            for j in range(columns):
+                layout[simulator.layout.position(block, i, j)] = (number, i, j)
+    for block, value in fixed.items():
+        layout[simulator.layout.position(block, 0, 0)] = value
+    part = simulator.output.block(0, 0, m, e_v)
+    return about(name, shape, part, inputs, attention, layout=layout, length=simulator.length)
