@@ -37,6 +37,7 @@ ROOMS: dict[str, list[str]] = {
         "simulators",
         "verification",
         "paper",
+        "cookbook",
         "display",
     ],
     "execution": [

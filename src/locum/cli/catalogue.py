@@ -1,7 +1,8 @@
 """List the paper's constructions: our functions, the paper's claim, heads counted, verdict.
 
 Everything is counted and checked anew on an instance; exit code 1 if a claim does not hold. What is
-proven for all inputs: locum claims.
+proven for all inputs: locum claims. With --cookbook: the constructions that surveys of transformers and
+formal languages list, as weights, each run on all words up to a length beside a plain recogniser.
 """
 
 from __future__ import annotations
@@ -13,8 +14,48 @@ from locum.cli.options import json_option
 
 
 @click.command("catalogue", help=__doc__)
+@click.option("--cookbook", is_flag=True, help="The constructions of the surveys instead.")
 @json_option
-def command(as_json: bool) -> None:
+def command(cookbook: bool, as_json: bool) -> None:
+    """Count and check every item."""
+    if cookbook:
+        _cookbook(as_json)
+    else:
+        _paper(as_json)
+
+
+def _cookbook(as_json: bool) -> None:
+    from locum.cookbook import COOKBOOK
+
+    entries = [entry.to_dict() for entry in COOKBOOK.values()]
+    if as_json:
+        output.print_json({"entries": entries})
+    else:
+        from rich.table import Table
+
+        table = Table(
+            "construction", "size", "attention, precision", "source", "verdict", show_lines=True
+        )
+        for column in table.columns:
+            column.overflow = "fold"
+        for entry in entries:
+            entry["checked"] = f"on {entry['words']:,} words of up to {entry['longest']}"
+        rows = [
+            (
+                f"{entry['name']}: {entry['about']}",
+                f"{entry['layers']} layers, heads {', '.join(map(str, entry['heads']))}",
+                f"{entry['attention']}, {entry['precision']}",
+                entry["source"],
+                f"{'right' if entry['holds'] else 'wrong'} {entry['checked']}; {entry['status']}",
+            )
+            for entry in entries
+        ]
+        output.show(output.add_rows(table, rows))
+    if not all(entry["holds"] for entry in entries):
+        raise click.exceptions.Exit(1)
+
+
+def _paper(as_json: bool) -> None:
     """Count and check every item of the paper."""
     from locum.paper.findings import Finding, examine_all
 

@@ -1,0 +1,232 @@
+"""The entries of the cookbook, each with a plain recogniser beside it."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from locum.cookbook.entry import Compiled, Direct, Entry
+from locum.dialects import b_rasp, c_rasp, rasp_l
+from locum.dialects.ltl import LTL
+from locum.dialects.programs import program
+from locum.dialects.recogniser import Recogniser
+from locum.dialects.regular import language
+from locum.language.handles import SOp
+from locum.language.python import aggregate, best, indices, select, selector_width, tokens, where
+from locum.paper.languages import First, Parity
+
+HARD, SOFT, UNIQUE = "average-hard", "softmax", "unique hard"
+LOGARITHMIC, CONSTANT = "O(log n) bits", "O(1) bits"
+_SURVEY = "Strobl et al. 2024"
+_COOKBOOK = "Transformer Cookbook 2025"
+
+_PAST = select(indices, indices, "<=")
+
+
+def _balanced(word: str, pairs: str = "()", deepest: int | None = None) -> bool:
+    depth = 0
+    for letter in word:
+        depth += {pairs[0]: 1, pairs[1]: -1}.get(letter, 0)
+        if depth < 0 or (deepest is not None and depth > deepest):
+            return False
+    return depth == 0
+
+
+def _top(word: str) -> list[str]:
+    """Return the bracket on top of the stack behind every prefix; "-" where that is no longer Dyck."""
+    stack: list[str] = []
+    found: list[str] = []
+    for letter in word:
+        if letter in "([":
+            stack.append(letter)
+        elif stack and stack[-1] + letter in ("()", "[]"):
+            stack.pop()
+        else:
+            return [*found, *["-"] * (len(word) - len(found))]
+        if len(stack) > 3:
+            return [*found, *["-"] * (len(word) - len(found))]
+        found.append(stack[-1] if stack else "empty")
+    return found
+
+
+def _dyck_top() -> SOp:
+    """Return the bracket on top of the stack: the last one that was opened at this depth.
+
+    Layer 1 counts the depth, layer 2 attends to that bracket. Behind an error, where depth and type no
+    longer tell, the answer is "-" only as far as two layers see it: the entry compares Dyck prefixes.
+    """
+    is_open = (tokens == "(") | (tokens == "[")
+    depth = 2 * selector_width(select(is_open, True, "==") & _PAST) - indices - 1
+    at_depth = select(where(is_open, depth, 0), depth, "==") & _PAST
+    top = aggregate(best(at_depth, indices), tokens, default="empty")
+    return where(depth == 0, "empty", top)
+
+
+class _Prefixes(Compiled):
+    """An entry that is only asked about prefixes of Dyck words."""
+
+    def words(self) -> Any:
+        """Yield the words of each length that do not leave the language."""
+        for batch in super().words():
+            kept = [word for word in batch if "-" not in _top("".join(word))]
+            if kept:
+                yield kept
+
+
+def _shuffle(word: str) -> bool:
+    return _balanced(word) and _balanced(word, "[]")
+
+
+def _counts(text: str, alphabet: str) -> Callable[[], Recogniser]:
+    return functools.partial(c_rasp.parse, text, alphabet=alphabet, accept="end")
+
+
+def _regular_c_rasp() -> Recogniser:
+    found = program(language("(ab+ba)*"))
+    assert found is not None
+    return found
+
+
+def _regular_star_free() -> Recogniser:
+    return b_rasp.from_ltl(LTL.parse("F (b & X b)", alphabet="ab")).recogniser()
+
+
+def _trigram() -> SOp:
+    one, two = (rasp_l.shift_right(tokens, n, default="-") for n in (1, 2))
+    return (two == "a") & (one == "b") & (tokens == "a")
+
+
+def _induction() -> SOp:
+    """Return what stood behind the last earlier occurrence of this token."""
+    before = rasp_l.shift_right(tokens, 1, default="-")
+    earlier = select(before, tokens, "==") & _PAST
+    return aggregate(best(earlier, indices), tokens, default="-")
+
+
+def _plain_induction(word: str) -> list[str]:
+    found = []
+    for i, letter in enumerate(word):
+        places = [j + 1 for j in range(i) if word[j] == letter]
+        found.append(word[places[-1]] if places else "-")
+    return found
+
+
+def _count_of(letter: str) -> SOp:
+    return selector_width(select(tokens, letter, "==") & _PAST)
+
+
+def _hash_count(word: str) -> list[int]:
+    """Count the a's: attend with the hash of (mean, 1/n) to the hash of (j, 1); ratios hash alike.
+
+    A layer norm of (x, y, −x, −y) keeps only the direction of (x, y), so that the mean c/n beside 1/n,
+    which uniform attention gives, is compared with the integers c themselves.
+    """
+    size = len(word)
+
+    def hashed(x: Any, y: Any) -> Any:
+        columns = np.stack([x, y, -x, -y], axis=-1)
+        return columns / np.sqrt(np.mean(columns**2, axis=-1, keepdims=True))
+
+    held = np.array([float(letter == "a") for letter in word])
+    lengths = np.arange(1, size + 1)
+    means, shares = np.cumsum(held) / lengths, 1 / lengths
+    numbers = np.arange(size + 1, dtype=float)
+    scores = hashed(means, shares) @ hashed(numbers, np.ones(size + 1)).T
+    return [int(place) for place in scores.argmax(axis=1)]
+
+
+def _running(word: str, letter: str) -> list[int]:
+    return [word[: i + 1].count(letter) for i in range(len(word))]
+
+
+_COUNT3 = """
+bad = "a" && #("b" || "c") > 0 || "b" && #"c" > 0
+accepted = #bad == 0 && #"a" == #"b" && #"b" == #"c"
+"""
+_DYCK = 'o = #"("\nc = #")"\naccepted = #[o < c] == 0 && o == c'
+_SHUFFLE = """
+o = #"("
+c = #")"
+p = #"["
+q = #"]"
+accepted = #[o < c || p < q] == 0 && o == c && p == q
+"""
+
+#: All entries, by name.
+COOKBOOK: dict[str, Entry] = {
+    entry.name: entry
+    for entry in (
+        Compiled(
+            "predecessor", "the token before this one", HARD, CONSTANT, _COOKBOOK, "abc",
+            lambda w: ["-", *w[:-1]], 6, lambda: rasp_l.shift_right(tokens, 1, default="-"), True,
+        ),
+        Compiled(
+            "n-grams", "whether the last three tokens are a, b, a", HARD, CONSTANT, _COOKBOOK, "ab",
+            lambda w: [w[: i + 1].endswith("aba") for i in range(len(w))], 8, _trigram, True,
+        ),
+        Compiled(
+            "induction head", "what stood behind this token the last time", HARD, LOGARITHMIC,
+            "Olsson et al. 2022", "abc", _plain_induction, 6, _induction, True,
+        ),
+        Compiled(
+            "majority", "more a than b", HARD, LOGARITHMIC, "Hao et al. 2022", "ab",
+            lambda w: w.count("a") > w.count("b"), 8, _counts('m = #"a" > #"b"', "ab"),
+        ),
+        Compiled(
+            "Dyck-1", "balanced brackets", HARD, LOGARITHMIC, "Bhattamishra et al. 2020", "()",
+            _balanced, 8, _counts(_DYCK, "()"),
+        ),
+        _Prefixes(
+            "Dyck-2-3", "the open bracket to close next, to depth 3, in two layers", HARD, LOGARITHMIC,
+            "Yao et al. 2021", "()[]", _top, 6, _dyck_top, True,
+        ),
+        Compiled(
+            "shuffle-Dyck-2", "both kinds of brackets balanced, each by itself", HARD, LOGARITHMIC,
+            "Bhattamishra et al. 2020", "()[]", _shuffle, 5, _counts(_SHUFFLE, "()[]"),
+        ),
+        Compiled(
+            "aⁿbⁿcⁿ", "as many a as b as c, in this order", HARD, LOGARITHMIC,
+            "Yang & Chiang 2024", "abc", lambda w: w == "".join(x * (len(w) // 3) for x in "abc"), 6,
+            _counts(_COUNT3, "abc"),
+        ),
+        Compiled(
+            "parity by counting", "an odd number of 1, the remainder of a count", HARD, LOGARITHMIC,
+            _SURVEY, "01", lambda w: [n % 2 for n in _running(w, "1")], 8, lambda: _count_of("1") % 2,
+            True,
+        ),
+        Compiled(
+            "MOD without positions", "the number of a modulo 3, without positional encodings", HARD,
+            LOGARITHMIC, "Barcelo et al. 2024", "ab", lambda w: [n % 3 for n in _running(w, "a")], 8,
+            lambda: _count_of("a") % 3, True,
+        ),
+        Direct(
+            "PARITY", "an even number of 1, by softmax", SOFT, "margin ~ 1/n²", "Chiang & Cholak 2022",
+            "01", lambda w: w.count("1") % 2 == 0, 8, Parity().accepts_directly, 2, (1, 2),
+        ),
+        Direct(
+            "PARITY with LayerNorm", "an even number of 1, the margin made large by norms", SOFT,
+            "margin √10", "Chiang & Cholak 2022", "01", lambda w: w.count("1") % 2 == 0, 8,
+            Parity(layer_norm=True).accepts_directly, 2, (1, 2),
+        ),
+        Direct(
+            "FIRST", "words that begin with 1, scores scaled by log n", SOFT, "margin ~ ½",
+            "Chiang & Cholak 2022", "01", lambda w: w[0] == "1", 8, First().accepts_directly, 2, (1, 1),
+        ),
+        Direct(
+            "layer-norm hash", "a count, by comparing directions: no division", HARD, LOGARITHMIC,
+            "Merrill & Sabharwal 2024", "ab", lambda w: _running(w, "a"), 9, _hash_count, 2, (1, 1),
+        ),
+        Compiled(
+            "C-RASP of a regular language", "(ab+ba)*, by potentials; so any in C-RASP", HARD,
+            LOGARITHMIC, "Yang & Chiang 2024", "ab", language("(ab+ba)*").accepts, 8, _regular_c_rasp,
+        ),
+        Compiled(
+            "B-RASP of a star-free language", "(a+b)*bb(a+b)*, which is F (b & X b); so any star-free",
+            UNIQUE, CONSTANT, "Yang, Chiang & Angluin 2024", "ab", lambda w: "bb" in w, 8,
+            _regular_star_free,
+        ),
+    )
+}  # fmt: skip

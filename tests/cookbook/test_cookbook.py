@@ -1,0 +1,83 @@
+"""The cookbook: every entry against its plain recogniser, on all words up to its length."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from locum.cookbook import COOKBOOK
+from locum.cookbook.entry import Compiled
+from tests.cli.commands import command_line, json_of
+
+#: What the survey and the cookbook list.
+REQUIRED = {
+    "Dyck-1",
+    "Dyck-2-3",
+    "shuffle-Dyck-2",
+    "aⁿbⁿcⁿ",
+    "majority",
+    "parity by counting",
+    "PARITY",
+    "PARITY with LayerNorm",
+    "MOD without positions",
+    "induction head",
+    "n-grams",
+    "predecessor",
+    "layer-norm hash",
+    "FIRST",
+    "B-RASP of a star-free language",
+    "C-RASP of a regular language",
+}
+
+
+def test_every_construction_has_an_entry() -> None:
+    assert set(COOKBOOK) == REQUIRED
+
+
+@pytest.mark.parametrize("name", COOKBOOK)
+def test_entries_are_right_on_all_words(name: str) -> None:
+    entry = COOKBOOK[name]
+    found = entry.examine()
+    assert found.wrong is None
+    assert found.words >= 60
+    assert found.layers == len(found.heads) >= 1
+    if isinstance(entry, Compiled):
+        assert found.status == "certified: error 0"
+        for batch in entry.words():
+            for word in batch[:: max(1, len(batch) // 4)]:
+                assert entry.dense(word) == entry.plain("".join(word))
+
+
+def test_sizes_are_the_published_ones() -> None:
+    assert COOKBOOK["Dyck-2-3"].size() == (2, (1, 1))
+    assert COOKBOOK["induction head"].size() == (2, (1, 1))
+    assert COOKBOOK["predecessor"].size() == (1, (1,))
+    assert COOKBOOK["PARITY"].size()[0] == 2
+
+
+def test_mod_has_no_positional_encoding() -> None:
+    entry = COOKBOOK["MOD without positions"]
+    assert isinstance(entry, Compiled)
+    # The first row is the begin marker's.
+    rows = entry.model.weights.W_pos[1:]
+    assert np.array_equal(rows, np.repeat(rows[:1], len(rows), axis=0))
+
+
+def test_an_entry_that_is_wrong_is_noticed() -> None:
+    from dataclasses import replace
+
+    wrong = replace(COOKBOOK["majority"], plain=lambda word: word.count("a") >= word.count("b"))
+    assert wrong.examine().wrong == ()
+
+
+def test_the_command_lists_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    entries = json_of("catalogue", "--cookbook")["entries"]
+    assert {entry["name"] for entry in entries} == REQUIRED
+    assert all(entry["holds"] for entry in entries)
+    keys = {"layers", "heads", "precision", "attention", "source", "status"}
+    assert all(keys <= set(entry) for entry in entries)
+    few = {name: COOKBOOK[name] for name in ("majority", "predecessor")}
+    monkeypatch.setattr("locum.cookbook.COOKBOOK", few)
+    done = command_line("catalogue", "--cookbook", columns=120)
+    assert done.returncode == 0
+    assert "majority" in done.stdout
