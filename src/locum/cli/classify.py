@@ -93,8 +93,9 @@ def command(language: str, **options: Any) -> None:
     output.say(f"{shown} over {show_alphabet(automaton.alphabet)}")
     output.say(f"  automaton    {len(automaton)} states, syntactic monoid of {len(verdicts.monoid)}")
     for line in verdicts.lines():
-        tail = f"; {line.consequence}" if line.consequence else ""
-        output.say(f"  {line.key:<12} {'yes' if line.holds else 'no '}  {line.reason}{tail}")
+        output.say(f"  {line.key:<12} {'yes' if line.holds else 'no '}  {line.reason}")
+        if line.consequence:
+            output.say(f"{'':20}{line.consequence}")
     if wants_program and program is None:
         output.say("No program: it is neither star-free nor in C-RASP with either convention.")
     elif program is not None and options["show_program"]:

@@ -118,7 +118,7 @@ class Classification:
                 "R",
                 self.r,
                 f"the syntactic monoid is {'' if self.r else 'not '}R-trivial",
-                "the automaton only moves on; in C-RASP (Yang & Chiang 2024)"
+                "the automaton never comes back to a state that it has left; so in C-RASP"
                 if self.r
                 else "the automaton comes back to states that it has left",
             ),
@@ -153,14 +153,14 @@ class Classification:
                 "C-RASP",
                 True,
                 "counts tell the states of each component apart",
-                "softmax decoders recognise it (Yang & Chiang 2024), expected to generalise to longer "
-                "words (Huang et al. 2025)",
+                "softmax decoders recognise it (Yang & Chiang 2024); generalising to longer words is "
+                "predicted (Huang et al. 2025)",
             )
         return Line(
             "C-RASP",
             False,
             "no counts tell all states of a component apart",
-            "no C-RASP program read at an end marker; not expected to generalise to longer words "
+            "no C-RASP program read at an end marker; generalising to longer words is not predicted "
             "(Huang et al. 2025)",
         )
 
