@@ -47,7 +47,7 @@ def command(language: str, **options: Any) -> None:
         assert read.program is not None
         automaton = regular_automaton(read.program)
         if automaton is None:
-            _undecided(read.program.accept, options)
+            _undecided(read.program, options)
             return
     verdicts = classify(automaton)
     data: dict[str, Any] = {"language": language, "form": read.form} | verdicts.to_dict()
@@ -127,15 +127,25 @@ def _where(accept: str) -> str:
     return "last symbol" if accept == "last" else "end marker"
 
 
-def _undecided(accept: str, options: dict[str, Any]) -> None:
+def _undecided(program: Recogniser, options: dict[str, Any]) -> None:
     """Say what is known of a program whose language could not be shown to be regular."""
-    key = "C-RASP" if accept == "end" else "C-RASP_last"
+    from locum.dialects import c_rasp
+
     keys = ("finite", "star_free", "C-RASP", "C-RASP_last", "R", "R_infinity", "solvable")
-    data = {name: True if name == key else None for name in keys}
+    verdicts: dict[str, bool | None] = dict.fromkeys(keys)
+    try:
+        c_rasp.require(program.sop.node, extensions=())
+    except InputError:
+        reason = "it is a C-RASP program with positions, which recognise more"
+    else:
+        reason = f"it is a C-RASP program, read at the {_where(program.accept)}"
+        verdicts["C-RASP_last"] = True
+        verdicts["C-RASP"] = True if program.accept == "end" else None
     if options["as_json"]:
-        output.print_json(data)
+        output.print_json(verdicts)
         return
-    output.say(f"  {key}  yes  it is a C-RASP program, read at the {_where(accept)}")
+    for key in ("C-RASP", "C-RASP_last"):
+        output.say(f"  {key:<12} {'yes' if verdicts[key] else 'not decided'}  {reason}")
     output.say(
         "Whether its language is regular is not decided; the other verdicts are about regular ones"
     )

@@ -14,6 +14,7 @@ from locum.dialects import c_rasp
 from locum.dialects.automata import DFA
 from locum.dialects.potentials import Component, potentials
 from locum.dialects.recogniser import END, Recogniser
+from locum.errors import InputError
 
 
 def program(automaton: DFA, accept: str = END) -> Recogniser | None:
@@ -24,6 +25,9 @@ def program(automaton: DFA, accept: str = END) -> Recogniser | None:
     >>> [parity_free.accepts(word) for word in ("", "abba", "ab", "aabb")]
     [True, True, True, False]
     """
+    unwritten = [letter for letter in automaton.alphabet if '"' in letter or "\n" in letter]
+    if unwritten:
+        raise InputError(f"C-RASP: expected symbols without quotes and newlines, got {unwritten[0]!r}")
     text = _Writer(automaton, accept).text()
     if text is None:
         return None

@@ -1,7 +1,7 @@
 """Regular and star-free expressions, read and turned into automata by derivatives.
 
 Syntax, loosest first: ``+`` or ``|`` (union), ``&`` (intersection), juxtaposition (concatenation),
-``~`` before an expression (complement), ``*`` and ``?`` behind one. Letters are single characters;
+``~`` before an expression (complement), ``*`` and ``?`` behind one. Letters are letters and digits;
 ``ε`` or ``()`` is the empty word, ``∅`` the empty language, ``.`` any letter of the alphabet; blanks
 mean nothing, and a backslash makes any character a letter. ``+`` is union, as in the theory of formal
 languages: with ``plus="repeat"`` it stands behind an expression and means once or more, and union is
@@ -254,8 +254,14 @@ class _Reader:
                 place += 1
             elif character in _OPERATORS:
                 yield character, character, column
-            elif not character.isspace():
+            elif character.isalnum() or character == "_":
                 yield "letter", character, column
+            elif not character.isspace():
+                self._fail(
+                    f"expected a letter, a digit or an operator, got {character!r}, which means nothing "
+                    f"here; try \\{character} for the letter, (a+b) for a choice, aa for repetition",
+                    column,
+                )
 
     def _fail(self, problem: str, column: int) -> None:
         raise InputError(f"column {column}: {problem}, in the expression {_shortened(self.text)}")
