@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import random
 from collections.abc import Callable
 
 import pytest
+from hypothesis import settings
 
 from locum import tokens
 from locum.dialects import c_rasp
@@ -15,6 +17,7 @@ from locum.dialects.counters import CounterMachine
 from locum.dialects.recogniser import Recogniser
 from locum.dialects.syntax import DialectError
 from locum.errors import InputError
+from locum.graph import COMPARISONS
 
 DYCK = """
 opened = #"("
@@ -226,3 +229,63 @@ def test_counts_are_recognised_in_the_graph() -> None:
 def test_programs_are_recognisers() -> None:
     assert isinstance(parse(DYCK), Recogniser)
     assert parse(DYCK).names[parse('x = #"("\ny = x == 0').sop.node.inputs[0]] == "opened"
+
+
+# Random programs -----------------------------------------------------------------------------------
+
+
+def _boolean(rng: random.Random, size: int) -> str:
+    if size <= 0:
+        return rng.choice(['"a"', '"b"', "true", "false"])
+    one, other = _boolean(rng, size - 1), _boolean(rng, size - 1)
+    return rng.choice(
+        [
+            f"({_number(rng, size - 1)} {rng.choice(list(COMPARISONS))} {_number(rng, size - 1)})",
+            f"({one} {rng.choice(['&&', '||'])} {other})",
+            f"!{one}",
+            f"({one} if {other} else {_boolean(rng, size - 1)})",
+            f"(i % {rng.randrange(1, 4)} == {rng.randrange(3)})",
+        ]
+    )
+
+
+def _number(rng: random.Random, size: int) -> str:
+    if size <= 0:
+        return rng.choice(["0", "1", "2", '#"a"', '#"b"', "#true"])
+    one, other = _number(rng, size - 1), _number(rng, size - 1)
+    return rng.choice(
+        [
+            f"#{_boolean(rng, size - 1)}",
+            f"#[j == i - {rng.randrange(4)}] {_boolean(rng, size - 1)}",
+            f"({one} {rng.choice('+-')} {other})",
+            f"({rng.randrange(4)} * {one})",
+            f"{rng.choice(['min', 'max'])}({one}, {other})",
+            f"({one} if {_boolean(rng, size - 1)} else {other})",
+            f"-{one}",
+        ]
+    )
+
+
+def test_random_programs_by_dense_execution_counters_and_weights() -> None:
+    usual = settings.get_profile("default").max_examples
+    for seed in range(min(5_000, 40 * settings().max_examples // usual)):
+        rng = random.Random(seed)
+        accept, first = rng.choice(["last", "end"]), rng.choice([0, 1])
+        text = f"#import local\n#import periodic\naccepted = {_boolean(rng, 1)} || {_boolean(rng, 3)}"
+        program = parse(text, alphabet="ab", accept=accept, positions=first)
+        machine = CounterMachine(program)
+        model = program.compile(4) if seed % 8 == 0 else None
+        for word in words("ab", 4):
+            if not word and accept == "last":
+                continue
+            expected = program.accepts(word)
+            state, accepted = machine.start, None
+            for letter in word:
+                state, accepted = machine.step(state, letter)
+            assert bool(machine.answer(state, accepted)) == expected, (text, word)
+            if model is not None:
+                assert program.accepts_by(model, [word]) == [expected], (text, word)
+        if first == 0:
+            again = parse(c_rasp.show(program), alphabet="ab")
+            assert again.accept == accept
+            assert all(again.accepts(w) == program.accepts(w) for w in words("ab", 2) if w), text

@@ -280,6 +280,8 @@ def test_plus_is_union_or_once_or_more() -> None:
         ("~", "no letters"),
         ("~+a", "before +"),
         ("a\\", "backslash"),
+        ("[ab]", "column 1: expected a letter, a digit or an operator, got '['"),
+        ("a{2}", "try \\{ for the letter"),
     ],
 )
 def test_mistakes_in_expressions(text: str, words_of_error: str) -> None:

@@ -143,6 +143,16 @@ def test_formulas_and_programs_of_b_rasp() -> None:
     assert found.answers[0].by == {"dense": True, "weights": True}
 
 
+def test_conventions_that_differ_are_compared_on_words_that_both_answer() -> None:
+    last, end = (read('accepted = "b"', "c-rasp", alphabet="ab", accept=a) for a in ("last", "end"))
+    found = equivalent(last, read("(a+b)*b"))
+    assert (found.verdict, found.empty_word) == (EQUIVALENT, False)
+    # At an end marker no symbol is seen: nothing is accepted.
+    assert equivalent(end, read("∅", alphabet="ab")).verdict == EQUIVALENT
+    assert equivalent(last, end).word == ("b",)
+    assert equivalent(end, read("(a+b)*b")).word == ("b",)
+
+
 def test_a_limit_is_kept() -> None:
     """What is not decided within the limit says so."""
     hard = _program(

@@ -258,8 +258,8 @@ class _Reader:
                 yield "letter", character, column
             elif not character.isspace():
                 self._fail(
-                    f"expected a letter, a digit or an operator, got {character!r}, which means nothing "
-                    f"here; try \\{character} for the letter, (a+b) for a choice, aa for repetition",
+                    f"expected a letter, a digit or an operator, got {character!r}, which has no "
+                    f"meaning here; try \\{character} for the letter, (a+b) for a choice, aa for twice",
                     column,
                 )
 
