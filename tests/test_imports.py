@@ -89,6 +89,7 @@ ROOMS: dict[str, list[str]] = {
         "potentials",
         "syntax",
         "recogniser",
+        "counting",
         "c_rasp",
         "counters",
         "programs",

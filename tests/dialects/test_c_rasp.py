@@ -14,6 +14,7 @@ from locum.dialects import c_rasp
 from locum.dialects.automata import words
 from locum.dialects.c_rasp import count, parse, recogniser, symbol
 from locum.dialects.counters import CounterMachine
+from locum.dialects.counting import as_count
 from locum.dialects.recogniser import Recogniser
 from locum.dialects.syntax import DialectError
 from locum.errors import InputError
@@ -220,10 +221,10 @@ def test_what_is_not_c_rasp_is_refused_by_name() -> None:
 
 
 def test_counts_are_recognised_in_the_graph() -> None:
-    found = c_rasp.as_count(count(symbol("a"), distance=2).node)
+    found = as_count(count(symbol("a"), distance=2).node)
     assert found is not None
     assert found.distance == 2
-    assert c_rasp.as_count(symbol("a").node) is None
+    assert as_count(symbol("a").node) is None
 
 
 def test_programs_are_recognisers() -> None:

@@ -129,12 +129,12 @@ def _where(accept: str) -> str:
 
 def _undecided(program: Recogniser, options: dict[str, Any]) -> None:
     """Say what is known of a program whose language could not be shown to be regular."""
-    from locum.dialects import c_rasp
+    from locum.dialects.counting import require
 
     keys = ("finite", "star_free", "C-RASP", "C-RASP_last", "R", "R_infinity", "solvable")
     verdicts: dict[str, bool | None] = dict.fromkeys(keys)
     try:
-        c_rasp.require(program.sop.node, extensions=())
+        require(program.sop.node, extensions=())
     except InputError:
         reason = "it is a C-RASP program with positions, which recognise more"
     else:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from locum.dialects.automata import Letter
-from locum.dialects.c_rasp import as_count, is_remainder, is_symbol, parts_of, require
+from locum.dialects.counting import as_count, is_remainder, is_symbol, parts_of, require
 from locum.dialects.recogniser import END, MARKER, Recogniser
 from locum.graph import Node
 from locum.graph.operations import COMPARISONS

@@ -17,7 +17,7 @@ from locum.dialects.automata import DFA, Letter, Word, show_word
 from locum.dialects.counters import PLAIN
 from locum.dialects.languages import Language
 from locum.dialects.recogniser import END, Recogniser
-from locum.dialects.solver import DIFFERENT, EQUAL, Machine, ask, machine_of, z3_module
+from locum.dialects.solver import EQUAL, Machine, ask, machine_of, z3_module
 from locum.errors import CompileError, InputError
 
 EQUIVALENT, SEPARATED, UNDECIDED = "equivalent", "different", "undecided"
@@ -126,11 +126,10 @@ def _by_counting(
     word = search.run(time.monotonic() + min(0.2 * limit, SHORT_WORDS))
     if word is None and not search.exhausted:
         z3_module()
-        said = ask(*machines, alphabet, max(0.01, 0.7 * (end - time.monotonic())), empty=empty)
-        if said == EQUAL:
+        now = time.monotonic()
+        if ask(*machines, alphabet, now + 0.8 * (end - now), empty=empty) == EQUAL:
             return Comparison(EQUIVALENT, "an invariant found by Spacer", empty_word=empty)
-        if said == DIFFERENT:
-            word = search.run(end)
+        word = search.run(end)
     if word is not None:
         return Comparison(SEPARATED, "all shorter words agree", word, empty_word=empty)
     if search.exhausted:

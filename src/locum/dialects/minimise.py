@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from locum.dialects import c_rasp
-from locum.dialects.c_rasp import as_count, count, is_boolean, is_symbol, parts_of
+from locum.dialects.counting import as_count, count, is_boolean, is_symbol, parts_of
 from locum.dialects.equivalence import EQUIVALENT, equivalent
 from locum.dialects.languages import Language
 from locum.dialects.recogniser import Recogniser

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import threading
+import time
 from collections.abc import Sequence
 from typing import Any, Protocol
 
@@ -93,10 +94,11 @@ def z3_module() -> Any:
         ) from None
 
 
-def ask(
-    one: Machine, other: Machine, alphabet: Sequence[Letter], seconds: float, *, empty: bool
-) -> str:
-    """Return whether the machines agree on all words; without ``empty``, but the empty one."""
+def ask(one: Machine, other: Machine, alphabet: Sequence[Letter], end: float, *, empty: bool) -> str:
+    """Say by ``end`` (of the monotonic clock) whether the machines agree on all words.
+
+    Without ``empty`` the empty word is left out.
+    """
     z3 = z3_module()
     context = z3.Context()
     meanings = _meanings(z3, context)
@@ -108,7 +110,7 @@ def ask(
             starts[place[register]] = value
     integer, boolean = z3.IntSort(context), z3.BoolSort(context)
     solver = z3.Fixedpoint(ctx=context)
-    solver.set(engine="spacer", timeout=max(1, int(seconds * 1000)))
+    solver.set(engine="spacer")
     reached = z3.Function("reached", *([integer] * len(registers)), boolean)
     differs = z3.Function("differs", boolean)
     solver.register_relation(reached, differs)
@@ -142,6 +144,9 @@ def ask(
         wrong = _exclusive(z3, context, *answers)
         if wrong is not False:
             solver.rule(differs(), [*here, wrong])
+    seconds = end - time.monotonic()
+    if seconds <= 0:
+        return UNKNOWN
     # Its own limit may come late; an interrupt comes in time.
     timer = threading.Timer(seconds, context.interrupt)
     timer.start()
