@@ -81,6 +81,20 @@ def test_the_program_depends_on_the_order_alone(family: str) -> None:
     assert hashes[0] == hashes[1]
 
 
+@pytest.mark.parametrize("family", ["gpt2", "t5"])
+def test_a_file_with_another_table_than_the_tied_one(family: str, tmp_path: Path) -> None:
+    """Versions of the library differ in which of the two they take."""
+    stored: Any = pytest.importorskip("safetensors.torch")
+    case = CASES[family][0]
+    built(case, torch.float64).save_pretrained(tmp_path)
+    file = tmp_path / "model.safetensors"
+    tensors = stored.load_file(file)
+    tensors["lm_head.weight"] = torch.randn(23, 8, dtype=torch.float64)
+    stored.save_file(tensors, file)
+    with pytest.raises(InputError, match=r"lm_head\.weight to be the table of words"):
+        locum.simulate(tmp_path, inputs_of(case), dtype="float64")
+
+
 GPT2 = CASES["gpt2"][0]
 
 

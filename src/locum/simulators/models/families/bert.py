@@ -290,9 +290,8 @@ def _behind_padding(padding: int) -> Places:
 
 def _vocabulary(source: Source, words: Any, name: str, tied: bool) -> tuple[Any, Any]:
     """The product with the table of words, and its bias, wherever these lie."""
-    vocabulary, width = words.shape
+    vocabulary = len(words)
     decoder = f"{name}.decoder" if source.has(f"{name}.decoder.weight") else name
-    own = source.folder is None or not tied
-    table = source.tensor(f"{decoder}.weight", vocabulary, width) if own else words
+    table = source.shared(f"{decoder}.weight", words, tied)
     bias = f"{decoder}.bias" if source.has(f"{decoder}.bias") else f"{name}.bias"
     return table.T, source.tensor(bias, vocabulary)

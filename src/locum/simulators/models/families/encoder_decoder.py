@@ -86,7 +86,7 @@ def t5(source: Source) -> Description:
         logits, scaled = Stage(), values["scale_decoder_outputs"]
         if values["tie_word_embeddings"] if scaled is None else scaled:
             logits.scale(values["d_model"] ** -0.5)
-        outputs["logits"] = Output(logits.product(_unembedding(source, stack.words).T))
+        outputs["logits"] = Output(logits.product(_unembedding(source, values, stack).T))
     return Description("t5", source.where, stack, encoder, outputs)
 
 
@@ -152,7 +152,7 @@ def bart(source: Source) -> Description:
     encoder, stack = (_bart_stack(source, values, side) for side in ("encoder", "decoder"))
     outputs = {}
     if source.architecture == "BartForConditionalGeneration":
-        table = _unembedding(source, stack.words)
+        table = _unembedding(source, values, stack)
         bias = np.zeros(len(table))
         if source.has("final_logits_bias"):
             bias = source.tensor("final_logits_bias", 1, len(table)).reshape(-1)
@@ -210,12 +210,13 @@ def _bart_stack(source: Source, values: Mapping[str, Any], side: str) -> Stack:
 
 
 def _words(source: Source, side: str, d: int) -> Array:
-    """The table of words, which both sides share; files have it once."""
+    """The table of words of one side; files have it once for both."""
     own = f"{side}.embed_tokens.weight"
-    return source.tensor(own if source.folder is None else "shared.weight", None, d)
+    if source.folder is None:
+        return source.tensor(own, None, d)
+    return source.shared(own, source.tensor("shared.weight", None, d))
 
 
-def _unembedding(source: Source, words: Array | None) -> Array:
-    """The table of the unembedding, which files leave out where it is the table of words."""
-    assert words is not None
-    return source.tensor("lm_head.weight", *words.shape) if source.has("lm_head.weight") else words
+def _unembedding(source: Source, values: Mapping[str, Any], stack: Stack) -> Array:
+    assert stack.words is not None
+    return source.shared("lm_head.weight", stack.words, values["tie_word_embeddings"])

@@ -98,10 +98,6 @@ def unembedding(source: Source, words: Array, values: Mapping[str, Any]) -> dict
     """The product that makes logits, if there is one: lm_head, or the table of words if tied."""
     if not source.architecture.endswith(("ForCausalLM", "LMHeadModel")):
         return {}
-    vocabulary, d = words.shape
-    if source.folder is not None and values["tie_word_embeddings"]:
-        table = words
-    else:
-        older = "embed_out" if source.has("embed_out.weight") else "lm_head"  # GPT-NeoX's, in files
-        table = source.tensor(f"{older}.weight", vocabulary, d)
+    name = "embed_out" if source.has("embed_out.weight") else "lm_head"  # GPT-NeoX's, in files
+    table = source.shared(f"{name}.weight", words, values["tie_word_embeddings"])
     return {"logits": Output(Stage().product(table.T))}

@@ -74,6 +74,18 @@ class Source:
             raise InputError(f"{self.where}: {name} has numbers that are not finite")
         return tensor
 
+    def shared(self, name: str, table: Array, tied: bool = True) -> Array:
+        """A table that is another one if they are tied; files leave it out then, or repeat it."""
+        if self.folder is not None and tied and not self.has(name):
+            return table
+        own = self.tensor(name, *table.shape)
+        if self.folder is not None and tied and not np.array_equal(own, table):
+            raise InputError(
+                f"{self.where}: expected {name} to be the table of words (tie_word_embeddings), but "
+                "the file has another: versions of the library differ in which they take"
+            )
+        return own
+
     def linear(self, name: str, inputs: int, outputs: int, bias: bool = True) -> tuple[Array, Any]:
         """W (inputs×outputs) and b of a Linear, whose weight lies the other way round."""
         weights = self.tensor(f"{name}.weight", outputs, inputs).T
