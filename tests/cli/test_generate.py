@@ -43,3 +43,17 @@ def test_the_command(command: Run, folder: Path, tmp_path: Path) -> None:
     assert code == 0
     assert "hello" + found["text"] in out
     assert command("generate", *arguments[:4], "--max-new-tokens", "0")[0] == 2
+
+
+def test_simulate_on_a_decoder(command: Run, folder: Path, tmp_path: Path) -> None:
+    arguments = ("simulate", "--model", str(folder), "--text", "hello", "--text", "you")
+    code, out, err = command(*arguments, "--json", "--save", str(tmp_path / "states.npz"))
+    assert code == 0, err
+    found = json.loads(out)
+    assert found["outputs"] == {"last_hidden_state": [2, 5, 8], "logits": [2, 5, 23]}
+    assert max(found["errors"].values()) < 1e-5
+    assert (tmp_path / "states.npz").is_file()
+    assert command(*arguments)[0] == 0
+    code, _, err = command(*arguments, "--layers", "1")
+    assert code == 2
+    assert "--layers is for the BERT family" in err

@@ -150,12 +150,12 @@ def test_folders_that_cannot_be_run(simulate: Run, model: Path, tmp_path: Path) 
     (model / "model.safetensors").write_bytes(weights[:1000])
     empty = tmp_path / "empty"
     empty.mkdir()
-    strange = write(tmp_path / "strange", model_type="llama")
+    strange = write(tmp_path / "strange", model_type="mamba")
     for folder, problem in (
         (model, "truncated"),
         (empty, "no config.json"),
         (tmp_path / "none", "there is no folder"),
-        (strange, "architecture 'llama'"),
+        (strange, "architecture 'mamba'"),
     ):
         code, out, err = simulate("--model", folder, "--text", "a")
         assert (code, out) == (2, "")

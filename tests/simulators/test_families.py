@@ -159,6 +159,23 @@ def test_a_changed_model_is_refused(change: Any) -> None:
         locum.simulate(model, inputs_of(GPT2))
 
 
+def test_a_model_that_gave_its_states_before() -> None:
+    """The library leaves hooks on it, which record and change nothing."""
+    model, inputs = built(GPT2, torch.float64), inputs_of(GPT2)
+    with torch.no_grad():
+        expected = model(**inputs, output_hidden_states=True, output_attentions=True).logits
+    assert float((locum.simulate(model, inputs).logits - expected).abs().max()) <= 1e-10
+
+
+@pytest.mark.parametrize("family", ["bart", "gpt2"])
+def test_a_folder_of_untied_tables(family: str, tmp_path: Path) -> None:
+    case = next(c for c in CASES[family] if c.config.get("tie_word_embeddings") is False)
+    model, inputs = built(case, torch.float64), inputs_of(case)
+    model.save_pretrained(tmp_path)
+    found = locum.simulate(tmp_path, inputs, dtype="float64").logits
+    assert float((found - locum.simulate(model, inputs).logits).abs().max()) <= 1e-10
+
+
 def test_a_subclass_is_refused() -> None:
     Mine = type("GPT2LMHeadModel", (transformers.GPT2LMHeadModel,), {})
     with pytest.raises(InputError, match="expected a class of the transformers library itself"):

@@ -6,7 +6,6 @@ Greedy text is compared with that of the transformers library, where it is insta
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -51,16 +50,19 @@ def command(
 ) -> None:
     """Generate text."""
     from locum.simulators.models.families.generating import generate
+    from locum.simulators.models.families.running import Model
     from locum.simulators.models.reference import reference_text
 
     if html is not None:
         check_target(html)
     if max_new_tokens < 1:
         raise InputError(f"--max-new-tokens: expected a positive integer, got {max_new_tokens}")
-    bar = nullcontext(lambda name: None) if as_json else progress(max_new_tokens, "tokens")
-    with bar as advance:
+    with progress(1, "models loaded", "loading the model", quiet=as_json) as advance:
+        model = Model(folder, dtype=dtype)
+        advance("the model")
+    with progress(max_new_tokens, "tokens", quiet=as_json) as advance:
         generation = generate(
-            folder,
+            model,
             text,
             max_new_tokens,
             do_sample=do_sample,
@@ -68,7 +70,6 @@ def command(
             top_k=top_k,
             top_p=top_p,
             seed=seed,
-            dtype=dtype,
             attentions=html is not None,
             finished=advance,
         )

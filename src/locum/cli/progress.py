@@ -12,18 +12,20 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def progress(total: int, noun: str) -> Iterator[Callable[[str], None]]:
-    """Show a bar of ``total`` steps on standard error once a second has passed.
+def progress(
+    total: int, noun: str, what: str = "running U", quiet: bool = False
+) -> Iterator[Callable[[str], None]]:
+    """Show a bar of ``total`` steps on standard error once a second has passed, unless ``quiet``.
 
     Gives a function that is to be called with the name of each step that is done.
     """
     bar = _bar(noun)
-    task = bar.add_task("running U", total=total)
+    task = bar.add_task(what, total=total)
     timer = threading.Timer(1.0, bar.start)
-    if bar.console.is_terminal:
+    if bar.console.is_terminal and not quiet:
         timer.start()
     try:
-        yield lambda name: bar.update(task, advance=1, description=f"running U, {name} done")
+        yield lambda name: bar.update(task, advance=1, description=f"{what}, {name} done")
     finally:
         timer.cancel()
         if timer.is_alive():

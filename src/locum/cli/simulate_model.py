@@ -1,12 +1,12 @@
-"""Run every layer of a trained encoder on U, and compare its embeddings with the model's own.
+"""Run every layer of a trained model on U, and compare what it gives with the model's own.
 
-The model is a folder of the BERT family, or minilm. Layers and heads are counted from 0.
+The model is a folder of any family of docs/models.md, or minilm; those of the BERT family give
+embeddings, too. Layers and heads are counted from 0.
 """
 
 from __future__ import annotations
 
 import io
-from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -67,13 +67,32 @@ def command(
     as_json: bool,
 ) -> None:
     """Run a model on texts."""
+    from locum.cli.simulate_family import simulate_family
     from locum.simulators.models.batch import Batch
+    from locum.simulators.models.checkpoint import is_of_bert
     from locum.simulators.models.model import EncoderModel
 
     for path in (html, save):
         if path is not None:
             check_target(path)
-    model = EncoderModel(folder, form=form, dtype=dtype, layers=layers)
+    if not is_of_bert(folder):
+        for option, value in (("--layers", layers), ("--head", head), ("--html", html)):
+            if value is not None:
+                raise InputError(f"{option} is for the BERT family: leave it out for {folder}")
+        simulate_family(
+            folder,
+            texts,
+            form=form,
+            dtype=dtype,
+            executor=executor,
+            compare=compare,
+            save=save,
+            as_json=as_json,
+        )
+        return
+    with progress(1, "models loaded", "loading the model", quiet=as_json) as advance:
+        model = EncoderModel(folder, form=form, dtype=dtype, layers=layers)
+        advance("the model")
     _require_head(head, model.count, model.checkpoint.heads)
     one_head = False
     if executor in ("heads", "dense"):
@@ -85,8 +104,7 @@ def command(
                     "head by head; try --executor heads --head LAYER,HEAD for one of its heads"
                 )
             executor, one_head = "fast", True
-    bar = nullcontext(lambda name: None) if as_json else progress(model.count + 1, "layers")
-    with bar as advance:
+    with progress(model.count + 1, "layers", quiet=as_json) as advance:
         run = model.run(texts, executor=executor, compare=compare, finished=advance)
     alone = None
     if one_head and head is not None:

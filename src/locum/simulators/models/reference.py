@@ -9,8 +9,11 @@ from __future__ import annotations
 import importlib.util
 import time
 import warnings
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from locum.execution.arrays import Array
 
@@ -48,6 +51,30 @@ def reference(folder: Path, dtype: str, ids: Array, attention_mask: Array) -> Re
         outputs = model(**inputs)
     seconds = time.perf_counter() - began
     return Reference(list(outputs.hidden_states), list(outputs.attentions), seconds)
+
+
+def reference_outputs(
+    folder: Path, dtype: str, inputs: Mapping[str, Any], architecture: str
+) -> dict[str, Array] | None:
+    """Run a folder's own class by transformers; its outputs by name, None where the library cannot."""
+    if any(importlib.util.find_spec(name) is None for name in ("torch", "transformers")):
+        return None
+    import torch
+    import transformers
+
+    kind = architecture if hasattr(transformers, architecture) else "AutoModel"
+    model = _loaded(folder, kind)
+    if model is None:
+        return None
+    with torch.no_grad():
+        outputs = model.to(getattr(torch, dtype)).eval()(
+            **{name: torch.as_tensor(np.asarray(value)).long() for name, value in inputs.items()},
+            output_hidden_states=True,
+        )
+    found = {name: getattr(outputs, name, None) for name in ("logits", "pooler_output")}
+    states = getattr(outputs, "last_hidden_state", None)
+    found["last_hidden_state"] = outputs.hidden_states[-1] if states is None else states
+    return {name: value.numpy() for name, value in found.items() if value is not None}
 
 
 def reference_text(

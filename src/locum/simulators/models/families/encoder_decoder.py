@@ -137,7 +137,7 @@ def _t5_stack(source: Source, values: Mapping[str, Any], side: str, count: int) 
     return Stack(
         layers,
         heads,
-        _words(source, side, d),
+        _words(source, side, d, True),
         final=Stage().norm("rms_norm", small, source.tensor(f"{side}.final_layer_norm.weight", d)),
         causal=decoder,
         relative=relative_bias(
@@ -200,7 +200,7 @@ def _bart_stack(source: Source, values: Mapping[str, Any], side: str) -> Stack:
     return Stack(
         layers,
         heads,
-        _words(source, side, d),
+        _words(source, side, d, values["tie_word_embeddings"]),
         source.layer_norm(embedding, f"{side}.layernorm_embedding", d, 1e-5),
         source.tensor(f"{side}.embed_positions.weight", longest + 2, d),
         lambda ids, mask: np.broadcast_to(np.arange(ids.shape[1]) + 2, ids.shape),
@@ -209,10 +209,10 @@ def _bart_stack(source: Source, values: Mapping[str, Any], side: str) -> Stack:
     )
 
 
-def _words(source: Source, side: str, d: int) -> Array:
-    """The table of words of one side; files have it once for both."""
+def _words(source: Source, side: str, d: int, tied: bool) -> Array:
+    """The table of words of one side; if tied, files have it once for both."""
     own = f"{side}.embed_tokens.weight"
-    if source.folder is None:
+    if source.folder is None or not tied:
         return source.tensor(own, None, d)
     return source.shared(own, source.tensor("shared.weight", None, d))
 

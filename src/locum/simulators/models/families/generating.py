@@ -22,22 +22,17 @@ from locum.simulators.checking import positive_integer, require_real
 from locum.simulators.models.families.caching import CachedLayer, cached_layer
 from locum.simulators.models.families.inputs import Inputs, read_ids
 from locum.simulators.models.families.rotary import tables
-from locum.simulators.models.families.running import Model
+from locum.simulators.models.families.running import BY_U, HOST, Model
 from locum.simulators.models.tokenising import read_tokenizer
 from locum.simulators.modules.module import Numbers
 from locum.simulators.prepared import Prepared
 
 #: The smallest cache, and the smallest prompt that is run at once.
 SMALLEST = 8
-#: What the host does in generation, and what U does.
-HOST = (
-    "tokenisation; rows of the tables of words and positions; tables of rotary positions; masks",
+#: What the host does more than in a run.
+HOST_IN_GENERATION = (
     "new rows of keys and values into the cache, which is a part of U's next input",
     "the choice of the next token among the logits",
-    "once, weights transposed, and the scale of the scores into W_Q and b_Q",
-)
-BY_U = (
-    "sums, norms, products of the embedding; every layer on the new rows; the last norm; the logits",
 )
 #: Settings of generation_config.json that would change greedy text, and what they are when they do not.
 _NEUTRAL: dict[str, Any] = {
@@ -83,7 +78,8 @@ class Generation:
     @property
     def where(self) -> list[tuple[str, str]]:
         """Where it ran, and what."""
-        return [("host", part) for part in HOST] + [("U", part) for part in BY_U]
+        host = (*HOST, *HOST_IN_GENERATION)
+        return [("host", part) for part in host] + [("U", part) for part in BY_U]
 
     def to_dict(self) -> dict[str, Any]:
         """For scripts."""

@@ -35,6 +35,18 @@ from locum.simulators.simulator import Simulator
 #: Blocks of a layer that come with each run, and not with T.
 OF_A_RUN = ("cosines", "sines", "score_bias", "mask", "attention_mask", "keys", "values", "places")
 
+#: What the host does, and what U does.
+HOST = (
+    "tokenisation, or images cut into rows; rows of tables (words, positions, types, distances)",
+    "tables of rotary positions; masks joined; states carried from layer to layer",
+    "once, weights transposed, fused projections split, the scale of the scores into W_Q and b_Q",
+)
+BY_U = (
+    "sums, products and norms of the embedding",
+    "projections, rotations, scores with their biases, softmax, values, W_O of every head",
+    "residual sums, norms, feed-forwards; the last norm, pooler and logits",
+)
+
 
 @dataclass(frozen=True)
 class ModelOutputs:
@@ -70,15 +82,24 @@ class Model:
         #: The kind of array that it is computed in: half types in float32, rounded at the end.
         self.kind = self.given.float() if is_half(self.given) else self.given
         self._prepared: dict[Any, Prepared] = {}
+        self._finished: Callable[[str], None] = lambda name: None
 
     def run(
-        self, inputs: Any, attention_mask: Any = None, *, executor: str | None = None
+        self,
+        inputs: Any,
+        attention_mask: Any = None,
+        *,
+        executor: str | None = None,
+        finished: Callable[[str], None] = lambda name: None,
     ) -> ModelOutputs:
-        """Run it on texts, token ids, pixels, or a dict of them as the library's tokenizers give it."""
+        """Run it on texts, token ids, pixels, or a dict of them as the library's tokenizers give it.
+
+        ``finished`` is called with the name of each layer that is done.
+        """
+        self._finished = finished
         description = self.description
         stack, encoder = description.stack, description.encoder
-        longest, pad = (encoder or stack).longest, description.pad or 0
-        given = read_inputs(inputs, self.source.folder, longest, pad)
+        given = self.tokenised(inputs)
         if attention_mask is not None:
             given["attention_mask"] = attention_mask
         outputs: dict[str, Any] = {}
@@ -95,6 +116,17 @@ class Model:
             outputs[name] = self._rounded(value) if first else self._shaped(value, batch)
         hidden = tuple(self._shaped(state, batch) for state in states)
         return ModelOutputs(hidden[-1], hidden_states=hidden, **outputs)
+
+    def tokenised(self, inputs: Any) -> dict[str, Any]:
+        """The inputs by the names that the library gives them, texts as their token ids."""
+        description = self.description
+        longest = (description.encoder or description.stack).longest
+        return read_inputs(inputs, self.source.folder, longest, description.pad or 0)
+
+    @property
+    def where(self) -> list[tuple[str, str]]:
+        """Where it runs, and what."""
+        return [("host", part) for part in HOST] + [("U", part) for part in BY_U]
 
     def _run_stack(
         self, stack: Stack, given: Mapping[str, Any], executor: str | None
@@ -188,6 +220,7 @@ class Model:
             ready = self.prepared(stack, number, mask, cross, n, m, batch)
             block = number if memory is None else f"decoder.{number}"
             states.append(ready(states[-1], others | rows, executor=executor, block=block))
+            self._finished(f"layer {number}")
         states[-1] = stack.final(states[-1], executor=executor)
         return states
 
