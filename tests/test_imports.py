@@ -95,6 +95,7 @@ ROOMS: dict[str, list[str]] = {
         "programs",
         "formulas",
         "ltl",
+        "boolean_programs",
         "b_rasp",
         "classify",
         "languages",

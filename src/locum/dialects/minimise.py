@@ -30,9 +30,9 @@ def minimise(program: Recogniser, *, seconds: float = 60.0, each: float = 3.0) -
     >>> redundant = c_rasp.parse('x = #"a" > #"b" && #"a" >= 0')
     >>> print(c_rasp.show(minimise(redundant)))
     #accept last
-    v1 = #"a"
-    v2 = #"b"
-    accepted = (v1 > v2)
+    v1 = #"b"
+    v2 = #"a"
+    accepted = (v2 > v1)
     <BLANKLINE>
     """
     if program.dialect != "C-RASP":
