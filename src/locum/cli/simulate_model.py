@@ -179,9 +179,10 @@ def _print(run: ModelRun) -> None:
     direct = (
         "" if compared is None else f"; {whose} itself, {compared.seconds * 1e3:.1f} ms as one batch"
     )
+    groups = len(run.batch.groups)
     output.say(
-        f"Time: U {run.simulated.seconds * 1e3:.1f} ms, text by text, plans "
-        f"{run.planning * 1e3:.0f} ms{direct}."
+        f"Time: U {run.simulated.seconds * 1e3:.1f} ms, {groups} run{'s'[: groups > 1]} a layer, "
+        f"plans {run.planning * 1e3:.0f} ms{direct}."
     )
     output.say(RUN_BY.get(run.batch.executor or "fast", RUN_BY["fast"]))
     for where, what in run.where:

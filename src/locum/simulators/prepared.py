@@ -12,6 +12,7 @@ a block (one per head) are joined once, so that plans read them without copying.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -41,6 +42,12 @@ class Prepared:
             part = stacked_rows(copies)
             block.require(part, joined=True)
             self.parts[name] = part
+
+    def on(self, simulator: Simulator) -> Prepared:
+        """The same matrices for another simulator, such as one of more rows; nothing is converted."""
+        made = copy.copy(self)
+        made.simulator, made.names = simulator, list(simulator.layout.blocks)
+        return made
 
     def __call__(
         self,

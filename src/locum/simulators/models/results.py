@@ -79,7 +79,7 @@ class ModelRun:
 
     def attention(self, text: int, layer: int, head: int) -> tuple[Numbers, Numbers | None]:
         """Weights [query, key] of a head, by U and by the model itself (if compared)."""
-        ours = self.batch.attention(text, layer, head, self.simulated.padded)
+        ours = self.batch.attention(text, layer, head)
         compared, size = self.comparison, self.batch.lengths[text]
         if compared is None:
             return ours, None
