@@ -138,7 +138,17 @@ def own_forward(model: Any) -> None:
     model.transformer.forward = lambda *args, **options: None
 
 
+def training(model: Any) -> None:
+    model.train()
+
+
+def training_in_part(model: Any) -> None:
+    model.transformer.h[1].attn.train()
+
+
 CHANGES = {
+    training: r"training mode, and \w+_pdrop is 0\.1: expected model\.eval\(\)",
+    training_in_part: "training mode",
     hooked: r"h\.0\.mlp has a forward hook",
     replaced: r"h\.1\.mlp\.act to be transformers.*got torch.nn.*ReLU",
     changed: r"ln_f\.eps is 0\.1, but the config makes it 1e-05",

@@ -39,6 +39,7 @@ def live_source(model: Any, form: str = "factored") -> Source:
             "something else"
         )
     _require_as_built(model, kind.__name__)
+    _require_no_dropout(model, kind.__name__)
     tensors = {key: tensor.detach() for key, tensor in model.state_dict(keep_vars=True).items()}
     for key, buffer in model.named_buffers():
         if key not in tensors:
@@ -55,6 +56,21 @@ def live_source(model: Any, form: str = "factored") -> Source:
         form=form,
         generation=None if settings is None else settings.to_dict(),
     )
+
+
+def _require_no_dropout(model: Any, name: str) -> None:
+    """Refuse a model in training mode whose config has a dropout: it computes something random."""
+    if not any(part.training for part in model.modules()):
+        return
+    for key, value in model.config.to_dict().items():
+        is_other = key.startswith(
+            ("classif", "summary", "qa_", "seq_classif")
+        )  # of heads not simulated
+        if "drop" in key and not is_other and isinstance(value, float) and value > 0:
+            raise InputError(
+                f"{name} is in training mode, and {key} is {value}: expected model.eval(), which is "
+                "what is simulated"
+            )
 
 
 def _require_as_built(model: Any, name: str) -> None:

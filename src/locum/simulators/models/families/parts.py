@@ -56,6 +56,11 @@ def relative_bias(
     rows = numpy_of(table)
     buckets = len(rows) // 2 if both_ways else len(rows)
     exact = buckets // 2
+    if exact < 1 or farthest <= exact:
+        raise InputError(
+            f"expected a relative_attention_max_distance beyond the {exact} distances that have a "
+            f"bucket each, got {farthest}"
+        )
 
     def biases(queries: NDArray[Any], keys: NDArray[Any]) -> Numbers:
         ahead = keys[None, :] - queries[:, None]
