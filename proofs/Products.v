@@ -1,4 +1,7 @@
-(** * The paper's matrix product (Lemma matmul, Algorithm 3): r + c heads, then r·c, for all shapes *)
+(** * The paper's matrix product (Lemma matmul, Algorithm 3): r + c heads, then r·c, for all shapes
+
+    The theorem, [paper_matmul_correct]: the program holds Σ over t of Aᵢₜ Bₜⱼ ([dot] of [Matrices.v]).
+    [gives_products] says what it computes wherever the heads put the entries. *)
 
 From Coq Require Import Reals Lra Lia List Bool Arith ZArith.
 Import ListNotations.
@@ -8,23 +11,24 @@ Open Scope R_scope.
 (** ** Program *)
 
 (** Head l repeats row l of A, head m column m of B, each k entries long; head (l, m) takes the mean of
-    the first k products to entry (l, m), and a feed-forward multiplies by k. *)
-Definition paper_matmul (h : nat) (a b : matrix) : matrix :=
+    the first k products to position l·width + m, and a feed-forward multiplies by k. *)
+Definition products_at (width h : nat) (a b : matrix) : sop :=
   let k := columns a in
-  let c := columns b in
   let l := Family h 0 (rows a) in
-  let m := Family h 1 c in
+  let m := Family h 1 (columns b) in
   let t := At (Binary Modulo Indices (integer k)) in
-  let target := sop_of (plus (times (At (Head l)) (Int c)) (At (Head m))) in
-  row_major
-    (Binary Multiply (integer k)
-       (SumOver
-          (Aggregate
-             (SelectorAnd (Select Lt Indices (integer k)) (Select Eq target Indices))
-             (Binary Multiply (entry a (At (Head l)) t) (entry b t (At (Head m))))
-             (Integer 0))
-          [l; m]))
-    (rows a) c.
+  let target := sop_of (plus (times (At (Head l)) (Int width)) (At (Head m))) in
+  Binary Multiply (integer k)
+    (SumOver
+       (Aggregate
+          (SelectorAnd (Select Lt Indices (integer k)) (Select Eq target Indices))
+          (Binary Multiply (entry a (At (Head l)) t) (entry b t (At (Head m))))
+          (Integer 0))
+       [l; m]).
+
+(** Entry (l, m) belongs at l·c + m: the result has rows of c entries. *)
+Definition paper_matmul (h : nat) (a b : matrix) : matrix :=
+  row_major (products_at (columns b) h a b) (rows a) (columns b).
 
 (** ** What it means *)
 
@@ -112,22 +116,26 @@ Section Products.
     rewrite total_map, (sum_ext k _ f) by reflexivity. field. apply not_0_INR; lia.
   Qed.
 
-  (** Lemma matmul as the paper has it, for all shapes. *)
-  Theorem paper_matmul_correct h a b A B :
-    (0 < rows a)%nat -> (0 < columns a)%nat -> (0 < columns b)%nat -> columns a = rows b ->
-    (rows a * columns b <= N)%nat -> (columns a <= N)%nat -> keeps context h ->
+  Lemma sum_scaled_by k n F : INR k * sum n F = sum n (fun t => INR k * F t).
+  Proof. induction n; simpl; [lra|]. rewrite <- IHn. lra. Qed.
+
+  (** Wherever the heads put them: each position adds up the entries that are put there. *)
+  Lemma gives_products width h a b A B :
+    (0 < columns a)%nat -> columns a = rows b -> (columns a <= N)%nat -> keeps context h ->
     holds a A -> holds b B ->
-    holds (paper_matmul h a b) (dot (columns a) A B).
+    forall e, context e -> gives e (products_at width h a b)
+      (fun q => sum (rows a) (fun s => sum (columns b) (fun t =>
+         if Nat.eqb (s * width + t) q then dot (columns a) A B s t else 0))).
   Proof.
-    intros R0 K0 C0 K RC KN KEEP [E0 [f [o [F [O FA]]]]] [_ [g [o' [G [O' GB]]]]].
+    intros K0 K KN KEEP [E0 [f [o [F [O FA]]]]] [_ [g [o' [G [O' GB]]]]] e E.
     set (k := columns a) in *. set (r := rows a) in *. set (c := columns b) in *.
     set (l := Family h 0 r). set (m := Family h 1 c).
     set (w := fun s t q => f (address a o s (q mod k)) * g (address b o' (q mod k) t)).
-    set (part := fun s t q => if Nat.eqb (s * c + t) q then mean (map (w s t) (seq 0 k)) else 0).
-    apply holds_compact. split; [exact E0|].
-    exists (fun q => INR k * sum r (fun s => sum c (fun t => part s t q))). split.
-    - intros e E. apply gives_multiply; [apply (index_constant N tokens e k)|].
-      apply (gives_sum2 e _ l m part). simpl. intros s t S T.
+    set (part := fun s t q => if Nat.eqb (s * width + t) q then mean (map (w s t) (seq 0 k)) else 0).
+    assert (SUM : gives e (products_at width h a b)
+      (fun q => INR k * sum r (fun s => sum c (fun t => part s t q)))).
+    { apply gives_multiply; [apply (index_constant N tokens e k)|].
+      apply (gives_sum2 e _ l m part). simpl size. intros s t S T.
       set (e' := bind (bind e l s) m t).
       assert (E' : context e') by (apply KEEP; [reflexivity|now apply KEEP]).
       assert (IL : index e' (sop_of (At (Head l))) (fun _ => s)).
@@ -136,30 +144,44 @@ Section Products.
       assert (IM : index e' (sop_of (At (Head m))) (fun _ => t)) by apply index_bound.
       assert (IT : index e' (sop_of (At (Binary Modulo Indices (integer k)))) (fun q => q mod k)%nat).
       { apply index_modulo; [apply gives_indices|apply index_constant|auto]. }
-      assert (IP : index e' (sop_of (plus (times (At (Head l)) (Int c)) (At (Head m))))
-                     (fun _ => s * c + t)%nat).
-      { apply (index_plus N tokens e' _ _ (fun _ => s * c)%nat (fun _ => t)); [|exact IM].
-        apply (index_times N tokens e' _ _ (fun _ => s) (fun _ => c)); [exact IL|apply index_int]. }
+      assert (IP : index e' (sop_of (plus (times (At (Head l)) (Int width)) (At (Head m))))
+                     (fun _ => s * width + t)%nat).
+      { apply (index_plus N tokens e' _ _ (fun _ => s * width)%nat (fun _ => t)); [|exact IM].
+        apply (index_times N tokens e' _ _ (fun _ => s) (fun _ => width)); [exact IL|apply index_int]. }
       eapply gives_ext; [|apply (gives_aggregate N tokens e' _ _
-        (fun q i => Nat.ltb i k && Nat.eqb (s * c + t) q) (w s t))].
+        (fun q i => Nat.ltb i k && Nat.eqb (s * width + t) q) (w s t))].
       + intros q Q. cbv beta. rewrite selected_first by exact KN. unfold part.
-        destruct (Nat.eqb (s * c + t) q); [reflexivity|].
+        destruct (Nat.eqb (s * width + t) q); [reflexivity|].
         unfold mean; simpl. unfold Rdiv. apply Rmult_0_l.
       + apply selects_and.
         * apply (selects_less e' Indices (integer k) (fun q => q) (fun _ => k));
             [apply gives_indices|apply index_constant].
-        * apply (selects_equal N tokens e' _ Indices (fun _ => s * c + t)%nat (fun q => q));
+        * apply (selects_equal N tokens e' _ Indices (fun _ => s * width + t)%nat (fun q => q));
             [exact IP|apply gives_indices].
       + apply gives_multiply.
         * apply (gives_entry N tokens e' a _ _ o (fun _ => s) (fun q => q mod k)%nat); auto.
           intros q Q. apply FA; [exact S|apply Nat.mod_upper_bound; lia].
         * apply (gives_entry N tokens e' b _ _ o' (fun q => q mod k)%nat (fun _ => t)); auto.
-          intros q Q. apply GB; [pose proof (Nat.mod_upper_bound q k); lia|exact T].
-    - intros i j I J. fold r c in I, J.
-      assert (L : (i * c + j < r * c)%nat) by nia. split; [lia|].
-      fold c. cbv beta. unfold part. rewrite (sum_entry r c _ (fun s t => mean (map (w s t) (seq 0 k))) C0 L).
-      destruct (divmod i j c J) as [-> ->]. rewrite mean_first by exact K0.
-      unfold dot. apply sum_ext. intros t T. unfold w. rewrite Nat.mod_small by exact T.
-      now rewrite (proj2 (FA i t I T)), (proj2 (GB t j ltac:(lia) J)).
+          intros q Q. apply GB; [pose proof (Nat.mod_upper_bound q k); lia|exact T]. }
+    eapply gives_ext; [|exact SUM]. intros q Q. cbv beta.
+    rewrite sum_scaled_by. apply sum_ext. intros s S. rewrite sum_scaled_by. apply sum_ext. intros t T.
+    unfold part. destruct (Nat.eqb (s * width + t) q); [|lra]. rewrite mean_first by exact K0.
+    apply sum_ext. intros u U. unfold w. rewrite Nat.mod_small by exact U.
+    now rewrite (proj2 (FA s u S U)), (proj2 (GB u t ltac:(lia) T)).
+  Qed.
+
+  (** Lemma matmul as the paper has it, for all shapes. *)
+  Theorem paper_matmul_correct h a b A B :
+    (0 < rows a)%nat -> (0 < columns a)%nat -> (0 < columns b)%nat -> columns a = rows b ->
+    (rows a * columns b <= N)%nat -> (columns a <= N)%nat -> keeps context h ->
+    holds a A -> holds b B ->
+    holds (paper_matmul h a b) (dot (columns a) A B).
+  Proof.
+    intros R0 K0 C0 K RC KN KEEP HA HB.
+    apply holds_compact. split; [exact (proj1 HA)|].
+    eexists; split; [now apply (gives_products (columns b) h a b A B)|].
+    intros i j I J. assert (L : (i * columns b + j < rows a * columns b)%nat) by nia. split; [lia|].
+    cbv beta. rewrite (sum_entry _ _ _ (dot (columns a) A B) C0 L).
+    now destruct (divmod i j (columns b) J) as [-> ->].
   Qed.
 End Products.

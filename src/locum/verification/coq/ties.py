@@ -197,6 +197,16 @@ TIES = (
         "through_maxmin_correct", "Sorting.v", PAIRS),
     Tie("absolute_maxmin", _RC, lambda r, k: c.absolute(_tokens(r, k), "maxmin").sop.node,
         "source (through_maxmin r c Tokens (Unary Negate Tokens))", "through_maxmin_correct", "Sorting.v", PAIRS),
+    Tie("cofactor", ("first",), lambda first: c.cofactor(_tokens(3, 3, first)).sop.node,
+        "cofactors (block 3 3 first)", "cofactor_correct", "Inversion.v", _SINGLES),
+    Tie("determinant", ("plus",), lambda plus: c.determinant(Matrix(tokens + plus, 3, 3)).sop.node,
+        "determinant (Binary Add Tokens (integer plus))", "determinant_correct", "Inversion.v", _SINGLES),
+    Tie("determinant_paper", ("plus",), lambda plus: c.determinant(
+            Matrix(tokens + plus, 3, 3), recipe="paper").sop.node,
+        "paper_determinant (Binary Add Tokens (integer plus))", "paper_determinant_correct", "Inversion.v", _SINGLES),
+    Tie("inverse_paper", ("plus",), lambda plus: c.inverse(
+            Matrix(tokens + plus, 3, 3), "paper", tolerance=0).sop.node,
+        "inverse (Binary Add Tokens (integer plus))", "inverse_correct", "Inversion.v", _SINGLES),
     Tie("layer_norm", _RC, lambda r, k: c.layer_norm(_tokens(r, k), epsilon=2.0**-10).sop.node,
         "layer_norm r c (Constant (Fraction 1 1024)) None None Tokens", "layer_norm_correct", "Norm.v", PAIRS),
     Tie("layer_norm_affine", _RC, lambda r, k: c.layer_norm(

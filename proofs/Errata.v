@@ -1,0 +1,361 @@
+(** * The paper's wrong statements, refuted: ¬ ∀ …, each by the counterexample of docs/errata.md
+
+    Every definition says what the paper prints; every theorem, [E1_refuted] … [E20_refuted], that it does
+    not hold as printed. What holds instead is proven in the other files ([Constructions.v] lists it). *)
+
+From Coq Require Import Reals Lra Lia List Bool Arith ZArith.
+Import ListNotations.
+From Locum Require Import Rasp Reasoning Matrices Softmax Sums Products Masks Lines Scatter Universal Paper.
+From Locum Require Import Heads Tiled Norm Activations Encoder Sequences Sorting.
+Open Scope R_scope.
+
+(** ** E9, Proposition 1D: m₀i₀ + i₁ is not one to one (2×3) *)
+Theorem E9_refuted :
+  ~ forall m0 m1 i0 i1 j0 j1 : nat, (i0 < m0)%nat -> (i1 < m1)%nat -> (j0 < m0)%nat -> (j1 < m1)%nat ->
+      (m0 * i0 + i1 = m0 * j0 + j1)%nat -> i0 = j0 /\ i1 = j1.
+Proof. intros H. destruct (H 2 3 0 2 1 0)%nat; lia. Qed.
+
+(** ** E17, Theorem 1: n ≤ min(d, d_v) is not needed for the products to fit: (4, 2, 1) *)
+Theorem E17_refuted :
+  ~ forall n d dv : nat, (0 < n)%nat -> (0 < d)%nat -> (0 < dv)%nat ->
+      (* k ≥ rc/(r + c) for X·A, XA·Xᵀ, X·V and softmax·XV *)
+      (n * d <= d * (n + d))%nat -> (n * n <= d * (n + n))%nat ->
+      (n * dv <= d * (n + dv))%nat -> (n * dv <= n * (n + dv))%nat ->
+      (n <= Nat.min d dv)%nat.
+Proof. intros H. specialize (H 4 2 1)%nat. simpl in H. lia. Qed.
+
+(** ** E20, Tables 1 and 2: a product has r + c + rc heads, not 2rc (3×·×4) *)
+Theorem E20_refuted : ~ forall r c : nat, (r + c + r * c = 2 * (r * c))%nat.
+Proof. intros H. specialize (H 3 4)%nat. discriminate. Qed.
+
+(** ** E5, Lemma inversion: the cyclic minors of order 3 are not cofactors at order 2 (1, 2; 3, 4) *)
+Definition cyclic_minor (r : nat) (M : nat -> nat -> R) (i j : nat) : R :=
+  M ((i + 1) mod r)%nat ((j + 1) mod r)%nat * M ((i + 2) mod r)%nat ((j + 2) mod r)%nat
+  - M ((i + 1) mod r)%nat ((j + 2) mod r)%nat * M ((i + 2) mod r)%nat ((j + 1) mod r)%nat.
+Theorem E5_refuted :
+  ~ forall M : nat -> nat -> R,
+      sum 2 (fun j => M 0%nat j * cyclic_minor 2 M 0 j)
+      = M 0%nat 0%nat * M 1%nat 1%nat - M 0%nat 1%nat * M 1%nat 0%nat.
+Proof.
+  intros H. specialize (H (fun i j => INR (2 * i + j + 1))). unfold cyclic_minor in H. simpl in H. lra.
+Qed.
+
+(** ** E1, Listing 2: base 2.73 is not e (the row (1, 2)) *)
+Lemma exp_times n y : exp (INR n * y) = exp y ^ n.
+Proof.
+  induction n; [simpl; now rewrite Rmult_0_l, exp_0|].
+  rewrite S_INR, Rmult_plus_distr_r, exp_plus, IHn, Rmult_1_l. simpl. ring.
+Qed.
+
+Lemma e_below : exp 1 < 273 / 100.
+Proof.
+  assert (P : (199 / 200) ^ 200 <= exp (-1)).
+  { replace (-1) with (INR 200 * (- (1 / 200))) by (rewrite INR_IZR_INZ; simpl; lra).
+    rewrite exp_times. apply pow_incr. split; [lra|].
+    pose proof (exp_ineq1_le (- (1 / 200))). lra. }
+  assert (Q : 100 / 273 < (199 / 200) ^ 200).
+  { unfold Rdiv. rewrite Rpow_mult_distr, pow_inv. rewrite !pow_IZR.
+    apply Rmult_lt_reg_r with (IZR (200 ^ Z.of_nat 200)); [apply IZR_lt; reflexivity|].
+    rewrite (Rmult_assoc (IZR (199 ^ _))), Rinv_l, Rmult_1_r by (apply IZR_neq; discriminate).
+    apply Rmult_lt_reg_r with 273; [lra|].
+    replace (100 * / 273 * IZR (200 ^ Z.of_nat 200) * 273) with (100 * IZR (200 ^ Z.of_nat 200)) by field.
+    rewrite <- !mult_IZR. apply IZR_lt. vm_compute. reflexivity. }
+  assert (exp 1 * exp (-1) = 1) by (rewrite <- exp_plus; replace (1 + -1) with 0 by lra; apply exp_0).
+  pose proof (exp_pos (-1)). pose proof (exp_pos 1). nra.
+Qed.
+
+Theorem E1_refuted :
+  ~ forall N tokens r c M, (0 < c)%nat -> (r * c <= N)%nat ->
+      holds N tokens closed (row_major Tokens r c) M ->
+      holds N tokens closed (row_major (softmax false (Base (Fraction 273 100)) (inside r c) c Tokens) r c)
+        (fun i j => exp (M i j) / sum c (fun t => exp (M i t))).
+Proof.
+  intros H. pose (M := fun i j : nat => INR (j + 1)). pose (tokens := fun q => Num (INR (q + 1))).
+  assert (X : holds 2 tokens closed (row_major Tokens 1 2) M).
+  { apply holds_compact. split; [now exists (fun _ _ => 0%nat)|]. exists (fun q => INR (q + 1)).
+    split; [intros; now apply gives_tokens|]. intros i j I J. assert (i = 0%nat) by lia. subst i.
+    split; [lia|reflexivity]. }
+  pose proof (H 2 tokens 1 2 M ltac:(lia) ltac:(lia) X)%nat as A.
+  pose proof (unmasked_softmax_correct 2 tokens closed 1 2 (Base (Fraction 273 100)) false Tokens M
+    ltac:(lia) ltac:(lia) ltac:(simpl; split; [reflexivity|lra]) X) as B.
+  apply holds_compact in A, B. destruct A as [_ [f [F A]]], B as [_ [g [G B]]].
+  destruct (A 0 0 ltac:(lia) ltac:(lia))%nat as [_ A0], (B 0 0 ltac:(lia) ltac:(lia))%nat as [_ B0].
+  destruct (F (fun _ _ => 0%nat) I) as [u [U1 U2]], (G (fun _ _ => 0%nat) I) as [v [V1 V2]].
+  assert (E : f 0%nat = g 0%nat).
+  { rewrite U1 in V1. injection V1 as <-. specialize (U2 0%nat ltac:(lia)). rewrite V2 in U2 by lia.
+    now injection U2. }
+  simpl in A0, B0. unfold M in A0, B0. simpl in A0, B0. rewrite E, B0 in A0. clear - A0.
+  replace (1 + 1) with (INR 2 * 1) in A0 by (simpl; lra). rewrite exp_times in A0.
+  unfold Rpower in A0. set (l := ln (273 / 100)) in *.
+  replace (INR 2 * 1 * l) with (INR 2 * l) in A0 by lra. rewrite exp_times in A0. rewrite Rmult_1_l in A0.
+  assert (L : exp l = 273 / 100) by (apply exp_ln; lra). rewrite L in A0.
+  pose proof e_below. pose proof (exp_pos 1). set (e := exp 1) in *.
+  assert (Z1 : 273 / 100 / (0 + 273 / 100 + (273 / 100) ^ 2) = 1 / (1 + 273 / 100)) by (simpl; field).
+  assert (Z2 : e / (0 + e + e ^ 2) = 1 / (1 + e)) by (simpl; field; split; nra).
+  rewrite Z1, Z2 in A0. unfold Rdiv in A0. rewrite !Rmult_1_l in A0.
+  apply (f_equal Rinv) in A0. rewrite !Rinv_inv in A0. lra.
+Qed.
+
+(** ** E15, Corollary hierarchy: zero padding is not exact (m = d = 1, n = 2: ½ instead of 1) *)
+Definition pad (m d : nat) (x : nat -> nat -> R) (i j : nat) : R :=
+  if Nat.ltb i m && Nat.ltb j d then x i j else 0.
+Theorem E15_refuted :
+  ~ forall N n d dv m x a v tokens, (0 < m)%nat -> (m <= n)%nat -> (0 < d)%nat -> (0 < dv)%nat ->
+      (n * d <= N /\ n * n <= N /\ n * dv <= N)%nat -> numbers N tokens ->
+      tokens_hold N tokens n d 0 (pad m d x) -> tokens_hold N tokens d d (n * d) a ->
+      tokens_hold N tokens d dv (n * d + d * d) v ->
+      exists y, run N tokens (U n d dv) = Some y /\
+        forall i j, (i < m)%nat -> (j < dv)%nat -> y (i * dv + j)%nat = Num (attention m d x a v i j).
+Proof.
+  intros H. pose (x := fun _ _ : nat => 1). pose (a := fun _ _ : nat => 0). pose (v := fun _ _ : nat => 1).
+  pose (tokens := fun q : nat => Num (match q with 0 => 1 | 3 => 1 | _ => 0 end)).
+  assert (NUM : numbers 4 tokens) by (eexists; intros q Q; reflexivity).
+  assert (TX : tokens_hold 4 tokens 2 1 0 (pad 1 1 x)).
+  { split; [simpl; lia|]. intros i j I J. destruct i as [|[|i]]; [| |lia]; assert (j = 0%nat) by lia; subst j; reflexivity. }
+  assert (TA : tokens_hold 4 tokens 1 1 (2 * 1) a).
+  { split; [simpl; lia|]. intros i j I J. assert (i = 0 /\ j = 0)%nat as [-> ->] by lia. reflexivity. }
+  assert (TV : tokens_hold 4 tokens 1 1 (2 * 1 + 1 * 1) v).
+  { split; [simpl; lia|]. intros i j I J. assert (i = 0 /\ j = 0)%nat as [-> ->] by lia. reflexivity. }
+  destruct (H 4 2 1 1 1 x a v tokens)%nat as [y [Y V1]]; auto; try lia.
+  destruct (U_simulates 4 2 1 1 tokens (pad 1 1 x) a v) as [z [Z V2]]; auto; try lia.
+  rewrite Y in Z. injection Z as <-. specialize (V1 0 0 ltac:(lia) ltac:(lia))%nat.
+  specialize (V2 0 0 ltac:(lia) ltac:(lia))%nat. rewrite V1 in V2. injection V2 as V2.
+  unfold attention, dot, score, dot, pad, x, a, v in V2. simpl in V2.
+  repeat (rewrite ?Rmult_0_l, ?Rmult_0_r, ?Rplus_0_l, ?Rplus_0_r, ?Rmult_1_l, ?Rmult_1_r, ?exp_0 in V2). lra.
+Qed.
+
+(** ** E16, step 3 of its proof: scores over √d are another attention (a (2, 1, 1) in a (2, 4, 4)) *)
+Definition scaled_attention n d (scale : R) (x a v : nat -> nat -> R) : nat -> nat -> R :=
+  dot n (fun i l => exp (score d x a i l / scale) / sum n (fun m => exp (score d x a i m / scale))) (dot d x v).
+Theorem E16_refuted :
+  ~ forall n e d x a v, (0 < n)%nat -> (0 < e)%nat -> (e <= d)%nat ->
+      forall i j, (i < n)%nat -> (j < e)%nat ->
+        scaled_attention n d (sqrt (INR d)) (pad n e x) (pad e e a) (pad e e v) i j = attention n e x a v i j.
+Proof.
+  intros H. pose (x := fun i _ : nat => match i with 0%nat => 1 | _ => 0 end).
+  pose (one := fun _ _ : nat => 1).
+  specialize (H 2 1 4 x one one ltac:(lia) ltac:(lia) ltac:(lia) 0 0 ltac:(lia) ltac:(lia))%nat.
+  replace (sqrt (INR 4)) with 2 in H
+    by (replace (INR 4) with (2 * 2) by (simpl; lra); symmetry; apply sqrt_square; lra).
+  unfold scaled_attention, attention, dot, score, dot, pad, x, one in H. simpl in H.
+  repeat (rewrite ?Rmult_0_l, ?Rmult_0_r, ?Rplus_0_l, ?Rplus_0_r, ?Rmult_1_l, ?Rmult_1_r in H).
+  replace (0 / 2) with 0 in H by lra. rewrite !exp_0 in H.
+  set (h := exp (1 / 2)) in *. pose proof (exp_pos (1 / 2)) as HP. fold h in HP.
+  assert (HH : exp 1 = h * h) by (unfold h; rewrite <- exp_plus; f_equal; lra). rewrite HH in H.
+  assert (H1 : 1 < h) by (pose proof (exp_ineq1_le (1 / 2)); unfold h; lra).
+  assert (h * (h * h + 1) = h * h * (h + 1)).
+  { apply Rmult_eq_reg_r with (/ (h + 1) * / (h * h + 1)).
+    - replace (h * (h * h + 1) * (/ (h + 1) * / (h * h + 1))) with (h / (h + 1)) by (field; split; nra).
+      replace (h * h * (h + 1) * (/ (h + 1) * / (h * h + 1))) with (h * h / (h * h + 1)) by (field; split; nra).
+      exact H.
+    - apply Rmult_integral_contrapositive_currified; apply Rinv_neq_0_compat; nra. }
+  nra.
+Qed.
+
+(** ** E11, shift: the printed matrix has its 1 of row i in column (n − t + i) mod n (t = 2, n = 5) *)
+Definition printed_shift (t : nat) : sop :=
+  fetch (Binary Modulo (Binary Add (Binary Subtract Length (integer t)) Indices) Length) Tokens.
+Theorem E11_refuted :
+  ~ forall N t f, (0 < N)%nat -> (t <= N)%nat ->
+      exists y, run N (fun q => Num (f q)) (printed_shift t) = Some y /\
+        forall i, (i < N)%nat -> y i = Num (f ((i + t) mod N)%nat).
+Proof.
+  intros H. pose (f := fun q => INR (10 * q + 10)).
+  destruct (H 5 2 f ltac:(lia) ltac:(lia))%nat as [y [Y V]].
+  assert (G : gives 5 (fun q => Num (f q)) (fun _ _ => 0%nat) (printed_shift 2) (fun q => f ((3 + q) mod 5)%nat)).
+  { apply (gives_fetch 5 _ _ _ Tokens (fun q => (3 + q) mod 5)%nat).
+    - apply index_modulo; [|apply index_length|intros; lia]. apply index_add; [|apply gives_indices].
+      eapply gives_ext; [|apply gives_subtract; [apply index_length|apply (index_constant 5 _ _ 2)]].
+      intros q Q. simpl. lra.
+    - now apply gives_tokens.
+    - intros q Q. apply Nat.mod_upper_bound. lia. }
+  destruct G as [z [Z W]]. unfold run in Y. rewrite Y in Z. injection Z as <-.
+  specialize (V 0%nat ltac:(lia)). rewrite W in V by lia. injection V as V. unfold f in V. simpl in V. lra.
+Qed.
+
+(** ** E6, Algorithm 3: with R″ of (l, l′) at l·k + l′ two products collide ((r, k, c) = (2, 2, 3)) *)
+Theorem E6_refuted :
+  ~ forall N tokens r k c A B, (0 < r)%nat -> (0 < k)%nat -> (0 < c)%nat ->
+      (r * c <= N)%nat -> (k <= N)%nat ->
+      holds N tokens closed (block r k 0) A -> holds N tokens closed (block k c (r * k)) B ->
+      holds N tokens closed
+        (row_major (products_at k 1 (block r k 0) (block k c (r * k))) r c) (dot k A B).
+Proof.
+  intros H. pose (ones := fun _ _ : nat => 1). pose (tokens := fun _ : nat => Num 1).
+  assert (NUM : numbers 10 tokens) by (eexists; intros q Q; reflexivity).
+  assert (HA : holds 10 tokens closed (block 2 2 0) ones) by (apply closed_block; [exact NUM|split; [simpl; lia|reflexivity]]).
+  assert (HB : holds 10 tokens closed (block 2 3 (2 * 2)) ones) by (apply closed_block; [exact NUM|split; [simpl; lia|reflexivity]]).
+  pose proof (H 10 tokens 2 2 3 ones ones ltac:(lia) ltac:(lia) ltac:(lia) ltac:(lia) ltac:(lia) HA HB)%nat as P.
+  apply holds_compact in P. destruct P as [_ [f [F V]]].
+  destruct (F (fun _ _ => 0%nat) I) as [u [U1 U2]].
+  destruct (gives_products 10 tokens closed 2 1 (block 2 2 0) (block 2 3 (2 * 2)) ones ones
+    ltac:(simpl; lia) eq_refl ltac:(simpl; lia) (closed_keeps 1) HA HB (fun _ _ => 0%nat) I) as [w [W1 W2]].
+  rewrite U1 in W1. injection W1 as <-.
+  destruct (V 0 2 ltac:(lia) ltac:(lia))%nat as [_ V0].
+  specialize (U2 2%nat ltac:(lia)). rewrite W2 in U2 by lia. injection U2 as U2.
+  simpl in V0. rewrite V0 in U2. unfold dot, ones in U2. simpl in U2. lra.
+Qed.
+
+(** ** E7, Algorithm 2: blocks of height r leave positions without a denominator ((r, c) = (2, 3)) *)
+Definition printed_softmax (r c : nat) : sop :=
+  let l := Family 1 0 r in
+  let keys := SelectorAnd (Select Ge Indices (Binary Multiply (Head l) (integer c)))
+                (Select Lt Indices (Binary Add (Binary Multiply (Head l) (integer c)) (integer c))) in
+  let queries := SelectorAnd (Select Le (Binary Multiply (Head l) (integer r)) Indices)
+                   (Select Gt (Binary Add (Binary Multiply (Head l) (integer r)) (integer r)) Indices) in
+  Binary Divide (Unary Exp Tokens)
+    (SumOver (Binary Multiply (integer c)
+                (Aggregate (SelectorAnd keys queries) (Unary Exp Tokens) (Integer 0))) [l]).
+
+Lemma everywhere_none : forall A n (f : nat -> option A) d q,
+  (q < n)%nat -> f q = None -> everywhere n f d = None.
+Proof.
+  induction n; intros f d q Q H; [lia|]. simpl. destruct (Nat.eq_dec q n) as [->|D].
+  - rewrite H. now destruct (everywhere n f d).
+  - now rewrite (IHn f d q) by (assumption || lia).
+Qed.
+
+Theorem E7_refuted :
+  ~ forall r c f, (0 < r)%nat -> (0 < c)%nat ->
+      exists y, run (r * c) (fun q => Num (f q)) (printed_softmax r c) = Some y.
+Proof.
+  intros H. destruct (H 2%nat 3%nat (fun _ => 0) ltac:(lia) ltac:(lia)) as [y Y].
+  set (tokens := fun q : nat => Num 0) in Y. set (e := fun _ _ : nat => 0%nat) in Y.
+  set (l := Family 1 0 2).
+  assert (GE : forall e, gives 6 tokens e (Unary Exp Tokens) (fun _ => exp 0))
+    by (intros; apply (gives_exp 6 tokens _ Tokens (fun _ => 0)); now apply gives_tokens).
+  set (m := fun s q k : nat => (compare Ge (INR k) (INR (s * 3)) && compare Lt (INR k) (INR (s * 3 + 3))) &&
+                 (compare Le (INR (s * 2)) (INR q) && compare Gt (INR (s * 2 + 2)) (INR q))).
+  assert (SUM : gives 6 tokens e (SumOver (Binary Multiply (integer 3)
+      (Aggregate (SelectorAnd
+        (SelectorAnd (Select Ge Indices (Binary Multiply (Head l) (integer 3)))
+           (Select Lt Indices (Binary Add (Binary Multiply (Head l) (integer 3)) (integer 3))))
+        (SelectorAnd (Select Le (Binary Multiply (Head l) (integer 2)) Indices)
+           (Select Gt (Binary Add (Binary Multiply (Head l) (integer 2)) (integer 2)) Indices)))
+        (Unary Exp Tokens) (Integer 0))) [l])
+      (fun q => sum 2 (fun s => INR 3 * mean (map (fun _ => exp 0) (selected 6 (m s) q))))).
+  { apply (gives_sum 6 tokens e _ l (fun s q => INR 3 * mean (map (fun _ => exp 0) (selected 6 (m s) q)))).
+    intros s S. set (e' := bind e l s).
+    assert (IL : index 6 tokens e' (Head l) (fun _ => s)) by apply index_bound.
+    assert (T : forall n, index 6 tokens e' (Binary Multiply (Head l) (integer n)) (fun _ => s * n)%nat)
+      by (intros; apply index_multiply; [exact IL|apply index_constant]).
+    assert (T' : forall n, index 6 tokens e' (Binary Add (Binary Multiply (Head l) (integer n)) (integer n))
+                   (fun _ => s * n + n)%nat) by (intros; apply index_add; [apply T|apply index_constant]).
+    pose proof (gives_indices 6 tokens e') as II.
+    apply gives_multiply; [apply (index_constant 6 tokens e' 3)|].
+    apply gives_aggregate; [|apply GE].
+    apply selects_and; apply selects_and; apply selects_compare; auto. }
+  unfold run, printed_softmax in Y. fold l e in Y. destruct (GE e) as [p [P1 P2]], SUM as [z [Z1 Z2]].
+  cbn [eval] in Y. change (2 * 3)%nat with 6%nat in Y.
+  assert (NONE : eval 6 tokens (printed_softmax 2 3) e = None).
+  { change (eval 6 tokens (printed_softmax 2 3) e) with
+      (match eval 6 tokens (Unary Exp Tokens) e, eval 6 tokens (SumOver (Binary Multiply (integer 3)
+      (Aggregate (SelectorAnd
+        (SelectorAnd (Select Ge Indices (Binary Multiply (Head l) (integer 3)))
+           (Select Lt Indices (Binary Add (Binary Multiply (Head l) (integer 3)) (integer 3))))
+        (SelectorAnd (Select Le (Binary Multiply (Head l) (integer 2)) Indices)
+           (Select Gt (Binary Add (Binary Multiply (Head l) (integer 2)) (integer 2)) Indices)))
+        (Unary Exp Tokens) (Integer 0))) [l]) e with
+       | Some v, Some w => positions 6 (fun q => apply2 Divide (v q) (w q)) | _, _ => None end).
+    rewrite P1, Z1. apply everywhere_none with 4%nat; [lia|]. rewrite P2, Z2 by lia.
+    assert (EMPTY : forall s, (s < 2)%nat -> selected 6 (m s) 4 = []).
+    { intros s S. apply filter_none. intros k _. unfold m. rewrite compare_greater.
+      rewrite (proj2 (Nat.ltb_ge 4 (s * 2 + 2))) by lia. now rewrite !andb_false_r. }
+    cbn [sum]. rewrite !EMPTY by lia. unfold apply2, number, mean. simpl.
+    destruct (Req_EM_T _ 0) as [|n]; [reflexivity|]. exfalso. apply n. unfold Rdiv. ring. }
+  change (eval 6 tokens (printed_softmax 2 3) e = Some y) in Y. congruence.
+Qed.
+
+(** ** E3, Listing 6: Match₂ misses the multiples of p (p = 5 on 5, 5) *)
+Definition printed_match2 (p : nat) : sop :=
+  let rest := Binary Modulo Tokens (integer p) in
+  let detect := Aggregate (Select Eq rest (Binary Subtract (integer p) rest)) Tokens (Integer 0) in
+  IfElse (Binary (Compare Eq) detect (integer 0)) (integer 0) (integer 1).
+Theorem E3_refuted :
+  ~ forall N p (x : nat -> Z), (0 < p)%nat ->
+      exists y, run N (fun q => Num (IZR (x q))) (printed_match2 p) = Some y /\
+        forall q, (q < N)%nat -> y q =
+          Num (if existsb (fun k => Z.eqb ((x k + x q) mod Z.of_nat p) 0) (seq 0 N) then 1 else 0).
+Proof.
+  intros H. destruct (H 2%nat 5%nat (fun _ => 5%Z) ltac:(lia)) as [y [Y V]].
+  set (tokens := fun q : nat => Num 5) in Y. set (e := fun _ _ : nat => 0%nat).
+  assert (T : gives 2 tokens e Tokens (fun _ => 5)) by now apply gives_tokens.
+  assert (REST : gives 2 tokens e (Binary Modulo Tokens (integer 5)) (fun _ => 0)).
+  { eapply gives_ext; [|apply gives_modulo; [exact T|apply (gives_integer 2 tokens e 5)|intros; lra]].
+    intros q Q. cbv beta. rewrite (floor_integer (5 / 5) 1) by lra. lra. }
+  assert (D : gives 2 tokens e (Aggregate (Select Eq (Binary Modulo Tokens (integer 5))
+      (Binary Subtract (integer 5) (Binary Modulo Tokens (integer 5)))) Tokens (Integer 0)) (fun _ => 0)).
+  { eapply gives_ext; [|apply gives_aggregate; [apply selects_real; [exact REST|
+      apply gives_subtract; [apply (gives_integer 2 tokens e 5)|exact REST]]|exact T]].
+    intros q Q. cbv beta. replace (selected 2 _ q) with (@nil nat); [apply (mean_none (fun _ => 5))|].
+    symmetry. apply filter_none. intros k _. unfold compare. destruct (Req_EM_T 0 (5 - 0)); [lra|reflexivity]. }
+  assert (G : gives 2 tokens e (printed_match2 5) (fun _ => 0)).
+  { eapply gives_ext; [|apply gives_if; [apply says_compare; [exact D|apply (gives_integer 2 tokens e 0)]|
+      apply (gives_integer 2 tokens e 0)|apply (gives_integer 2 tokens e 1)]].
+    intros q Q. cbv beta. unfold compare. destruct (Req_EM_T 0 0); [reflexivity|lra]. }
+  destruct G as [z [Z W]]. change (eval 2 tokens (printed_match2 5) e = Some y) in Y. rewrite Y in Z.
+  injection Z as <-. specialize (V 0%nat ltac:(lia)). rewrite W in V by lia. simpl in V. injection V. lra.
+Qed.
+
+(** ** E2, Listing 5: MaxMin fails where an odd position holds a negative number (1, −2 gives 1, 1) *)
+Definition printed_flips : sop :=
+  let following :=
+    Aggregate (SelectorAnd (Select Eq Indices (Binary Add Indices (integer 1)))
+      (Select Eq (integer 1) (Binary Add (Binary Modulo Indices (integer 2)) (integer 1)))) Tokens (Integer 0) in
+  IfElse (Binary (Compare Lt) (Binary Subtract (fetch Indices Tokens) following) (integer 0))
+    (integer 1) (integer 0).
+Definition printed_maxmin : sop :=
+  let flips := Binary Add printed_flips
+    (Aggregate (Select Eq (Binary Add Indices (integer 1)) Indices) printed_flips (Integer 0)) in
+  let by_two := Binary Add
+    (Aggregate (Select Eq (integer 0) (Binary Modulo Indices (integer 2))) (integer 1) (Integer 0))
+    (Aggregate (Select Eq (integer 1) (Binary Modulo Indices (integer 2))) (Constant (Integer (-1))) (Integer 0)) in
+  Binary Add (Binary Multiply flips (fetch (Binary Add Indices by_two) Tokens))
+    (Binary Multiply (Binary Subtract (integer 1) flips) (fetch Indices Tokens)).
+
+Theorem E2_refuted :
+  ~ forall N f, (N mod 2 = 0)%nat ->
+      exists y, run N (fun q => Num (f q)) printed_maxmin = Some y /\
+        forall q, (q < N)%nat -> y q = Num (sorted_pairs f q).
+Proof.
+  intros H. pose (f := fun q : nat => match q with 0%nat => 1 | _ => -2 end).
+  destruct (H 2%nat f eq_refl) as [y [Y V]].
+  set (tokens := fun q : nat => Num (f q)) in Y. set (e := fun _ _ : nat => 0%nat).
+  assert (T : gives 2 tokens e Tokens f) by now apply gives_tokens.
+  pose proof (gives_indices 2 tokens e) as II.
+  assert (NEXT : index 2 tokens e (Binary Add Indices (integer 1)) (fun q => q + 1)%nat)
+    by (apply index_add; [exact II|apply (index_constant 2 tokens e 1)]).
+  assert (HALF : index 2 tokens e (Binary Modulo Indices (integer 2)) (fun q => q mod 2)%nat)
+    by (apply index_mod; [lia|exact II]).
+  assert (ITSELF : gives 2 tokens e (fetch Indices Tokens) f) by now apply gives_itself.
+  (* Position 1 finds no partner, takes 0 for it, and −2 < 0 asks to be flipped. *)
+  assert (FLIPS : gives 2 tokens e printed_flips (fun q => match q with 0%nat => 0 | _ => 1 end)).
+  { eapply gives_ext; [|apply gives_if; [apply says_compare; [apply gives_subtract; [exact ITSELF|
+      apply gives_aggregate; [apply selects_and; [apply selects_equal; [exact II|exact NEXT]|
+        apply selects_equal; [apply (index_constant 2 tokens e 1)|
+          apply index_add; [exact HALF|apply (index_constant 2 tokens e 1)]]]|exact T]]|
+      apply (gives_integer 2 tokens e 0)]|apply (gives_integer 2 tokens e 1)|apply (gives_integer 2 tokens e 0)]].
+    intros q Q. cbv beta. assert (q = 0 \/ q = 1)%nat as [-> | ->] by lia; unfold selected, mean, compare, f; simpl;
+      destruct (Rlt_dec _ 0); auto; lra. }
+  assert (BACK : gives 2 tokens e (Aggregate (Select Eq (Binary Add Indices (integer 1)) Indices) printed_flips
+      (Integer 0)) (fun _ => 0)).
+  { eapply gives_ext; [|apply gives_aggregate; [apply selects_equal; [exact NEXT|exact II]|exact FLIPS]].
+    intros q Q. cbv beta. assert (q = 0 \/ q = 1)%nat as [-> | ->] by lia; unfold selected, mean; simpl; lra. }
+  assert (OTHER : index 2 tokens e (Binary Add Indices (Binary Add
+      (Aggregate (Select Eq (integer 0) (Binary Modulo Indices (integer 2))) (integer 1) (Integer 0))
+      (Aggregate (Select Eq (integer 1) (Binary Modulo Indices (integer 2))) (Constant (Integer (-1))) (Integer 0))))
+      (fun q => 1 - q)%nat).
+  { eapply gives_ext; [|apply gives_add; [exact II|apply gives_add; apply gives_aggregate;
+      [apply selects_equal; [apply (index_constant 2 tokens e 0)|exact HALF]|apply (gives_integer 2 tokens e 1)|
+       apply selects_equal; [apply (index_constant 2 tokens e 1)|exact HALF]|apply (gives_integer 2 tokens e (-1))]]].
+    intros q Q. cbv beta. assert (q = 0 \/ q = 1)%nat as [-> | ->] by lia; unfold selected, mean; simpl; lra. }
+  assert (G : gives 2 tokens e printed_maxmin (fun _ => 1)).
+  { eapply gives_ext; [|apply gives_add; apply gives_multiply; [apply gives_add; [exact FLIPS|exact BACK]|
+      apply (gives_fetch 2 tokens e _ Tokens (fun q => 1 - q)%nat f OTHER T); intros; lia|
+      apply gives_subtract; [apply (gives_integer 2 tokens e 1)|apply gives_add; [exact FLIPS|exact BACK]]|
+      exact ITSELF]].
+    intros q Q. cbv beta. assert (q = 0 \/ q = 1)%nat as [-> | ->] by lia; simpl; lra. }
+  destruct G as [z [Z W]]. change (eval 2 tokens printed_maxmin e = Some y) in Y. rewrite Y in Z.
+  injection Z as <-. specialize (V 1%nat ltac:(lia)). rewrite W in V by lia. injection V as V.
+  unfold sorted_pairs, f in V. simpl in V. rewrite Rmin_right in V by lra. lra.
+Qed.
