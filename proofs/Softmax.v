@@ -96,6 +96,14 @@ Proof.
   assert (0 < sum n f) by (apply IH; lia). lra.
 Qed.
 
+Lemma sum_positive_below n f : (0 < n)%nat -> (forall k, (k < n)%nat -> 0 < f k) -> 0 < sum n f.
+Proof.
+  intros H P. induction n as [|[|n] IH]; [lia|simpl; specialize (P 0%nat ltac:(lia)); lra|].
+  change (sum (S (S n)) f) with (sum (S n) f + f (S n)).
+  assert (0 < sum (S n) f) by (apply IH; [lia|intros; apply P; lia]).
+  specialize (P (S n) ltac:(lia)). lra.
+Qed.
+
 Lemma sum_scaled n f a : sum n (fun k => f k * a) = sum n f * a.
 Proof. induction n; simpl; [lra|]. rewrite IHn. lra. Qed.
 

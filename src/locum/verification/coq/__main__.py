@@ -27,7 +27,8 @@ from locum.verification.coq.ties import LAYOUTS, MUTANTS, TIES, positions, refus
 FILES = (
     "Rasp", "Reasoning", "Matrices", "Softmax", "Sums", "Products", "Masks", "Lines", "Scatter",
     "Universal", "Paper", "Heads", "Tiled", "Norm", "Activations",
-    "Encoder", "Sequences", "Sorting", "GroupSort", "Inversion", "Errata",
+    "Encoder", "Sequences", "Sorting", "GroupSort", "Inversion", "Hierarchy", "Kinds",
+    "Errata", "Constructions",
 )  # fmt: skip
 INSTALL = "install Coq 8.16 or newer (Debian and Ubuntu: apt-get install coq), or set COQ=skip"
 HEADER = (

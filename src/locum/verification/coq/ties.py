@@ -117,6 +117,14 @@ def _multihead_product(r: int, k: int, columns: int, heads: int) -> Node:
     return c.multihead(product, heads, _tokens(r, k), _tokens(k, columns, heads * r * k)).sop.node
 
 
+def _kind(kind: str, **options: Any) -> Callable[..., Node]:
+    def build(n: int, d: int, d_v: int, width: int, rank: int | None = None) -> Node:
+        order = Order.of(n, d, d_v, kind=kind, width=width, rank=rank, **options)
+        return UniversalSimulator(order).program.node
+
+    return build
+
+
 def _layer(norm: str, heads: int = 1) -> Callable[..., Node]:
     """Build an encoder layer with biases and norms; several heads have their own d_v and W_O."""
 
@@ -241,6 +249,20 @@ TIES = (
     Tie("multihead_matmul", (*_RKC, "H"), _multihead_product,
         "stacked (Family 2 0 H) (matmul 1 (moving (Family 2 0 H) r k 0) (moving (Family 2 0 H) k c (H * (r * k))))",
         "multihead_matmul_correct", "Heads.v", _QUADS),
+    Tie("causal", _ORDER, lambda n, d, d_v: UniversalSimulator(
+            Order.of(n, d, d_v, mask="causal")).program.node,
+        "causal_U n d dv", "causal_U_simulates", "Hierarchy.v", TRIPLES),
+    Tie("hierarchy", _ORDER, lambda n, d, d_v: UniversalSimulator(n, d, d_v).masked.program.node,
+        "masked_U n d dv", "hierarchy_simulates", "Hierarchy.v", TRIPLES),
+    Tie("linear", (*_ORDER, "w"), _kind("linear"), "linear_U n d dv w", "linear_U_simulates", "Kinds.v", _QUADS),
+    Tie("linear_elu", (*_ORDER, "w"), _kind("linear", feature_map="elu+1"), "elu_U n d dv w",
+        "elu_U_simulates", "Kinds.v", _QUADS),
+    Tie("linformer", (*_ORDER, "w", "k"), _kind("linformer"), "linformer_U n d dv w k",
+        "linformer_U_simulates", "Kinds.v", _FIVES),
+    # The numbers of the program, w^(−1/4) and k^(−1/2), are floats: here they are fractions exactly.
+    Tie("performer", _ORDER, lambda n, d, d_v: _kind("performer")(n, d, d_v, 16, 4),
+        "performer_U (Fraction 1 2) (Fraction 1 2) (Fraction 1 2) n d dv 16 4",
+        "performer_U_simulates", "Kinds.v", TRIPLES),
     Tie("encoder", ("n", "d", "d1", "d2"), lambda n, d, d1, d2: UniversalSimulator(
             Order.of(n, d, d, feed_forward=(d1, d2))).program.node,
         "encoder n d d1 d2", "encoder_simulates", "Encoder.v", _QUADS),
@@ -265,6 +287,11 @@ MUTANTS: tuple[tuple[str, Shape, Callable[[], Node]], ...] = (
     ("attention", (2, 2, 2), lambda: UniversalSimulator(
         Order.of(2, 2, 2, mask="causal"), stable=True).program.node),
     ("row_sums", (2, 3), lambda: c.row_means(Matrix(tokens, 2, 3)).sop.node),
+    ("matmul_scatter", (2, 3, 2), lambda: BY_NAME["matmul_tiled"].program(2, 3, 2)),
+    ("heads", (2, 2, 2, 2), lambda: BY_NAME["heads"].program(2, 2, 2, 3)),
+    ("shift", (2,), lambda: BY_NAME["shift"].program(3)),
+    ("maxmin", (2, 2), lambda: BY_NAME["maxmin_paper"].program(2, 2)),
+    ("encoder_post", (2, 2, 3), lambda: BY_NAME["encoder_pre"].program(2, 2, 3)),
 )  # fmt: skip
 
 
