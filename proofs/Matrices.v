@@ -1,4 +1,8 @@
-(** * Matrices as views of a sequence (Proposition 1D), and their products by fetching heads *)
+(** * Matrices as views of a sequence (Proposition 1D), and their products by fetching heads
+
+    [holds m M] says that the view m holds the matrix M, with a value at every position. The theorems:
+    [matmul_correct] (Lemma matmul by 2k fetching heads) and [transposed_correct] (Lemma transposition, as
+    a view), for all shapes. *)
 
 From Coq Require Import Reals Lra Lia List Bool Arith ZArith.
 Import ListNotations.

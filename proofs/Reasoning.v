@@ -1,4 +1,7 @@
-(** * How to reason about programs: what each operation gives, for all lengths *)
+(** * How to reason about programs: what each operation gives, for all lengths
+
+    [gives e p f]: the s-op p has the number f q at every position q; [says]: a boolean; [selects e s m]:
+    query q selects the keys k with m q k; [index]: a natural number. One lemma for each operation. *)
 
 From Coq Require Import Reals Lra Lia List Bool Arith ZArith.
 Import ListNotations.

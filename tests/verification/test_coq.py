@@ -13,6 +13,8 @@ import pytest
 import locum
 from locum.errors import InputError
 from locum.graph import postorder
+from locum.paper.errata import ERRATA
+from locum.paper.items import ITEMS
 from locum.verification.coq.__main__ import FILES, HEADER
 from locum.verification.coq.terms import coq_term
 from locum.verification.coq.ties import BY_NAME, MUTANTS, TIES, Tie
@@ -52,6 +54,38 @@ def test_theorems_stand_in_the_files_that_are_named() -> None:
     assert {tie.file.removesuffix(".v") for tie in TIES} <= set(FILES)
     assert {path.stem for path in PROOFS.glob("*.v")} == set(FILES)
     assert all(name in HEADER for name in FILES)
+
+
+def test_the_theorems_of_the_papers_items_stand_in_proofs() -> None:
+    named = {theorem for item in ITEMS.values() for theorem in item.theorems}
+    for theorem in named:
+        file, _, name = theorem.partition(".")
+        text = (PROOFS / f"{file}.v").read_text(encoding="utf-8")
+        assert re.search(rf"Theorem {name}\b", text), theorem
+    assert {f"{tie.file.removesuffix('.v')}.{tie.theorem}" for tie in TIES} <= named
+    index = (PROOFS / "Constructions.v").read_text(encoding="utf-8")
+    assert all(re.search(rf"\b{theorem.partition('.')[2]}\.", index) for theorem in named)
+    assert ITEMS["transpose"].all_shapes[0] == {"theorem": "transpose_correct", "file": "proofs/Sums.v"}
+
+
+def test_wrong_results_are_refuted() -> None:
+    text = (PROOFS / "Errata.v").read_text(encoding="utf-8")
+    refuted = set(re.findall(r"Theorem (E\d+)_refuted :\n? *~ forall", text))
+    assert {number for number, erratum in ERRATA.items() if erratum.severity == "A"} <= refuted
+    assert refuted <= set(ERRATA)
+
+
+def test_a_reader_finds_the_meaning_and_the_theorem_early() -> None:
+    def line(file: str, words: str) -> int:
+        text = (PROOFS / file).read_text(encoding="utf-8").splitlines()
+        return next(number for number, line in enumerate(text, start=1) if words in line)
+
+    assert line("Rasp.v", "Definition aggregate") < 100
+    assert line("Universal.v", "Definition U n d dv") < 100
+    for path in PROOFS.glob("*.v"):
+        head = path.read_text(encoding="utf-8").partition("\nFrom ")[0]
+        if path.stem not in ("Rasp", "Reasoning", "Constructions"):
+            assert "heorem" in head or "[" in head, path.name
 
 
 def test_nothing_is_admitted() -> None:

@@ -1,8 +1,9 @@
-"""List the paper's constructions: our functions, the paper's claim, heads counted, verdict.
+"""List the paper's constructions: our functions, the paper's claim, heads, theorems, verdict.
 
 Everything is counted and checked anew on an instance; exit code 1 if a claim does not hold. What is
-proven for all inputs: locum claims. With --cookbook: the constructions that surveys of transformers and
-formal languages list, as weights, each run on all words up to a length beside a plain recogniser.
+proven for all inputs: locum claims; the theorems, for all shapes, are in proofs/. With --cookbook: the
+constructions that surveys of transformers and formal languages list, as weights, each run on all words
+up to a length beside a plain recogniser.
 """
 
 from __future__ import annotations
@@ -64,7 +65,8 @@ def _paper(as_json: bool) -> None:
         heads = "\n".join(f"{recipe}: {counts}" for recipe, counts in finding.heads.items())
         errata = f" ({', '.join(item.errata)})" if item.errata else ""
         functions = ", ".join(item.functions)
-        return item.paper, functions, item.claim, heads or "none", finding.verdict + errata
+        theorems = "\n".join(item.theorems)
+        return item.paper, functions, item.claim, heads or "none", theorems, finding.verdict + errata
 
     findings = examine_all()
     if as_json:
@@ -72,11 +74,12 @@ def _paper(as_json: bool) -> None:
     else:
         from rich.table import Table
 
-        titles = ("paper", "functions", "the paper's claim", "heads per layer", "verdict")
+        titles = ("paper", "functions", "the paper's claim", "heads per layer", "all shapes", "verdict")
         table = Table(*titles, show_lines=True)
         for column in table.columns:
             column.overflow = "fold"
         output.show(output.add_rows(table, map(row, findings)))
         output.say("Errata with counterexamples: locum errata. Proofs for all inputs: locum claims.")
+        output.say("All shapes: the theorem of that name in proofs/, which `make coq` checks.")
     if not all(finding.holds for finding in findings):
         raise click.exceptions.Exit(1)

@@ -63,7 +63,8 @@ def _print_table(findings: list[Finding]) -> None:
         refuted = [f"{number}: {verdict}" for number, verdict in finding.refutations.items()]
         known = "\n".join([", ".join(proven), *unproven, *refuted]).strip()
         spent = sum(v.seconds for v in [*finding.proofs, *finding.refutations.values()])
-        return finding.item.paper, ", ".join(finding.status), known, f"{spent:.1f}"
+        theorems = "\n".join(finding.item.theorems)
+        return finding.item.paper, ", ".join(finding.status), known, theorems, f"{spent:.1f}"
 
-    table = Table("paper", "status", "for all inputs", "seconds", show_lines=True)
+    table = Table("paper", "status", "all inputs", "all shapes", "seconds", show_lines=True)
     output.show(output.add_rows(table, map(row, findings)))

@@ -96,8 +96,9 @@ def page(findings: Sequence[Finding], folder: str = "certificates") -> str:
         "checked again by the command beside it. P is the program with the hash named there; P⟨…⟩ is its "
         "result on the tokens between the brackets, at the positions behind them. "
         "<em>Measured</em> means compared with direct computation on numbers, which is not a proof; "
-        "<em>counted</em> means that heads and layers are as claimed.</p>"
-        f"<table><tr><th>paper</th><th>status</th><th>what is known</th></tr>{body}</table></html>\n"
+        "<em>counted</em> means that heads and layers are as claimed. <em>All shapes</em> names the theorem in "
+        "<code>proofs/</code> (its file, then its name) that <code>make coq</code> checks.</p>"
+        f"<table><tr><th>paper</th><th>status</th><th>all inputs</th><th>all shapes</th></tr>{body}</table></html>\n"
     )
 
 
@@ -128,11 +129,12 @@ def _table_row(finding: Finding, folder: str) -> str:
             f"{_evidence(verdict, folder)}</li>"
         )
     known = f"<ul>{''.join(dict.fromkeys(lines))}</ul>" if lines else ""
+    theorems = "<br>".join(map(html.escape, item.theorems))
     measured = (
         f"measured: {html.escape(', '.join(item.functions))} on instances, against direct computation"
     )
     return (
         f'<tr id="{html.escape(item.key)}"><td><a href="#{html.escape(item.key)}"><b>{html.escape(item.paper)}</b></a>'
         f"<br><span class=small>{html.escape(item.claim)}</span></td>"
-        f"<td>{badges}</td><td>{known or measured}</td></tr>"
+        f"<td>{badges}</td><td>{known or measured}</td><td class=small>{theorems}</td></tr>"
     )

@@ -1,6 +1,6 @@
 """What is known of each item: heads counted, an instance checked, claims proven or refuted.
 
-*Proven*: for all inputs, at the shapes named. *Refuted*: by numbers, with the corrected claim proven.
+*Proven*: for all inputs, at the shapes named; theorems for all shapes are in proofs/ (``make coq``). *Refuted*: by numbers, with the corrected claim proven.
 *Measured*: compared with direct computation on numbers, which is not a proof. *Counted*: the heads and
 layers are those that the paper claims.
 """
@@ -87,6 +87,7 @@ class Finding:
             "claim": item.claim,
             "claimed_heads": claimed,
             "counted_heads": self.heads,
+            "all_shapes": item.all_shapes,
             "holds": self.holds,
             "verdict": self.verdict,
         }

@@ -41,6 +41,8 @@ class Item:
     claimed_heads: tuple[int, ...] | None = None
     #: Instances that are proven for all inputs.
     proofs: tuple[ClaimInstance, ...] = ()
+    #: Theorems for all shapes, each as the name of its file in proofs/, a dot, and its own.
+    theorems: tuple[str, ...] = ()
     errata: tuple[str, ...] = ()
     listings: tuple[str, ...] = ()
     #: A command that shows the item at work.
@@ -51,6 +53,12 @@ class Item:
         """Choose one or two of ``proofs`` that take seconds, not minutes."""
         small = [instance for instance in self.proofs if sum(instance.shape) <= 7]
         return tuple(small[-2:]) or self.proofs[:1]
+
+    @property
+    def all_shapes(self) -> list[dict[str, str]]:
+        """List the theorems of ``theorems``, each with its file."""
+        pairs = (theorem.split(".") for theorem in self.theorems)
+        return [{"theorem": name, "file": f"proofs/{file}.v"} for file, name in pairs]
 
     @property
     def row(self) -> str:
