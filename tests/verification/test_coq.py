@@ -68,6 +68,19 @@ def test_the_theorems_of_the_papers_items_stand_in_proofs() -> None:
     assert ITEMS["transpose"].all_shapes[0] == {"theorem": "transpose_correct", "file": "proofs/Sums.v"}
 
 
+def test_the_page_quotes_every_statement_beside_the_papers_words() -> None:
+    page = (PROOFS.parent / "docs" / "proofs.md").read_text(encoding="utf-8")
+    quoted = " ".join(page.split())
+    for item in ITEMS.values():
+        assert f"### {item.paper}\n\nThe paper: *{item.claim}*." in page or not item.theorems
+        for theorem in item.theorems:
+            file, _, name = theorem.partition(".")
+            text = (PROOFS / f"{file}.v").read_text(encoding="utf-8")
+            statement = re.search(rf"(Theorem {name}\b.*?\.)\n *Proof", text, flags=re.DOTALL)
+            assert statement is not None, theorem
+            assert " ".join(statement[1].split()) in quoted, theorem
+
+
 def test_wrong_results_are_refuted() -> None:
     text = (PROOFS / "Errata.v").read_text(encoding="utf-8")
     refuted = set(re.findall(r"Theorem (E\d+)_refuted :\n? *~ forall", text))
