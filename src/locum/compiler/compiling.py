@@ -67,7 +67,7 @@ def compile_for(
     lowered = network.lower(plain, times, roles, names, share_positions=share_positions)
     outputs = weights.categories(plain, known)
     weights.require_held(reference or root, plain, known)
-    slots = network.lay_out(lowered.network, target.dtype)
+    slots = network.lay_out(lowered.network, target.dtype, reuse=target.reuse_slots)
     fitted = bounds.fit(lowered, slots, outputs)
     assembled = weights.assemble(lowered, slots, fitted, outputs)
 
@@ -87,6 +87,6 @@ def compile_for(
         program_hash=stable_hash(reference or root),
         name=name,
         ranges=target.served,
-        report=report(lowered, fitted),
+        report=report(lowered, fitted) | {"circuit": assembled.circuit.data()},
     )
     return CompiledTransformer(config, assembled.weights)

@@ -59,13 +59,15 @@ class Target:
     separation: float | None = None
     #: The type of all weights: "float64" or "float32".
     dtype: str = "float64"
+    #: Whether a slot that nobody reads any more is erased and used again; else it keeps its meaning.
+    reuse_slots: bool = True
 
     def __post_init__(self) -> None:
         if type(self.length) is not int or self.length < 1:
             raise CompileError(
                 f"length: expected an integer ≥ 1 (number of tokens), got {self.length!r}"
             )
-        for name in ("numeric", "fixed", "causal"):
+        for name in ("numeric", "fixed", "reuse_slots", "causal"):
             if not isinstance(getattr(self, name), bool):
                 raise CompileError(f"{name}: expected True or False, got {getattr(self, name)!r}")
         if self.numeric and self.vocabulary is not None:

@@ -10,7 +10,7 @@ import contextlib
 import functools
 import importlib
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +18,17 @@ import numpy as np
 
 from locum.errors import InputError
 from locum.graph import Node, loads
+from locum.graph.fingerprints import fingerprints
+from locum.graph.node import node_of
 from locum.transformer.architecture import TransformerArchitecture
 from locum.transformer.cache import ActivationCache
+from locum.transformer.circuit import Circuit, CircuitNode
 from locum.transformer.config import Config
 from locum.transformer.encoding import Encoding, Rows
 from locum.transformer.exports import lens
 from locum.transformer.folder import saving
-from locum.transformer.forward import Tap, forward
+from locum.transformer.forward import Tap, forward, shown_to
+from locum.transformer.interventions import ForwardHook, read_component, setting, tap_of
 from locum.transformer.notebook import model_html
 from locum.transformer.report import render
 from locum.transformer.residual import ResidualStream
@@ -80,7 +84,8 @@ class CompiledTransformer:
     def report(self) -> str:
         """Return the compiler's report as text: sizes, how everything was realised, bounds."""
         data = {"name": self.config.name} if self.config.name else {}
-        return render(data | {"architecture": str(self.architecture)} | self.config.report)
+        report = {name: value for name, value in self.config.report.items() if name != "circuit"}
+        return render(data | {"architecture": str(self.architecture)} | report)
 
     # What it does -------------------------------------------------------------------------------
 
@@ -102,6 +107,70 @@ class CompiledTransformer:
             ) from None
         return answer(rows), ActivationCache(activations, len(self.weights.layers))
 
+    def run_with_hooks(self, inputs: Any, fwd_hooks: Sequence[ForwardHook]) -> Any:
+        """Return the answer with hooks: (name, function of an activation and ``hook``) pairs.
+
+        A function that returns an array puts it in the activation's place, as in TransformerLens.
+        """
+        batch, answer = self._encoding.read(inputs)
+        tap, check = tap_of(fwd_hooks)
+        rows = self._run(batch, tap, patterns=True)
+        check()
+        return answer(rows)
+
+    def ablate(
+        self,
+        inputs: Any,
+        component: str | CircuitNode,
+        head: int | None = None,
+        places: Sequence[int] | None = None,
+        value: float = 0.0,
+    ) -> Any:
+        """Return the answer with a component set to a number: heads, hidden units, columns.
+
+        ``component`` is ``blocks.1.attn`` (with ``head``), ``blocks.1.mlp`` (with ``places``, hidden
+        units), ``embed``, the name of a hook, or a node of :attr:`circuit`.
+        """
+        return self.run_with_hooks(inputs, [setting(read_component(component, head, places), value)])
+
+    def patch(
+        self,
+        inputs: Any,
+        source: Any,
+        component: str | CircuitNode,
+        head: int | None = None,
+        places: Sequence[int] | None = None,
+    ) -> Any:
+        """Return the answer with a component as it is on ``source``: an interchange intervention.
+
+        ``source`` has as many inputs, of the same lengths, as ``inputs``.
+        """
+        place = read_component(component, head, places)
+        _, cache = self.run_with_cache(source)
+        if place.hook not in cache:
+            raise InputError(f"expected the name of a hook, got {place.hook!r}; try {', '.join(cache)}")
+        return self.run_with_hooks(inputs, [setting(place, cache[place.hook])])
+
+    @property
+    def circuit(self) -> Circuit:
+        """Return which part of the network computes what, and what flows between the parts."""
+        if "circuit" not in self.config.report:
+            raise InputError("this network came without a circuit: the compiler makes one")
+        return Circuit.read(self.config.report["circuit"])
+
+    def where(self, sop: Any) -> tuple[CircuitNode, ...]:
+        """Return the parts of the network that compute an s-op; none, where it is not there as it is.
+
+        What is known from the token or the position alone is a column of an embedding, and a sum of
+        others is nowhere: whoever reads it reads its parts.
+        """
+        node = node_of(sop)
+        return self.circuit.computing(fingerprints(node)[node])
+
+    def what(self, block: str, head: int | None = None) -> tuple[CircuitNode, ...]:
+        """Return what a block, or one of its heads, computes: ``what("blocks.1.attn", head=0)``."""
+        return self.circuit.at(block, head)
+
     def residual(self, inputs: Any) -> ResidualStream:
         """Return every slot by position and layer, for one input (not a batch)."""
         batch, _ = self._encoding.read(inputs)
@@ -121,10 +190,9 @@ class CompiledTransformer:
         )
 
     def _run(self, batch: Rows, tap: Tap | None = None, *, patterns: bool = False) -> list[list[Any]]:
-        words, places = self._embeddings(batch)
-        if tap is not None:
-            tap("hook_embed", words)
-            tap("hook_pos_embed", places)
+        words, places = self.embeddings(batch)
+        show = shown_to(tap)
+        words, places = show("hook_embed", words), show("hook_pos_embed", places)
         how = {"sink": self.config.sink, "causal": self.config.causal}
         after = forward(self.weights, words + places, **how, tap=tap, patterns=patterns)
         return self.read_off(after, batch)
@@ -154,7 +222,7 @@ class CompiledTransformer:
 
     def embed(self, batch: Rows) -> Array:
         """Return the residual stream before the first layer, [batch, position, slot]."""
-        words, places = self._embeddings(batch)
+        words, places = self.embeddings(batch)
         return words + places
 
     def read_off(self, stream: Array, batch: Rows | None = None) -> list[list[Any]]:
@@ -163,7 +231,7 @@ class CompiledTransformer:
             logits = stream[:, self.config.sink :] @ self.weights.W_U + self.weights.b_U
         return self._encoding.decode(logits, batch)
 
-    def _embeddings(self, batch: Rows) -> tuple[Array, Array]:
+    def embeddings(self, batch: Rows) -> tuple[Array, Array]:
         """Return what tokens, and what positions, add to the stream; no token stands at the sink."""
         weights, sink = self.weights, int(self.config.sink)
         encoded = self._encoding.encode(batch)

@@ -1,7 +1,8 @@
 """Run the forward pass in NumPy, on a batch of sequences of one length: [batch, position, slot].
 
 Heads are run in blocks of bounded memory. ``tap`` is shown every activation under the name of its
-TransformerLens hook and with the axes that TransformerLens has; this is how a cache is filled.
+TransformerLens hook and with the axes that TransformerLens has: this is how a cache is filled. Where it
+returns an array, the network goes on with that one: this is how interventions are made.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ from locum.transformer.weights import (
     Weights,
 )
 
-Tap = Callable[[str, Array], None]
+Tap = Callable[[str, Array], "Array | None"]
+#: The same, but the activation itself where there is no other.
+Show = Callable[[str, Array], Array]
 
 #: The number of scores that are held at a time; further heads and queries are run after these.
 MAX_SCORES = 2**22
@@ -40,62 +43,86 @@ def forward(
 
     With ``causal``, no query attends to a key behind it: such scores are −∞.
     """
-    show: Tap = tap or (lambda name, value: None)
+    show = shown_to(tap)
     # A number that leaves the range of floats becomes inf or NaN, stays so, and is refused where the
     # answer is read off.
     with np.errstate(all="ignore"):
         for number, layer in enumerate(weights.layers):
             prefix = f"blocks.{number}"
-            show(f"{prefix}.hook_resid_pre", stream)
+            stream = show(f"{prefix}.hook_resid_pre", stream)
             if layer.attention is not None:
                 stream = stream + attend(
                     layer.attention, stream, prefix, show, causal=causal, patterns=patterns
                 )
-            show(f"{prefix}.hook_resid_mid", stream)
+            stream = show(f"{prefix}.hook_resid_mid", stream)
             if layer.feed_forward is not None:
                 stream = stream + feed(layer.feed_forward, stream, prefix, show, sink=sink)
-            show(f"{prefix}.hook_resid_post", stream)
+            stream = show(f"{prefix}.hook_resid_post", stream)
     return stream
+
+
+def shown_to(tap: Tap | None) -> Show:
+    """Return a function that shows ``tap`` an activation, and returns what the network goes on with."""
+    if tap is None:
+        return lambda name, value: value
+
+    def show(name: str, value: Array) -> Array:
+        other = tap(name, value)
+        return value if other is None else other
+
+    return show
 
 
 def attend(
     weights: AttentionWeights,
     stream: Array,
     prefix: str,
-    show: Tap,
+    show: Show,
     *,
     causal: bool = False,
     patterns: bool = False,
 ) -> Array:
     """Return what the heads of one layer add to the stream."""
     each = stream[:, None]  # [batch, 1, position, slot]
-    q = each @ weights.W_Q + weights.b_Q[:, None]  # [batch, head, position, d_head]
-    k = each @ weights.W_K + weights.b_K[:, None]
-    v = each @ weights.W_V + weights.b_V[:, None]
+    q: Array = each @ weights.W_Q + weights.b_Q[:, None]  # [batch, head, position, d_head]
+    k: Array = each @ weights.W_K + weights.b_K[:, None]
+    v: Array = each @ weights.W_V + weights.b_V[:, None]
+    q, k, v = (
+        np.swapaxes(show(f"{prefix}.attn.hook_{name}", np.swapaxes(value, 1, 2)), 1, 2)
+        for name, value in (("q", q), ("k", k), ("v", v))
+    )
     hard = np.array([kind == HARD for kind in weights.kinds])[:, None, None]
-    z = np.empty_like(v)
+    z: Array = np.empty_like(v)
     grid = (*z.shape[:3], z.shape[2])  # [batch, head, query, key]
-    names = ("attn_scores", "pattern") if patterns else ()
-    kept = {name: np.empty(grid, z.dtype) for name in names}
+    kept = np.empty(grid, z.dtype) if patterns else None
     for heads, queries in _blocks(*grid[:3]):
         scores = q[:, heads, queries] @ np.swapaxes(k[:, heads], -1, -2)
         if causal:
             ahead = np.arange(grid[3]) > np.arange(grid[2])[queries, None]
             scores[..., ahead] = -np.inf
+        if kept is not None:
+            kept[:, heads, queries] = scores
+            continue
         chosen = _weigh(scores, hard[heads])
         counts = chosen.sum(axis=-1, keepdims=True)
         # Summed first and divided after: a mean of integers then has no rounding but the last.
         z[:, heads, queries] = chosen @ v[:, heads] / counts
-        if kept:
-            kept["attn_scores"][:, heads, queries] = scores
-            kept["pattern"][:, heads, queries] = chosen / counts
+    if kept is not None:
+        z = _by_patterns(kept, v, hard, prefix, show)
+    z = np.swapaxes(show(f"{prefix}.attn.hook_z", np.swapaxes(z, 1, 2)), 1, 2)
     out: Array = (z @ weights.W_O).sum(axis=1) + weights.b_O
-    for name, value in (("q", q), ("k", k), ("v", v), ("z", z)):
-        show(f"{prefix}.attn.hook_{name}", np.swapaxes(value, 1, 2))  # [batch, position, head, d_head]
-    for name, value in kept.items():
-        show(f"{prefix}.attn.hook_{name}", value)
-    show(f"{prefix}.hook_attn_out", out)
-    return out
+    return show(f"{prefix}.hook_attn_out", out)
+
+
+def _by_patterns(scores: Array, v: Array, hard: NDArray[np.bool_], prefix: str, show: Show) -> Array:
+    """Return the means by all scores at once, and show scores and patterns."""
+    chosen = _weigh(show(f"{prefix}.attn.hook_attn_scores", scores), hard)
+    counts = chosen.sum(axis=-1, keepdims=True)
+    pattern = chosen / counts
+    other = show(f"{prefix}.attn.hook_pattern", pattern)
+    # The very numbers of a run without patterns, unless somebody put others in their place.
+    z: Array = chosen @ v / counts if other is pattern else other @ v
+    return z
 
 
 def _blocks(batch: int, heads: int, positions: int) -> Iterator[tuple[slice, slice]]:
@@ -116,23 +143,21 @@ def _weigh(scores: Array, hard: NDArray[np.bool_]) -> Array:
     return weights
 
 
-def feed(weights: FeedForwardWeights, stream: Array, prefix: str, show: Tap, *, sink: bool) -> Array:
+def feed(weights: FeedForwardWeights, stream: Array, prefix: str, show: Show, *, sink: bool) -> Array:
     """Return what the feed-forward of one layer adds to the stream."""
-    before = stream @ weights.W_in + weights.b_in
-    show(f"{prefix}.mlp.hook_pre", before)
+    before = show(f"{prefix}.mlp.hook_pre", stream @ weights.W_in + weights.b_in)
     if weights.functions is not None:
         after = _exact(weights, before, sink)
     elif weights.kind == "glu":
         assert weights.W_gate is not None
-        after = relu(stream @ weights.W_gate) * before
+        after = relu(show(f"{prefix}.mlp.hook_gate", stream @ weights.W_gate)) * before
     elif weights.kind == "gelu":
         after = gelu(before)
     else:
         after = relu(before)
-    show(f"{prefix}.mlp.hook_post", after)
+    after = show(f"{prefix}.mlp.hook_post", after)
     out: Array = after @ weights.W_out + weights.b_out
-    show(f"{prefix}.hook_mlp_out", out)
-    return out
+    return show(f"{prefix}.hook_mlp_out", out)
 
 
 def _exact(weights: FeedForwardWeights, before: Array, sink: bool) -> Array:

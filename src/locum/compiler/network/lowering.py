@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import count
 
 import numpy as np
@@ -42,6 +42,8 @@ class Lowered:
     undefined: tuple[tuple[Atom, str], ...]
     #: The label of an s-op or selector: the program's own name for it, or the whole expression.
     label: Labels
+    #: The s-op that a signal holds, where a head moves it or a feed-forward computes it.
+    holds: Mapping[Signal, Node] = field(default_factory=dict)
 
 
 def lower(
@@ -69,6 +71,7 @@ def lower(
         frozenset(filter(lowering.counts_sink, counts)),
         tuple(lowering.undefined.values()),
         label,
+        lowering.holds(),
     )
 
 
@@ -117,6 +120,11 @@ class _Lowering:
         if self.known.target.feed_forward == "glu":  # its gates have no biases
             return replace(network, one=Signal("1", 0, positions=np.ones(self.known.target.longest)))
         return network
+
+    def holds(self) -> dict[Signal, Node]:
+        """The s-op that each signal holds; a share of attention holds the count that it stands for."""
+        shares = {signal: self.roles.counted(node) for node, signal in self._shares.items()}
+        return {signal: node for node, signal in self._signals.items()} | shares
 
     def _needs_sink(self, node: Node) -> bool:
         match self.roles.of(node):

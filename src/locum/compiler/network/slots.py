@@ -74,10 +74,11 @@ class Slots:
         return [" → ".join(names) for names in held]
 
 
-def lay_out(network: Network, dtype: str) -> Slots:
-    """Give a slot to every signal that is read."""
+def lay_out(network: Network, dtype: str, *, reuse: bool = True) -> Slots:
+    """Give a slot to every signal that is read; without ``reuse``, none to another after it."""
     groups = _groups(network, _room(network, dtype), _summed_exactly(network, dtype))
-    return _assigned(groups, _left_at_sink(network, dtype))
+    every = {signal for group in groups for signal in group.signals}
+    return _assigned(groups, _left_at_sink(network, dtype) if reuse else every)
 
 
 def _room(network: Network, dtype: str) -> dict[Signal, float]:

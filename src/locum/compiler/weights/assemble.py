@@ -7,21 +7,23 @@ The network comes in, with its slots and with what makes its feed-forwards; :cla
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
 
 from locum.compiler.bounds.fitting import Fitted
 from locum.compiler.network.lowering import Lowered
-from locum.compiler.network.network import NO_SINK, TIED_SINK, Head, Network, Unit
+from locum.compiler.network.network import NO_SINK, TIED_SINK, Head, Network, Unit, Value
 from locum.compiler.network.slots import Slots
 from locum.compiler.target import Target
+from locum.compiler.weights.circuit import circuit
 from locum.compiler.weights.dense import UnitFeedForward
 from locum.compiler.weights.exact import ExactFeedForward
 from locum.compiler.weights.outputs import unembedded
 from locum.compiler.weights.stream import Matrix, Stream
 from locum.errors import CompileError
+from locum.transformer.circuit import Circuit
 from locum.transformer.weights import (
     SOFTMAX,
     AttentionWeights,
@@ -50,6 +52,7 @@ class Assembled:
 
     weights: Weights
     slots: tuple[str, ...]
+    circuit: Circuit
 
 
 def assemble(
@@ -65,10 +68,13 @@ def assemble(
         feed_forward = UnitFeedForward(target, fitted.hidden)
     network, stream = lowered.network, Stream.of(lowered.network, slots)
     beta = (lambda head: None) if fitted is None else fitted.beta
-    weights = Assembly(network, target, feed_forward, beta).weights(stream)
+    assembly = Assembly(network, target, feed_forward, beta)
+    weights = assembly.weights(stream)
     if outputs is not None:
         weights = unembedded(weights, outputs)
-    return Assembled(cast(weights, target.dtype), tuple(stream.labels()))
+    hidden = {} if fitted is None else fitted.hidden
+    found = circuit(lowered, slots, hidden, assembly.places)
+    return Assembled(cast(weights, target.dtype), tuple(stream.labels()), found)
 
 
 @dataclass(frozen=True)
@@ -80,6 +86,8 @@ class Assembly:
     feed_forward: FeedForward
     #: The inverse temperature of a head that stands in for a hard one; None: it is what it is.
     beta: Callable[[Head], float | None] = lambda head: None
+    #: Filled in by :meth:`weights`: which numbers of its head each value is, in the end.
+    places: dict[Value, tuple[int, ...]] = field(default_factory=dict)
 
     def weights(self, stream: Stream) -> Weights:
         """Make all tensors over a residual stream."""
@@ -147,6 +155,7 @@ class Assembly:
                 w_q[h] *= beta
                 b_q[h] *= beta
             for i, (value, (column, bias, factor)) in enumerate(moved[h]):
+                self.places[value] = (*self.places.get(value, ()), i)
                 w_v[h, :, i], b_v[h, i] = column, bias
                 slot, scale = stream.slots.of(value.into)
                 w_o[h, i, slot] = factor * scale

@@ -3,18 +3,24 @@
 Its ``state_dict`` has the names and shapes of :meth:`Weights.named`. It takes token ids, or numbers,
 [batch, position], as ``model.encode`` gives them, and gives logits [batch, position, d_vocab_out],
 which ``model.decode`` reads. What has no value (a division by zero in an exact feed-forward) is NaN.
+
+Activations pass through modules that do nothing, by TransformerLens's names (``blocks.0.attn.hook_z``):
+forward hooks of torch, and ``run_with_hooks``, see them there and may change them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from locum.errors import InputError
+from locum.transformer.circuit import CircuitNode
 from locum.transformer.config import Config
-from locum.transformer.weights import HARD, FeedForwardWeights, LayerWeights, Weights
+from locum.transformer.interventions import ForwardHook, read_component, setting, tap_of
+from locum.transformer.weights import HARD, AttentionWeights, FeedForwardWeights, LayerWeights, Weights
 
 
 class TorchTransformer(nn.Module):
@@ -29,18 +35,77 @@ class TorchTransformer(nn.Module):
             _Block(layer, sink=config.sink, causal=config.causal) for layer in weights.layers
         )
         self.unembed = _parameters(W_U=weights.W_U, b_U=weights.b_U)
+        self.hook_embed, self.hook_pos_embed = nn.Identity(), nn.Identity()
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Return logits [batch, position, d_vocab_out] for ids or numbers [batch, position]."""
-        stream = embedded(inputs, self.embed.W_E, self.pos_embed.W_pos, self.config)
+        words, places = embeddings(inputs, self.embed.W_E, self.pos_embed.W_pos, self.config)
+        stream: Tensor = self.hook_embed(words) + self.hook_pos_embed(places)
         for block in self.blocks:
             stream = block(stream)
         logits: Tensor = stream[:, int(self.config.sink) :] @ self.unembed.W_U + self.unembed.b_U
         return logits
 
+    def run_with_hooks(self, inputs: Tensor, fwd_hooks: Sequence[ForwardHook]) -> Tensor:
+        """Return logits with hooks: (name, function of an activation and ``hook``) pairs."""
+        tap, check = tap_of(fwd_hooks)
+        logits = self._tapped(inputs, tap)
+        check()
+        return logits
+
+    def run_with_cache(self, inputs: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+        """Return logits, and every activation under the name of its TransformerLens hook."""
+        cache: dict[str, Tensor] = {}
+        return self._tapped(inputs, cache.__setitem__), cache
+
+    def ablate(
+        self,
+        inputs: Tensor,
+        component: str | CircuitNode,
+        head: int | None = None,
+        places: Sequence[int] | None = None,
+        value: float = 0.0,
+    ) -> Tensor:
+        """Return logits with a component set to a number, as ``CompiledTransformer.ablate``."""
+        return self.run_with_hooks(inputs, [setting(read_component(component, head, places), value)])
+
+    def patch(
+        self,
+        inputs: Tensor,
+        source: Tensor,
+        component: str | CircuitNode,
+        head: int | None = None,
+        places: Sequence[int] | None = None,
+    ) -> Tensor:
+        """Return logits with a component as it is on ``source``, as ``CompiledTransformer.patch``."""
+        place = read_component(component, head, places)
+        _, cache = self.run_with_cache(source)
+        if place.hook not in cache:
+            raise InputError(f"expected the name of a hook, got {place.hook!r}; try {', '.join(cache)}")
+        return self.run_with_hooks(inputs, [setting(place, cache[place.hook])])
+
+    def _tapped(self, inputs: Tensor, tap: Any) -> Tensor:
+        handles = [
+            module.register_forward_hook(lambda _, __, output, name=name: tap(name, output))
+            for name, module in self.named_modules()
+            if isinstance(module, nn.Identity)
+        ]
+        try:
+            found: Tensor = self(inputs)
+        finally:
+            for handle in handles:
+                handle.remove()
+        return found
+
 
 def embedded(inputs: Tensor, W_E: Tensor, W_pos: Tensor, config: Config) -> Tensor:
     """Return the residual stream before the first layer; a sink stands first."""
+    words, places = embeddings(inputs, W_E, W_pos, config)
+    return words + places
+
+
+def embeddings(inputs: Tensor, W_E: Tensor, W_pos: Tensor, config: Config) -> tuple[Tensor, Tensor]:
+    """Return what tokens, and what positions, add to the stream; no token stands at the sink."""
     if inputs.ndim != 2:
         raise InputError(f"expected inputs of shape [batch, position], got {list(inputs.shape)}")
     sink = int(config.sink)
@@ -51,7 +116,7 @@ def embedded(inputs: Tensor, W_E: Tensor, W_pos: Tensor, config: Config) -> Tens
     words = inputs.to(W_E.dtype)[..., None] * W_E[0] if config.vocabulary is None else W_E[inputs]
     if sink:
         words = torch.cat([torch.zeros_like(words[:, :1]), words], dim=1)
-    return words + W_pos[:size]
+    return words, W_pos[:size].expand_as(words)
 
 
 def _parameters(**arrays: Any) -> Any:
@@ -64,38 +129,66 @@ def _parameters(**arrays: Any) -> Any:
 
 
 class _Block(nn.Module):
-    hard: Tensor
-
     def __init__(self, layer: LayerWeights, *, sink: bool, causal: bool) -> None:
         super().__init__()
-        self.attn = None
-        self.causal = causal
-        if layer.attention is not None:
-            arrays = {name: value for name, value in vars(layer.attention).items() if name != "kinds"}
-            self.attn = _parameters(**arrays)
-            hard = torch.tensor([kind == HARD for kind in layer.attention.kinds])
-            self.register_buffer("hard", hard[:, None, None], persistent=False)
-        self.mlp = None if layer.feed_forward is None else _FeedForward(layer.feed_forward, sink=sink)
+        attention, feed = layer.attention, layer.feed_forward
+        self.attn = None if attention is None else _Attention(attention, causal=causal)
+        self.mlp = None if feed is None else _FeedForward(feed, sink=sink)
+        self.hook_resid_pre, self.hook_resid_mid = nn.Identity(), nn.Identity()
+        self.hook_resid_post = nn.Identity()
+        self.hook_attn_out, self.hook_mlp_out = nn.Identity(), nn.Identity()
 
     def forward(self, stream: Tensor) -> Tensor:
+        stream = self.hook_resid_pre(stream)
         if self.attn is not None:
-            stream = stream + self._attend(self.attn, stream)
-        return stream if self.mlp is None else stream + self.mlp(stream)
+            stream = stream + self.hook_attn_out(self.attn(stream))
+        stream = self.hook_resid_mid(stream)
+        if self.mlp is not None:
+            stream = stream + self.hook_mlp_out(self.mlp(stream))
+        after: Tensor = self.hook_resid_post(stream)
+        return after
 
-    def _attend(self, weights: Any, stream: Tensor) -> Tensor:
+
+class _Attention(nn.Module):
+    hard: Tensor
+
+    def __init__(self, weights: AttentionWeights, *, causal: bool) -> None:
+        super().__init__()
+        self.causal = causal
+        for name, array in vars(weights).items():
+            if name != "kinds":
+                self.register_parameter(name, nn.Parameter(torch.tensor(array)))
+        hard = torch.tensor([kind == HARD for kind in weights.kinds])
+        self.register_buffer("hard", hard[:, None, None], persistent=False)
+        for name in ("q", "k", "v", "attn_scores", "pattern", "z"):
+            self.add_module(f"hook_{name}", nn.Identity())
+
+    def _shown(self, name: str, value: Tensor) -> Tensor:
+        """Show an activation with the axes of TransformerLens: [batch, position, head, d_head]."""
+        shown: Tensor = getattr(self, f"hook_{name}")(value.transpose(1, 2))
+        return shown.transpose(1, 2)
+
+    def forward(self, stream: Tensor) -> Tensor:
         each = stream[:, None]  # [batch, 1, position, slot]
         q, k, v = (
-            each @ getattr(weights, f"W_{name}") + getattr(weights, f"b_{name}")[:, None]
+            self._shown(
+                name.lower(), each @ getattr(self, f"W_{name}") + getattr(self, f"b_{name}")[:, None]
+            )
             for name in "QKV"
         )
         scores = q @ k.transpose(-1, -2)
         if self.causal:
             ahead = torch.ones_like(scores[0, 0], dtype=torch.bool).triu(1)
             scores = scores.masked_fill(ahead, -torch.inf)
+        scores = self.get_submodule("hook_attn_scores")(scores)
         top = scores.amax(dim=-1, keepdim=True)
         chosen = torch.where(self.hard, (scores == top).to(stream.dtype), torch.exp(scores - top))
-        z = chosen @ v / chosen.sum(dim=-1, keepdim=True)
-        out: Tensor = (z @ weights.W_O).sum(dim=1) + weights.b_O
+        counts = chosen.sum(dim=-1, keepdim=True)
+        pattern = chosen / counts
+        other = self.get_submodule("hook_pattern")(pattern)
+        # Summed first and divided after, unless somebody put another pattern in its place.
+        z = self._shown("z", chosen @ v / counts if other is pattern else other @ v)
+        out: Tensor = (z @ self.get_parameter("W_O")).sum(dim=1) + self.get_parameter("b_O")
         return out
 
 
@@ -112,16 +205,19 @@ class _FeedForward(nn.Module):
         for name in ("W_in", "b_in", "W_out", "b_out", "W_gate"):
             if (array := getattr(weights, name)) is not None:
                 self.register_parameter(name, nn.Parameter(torch.tensor(array)))
+        self.hook_pre, self.hook_post = nn.Identity(), nn.Identity()
+        if self.kind == "glu":
+            self.hook_gate = nn.Identity()
 
     def forward(self, stream: Tensor) -> Tensor:
-        before = stream @ self.W_in + self.b_in
+        before = self.hook_pre(stream @ self.W_in + self.b_in)
         if self.functions is not None:
             after = self._exact(before)
         elif self.kind == "glu":
-            after = torch.relu(stream @ self.W_gate) * before
+            after = torch.relu(self.hook_gate(stream @ self.W_gate)) * before
         else:
             after = nn.functional.gelu(before) if self.kind == "gelu" else torch.relu(before)
-        out: Tensor = after @ self.W_out + self.b_out
+        out: Tensor = self.hook_post(after) @ self.W_out + self.b_out
         return out
 
     def _exact(self, before: Tensor) -> Tensor:

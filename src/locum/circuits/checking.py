@@ -1,0 +1,74 @@
+"""Compute which edges of a circuit are necessary, and which sufficient, by interchange interventions.
+
+What flows along one edge is taken from another input, on many pairs of inputs. The edge is *necessary*
+if some answer changes, and *sufficient* if some answer that differs between the two inputs becomes that
+of the other one. Nothing is approximated: networks are run as they are.
+
+>>> import locum
+>>> from locum import aggregate, select, indices, tokens
+>>> previous = aggregate(select(indices, indices - 1, "=="), tokens, "?")
+>>> model = locum.compile(previous, length=3, vocabulary="ab", attention="softmax", feed_forward="relu")
+>>> checked = check_circuit(model)
+>>> len(checked.edges), len(checked.necessary), checked.checked["complete"]
+(4, 4, True)
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from locum.circuits.pairs import pairs_of
+from locum.circuits.running import PairRun
+from locum.transformer import CompiledTransformer
+from locum.transformer.circuit import Circuit, CircuitEdge
+
+
+def check_circuit(model: CompiledTransformer, *, most: int = 400, seed: int = 0) -> Circuit:
+    """Return the circuit of a network with ``necessary`` and ``sufficient`` computed for every edge.
+
+    All inputs are tried where there are at most ``most`` of them, else a sample of about as many; which
+    of the two is in ``checked``. Positions are the same in all inputs of one length: what they embed is
+    interchanged between positions instead; and what depends on the length alone is taken from an input
+    of another length.
+    """
+    circuit = model.circuit
+    pairs = list(pairs_of(model, most, seed))
+    runs = [PairRun(model, circuit, part, seed) for part in pairs]
+    for run, neighbour in zip(runs, [*runs[1:], runs[0]], strict=True):
+        if neighbour is not run:
+            run.borrow(neighbour)
+    edges = tuple(_checked(edge, runs) for edge in circuit.edges)
+    idle = [edge for edge in edges if not edge.necessary]
+    unchanged = all(_breaks(run, idle) == 0 for run in runs) if idle else True
+    checked: dict[str, Any] = {
+        "pairs": sum(len(part.clean) for part in pairs),
+        "all inputs": all(part.complete for part in pairs),
+        "seed": seed,
+        # Changing all that is not necessary, at once, changes no answer.
+        "complete": unchanged,
+    }
+    return replace(circuit, edges=edges, checked=checked)
+
+
+def _breaks(run: PairRun, edges: list[CircuitEdge]) -> int:
+    """On how many pairs changing these edges at once changes the answer."""
+    patched = run.patched(edges)
+    return len(run.answers) if patched is None else int((~run.same(patched, run.answers)).sum())
+
+
+def _checked(edge: CircuitEdge, runs: list[PairRun]) -> CircuitEdge:
+    necessary = sufficient = False
+    for run in runs:
+        patched = run.patched([edge])
+        if patched is None:
+            necessary = True
+            continue
+        necessary = necessary or not bool(run.same(patched, run.answers).all())
+        differ = ~run.same(run.answers, run.other_answers)
+        sufficient = sufficient or bool(np.any(differ & run.same(patched, run.other_answers)))
+        if necessary and sufficient:
+            break
+    return replace(edge, necessary=necessary, sufficient=sufficient)

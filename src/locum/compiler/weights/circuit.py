@@ -1,0 +1,185 @@
+"""Say what the compiler put where: the network as a circuit of nodes and edges.
+
+Heads, units and slots come in; a :class:`Circuit` comes out, whose edges are the signals that one of
+them writes and another reads. Erasing slots and marking the sink are no part of what is computed, and
+are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from locum.compiler.network.forms import Form, Signal
+from locum.compiler.network.gates import Snap
+from locum.compiler.network.lowering import Lowered
+from locum.compiler.network.network import NO_SINK, Head, Unit, Value
+from locum.compiler.network.slots import Group, Slots
+from locum.compiler.units.hidden import Hidden
+from locum.graph.fingerprints import fingerprints
+from locum.transformer.circuit import Circuit, CircuitEdge, CircuitNode
+
+OUTPUT = "output"
+
+
+def circuit(
+    lowered: Lowered,
+    slots: Slots,
+    hidden: Mapping[Unit, Hidden],
+    places: Mapping[Value, tuple[int, ...]],
+) -> Circuit:
+    """Return the circuit of a network; ``places`` are the numbers of its head that each value is."""
+    return _Drawing(lowered, slots, hidden, places).circuit()
+
+
+class _Drawing:
+    def __init__(
+        self,
+        lowered: Lowered,
+        slots: Slots,
+        hidden: Mapping[Unit, Hidden],
+        places: Mapping[Value, tuple[int, ...]],
+    ) -> None:
+        self.lowered = lowered
+        self.network = lowered.network
+        self.slots = slots
+        self.hidden = hidden
+        self.places = places
+        self.names = fingerprints(*lowered.holds.values())
+        self.nodes: dict[str, CircuitNode] = {}
+        self.writers: dict[Signal, str] = {}
+        self.edges: dict[tuple[str, str, int], CircuitEdge] = {}
+
+    def circuit(self) -> Circuit:
+        for group in self.slots.groups:
+            self._embedded(group)
+        for layer in range(self.network.layers):
+            heads = [head for head in self.network.heads if head.time == 2 * layer + 1]
+            for number, head in enumerate(heads):
+                self._head(head, layer, number)
+            self._units([unit for unit in self.network.units if unit.time == 2 * layer + 2], layer)
+        self._add(CircuitNode(OUTPUT, "output", "unembed", label="output", role="read off"))
+        self._reads(self.network.output, OUTPUT)
+        for group in self.slots.groups:
+            self._slot(group)
+        return Circuit(tuple(self.nodes.values()), tuple(self.edges.values()))
+
+    def _add(self, node: CircuitNode) -> None:
+        self.nodes[node.id] = node
+
+    def _embedded(self, group: Group) -> None:
+        """Columns of the embeddings: all that tokens, or positions, write into one slot."""
+        for signal in group.signals:
+            for kind, vector in (("embed", signal.tokens), ("pos_embed", signal.positions)):
+                if vector is None or signal is self.network.one:
+                    continue
+                name = f"{kind}.{group.slot}"
+                before = self.nodes[name].label + " + " if name in self.nodes else ""
+                self._add(
+                    CircuitNode(
+                        name,
+                        kind,
+                        f"hook_{kind}",
+                        slots=(group.slot,),
+                        label=before + signal.label,
+                        role="embed a token" if kind == "embed" else "embed a position",
+                    )
+                )
+                self.writers[signal] = name
+
+    def _head(self, head: Head, layer: int, number: int) -> None:
+        name = f"blocks.{layer}.attn.head.{number}"
+        hook = f"blocks.{layer}.attn.hook_"
+        role = "count keys" if any(value.share for value in head.values) else "move values"
+        self._add(CircuitNode(name, "head", f"{hook}z", layer, number, label=head.label, role=role))
+        for letter, what in (("q", "queries"), ("k", "keys"), ("v", "values")):
+            self._add(
+                CircuitNode(
+                    f"{name}.{letter}",
+                    letter,
+                    hook + letter,
+                    layer,
+                    number,
+                    label=head.label,
+                    role=what,
+                )
+            )
+        for query, key in zip(head.queries, head.keys, strict=True):
+            self._reads(query, f"{name}.q")
+            self._reads(key, f"{name}.k")
+        if head.sink != NO_SINK:
+            self._reads(head.offset, f"{name}.q")
+        for place, value in enumerate(head.values):
+            self._reads(value.form, f"{name}.v")
+            slot, _ = self.slots.of(value.into)
+            writer = f"{name}.o.{place}"
+            self._add(
+                CircuitNode(
+                    writer,
+                    "o",
+                    f"{hook}z",
+                    layer,
+                    number,
+                    self.places[value],
+                    (slot,),
+                    value.into.label,
+                    self._sop(value.into),
+                    role,
+                )
+            )
+            self.writers[value.into] = writer
+
+    def _units(self, units: list[Unit], layer: int) -> None:
+        start = 0
+        for number, unit in enumerate(units):
+            size = self.hidden[unit].size if unit in self.hidden else 1
+            name = f"blocks.{layer}.mlp.units.{number}"
+            slot, _ = self.slots.of(unit.into)
+            kind = type(unit.gate).__name__.lower() if unit.gate is not None else "function"
+            rounds = isinstance(unit.gate, Snap) and unit.gate.whole
+            self._add(
+                CircuitNode(
+                    name,
+                    "units",
+                    f"blocks.{layer}.mlp.hook_post",
+                    layer,
+                    places=tuple(range(start, start + size)),
+                    slots=(slot,),
+                    label=unit.into.label,
+                    sop=self._sop(unit.into),
+                    role="round" if rounds else f"compute ({kind})",
+                )
+            )
+            start += size
+            for form in unit.forms:
+                self._reads(form, name)
+            self.writers[unit.into] = name
+
+    def _slot(self, group: Group) -> None:
+        """A subspace of the stream, from when it is written to when it is read for the last time."""
+        written = (group.first + 1) // 2 - 1
+        hook = "blocks.0.hook_resid_pre" if group.first == 0 else f"blocks.{written}.hook_resid_post"
+        last = min((group.last + 1) // 2, self.network.layers) - 1
+        self._add(
+            CircuitNode(
+                f"slot.{group.slot}.{group.first}",
+                "slot",
+                hook,
+                max(written, 0),
+                slots=(group.slot,),
+                label=group.label,
+                role=f"hold up to blocks.{max(last, 0)}",
+            )
+        )
+
+    def _reads(self, form: Form, target: str) -> None:
+        for signal in form.terms:
+            source = self.writers.get(signal)
+            if source is None:
+                continue
+            slot, _ = self.slots.of(signal)
+            label = self.nodes[source].label if "embed" in source else signal.label
+            self.edges[source, target, slot] = CircuitEdge(source, target, slot, label)
+
+    def _sop(self, signal: Signal) -> str:
+        node = self.lowered.holds.get(signal)
+        return "" if node is None else self.names[node]

@@ -1,0 +1,188 @@
+"""Say which part of a network computes what: a circuit, as plain data.
+
+Nodes are embedding columns, heads with their queries, keys, values and outputs, groups of hidden units,
+slots of the residual stream and the output; each has the name of its TransformerLens hook and the s-op
+that it holds. Edges say what flows from the node that writes it to the node that reads it. Whether an
+edge is *necessary* or *sufficient* is not asserted here but computed (``locum.circuits``).
+
+>>> node = CircuitNode("embed.0", "embed", "hook_embed", slots=(0,), label="tokens")
+>>> Circuit((node,), ()).node("embed.0").label
+'tokens'
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from locum.errors import InputError
+
+
+@dataclass(frozen=True)
+class CircuitNode:
+    """A part of the network: where it is, what it holds, and what it is for."""
+
+    id: str
+    #: embed, pos_embed, head, q, k, v, o, units, slot or output.
+    kind: str
+    #: The TransformerLens hook at which it can be seen and changed.
+    hook: str
+    layer: int | None = None
+    head: int | None = None
+    #: The places that it has in the hook's last axis: hidden units, or numbers of a head.
+    places: tuple[int, ...] = ()
+    #: The slots that it writes (or is).
+    slots: tuple[int, ...] = ()
+    label: str = ""
+    #: The fingerprint of the s-op that it computes (``graph/fingerprints.py``).
+    sop: str = ""
+    role: str = ""
+
+
+@dataclass(frozen=True)
+class CircuitEdge:
+    """What one node writes and another reads."""
+
+    source: str
+    target: str
+    #: The slot that it passes through, and the label of what flows.
+    slot: int
+    flows: str
+    #: Whether changing what flows to that of another input changes some answer; None: not computed.
+    necessary: bool | None = None
+    #: Whether that alone turns some answer into that of the other input, which is a different one.
+    sufficient: bool | None = None
+
+
+@dataclass(frozen=True)
+class Circuit:
+    """All nodes and edges, and on which inputs the flags of edges were computed."""
+
+    nodes: tuple[CircuitNode, ...]
+    edges: tuple[CircuitEdge, ...]
+    #: How necessary and sufficient were computed: pairs of inputs, whether all inputs were among them,
+    #: and whether changing all edges that are not necessary, at once, changes no answer.
+    checked: dict[str, Any] = field(default_factory=dict)
+
+    def node(self, identifier: str) -> CircuitNode:
+        """Return the node of that id."""
+        for node in self.nodes:
+            if node.id == identifier:
+                return node
+        raise InputError(f"expected the id of a node of the circuit, got {identifier!r}")
+
+    def at(self, block: str, head: int | None = None) -> tuple[CircuitNode, ...]:
+        """Return the nodes of a block (``blocks.1.attn``), or of one of its heads."""
+        found = tuple(
+            node
+            for node in self.nodes
+            if (node.id == block or node.id.startswith(f"{block}."))
+            and (head is None or node.head == head)
+        )
+        if not found:
+            blocks = sorted({".".join(node.id.split(".")[:3]) for node in self.nodes if "." in node.id})
+            raise InputError(f"expected a block of the circuit, got {block!r}; try {', '.join(blocks)}")
+        return found
+
+    def computing(self, sop: str) -> tuple[CircuitNode, ...]:
+        """Return the nodes that compute the s-op of that fingerprint."""
+        return tuple(node for node in self.nodes if node.sop == sop)
+
+    @property
+    def necessary(self) -> tuple[CircuitEdge, ...]:
+        """Return the edges that are known to be necessary."""
+        return tuple(edge for edge in self.edges if edge.necessary)
+
+    def data(self) -> dict[str, Any]:
+        """Return it as JSON has it; fields that say nothing are left out."""
+        return {
+            "nodes": [_plain(node) for node in self.nodes],
+            "edges": [_plain(edge) for edge in self.edges],
+            **({"checked": self.checked} if self.checked else {}),
+        }
+
+    def save(self, path: str | Path) -> None:
+        """Write ``circuit.json``."""
+        text = json.dumps(self.data(), ensure_ascii=False, indent=1)
+        Path(path).write_text(text + "\n", encoding="utf-8")
+
+    @classmethod
+    def read(cls, data: Any) -> Circuit:
+        """Return the circuit that :meth:`data` described; anything else is an ``InputError``."""
+        if not isinstance(data, Mapping):
+            raise InputError(f"expected a circuit (a JSON object), got {type(data).__name__}")
+        checked = data.get("checked", {})
+        return cls(
+            tuple(_made(CircuitNode, item) for item in _listed(data, "nodes")),
+            tuple(_made(CircuitEdge, item) for item in _listed(data, "edges")),
+            dict(checked) if isinstance(checked, Mapping) else {},
+        )
+
+    @classmethod
+    def load(cls, path: str | Path) -> Circuit:
+        """Return the circuit that a file holds."""
+        try:
+            return cls.read(json.loads(Path(path).read_text(encoding="utf-8")))
+        except (OSError, ValueError) as error:
+            raise InputError(f"expected the circuit in {path}, got: {error}") from None
+
+    def mermaid(self) -> str:
+        """Return a flowchart in Mermaid's language, which Markdown viewers draw; one box per part.
+
+        Edges that are known not to be necessary are dotted.
+        """
+        drawn = {n.id: n for n in self.nodes if n.kind not in ("slot", "q", "k", "v", "o")}
+        lines = ["flowchart LR"]
+        for node in drawn.values():
+            text = node.label.replace('"', "'")[:60]
+            lines.append(f'  {_box(node.id)}["{node.id}<br>{text}"]')
+        for edge in self.edges:
+            source, target = (_part(end) for end in (edge.source, edge.target))
+            via = edge.target.rsplit(".", 1)[-1] if target != edge.target else ""
+            arrow = "-.->" if edge.necessary is False else "-->"
+            lines.append(f"  {_box(source)} {arrow}{f'|{via}|' if via else ''} {_box(target)}")
+        return "\n".join(dict.fromkeys(lines))
+
+    def __str__(self) -> str:
+        shown = [f"{len(self.nodes)} nodes, {len(self.edges)} edges"]
+        flag = {None: " ", False: "·", True: "!"}
+        shown += [
+            f"{flag[edge.necessary]} {edge.source} → {edge.target}: {edge.flows} (slot {edge.slot})"
+            for edge in self.edges
+        ]
+        return "\n".join(shown)
+
+
+def _part(identifier: str) -> str:
+    """The head that a query, key, value or output belongs to; anything else is itself."""
+    parts = identifier.split(".")
+    return ".".join(parts[:5]) if "head" in parts else identifier
+
+
+def _box(identifier: str) -> str:
+    return identifier.replace(".", "_")
+
+
+def _plain(item: CircuitNode | CircuitEdge) -> dict[str, Any]:
+    return {name: value for name, value in asdict(item).items() if value not in (None, "", ())}
+
+
+def _listed(data: Mapping[str, Any], name: str) -> Iterable[Any]:
+    found = data.get(name)
+    if not isinstance(found, list):
+        raise InputError(f"expected a list of {name} in a circuit, got {type(found).__name__}")
+    return found
+
+
+def _made(kind: type, item: Any) -> Any:
+    known = {f.name for f in fields(kind)}
+    if not isinstance(item, Mapping) or not set(item) <= known:
+        raise InputError(f"expected a {kind.__name__} with fields of {sorted(known)}, got {item!r}")
+    values = {name: tuple(v) if isinstance(v, list) else v for name, v in item.items()}
+    try:
+        return kind(**values)
+    except TypeError as error:
+        raise InputError(f"expected a {kind.__name__}, got {item!r}: {error}") from None

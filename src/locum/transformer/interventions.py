@@ -1,0 +1,126 @@
+"""Change activations while a network runs: hooks, ablations and patches, by TransformerLens's names.
+
+A hook is called with an activation and a :class:`HookPoint`, and may return another array of its shape.
+
+>>> read_component("blocks.1.attn", head=0)
+Place(hook='blocks.1.attn.hook_z', head=0, last=None)
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from locum.errors import InputError
+from locum.transformer.circuit import CircuitNode
+from locum.transformer.forward import Tap
+from locum.transformer.weights import Array
+
+#: (name of a hook or a test of names, what to call with the activation and the hook).
+ForwardHook = tuple["str | Callable[[str], bool]", Callable[..., Any]]
+
+
+@dataclass(frozen=True)
+class HookPoint:
+    """Where a hook was called."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Place:
+    """A part of an activation: of one head, or of some places in the last axis; None: all of it."""
+
+    hook: str
+    head: int | None = None
+    last: tuple[int, ...] | None = None
+
+    def index(self) -> tuple[Any, ...]:
+        """Return what the activation is indexed by: batch, position, (head,) last."""
+        last = slice(None) if self.last is None else list(self.last)
+        if self.head is None:
+            return (..., last)
+        if self.hook.endswith(("hook_pattern", "hook_attn_scores")):
+            return (slice(None), self.head)
+        return (slice(None), slice(None), self.head, last)
+
+
+def read_component(
+    component: str | CircuitNode, head: int | None = None, places: Sequence[int] | None = None
+) -> Place:
+    """Return the part of an activation that a name, or a node of the circuit, stands for.
+
+    ``blocks.1.attn`` is what its heads give (``hook_z``), ``blocks.1.mlp`` its hidden units
+    (``hook_post``); ``embed`` and ``pos_embed`` are embeddings; any full name of a hook is itself.
+    """
+    if isinstance(component, CircuitNode):
+        last = component.places or None
+        if component.kind in ("embed", "pos_embed", "slot"):
+            last = component.slots
+        return Place(component.hook, component.head, last)
+    short = {"embed": "hook_embed", "pos_embed": "hook_pos_embed"}
+    hook = short.get(component, component)
+    if component.endswith(".attn"):
+        hook = f"{component}.hook_z"
+    elif component.endswith(".mlp"):
+        hook = f"{component}.hook_post"
+    return Place(hook, head, None if places is None else tuple(places))
+
+
+def tap_of(hooks: Sequence[ForwardHook]) -> tuple[Tap, Callable[[], None]]:
+    """Return a tap that calls these hooks, and a check that each was called."""
+    called: set[int] = set()
+    seen: list[str] = []
+
+    def tap(name: str, value: Array) -> Array | None:
+        seen.append(name)
+        changed = None
+        for number, (where, call) in enumerate(hooks):
+            if where == name if isinstance(where, str) else where(name):
+                called.add(number)
+                other = call(value if changed is None else changed, hook=HookPoint(name))
+                changed = changed if other is None else _checked(other, value, name)
+        return changed
+
+    def check() -> None:
+        for number, (where, _) in enumerate(hooks):
+            if number not in called:
+                near = difflib.get_close_matches(str(where), seen, 3, cutoff=0.3)
+                raise InputError(
+                    f"expected the name of a hook of this network, got {where!r}; "
+                    f"try {', '.join(near or seen)}"
+                )
+
+    return tap, check
+
+
+def _checked(other: Any, value: Array, name: str) -> Array:
+    shape = getattr(other, "shape", None)
+    if shape != value.shape:
+        raise InputError(
+            f"a hook at {name}: expected an array of shape {list(value.shape)}, got "
+            f"{type(other).__name__ if shape is None else list(shape)}"
+        )
+    found: Array = other
+    return found
+
+
+def setting(place: Place, value: Any) -> ForwardHook:
+    """Return a hook that puts ``value`` (a number, or an activation) in a place."""
+
+    def call(activation: Any, hook: HookPoint) -> Any:  # an array of NumPy, or a tensor
+        changed = activation.copy() if hasattr(activation, "copy") else activation.clone()
+        index = place.index()
+        whole = getattr(value, "shape", None) == activation.shape
+        try:
+            changed[index] = value[index] if whole else value
+        except IndexError:
+            raise InputError(
+                f"expected a head and places within {list(activation.shape)} at {hook.name}, "
+                f"got {place}"
+            ) from None
+        return changed
+
+    return place.hook, call

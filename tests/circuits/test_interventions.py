@@ -1,0 +1,141 @@
+"""Hooks, ablations and patches: the same by names on NumPy, on torch, and against the program."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import locum
+from locum.circuits import alignment, check_circuit
+from locum.errors import InputError
+from locum.language.cookbook import COOKBOOK
+from locum.transformer.circuit import Circuit
+
+UNITS: dict[str, Any] = {"attention": "softmax", "feed_forward": "relu"}
+
+
+def compiled(name: str, length: int = 4, **options: Any) -> Any:
+    recipe = COOKBOOK[name]
+    options = {**UNITS, **options}
+    return locum.compile(recipe.program, length=length, vocabulary=recipe.vocabulary, **options)
+
+
+@pytest.mark.parametrize("kind", ["relu", "gelu", "glu", "exact"])
+def test_torch_has_the_same_activations_by_the_same_names(kind: str) -> None:
+    model = compiled("dyck2", feed_forward=kind)
+    module = model.to_torch()
+    given = ["(", "[", "]"]
+    answer, cache = model.run_with_cache(given)
+    logits, tensors = module.run_with_cache(torch.as_tensor(model.encode(given)))
+    assert set(cache) == set(tensors)
+    for name, value in cache.items():
+        assert value.shape == tuple(tensors[name].shape), name
+        np.testing.assert_allclose(value, tensors[name].detach().numpy(), atol=1e-9, err_msg=name)
+    assert model.decode(logits.detach().numpy(), [given]) == [answer]
+
+
+def test_hooks_of_torch_modules_fire() -> None:
+    model = compiled("parity")
+    module, seen = model.to_torch(), []
+    module.blocks[0].attn.hook_z.register_forward_hook(lambda *parts: seen.append(parts[2].shape))
+    module.blocks[0].attn.register_forward_hook(lambda *parts: seen.append(parts[2].shape))
+    module(torch.as_tensor(model.encode("1011")))
+    assert [tuple(shape) for shape in seen] == [(1, 4, 1, 2), (1, 4, model.architecture.d_model)]
+
+
+@pytest.mark.parametrize("name", ["parity", "induction", "most_frequent"])
+def test_ablating_and_patching_heads_agree_with_torch(name: str) -> None:
+    model = compiled(name)
+    module = model.to_torch()
+    first, *_, last = COOKBOOK[name].vocabulary
+    clean, other = [first, last, first, last], [last, last, first, last]
+    ids, others = (torch.as_tensor(model.encode(x)) for x in (clean, other))
+    changed = 0
+    for layer, weights in enumerate(model.weights.layers):
+        for head in range(0 if weights.attention is None else weights.attention.heads):
+            block = f"blocks.{layer}.attn"
+            for found, logits in (
+                (model.ablate(clean, block, head=head), module.ablate(ids, block, head=head)),
+                (model.patch(clean, other, block, head), module.patch(ids, others, block, head)),
+            ):
+                assert model.decode(logits.detach().numpy(), [clean]) == [found]
+                changed += found != model(clean)
+    assert changed
+    everything = [f"blocks.{i}.hook_resid_post" for i in range(len(model.weights.layers))]
+    assert model.patch(clean, other, everything[-1]) == model(other)
+
+
+def test_hooks_that_nobody_has_are_refused() -> None:
+    model = compiled("parity")
+    with pytest.raises(InputError, match=r"expected the name of a hook.*blocks\.0\.attn\.hook_z"):
+        model.run_with_hooks("10", [("blocks.0.attn.hook_zz", lambda value, hook: None)])
+    with pytest.raises(InputError, match="expected an array of shape"):
+        model.run_with_hooks("10", [("hook_embed", lambda value, hook: value[..., :1])])
+    with pytest.raises(InputError, match="expected a head and places within"):
+        model.ablate("10", "blocks.0.attn", head=7)
+    with pytest.raises(InputError, match="expected the name of a hook"):
+        model.patch("10", "11", "blocks.7.attn")
+
+
+@pytest.mark.parametrize("name", COOKBOOK)
+def test_circuits_are_complete_and_every_necessary_edge_breaks_an_answer(name: str) -> None:
+    """On all inputs of up to three tokens (of a smaller vocabulary where there are many)."""
+    recipe = COOKBOOK[name]
+    vocabulary = recipe.vocabulary[:4]
+    model = locum.compile(recipe.program, length=3, vocabulary=vocabulary, **UNITS)
+    circuit = check_circuit(model)
+    assert circuit.checked["all inputs"]
+    assert circuit.checked["complete"]
+    assert circuit.necessary
+    assert Circuit.read(circuit.data()) == circuit
+    writers = {edge.source for edge in circuit.edges}
+    for node in circuit.nodes:  # whatever computes something is read by somebody
+        assert node.kind not in ("units", "o") or node.id in writers
+
+
+@pytest.mark.parametrize("name", ["most_frequent", "induction", "palindrome", "run_length", "reverse"])
+def test_interventions_on_the_network_are_those_on_the_program(name: str) -> None:
+    model = compiled(name, reuse_slots=False)
+    parts = alignment(model, most=16)
+    assert parts
+    assert all(part.mismatches == 0 for part in parts)
+
+
+def test_a_bypassed_sop_is_found_out() -> None:
+    """A table that looks up the depth's sources does not see a change of the depth itself."""
+    parts = alignment(compiled("dyck2", length=5), most=24)
+    assert any(part.mismatches for part in parts)
+    assert any(not part.mismatches for part in parts)
+
+
+def test_sops_and_parts_are_found_both_ways() -> None:
+    model = compiled("parity")
+    (node,) = model.where(COOKBOOK["parity"].program)
+    assert (node.kind, node.hook) == ("units", "blocks.0.mlp.hook_post")
+    assert model.what("blocks.0.mlp") == (node,)
+    assert {part.kind for part in model.what("blocks.0.attn", head=0)} == {"head", "q", "k", "v", "o"}
+    assert model.where(locum.tokens) == ()
+    with pytest.raises(InputError, match="expected a block of the circuit"):
+        model.what("blocks.9.attn")
+
+
+def test_a_circuit_survives_saving(tmp_path: Any) -> None:
+    model = compiled("parity")
+    model.save(tmp_path / "model")
+    assert locum.load(tmp_path / "model").circuit == model.circuit
+    model.circuit.save(tmp_path / "circuit.json")
+    assert Circuit.load(tmp_path / "circuit.json") == model.circuit
+    (tmp_path / "circuit.json").write_text('{"nodes": [{"id": 3}], "edges": []}')
+    with pytest.raises(InputError, match="expected a CircuitNode"):
+        Circuit.load(tmp_path / "circuit.json")
+
+
+def test_slots_that_are_not_used_again_keep_their_meaning() -> None:
+    plain, kept = compiled("dyck2"), compiled("dyck2", reuse_slots=False)
+    assert any(" → " in label for label in plain.slots)
+    assert not any(" → " in label for label in kept.slots)
+    assert kept.architecture.d_model > plain.architecture.d_model
+    assert kept(["(", "[", "]"]) == plain(["(", "[", "]"])
