@@ -230,6 +230,20 @@ def test_infinities_of_the_program_are_not_left_out(infinite: float) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::locum.execution.fast.FallbackWarning")
+@pytest.mark.parametrize(
+    "values", [[2**53], [2**53, 2**53], [-(2**53)], [2**53, -(2**53)], [2**53 - 1]]
+)
+@pytest.mark.parametrize("predicate", ["==", "!=", "<", "<=", ">", ">="])
+def test_integers_and_floats_are_compared_at_the_last_float_with_a_neighbour(
+    values: list[int], predicate: str
+) -> None:
+    """Count keys by integers and floats of 2⁵³, to which a float cannot add 1."""
+    for a, b in ((tokens, tokens * 1.0), (tokens * 1.0, tokens), (tokens + 0, tokens * 1.0)):
+        width = selector_width(select(a, b, predicate))
+        assert width(values, executor="fast") == width(values)
+
+
+@pytest.mark.filterwarnings("ignore::locum.execution.fast.FallbackWarning")
 def test_infinities_pass_where_dense_execution_lets_them() -> None:
     for program in (tokens + 1, tokens / 2, -tokens, tokens**2, reverse, aggregate(before, tokens)):
         values = [INF, 1.0, -INF, 2.0]

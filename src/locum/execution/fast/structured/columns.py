@@ -52,12 +52,13 @@ class Column:
         sought, values = self._comparable(queries)
         if self.offset is None:
             return arrays.search(values, sought, "left"), arrays.search(values, sought, "right")
-        lowest, above = sought, sought + 1
+        lowest = highest = sought
         if queries.kind == "float":
             wide = arrays.cast(sought, xp.float64)
-            lowest, above = xp.ceil(wide), xp.floor(wide) + 1
-        clipped = (xp.clip(place - self.offset, 0, self.size) for place in (lowest, above))
-        below, not_above = (arrays.to_int(place) for place in clipped)
+            lowest, highest = xp.ceil(wide), xp.floor(wide)
+        # The offset goes first: at 2⁵³ a float has no room for 1 more.
+        places = lowest - self.offset, highest - self.offset + 1
+        below, not_above = (arrays.to_int(xp.clip(place, 0, self.size)) for place in places)
         return below, not_above
 
     def _comparable(self, queries: Series) -> tuple[Array, Array]:
