@@ -20,12 +20,14 @@ from locum import (
     constant,
     erf,
     exp,
+    floor,
     full,
     indices,
     length,
     log,
     lookup,
     maximum,
+    minimum,
     select,
     selector_width,
     sin,
@@ -411,3 +413,26 @@ def test_types_where_booleans_are_among_the_tokens() -> None:
         model = compiler.compile(program, length=3, vocabulary=[0, 1, True, 0.5])
         for given in ([True], [0.5, 0, True], [True, 1, True], [1, True]):
             assert repr(model(given)) == repr(program(given, executor="dense")), given
+
+
+@pytest.mark.parametrize("kind", ["relu", "gelu", "glu"])
+@pytest.mark.parametrize("large", [2**30, 2**45, 2**52, 2**53, 2.0**70, 1e300])
+@pytest.mark.parametrize(
+    "program",
+    [
+        minimum(tokens, indices),
+        where((indices == tokens) & (indices != 1), 0, length),
+        floor(aggregate(select(indices, indices - 1, "=="), tokens) / 2) + (indices == tokens),
+    ],
+)
+def test_tables_of_numbers_far_apart(program: SOp, large: float, kind: str) -> None:
+    """Refuse tables by a code in which floats merge numbers; two values became one."""
+    try:
+        model = compiler.compile(program, length=2, vocabulary=[0, 1, large, 10**6], feed_forward=kind)
+    except CompileError:
+        assert large > 2**40
+        return
+    for given in ([1, 10**6], [large, 0], [1, 1], [0, 0], [large, large], [0, 1], [1, 0], [0, large]):
+        error = difference(model, program, given)
+        assert error is not None
+        assert error <= model.error_bound, given

@@ -55,9 +55,13 @@ class Lookup:
     values: Vector
     #: The greatest absolute value of the code.
     reach: float
+    #: Whether floats have one code for several combinations of what it is looked up by.
+    merged: bool
     dtype: str
     #: Whether what it is looked up by may be off.
     off: bool
+    #: The s-op, for errors.
+    where: str
 
     @property
     def steps(self) -> int:
@@ -73,6 +77,8 @@ class Lookup:
     def precision(self) -> Precision:
         """How well hidden units of this type of number do it."""
         largest = EXACT_WHOLE[self.dtype]
+        if self.merged:
+            return Precision.LOST
         if not self.steps or not self.off:
             return Precision.FINE
         if self.reach * _ROUNDINGS >= self.apart * largest:
@@ -101,6 +107,12 @@ class Lookup:
     def recipe(self) -> Linear | Recipe:
         """The gate; a table whose values lie on a line is that line, and needs no units."""
         at, heights = self.keys, self.values
+        if self.merged:
+            raise CompileError(
+                "a table cannot tell apart numbers as far from each other as these; try a vocabulary "
+                "of numbers closer together, or feed_forward='exact'",
+                self.where,
+            )
         if not self.steps:
             return Linear(constant=float(heights[0]))
         slopes = np.diff(heights) / np.diff(at)
@@ -146,7 +158,7 @@ def lookup(
     some = [axis for axis, among in enumerate(numbers) if len(among) > 1]
     orders = permutations(some) if len(some) <= _MAX_ORDERED else [tuple(some)]
     tables = [
-        Lookup(*_ordered(by, numbers, digits, heights, order), codes.target.dtype, off)
+        Lookup(*_ordered(by, numbers, digits, heights, order), codes.target.dtype, off, where)
         for order in orders
     ]
     return min(tables, key=lambda found: (found.precision, found.steps, found.reach / found.apart))
@@ -158,20 +170,22 @@ def _ordered(
     digits: Sequence[Vector],
     heights: Vector,
     order: Sequence[int],
-) -> tuple[Linear, Vector, Vector, float]:
-    """The code whose digits run in this order, the last of them fastest; keys, values and reach."""
+) -> tuple[Linear, Vector, Vector, float, bool]:
+    """The code whose digits run in this order, the last fastest; keys, values, reach, merged."""
     code, keys = Linear(), np.zeros(len(heights))
     reach, least = 0.0, 0.0
     for axis in reversed(order):
         gap = float(np.diff(np.sort(numbers[axis])).min())
         # Not all combinations occur: those of different digits may lie further apart than ``least``.
-        factor = float(math.ceil((reach + max(least, reach / 16)) / gap)) if reach else 1.0
+        factor = float(np.ceil((reach + max(least, reach / 16)) / gap)) if reach else 1.0
         least = least or gap
         reach += factor * float(np.ptp(numbers[axis]))
         code = code.plus(term(by[axis], factor))
-        keys = keys + factor * digits[axis]
+        with np.errstate(all="ignore"):  # 1e300 times anything
+            keys = keys + factor * digits[axis]
     at, first = np.unique(keys, return_index=True)
-    return code, at, heights[first], float(np.abs(at).max())
+    merged = len(at) < len(keys) or not np.isfinite(at).all()
+    return code, at, heights[first], float(np.abs(at).max()), merged
 
 
 def _require_different(domain: Sequence[Atom], numbers: NDArray[np.float64], where: str) -> None:
