@@ -38,14 +38,18 @@ dt { font-weight: 600; } dd { margin: 0 0 .7rem; }
 .right { background: var(--good); } .wrong { background: var(--bad); }
 .charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(18rem, 1fr)); gap: 1rem; }
 figure { margin: 0; } figcaption { font-size: .9em; } svg { width: 100%; height: auto; }
-@media (max-width: 48rem) {
+@media screen and (max-width: 48rem) {
   table, tbody, tr, td { display: block; } tr.heads { display: none; }
   td { border: 0; padding: .15rem 0; max-width: none !important; }
   td::before { content: attr(data-name); display: block; color: var(--soft); font-size: .8em; }
   td:empty { display: none; } tr { border-bottom: 1px solid var(--line); padding: .6rem 0; }
 }
-@media print { body { max-width: none; margin: 0; font-size: 10px; } tr, figure { break-inside: avoid; }
-  .wide { overflow: visible; } }
+@page { size: A4 landscape; margin: 12mm; }
+@media print { body { max-width: none; margin: 0; padding: 0; font-size: 9px; }
+  h2 { margin-top: 1.2rem; }
+  th, td { padding: .15rem .3rem; } tr, figure { break-inside: avoid; } .wide { overflow: visible; }
+  td[data-name] { min-width: 0; } .wide table { font-size: 7px; }
+  .charts { grid-template-columns: repeat(4, 1fr); } }
 """
 
 #: What each level of trust assures, and by what.

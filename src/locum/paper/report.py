@@ -149,15 +149,17 @@ def _row(label: Label, findings: dict[str, Finding], spent: dict[str, float]) ->
     finding = findings[label.item]
     started = time.perf_counter()
     special = _SPECIAL.get(label.label)
-    regenerated, verdict = special() if special else (_regenerated(finding), _verdict(finding))
+    regenerated, verdict = (
+        special() if special else (_regenerated(label, finding), _verdict(label, finding))
+    )
     seconds = time.perf_counter() - started + spent[label.item]
     return Row(
         label.label, label.kind, label.title, label.line, label.printed, regenerated, verdict,
-        ITEMS[label.item].command, seconds, ITEMS[label.item].errata,
+        ITEMS[label.item].command, seconds, label.errata,
     )  # fmt: skip
 
 
-def _regenerated(finding: Finding) -> str:
+def _regenerated(label: Label, finding: Finding) -> str:
     """Say what was built, counted, checked and proven of an item."""
     parts = []
     if finding.heads:
@@ -171,20 +173,19 @@ def _regenerated(finding: Finding) -> str:
         shapes = "; ".join(verdict.claim.title for verdict in finding.proofs)
         parts.append(f"proven for all inputs: {shapes}")
     for number, verdict in finding.refutations.items():
-        parts.append(f"{number} refuted as printed: {str(verdict).splitlines()[-1].strip()}")
+        if number in label.errata:
+            parts.append(f"{number} refuted as printed: {str(verdict).splitlines()[-1].strip()}")
     return ". ".join(parts) + "."
 
 
-def _verdict(finding: Finding) -> str:
+def _verdict(label: Label, finding: Finding) -> str:
     if not finding.holds:
         return "does not hold"
     proven = ", proven for all inputs at these shapes" if finding.proofs else ", on instances"
-    errata = finding.item.errata
-    if finding.refutations:
-        return (
-            f"wrong as printed (refuted by numbers), right as corrected in {', '.join(errata)}{proven}"
-        )
-    return (f"right up to {', '.join(errata)}" if errata else "right") + proven
+    errata = ", ".join(label.errata)
+    if any(number in finding.refutations for number in label.errata):
+        return f"wrong as printed (refuted by numbers), right as corrected in {errata}{proven}"
+    return (f"right up to {errata}" if errata else "right") + proven
 
 
 def _figure() -> tuple[str, str]:
