@@ -33,6 +33,11 @@ TEMPLATE = Path(__file__).with_name("page.html")
 
 def network_page(model: CompiledTransformer, inputs: Sequence[Any]) -> str:
     """Return the page; ``inputs`` are those that its reader can choose from."""
+    return filled(TEMPLATE, network_data(model, inputs))
+
+
+def network_data(model: CompiledTransformer, inputs: Sequence[Any]) -> dict[str, Any]:
+    """Return what the page shows, as JSON: slots, heads, feed-forwards, the stream on ``inputs``."""
     words = NetworkInWords(model)
     drawn: list[dict[str, Any]] = []
     left = NUMBERS
@@ -42,7 +47,7 @@ def network_page(model: CompiledTransformer, inputs: Sequence[Any]) -> str:
             break
         drawn.append(entry)
         left -= count
-    data = {
+    return {
         "title": model.config.name or "a compiled transformer",
         "facts": facts(model),
         "program": _program(model),
@@ -59,7 +64,6 @@ def network_page(model: CompiledTransformer, inputs: Sequence[Any]) -> str:
         "codes": _codes(model),
         "inputs": drawn,
     }
-    return filled(TEMPLATE, data)
 
 
 def _program(model: CompiledTransformer) -> str:
