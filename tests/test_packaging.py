@@ -10,7 +10,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 #: Distributions that are imported under another name.
-MODULES = {"python_flint": "flint"}
+MODULES = {"python_flint": "flint", "z3_solver": "z3"}
 
 
 def module_of(requirement: str) -> str:
