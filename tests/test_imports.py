@@ -40,6 +40,7 @@ ROOMS: dict[str, list[str]] = {
         "paper",
         "cookbook",
         "display",
+        "playground",
     ],
     "execution": [
         "metering",

@@ -39,6 +39,7 @@ COMMANDS = (
     "operations",
     "paper",
     "plan",
+    "playground",
     "prove",
     "repl",
     "run",

@@ -1,0 +1,191 @@
+"""Ten exercises, each checked on all short inputs; the shortest wrong one is the counterexample."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from locum.errors import LocumError
+from locum.language import echo
+from locum.paper import listings
+from locum.playground.program import Program
+from locum.playground.requests import tokens
+
+Word = Sequence[Any]
+
+
+@dataclass(frozen=True)
+class Exercise:
+    """A task, where to begin, and what is right; the s-op that the program ends with is checked."""
+
+    key: str
+    title: str
+    task: str
+    hint: str
+    #: What stands in the editor at first, and the input beside it.
+    starter: str
+    example: str
+    #: The symbols and the lengths of the inputs on which a solution is checked: all of them.
+    alphabet: Word
+    lengths: tuple[int, ...]
+    right: Callable[[Word], list[Any]]
+
+    def words(self) -> Iterator[Word]:
+        """Yield every input, short ones first."""
+        for length in self.lengths:
+            for word in itertools.product(self.alphabet, repeat=length):
+                yield "".join(word) if isinstance(self.alphabet, str) else list(word)
+
+    def described(self) -> dict[str, str]:
+        """Describe it for the page."""
+        names = ("key", "title", "task", "hint", "starter", "example")
+        return {name: getattr(self, name) for name in names}
+
+
+def check(key: str, source: str) -> dict[str, Any]:
+    """Check a solution: solved, or the shortest input on which it is wrong."""
+    exercise = EXERCISES[key]
+    program = Program(source, tokens(exercise.example))
+    program.require_right()
+    name, value = program.sop(None)
+    checked = 0
+    for word in exercise.words():
+        program.session.budget.begin_text()
+        program.session.budget.begin_statement()
+        expected = exercise.right(word)
+        try:
+            values: list[Any] | None = list(program.session.run_program(value, word))
+            problem = ""
+        except LocumError as error:
+            values, problem = None, str(error)
+        if values is None or not all(map(_equal, values, expected)):
+            return {
+                "solved": False,
+                "name": name,
+                "checked": checked,
+                "counterexample": {
+                    "input": _texts(word),
+                    "typed": word if isinstance(word, str) else str(word),
+                    "expected": _texts(expected),
+                    "values": None if values is None else _texts(values),
+                    "problem": problem,
+                },
+            }
+        checked += 1
+    return {"solved": True, "name": name, "checked": checked, "counterexample": None}
+
+
+def _equal(value: Any, expected: Any) -> bool:
+    if isinstance(value, str) or isinstance(expected, str):
+        return bool(value == expected)
+    return abs(float(value) - float(expected)) <= 1e-9
+
+
+def _texts(values: Word) -> list[str]:
+    return [echo.scalar(value) for value in values]
+
+
+# What is right ------------------------------------------------------------------------------------
+
+
+def _everywhere(value: Any, word: Word) -> list[Any]:
+    return [value] * len(word)
+
+
+def _pairs_sorted(word: Word) -> list[Any]:
+    pairs = zip(word[::2], word[1::2], strict=True)
+    return [number for pair in pairs for number in sorted(pair, reverse=True)]
+
+
+def is_balanced(word: Word) -> bool:
+    """Tell whether every bracket is closed by its own kind.
+
+    >>> is_balanced("([])"), is_balanced("([)]")
+    (True, False)
+    """
+    stack: list[str] = []
+    for bracket in word:
+        if bracket in "([":
+            stack.append(bracket)
+        elif not stack or stack.pop() + bracket not in ("()", "[]"):
+            return False
+    return not stack
+
+
+_LETTERS, _UP_TO_FIVE = "abc", (1, 2, 3, 4, 5)
+
+EXERCISES = {
+    exercise.key: exercise
+    for exercise in (
+        Exercise(
+            "reverse", "Reverse", "Give the input backwards: abc becomes cba.",
+            "Which position holds what position i must receive? select(keys, queries, ==) compares.",
+            "# An s-op has a value at each position. The last s-op of the program is your answer.\n"
+            "reverse = tokens;\n",
+            "hello", _LETTERS, _UP_TO_FIVE, lambda word: list(word)[::-1],
+        ),
+        Exercise(
+            "shift", "One to the right",
+            'Move every token one place to the right; "_" stands at the first position.',
+            "aggregate(selector, values, default) gives the default where nothing is selected.",
+            "right = tokens;\n",
+            "hello", _LETTERS, _UP_TO_FIVE, lambda word: ["_", *word[:-1]],
+        ),
+        Exercise(
+            "count", "How many a", "Give the number of a's in the input, at every position.",
+            "A head averages. What is the mean of a 0/1 sequence, and what is the length?",
+            'is_a = indicator(tokens == "a");\nnumber = is_a;\n',
+            "banana", _LETTERS, _UP_TO_FIVE, lambda word: _everywhere(list(word).count("a"), word),
+        ),
+        Exercise(
+            "histogram", "Histogram", "Give at each position how often its own token occurs.",
+            "selector_width(s) counts the keys that a query selects.",
+            "same = select(tokens, tokens, ==);\nhistogram = indices;\n",
+            "hello", _LETTERS, _UP_TO_FIVE, lambda word: [list(word).count(letter) for letter in word],
+        ),
+        Exercise(
+            "new", "Seen before?", "True where a token occurs for the first time, False elsewhere.",
+            "Selectors can be combined: s and t. Keys before the query: select(indices, indices, <).",
+            "new = indices == 0;\n",
+            "hello", _LETTERS, _UP_TO_FIVE,
+            lambda word: [letter not in word[:i] for i, letter in enumerate(word)],
+        ),
+        Exercise(
+            "palindrome", "Palindrome", "True everywhere if the input reads the same backwards.",
+            "Compare with the reversed input, then ask whether any position differs.",
+            "palindrome = tokens == tokens;\n",
+            "level", "ab", (1, 2, 3, 4, 5, 6, 7), lambda word: _everywhere(word == word[::-1], word),
+        ),
+        Exercise(
+            "sort", "Sort", "Give the tokens in alphabetical order (without the library's sort).",
+            "A token's rank is the number of tokens before it; equal ones keep their order.",
+            "smaller = select(tokens, tokens, <);\nrank = selector_width(smaller);\nsorted = tokens;\n",
+            "hello", _LETTERS, _UP_TO_FIVE, lambda word: sorted(word),
+        ),
+        Exercise(
+            "listing5", "Find the bug in Listing 5",
+            "The paper's MaxMin sorts each pair of numbers, the greater first. As printed it is wrong "
+            "(erratum E2). Mend it.",
+            "What does an odd position compute for MaxminusMin, and what does it ask for?",
+            listings.text("maxmin"),
+            "[1.0, -2.0, 3.0, 4.0]", (-2.0, -1.0, 1.0, 3.0), (2, 4), _pairs_sorted,
+        ),
+        Exercise(
+            "balanced", "Balanced brackets", "True everywhere if the brackets ( and ) are balanced.",
+            "The depth at a position: opened so far minus closed so far. It must never be negative.",
+            'opened = indicator(tokens == "(");\nclosed = indicator(tokens == ")");\n'
+            "balanced = opened == closed;\n",
+            "(()())", "()", (1, 2, 3, 4, 5, 6, 7), lambda word: _everywhere(is_balanced(word), word),
+        ),
+        Exercise(
+            "two_kinds", "Balanced brackets of two kinds",
+            "True everywhere if ( ) and [ ] are balanced and closed by their own kind.",
+            "The opening bracket that belongs to a closing one is the last before it of its depth: "
+            "best(selector, indices) attends to the greatest index that is selected.",
+            'opened = indicator(tokens == "(" or tokens == "[");\nbalanced = opened == 1;\n',
+            "([]())", "()[]", (1, 2, 3, 4), lambda word: _everywhere(is_balanced(word), word),
+        ),
+    )
+}  # fmt: skip

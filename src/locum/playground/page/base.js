@@ -1,0 +1,97 @@
+// What every part of the page uses: elements, requests, and the links between statements and what they became.
+"use strict";
+const Locum = {};
+
+Locum.byId = (id) => document.getElementById(id);
+
+// Append an element; text is always text, never HTML.
+Locum.add = (parent, tag, text, kind) => {
+  const made = document.createElement(tag);
+  if (text !== undefined && text !== null) made.textContent = text;
+  if (kind) made.className = kind;
+  parent.appendChild(made);
+  return made;
+};
+Locum.clear = (element) => { element.replaceChildren(); return element; };
+Locum.labelled = (parent, text, element) => {
+  const label = Locum.add(parent, "label", text + " ");
+  label.appendChild(element);
+  return element;
+};
+
+// A page that was saved as one file has its answers in it, and no server.
+Locum.saved = JSON.parse(Locum.byId("answers").textContent);
+
+// Ask the server; a later request of the same kind makes the earlier one void (its answer is null).
+Locum.pending = {};
+Locum.ask = async (action, fields, kind = action) => {
+  if (Locum.saved) return Locum.saved.answers[action] || { ok: false, error: "this is a saved page: only what was saved with it can be shown" };
+  if (Locum.pending[kind]) Locum.pending[kind].abort();
+  const control = (Locum.pending[kind] = new AbortController());
+  try {
+    const response = await fetch("answer", {
+      method: "POST", headers: { "Content-Type": "application/json" }, signal: control.signal,
+      body: JSON.stringify({ action, ...fields }),
+    });
+    const reply = await response.json();
+    return Locum.pending[kind] === control ? reply : null;
+  } catch (error) {
+    if (error.name === "AbortError") return null;
+    return { ok: false, error: "the playground cannot be reached; is `locum playground` still running?" };
+  }
+};
+
+// Statements and what they became light up together: every such element has data-statements="0 2".
+Locum.link = (element, statements) => { if (statements && statements.length) element.dataset.statements = statements.join(" "); return element; };
+Locum.light = (statements) => {
+  const lit = new Set(statements);
+  for (const element of document.querySelectorAll("[data-statements]"))
+    element.classList.toggle("lit", element.dataset.statements.split(" ").some((n) => lit.has(Number(n))));
+  if (Locum.editor) Locum.editor.light(lit);
+};
+const lightOf = (event) => {
+  const element = event.target.closest && event.target.closest("[data-statements]");
+  if (element) Locum.light(element.dataset.statements.split(" ").map(Number));
+  else if (event.type !== "pointerover" || !event.target.closest("#editor")) Locum.light([]);
+};
+document.addEventListener("pointerover", lightOf);
+document.addEventListener("focusin", lightOf);
+
+Locum.later = (wait, work) => { let timer; return (...rest) => { clearTimeout(timer); timer = setTimeout(() => work(...rest), wait); }; };
+Locum.number = (value) => {
+  if (Number.isInteger(value) && Math.abs(value) < 1e6) return String(value).replace("-", "−");
+  const size = Math.abs(value);
+  return (size !== 0 && (size >= 1e5 || size < 1e-3) ? value.toExponential(1) : String(Number(value.toPrecision(4)))).replace("-", "−");
+};
+Locum.store = {
+  get: (key) => { try { return localStorage.getItem("locum " + key); } catch { return null; } },
+  set: (key, value) => { try { localStorage.setItem("locum " + key, value); } catch { /* storage may be forbidden */ } },
+};
+Locum.download = (name, text, type) => {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([text], { type }));
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+};
+// Tabs as the keyboard expects them: arrows move, one of them is in the order of Tab.
+Locum.tabs = (list, choose) => {
+  const tabs = [...list.querySelectorAll('[role="tab"]')];
+  const select = (tab, focus) => {
+    for (const other of tabs) {
+      other.setAttribute("aria-selected", String(other === tab));
+      other.tabIndex = other === tab ? 0 : -1;
+      Locum.byId(other.getAttribute("aria-controls")).hidden = other !== tab;
+    }
+    if (focus) tab.focus();
+    choose(tab.getAttribute("aria-controls"));
+  };
+  for (const [number, tab] of tabs.entries()) {
+    tab.addEventListener("click", () => select(tab));
+    tab.addEventListener("keydown", (event) => {
+      const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+      if (step) select(tabs[(number + step + tabs.length) % tabs.length], true);
+    });
+  }
+  return (name) => select(tabs.find((tab) => tab.getAttribute("aria-controls") === name) || tabs[0]);
+};

@@ -1,0 +1,56 @@
+// Heads as grids: queries as rows, keys as columns, what is read below, what comes out on the right.
+"use strict";
+Locum.grid = (parent, { tokens, rows, values, labels }) => {
+  const { add } = Locum, table = add(parent, "table", null, "grid");
+  const marks = labels || tokens;
+  const top = add(add(table, "thead"), "tr"), body = add(table, "tbody"), keys = [];
+  add(top, "th", "");
+  marks.forEach((token, k) => { const cell = add(top, "th", token); cell.scope = "col"; keys[k] = [cell]; });
+  values.forEach((value, v) => { const cell = add(top, "th", values.length > 1 ? String(v) : "→"); cell.title = `gives ${value.label}`; });
+  const queries = rows.map((row, q) => {
+    const line = add(body, "tr"), cells = [add(line, "th", marks[q])];
+    cells[0].scope = "row";
+    row.forEach((weight, k) => {
+      const share = weight > 0 && weight < 1;
+      const cell = add(line, "td", "", share ? "part" : weight ? "on" : "off");
+      if (share) cell.style.setProperty("--w", weight);
+      cell.title = `query ${q} (${marks[q]}) → key ${k} (${marks[k]}): ${Locum.number(weight)}`;
+      cell.dataset.cell = `${q} ${k}`;
+    });
+    for (const value of values) cells.push(Object.assign(add(line, "td", value.gives[q], "gives"), { title: `${value.label} gives ${value.gives[q]} at ${q}` }));
+    return cells;
+  });
+  values.forEach((value, v) => {
+    const line = add(body, "tr");
+    add(line, "th", values.length > 1 ? String(v) : "↑").title = `reads ${value.label}`;
+    value.reads.forEach((read, k) => { keys[k].push(Object.assign(add(line, "td", read, "reads"), { title: `${value.label} is ${read} at ${k}` })); });
+  });
+  // A cell marks its query, its key, and what flows from one to the other.
+  const mark = (event, on) => {
+    const cell = event.target.closest("[data-cell]");
+    if (!cell) return;
+    const [q, k] = cell.dataset.cell.split(" ").map(Number);
+    for (const element of [...(queries[q] || []), ...(keys[k] || [])]) element.classList.toggle("cross", on);
+  };
+  table.addEventListener("pointerover", (event) => mark(event, true));
+  table.addEventListener("pointerout", (event) => mark(event, false));
+  return table;
+};
+
+// A sparse matrix of the network's data, as rows.
+Locum.dense = ({ shape, at, values }) => {
+  const rows = Array.from({ length: shape[0] }, () => new Array(shape[1]).fill(0));
+  at.forEach((place, i) => { rows[Math.floor(place / shape[1])][place % shape[1]] = values[i]; });
+  return rows;
+};
+
+// A matrix of numbers as a table; `wrong` marks cells that differ from another matrix.
+Locum.matrix = (parent, title, rows, other) => {
+  const { add, number } = Locum, box = add(parent, "div", null, "matrix"), table = add(box, "table");
+  add(table, "caption", title);
+  rows.forEach((row, i) => {
+    const line = add(table, "tr");
+    row.forEach((value, j) => { const cell = add(line, "td", number(value), other && Math.abs(value - other[i][j]) > 1e-4 ? "wrong" : ""); cell.title = String(value); });
+  });
+  return box;
+};

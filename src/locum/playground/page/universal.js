@@ -1,0 +1,112 @@
+// U mode: X, A and V as grids to edit, the tokens ⟨T, X⟩, U's steps one by one, each beside the direct formula.
+"use strict";
+Locum.universal = (() => {
+  const { add, clear, byId, ask, number } = Locum;
+  const LARGEST = 6;
+  let state, changed, reply = null, step = 0;
+  const size = (name) => [state[name].length, state[name][0].length];
+  const random = (rows, columns) => Array.from({ length: rows }, () => Array.from({ length: columns }, () => Math.round((Math.random() * 2 - 1) * 100) / 100));
+  const resized = (rows, r, c) => Array.from({ length: r }, (_, i) => Array.from({ length: c }, (_, j) => (rows[i] && rows[i][j] !== undefined ? rows[i][j] : i === j ? 1 : 0)));
+
+  const edit = (parent, name) => {
+    const box = add(parent, "div", null, "matrix"), table = add(box, "table"), [rows, columns] = size(name);
+    add(table, "caption", `${name} (${rows}×${columns})`);
+    state[name].forEach((row, i) => {
+      const line = add(table, "tr");
+      row.forEach((value, j) => {
+        const input = add(add(line, "td"), "input");
+        Object.assign(input, { value: String(value), inputMode: "decimal", id: `u-${name}-${i}-${j}` });
+        input.setAttribute("aria-label", `${name} row ${i} column ${j}`);
+        input.addEventListener("input", () => {
+          const entry = Number(input.value);
+          input.setAttribute("aria-invalid", String(!(input.value.trim() !== "" && Number.isFinite(entry))));
+          if (input.value.trim() !== "" && Number.isFinite(entry)) { state[name][i][j] = entry; run(); }
+        });
+      });
+    });
+  };
+  const draw = () => {
+    const main = clear(byId("universal")), left = add(main, "section"), right = add(main, "section");
+    left.setAttribute("aria-label", "T and X"); right.setAttribute("aria-label", "U's steps");
+    add(left, "h2", "T(X) = softmax(X A Xᵀ) X V");
+    add(left, "p", "U is one fixed network for every T of an order. It receives T and X as tokens.", "soft");
+    const sizes = add(left, "div", null, "row");
+    const dimension = (text, value, set) => {
+      const input = Locum.labelled(sizes, text, document.createElement("input"));
+      Object.assign(input, { type: "number", min: 1, max: LARGEST, value });
+      input.addEventListener("change", () => { set(Math.max(1, Math.min(LARGEST, Math.round(Number(input.value)) || 1))); draw(); run(); });
+    };
+    const n = state.X.length, d = state.A.length, dv = state.V[0].length;
+    const shape = (n, d, dv) => { state.X = resized(state.X, n, d); state.A = resized(state.A, d, d); state.V = resized(state.V, d, dv); };
+    dimension("n", n, (value) => shape(value, d, dv));
+    dimension("d", d, (value) => shape(n, value, dv));
+    dimension("d_v", dv, (value) => shape(n, d, value));
+    const presets = add(left, "div", null, "row");
+    const preset = (text, make) => add(presets, "button", text).addEventListener("click", () => { Object.assign(state, make()); draw(); run(); });
+    for (const [name, matrices] of Object.entries(Locum.catalogue.presets)) preset(name, () => structuredClone(matrices));
+    preset("Random", () => ({ X: random(n, d), A: random(d, d), V: random(d, dv) }));
+    for (const name of ["X", "A", "V"]) edit(left, name);
+    const choices = add(left, "div", null, "row"), recipe = Locum.labelled(choices, "recipe", document.createElement("select"));
+    recipe.id = "u-recipe";
+    for (const one of Locum.catalogue.recipes) add(recipe, "option", one).value = one;
+    recipe.value = state.recipe;
+    recipe.addEventListener("change", () => { state.recipe = recipe.value; run(); });
+    const base = Locum.labelled(choices, "base", document.createElement("input"));
+    Object.assign(base, { value: state.base === null ? "e" : String(state.base), id: "u-base", className: "wide", title: "e, or a number: Figure 2 was made with 2.718" });
+    base.addEventListener("change", () => { const value = Number(base.value); state.base = base.value.trim() === "e" || !Number.isFinite(value) ? null : value; base.value = state.base === null ? "e" : base.value; run(); });
+    const heat = Locum.labelled(add(left, "div", null, "row"), "temperature", document.createElement("input"));
+    Object.assign(heat, { type: "range", min: 0, max: 3, step: 0.05, value: state.temperature, id: "u-temperature" });
+    const degrees = add(heat.parentElement, "span", "");
+    const tell = () => { degrees.textContent = state.temperature === 0 ? " 0: hard attention" : ` ${state.temperature}`; };
+    heat.addEventListener("input", () => { state.temperature = Number(heat.value); tell(); run(); });
+    tell();
+    add(right, "p", "", "bad").id = "u-problem";
+    add(right, "p", "").id = "u-error";
+    add(right, "h3", "⟨T, X⟩: the tokens that U receives");
+    add(right, "div", null, "strip").id = "u-tokens";
+    add(right, "h3", "U's steps");
+    add(right, "div", null, "steps").id = "u-steps";
+    add(right, "div").id = "u-step";
+    const proof = add(right, "div", null, "row"), prove = add(proof, "button", "Prove it for all T and X of this order");
+    prove.id = "u-prove";
+    const text = add(right, "pre", ""); text.id = "u-proof"; text.hidden = true;
+    prove.addEventListener("click", async () => {
+      const verdict = await ask("prove", { name: "attention", shape: [state.X.length, state.A.length, state.V[0].length], recipe: state.recipe }, "u-prove");
+      if (verdict) { text.textContent = verdict.ok ? verdict.text : verdict.error; text.hidden = false; }
+    });
+  };
+  const run = Locum.later(60, async () => {
+    changed();
+    const now = await ask("explain", { X: state.X, A: state.A, V: state.V, recipe: state.recipe, temperature: state.temperature, ...(state.base === null ? {} : { base: state.base }) });
+    if (!now) return;
+    byId("u-problem").textContent = now.ok ? "" : now.error;
+    if (!now.ok) return;
+    reply = now;
+    step = Math.min(step, reply.steps.length - 1);
+    const { layers, heads } = reply.architecture;
+    byId("u-error").textContent = `U of order (${reply.order.join(", ")}): ${layers} layers, heads ${heads.join(", ")}; greatest error of T(X) against the direct formula: ${reply.error.toExponential(2)}`;
+    const strip = clear(byId("u-tokens"));
+    for (const token of reply.tokens) add(strip, "span", number(token.value), token.entry[0]).title = `${token.entry} = ${token.value}`;
+    const buttons = clear(byId("u-steps"));
+    const move = (by) => { step = (step + by + reply.steps.length) % reply.steps.length; show(); };
+    add(buttons, "button", "◀").addEventListener("click", () => move(-1));
+    reply.steps.forEach((one, i) => add(buttons, "button", one.name).addEventListener("click", () => { step = i; show(); }));
+    add(buttons, "button", "▶").addEventListener("click", () => move(1));
+    buttons.firstChild.setAttribute("aria-label", "previous step"); buttons.lastChild.setAttribute("aria-label", "next step");
+    show();
+  });
+  const show = () => {
+    const one = reply.steps[step], box = clear(byId("u-step"));
+    [...byId("u-steps").children].slice(1, -1).forEach((button, i) => button.setAttribute("aria-pressed", String(i === step)));
+    add(box, "p", `step ${step + 1} of ${reply.steps.length}: ${one.name}, error ${one.error.toExponential(2)}`).id = "u-step-name";
+    Locum.matrix(box, "U", one.matrix, one.direct).id = "u-matrix";
+    Locum.matrix(box, "directly", one.direct);
+    const made = one["made by"];
+    add(box, "p", made.layers ? `made by ${made.heads.reduce((a, b) => a + b, 0)} heads in ${made.layers} layers (${made.heads.join(", ")}); in the last of them:` : "made without a head: it is a view of the tokens", "soft");
+    for (const selector of made.selectors) add(box, "div", selector, "mono soft");
+  };
+  return {
+    open: (given, onchange) => { state = given; changed = onchange; draw(); run(); },
+    initial: () => ({ ...structuredClone(Object.values(Locum.catalogue.presets)[0]), recipe: "paper", base: null, temperature: 1 }),
+  };
+})();

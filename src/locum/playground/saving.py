@@ -1,0 +1,54 @@
+"""Write the page as one HTML file: scripts, style and answers in it, without server or network."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from locum.display.html import policy
+from locum.playground import panes
+
+PAGE = Path(__file__).with_name("page")
+_SCRIPT = re.compile(r'<script src="([a-z.]+)" defer></script>')
+_STYLE = re.compile(r'<link rel="stylesheet" href="([a-z.]+)">')
+#: Where the answers stand in the page; the page of the server has none.
+_ANSWERS = '<script id="answers" type="application/json">null</script>'
+_POLICY = '<meta name="policy">'
+#: The policy of a saved page loads no icon, and a file needs none.
+_ICON = '<link rel="icon" href="data:,">'
+
+
+def save(source: str, typed: str, pane: str, **options: Any) -> dict[str, Any]:
+    """Return the page of a program with everything it shows computed beforehand."""
+    name = options.pop("name")
+    program = {"source": source, "input": typed}
+    answers = {
+        "run": panes.run(source, typed),
+        "analyse": panes.analyse(source, typed),
+        "draw": panes.draw(source, typed, name, svg=True),
+        "compile": panes.compile(source, typed, name, **options),
+    }
+    state = {**program, "pane": pane, "name": name}
+    answers = {key: {"ok": True, **value} for key, value in answers.items()}
+    return {"html": one_file({"state": state, "answers": answers})}
+
+
+def one_file(data: dict[str, Any]) -> str:
+    """Return the page with scripts and styles inside, allowed by their hashes alone, and its data."""
+    page = (PAGE / "index.html").read_text(encoding="utf-8")
+    scripts = _SCRIPT.findall(page)
+    page = _SCRIPT.sub("", page).replace(_ICON, "")
+    page = _STYLE.sub(lambda found: f"<style>{_text(found[1])}</style>", page)
+    inline = "".join(f"<script>{_text(script)}</script>" for script in scripts)
+    page = page.replace("</body>", f"{inline}</body>")
+    rules = policy(page)
+    page = page.replace(_POLICY, f'<meta http-equiv="Content-Security-Policy" content="{rules}">')
+    # No text may end the element in which the data stand, or begin a comment in it.
+    packed = json.dumps(data, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")
+    return page.replace(_ANSWERS, _ANSWERS.replace("null", packed))
+
+
+def _text(name: str) -> str:
+    return (PAGE / name).read_text(encoding="utf-8")

@@ -1,0 +1,75 @@
+"""U on a T and an X of the page: the tokens ⟨T, X⟩, every step with its heads, the error of each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from locum.analysis import architecture
+from locum.errors import InputError
+from locum.graph import abbreviate
+from locum.paper import figure2
+from locum.simulators import UniversalSimulator
+from locum.simulators.formula.head import RECIPES
+from locum.simulators.modules.attention import Attention
+
+#: Heads of a step that are named.
+MAX_NAMED = 40
+
+#: What the page offers to begin with.
+PRESETS = {
+    "Figure 2": {"X": figure2.X.tolist(), "A": figure2.T.A.tolist(), "V": figure2.T.V.tolist()},
+}
+
+
+def explain(
+    X: list[list[float]],
+    A: list[list[float]],
+    V: list[list[float]],
+    recipe: str,
+    base: float | None,
+    temperature: float,
+) -> dict[str, Any]:
+    """Run U on ⟨T, X⟩ step by step, each beside the direct formula.
+
+    T attends by softmax(X (A/t) Xᵀ) with the temperature t; at t = 0 it is average-hard attention.
+    """
+    n, d, d_v = len(X), len(A), len(V[0])
+    for name, matrix, shape in (("X", X, (n, d)), ("A", A, (d, d)), ("V", V, (d, d_v))):
+        if (len(matrix), len(matrix[0])) != shape:
+            expected = "×".join(map(str, shape))
+            raise InputError(f"{name}: expected {expected}, got {len(matrix)}×{len(matrix[0])}")
+    if temperature == 0 and base is not None:
+        raise InputError("base: expected none at temperature 0, where there is no exponential")
+    scores = np.array(A) if temperature == 0 else np.array(A) / temperature
+    T = Attention(scores, np.array(V), pooling="average" if temperature == 0 else "softmax")
+    U = UniversalSimulator.of(T, n, recipe=recipe, base=base)
+    x = np.array(X)
+    explanation = U.explain(T, x)
+    programs = dict(U.each_step())
+    tokens = U.encode(T, x).tolist()
+    size = U.architecture
+    return {
+        "order": [n, d, d_v],
+        "recipe": recipe,
+        "architecture": {"layers": size.layers, "heads": size.heads, "width": size.width},
+        "tokens": [{"entry": U.layout.entry(i), "value": value} for i, value in enumerate(tokens)],
+        "steps": [
+            step.to_dict() | {"direct": step.direct.tolist(), "made by": _heads(programs[step.name])}
+            for step in explanation
+        ],
+        "error": explanation.error,
+        "claim": {"name": "attention", "shape": [n, d, d_v], "recipe": recipe},
+    }
+
+
+def _heads(value: Any) -> dict[str, Any]:
+    """Count the heads of a step's program, and name the selectors of its last layer."""
+    size = architecture(value.sop)
+    last = size.structure[-1] if size.structure else ()
+    named = [f"{abbreviate(head.selector)} ×{head.members}" for head in last[:MAX_NAMED]]
+    return {"layers": size.layers, "heads": size.heads, "selectors": named}
+
+
+__all__ = ["PRESETS", "RECIPES", "explain"]

@@ -1,0 +1,261 @@
+"""``answer``: what the page asks for, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+from locum.execution import run as run_program
+from locum.language import Session
+from locum.playground import answer
+from locum.playground.answer import ACTIONS
+from locum.playground.examples import COOKBOOK, examples
+from locum.playground.exercises import EXERCISES
+from locum.playground.program import Program
+from locum.simulators import Attention, UniversalSimulator
+from tests.playground.solutions import SOLUTIONS
+
+REVERSE = COOKBOOK["reverse"][1]
+
+
+def ask(action: str, **fields: Any) -> dict[str, Any]:
+    reply = answer({"action": action, **fields})
+    assert reply["ok"], reply
+    json.dumps(reply, allow_nan=False)
+    return reply
+
+
+def refused(action: str, **fields: Any) -> str:
+    reply = answer({"action": action, **fields})
+    assert not reply["ok"]
+    return str(reply["error"])
+
+
+# Programs -----------------------------------------------------------------------------------------
+
+
+def test_run_gives_each_statement_its_line_and_its_values() -> None:
+    source = (
+        "# two\nx = indices\n  + 1;\nfor i in range(2) {\n  x = x * 2;\n}\ny = x + 0.5; z = y > 2;\n"
+    )
+    reply = ask("run", source=source, input="abc")
+    assert [(s["first"], s["line"], s["kind"]) for s in reply["statements"]] == [
+        (2, 3, "s-op"),
+        (4, 6, "none"),
+        (7, 7, "s-op"),
+        (7, 7, "s-op"),
+    ]
+    assert reply["statements"][2]["values"] == ["4.5", "8.5", "12.5"]
+    assert reply["statements"][3]["type"] == "bool"
+    assert reply["sops"] == ["x", "y", "z"]
+
+
+def test_mistakes_have_lines_and_columns_of_the_whole_text() -> None:
+    source = "a = 1;\nb = indices +\n  ;\nc = unknown;\nd = a +"
+    reply = ask("run", source=source, input="abc")
+    assert [(e["line"], e["column"]) for e in reply["errors"]] == [(3, 3), (4, 5), (5, 8)]
+
+
+def test_values_are_those_of_dense_execution_on_every_example() -> None:
+    for example in examples():
+        program = Program(example["source"], example["input"])
+        reply = ask("run", source=example["source"], input=example["input"])
+        for number, statement in enumerate(program.statements):
+            if statement.result.node is not None and statement.result.kind == "s-op":
+                direct = run_program(statement.result.node, program.tokens)
+                shown = [str(value) for value in reply["statements"][number]["values"]]
+                assert len(shown) == len(direct)
+                assert statement.result.values == direct
+
+
+def test_draw_shows_every_head_and_the_statements_it_comes_from() -> None:
+    reply = ask("draw", source=REVERSE, input="hello", svg=True)
+    assert reply["output"] == list("olleh")
+    assert [len(layer) for layer in reply["layers"]] == [1, 1]
+    (flip,) = reply["layers"][1]
+    assert flip["label"] == "flip"
+    assert flip["statements"] == [0, 1]
+    assert flip["pattern"] == np.eye(5, dtype=int)[::-1].tolist()
+    assert flip["values"][0]["gives"] == list("olleh")
+    assert reply["svg"].startswith("<svg")
+
+
+def test_compile_links_slots_and_heads_to_statements() -> None:
+    reply = ask("compile", source=REVERSE, input="hello")
+    network = reply["network"]
+    assert reply["agrees"]
+    slots = {stay["label"]: stay["statements"] for stays in network["slots"] for stay in stays}
+    assert slots["reverse"] == [1]
+    assert slots["length"] == [0]
+    assert [head["statements"] for head in network["heads"][1]] == [[0]]
+    assert network["inputs"][0]["answer"] == list("olleh")
+
+
+@pytest.mark.parametrize("name", COOKBOOK)
+def test_the_cookbook_runs_and_compiles(name: str) -> None:
+    typed, source = COOKBOOK[name]
+    assert not ask("run", source=source, input=typed)["errors"]
+    assert ask("compile", source=source, input=typed[:5])["agrees"]
+
+
+def test_apply_compares_the_network_with_the_program() -> None:
+    reply = ask("apply", source=REVERSE, input="hello", inputs=["heo", '["l", "o"]'], length=5)
+    assert [run["output"] for run in reply["runs"]] == [list("oeh"), ["o", "l"]]
+    assert all(run["agrees"] for run in reply["runs"])
+
+
+def test_numbers_keep_their_type() -> None:
+    kinds = [s["type"] for s in ask("run", source="tokens_asis + 0;", input="[1.0, 2.0]")["statements"]]
+    assert kinds == ["float"]
+
+
+def test_analyse_counts_layers_and_heads() -> None:
+    rows = ask("analyse", source=REVERSE, input="hello")["programs"]
+    assert rows[-1] == {"name": "reverse", "statements": [1], "layers": 2, "heads": [1, 1], "width": 1}
+
+
+# U, proofs, languages -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("recipe", ["paper", "fetch", "width-1"])
+def test_explain_is_that_of_u(recipe: str) -> None:
+    generator = np.random.default_rng(3)
+    X, A, V = (generator.normal(size=shape) for shape in ((2, 3), (3, 3), (3, 1)))
+    reply = ask("explain", X=X.tolist(), A=A.tolist(), V=V.tolist(), recipe=recipe, base=2.718)
+    T = Attention(A, V)
+    U = UniversalSimulator.of(T, 2, recipe=recipe, base=2.718)
+    steps = list(U.explain(T, X))
+    assert [s["name"] for s in reply["steps"]] == [s.name for s in steps]
+    for shown, step in zip(reply["steps"], steps, strict=True):
+        assert shown["matrix"] == step.matrix.tolist()
+        assert shown["error"] == step.error
+    assert [token["value"] for token in reply["tokens"]] == U.encode(T, X).tolist()
+
+
+def test_temperature_divides_the_scores_and_zero_is_hard() -> None:
+    X, A, V = [[1.0], [3.0]], [[1.0]], [[1.0]]
+    warm = ask("explain", X=X, A=A, V=V, temperature=2.0)["steps"][-1]["matrix"]
+    assert np.allclose(warm, Attention([[0.5]], V)(np.array(X)))
+    hard = ask("explain", X=X, A=A, V=V, temperature=0)["steps"][-1]["matrix"]
+    assert hard == [[3.0], [3.0]]
+
+
+def test_prove_and_classify() -> None:
+    assert ask("prove", name="matmul", shape=[2, 1, 2])["verdict"] == "proven"
+    reply = ask("classify", regex="(aa)*")
+    verdicts = {line["key"]: line["holds"] for line in reply["lines"]}
+    assert verdicts["star_free"] is False
+    assert verdicts["solvable"] is True
+
+
+def test_classify_never_reads_a_file(tmp_path: Any) -> None:
+    path = tmp_path / "secret.regex"
+    path.write_text("ab", encoding="utf-8")
+    reply = answer({"action": "classify", "regex": str(path)})
+    assert "states" not in reply or reply["states"] > 3  # at most an expression of that spelling
+
+
+# Exercises ----------------------------------------------------------------------------------------
+
+
+def test_there_are_ten_exercises_from_reverse_to_brackets_of_two_kinds() -> None:
+    assert len(EXERCISES) == 10
+    assert [*EXERCISES][:: len(EXERCISES) - 1] == ["reverse", "two_kinds"]
+    assert EXERCISES.keys() == SOLUTIONS.keys()
+
+
+@pytest.mark.parametrize("key", EXERCISES)
+def test_an_exercise_is_solved_and_its_starter_is_not(key: str) -> None:
+    assert ask("exercise", key=key, source=SOLUTIONS[key])["solved"]
+    reply = ask("exercise", key=key, source=EXERCISES[key].starter)
+    wrong = reply["counterexample"]
+    assert not reply["solved"]
+    assert wrong["values"] != wrong["expected"]
+
+
+def test_the_counterexample_is_the_shortest() -> None:
+    source = (
+        'right = aggregate(select(indices + 1, indices, ==), tokens, "_") if length < 3 else tokens;'
+    )
+    wrong = ask("exercise", key="shift", source=source)["counterexample"]
+    assert len(wrong["input"]) == 3
+
+
+# What is refused ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("request_", "words"),
+    [
+        ({}, "action: expected one of"),
+        ({"action": "eval"}, "action: expected one of"),
+        ({"action": ["run"]}, "action: expected one of"),
+        ({"action": "run", "source": "x;"}, "input: expected a text"),
+        ({"action": "run", "source": 3, "input": "a"}, "source: expected a text"),
+        ({"action": "run", "source": "x" * 20_001, "input": "a"}, "at most 20,000 characters"),
+        ({"action": "run", "source": "x;", "input": "a", "folders": ["/"]}, '"folders" beside them'),
+        ({"action": "run", "source": "x;", "input": ""}, "at least one token"),
+        ({"action": "run", "source": "x;", "input": "a" * 65}, "at most 64 tokens"),
+        ({"action": "run", "source": "x;", "input": "\ud800"}, "input: expected a text"),
+        ({"action": "run", "source": "x;", "input": '["\\ud800"]'}, None),
+        ({"action": "compile", "source": "x;", "input": "a", "length": 1000}, "integer from 1 to 32"),
+        ({"action": "compile", "source": "x;", "input": "a", "length": True}, "integer from 1 to 32"),
+        ({"action": "compile", "source": "x;", "input": "a", "dtype": "float32"}, "beside them"),
+        ({"action": "compile", "source": REVERSE, "input": "ab", "low": 1}, "expected both"),
+        ({"action": "explain", "X": [[1]], "A": [[1]], "V": [[float("nan")]]}, "V: expected a matrix"),
+        ({"action": "explain", "X": [[1, 2]], "A": [[1]], "V": [[1]]}, "X: expected 1×1, got 1×2"),
+        ({"action": "explain", "X": [[1]] * 7, "A": [[1]], "V": [[1]]}, "X: expected a matrix"),
+        ({"action": "prove", "name": "matmul", "shape": [12, 12, 12]}, "sum to at most 12"),
+        ({"action": "prove", "name": "matmul", "shape": [1, 1, 1], "seconds": 600}, "beside them"),
+        ({"action": "exercise", "key": "none", "source": ""}, "key: expected one of"),
+        ({"action": "save", "source": "x;", "input": "a", "pane": "<script>"}, "pane: expected one of"),
+    ],
+)
+def test_bad_requests_are_refused_by_name(request_: dict[str, Any], words: str | None) -> None:
+    reply = answer(request_)
+    if words is None:  # an input of characters that merely look like a list
+        assert reply["ok"] or "surrogate" in reply["error"]
+        return
+    assert not reply["ok"]
+    assert words in reply["error"]
+
+
+def test_every_action_refuses_unknown_fields() -> None:
+    for action in ACTIONS:
+        assert "beside them" in refused(action, surprise=1)
+
+
+def test_no_file_can_be_loaded_and_no_path_is_told() -> None:
+    for name in ("/etc/passwd", "../README", "tests/conftest", "library"):
+        reply = ask("run", source=f'load "{name}";', input="a")
+        (error,) = reply["errors"]
+        assert "/src/" not in error["message"]
+    assert "cannot draw" in ask("run", source="draw(tokens);", input="a")["errors"][0]["message"]
+
+
+def test_the_session_has_no_folders() -> None:
+    assert Program("x = 1;", "a").session.folders == []
+    assert Session(folders=()).folders == []
+
+
+def test_markup_in_names_and_strings_stays_text_in_saved_pages() -> None:
+    source = 'x = tokens + "</script><img src=x onerror=alert(1)><!--";\n'
+    page = ask("save", source=source, input="ab")["html"]
+    assert "<img" not in page
+    assert page.count("</script>") == 10  # the data, and nine scripts
+    assert "\\u003c/script>" in page
+
+
+def test_nothing_for_terminals_is_loaded() -> None:
+    code = (
+        "import sys, locum.playground.answer\n"
+        "heavy = ('click', 'rich', 'prompt_toolkit', 'torch', 'starlette')\n"
+        "print(*(module for module in heavy if module in sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []

@@ -1,0 +1,119 @@
+"""The pool: hostile programs end within their limits, and others are answered meanwhile."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from locum.playground.pool import BusyError, Pool
+from locum.playground.worker import Limits
+from tests.playground.solutions import SOLUTIONS
+
+GOOD = {"action": "run", "source": "x = indices + 1;", "input": "abc"}
+HOSTILE = {
+    "loop": "x = 0; for i in range(100000000) { x = x + i; }",
+    "nested loops": "x = 0;\nfor i in range(9999) { for j in range(9999) { x = x + i * j; } }",
+    "tower": "x = 9 ^ (9 ^ (9 ^ 9));",
+    "squares": "x = indices + 3;\n" + "x = x * x;\n" * 60,
+    "strings": 'x = "aaaaaaaa";\n' + "x = x + x;\n" * 60,
+    "family": "x = sum l in range(100000000) { aggregate(select(indices, l, ==), indices) };",
+    "large family": "x = sum l in range(19000) { aggregate(select(indices, l, ==), indices) };",
+    "deep brackets": "x = " + "(" * 9000 + "1" + ")" * 9000 + ";",
+    "deep calls": "def f(x) { return f(x + 1); }\nf(1);",
+    "deep lists": "x = [1];\n" + "x = [x, x];\n" * 60,
+    "many statements": "x = indices;\n" * 1500,
+    "heads": "x = indices;\n" + "x = aggregate(select(x, indices, ==), x, 0);\n" * 300,
+}
+#: A right solution of an exercise that takes long on each of its inputs.
+_HEAVY = "x = indices;\n" + "x = aggregate(select(x, indices, <=), x, 0) + 1;\n" * 150
+ENDLESS = {
+    "action": "exercise",
+    "key": "reverse",
+    "source": f"{_HEAVY}{SOLUTIONS['reverse']}\nr = reverse if x == x else tokens;",
+}
+
+
+@pytest.fixture(scope="module")
+def pool() -> Iterator[Pool]:
+    with Pool(workers=1, waiting=1, limits=Limits(cpu=2, wall=20.0)) as pool:
+        yield pool
+
+
+def asked(pool: Pool, request: dict[str, Any]) -> dict[str, Any]:
+    reply: dict[str, Any] = json.loads(pool.answer(request))
+    return reply
+
+
+def test_hostile_programs_end_and_leave_the_pool_usable(pool: Pool) -> None:
+    for name, source in HOSTILE.items():
+        for action in ("run", "draw") if name in ("squares", "heads") else ("run",):
+            reply = asked(pool, {"action": action, "source": source[:20_000], "input": "a" * 10})
+            told = str(reply.get("error")) + str(reply.get("errors"))
+            assert "Traceback" not in told, name
+            assert "/locum/" not in told, name
+    assert asked(pool, GOOD)["statements"][0]["values"] == ["1", "2", "3"]
+
+
+def test_workers_that_break_a_limit_are_replaced(pool: Pool) -> None:
+    usual, before = pool.limits, pool.replaced
+    pool.limits = replace(usual, cpu=0, wall=0.0)
+    assert "longer than 0 seconds" in asked(pool, ENDLESS)["error"]
+    pool.limits = replace(usual, cpu=0)  # the new worker has a second and no more
+    reply = asked(pool, ENDLESS)
+    pool.limits = usual
+    assert "seconds of work" in reply["error"]
+    assert asked(pool, GOOD)["ok"]
+    assert pool.replaced == before + 2
+
+
+def test_memory_is_bounded() -> None:
+    from locum.playground.worker import MEMORY, _reply
+
+    def greedy(request: Any) -> Any:
+        raise MemoryError
+
+    reply, is_last = _reply(b"{}", greedy, 1000)
+    assert json.loads(reply)["error"] == MEMORY
+    assert is_last
+
+
+def test_a_bug_is_told_without_its_traceback() -> None:
+    from locum.playground.worker import INTERNAL, LARGE, _reply
+
+    assert json.loads(_reply(b"not json", lambda request: request, 100)[0])["error"] == INTERNAL
+    assert json.loads(_reply(b'"abc"', lambda request: request * 99, 100)[0])["error"] == LARGE
+
+
+def test_a_killed_worker_loses_its_own_request_only(pool: Pool) -> None:
+    assert asked(pool, GOOD)["ok"]
+    worker = pool._free.get()
+    os.kill(worker.process.pid or 0, signal.SIGKILL)
+    worker.process.join()
+    pool._free.put(worker)
+    reply = asked(pool, GOOD)
+    assert not reply["ok"]
+    assert "was ended" in reply["error"]
+    assert asked(pool, GOOD)["ok"]
+
+
+def test_more_requests_than_can_wait_are_refused(pool: Pool) -> None:
+    worker = pool._free.get()  # as if it were busy
+    replies: list[dict[str, Any]] = []
+    waiting = [threading.Thread(target=lambda: replies.append(asked(pool, GOOD))) for _ in range(2)]
+    for thread in waiting:
+        thread.start()
+    while pool._places._value:
+        threading.Event().wait(0.01)
+    with pytest.raises(BusyError, match="busy"):
+        pool.answer(GOOD)
+    pool._free.put(worker)
+    for thread in waiting:
+        thread.join()
+    assert [reply["ok"] for reply in replies] == [True, True]

@@ -1,0 +1,153 @@
+"""The server: headers, limits, and nothing but its own files."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from locum.playground import answer
+from locum.playground.pool import BusyError, Pool
+from locum.playground.saving import PAGE
+from locum.playground.server import FILES, MAX_BODY, application
+from tests.cli.commands import command_line
+
+
+class FakePool(Pool):
+    """Answers in this process."""
+
+    def __init__(self) -> None:
+        self.capacity = 4
+        self.is_busy = False
+
+    def answer(self, request: Mapping[str, Any]) -> bytes:
+        if self.is_busy:
+            raise BusyError("busy")
+        return json.dumps(answer(request)).encode()
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.fixture(scope="module")
+def pool() -> FakePool:
+    return FakePool()
+
+
+@pytest.fixture(scope="module")
+def client(pool: FakePool) -> Iterator[TestClient]:
+    with TestClient(application(pool), raise_server_exceptions=False) as client:
+        yield client
+
+
+GOOD = {"action": "run", "source": "x = indices;", "input": "ab"}
+
+
+def test_it_answers(client: TestClient) -> None:
+    reply = client.post("/answer", json=GOOD)
+    assert reply.status_code == 200
+    assert reply.json()["statements"][0]["values"] == ["0", "1"]
+
+
+def test_every_response_has_the_headers(client: TestClient) -> None:
+    for reply in (
+        client.get("/"),
+        client.get("/main.js"),
+        client.get("/nothing"),
+        client.get("/answer"),
+        client.post("/answer", json=GOOD),
+    ):
+        policy = reply.headers["content-security-policy"]
+        assert policy.startswith("default-src 'none'; script-src 'self'; style-src 'self'")
+        assert "unsafe" not in policy
+        assert "frame-ancestors 'none'" in policy
+        assert reply.headers["x-content-type-options"] == "nosniff"
+        assert reply.headers["referrer-policy"] == "no-referrer"
+    assert "frame-ancestors *" in client.get("/?embed").headers["content-security-policy"]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/server.py",
+        "/../server.py",
+        "/..%2fserver.py",
+        "/%2e%2e/%2e%2e/etc/passwd",
+        "//etc/passwd",
+        "/CODEMIRROR.txt",
+        "/page/main.js",
+        "/main.js%00",
+    ],
+)
+def test_no_other_file_is_served(client: TestClient, path: str) -> None:
+    reply = client.get(path)
+    assert reply.status_code == 404
+    assert reply.json() == {"ok": False, "error": "there is no such page"}
+
+
+@pytest.mark.parametrize(
+    ("content", "kind", "status"),
+    [
+        (b"{" + b" " * MAX_BODY + b"}", "application/json", 413),
+        (b'{"action": "run"}', "text/plain", 415),
+        (b"{", "application/json", 400),
+        (b"[" * 60_000, "application/json", 400),
+        (b'"run"', "application/json", 400),
+        (b'{"action": "run", "action": "save"}', "application/json", 400),
+        (b'{"action": "run", "source": "x;", "source": "y;", "input": "a"}', "application/json", 400),
+        (b"\xff\xfe", "application/json", 400),
+    ],
+)
+def test_bad_bodies_are_refused(client: TestClient, content: bytes, kind: str, status: int) -> None:
+    reply = client.post("/answer", content=content, headers={"content-type": kind})
+    assert reply.status_code == status
+    assert not reply.json()["ok"]
+    assert "Traceback" not in reply.text
+
+
+def test_a_long_body_without_a_length_is_cut_off(client: TestClient) -> None:
+    pieces = (b" " * 1000 for _ in range(100))
+    kind = {"content-type": "application/json"}
+    assert client.post("/answer", content=pieces, headers=kind).status_code == 413
+
+
+def test_busy_is_503(client: TestClient, pool: FakePool) -> None:
+    pool.is_busy = True
+    try:
+        reply = client.post("/answer", json=GOOD)
+    finally:
+        pool.is_busy = False
+    assert reply.status_code == 503
+    assert reply.headers["retry-after"] == "1"
+
+
+def test_other_methods_are_refused(client: TestClient) -> None:
+    assert client.put("/answer", json=GOOD).status_code == 405
+    assert client.post("/", json=GOOD).status_code == 405
+
+
+def test_the_page_is_small_and_needs_nothing_from_elsewhere() -> None:
+    import zlib
+
+    size = sum(len(zlib.compress((PAGE / name).read_bytes())) for name in FILES)
+    assert size < 1_500_000
+    for name in FILES:
+        if name != "codemirror.js":
+            text = (PAGE / name).read_text(encoding="utf-8")
+            assert not re.search(r"https?://|innerHTML|outerHTML|insertAdjacent|document\.write", text)
+            assert not re.search(r"\beval\(|new Function|setAttribute\(.style", text)
+    assert "Permission is hereby granted" in (PAGE / "CODEMIRROR.txt").read_text(encoding="utf-8")
+
+
+def test_the_command_refuses_what_would_be_public_unasked() -> None:
+    done = command_line("playground", "--host", "0.0.0.0")
+    assert done.returncode == 2
+    assert "--public" in done.stderr
+
+
+def test_the_command_refuses_a_missing_file() -> None:
+    assert command_line("playground", "no/such/file.rasp").returncode == 2
