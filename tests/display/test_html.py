@@ -7,6 +7,7 @@ import hashlib
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -16,6 +17,10 @@ import locum
 from locum.display import claims, model_page
 from locum.display.html import filled
 from locum.display.network import page
+from locum.paper.findings import Finding, examine, work
+from locum.paper.items import ITEMS
+from locum.paper.right_as_printed import stated
+from locum.verification import prove
 
 TEMPLATES = [page.TEMPLATE, model_page.TEMPLATE]
 PAYLOADS = [
@@ -109,3 +114,29 @@ def test_a_browser_runs_the_page_and_nothing_else(tmp_path: Path) -> None:
     assert "<title>&lt;b&gt;&lt;/script&gt;" in done.stdout  # the page's own script has run
     assert "Input and output" in done.stdout
     assert 'class="end"' in done.stdout
+
+
+def test_the_page_of_claims_says_each_thing_once() -> None:
+    """Rows with evidence, what was measured, errata at the places that are linked to, symbols once."""
+    jobs = {key: prove_item(key) for key in ("maxmin", "aggregation")}
+    text = claims.page(list(jobs.values()), "certificates")
+    files = claims.certificates(list(jobs.values()))
+    for verdict in (*jobs["maxmin"].proofs, *jobs["maxmin"].refutations.values()):
+        assert f'href="certificates/{claims.file_of(verdict)}"' in text
+        assert f"locum check certificates/{claims.file_of(verdict)}" in text
+        assert verdict.claim.hash[:16] in text
+        assert claims.file_of(verdict) in files
+    assert "<b>E2: the printed statement is refuted:</b>" in text
+    assert text.count("sort_2 sorts every 2 consecutive entries of a row, greatest first") == 1
+    assert "Measured: R ∘ S = RS for the 0/1 matrix of a selector" in text
+    anchors = set(re.findall(r'id="([^"]+)"', text))
+    assert set(re.findall(r'href="#([^"]+)"', text)) <= anchors
+    items = re.findall(r"<li>.*?</li>", text)
+    assert len(items) == len(set(items))
+
+
+def prove_item(key: str) -> Finding:
+    item, job = ITEMS[key], work(everything=False)[key]
+    proofs = tuple(prove(stated(instance)) for instance in job.proofs)
+    refutations = {number: prove(one.claim()) for number, one in job.refutations.items()}
+    return replace(examine(item), proofs=proofs, refutations=refutations)

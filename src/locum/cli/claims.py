@@ -45,7 +45,7 @@ def command(everything: bool, html: Path | None, as_json: bool) -> None:
     else:
         _print_table(findings)
         if holds:
-            count = sum(len(finding.proofs) for finding in findings)
+            count = len({proof.statement for finding in findings for proof in finding.proofs})
             output.say(f"{count} claims proven for all inputs.")
         if html is not None:
             output.say(f"Written to {html}.")

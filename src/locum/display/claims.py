@@ -14,30 +14,32 @@ from collections.abc import Sequence
 from locum import __version__
 from locum.display.formulas import mathml, name
 from locum.display.html import policy
+from locum.paper.errata import ERRATA
 from locum.paper.findings import Finding
 from locum.verification.claims.claim import Claim
 from locum.verification.prover.prove import Unproven, Verdict
 
 _STYLE = """
-:root { --ink: #1b1f24; --soft: #57606a; --line: #d0d7de; --page: #fff; --badge: #eaeef2; --good: #dafbe1;
+:root { color-scheme: light dark; --ink: #1b1f24; --soft: #57606a; --line: #d0d7de; --page: #fff; --badge: #eaeef2; --good: #dafbe1;
   --bad: #ffebe9; --open: #fff1c2; }
 @media (prefers-color-scheme: dark) {
   :root { --ink: #e4e9ef; --soft: #95a3b3; --line: #2d3742; --page: #0f141a; --badge: #2a333d; --good: #17422a;
     --bad: #55201d; --open: #4d3f10; }
 }
-body { font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 64rem; padding: 0 1rem;
-  color: var(--ink); background: var(--page); overflow-wrap: anywhere; }
-table { border-collapse: collapse; width: 100%; }
-th, td { border-bottom: 1px solid var(--line); padding: .6rem .5rem; text-align: left; vertical-align: top; }
+body { font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 58rem; padding: 0 1rem;
+  color: var(--ink); background: var(--page); overflow-wrap: break-word; }
+h2 { font-size: 1.15rem; margin: 0; } h2 a { text-decoration: none; }
+section { border-top: 1px solid var(--line); padding: 1rem 0; }
+section > p { margin: .3rem 0; }
 .status { display: inline-block; border-radius: 1em; padding: 0 .7em; margin: 0 .3em .3em 0; white-space: nowrap;
   background: var(--badge); }
 .proven { background: var(--good); } .refuted { background: var(--bad); } .not { background: var(--open); }
-ul { margin: .3rem 0; padding-left: 1.2rem; } .small { color: var(--soft); font-size: .9em; }
-math { font-size: 1.05em; } a { color: inherit; } code { font-size: .92em; }
-@media (max-width: 44rem) {
-  table, tbody, tr, td { display: block; } tr:first-child { display: none; }
-  td { border: 0; padding: .2rem 0; } tr { border-bottom: 1px solid var(--line); padding: .6rem 0; }
-}
+ul { margin: .5rem 0; padding-left: 1.2rem; } li { margin-bottom: .6rem; }
+.small { color: var(--soft); font-size: .9em; }
+.formula { display: inline-block; max-width: 100%; overflow-x: auto; overflow-y: hidden; padding: .2em 0;
+  vertical-align: middle; }
+math { font-size: 1.05em; } a { color: inherit; } code { font-size: .92em; overflow-wrap: anywhere; }
+td { padding: .15rem .8rem .15rem 0; vertical-align: top; }
 """
 
 
@@ -50,17 +52,22 @@ def sentence(claim: Claim) -> str:
         for x in claim.inputs
     )
     conditions = " and ".join(
-        f"{mathml(value)} {'≠' if relation == '!=' else '&gt;'} 0"
+        f"<span class=formula>{mathml(value)}</span> {'≠' if relation == '!=' else '&gt;'} 0"
         for value, relation in claim.conditions
     )
     # The tokens and positions are the same words as in the statement.
     read = claim.statement.partition(": ")[2].partition(" = ")[0]
-    legend = claim.statement.split("…; ")[1:]
     return (
         f"for all {inputs}{' with ' + conditions if conditions else ''}: {html.escape(read)} = "
-        f"{mathml(claim.reference)}, P being <code>{claim.hash[:16]}…</code>"
-        f"{html.escape('; ' + legend[0]) if legend else ''}"
+        f"<span class=formula>{mathml(claim.reference)}</span>, P being <code>{claim.hash[:16]}…</code>"
     )
+
+
+def legend(findings: Sequence[Finding]) -> list[str]:
+    """List what the statements say at their ends of the operations in them, each once."""
+    verdicts = [v for f in findings for v in (*f.proofs, *f.refutations.values())]
+    ends = [verdict.statement.partition("…; ")[2] for verdict in verdicts]
+    return list(dict.fromkeys(line for end in ends if end for line in end.split("; ")))
 
 
 def file_of(verdict: Verdict) -> str:
@@ -78,7 +85,13 @@ def certificates(findings: Sequence[Finding]) -> dict[str, str]:
 
 def page(findings: Sequence[Finding], folder: str = "certificates") -> str:
     """Write the whole page; ``folder`` holds the certificates, beside it."""
-    body = "".join(_table_row(finding, folder) for finding in findings)
+    body = "".join(_section(finding, folder) for finding in findings)
+    contents = "".join(
+        f'<tr><td><a href="#{finding.item.key}">{html.escape(finding.item.paper)}</a></td>'
+        f"<td>{_badges(finding)}</td></tr>"
+        for finding in findings
+    )
+    symbols = "".join(f"<li>{html.escape(line)}</li>" for line in legend(findings))
     proven = len({v.statement for finding in findings for v in finding.proofs if v.holds})
     refuted = sum(v.holds is False for finding in findings for v in finding.refutations.values())
     style = f"<style>{_STYLE}</style>"
@@ -94,11 +107,15 @@ def page(findings: Sequence[Finding], folder: str = "certificates") -> str:
         f"{refuted} statements, as the paper prints them, are refuted by numbers, and corrected ones proven. "
         "Each has a certificate, which was checked by code that shares nothing with the prover, and can be "
         "checked again by the command beside it. P is the program with the hash named there; P⟨…⟩ is its "
-        "result on the tokens between the brackets, at the positions behind them. "
+        "result on the tokens between the brackets, at the positions behind them; symbols are explained below. "
         "<em>Measured</em> means compared with direct computation on numbers, which is not a proof; "
-        "<em>counted</em> means that heads and layers are as claimed. <em>All shapes</em> names the theorem in "
-        "<code>proofs/</code> (its file, then its name) that <code>make coq</code> checks.</p>"
-        f"<table><tr><th>paper</th><th>status</th><th>all inputs</th><th>all shapes</th></tr>{body}</table></html>\n"
+        "<em>counted</em> means that heads and layers are as claimed. <em>For all shapes</em> names the theorem "
+        "in <code>proofs/</code> (its file, then its name) that <code>make coq</code> checks. The documentation has this list in "
+        "<code>docs/paper.md</code>, how proofs work in <code>docs/verification.md</code> and "
+        "<code>docs/proofs.md</code>.</p>"
+        f"<table>{contents}</table>{body}"
+        f"<section><h2>Symbols</h2><ul><li>σ is the softmax of each row</li>{symbols}</ul></section>"
+        f"{_errata(findings)}</html>\n"
     )
 
 
@@ -113,11 +130,14 @@ def _evidence(verdict: Verdict, folder: str) -> str:
     )
 
 
-def _table_row(finding: Finding, folder: str) -> str:
-    item = finding.item
-    badges = "".join(
+def _badges(finding: Finding) -> str:
+    return "".join(
         f'<span class="status {status.split()[0]}">{status}</span>' for status in finding.status
     )
+
+
+def _section(finding: Finding, folder: str) -> str:
+    item = finding.item
     lines = []
     for verdict in finding.proofs:
         mark = "" if verdict.holds else "<b>not proven:</b> "
@@ -128,13 +148,35 @@ def _table_row(finding: Finding, folder: str) -> str:
             f"<li><b>{number}: the printed statement is refuted:</b> {sentence(verdict.claim)}. {problem}"
             f"{_evidence(verdict, folder)}</li>"
         )
-    known = f"<ul>{''.join(dict.fromkeys(lines))}</ul>" if lines else ""
-    theorems = "<br>".join(map(html.escape, item.theorems))
-    measured = (
-        f"measured: {html.escape(', '.join(item.functions))} on instances, against direct computation"
-    )
+    theorems = ", ".join(f"<code>{html.escape(theorem)}</code>" for theorem in item.theorems)
+    if theorems:
+        lines.append(f"<li>For all shapes: {theorems}</li>")
+    key = html.escape(item.key)
+    details = [f"<code>{html.escape(', '.join(item.functions))}</code>"]
+    if item.errata:
+        links = ", ".join(f'<a href="#{number}">{number}</a>' for number in item.errata)
+        details.append(f"errata {links}")
+    details.append(f"<code>{html.escape(item.command)}</code>")
     return (
-        f'<tr id="{html.escape(item.key)}"><td><a href="#{html.escape(item.key)}"><b>{html.escape(item.paper)}</b></a>'
-        f"<br><span class=small>{html.escape(item.claim)}</span></td>"
-        f"<td>{badges}</td><td>{known or measured}</td><td class=small>{theorems}</td></tr>"
+        f'<section id="{key}"><h2><a href="#{key}">{html.escape(item.paper)}</a></h2>'
+        f"<p>{html.escape(item.claim)}</p><p>{_badges(finding)}</p>"
+        f"<ul>{''.join(dict.fromkeys(lines))}<li>Measured: {html.escape(item.measured)}</li></ul>"
+        f"<p class=small>{' · '.join(details)}</p></section>"
     )
+
+
+def _errata(findings: Sequence[Finding]) -> str:
+    """List the errata that the findings name, each at the place that they link to."""
+    numbers = dict.fromkeys(number for finding in findings for number in finding.item.errata)
+    rows = "".join(
+        f'<li id="{number}"><b>{number}</b>, {_with_code(erratum.where)}: {_with_code(erratum.wrong)}. '
+        f"{_with_code(erratum.counterexample)}. Right: {_with_code(erratum.right)}.</li>"
+        for number, erratum in ERRATA.items()
+        if number in numbers
+    )
+    return f"<section><h2>Errata</h2><ul>{rows}</ul></section>" if rows else ""
+
+
+def _with_code(text: str) -> str:
+    """Set what stands between backquotes as code."""
+    return re.sub(r"`([^`]*)`", r"<code>\1</code>", html.escape(text))

@@ -61,6 +61,12 @@ class Item:
         return [{"theorem": name, "file": f"proofs/{file}.v"} for file, name in pairs]
 
     @property
+    def measured(self) -> str:
+        """Say what the check on an instance compares: the first line of its documentation."""
+        lines = (self.check.__doc__ or "").splitlines()
+        return lines[0].removeprefix("Check ").rstrip(".") if lines else ""
+
+    @property
     def row(self) -> str:
         """Write the item as a row of docs/paper.md."""
         functions = ", ".join(f"`{name}`" for name in self.functions)

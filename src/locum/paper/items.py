@@ -311,6 +311,7 @@ _ALL = [
         ("Match2", "Attention"), "AHAT serves for what single-layer softmax attention does, such as Match₂",
         checks_of_u.hard_attentions,
         lambda: {"Match₂, 4 tokens": Match2(5).simulator(4).program},
+        proofs=_each("hard_attention", [(2, 1, 1), (2, 2, 2), (3, 2, 2)]),
     ),
     Item(
         "linear-attention", "Remark Linformer and linear attention", "Linformer, linear",

@@ -124,6 +124,7 @@ FAMILIES = {
             universal.of_heads_encoder,
             "Corollary H heads",
         ),
+        Family("hard_attention", _ORDER, universal.of_hard_attention, "Remark SMAT by AHAT"),
         Family("causal_attention", _ORDER, universal.of_causal, "Conclusion: decoders"),
         Family("cross_attention", ("n", "m", "d", "d_v"), universal.of_cross, "Conclusion: decoders"),
         Family(

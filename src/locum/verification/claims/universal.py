@@ -84,6 +84,16 @@ def of_heads(heads: int, n: int, d: int, d_v: int) -> Claim:
     return _about_u("multihead_attention", (heads, n, d, d_v), simulator, reference)
 
 
+def of_hard_attention(n: int, d: int, d_v: int) -> Claim:
+    """State that U computes average-hard attention: the mean over the keys of the greatest score."""
+
+    def reference(x: Formula, a: Formula, v: Formula) -> Formula:
+        return (x @ a @ x.T).hardmax() @ (x @ v)
+
+    simulator = UniversalSimulator(Order.of(n, d, d_v, pooling="average"))
+    return _about_u("hard_attention", (n, d, d_v), simulator, reference)
+
+
 def of_causal(n: int, d: int, d_v: int) -> Claim:
     """State that U computes causal attention."""
 

@@ -1,0 +1,154 @@
+"""Certified results of U against T(X) in arithmetic of 200 digits, on inputs that are made to be hard.
+
+Ties, scores that are almost tied, cancellation, huge and tiny scores: for every input the enclosure
+must hold the true result, and dense execution must not be further from it than certified. The true
+result is T(X) by Python's decimals, which share nothing with Locum. Exit code 1 if an enclosure misses,
+an error is above its bound, or an input is refused for anything but overflow.
+"""
+
+from __future__ import annotations
+
+import argparse
+import decimal
+import json
+import sys
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from locum.errors import ExecutionError
+from locum.simulators import Attention, UniversalSimulator
+from locum.verification import certify
+
+Matrix = NDArray[np.float64]
+Draw = np.random.Generator
+#: Orders, and the part of the inputs that each gets.
+ORDERS = {(2, 2, 2): 0.3, (3, 2, 2): 0.3, (4, 3, 2): 0.3, (8, 8, 8): 0.1}
+DIGITS = 200
+
+
+def ties(draw: Draw, X: Matrix, A: Matrix, V: Matrix) -> None:
+    """Repeat rows of X, so that keys have equal scores."""
+    X[draw.integers(len(X), size=len(X))] = X[0]
+
+
+def near_ties(draw: Draw, X: Matrix, A: Matrix, V: Matrix) -> None:
+    """Let the rows of X differ by a few units in the last place."""
+    X[:] = X[0] * (1 + draw.integers(-2, 3, size=X.shape) * 2.0**-52)
+
+
+def cancellation(draw: Draw, X: Matrix, A: Matrix, V: Matrix) -> None:
+    """Let large values cancel: rows in pairs x, −x, and values around 10¹²."""
+    X[1::2] = -X[: len(X) // 2 * 2 : 2]
+    A *= 1e-9
+    V *= 1e12
+
+
+def huge_scores(draw: Draw, X: Matrix, A: Matrix, V: Matrix) -> None:
+    """Let scores be around 10², 10⁵ or 10¹²."""
+    A *= 10.0 ** draw.choice([2, 5, 12])
+
+
+def tiny_scores(draw: Draw, X: Matrix, A: Matrix, V: Matrix) -> None:
+    """Let scores be around 10⁻⁸ to 10⁻¹⁵⁰."""
+    A *= 10.0 ** draw.choice([-8, -20, -150])
+
+
+def overflow(draw: Draw, X: Matrix, A: Matrix, V: Matrix) -> None:
+    """Let scores be beyond the greatest float: the only reason for a refusal."""
+    A *= 1e200
+    X *= 1e60
+
+
+def ordinary(draw: Draw, X: Matrix, A: Matrix, V: Matrix) -> None:
+    """Leave normal numbers as they are."""
+
+
+KINDS: Sequence[Callable[[Draw, Matrix, Matrix, Matrix], None]] = (
+    ordinary, ties, near_ties, cancellation, huge_scores, tiny_scores, overflow,
+)  # fmt: skip
+
+
+def true_result(X: Matrix, A: Matrix, V: Matrix) -> list[Decimal]:
+    """T(X) = σ(XAXᵀ)XV, entry by entry, in decimals."""
+    x, a, v = ([[Decimal(float(e)) for e in row] for row in m] for m in (X, A, V))
+
+    def product(p: list[list[Decimal]], q: list[list[Decimal]]) -> list[list[Decimal]]:
+        columns = list(zip(*q, strict=True))
+        return [[sum(map(Decimal.__mul__, row, column), Decimal(0)) for column in columns] for row in p]
+
+    scores = product(product(x, a), [list(column) for column in zip(*x, strict=True)])
+    weights = []
+    for row in scores:
+        powers = [(score - max(row)).exp() for score in row]
+        weights.append([power / sum(powers) for power in powers])
+    return [entry for row in product(weights, product(x, v)) for entry in row]
+
+
+def measure(order: tuple[int, int, int], count: int, draw: Draw) -> list[dict[str, Any]]:
+    """Certify ``count`` inputs of one order, in turn of each kind."""
+    n, d, d_v = order
+    U = UniversalSimulator(n, d, d_v)
+    rows = {
+        kind.__name__: {
+            "order": list(order), "kind": kind.__name__, "inputs": 0, "refused": 0, "overflow": 0,
+            "misses": 0, "exceeded": 0, "certified": 0.0, "observed": 0.0,
+        }
+        for kind in KINDS
+    }  # fmt: skip
+    for number in range(count):
+        kind = KINDS[number % len(KINDS)]
+        row: dict[str, Any] = rows[kind.__name__]
+        X, A, V = (draw.normal(size=shape) for shape in ((n, d), (d, d), (d, d_v)))
+        kind(draw, X, A, V)
+        row["inputs"] += 1
+        try:
+            result = certify(U, Attention(A, V), X)
+        except ExecutionError as error:
+            is_overflow = "overflow" in str(error) or "too large" in str(error)
+            row["overflow" if is_overflow else "refused"] += 1
+            continue
+        bounds = zip(result.lower.ravel(), true_result(X, A, V), result.upper.ravel(), strict=True)
+        row["misses"] += any(not Decimal(float(a)) <= x <= Decimal(float(b)) for a, x, b in bounds)
+        seen = result.seen(U(Attention(A, V), X, executor="dense"))
+        row["exceeded"] += seen > result.error
+        row["certified"] = max(row["certified"], result.error)
+        row["observed"] = max(row["observed"], seen)
+    return list(rows.values())
+
+
+def main() -> int:
+    """Measure every order and print a table, or (``--json``) one JSON object."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--inputs", type=int, default=200, help="inputs in all")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    arguments = parser.parse_args()
+    context = decimal.getcontext()
+    context.prec, context.Emax, context.Emin = DIGITS, decimal.MAX_EMAX, decimal.MIN_EMIN
+    draw = np.random.default_rng(arguments.seed)
+    rows = [
+        row
+        for order, part in ORDERS.items()
+        for row in measure(order, round(arguments.inputs * part), draw)
+    ]
+    holds = not any(row["refused"] or row["misses"] or row["exceeded"] for row in rows)
+    if arguments.json:
+        print(json.dumps({"benchmark": "certify", "holds": holds, "rows": rows}))
+        return 0 if holds else 1
+    print(f"Certified results of U against {DIGITS} digits")
+    for row in rows:
+        ratio = f"{row['certified'] / row['observed']:8.0f}" if row["observed"] else "       –"
+        print(
+            f"{row['order']!s:12}{row['kind']:13}{row['inputs']:5} inputs, {row['misses']} misses, "
+            f"{row['exceeded']} above the bound, {row['overflow']} overflow, {row['refused']} refused; "
+            f"certified {row['certified']:.1e}, seen {row['observed']:.1e}, ratio {ratio}"
+        )
+    return 0 if holds else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
