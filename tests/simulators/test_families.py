@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,40 @@ def test_every_family_has_its_cases_and_its_row_in_the_docs() -> None:
     page = (Path(__file__).parents[2] / "docs" / "models.md").read_text(encoding="utf-8")
     for name, family in FAMILIES.items():
         assert f"| {family.title} | {name} | {', '.join(family.classes)} |" in page
+
+
+@pytest.mark.parametrize("kind", ["BertModel", "BertForMaskedLM", "MPNetModel"])
+def test_a_folder_on_lists_of_ids(kind: str, tmp_path: Path) -> None:
+    """Folders of the BERT family give more (embeddings, errors), and these outputs, too."""
+    case = next(c for cases in CASES.values() for c in cases if c.kind == kind)
+    model, texts = built(case, torch.float64), [[3, 4, 5], [6, 7]]
+    model.save_pretrained(tmp_path)
+    (tmp_path / "1_Pooling").mkdir()
+    (tmp_path / "1_Pooling" / "config.json").write_text(
+        '{"word_embedding_dimension": 8, "pooling_mode_mean_tokens": true}'
+    )
+    names = ("", "Transformer"), ("1_Pooling", "Pooling"), ("2_Normalize", "Normalize")
+    modules = [
+        {"idx": n, "name": str(n), "path": path, "type": f"sentence_transformers.models.{module}"}
+        for n, (path, module) in enumerate(names)
+    ]
+    (tmp_path / "modules.json").write_text(json.dumps(modules))
+    run = locum.simulate(tmp_path, texts, dtype="float64")
+    ids = torch.tensor([[3, 4, 5], [6, 7, case.config["pad_token_id"]]])
+    mask = torch.tensor([[1, 1, 1], [1, 1, 0]])
+    with torch.no_grad():
+        expected = model(input_ids=ids, attention_mask=mask, output_hidden_states=True)
+    states = expected.hidden_states[-1] * mask[:, :, None]
+    found = torch.as_tensor(run.last_hidden_state) * mask[:, :, None]
+    assert float((found - states).abs().max()) <= 1e-10
+    means = torch.nn.functional.normalize(states.sum(1) / mask.sum(1, keepdim=True))
+    assert float((torch.as_tensor(run.embeddings) - means).abs().max()) <= 1e-10
+    for name in ("logits", "pooler_output"):
+        ours, theirs = getattr(run, name), getattr(expected, name, None)
+        assert (ours is None) == (theirs is None)
+        if theirs is not None:
+            keep = mask.bool() if name == "logits" else slice(None)
+            assert float((torch.as_tensor(ours)[keep] - theirs[keep]).abs().max()) <= 1e-10
 
 
 #: Fields whose default the library makes of others.

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from locum.execution.arrays import Array, is_tensor, numpy_of
+from locum.execution.arrays import Array, is_tensor, like, numpy_of
 from locum.simulators.models.batch import Batch, Simulated
 from locum.simulators.models.checkpoint import MINILM, MINILM_PACKAGE
 from locum.simulators.models.direct import DirectForward
+from locum.simulators.models.families.description import Output
+from locum.simulators.models.families.table import describe
 from locum.simulators.models.loading import LoadedModel
 from locum.simulators.modules.module import Numbers
 
@@ -46,6 +49,39 @@ class ModelRun:
     def embeddings(self) -> Numbers:
         """U's embeddings: one row for each text, pooled and scaled as the folder says."""
         return self.simulated.embeddings
+
+    @property
+    def last_hidden_state(self) -> Numbers:
+        """The last states, [text, position, feature]; 0 where a text is padded to the longest."""
+        found = np.zeros((len(self.batch.texts), self.batch.n, self.states[-1][0].shape[1]))
+        for text, rows in enumerate(self.states[-1]):
+            found[text, : len(rows)] = rows
+        return found
+
+    @property
+    def pooler_output(self) -> Numbers | None:
+        """What the model's pooler makes of the first state of each text, where it has one."""
+        return self._output("pooler_output")
+
+    @property
+    def logits(self) -> Numbers | None:
+        """The logits of every token, [text, position, word], where the model has them."""
+        found = self._output("logits")
+        shape = (len(self.batch.texts), self.batch.n, -1)
+        return None if found is None else found.reshape(shape)
+
+    def _output(self, name: str) -> Numbers | None:
+        output = self._outputs.get(name)
+        if output is None:
+            return None
+        last = self.last_hidden_state
+        rows = last[:, 0] if output.first else last.reshape(-1, last.shape[2])
+        return numpy_of(output.stage(like(np.ascontiguousarray(rows), self.model.kind)))
+
+    @cached_property
+    def _outputs(self) -> Mapping[str, Output]:
+        """What the model makes of its last states: read when it is asked for."""
+        return describe(self.model.checkpoint.folder)[0].outputs
 
     @property
     def states(self) -> list[list[Numbers]]:

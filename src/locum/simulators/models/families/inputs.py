@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from locum.errors import InputError
 from locum.execution.arrays import Array, numpy_of
 from locum.simulators.matrices import real_numbers
+from locum.simulators.models.sentence import Sentence
 from locum.simulators.models.tokenising import tokenised
 from locum.simulators.modules.masks import require_binary, require_some_key
 from locum.simulators.modules.module import Numbers
@@ -41,8 +42,13 @@ class Inputs:
         return np.ones(self.ids.shape) if self.mask is None else self.mask
 
 
-def read_inputs(inputs: Any, folder: Path | None, longest: int | None, pad: int) -> dict[str, Any]:
-    """Read inputs by the names that transformers gives them; lists are padded by the id ``pad``."""
+def read_inputs(
+    inputs: Any, folder: Path | None, longest: int | None, pad: int, sentence: Sentence
+) -> dict[str, Any]:
+    """Read inputs by the names that transformers gives them; lists are padded by the id ``pad``.
+
+    ``sentence`` says how texts are cut.
+    """
     if isinstance(inputs, Mapping):
         unknown = sorted(str(name) for name in inputs if name not in NAMES)
         if unknown:
@@ -62,12 +68,9 @@ def read_inputs(inputs: Any, folder: Path | None, longest: int | None, pad: int)
                 "a live model has no tokenizer: expected token ids, or what its tokenizer gives, got "
                 "text; try the folder that it was loaded from"
             )
-        texts = [text if isinstance(text, str) else "" for text in inputs]
-        made = tokenised(folder, texts, longest or 10**9)
-        inputs = [
-            one.numbers if isinstance(text, str) else text
-            for text, one in zip(inputs, made, strict=True)
-        ]
+        texts = [text for text in inputs if isinstance(text, str)]
+        made = iter(tokenised(folder, texts, longest or 10**9, sentence.longest, sentence.lowercase))
+        inputs = [next(made).numbers if isinstance(text, str) else text for text in inputs]
     if all(isinstance(text, (list, tuple)) for text in inputs):
         lengths = [len(text) for text in inputs]
         n = max(lengths)

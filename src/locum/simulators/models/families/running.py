@@ -12,6 +12,7 @@ from locum.errors import InputError
 from locum.execution.arrays import Array, is_tensor, like
 from locum.simulators.matrices import is_half
 from locum.simulators.models.batch import simulator_of
+from locum.simulators.models.embedding_and_pooling import Pooling
 from locum.simulators.models.families.description import Stack
 from locum.simulators.models.families.inputs import (
     Inputs,
@@ -25,6 +26,7 @@ from locum.simulators.models.families.parts import looked_up
 from locum.simulators.models.families.rotary import tables
 from locum.simulators.models.families.table import describe
 from locum.simulators.models.loading import kind_of_array
+from locum.simulators.models.sentence import Sentence, read_sentence
 from locum.simulators.modules.layer import Layer
 from locum.simulators.modules.masks import KeptMask
 from locum.simulators.modules.module import Numbers
@@ -58,6 +60,8 @@ class ModelOutputs:
     #: The states before the first layer and after each, the last of them behind the last norm.
     hidden_states: tuple[Array, ...] = ()
     encoder_last_hidden_state: Array | None = None
+    #: One row for each text, as the modules.json of a folder says (sentence-transformers).
+    embeddings: Array | None = None
 
 
 class Model:
@@ -81,6 +85,11 @@ class Model:
             self.given = _kind_of(self.source.tensors)
         #: The kind of array that it is computed in: half types in float32, rounded at the end.
         self.kind = self.given.float() if is_half(self.given) else self.given
+        folder, stack = self.source.folder, self.description.stack
+        #: How the folder makes one row of a text, if it says so.
+        self.sentence: Sentence | None = None
+        if folder is not None and stack.words is not None and (folder / "modules.json").is_file():
+            self.sentence = read_sentence(folder, stack.layers[0].attention.attention_order().d)
         self._prepared: dict[Any, Prepared] = {}
         self._finished: Callable[[str], None] = lambda name: None
 
@@ -110,10 +119,14 @@ class Model:
             outputs["encoder_last_hidden_state"] = self._shaped(before[-1], batch)
             states, batch = self._run_decoder(given, before[-1], batch, executor)
         last = states[-1]
+        n = len(last) // batch
         for name, (stage, first) in description.outputs.items():
-            n = len(last) // batch
             value = stage(last, every=n if first else 1, executor=executor)
             outputs[name] = self._rounded(value) if first else self._shaped(value, batch)
+        if self.sentence is not None:
+            mask = read_padding(given.get("attention_mask"), "attention_mask", np.ones((batch, n)))
+            counts = np.ones((batch, n)) if mask is None else mask
+            outputs["embeddings"] = self._rounded(self._pooled(last, counts, executor))
         hidden = tuple(self._shaped(state, batch) for state in states)
         return ModelOutputs(hidden[-1], hidden_states=hidden, **outputs)
 
@@ -121,7 +134,8 @@ class Model:
         """The inputs by the names that the library gives them, texts as their token ids."""
         description = self.description
         longest = (description.encoder or description.stack).longest
-        return read_inputs(inputs, self.source.folder, longest, description.pad or 0)
+        pad = description.pad or 0
+        return read_inputs(inputs, self.source.folder, longest, pad, self.sentence or Sentence())
 
     @property
     def where(self) -> list[tuple[str, str]]:
@@ -243,6 +257,23 @@ class Model:
                 matrices.pop(f"cross {name}", None)
             self._prepared[key] = Prepared(build(order), matrices, self.kind)
         return self._prepared[key]
+
+    def _pooled(self, rows: Array, counts: Numbers, executor: str | None) -> Array:
+        """One row for each text, as the folder says."""
+        assert self.sentence is not None
+        batch, n = counts.shape
+        pooling = Pooling(n, rows.shape[1], self.sentence.pooling, self.sentence.normalised)
+        ready, masks = Prepared(pooling, {}, self.kind), like(counts, self.kind)
+        each = [
+            ready(rows[text * n : (text + 1) * n], {"attention_mask": masks[text : text + 1]})
+            for text in range(batch)
+        ]
+        if not is_tensor(rows):
+            return np.concatenate(each)
+        import torch
+
+        joined: Array = torch.cat(each)
+        return joined
 
     def _rounded(self, rows: Array) -> Array:
         return rows.to(self.given.dtype) if is_tensor(rows) else rows
