@@ -127,13 +127,14 @@ def test_what_torch_does_with_modules(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("how", ["autocast", "bfloat16"])
+@pytest.mark.parametrize("how", ["autocast", "autocast of half", "bfloat16"])
 def test_half_precision_as_torch_has_it(kind: str, how: str) -> None:
     dtype = torch.bfloat16 if how == "bfloat16" else torch.float32
     T, exact = module(kind).to(dtype), first(module(kind)(*arguments(kind)))
-    X, *others = (part.to(dtype) for part in arguments(kind))
+    given_dtype = torch.bfloat16 if how == "autocast of half" else dtype
+    X, *others = (part.to(given_dtype) for part in arguments(kind))
     given = (X, X, X) if kind == "attention" else (X, *others)
-    with torch.autocast("cpu", torch.bfloat16, enabled=how == "autocast"):
+    with torch.autocast("cpu", torch.bfloat16, enabled=how != "bfloat16"):
         ours, theirs = first(locum.stand_in(T)(*given)), first(T(*given))
     assert ours.dtype is theirs.dtype
     assert (ours - exact).abs().max() <= 2 * (theirs - exact).abs().max()
@@ -204,6 +205,37 @@ def test_what_has_no_stand_in_is_refused_by_name() -> None:
     by_U = locum.stand_in(module("layer"))
     with pytest.raises(InputError, match="never called"):
         by_U.linear1.register_forward_hook(lambda *_: None)
+
+
+def test_a_stand_in_that_was_changed_is_refused() -> None:
+    X, adapter = numbers(B, N, D), type("Adapter", (nn.Linear,), {})
+    changes: dict[str, Any] = {
+        "activation was read": lambda by_U: setattr(by_U, "activation", torch.tanh),
+        "linear1 was a Linear": lambda by_U: setattr(by_U, "linear1", nn.Sequential()),
+        "self_attn.out_proj was a": lambda by_U: setattr(by_U.self_attn, "out_proj", adapter(D, D)),
+        "one eps for all norms": lambda by_U: setattr(by_U.norm2, "eps", 1.0),
+    }
+    for message, change in changes.items():
+        by_U = locum.stand_in(module("layer"))
+        with pytest.raises(InputError, match=message):
+            change(by_U) or by_U(X)
+
+
+def test_parts_that_are_not_as_usual() -> None:
+    X, T = numbers(B, N, D), module("layer")
+    T.norm1 = nn.LayerNorm(D, elementwise_affine=False)
+    T.linear2.bias = None
+    T.register_buffer("more", torch.ones(2))
+    by_U = locum.stand_in(T)
+    assert list(by_U.state_dict()) == list(T.state_dict())
+    assert (by_U(X) - T(X)).abs().max() < 1e-12
+    tied = module("encoder")
+    tied.layers[1].linear1.weight = tied.layers[0].linear1.weight
+    by_U = locum.stand_in(tied)
+    assert by_U.layers[1].linear1.weight is by_U.layers[0].linear1.weight
+    certain = nn.TransformerEncoderLayer(D, 2, 6, 1, batch_first=True, dtype=DOUBLE)
+    with pytest.raises(InputError, match="probability 1"):
+        locum.stand_in(certain)(X)
 
 
 def test_inputs_that_mean_nothing_are_refused() -> None:

@@ -7,6 +7,7 @@ called.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -100,7 +101,14 @@ def simulate(
                 "this attention reads the memory alone: give memory_mask or memory_attention_mask"
             )
         of_inputs, of_memory = of_memory, of_inputs
-    return batch.answer(_run(layers, batch, of_inputs, of_memory, executor))
+    if executor in (None, "fast", "auto"):
+        return batch.answer(_run(layers, batch, of_inputs, of_memory, executor))
+    # Other executors run the program as it is: one input at a time, since their work grows faster.
+    rows = [
+        _run(layers, batch.item(k), of_inputs.item(k), of_memory.item(k), executor)
+        for k in range(len(batch.rows))
+    ]
+    return batch.answer(stacked_rows(rows))
 
 
 class _GivenMasks(NamedTuple):
@@ -113,6 +121,10 @@ class _GivenMasks(NamedTuple):
     @property
     def some(self) -> bool:
         return self.mask is not None or self.keys is not None
+
+    def item(self, k: int) -> _GivenMasks:
+        """Those of one input."""
+        return self._replace(keys=None if self.keys is None else [self.keys[k]])
 
     def joined_with(self, own: KeptMask, shape: tuple[int, int], items: int) -> list[KeptMask]:
         """Join T's own mask with those given, for each item of the batch."""
@@ -163,6 +175,12 @@ class _Batch:
             if len(split) != len(self.rows):
                 raise InputError(f"got {len(self.rows)} inputs, but {len(split)} memories")
             self.memories, self.m = list(split), len(split[0])
+
+    def item(self, k: int) -> _Batch:
+        """One of the inputs, as a batch of its own."""
+        one = copy.copy(self)
+        one.rows, one.memories = [self.rows[k]], [self.memories[k]]
+        return one
 
     def _split(self, array: Array, name: str) -> list[Array]:
         if array.ndim != (3 if self.batched else 2):

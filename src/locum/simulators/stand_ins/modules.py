@@ -41,6 +41,8 @@ class StandIn(nn.Module):
             raise InputError("its own parameters are parametrised: try remove_parametrizations first")
         for name, parameter in module._parameters.items():
             self.register_parameter(name, parameter)
+        for name, buffer in module._buffers.items():
+            self.register_buffer(name, buffer, name not in module._non_persistent_buffers_set)
         for name, child in module.named_children():
             self.add_module(name, child)
         for child in self.modules():
@@ -48,6 +50,24 @@ class StandIn(nn.Module):
                 for method in _HOOKS:
                     setattr(child, method, _no_hook)
         self.train(module.training)
+        self._kinds = [(name, type(part)) for name, part in self.named_modules() if name]
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in _FIXED and name in self.__dict__:
+            raise InputError(
+                f"{name} was read when the stand-in was made: change the original, and make another"
+            )
+        super().__setattr__(name, value)
+
+    def _require_same_parts(self) -> None:
+        """Refuse parts of other types than those that the stand-in was made of, such as adapters."""
+        for name, kind in self._kinds:
+            part = self.get_submodule(name)
+            if type(part) is not kind:
+                raise InputError(
+                    f"{name} was a {kind.__name__} when the stand-in was made, and is a "
+                    f"{type(part).__name__} now: change the original, and make another stand-in"
+                )
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)  # type: ignore[no-untyped-call]
@@ -55,10 +75,11 @@ class StandIn(nn.Module):
             self._set_order(state["order"])
 
     def _set_order(self, order: Order) -> None:
-        self.order, self.number = order, number_of(order)
+        self.__dict__["order"], self.number = order, number_of(order)
 
     def _rows(self, X: Tensor, name: str, columns: int, batch_first: bool) -> Tensor:
         """Check an input, rows or items of rows, and give it as [item, row, column]."""
+        self._require_same_parts()
         if X.is_nested:
             raise InputError(
                 f"expected {name} as a dense tensor, got a nested one: pad it, with a mask"
@@ -214,7 +235,7 @@ class StandInLayer(StandIn):
         result, kept = result.reshape(batch, n, -1), autocast_dtype(X)
         if kept is None:
             result = result.to(X.dtype)
-        elif self.norm_first:  # the residual stream is of the input's type, or of what is added to it
+        elif self.norm_first or not X.is_cuda:  # torch's norms give float32 there, on a GPU
             result = result.to(torch.promote_types(X.dtype, kept))
         if not batched:
             return result[0]
@@ -266,7 +287,8 @@ class StandInNorm(StandIn):
             {"X": rows, "gain": weight[None], "bias": bias[None], "epsilon": epsilon}, {}
         )
         result: Tensor = run_norm(**tensors)
-        return result.reshape(X.shape).to(torch.float32 if autocast_dtype(X) else X.dtype)
+        single = X.is_cuda and autocast_dtype(X) is not None
+        return result.reshape(X.shape).to(torch.float32 if single else X.dtype)
 
 
 # What comes in ----------------------------------------------------------------------------------------
@@ -304,9 +326,12 @@ def layer_matrices(module: Any) -> dict[str, Tensor]:
             found[f"b{name}"] = bias[None]
     if any(norm.weight is not None for norm in norms):
         for number, norm in enumerate(norms, start=1):
-            gain = torch.ones_like(norms[0].weight) if norm.weight is None else norm.weight
+            ones = module.linear1.weight.new_ones(norm.normalized_shape)
+            gain = ones if norm.weight is None else norm.weight
             bias = torch.zeros_like(gain) if norm.bias is None else norm.bias
             found |= {f"gain{number}": gain[None], f"bias{number}": bias[None]}
+    if any(norm.eps != norms[0].eps for norm in norms):
+        raise InputError(f"expected one eps for all norms, got {[norm.eps for norm in norms]}")
     found["epsilon"] = torch.full((1, 1), norms[0].eps, dtype=torch.float64)
     return found
 
@@ -376,13 +401,15 @@ def _require_same_batch(X: Tensor, memory: Tensor) -> None:
 
 def _require_no_dropout(module: nn.Module, probability: Any, name: str) -> None:
     """Refuse dropout: what torch draws at random, U does not."""
-    if module.training and isinstance(probability, float) and probability > 0:
+    if module.training and isinstance(probability, (int, float)) and probability > 0:
         raise InputError(
             f"{name} drops out with probability {probability} in training, which U does not: expected "
             "0, or a module in eval()"
         )
 
 
+#: What a stand-in is made from, and does not look at again.
+_FIXED = ("activation", "norm_first", "batch_first", "num_heads", "embed_dim", "kdim", "is_decoder")
 _HOOKS = (
     "register_forward_hook",
     "register_forward_pre_hook",

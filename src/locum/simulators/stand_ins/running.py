@@ -15,6 +15,7 @@ from torch import Tensor, _dynamo
 
 from locum.errors import InputError
 from locum.execution.arrays import is_readable
+from locum.locks import Lock
 from locum.simulators import recording
 from locum.simulators.models.batch import simulator_of
 from locum.simulators.models.embedding_and_pooling import NormedSum
@@ -37,13 +38,15 @@ def nonstrict_trace(function: Callable[P, R]) -> Callable[P, R]:
 #: Orders by the numbers that traced code has for them: torch's compiler takes numbers, not objects.
 _orders: list[Order] = []
 _numbers: dict[Order, int] = {}
+_lock = Lock()
 
 
 def number_of(order: Order) -> int:
     """The number of an order, for :func:`run_layer`."""
-    if order not in _numbers:
-        _numbers[order] = len(_orders)
-        _orders.append(order)
+    with _lock:
+        if order not in _numbers:
+            _numbers[order] = len(_orders)
+            _orders.append(order)
     return _numbers[order]
 
 
