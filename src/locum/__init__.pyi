@@ -46,6 +46,7 @@ from locum.language.python import tokens_float as tokens_float
 from locum.language.python import tokens_int as tokens_int
 from locum.language.python import tokens_str as tokens_str
 from locum.language.python import where as where
+from locum.language.tracr import from_tracr as from_tracr
 from locum.simulators import Attention as Attention
 from locum.simulators import DecoderLayer as DecoderLayer
 from locum.simulators import Encoder as Encoder

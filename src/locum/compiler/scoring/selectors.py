@@ -15,13 +15,13 @@ from typing import Self
 
 from locum.compiler.program.conditions import Pattern, conditions, evaluated, select
 from locum.compiler.program.patterns import Patterns
-from locum.compiler.program.value_tables import distinct
+from locum.compiler.program.value_tables import distinct, each, meaning
 from locum.compiler.scoring.classes import Classes, class_numbers
 from locum.compiler.scoring.features import indicator, numbered, one_hot, rank, sum_of, whole_numbers
 from locum.compiler.scoring.linear import Linear, term
 from locum.compiler.scoring.scores import Scores, Unscored, binary, quadratic
 from locum.compiler.target import EXACT_WHOLE, Target
-from locum.graph import Atom, Node, build, postorder
+from locum.graph import OPERATIONS, Atom, Node, build, postorder
 from locum.graph.operations import constant
 
 #: Keys and queries of one condition are told apart into at most so many classes.
@@ -181,7 +181,13 @@ class Selectors(Patterns):
         return self._by_classes(classes, query, codes_of_queries, key, codes_of_keys)
 
     def _tuple(self, nodes: Sequence[Node]) -> tuple[Node, list[tuple[Atom, ...]]]:
-        """One whole number for the values of several s-ops, and which values each number means."""
+        """One integer for the values of several s-ops, and which values each number means."""
+        base = self._base(nodes)
+        domain = None if base is None else self.values.finite(base)
+        if base is not None and domain is not None and len(domain) <= MAX_TOGETHER:
+            columns = [self._of_base(node, base, domain) for node in nodes]
+            if all(None not in column for column in columns):
+                return rank(base, domain), [tuple(row) for row in zip(*columns, strict=True)]
         code: Node | None = None
         combinations: list[tuple[Atom, ...]] = [()]
         for node in nodes:
@@ -196,6 +202,27 @@ class Selectors(Patterns):
                 code = build("add", build("multiply", code, constant(len(values))), place)
         assert code is not None
         return code, combinations
+
+    def _base(self, nodes: Sequence[Node]) -> Node | None:
+        """The one s-op that all of these are functions of, if each is a function of one alone."""
+        bases: set[Node] = set()
+        for node in nodes:
+            if self.values.constant(node) is not None:
+                continue
+            varying = [i for i in node.inputs if self.values.constant(i) is None]
+            alone = OPERATIONS[node.op].elementwise and len(varying) == 1
+            bases.add(varying[0] if alone else node)
+        return bases.pop() if len(bases) == 1 else None
+
+    def _of_base(self, node: Node, base: Node, domain: Sequence[Atom]) -> list[Atom | None]:
+        """The value of an s-op for each value of the one that it is a function of."""
+        fixed = self.values.constant(node)
+        if fixed is not None or node is base:
+            return list(domain) if fixed is None else [fixed] * len(domain)
+        arguments = [
+            list(domain) if i is base else [self.values.constant(i)] * len(domain) for i in node.inputs
+        ]
+        return each(meaning(node), arguments)
 
     # Patterns -----------------------------------------------------------------------------------
 

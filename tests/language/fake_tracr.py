@@ -1,0 +1,115 @@
+"""Classes of the names that Tracr's have, with what its interpreter does, for tests without it.
+
+Written from what its documentation says of each construct.
+"""
+
+from __future__ import annotations
+
+import enum
+import operator
+from typing import Any
+
+
+class Comparison(enum.Enum):
+    EQ = "=="
+    LT = "<"
+    LEQ = "<="
+    GT = ">"
+    GEQ = ">="
+    NEQ = "!="
+    TRUE = "True"
+    FALSE = "False"
+
+    def __call__(self, key: Any, query: Any) -> bool:
+        if self.value in ("True", "False"):
+            return self.value == "True"
+        # EQ, LT, LEQ, GT, GEQ, NEQ: eq, lt, le, gt, ge, ne.
+        return bool(getattr(operator, self.name.lower()[:2])(key, query))
+
+
+class SOp:
+    def __init__(self, **parts: Any) -> None:
+        vars(self).update(parts)
+        self.annotations: dict[str, str] = {}
+
+    def numerical(self) -> SOp:
+        self.annotations["encoding"] = "Encoding.NUMERICAL"
+        return self
+
+    def __call__(self, given: list[Any]) -> list[Any]:
+        raise NotImplementedError
+
+
+class TokensType(SOp):
+    def __call__(self, given: list[Any]) -> list[Any]:
+        return given
+
+
+class IndicesType(SOp):
+    def __call__(self, given: list[Any]) -> list[Any]:
+        return list(range(len(given)))
+
+
+class LengthType(SOp):
+    def __call__(self, given: list[Any]) -> list[Any]:
+        return [len(given)] * len(given)
+
+
+class Map(SOp):
+    def __call__(self, given: list[Any]) -> list[Any]:
+        return [None if x is None else self.f(x) for x in self.inner(given)]  # type: ignore[attr-defined]
+
+
+class SequenceMap(SOp):
+    def __call__(self, given: list[Any]) -> list[Any]:
+        pairs = zip(self.fst(given), self.snd(given), strict=True)  # type: ignore[attr-defined]
+        return [None if None in pair else self.f(*pair) for pair in pairs]  # type: ignore[attr-defined]
+
+
+class Selector:
+    def __init__(self, **parts: Any) -> None:
+        vars(self).update(parts)
+
+    def __call__(self, given: list[Any]) -> list[list[bool]]:
+        raise NotImplementedError
+
+
+class Select(Selector):
+    def __call__(self, given: list[Any]) -> list[list[bool]]:
+        keys, queries = self.keys(given), self.queries(given)  # type: ignore[attr-defined]
+        return [
+            [None not in (k, q) and bool(self.predicate(k, q)) for k in keys]  # type: ignore[attr-defined]
+            for q in queries
+        ]
+
+
+class SelectorAnd(Selector):
+    def __call__(self, given: list[Any]) -> list[list[bool]]:
+        first, second = self.fst(given), self.snd(given)  # type: ignore[attr-defined]
+        return [
+            [a and b for a, b in zip(*rows, strict=True)] for rows in zip(first, second, strict=True)
+        ]
+
+
+class SelectorWidth(SOp):
+    def __call__(self, given: list[Any]) -> list[Any]:
+        return [sum(row) for row in self.selector(given)]  # type: ignore[attr-defined]
+
+
+class Aggregate(SOp):
+    def __call__(self, given: list[Any]) -> list[Any]:
+        values, found = self.sop(given), []  # type: ignore[attr-defined]
+        for row in self.selector(given):  # type: ignore[attr-defined]
+            chosen = [v for v, here in zip(values, row, strict=True) if here]
+            if not chosen:
+                found.append(self.default)  # type: ignore[attr-defined]
+            elif len(chosen) == 1:
+                found.append(chosen[0])
+            else:
+                found.append(sum(chosen) / len(chosen))
+        return found
+
+
+for _kind in list(vars().values()):
+    if isinstance(_kind, type) and _kind.__module__ == __name__:
+        _kind.__module__ = "tracr.rasp.rasp"

@@ -1,0 +1,109 @@
+"""Programs of Tracr, by the names of its classes: the same answers, dense and as weights."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+import locum
+from locum.errors import GraphError
+from tests.language import fake_tracr as rasp
+
+C = rasp.Comparison
+tokens, indices, length = rasp.TokensType(), rasp.IndicesType(), rasp.LengthType()
+
+
+def select(keys: Any, queries: Any, predicate: Any) -> Any:
+    return rasp.Select(keys=keys, queries=queries, predicate=predicate)
+
+
+def mapped(function: Any, inner: Any) -> Any:
+    return rasp.Map(f=function, inner=inner)
+
+
+def both(function: Any, first: Any, second: Any) -> Any:
+    return rasp.SequenceMap(f=function, fst=first, snd=second)
+
+
+def aggregate(selector: Any, sop: Any, default: Any = None) -> Any:
+    return rasp.Aggregate(selector=selector, sop=sop, default=default)
+
+
+before = select(indices, indices, C.LT)
+hist = rasp.SelectorWidth(selector=select(tokens, tokens, C.EQ))
+opposite = both(lambda n, i: n - i - 1, length, indices)
+reverse = aggregate(select(indices, opposite, C.EQ), tokens)
+previous = aggregate(select(indices, mapped(lambda i: i - 1, indices), C.EQ), tokens)
+ones = mapped(lambda t: 1 if t == "a" else 0, tokens)
+share = aggregate(select(indices, indices, C.LEQ), ones, 0).numerical()
+by_length = mapped(lambda t: {"a": "short", "b": "long"}.get(t, "none"), tokens)
+pairs = both(lambda t, i: (t, i % 2), tokens, indices)
+earlier = rasp.SelectorAnd(fst=select(tokens, tokens, C.EQ), snd=before)
+
+PROGRAMS = {
+    "hist": hist,
+    "reverse": reverse,
+    "previous, None at first": mapped(lambda t: t.upper(), previous),
+    "previous is the same": both(lambda a, b: a == b, previous, tokens),
+    "share of a": share,
+    "twice the share": mapped(lambda x: x * 2, share),
+    "a lambda as a table": by_length,
+    "seen before": mapped(lambda n: n > 0, rasp.SelectorWidth(selector=earlier)),
+    "a predicate of pairs": rasp.SelectorWidth(
+        selector=select(pairs, pairs, lambda a, b: a[0] == b[0] and a[1] <= b[1])
+    ),
+    "a predicate by classes": rasp.SelectorWidth(
+        selector=select(indices, indices, lambda a, b: a // 2 == b // 2)
+    ),
+    "None is not None": rasp.SelectorWidth(selector=select(previous, previous, C.EQ)),
+}
+
+
+def plain(value: Any) -> Any:
+    return "None" if value is None else value
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_program_gives_what_tracr_gives(name: str) -> None:
+    program = PROGRAMS[name]
+    ours = locum.from_tracr(program, vocabulary="abc", length=5)
+    model = locum.compile(ours, length=5, vocabulary="abc")
+    draw = random.Random(1)
+    for _ in range(20):
+        given = [draw.choice("abc") for _ in range(draw.randint(1, 5))]
+        answer = [plain(value) for value in program(given)]
+        if answer != ours(given):  # None beside booleans and numbers is below all of them
+            assert [a for a in program(given) if a is not None] == [
+                found for a, found in zip(program(given), ours(given), strict=True) if a is not None
+            ]
+            assert all(
+                found == -1 for a, found in zip(program(given), ours(given), strict=True) if a is None
+            )
+        assert (
+            model(given) == pytest.approx(ours(given))
+            if name.endswith("share")
+            else model(given) == ours(given)
+        )
+
+
+def test_what_cannot_be_taken_over_is_refused() -> None:
+    with pytest.raises(GraphError, match="expected an SOp of tracr"):
+        locum.from_tracr(locum.tokens, vocabulary="ab", length=3)
+    with pytest.raises(GraphError, match="a function of means"):
+        locum.from_tracr(mapped(lambda x: "much" if x > 0.5 else "", share), vocabulary="ab", length=3)
+    with pytest.raises(GraphError, match="a predicate on means"):
+        locum.from_tracr(
+            rasp.SelectorWidth(selector=select(share, share, lambda a, b: a + b == 1)),
+            vocabulary="ab",
+            length=3,
+        )
+
+
+def test_a_predicate_of_pairs_costs_classes_not_cells() -> None:
+    program = PROGRAMS["a predicate of pairs"]
+    model = locum.compile(
+        locum.from_tracr(program, vocabulary="abcdefgh", length=12), length=12, vocabulary="abcdefgh"
+    )
+    assert model.architecture.d_model < 100
