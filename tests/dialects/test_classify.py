@@ -352,5 +352,8 @@ def test_automata_formulas_and_programs_from_files(tmp_path: Path) -> None:
     assert data["C-RASP_last"] is True
     assert data["star_free"] is None
     assert "alphabet" in refused("classify", "∅")
+    typo = json.dumps(dfa | {"start": "evn"})
+    (tmp_path / "typo.json").write_text(typo, encoding="utf-8")
+    assert "there is no state 'evn'" in refused("classify", str(tmp_path / "typo.json"))
     (tmp_path / "bad.json").write_text('{"alphabet": ["a"]}', encoding="utf-8")
     assert "expected a JSON object with" in refused("classify", str(tmp_path / "bad.json"))

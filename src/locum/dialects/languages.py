@@ -147,7 +147,13 @@ def read_dfa(text: str) -> DFA:
         raise InputError("DFA: expected a list of states in accepting")
     if len(rows) > MAX_STATES:
         raise InputError(f"DFA: expected at most {MAX_STATES:,} states, got {len(rows):,}")
-    names = list(dict.fromkeys([str(data["start"]), *map(str, rows)]))
+    start = str(data["start"])
+    if start not in rows:
+        raise InputError(
+            f"DFA: start: there is no state {start[:40]!r} in transitions; a state without transitions "
+            "is written with {}"
+        )
+    names = list(dict.fromkeys([start, *map(str, rows)]))
     number = {name: i for i, name in enumerate(names)}
     dead = len(names)
     table = []
