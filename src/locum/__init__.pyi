@@ -5,6 +5,8 @@
 from locum.analysis import Architecture as Architecture
 from locum.analysis import architecture as architecture
 from locum.compiler import compile as compile  # noqa: A004
+from locum.dialects.classify import classify as classify
+from locum.dialects.equivalence import equivalent as equivalent
 from locum.errors import CompileError as CompileError
 from locum.errors import ExecutionError as ExecutionError
 from locum.errors import GraphError as GraphError

@@ -2,8 +2,7 @@
 
 Every verdict is decided, not guessed: on the minimal automaton and its syntactic monoid.
 
->>> from locum.dialects.regular import language
->>> verdicts = classify(language("(ab+ba)*"))
+>>> verdicts = classify("(ab+ba)*")
 >>> verdicts.star_free, verdicts.c_rasp, verdicts.r
 (True, True, False)
 """
@@ -15,9 +14,12 @@ from functools import cached_property
 from typing import Any
 
 from locum.dialects.automata import DFA, components, show_word
+from locum.dialects.equivalence import regular_automaton
+from locum.dialects.languages import Source, as_language
 from locum.dialects.monoid import Group, Monoid
 from locum.dialects.programs import in_c_rasp, program
 from locum.dialects.recogniser import END, LAST, Recogniser
+from locum.errors import LimitError
 
 
 @dataclass(frozen=True)
@@ -196,6 +198,19 @@ class Classification:
         return Line("solvable", self.solvable, reason, where)
 
 
-def classify(automaton: DFA) -> Classification:
-    """Return the verdicts on the language of an automaton."""
-    return Classification(automaton.minimal())
+def classify(language: Source) -> Classification:
+    """Return the verdicts on a language: text, a file, an automaton, a formula or a program.
+
+    A C-RASP program has to define a regular language, and that has to be proven in a few seconds.
+    """
+    read = as_language(language)
+    automaton = read.automaton
+    if automaton is None:
+        assert read.program is not None
+        automaton = regular_automaton(read.program)
+    if automaton is None:
+        raise LimitError(
+            "this C-RASP program could not be shown to define a regular language, which the verdicts "
+            "are about; whether it does is not decided"
+        )
+    return Classification(automaton)

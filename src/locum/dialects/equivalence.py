@@ -15,7 +15,7 @@ from typing import Any
 from locum.dialects import b_rasp
 from locum.dialects.automata import DFA, Letter, Word, show_word
 from locum.dialects.counters import PLAIN
-from locum.dialects.languages import Language
+from locum.dialects.languages import Language, Source, as_language
 from locum.dialects.recogniser import END, Recogniser
 from locum.dialects.solver import EQUAL, Machine, ask, machine_of, z3_module
 from locum.errors import CompileError, InputError
@@ -63,21 +63,21 @@ class Comparison:
         }
 
 
-def equivalent(one: Language, other: Language, *, seconds: float = SECONDS) -> Comparison:
-    """Compare two languages.
+def equivalent(p: Source, q: Source, *, seconds: float = SECONDS) -> Comparison:
+    """Compare two languages or programs.
 
     Where one of them has no answer for the empty word (it is read at the last symbol), words of one
     symbol or more are compared.
 
-    >>> from locum.dialects.languages import read
-    >>> equivalent(read("(ab)*"), read("ε+a(ba)*b")).verdict
+    >>> equivalent("(ab)*", "ε+a(ba)*b").verdict
     'equivalent'
-    >>> equivalent(read("(ab)*"), read("(ab)*+a")).word
+    >>> equivalent("(ab)*", "(ab)*+a").word
     ('a',)
     """
     if not seconds > 0:
         raise InputError(f"expected a limit of more than 0 seconds, got {seconds}")
     end = time.monotonic() + seconds
+    one, other = as_language(p), as_language(q)
     alphabet = tuple(dict.fromkeys((*one.alphabet, *other.alphabet)))
     empty = all(map(_answers_empty, (one, other)))
     if one.automaton is not None and other.automaton is not None:

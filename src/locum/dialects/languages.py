@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from locum.dialects import b_rasp, c_rasp, regular
 from locum.dialects.automata import DFA, MAX_STATES, Letter
@@ -46,6 +46,34 @@ class Language:
             return self.automaton.alphabet
         assert self.program is not None
         return self.program.alphabet
+
+
+#: What a language may be given as: its text or file, or what was made of it.
+Source: TypeAlias = "str | Path | Language | DFA | LTL | Recogniser | b_rasp.Program"
+
+
+def as_language(source: Source) -> Language:
+    """Return a language in whatever form it comes; text is read as :func:`read` reads it."""
+    match source:
+        case Language():
+            return source
+        case DFA():
+            return Language("dfa", "", source.minimal())
+        case LTL():
+            return Language("ltl", str(source), source.automaton(), ltl=source)
+        case b_rasp.Program():
+            formula = source.to_ltl()
+            program = source.recogniser()
+            return Language("b-rasp", str(source), formula.automaton(), program, formula)
+        case Recogniser(dialect="C-RASP"):
+            return Language("c-rasp", source.text, None, source)
+        case str() | Path():
+            return read(source)
+        case _:
+            raise InputError(
+                "expected an expression, a file, an automaton, a formula or a program, got "
+                f"{type(source).__name__}; a B-RASP program is compared as b_rasp.parse gives it"
+            )
 
 
 def read(
