@@ -20,7 +20,7 @@ from locum.compiler.program.conditions import conditions
 from locum.compiler.program.value_tables import distinct
 from locum.compiler.program.values import Values
 from locum.compiler.scoring.candidates import Candidates, EveryKey, FewKeys, few_keys
-from locum.compiler.scoring.features import rank
+from locum.compiler.scoring.features import at_positions, rank
 from locum.compiler.scoring.known import Known
 from locum.compiler.scoring.linear import Linear, term
 from locum.compiler.scoring.scores import Scores, Unscored
@@ -80,9 +80,9 @@ class _Broadcasting:
             return node  # a mean that is known without attention
         pattern = self.selectors.pattern(selector)
         if pattern is not None and width and self.target.causal:
-            if self.selectors.is_mask(pattern):
-                return build("add", build("indices"), constant(1))
-        elif pattern is not None and width and pattern.all():
+            # All keys that a position tells are there: so it tells how many.
+            return at_positions(pattern.sum(axis=1).tolist())
+        if pattern is not None and width and pattern.all():
             return build("length")
         if pattern is not None and not width and bool((pattern == np.eye(len(pattern))).all()):
             return node.inputs[1]  # each position attends to itself: nothing moves
