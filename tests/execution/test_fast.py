@@ -467,3 +467,18 @@ def test_causal_attention_stays_a_product() -> None:
     plan = attention(6, 4, 5, mask="causal").plan(segments=[(6, 4), (4, 4), (4, 5)])
     assert plan.counts["matmul"] == 4
     assert max(step.size for step in plan.steps) == 36
+
+
+class OfNumPy1(np.ndarray[Any, Any]):
+    """An array without a device, as all were before NumPy 2."""
+
+    @property
+    def device(self) -> str:  # type: ignore[override]
+        raise AttributeError("device")
+
+
+def test_plans_do_not_ask_numpy_arrays_for_a_device() -> None:
+    array = np.array([1.0, 2.0]).view(OfNumPy1)
+    assert (tokens * 2).plan(2)(array).tolist() == [2.0, 4.0]
+    with pytest.raises(InputError, match=r"got .*float32"):
+        (tokens * 2).plan(2)(array.astype(np.float32))

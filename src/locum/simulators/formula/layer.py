@@ -205,7 +205,7 @@ class _Norms:
 
 
 def _part(m: Matrix, b: SOp, batch: int) -> Matrix:
-    """The rows of the b-th of a batch."""
+    """View the rows of the b-th of a batch."""
     rows = number_of(m.rows, "the rows of a batch") // batch
     first = replace(m, rows=rows)
     return block(first if m.is_result else replace(first, reads=None, needs=None), b)

@@ -68,21 +68,21 @@ class Group:
         self.states: list[Array] = []
 
     def embedded(self) -> Array:
-        """The rows before the first layer: the look-up by the host, the rest by U."""
+        """Compute the rows before the first layer: the look-up by the host, the rest by U."""
         words = self.model.embeddings["words"][self.numbers.reshape(-1)]
         return self.embed(words, executor=self.executor)
 
     def layer(self, number: int, X: Array) -> Array:
-        """The rows behind a layer."""
+        """Compute the rows behind a layer."""
         return self.layers[number](X, self.masks, executor=self.executor, block=number)
 
     def pooled(self, X: Array) -> list[Array]:
-        """One row for each text."""
+        """Pool to one row for each text."""
         each = zip(X.reshape(len(self.texts), self.n, -1), self.seen, strict=True)
         return [self.pool(x, {"attention_mask": row[None]}, executor=self.executor) for x, row in each]
 
     def weights(self, layer: int) -> Array:
-        """The weights of the keys in a layer, [text, head, query, key], out of U's own steps."""
+        """Compute the weights of the keys in a layer, [text, head, query, key], by U's own steps."""
         value, _ = self.U.step_of_all("softmax")
         found = self.layers[layer](self.states[layer], self.masks, executor=self.executor, step=value)
         return found.reshape(len(self.texts), -1, self.n, self.n)
@@ -109,7 +109,7 @@ class Batch:
         self.U = max(self.groups, key=lambda group: (group.n, len(group.texts))).U
 
     def _grouped(self, fast: bool) -> list[tuple[int, list[int]]]:
-        """The texts that are run together, each time so many, and the length they are padded to.
+        """List the texts that are run together, each time so many, and the length they are padded to.
 
         Other executors run the program as it is, one text at a time.
         """
@@ -157,7 +157,7 @@ class Batch:
         return Simulated(states, embeddings, seconds)
 
     def attention(self, text: int, layer: int, head: int) -> Array:
-        """The weights of one head of one layer on one text, out of U's own steps."""
+        """Compute the weights of one head of one layer on one text, out of U's own steps."""
         group, place = self.places[text]
         size = self.lengths[text]
         return numpy_of(self._weights(group, layer)[place, head, :size, :size])
@@ -176,7 +176,7 @@ LARGEST = 32
 
 
 def rounded(length: int) -> int:
-    """The length that a text is padded to: 8, 12, 16, 24, 32, 48, 64, 96, …
+    """Return the length that a text is padded to: 8, 12, 16, 24, 32, 48, 64, 96, …
 
     >>> [rounded(length) for length in (7, 9, 13, 33, 100, 500)]
     [8, 12, 16, 48, 128, 512]
@@ -188,7 +188,7 @@ def rounded(length: int) -> int:
 
 
 def padded(texts: Sequence[Text], n: int) -> tuple[NDArray[np.int64], Numbers]:
-    """The ids of texts and, 1 or 0, which of them count: one row for each text."""
+    """Return the ids of texts and, 1 or 0, which of them count: one row for each text."""
     numbers, seen = np.zeros((len(texts), n), dtype=np.int64), np.zeros((len(texts), n))
     for place, text in enumerate(texts):
         numbers[place, : len(text.numbers)] = text.numbers
@@ -197,7 +197,7 @@ def padded(texts: Sequence[Text], n: int) -> tuple[NDArray[np.int64], Numbers]:
 
 
 def prepared_layers(model: LoadedModel) -> list[Prepared]:
-    """The matrices of every layer as they are run, converted once for a model."""
+    """Return the matrices of every layer as they are run, converted once for a model."""
     if "prepared_layers" not in model.__dict__:
         layers = [T.with_masks(None) for T in model.layers]
         U = simulator_of(layers[0].order(1))
@@ -208,7 +208,7 @@ def prepared_layers(model: LoadedModel) -> list[Prepared]:
 
 @lru_cache(maxsize=256)
 def simulator_of(order: Order) -> UniversalSimulator:
-    """The U of an order, built once."""
+    """Return the U of an order, built once."""
     return UniversalSimulator(order)
 
 

@@ -126,7 +126,7 @@ def _added(
     sizes: tuple[int, int, int, int],
     dtype: torch.dtype,
 ) -> Tensor | None:
-    """What masks and biases add to the scores: [1 or item, 1 or head, query, key]."""
+    """Return what masks and biases add to the scores: [1 or item, 1 or head, query, key]."""
     total: Tensor | None = None
     for name, part in (("attention_mask", mask), ("position_bias", position_bias)):
         if part is None:
@@ -158,7 +158,7 @@ def _added(
 def _padded(
     key: Tensor, value: Tensor, added: Tensor | None, more: int
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Keys and values with so many rows more, which the mask hides."""
+    """Append so many rows to keys and values, which the mask hides."""
     pad = nn.functional.pad
     if added is None:
         added = key.new_zeros(1, 1, 1, key.shape[2])

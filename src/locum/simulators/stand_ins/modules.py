@@ -78,7 +78,7 @@ class StandIn(nn.Module):
         self.__dict__["order"], self.number = order, number_of(order)
 
     def _rows(self, X: Tensor, name: str, columns: int, batch_first: bool) -> Tensor:
-        """Check an input, rows or items of rows, and give it as [item, row, column]."""
+        """Check an input, rows or items of rows, and return it as [item, row, column]."""
         self._require_same_parts()
         if X.is_nested:
             raise InputError(
@@ -92,6 +92,8 @@ class StandIn(nn.Module):
         weights = next(self.parameters())
         if X.dtype is not weights.dtype and autocast_dtype(X) is None:
             raise InputError(f"expected {name} in {weights.dtype}, as the module is, got {X.dtype}")
+        if X.device != weights.device:
+            raise InputError(f"expected {name} on {weights.device}, as the module is, got {X.device}")
         if X.dim() == 2:
             return X[None]
         return X if batch_first else X.transpose(0, 1)
@@ -295,7 +297,7 @@ class StandInNorm(StandIn):
 
 
 def attention_matrices(module: Any, prefix: str = "") -> dict[str, Tensor]:
-    """The matrices of an attention as tokens, by the names of their blocks."""
+    """Return the matrices of an attention as tokens, by the names of their blocks."""
     size = module.embed_dim
     if module.in_proj_weight is not None:
         weights = [module.in_proj_weight[part * size : (part + 1) * size] for part in range(3)]
@@ -313,7 +315,7 @@ def attention_matrices(module: Any, prefix: str = "") -> dict[str, Tensor]:
 
 
 def layer_matrices(module: Any) -> dict[str, Tensor]:
-    """The matrices of an encoder or a decoder layer as tokens, by the names of their blocks."""
+    """Return the matrices of an encoder or decoder layer as tokens, by the names of their blocks."""
     found = attention_matrices(module.self_attn)
     norms = [module.norm1, module.norm2]
     if module.is_decoder:
@@ -343,7 +345,7 @@ def added(
     like: Tensor,
     batched: bool,
 ) -> dict[str, Tensor]:
-    """What torch's masks add to the scores, as the block of it: for each item, or for each head.
+    """Return what torch's masks add to the scores, as its block: for each item, or for each head.
 
     ``sizes`` are those of the batch, the heads, the queries and the keys.
     """
@@ -373,7 +375,7 @@ def added(
 
 
 def _as_numbers(mask: Tensor, name: str, like: Tensor) -> Tensor:
-    """A mask as numbers to add: torch's boolean masks are true where a key does *not* count."""
+    """Return a mask as numbers to add: torch's boolean masks are true where a key does *not* count."""
     if mask.dtype is torch.bool:
         zeros = torch.zeros(mask.shape, dtype=like.dtype, device=like.device)
         return zeros.masked_fill(mask, -torch.inf)
@@ -385,7 +387,7 @@ def _as_numbers(mask: Tensor, name: str, like: Tensor) -> Tensor:
 def in_one_dtype(
     inputs: Mapping[str, Tensor], matrices: Mapping[str, Tensor]
 ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-    """All tensors in the type of X, half types in float32 (as U computes them), on one device."""
+    """Return all tensors in the type of X, half types in float32, and on its device."""
     X = inputs["X"]
     dtype = torch.float64 if X.dtype is torch.float64 else torch.float32
     return (

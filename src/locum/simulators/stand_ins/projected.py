@@ -58,7 +58,7 @@ class ProjectedAttention(Simulator):
         h = plus(times(g, group), member)
 
         def columns(name: str, head: SOp | int, count: int) -> Matrix:
-            """The columns of a head, in the rows of the b-th item."""
+            """View the columns of a head, in the rows of the b-th item."""
             block = layout.block(name)
             offset = plus(block.offset, times(b, block.rows * block.columns))
             size = block.columns // count
@@ -93,5 +93,5 @@ class ProjectedAttention(Simulator):
 
 @lru_cache(maxsize=256)
 def projected_attention(*sizes: int) -> ProjectedAttention:
-    """The U of these sizes, built once."""
+    """Return the U of these sizes, built once."""
     return ProjectedAttention(*sizes)

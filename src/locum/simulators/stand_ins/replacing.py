@@ -57,7 +57,7 @@ def stand_in(module: Any, where: str | None = None) -> Any:
 
 
 def _replacement(module: Any, name: str, number: int) -> Any:
-    """The stand-in for a module, made of its parts."""
+    """Make the stand-in for a module, of its parts."""
     from torch import nn
 
     from locum.simulators.stand_ins import modules

@@ -42,7 +42,7 @@ _lock = Lock()
 
 
 def number_of(order: Order) -> int:
-    """The number of an order, for :func:`run_layer`."""
+    """Return the number of an order, for :func:`run_layer`."""
     with _lock:
         if order not in _numbers:
             _numbers[order] = len(_orders)
@@ -67,13 +67,13 @@ def run_layer(
 def layer_weights(
     number: int, batch: int, inputs: Mapping[str, Tensor], matrices: Mapping[str, Tensor]
 ) -> Tensor:
-    """The weights of the keys, [item, head, query, key], of the same run."""
+    """Return the weights of the keys, [item, head, query, key], of the same run."""
     U = layer_simulator(number, batch, inputs)
     return weights_of(U, _parts(U, inputs | matrices), batch)  # type: ignore[operator]
 
 
 def layer_simulator(number: int, batch: int, inputs: Mapping[str, Tensor]) -> Simulator:
-    """The U of an order on inputs of these shapes and with these masks."""
+    """Return the U of an order on inputs of these shapes and with these masks."""
     order = _orders[number]
     memory = inputs["M"].shape[0] // batch if "M" in inputs else 0
     first, cross = order.attention, order.cross
@@ -108,7 +108,7 @@ def run_projected(
 
 
 def weights_of(U: Simulator, parts: list[Tensor], batch: int) -> Tensor:
-    """The weights of the keys in all heads of all items, [item, head, query, key]."""
+    """Return the weights of the keys in all heads of all items, [item, head, query, key]."""
     value, sizes = U.step_of_all("softmax")
     places = value.places
     heads = sizes[-1] if len(sizes) > (batch > 1) else 1
@@ -153,7 +153,7 @@ def _require_some_key(added: Tensor) -> None:
 
 
 def autocast_dtype(tensor: Tensor) -> torch.dtype | None:
-    """The type that autocast computes products of such a tensor in, if it does."""
+    """Return the type that autocast computes products of such a tensor in, if it does."""
     kind = tensor.device.type
     enabled = torch.is_autocast_enabled(kind) and tensor.dtype is not torch.float64
     return torch.get_autocast_dtype(kind) if enabled else None

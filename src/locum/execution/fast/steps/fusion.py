@@ -107,7 +107,7 @@ def _attention(step: Step, uses: Counter[Step], steps: Steps) -> Step | None:
 
 
 def _unmasked(scores: Step, uses: Counter[Step]) -> tuple[Step, tuple[Step, ...]]:
-    """The scores before a mask, and the mask (true where they count, or added), if there is one.
+    """Return the scores before a mask, and the mask (true where they count, or added), if there is one.
 
     A mask of the tokens chooses between scores and a number; one of the positions alone was split into
     scores where it holds, 0 elsewhere, less a constant. A row that counts nothing has no softmax: it
@@ -192,7 +192,7 @@ def _gain_and_bias(step: Step, uses: Counter[Step], steps: Steps) -> Step | None
 
 
 def _averaged(mean: Step) -> Step | None:
-    """What a mean along the last axis is the mean of."""
+    """Return what a mean along the last axis is the mean of."""
     if not _is(mean, "divide") or mean.inputs[0].op != "sum":
         return None
     total, count = mean.inputs
@@ -202,7 +202,7 @@ def _averaged(mean: Step) -> Step | None:
 
 
 def _as_column(step: Step) -> Step | None:
-    """A step before its last axis, of size 1, was put back."""
+    """Return a step before its last axis, of size 1, was put back."""
     if step.op == "reshape" and step.shape == (*step.inputs[0].shape, 1):
         return step.inputs[0]
     return step if not step.shape else None
