@@ -13,7 +13,7 @@ from locum.errors import InputError
 from locum.simulators.models.families.running import Model
 from locum.simulators.models.families.source import Source
 from locum.simulators.models.families.table import FAMILIES
-from tests.simulators.families import CASES, Case, built, errors, inputs_of
+from tests.simulators.families import CASES, Case, built, errors, in_full_precision, inputs_of
 
 torch: Any = pytest.importorskip("torch")
 transformers: Any = pytest.importorskip("transformers")
@@ -114,6 +114,31 @@ def test_the_program_depends_on_the_order_alone(family: str) -> None:
         model.run(inputs_of(case))
         hashes.append({ready.simulator.hash for ready in model._prepared.values()})
     assert hashes[0] == hashes[1]
+
+
+OLDER: dict[str, dict[str, Any]] = {
+    "llama": {"rope_theta": 50.0, "rope_scaling": None, "pretraining_tp": 1},
+    "gpt_neox": {"rotary_pct": 0.5, "rotary_emb_base": 50},
+    "gpt2": {"n_ctx": 12, "task_specific_params": {"text-generation": {"max_length": 50}}},
+    "bert": {"pooler_type": "first_token_transform", "directionality": "bidi"},
+}
+
+
+@pytest.mark.parametrize("family", OLDER)
+def test_fields_of_older_folders(family: str, tmp_path: Path) -> None:
+    case = CASES[family][0]
+    built(case, torch.float64).save_pretrained(tmp_path)
+    path = tmp_path / "config.json"
+    config = json.loads(path.read_text()) | OLDER[family]
+    config.pop("rope_parameters", None)
+    path.write_text(json.dumps(config))
+    model = getattr(transformers, case.kind).from_pretrained(tmp_path, dtype=torch.float64)
+    inputs = inputs_of(case)
+    found = locum.simulate(tmp_path, inputs, dtype="float64").last_hidden_state
+    with torch.no_grad():
+        states = in_full_precision(model)(**inputs, output_hidden_states=True).hidden_states[-1]
+    counts = inputs.get("attention_mask", torch.ones(states.shape[:2])).bool()
+    assert float((found - states)[counts].abs().max()) <= 1e-10
 
 
 @pytest.mark.parametrize("family", ["gpt2", "t5"])

@@ -279,7 +279,7 @@ def _layer(
 
 
 def _behind_padding(padding: int) -> Places:
-    """Positions that count the tokens that are not padding, from the row behind the padding's on."""
+    """Make positions that count what is not padding, from the row behind the padding's on."""
 
     def places(ids: Any, mask: Any) -> Any:
         counted = ids != padding
@@ -289,7 +289,7 @@ def _behind_padding(padding: int) -> Places:
 
 
 def _vocabulary(source: Source, words: Any, name: str, tied: bool) -> tuple[Any, Any]:
-    """The product with the table of words, and its bias, wherever these lie."""
+    """Read the product with the table of words, and its bias, wherever these lie."""
     vocabulary = len(words)
     decoder = f"{name}.decoder" if source.has(f"{name}.decoder.weight") else name
     table = source.shared(f"{decoder}.weight", words, tied)

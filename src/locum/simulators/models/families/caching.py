@@ -40,12 +40,12 @@ class CachedLayer(Simulator):
 
 @lru_cache(maxsize=64)
 def cached_layer(order: Order) -> CachedLayer:
-    """The program of an order, built once."""
+    """Build the program of an order, once."""
     return CachedLayer(order)
 
 
 def beside(parts: Sequence[Matrix]) -> Matrix:
-    """Matrices of equally many rows, side by side.
+    """Put matrices of equally many rows side by side.
 
     >>> from locum import tokens
     >>> a, b = Matrix(tokens, 2, 1), Matrix(tokens, 2, 2, offset=2)
@@ -68,7 +68,7 @@ def beside(parts: Sequence[Matrix]) -> Matrix:
 
 
 def _side_by_side(step: NamedStep) -> Matrix:
-    """What each head has, side by side in the order of the heads; shared keys are there once."""
+    """Put what each head has side by side, in the order of the heads; shared keys are there once."""
     m, count, head = step.value, 1, None
     families = [part for part in step.families if part[0].node in m.sop.node.free]
     for family, size in families:

@@ -210,7 +210,7 @@ def _bart_stack(source: Source, values: Mapping[str, Any], side: str) -> Stack:
 
 
 def _words(source: Source, side: str, d: int, tied: bool) -> Array:
-    """The table of words of one side; if tied, files have it once for both."""
+    """Read the table of words of one side; if tied, files have it once for both."""
     own = f"{side}.embed_tokens.weight"
     if source.folder is None or not tied:
         return source.tensor(own, None, d)

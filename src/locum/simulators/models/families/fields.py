@@ -40,7 +40,12 @@ _NEUTRAL = re.compile(
     | pretraining_tp | prefix | language | torchscript | name_or_path | _commit_hash
     | _?attn_implementation(_internal|_autoset)? | model_max_length | vocab_size | encoder_stride
     | keys_to_ignore_at_inference | net_structure_type | num_memory_blocks | down_scale_factor
-    | gap_size | output_past | attention_probs_dropout_prob | num_hidden_layers""",
+    | gap_size | output_past | attention_probs_dropout_prob | num_hidden_layers
+    | pooler_(fc_size|num_.*|size_per_head|type) | directionality | tie_weights_ | is_llama_config
+    | transformers\.js_config | early_stopping | num_beams | num_beam_groups
+    | (encoder_)?no_repeat_ngram_size | (max|min)_length | length_penalty | do_sample | temperature
+    | top_[kp] | typical_p | (repetition|diversity)_penalty | bad_words_ids | num_return_sequences
+    | remove_invalid_values | (begin_)?suppress_tokens | exponential_decay_length_penalty""",
     re.VERBOSE,
 )
 
@@ -56,40 +61,40 @@ class Field:
 
 
 def size(default: int, *names: str) -> Field:
-    """A positive integer."""
+    """Describe a positive integer."""
     return Field(default, "a positive integer", _is_size, names)
 
 
 def size_or_none(default: int | None, *names: str) -> Field:
-    """A positive integer, or null."""
+    """Describe a positive integer, or null."""
     return Field(default, "a positive integer or null", lambda v: v is None or _is_size(v), names)
 
 
 def epsilon(default: float, *names: str) -> Field:
-    """A number between 0 and 1."""
+    """Describe a number between 0 and 1."""
     return Field(
         default, "a number from 0 to 1", lambda v: type(v) in (int, float) and 0 < v < 1, names
     )
 
 
 def flag(default: bool, *names: str) -> Field:
-    """True or false."""
+    """Describe true or false."""
     return Field(default, "true or false", lambda v: isinstance(v, bool), names)
 
 
 def activation(default: str, *names: str) -> Field:
-    """The name of an activation; ``ACTIVATIONS`` says what it is called here."""
+    """Describe the name of an activation; ``ACTIVATIONS`` says what it is called here."""
     known = f"one of {', '.join(ACTIVATIONS)}"
     return Field(default, known, lambda v: isinstance(v, str) and v in ACTIVATIONS, names)
 
 
 def only(value: Any, why: str, *names: str) -> Field:
-    """One value alone; any other is not simulated, for the reason given."""
+    """Accept one value alone; any other is not simulated, for the reason given."""
     return Field(value, f"{value!r} ({why})", lambda v: bool(v == value), names)
 
 
 def anything(default: Any, *names: str) -> Field:
-    """Any value: the reader looks at it itself."""
+    """Accept any value: the reader looks at it itself."""
     return Field(default, "anything", lambda v: True, names)
 
 
@@ -121,7 +126,7 @@ def read_fields(
 
 
 def _defaults(family: str) -> dict[str, Any]:
-    """The defaults of the transformers library, where that is installed."""
+    """Return the defaults of the transformers library, where that is installed."""
     if importlib.util.find_spec("transformers") is None:
         return {}
     from transformers import CONFIG_MAPPING

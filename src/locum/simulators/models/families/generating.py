@@ -18,11 +18,13 @@ from numpy.typing import NDArray
 from locum.errors import InputError
 from locum.execution.arrays import Array, like, numpy_of
 from locum.files import read_json
-from locum.simulators.checking import positive_integer, require_real
+from locum.simulators.checking import positive_integer
 from locum.simulators.models.families.caching import CachedLayer, cached_layer
+from locum.simulators.models.families.choosing import Choice
 from locum.simulators.models.families.inputs import Inputs, read_ids
+from locum.simulators.models.families.outputs import BY_U, HOST
 from locum.simulators.models.families.rotary import tables
-from locum.simulators.models.families.running import BY_U, HOST, Model
+from locum.simulators.models.families.running import Model
 from locum.simulators.models.tokenising import read_tokenizer
 from locum.simulators.modules.module import Numbers
 from locum.simulators.prepared import Prepared
@@ -77,12 +79,12 @@ class Generation:
 
     @property
     def where(self) -> list[tuple[str, str]]:
-        """Where it ran, and what."""
+        """List where it ran, and what."""
         host = (*HOST, *HOST_IN_GENERATION)
         return [("host", part) for part in host] + [("U", part) for part in BY_U]
 
     def to_dict(self) -> dict[str, Any]:
-        """For scripts."""
+        """Return it for scripts."""
         U = self.simulator
         assert U is not None
         found: dict[str, Any] = {
@@ -126,7 +128,7 @@ def generate(
     if not isinstance(model, Model):
         model = Model(model, **options)
     positive_integer(max_new_tokens, "max_new_tokens")
-    choose = _Choice(do_sample, temperature, top_k, top_p, seed)
+    choose = Choice(do_sample, temperature, top_k, top_p, seed)
     ends = _ends(model)
     tokenizer, prompt = _prompt(model, text)
     writer = Writer(model, executor, attentions)
@@ -239,7 +241,7 @@ class Writer:
         self.size = size
 
     def _mask(self, layer: int, positions: NDArray[Any]) -> tuple[Numbers, dict[str, Numbers]]:
-        """Which keys each row attends to: those up to its own position, and in its window."""
+        """Tell which keys each row attends to: those up to its own position, and in its window."""
         keys, window = np.arange(self.size), self.stack.windows[layer] if self.stack.windows else None
         kept = keys[None, :] <= positions[:, None]
         if window is not None:
@@ -250,7 +252,7 @@ class Writer:
         return rows, {"mask": rows}
 
     def _layer(self, number: int, n: int, mask: Numbers) -> Prepared:
-        """One layer with its U for n new rows and the cache as it is; made once."""
+        """Prepare one layer with its U for n new rows and the cache as it is; made once."""
         T = self.stack.layers[number].with_masks(mask)
         order = T.order(n)
         order = replace(order, attention=replace(order.attention, cache=self.size))
@@ -260,43 +262,8 @@ class Writer:
         return ready
 
 
-class _Choice:
-    """How the next token is chosen from logits: the greatest, or drawn."""
-
-    def __init__(
-        self, sample: bool, temperature: float, top_k: int | None, top_p: float | None, seed: int
-    ) -> None:
-        if not sample and (temperature != 1.0 or top_k is not None or top_p is not None):
-            raise InputError("temperature, top_k and top_p belong to sampling: expected do_sample=True")
-        require_real(temperature, "temperature", positive=True)
-        if top_k is not None:
-            positive_integer(top_k, "top_k")
-        if top_p is not None:
-            require_real(top_p, "top_p", positive=True)
-            if top_p > 1:
-                raise InputError(f"top_p is a probability, from 0 to 1, but got {top_p!r}")
-        self.sample, self.temperature, self.top_k, self.top_p = sample, temperature, top_k, top_p
-        self.chance = np.random.default_rng(seed)
-
-    def __call__(self, logits: Array) -> int:
-        """Choose a token; of several greatest logits, the first. The library compares in float32."""
-        single = numpy_of(logits).astype(np.float32)
-        if not self.sample:
-            return int(single.argmax())
-        scores = single.astype(np.float64) / self.temperature
-        order = np.argsort(-scores, kind="stable")
-        kept = np.exp(scores[order] - scores[order[0]])
-        if self.top_k is not None:
-            kept[self.top_k :] = 0
-        kept /= kept.sum()
-        if self.top_p is not None:  # the fewest tokens that have this probability together
-            kept[np.concatenate([[False], np.cumsum(kept)[:-1] >= self.top_p])] = 0
-            kept /= kept.sum()
-        return int(order[self.chance.choice(len(order), p=kept)])
-
-
 def _prompt(model: Model, text: Any) -> tuple[Any, list[int]]:
-    """The tokenizer, if there is one, and the ids of the prompt."""
+    """Return the tokenizer, if there is one, and the ids of the prompt."""
     folder, stack = model.source.folder, model.description.stack
     tokenizer = None
     if folder is not None and (folder / "tokenizer.json").is_file():
@@ -318,14 +285,14 @@ def _prompt(model: Model, text: Any) -> tuple[Any, list[int]]:
 
 
 def _ends(model: Model) -> set[int]:
-    """The ids that end a text; settings that would change greedy text are refused."""
+    """List the ids that end a text; refuse settings that would change greedy text."""
     source = model.source
-    settings: dict[str, Any] = {}
+    settings = {name: source.config[name] for name in _NEUTRAL if name in source.config}
     if source.folder is not None:
         path = source.folder / "generation_config.json"
-        settings = _settings(path) if path.is_file() else {}
+        settings |= _settings(path) if path.is_file() else {}
     elif source.generation is not None:
-        settings = dict(source.generation)
+        settings |= source.generation
     for name, neutral in _NEUTRAL.items():
         if settings.get(name, neutral) not in (neutral, None):
             raise InputError(
@@ -344,7 +311,7 @@ def _settings(path: Path) -> dict[str, Any]:
 
 
 def _rounded(count: int) -> int:
-    """The next power of two."""
+    """Round up to a power of two."""
     return max(SMALLEST, 1 << (count - 1).bit_length())
 
 

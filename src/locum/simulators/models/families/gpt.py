@@ -9,6 +9,7 @@ from locum.simulators.models.families import rotary
 from locum.simulators.models.families.description import Description, Stack
 from locum.simulators.models.families.fields import (
     ACTIVATIONS,
+    Field,
     activation,
     anything,
     epsilon,
@@ -49,7 +50,7 @@ GPT_NEOX = rotary.FIELDS | {
     "layer_norm_eps": epsilon(1e-5),
     "attention_bias": flag(True),
     "use_parallel_residual": flag(True),
-    "rotary_pct": epsilon(0.25),
+    "rotary_pct": Field(0.25, "a number from 0 to 1", lambda v: type(v) in (int, float) and 0 < v <= 1),
     "rotary_emb_base": size_or_none(10000),
     "is_decoder": anything(False),
     "is_encoder_decoder": only(False, "decoders alone are simulated"),

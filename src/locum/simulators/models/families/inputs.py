@@ -38,7 +38,7 @@ class Inputs:
 
     @property
     def attended(self) -> Numbers:
-        """The mask, ones if there is none."""
+        """Return the mask, ones if there is none."""
         return np.ones(self.ids.shape) if self.mask is None else self.mask
 
 

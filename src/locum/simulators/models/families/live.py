@@ -22,7 +22,7 @@ _PLAIN = (bool, int, float, str, tuple, type(None))
 
 
 def is_live(model: Any) -> bool:
-    """Whether an object is a model of the transformers library, or a subclass of one."""
+    """Tell whether an object is a model of the transformers library, or a subclass of one."""
     base = getattr(sys.modules.get("transformers"), "PreTrainedModel", None)
     return base is not None and isinstance(model, base)
 

@@ -39,6 +39,7 @@ _COMMON: dict[str, Field] = rotary.FIELDS | {
 LLAMA = _COMMON | {
     "intermediate_size": size(11008),
     "attention_bias": flag(False),
+    "rope_interleaved": only(False, "rotary columns are turned half against half"),
     "mlp_bias": flag(False),
 }
 QWEN2 = _COMMON | {

@@ -31,7 +31,7 @@ def attention_of_source(
     scale: float,
     **options: Any,
 ) -> AttentionModule:
-    """An attention of W_Q, W_K, W_V (inputs×outputs) and their biases; masks come with each run."""
+    """Make an attention of W_Q, W_K, W_V (inputs×outputs) and biases; masks come with each run."""
     W_Q, W_K, W_V = weights
     b_Q, b_K, b_V = biases
     if W_Q.shape[1] % heads:
@@ -48,7 +48,7 @@ def attention_of_source(
 def relative_bias(
     table: Array, farthest: int, *, both_ways: bool
 ) -> Callable[[NDArray[Any], NDArray[Any]], Numbers]:
-    """Biases of scores by distance: [head, query, key], out of a table [bucket, head].
+    """Make biases of scores by distance: [head, query, key], out of a table [bucket, head].
 
     Small distances have a bucket each, larger ones share them by their logarithm, in float32, as the
     library has it; ``both_ways``: half of the buckets are for keys behind the query.
@@ -90,7 +90,7 @@ def single(function: str, *arguments: Any) -> NDArray[np.float32]:
 
 
 def looked_up(table: Array, places: NDArray[Any]) -> Array:
-    """The rows of a table at these places [text, position], one below the other."""
+    """Return the rows of a table at these places [text, position], one below the other."""
     rows = np.array(places, dtype=np.int64).reshape(-1)  # a copy, since torch takes no view
     if not is_tensor(table):
         return table[rows]
@@ -100,7 +100,7 @@ def looked_up(table: Array, places: NDArray[Any]) -> Array:
 
 
 def unembedding(source: Source, words: Array, values: Mapping[str, Any]) -> dict[str, Output]:
-    """The product that makes logits, if there is one: lm_head, or the table of words if tied."""
+    """Read the product that makes logits, if there is one: lm_head, or the table of words if tied."""
     if not source.architecture.endswith(("ForCausalLM", "LMHeadModel")):
         return {}
     name = "embed_out" if source.has("embed_out.weight") else "lm_head"  # GPT-NeoX's, in files

@@ -38,7 +38,7 @@ _KNOWN = {
 def frequencies(
     source: Source, values: Mapping[str, Any], width: int, turned: float = 1.0
 ) -> NDArray[np.float32]:
-    """The frequency of each column of a head; 0 where it is not turned.
+    """Return the frequency of each column of a head; 0 where it is not turned.
 
     ``turned``: the part of the columns that is turned, unless the config says.
     """
@@ -95,7 +95,7 @@ def _llama3(
 
 
 def rotation(frequencies: NDArray[np.float32]) -> Rotary:
-    """The half-turn of the columns that are turned; the tables come with each run."""
+    """Return the half-turn of the columns that are turned; the tables come with each run."""
     width, columns = len(frequencies), int(np.count_nonzero(frequencies))
     half, turn = columns // 2, np.zeros((width, width))
     turn[range(half, columns), range(half)] = -1
@@ -104,6 +104,6 @@ def rotation(frequencies: NDArray[np.float32]) -> Rotary:
 
 
 def tables(frequencies: NDArray[np.float32], positions: NDArray[Any]) -> dict[str, Any]:
-    """Cosines and sines for these positions: a row for each, a column for each of a head."""
+    """Return cosines and sines for these positions: a row for each, a column for each of a head."""
     angles = np.outer(positions.astype(np.float32), frequencies)
     return {"cosines": single("cos", angles), "sines": single("sin", angles)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from locum.simulators.models.families.inputs import (
     read_pixels,
     read_types,
 )
+from locum.simulators.models.families.outputs import BY_U, HOST, ModelOutputs
 from locum.simulators.models.families.parts import looked_up
 from locum.simulators.models.families.rotary import tables
 from locum.simulators.models.families.table import describe
@@ -36,32 +37,6 @@ from locum.simulators.simulator import Simulator
 
 #: Blocks of a layer that come with each run, and not with T.
 OF_A_RUN = ("cosines", "sines", "score_bias", "mask", "attention_mask", "keys", "values", "places")
-
-#: What the host does, and what U does.
-HOST = (
-    "tokenisation, or images cut into rows; rows of tables (words, positions, types, distances)",
-    "tables of rotary positions; masks joined; states carried from layer to layer",
-    "once, weights transposed, fused projections split, the scale of the scores into W_Q and b_Q",
-)
-BY_U = (
-    "sums, products and norms of the embedding",
-    "projections, rotations, scores with their biases, softmax, values, W_O of every head",
-    "residual sums, norms, feed-forwards; the last norm, pooler and logits",
-)
-
-
-@dataclass(frozen=True)
-class ModelOutputs:
-    """What a model gives, by the names and in the shapes of the transformers library."""
-
-    last_hidden_state: Array
-    logits: Array | None = None
-    pooler_output: Array | None = None
-    #: The states before the first layer and after each, the last of them behind the last norm.
-    hidden_states: tuple[Array, ...] = ()
-    encoder_last_hidden_state: Array | None = None
-    #: One row for each text, as the modules.json of a folder says (sentence-transformers).
-    embeddings: Array | None = None
 
 
 class Model:
@@ -131,7 +106,7 @@ class Model:
         return ModelOutputs(hidden[-1], hidden_states=hidden, **outputs)
 
     def tokenised(self, inputs: Any) -> dict[str, Any]:
-        """The inputs by the names that the library gives them, texts as their token ids."""
+        """Return the inputs by the names that the library gives them, texts as their token ids."""
         description = self.description
         longest = (description.encoder or description.stack).longest
         pad = description.pad or 0
@@ -139,13 +114,13 @@ class Model:
 
     @property
     def where(self) -> list[tuple[str, str]]:
-        """Where it runs, and what."""
+        """List where it runs, and what."""
         return [("host", part) for part in HOST] + [("U", part) for part in BY_U]
 
     def _run_stack(
         self, stack: Stack, given: Mapping[str, Any], executor: str | None
     ) -> tuple[list[Array], int]:
-        """The states of all texts, and how many texts there are."""
+        """Return the states of all texts, and how many texts there are."""
         if self.description.patches is not None:
             _require(given, ("pixel_values",), ())
             pixels = like(read_pixels(given["pixel_values"]), self.kind)
@@ -172,7 +147,7 @@ class Model:
     def _run_decoder(
         self, given: Mapping[str, Any], memory: Array, batch: int, executor: str | None
     ) -> tuple[list[Array], int]:
-        """The states of a decoder that attends to an encoder's last states."""
+        """Return the states of a decoder that attends to an encoder's last states."""
         stack = self.description.stack
         if "decoder_input_ids" not in given:
             raise InputError("this model has a decoder: expected decoder_input_ids beside input_ids")
@@ -191,7 +166,7 @@ class Model:
     def embedded(
         self, stack: Stack, inputs: Inputs, executor: str | None, rows: Array | None = None
     ) -> Array:
-        """The rows before the first layer, those of all texts one below the other."""
+        """Return the rows before the first layer, those of all texts one below the other."""
         if rows is None:
             assert stack.words is not None
             rows = like(looked_up(stack.words, inputs.ids), self.kind)
@@ -213,7 +188,7 @@ class Model:
         memory: Array | None = None,
         memory_mask: Numbers | None = None,
     ) -> list[Array]:
-        """The states after each layer, the first of them X, the last behind the last norm."""
+        """Return the states after each layer, the first of them X, the last behind the last norm."""
         batch, n = inputs.ids.shape
         m = 0 if memory is None else len(memory) // batch
         positions = np.arange(n)
@@ -241,14 +216,14 @@ class Model:
     def prepared(
         self, stack: Stack, number: int, mask: KeptMask, cross: KeptMask, n: int, m: int, batch: int
     ) -> Prepared:
-        """One layer, with its U for n rows (and a memory of m) of so many texts; made once."""
+        """Prepare one layer, with its U for n rows (and a memory of m) of so many texts; made once."""
         T = stack.layers[number].with_masks(mask, cross)
         return self.ready((id(stack), number), T, replace(T.order(n, m), batch=batch), simulator_of)
 
     def ready(
         self, which: Any, T: Layer, order: Order, build: Callable[[Order], Simulator]
     ) -> Prepared:
-        """A layer prepared for an order, by the simulator that ``build`` makes; made once."""
+        """Prepare a layer for an order, by the simulator that ``build`` makes; made once."""
         key = (which, order, build)
         if key not in self._prepared:
             matrices = T.matrices()
@@ -259,7 +234,7 @@ class Model:
         return self._prepared[key]
 
     def _pooled(self, rows: Array, counts: Numbers, executor: str | None) -> Array:
-        """One row for each text, as the folder says."""
+        """Return one row for each text, as the folder says."""
         assert self.sentence is not None
         batch, n = counts.shape
         pooling = Pooling(n, rows.shape[1], self.sentence.pooling, self.sentence.normalised)
@@ -279,14 +254,14 @@ class Model:
         return rows.to(self.given.dtype) if is_tensor(rows) else rows
 
     def _shaped(self, rows: Array, batch: int) -> Array:
-        """Rows of all texts as [text, position, feature]."""
+        """Shape rows of all texts as [text, position, feature]."""
         return self._rounded(rows).reshape(batch, len(rows) // batch, -1)
 
 
 def masks(
     causal: bool, window: int | None, padding: Numbers | None, batch: int, n: int
 ) -> tuple[KeptMask, dict[str, Numbers]]:
-    """The mask of a layer (of the first text, for its kind), and the rows of masks for a run.
+    """Return the mask of a layer (of the first text, for its kind), and the rows of masks for a run.
 
     A padded query that would attend to nothing attends to itself.
     """
@@ -307,7 +282,7 @@ def masks(
 
 
 def _kind_of(tensors: Mapping[str, Any]) -> Array:
-    """An empty tensor of the type and device that all parameters have."""
+    """Return an empty tensor of the type and device that all parameters have."""
     floating = [
         tensor
         for name, tensor in tensors.items()

@@ -35,7 +35,7 @@ class Source:
 
     @property
     def family(self) -> str:
-        """The model_type of the config."""
+        """Return the model_type of the config."""
         return str(self.config.get("model_type"))
 
     def fields(self, table: Mapping[str, Field]) -> dict[str, Any]:
@@ -47,11 +47,11 @@ class Source:
         return read_fields(self.config, table, self.where, self.family)
 
     def has(self, name: str) -> bool:
-        """Whether there is a tensor of this name."""
+        """Tell whether there is a tensor of this name."""
         return name in self.tensors
 
     def tensor(self, name: str, *shape: int | None) -> Array:
-        """A tensor of finite floating-point numbers, of this shape (None: any size)."""
+        """Return a tensor of finite floating-point numbers, of this shape (None: any size)."""
         older = name.replace("LayerNorm.weight", "LayerNorm.gamma")
         older = older.replace("LayerNorm.bias", "LayerNorm.beta")
         tensor = self.tensors.get(name, self.tensors.get(older))
@@ -75,7 +75,7 @@ class Source:
         return tensor
 
     def shared(self, name: str, table: Array, tied: bool = True) -> Array:
-        """A table that is another one if they are tied; files leave it out then, or repeat it."""
+        """Return a table that is another one if tied; files leave it out then, or repeat it."""
         if self.folder is not None and tied and not self.has(name):
             return table
         own = self.tensor(name, *table.shape)
@@ -87,12 +87,12 @@ class Source:
         return own
 
     def linear(self, name: str, inputs: int, outputs: int, bias: bool = True) -> tuple[Array, Any]:
-        """W (inputs×outputs) and b of a Linear, whose weight lies the other way round."""
+        """Return W (inputs×outputs) and b of a Linear, whose weight lies the other way round."""
         weights = self.tensor(f"{name}.weight", outputs, inputs).T
         return weights, self.tensor(f"{name}.bias", outputs) if bias else None
 
     def norm(self, name: str, columns: int) -> tuple[Array, Array]:
-        """Gain and bias of a LayerNorm."""
+        """Return gain and bias of a LayerNorm."""
         return self.tensor(f"{name}.weight", columns), self.tensor(f"{name}.bias", columns)
 
     def layer_norm(self, stage: Stage, name: str, columns: int, epsilon: float) -> Stage:

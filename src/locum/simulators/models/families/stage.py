@@ -84,7 +84,7 @@ class Stage:
         every: int = 1,
         executor: str | None = None,
     ) -> Array:
-        """Run it on the rows of X, or on ``every`` so-manieth of them, from the first on."""
+        """Run it on the rows of X, or on each ``every``-th of them, from the first on."""
         if not self.operations and every == 1:
             return X
         key = (tuple(X.shape), every, X.dtype, getattr(X, "device", None))

@@ -126,13 +126,13 @@ def vit(source: Source) -> Description:
 
 
 def _below(above: Array, row: Array) -> Array:
-    """The first row, and that of patches: their bias."""
+    """Put the first row above that of patches, their bias."""
     rows = np.concatenate([numpy_of(above), numpy_of(row).reshape(1, -1)])
     return like(rows, above) if is_tensor(above) else rows
 
 
 def _patches(pixels: Array, channels: int, image: tuple[int, int], patch: tuple[int, int]) -> Array:
-    """The patches of every image, a row for each, behind a row of zeros: [image · (1 + patches), …]."""
+    """List the patches of every image, a row for each, behind a row of zeros."""
     if tuple(pixels.shape[1:]) != (channels, *image):
         expected = "×".join(map(str, (channels, *image)))
         got = "×".join(map(str, pixels.shape[1:]))

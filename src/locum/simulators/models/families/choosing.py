@@ -1,0 +1,44 @@
+"""How the next token is chosen from its logits."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from locum.errors import InputError
+from locum.execution.arrays import Array, numpy_of
+from locum.simulators.checking import positive_integer, require_real
+
+
+class Choice:
+    """How the next token is chosen from logits: the greatest, or drawn."""
+
+    def __init__(
+        self, sample: bool, temperature: float, top_k: int | None, top_p: float | None, seed: int
+    ) -> None:
+        if not sample and (temperature != 1.0 or top_k is not None or top_p is not None):
+            raise InputError("temperature, top_k and top_p belong to sampling: expected do_sample=True")
+        require_real(temperature, "temperature", positive=True)
+        if top_k is not None:
+            positive_integer(top_k, "top_k")
+        if top_p is not None:
+            require_real(top_p, "top_p", positive=True)
+            if top_p > 1:
+                raise InputError(f"top_p is a probability, from 0 to 1, but got {top_p!r}")
+        self.sample, self.temperature, self.top_k, self.top_p = sample, temperature, top_k, top_p
+        self.chance = np.random.default_rng(seed)
+
+    def __call__(self, logits: Array) -> int:
+        """Choose a token; of several greatest logits, the first. The library compares in float32."""
+        single = numpy_of(logits).astype(np.float32)
+        if not self.sample:
+            return int(single.argmax())
+        scores = single.astype(np.float64) / self.temperature
+        order = np.argsort(-scores, kind="stable")
+        kept = np.exp(scores[order] - scores[order[0]])
+        if self.top_k is not None:
+            kept[self.top_k :] = 0
+        kept /= kept.sum()
+        if self.top_p is not None:  # the fewest tokens that have this probability together
+            kept[np.concatenate([[False], np.cumsum(kept)[:-1] >= self.top_p])] = 0
+            kept /= kept.sum()
+        return int(order[self.chance.choice(len(order), p=kept)])
