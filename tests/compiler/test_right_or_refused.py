@@ -34,6 +34,7 @@ from locum import (
     sqrt,
     tanh,
     tokens,
+    tokens_bool,
     where,
 )
 from locum.errors import CompileError, ExecutionError
@@ -348,6 +349,7 @@ def test_types_without_the_inputs() -> None:
         (tokens, [2**53 + 1, 2**53]),
         (aggregate(select(indices, length - 1 - indices, "=="), tokens), [2**53 + 1, 2**53]),
         (tokens + 0, [2**53 + 1, 1]),
+        (aggregate(select(indices, indices, "<="), round(tokens)), [2**53 + 1, 1]),
         (tokens * tokens * tokens, [10**6 + 1, 1]),
         (WIDTH + 10**17, "ab"),
         (3 ** (indices * 20), "ab"),
@@ -392,6 +394,7 @@ def test_programs_with_infinities_are_compiled_or_refused(value: float) -> None:
         aggregate(select(tokens, chosen, "<"), where(tokens == 1, value, tokens)),
         lookup(tokens, {0: 1, 1: value, 2: 3}),
         where(tokens == 1, value, 0) * 0,
+        aggregate(best(full, where(tokens == 1, value, tokens)), indices),
     )
     for program in programs:
         for kind in ("exact", "glu"):
@@ -404,8 +407,31 @@ def test_programs_with_infinities_are_compiled_or_refused(value: float) -> None:
 
 
 def test_programs_without_any_value_are_refused() -> None:
+    never = lookup(tokens, {7: 1})
     with pytest.raises(CompileError, match="has no value"):
-        compiler.compile(lookup(tokens, {7: 1}), length=2, vocabulary=[0, 1])
+        compiler.compile(never, length=2, vocabulary=[0, 1])
+    compared = selector_width(select(lookup(lookup(tokens_bool, {7: 1}), {2: 0}), tokens, "<"))
+    with pytest.raises(CompileError):
+        compiler.compile(compared, length=3, numeric=True, ranges=(-4, 4), feed_forward="gelu")
+
+
+@pytest.mark.parametrize("tiny", [1e-300, 2.0**-200, 2.0**-149, 1e-40])
+@pytest.mark.parametrize("kind", ["exact", "glu"])
+def test_numbers_below_those_of_float32_are_within_the_bound(tiny: float, kind: str) -> None:
+    """Count what is lost of numbers that become 0: rounding is not in proportion to them."""
+    here = select(indices, indices, "==")
+    last = select(indices, length - 1 - indices, "==")
+    for program in (aggregate(last, constant(tiny), 0), aggregate(here, tokens, tiny), tokens * tiny):
+        model = compiler.compile(
+            program, length=3, vocabulary=[0.0, 1.0, tiny], dtype="float32", feed_forward=kind
+        )
+        for given in ([1.0], [tiny, 0.0], [tiny, tiny, 1.0]):
+            error = difference(model, program, given)
+            assert error is not None
+            assert error <= model.error_bound
+    count = selector_width(select(tokens, tiny, ">="))
+    model = compiler.compile(count, length=2, numeric=True)
+    assert model([0.5, 0.0]) == [1, 1]
 
 
 def test_types_where_booleans_are_among_the_tokens() -> None:

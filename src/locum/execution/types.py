@@ -107,7 +107,7 @@ def moved_atoms(root: Node, tokens: Iterable[object]) -> list[object]:
     [7, 'a', 'b']
     """
     found: list[object] = []
-    for node in _handed_on(root):
+    for node in handed_on(root):
         match node.op:
             case "aggregate" | "constant":
                 found += atoms(node)
@@ -120,11 +120,12 @@ def moved_atoms(root: Node, tokens: Iterable[object]) -> list[object]:
 
 def only_moves(root: Node) -> bool:
     """Whether no integer that comes out was computed, but for counts and positions."""
-    small = (*_MOVING, "constant", "lookup", "tokens", *_INTEGER, *BOOLEAN)
-    return all(node.op in small for node in _handed_on(root))
+    moved = (*_MOVING, "constant", "lookup", "tokens", *BOOLEAN)
+    small = ("indices", "length", "selector_width", "family", "indicator")
+    return all(node.op in (*moved, *small) for node in handed_on(root))
 
 
-def _handed_on(root: Node) -> list[Node]:
+def handed_on(root: Node) -> list[Node]:
     """List the s-ops whose values may come out of a program as they are, and the program itself."""
     found = {root: None}
     stack = [root]

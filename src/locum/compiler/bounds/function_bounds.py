@@ -15,7 +15,7 @@ import numpy as np
 
 from locum.compiler.bounds.intervals import ErrorInterval, ErrorIntervals, representation_error
 from locum.compiler.network.forms import Vector
-from locum.compiler.network.grids import lowest_bits, sums_exactly
+from locum.compiler.network.grids import SMALLEST, lowest_bits, sums_exactly
 from locum.compiler.network.lowering import Lowered
 from locum.compiler.network.network import Unit
 from locum.compiler.network.roles import Role, Roles, in_order
@@ -152,6 +152,7 @@ class FunctionBounds:
             return replace(found, step=0.0)  # one operation, which dense execution does, too
         count = _LIBRARY if node.op in _LIBRARY_FUNCTIONS else 1
         rounding = count * self.intervals.unit * np.where(np.isfinite(largest), largest, 0.0)
+        rounding = rounding + count * SMALLEST[self._dtype]
         unbounded = found.unbounded or not np.isfinite(largest).all()
         return replace(found, error=found.error + rounding, step=0.0, unbounded=unbounded)
 

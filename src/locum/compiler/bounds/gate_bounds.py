@@ -17,7 +17,7 @@ from locum.compiler.bounds.demand import Demand
 from locum.compiler.bounds.intervals import ErrorInterval, ErrorIntervals
 from locum.compiler.network.forms import Form, Mask, Vector
 from locum.compiler.network.gates import SNAP, Bend, Curved, Gate, Masked, Product, Ramp, Snap, Table
-from locum.compiler.network.grids import lowest_bits, sums_exactly
+from locum.compiler.network.grids import SMALLEST, lowest_bits, sums_exactly
 from locum.compiler.network.network import Unit
 from locum.compiler.units.curves import CURVES
 from locum.compiler.units.hidden import Hidden
@@ -174,7 +174,8 @@ class GateBounds:
         if hidden.reading:
             read = max(len(form.terms) for form in gate.arguments) + 4
             weight += read * hidden.reading * self._cancelled(gate, arguments)
-        amount = self.intervals.unit * weight
+        smallest = SMALLEST[self.intervals.target.dtype]
+        amount = self.intervals.unit * weight + (slot.terms + 8) * smallest
         unbounded = not math.isfinite(amount)
         rounding = np.full(self.intervals.size, 0.0 if unbounded else amount)
         if isinstance(gate, Masked):  # a closed gate is 0 to the last bit

@@ -19,7 +19,7 @@ from locum.compiler.bounds.demand import Demand
 from locum.compiler.bounds.intervals import ErrorInterval, ErrorIntervals
 from locum.compiler.bounds.sink_bounds import SinkBounds
 from locum.compiler.network.forms import Mask, Vector
-from locum.compiler.network.grids import lowest_bits, sums_exactly
+from locum.compiler.network.grids import SMALLEST, lowest_bits, sums_exactly
 from locum.compiler.network.network import NO_SINK, Head, Value
 from locum.compiler.scoring.known import Known
 from locum.errors import CompileError
@@ -115,7 +115,7 @@ class HeadBounds:
             off = off + _times(q.error, around) + _times(q.largest, float(k.error.max()))
             unbounded = unbounded or q.unbounded or k.unbounded
         if not all(exact) or not sums_exactly(float(weight.max(initial=0.0)), step, self._dtype):
-            rounding = self.intervals.unit * (len(forms) + 3) * weight
+            rounding = (len(forms) + 3) * (self.intervals.unit * weight + SMALLEST[self._dtype])
             unbounded = unbounded or not np.isfinite(rounding).all()
             off = off + np.where(np.isfinite(rounding), rounding, 0.0)
         off = np.where(where, off, 0.0)
@@ -203,7 +203,8 @@ class HeadBounds:
             rounding = self.intervals.unit * (self.intervals.size + 4)
             largest = max(abs(found.least), abs(found.most))
             unbounded = not math.isfinite(largest)
-            error = error + (0.0 if unbounded else rounding * largest)
+            smallest = (self.intervals.size + 4) * SMALLEST[self._dtype]
+            error = error + (0.0 if unbounded else rounding * largest + smallest)
             relative = None if relative is None else relative + rounding
             own = None if own is None else own + rounding
         return ErrorInterval(

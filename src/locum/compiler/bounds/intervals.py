@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from locum.compiler.network.forms import Form, Mask, Signal, Vector
-from locum.compiler.network.grids import lowest_bits, sums_exactly
+from locum.compiler.network.grids import SMALLEST, lowest_bits, sums_exactly
 from locum.compiler.target import Target
 from locum.compiler.units.hidden import Argument
 
@@ -132,14 +132,13 @@ def of_form(
         return ErrorInterval(low, high, error, step if math.isfinite(step) else 1.0)
     if sums_exactly(largest, grid, dtype):
         return ErrorInterval(low, high, error, on_grid=grid)
-    rounding = (UNIT[dtype] + UNIT["float64"]) * (len(form.terms) + 2)
-    if _reads_as_it_is(form, dtype):
-        rounding = 0.0
+    terms = 0 if _reads_as_it_is(form, dtype) else len(form.terms) + 2
+    rounding = (UNIT[dtype] + UNIT["float64"]) * terms
     unbounded = unbounded or bool(rounding and not np.isfinite(weight).all())
     return ErrorInterval(
         low,
         high,
-        error + rounding * np.where(np.isfinite(weight), weight, 0.0),
+        error + rounding * np.where(np.isfinite(weight), weight, 0.0) + terms * SMALLEST[dtype],
         0.0,
         relative + 2 * rounding if positive else None,
         own + 2 * rounding if positive else None,
@@ -207,6 +206,7 @@ class ErrorIntervals:
             return self._known(zero + signal.tokens.min(), zero + signal.tokens.max(), signal.tokens)
         low, high = (zero + np.array(ends) for ends in (self.target.low, self.target.high))
         rounding = UNIT[self.target.dtype] * np.maximum(np.abs(low), np.abs(high))
+        rounding = rounding + SMALLEST[self.target.dtype]
         if self.target.dtype == "float64":  # dense execution has the same number
             return ErrorInterval(low, high, zero)
         unbounded = not np.isfinite(rounding).all()

@@ -17,7 +17,7 @@ import numpy as np
 from locum.compiler.bounds.intervals import UNIT, representation_error
 from locum.compiler.network.forms import Form
 from locum.compiler.network.gates import SNAP
-from locum.compiler.network.grids import lowest_bits, sums_exactly
+from locum.compiler.network.grids import SMALLEST, lowest_bits, sums_exactly
 from locum.compiler.network.network import Head, Unit, Value
 from locum.compiler.network.slots import Slots
 from locum.compiler.units.hidden import Hidden
@@ -115,7 +115,7 @@ class SinkBounds:
             float(lowest_bits(before)), float((lowest_bits(numbers) * lowest_bits(scales)).min())
         )
         if not sums_exactly(weight, step, self.dtype):
-            self.error[slot] += self._unit * (len(parts) + 4) * weight
+            self.error[slot] += (len(parts) + 4) * (self._unit * weight + SMALLEST[self.dtype])
 
     def _coefficients(self, form: Form) -> dict[int, float]:
         """Those of the slots that hold something at the sink."""
@@ -131,7 +131,8 @@ class SinkBounds:
         return 2 * (held + abs(form.constant))  # what is subtracted is as large again
 
     def _rounding(self, coefficients: Mapping[int, float], form: Form, wanted: float) -> float:
-        return self._unit * (len(coefficients) + 4) * (self._weight(coefficients, form) + wanted)
+        weight = self._weight(coefficients, form) + wanted
+        return (len(coefficients) + 4) * (self._unit * weight + SMALLEST[self.dtype])
 
     def _on_grid(self, coefficients: Mapping[int, float], form: Form) -> bool:
         steps = [

@@ -11,6 +11,8 @@ import numpy as np
 from locum.compiler.network.forms import Vector
 from locum.compiler.target import EXACT_WHOLE
 
+#: Between this and 0 there is no number: what rounding adds to a number however small.
+SMALLEST = {"float64": 2.0**-1074, "float32": 2.0**-149}
 #: Multiples of 2⁻¹⁰ below these are added and multiplied without rounding.
 _SAFE = {"float64": 2.0**40, "float32": 2.0**13}
 
@@ -32,7 +34,7 @@ def lowest_bits(numbers: Vector | float) -> Vector:
 
 def sums_exactly(weight: float, step: float, dtype: str) -> bool:
     """Whether numbers on a grid are added up without rounding, if all of them make ``weight``."""
-    return bool(step > 0 and weight <= EXACT_WHOLE[dtype] * step)
+    return bool(step >= SMALLEST[dtype] and weight <= EXACT_WHOLE[dtype] * step)
 
 
 def dyadic(numbers: Vector | float, dtype: str) -> bool:

@@ -46,13 +46,15 @@ class Grid(NamedTuple):
 #: What every string (its code is a small integer), boolean and indicator is.
 _UNIT = Grid(1.0, 1.0)
 
+#: Bits of the finest grid: floats have no steps that are much smaller.
+_FINEST = 1000
 #: Operations that jump: a number off in its last bit may give another answer altogether.
 _LOGIC = ("and", "or", "not", "indicator", "member", "lookup")
 _ROUNDING = ("floor", "round", "modulo", "floor_divide")
 
 
 def grid_of(values: Iterable[Atom | None]) -> Grid | None:
-    """The coarsest grid that has all of these numbers on it; None for infinite ones."""
+    """The coarsest grid that has all of these numbers on it; None for infinite and tiny ones."""
     denominator, largest = 1, 0.0
     for value in values:
         if value is None or isinstance(value, str):
@@ -62,6 +64,8 @@ def grid_of(values: Iterable[Atom | None]) -> Grid | None:
             largest = max(largest, abs(float(value)))
         except (OverflowError, ValueError):  # of infinities, and of NaN
             return None
+    if denominator.bit_length() > _FINEST:
+        return None
     return Grid(1.0 / denominator, largest)
 
 

@@ -20,7 +20,8 @@ from locum.compiler.program.value_tables import distinct
 from locum.compiler.program.values import Values
 from locum.compiler.scoring.features import at_positions, whole_numbers
 from locum.compiler.target import Target
-from locum.graph import Atom, Node, build
+from locum.errors import CompileError
+from locum.graph import Atom, Node, abbreviate, build
 from locum.graph.definitions import everywhere, up_to_here
 from locum.graph.operations import constant
 
@@ -66,6 +67,8 @@ class EveryKey(Candidates):
         if values.depends_on(node, "indices"):
             return Brought([constant(value) for value in values.at_positions(node)])
         finite = values.finite(node)
+        if finite is not None and not finite:
+            raise CompileError("it has no value for any input", abbreviate(node))
         whole = finite is not None and whole_numbers(finite)
         if whole or (self.target.separation is not None and self.target.feed_forward == "exact"):
             # A causal mean is over the query's own position and all before it.

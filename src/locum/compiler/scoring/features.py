@@ -16,7 +16,8 @@ import numpy as np
 
 from locum.compiler.program.conditions import Pattern
 from locum.compiler.scoring.linear import Linear, term
-from locum.graph import Atom, Node, build
+from locum.errors import CompileError
+from locum.graph import Atom, Node, abbreviate, build
 from locum.graph.atoms import canonical_table, identity
 from locum.graph.operations import constant
 
@@ -41,6 +42,8 @@ def numbered(numbers: Sequence[int]) -> Node:
 
 def rank(node: Node, among: Sequence[Atom]) -> Node:
     """The place of its value among these, which are all that it has."""
+    if any(value != value for value in among):
+        raise CompileError("expected numbers that can be ordered, got NaN", abbreviate(node))
     if whole_numbers(among) and tuple(among) == tuple(range(len(among))):
         return node
     return looked_up(node, {value: place for place, value in enumerate(among)})

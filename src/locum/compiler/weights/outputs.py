@@ -16,7 +16,7 @@ from locum.compiler.program.value_tables import require_finite
 from locum.compiler.scoring.known import Known
 from locum.compiler.target import EXACT_WHOLE
 from locum.errors import CompileError
-from locum.execution.types import moved_atoms, only_moves
+from locum.execution.types import handed_on, moved_atoms, only_moves
 from locum.graph import Atom, Node, abbreviate
 from locum.graph.atoms import short
 from locum.transformer import Weights
@@ -59,7 +59,8 @@ def require_held(source: Node, plain: Node, known: Known) -> None:
     moves = only_moves(source)
     values = moved_atoms(source if moves else plain, vocabulary)
     if not moves:
-        values += known.values.finite(plain) or ()
+        for node in handed_on(plain):
+            values += known.values.finite(node) or ()
     integers = {value for value in values if isinstance(value, int)}
     held = [require_finite(value, source) for value in integers]
     rounded = [value for value, number in zip(integers, held, strict=True) if number != value]
