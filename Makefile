@@ -65,7 +65,7 @@ coq: $(VENV)/.core ## the theorems for all shapes, checked by Coq (needs coqc; C
 	$(BIN)/python -m locum.verification.coq proofs
 
 fuzz: $(VENV)/.dev ## the property tests with twenty thousand examples each
-	$(BIN)/python -m pytest -q -n auto --hypothesis-profile fuzz -k "random or round_trip or mutated or rules or literal or edge_values"
+	$(BIN)/python -m pytest -q -n auto --hypothesis-profile fuzz -k "random or round_trip or mutated or rules or literal or edge_values or corpus"
 
 bench: $(VENV)/.dev ## measurements, each a ratio to a peer in the same run
 	@set -e; for script in benchmarks/bench_*.py; do $(BIN)/python $$script; done
