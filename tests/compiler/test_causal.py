@@ -211,7 +211,7 @@ def _lens_shaped(model: Any) -> Any:
     return forward
 
 
-def test_a_network_with_eyes_for_the_future_is_no_decoder() -> None:
+def test_a_network_that_attends_to_later_positions_is_not_a_decoder() -> None:
     pytest.importorskip("torch")
     everyone = aggregate(select(indices, length - 1 - indices, "=="), tokens)
     model = compiled(everyone, length=3, vocabulary="ab", attention="softmax", feed_forward="relu")
