@@ -167,6 +167,13 @@ def test_groups_are_shown_and_solvable_or_not() -> None:
     assert not symmetric.solvable
     four = tuple((1 - q if q < 2 else q, (q + 1) % 4) for q in range(4))
     assert classify(DFA(("a", "b"), four, frozenset({0}))).solvable
+    # The alternating group of five, by two cycles of three; it is its own commutators.
+    alternating = tuple(((1, 2, 0, 3, 4)[q], (0, 1, 3, 4, 2)[q]) for q in range(5))
+    assert not classify(DFA(("a", "b"), alternating, frozenset({0}))).solvable
+    # A group of 5,040 permutations is decided in no time, by its generators.
+    seven = tuple((1 - q if q < 2 else q, (q + 1) % 7) for q in range(7))
+    large = classify(DFA(("a", "b"), seven, frozenset({0})))
+    assert (large.groups[0].order, large.solvable, large.groups[0].is_abelian) == (5040, False, False)
 
 
 # A plain computation, which shares no code with the product ----------------------------------------

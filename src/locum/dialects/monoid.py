@@ -6,7 +6,7 @@ automaton. The language is star-free if and only if it is aperiodic: no word per
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
@@ -46,27 +46,27 @@ class Group:
         return len(self.permutations)
 
     @cached_property
+    def _generators(self) -> list[tuple[int, ...]]:
+        """A few permutations of 0, 1, … that make all others."""
+        place = {state: i for i, state in enumerate(self.states)}
+        return _generating({tuple(place[image] for image in row) for row in self.permutations})
+
+    @cached_property
     def is_solvable(self) -> bool:
         """Whether commutators of commutators … are trivial in the end."""
-        place = {state: i for i, state in enumerate(self.states)}
-        group = {tuple(place[image] for image in row) for row in self.permutations}
-        while len(group) > 1:
-            derived = _closure(
-                _product(_product(_inverse(x), _inverse(y)), _product(x, y))
-                for x in group
-                for y in group
-            )
-            if len(derived) == len(group):
+        generators, order = self._generators, self.order
+        while order > 1:
+            derived = _commutators(generators)
+            if len(derived) == order:
                 return False
-            group = derived
+            generators, order = _generating(derived), len(derived)
         return True
 
     @property
     def is_abelian(self) -> bool:
         """Whether any two permutations commute."""
-        place = {state: i for i, state in enumerate(self.states)}
-        group = [tuple(place[image] for image in row) for row in self.permutations]
-        return all(_product(x, y) == _product(y, x) for x in group for y in group)
+        some = self._generators
+        return all(_product(x, y) == _product(y, x) for x in some for y in some)
 
 
 def _product(x: tuple[int, ...], y: tuple[int, ...]) -> tuple[int, ...]:
@@ -80,7 +80,8 @@ def _inverse(x: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(found)
 
 
-def _closure(generators: Iterator[tuple[int, ...]]) -> set[tuple[int, ...]]:
+def _closure(generators: Iterable[tuple[int, ...]]) -> set[tuple[int, ...]]:
+    """Return all products of some permutations."""
     kept = list(dict.fromkeys(generators))
     found = set(kept)
     order = list(kept)
@@ -91,6 +92,35 @@ def _closure(generators: Iterator[tuple[int, ...]]) -> set[tuple[int, ...]]:
                 found.add(product)
                 order.append(product)
     return found
+
+
+def _generating(group: set[tuple[int, ...]]) -> list[tuple[int, ...]]:
+    """Choose permutations that make a whole group; each at least doubles what was made before."""
+    chosen: list[tuple[int, ...]] = []
+    made: set[tuple[int, ...]] = set()
+    for element in sorted(group):
+        if element not in made:
+            chosen.append(element)
+            made = _closure(chosen)
+            if len(made) == len(group):
+                break
+    return chosen
+
+
+def _commutators(generators: Sequence[tuple[int, ...]]) -> set[tuple[int, ...]]:
+    """Return the least normal subgroup with the commutators of the generators: all commutators."""
+    some = [
+        _product(_product(_inverse(x), _inverse(y)), _product(x, y))
+        for x in generators
+        for y in generators
+    ]
+    group = _closure(some)
+    while True:
+        conjugates = {_product(_product(_inverse(x), n), x) for x in generators for n in some} - group
+        if not conjugates:
+            return group
+        some += [min(conjugates)]
+        group = _closure(some)
 
 
 class Monoid:
