@@ -24,7 +24,8 @@ from locum.verification.checker.evaluate import Evaluator, NoValueError
 from locum.verification.checker.knowledge import ANY, Knowledge
 from locum.verification.checker.numbers import Numbers, Quotient
 from locum.verification.checker.polynomials import Polynomial, TooLargeError, exponents
-from locum.verification.checker.scalars import UNKNOWN, Open, Scalars
+from locum.verification.checker.scalars import Scalars
+from locum.verification.checker.values import UNKNOWN, Open
 from locum.verification.prover.booleans import Boolean
 from locum.verification.prover.cases import Case, Question, Questions, Undecided
 from locum.verification.prover.elementwise import OPEN, Broken

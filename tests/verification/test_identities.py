@@ -22,7 +22,8 @@ from locum.verification.checker.evaluate import Evaluator, NoValueError, Row
 from locum.verification.checker.knowledge import Knowledge
 from locum.verification.checker.numbers import Numbers, Quotient
 from locum.verification.checker.polynomials import TooLargeError
-from locum.verification.checker.scalars import Open, Scalars
+from locum.verification.checker.scalars import Scalars
+from locum.verification.checker.values import Open
 from locum.verification.prover.booleans import Boolean
 from locum.verification.prover.cases import Case, Questions
 from locum.verification.prover.ring import Ratio, Ring, SlotsError, UnsupportedError

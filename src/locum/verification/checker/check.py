@@ -22,7 +22,8 @@ from locum.verification.checker.knowledge import ANY, Knowledge, Signs
 from locum.verification.checker.numbers import Numbers, Quotient
 from locum.verification.checker.polynomials import MAX_DEGREE, Polynomial
 from locum.verification.checker.reference import Matrix, Reference
-from locum.verification.checker.scalars import Missing, Scalar, Scalars, is_number
+from locum.verification.checker.scalars import Scalars
+from locum.verification.checker.values import Missing, Scalar, is_number
 
 #: Products of terms and cells of patterns that a check may take.
 STEPS = 100_000_000

@@ -17,12 +17,12 @@ from locum.errors import InputError
 from locum.graph import Node, members, postorder, size_of
 from locum.verification.checker.numbers import Quotient
 from locum.verification.checker.polynomials import TooLargeError
-from locum.verification.checker.scalars import (
+from locum.verification.checker.scalars import Scalars
+from locum.verification.checker.values import (
     UNKNOWN,
     Missing,
     Open,
     Scalar,
-    Scalars,
     is_boolean,
     is_number,
     is_rational,

@@ -8,7 +8,8 @@ from typing import TypeAlias
 
 from locum.verification.checker.formula_table import rational
 from locum.verification.checker.formulas import Formula
-from locum.verification.checker.scalars import Scalar, Scalars
+from locum.verification.checker.scalars import Scalars
+from locum.verification.checker.values import Scalar
 from locum.verification.checker.writing import nodes
 
 Matrix: TypeAlias = "list[list[Scalar]]"

@@ -19,7 +19,8 @@ from locum.verification.checker.formula_table import rational
 from locum.verification.checker.knowledge import Knowledge
 from locum.verification.checker.numbers import Numbers, Quotient
 from locum.verification.checker.reference import Matrix, Reference
-from locum.verification.checker.scalars import Scalar, Scalars, is_number
+from locum.verification.checker.scalars import Scalars
+from locum.verification.checker.values import Scalar, is_number
 
 
 @dataclass(frozen=True)

@@ -66,6 +66,7 @@ class Questions:
         self.polynomials: dict[str, fmpq_mpoly] = {}
         self._factors: dict[str, tuple[int, list[tuple[str, int]]]] = {}
         self._inherent: dict[str, Signs] = {}
+        self._roots: dict[str, Ratio | None] = {}
         #: What is remembered of polynomials with choices, to be forgotten with them.
         self._passing: list[str] = []
 
@@ -105,7 +106,7 @@ class Questions:
     def forget_choices(self) -> None:
         """Forget polynomials with choices, which belong to one run in one case."""
         for name in self._passing:
-            for memory in (self.polynomials, self._factors, self._inherent):
+            for memory in (self.polynomials, self._factors, self._inherent, self._roots):
                 memory.pop(name, None)
         self._passing.clear()
         self.ring.forget_choices()
@@ -118,9 +119,12 @@ class Questions:
 
     def under_root(self, name: str) -> Ratio | None:
         """The argument of a square root, if a polynomial is that root and nothing else."""
-        variable = _only_variable(self.polynomials[name])
-        slot = None if variable is None else self.ring.slot(variable)
-        return slot.argument if slot is not None and slot.function == "sqrt" else None
+        if name not in self._roots:
+            variable = _only_variable(self.polynomials[name])
+            slot = None if variable is None else self.ring.slot(variable)
+            is_root = slot is not None and slot.function == "sqrt"
+            self._roots[name] = slot.argument if slot is not None and is_root else None
+        return self._roots[name]
 
     def blocking(self, name: str) -> Question | None:
         """The question that a choice in this polynomial depends on, if there is a choice."""

@@ -27,11 +27,10 @@ from locum.graph import Node, postorder
 from locum.verification.claims.claim import Claim
 from locum.verification.prover.cases import Assumption, Case, Question, Questions, Undecided
 from locum.verification.prover.elementwise import OPEN, Broken, first_open
+from locum.verification.prover.limits import LimitError, Limits
 from locum.verification.prover.ring import (
     MAX_SLOTS,
     SLOTS,
-    LimitError,
-    Limits,
     Ratio,
     Ring,
     SlotsError,

@@ -23,9 +23,9 @@ from locum.verification.checker.refutation import Refuted
 from locum.verification.claims.claim import Claim
 from locum.verification.claims.named import claim as named_claim
 from locum.verification.prover.certificate import certificate
+from locum.verification.prover.limits import Limits
 from locum.verification.prover.proof import NotProvenError, Progress, Prover
 from locum.verification.prover.refute import counterexample, quick_counterexample
-from locum.verification.prover.ring import Limits
 
 
 @dataclass(frozen=True)
