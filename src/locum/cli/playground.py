@@ -83,6 +83,7 @@ def _socket(host: str, port: int) -> socket.socket:
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((host, port))
+        listening.listen(512)  # who reads the address may connect before the server has started
     except (OSError, OverflowError) as error:
         listening.close()
         raise InputError(

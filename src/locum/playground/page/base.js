@@ -43,8 +43,9 @@ Locum.ask = async (action, fields, kind = action) => {
 
 // Statements and what they became light up together: every such element has data-statements="0 2".
 Locum.link = (element, statements) => { if (statements && statements.length) element.dataset.statements = statements.join(" "); return element; };
+Locum.lit = new Set();
 Locum.light = (statements) => {
-  const lit = new Set(statements);
+  const lit = (Locum.lit = new Set(statements));
   for (const element of document.querySelectorAll("[data-statements]"))
     element.classList.toggle("lit", element.dataset.statements.split(" ").some((n) => lit.has(Number(n))));
   if (Locum.editor) Locum.editor.light(lit);

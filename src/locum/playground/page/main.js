@@ -14,7 +14,7 @@
   const reveal = (pane) => {
     const work = { heads: () => panes.heads(state), weights: () => panes.weights(state, () => reveal("weights")), values: () => {}, counts: () => panes.counts(state) }[pane];
     byId(pane).classList.add("stale");
-    return Promise.resolve(work()).finally(() => byId(pane).classList.remove("stale"));
+    return Promise.resolve(work()).finally(() => { byId(pane).classList.remove("stale"); Locum.light(Locum.lit); });
   };
   const revealLater = Locum.later(120, () => reveal(state.pane));
 
@@ -52,7 +52,7 @@
     state.mode = id;
     if (id === "universal" && Locum.catalogue) { state.u = state.u || Locum.universal.initial(); Locum.universal.open(state.u, () => {}); }
   });
-  const load = (source, input) => { byId("input").value = input; state.name = null; Locum.editor.set(source); runLater(); };
+  const load = (source, input) => { byId("input").value = input; state.name = null; if (Locum.editor.text() !== source) Locum.editor.set(source); runLater(); };
 
   // Links and files.
   const shared = () => ({ source: Locum.editor.text(), input: byId("input").value, pane: state.pane, name: state.name, options: panes.options(state),
@@ -102,7 +102,11 @@
   Locum.editor.names(Locum.catalogue.names);
   Locum.exercises.start(load);
   const first = Locum.catalogue.examples[0];
-  const fromLink = async () => adopt((await Locum.share.unpack(location.hash)) || { source: first.source, input: first.input });
+  // Without a link the first example is shown, unless something has been typed already.
+  const fromLink = async () => {
+    const linked = await Locum.share.unpack(location.hash), typed = Locum.editor.text();
+    adopt(linked || (typed ? { source: typed, input: byId("input").value || first.input } : first));
+  };
   window.addEventListener("hashchange", fromLink);
   await fromLink();
   if (document.body.classList.contains("embed")) { const whole = byId("whole"); whole.hidden = false; whole.href = location.pathname + location.hash; }

@@ -1,0 +1,205 @@
+"""The playground: time to values and weights, many users at a time, hostile programs among them.
+
+Latencies are those of requests through server and pool, and, where Playwright and Chromium are there,
+of keystrokes in the browser. Users ask for what they check: a wrong answer is counted as wrong.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import statistics
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from benchmarks.harness import Row, main
+from locum.playground.examples import examples
+
+#: Seconds that the users ask for, and the hostile programs among them.
+SECONDS, HOSTILE = 120.0, 200
+
+
+def ask(address: str, request: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+    """Ask the server; return the status and the answer."""
+    body = json.dumps(request).encode()
+    message = urllib.request.Request(f"{address}answer", body, {"Content-Type": "application/json"})
+    try:
+        with urllib.request.urlopen(message, timeout=120) as reply:
+            return reply.status, json.load(reply)
+    except urllib.error.HTTPError as error:
+        return error.code, json.load(error)
+
+
+def latency(address: str, action: str, repeats: int) -> list[float]:
+    """Return the least time of each example, in milliseconds."""
+    times = []
+    for example in examples():
+        request = {"action": action, "source": example["source"], "input": example["input"]}
+        if action == "compile":
+            request["length"] = 12
+        if not ask(address, request)[1]["ok"]:
+            continue
+        best = 1e9
+        for _ in range(repeats):
+            started = time.perf_counter()
+            ask(address, request)
+            best = min(best, 1000 * (time.perf_counter() - started))
+        times.append(best)
+    return times
+
+
+def hostile(generator: random.Random) -> dict[str, Any]:
+    """Return a request that asks for too much."""
+    size = generator.randrange(1_000, 9_000)
+    source = generator.choice(
+        [
+            f"x = 0; for i in range({size * 10**5}) {{ x = x + i; }}",
+            f"x = 0;\nfor i in range({size}) {{ for j in range({size}) {{ x = x + i * j; }} }}",
+            f"x = 9 ^ (9 ^ (9 ^ {size}));",
+            "x = indices + 3;\n" + "x = x * x;\n" * (size // 100),
+            f"x = sum l in range({size}) {{ aggregate(select(indices, l, ==), indices) }};",
+            "x = " + "(" * size + "1" + ")" * size + ";",
+            "x = indices;\n" + "x = aggregate(select(x, indices, <=), x, 0) + 1;\n" * (size // 30),
+        ]
+    )
+    if generator.random() < 0.5:
+        source += "\nreverse = aggregate(select(indices, length - 1 - indices, ==), tokens);"
+        return {"action": "exercise", "key": "reverse", "source": source[:20_000]}
+    action = generator.choice(["run", "draw", "compile"])
+    return {"action": action, "source": source[:20_000], "input": "a" * generator.randrange(1, 65)}
+
+
+def load(address: str, pid: int, users: int) -> Row:
+    """Let users ask, each a program whose values it knows, and strangers ask for too much."""
+    counts: Counter[str] = Counter()
+    times: list[float] = []
+    slowest = [0.0]
+    lock = threading.Lock()
+    end = time.monotonic() + SECONDS
+
+    def user(seed: int) -> None:
+        generator = random.Random(seed)
+        while time.monotonic() < end:
+            by = generator.randrange(10**6)
+            started = time.perf_counter()
+            status, reply = ask(
+                address, {"action": "run", "source": f"x = indices + {by};", "input": "abc"}
+            )
+            spent = time.perf_counter() - started
+            right = reply.get("ok") and reply["statements"][0]["values"] == [
+                str(by + i) for i in range(3)
+            ]
+            with lock:
+                times.append(spent)
+                counts["503" if status == 503 else "right" if right else "wrong"] += 1
+            if status == 503:
+                time.sleep(1.0)
+            time.sleep(generator.random())
+
+    def stranger(seed: int) -> None:
+        generator = random.Random(seed)
+        for _ in range(HOSTILE // 2):
+            started = time.perf_counter()
+            status, reply = ask(address, hostile(generator))
+            with lock:
+                slowest[0] = max(slowest[0], time.perf_counter() - started)
+                counts["hostile, 503" if status == 503 else "hostile, ended"] += 1
+                counts["tracebacks"] += "Traceback" in str(reply)
+
+    threads = [threading.Thread(target=user, args=(seed,)) for seed in range(users)]
+    threads += [threading.Thread(target=stranger, args=(-seed,)) for seed in (1, 2)]
+    most = 0.0
+    for thread in threads:
+        thread.start()
+    while any(thread.is_alive() for thread in threads):
+        most = max(most, memory(pid))
+        time.sleep(1.0)
+    times.sort()
+    return {
+        "what": f"{users} users, {SECONDS:.0f} s, {HOSTILE} hostile programs",
+        **counts,
+        "median ms": 1000 * statistics.median(times),
+        "99 % ms": 1000 * times[int(0.99 * len(times))],
+        "slowest hostile s": slowest[0],
+        "server and workers MB": most,
+    }
+
+
+def memory(pid: int) -> float:
+    """Return the megabytes that a process and its children have in memory."""
+    table = subprocess.run(["ps", "-eo", "pid,ppid,rss"], capture_output=True, text=True, check=True)
+    rows = [tuple(map(int, line.split())) for line in table.stdout.splitlines()[1:]]
+    return sum(rss for own, parent, rss in rows if pid in (own, parent)) / 1024
+
+
+def keystrokes(address: str) -> Row | None:
+    """Return the time from a keystroke to values in the browser, as the page itself measures it."""
+    chromium = shutil.which("chromium")
+    try:
+        from playwright.sync_api import sync_playwright
+    except ModuleNotFoundError:
+        return None
+    if chromium is None:
+        return None
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        page = browser.new_page()
+        page.goto(address)
+        page.locator("#heads .head").first.wait_for()
+        paint = page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime")
+        page.evaluate("performance.clearMeasures()")
+        page.locator(".cm-content").click()
+        for letter in "\nx = indices + length;":
+            page.keyboard.type(letter)
+            page.wait_for_timeout(250)
+        spent = page.evaluate("performance.getEntriesByName('locum-values').map((e) => e.duration)")
+        browser.close()
+    # The page waits 40 ms for the next keystroke before it asks.
+    return {
+        "what": "keystroke to values in the browser, ms",
+        "median": 40 + statistics.median(spent),
+        "most": 40 + max(spent),
+        "first paint ms": paint,
+    }
+
+
+def measure(sizes: list[int], repeats: int) -> list[Row]:
+    """Start the playground and measure it."""
+    command = [sys.executable, "-m", "locum", "playground", "--port", "0", "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        address = json.loads(process.stdout.readline())["address"]
+        try:
+            rows: list[Row] = []
+            for action in ("run", "draw", "compile"):
+                times = latency(address, action, repeats)
+                what = f"{action} of {len(times)} examples, ms"
+                rows.append({"what": what, "median": statistics.median(times), "most": max(times)})
+            typed = keystrokes(address)
+            rows += [typed] if typed else []
+            rows += [load(address, process.pid, users) for users in sizes]
+        finally:
+            process.terminate()
+    return rows
+
+
+def lines(rows: list[Row]) -> list[str]:
+    """Write the rows for people."""
+    return [
+        f"{row['what']}: " + ", ".join(f"{k} {v:,.0f}" for k, v in row.items() if k != "what")
+        for row in rows
+    ]
+
+
+if __name__ == "__main__":
+    main("playground", __doc__ or "", "100", measure, "The playground", lines)
