@@ -10,6 +10,7 @@ import pytest
 import locum
 from locum import aggregate, full, select, tokens, where
 from locum.language.cookbook import COOKBOOK, Recipe
+from tests.cases import shuffle_dyck
 from tests.transformer.test_lens import lens_forward
 
 LENGTH = 12
@@ -73,6 +74,19 @@ def test_everyday_programs_as_hidden_units(name: str, kind: str) -> None:
         if case < 4 and kind == "relu":  # tensors of the shapes that TransformerLens has
             logits = lens_forward(config, arrays, model.transformer_lens_inputs(given).numpy())
             assert model.decode(logits, [given]) == [answer], given
+
+
+def test_only_what_is_compared_has_to_be_apart() -> None:
+    """Prefix means of twenty tokens: two of them nearly coincide, but none is nearly 0 and is not 0."""
+    program = shuffle_dyck(("()", "{}"))
+    model = locum.compile(
+        program, length=20, vocabulary="(){}", attention="softmax", feed_forward="relu"
+    )
+    draw = random.Random(5)
+    for _ in range(20):
+        given = [draw.choice("(){}") for _ in range(draw.randint(1, 20))]
+        assert model(given) == program(given), given
+    assert model("({)}") == program("({)}") == [True] * 4
 
 
 def test_an_inferred_separation_tells_means_apart() -> None:

@@ -289,9 +289,22 @@ class Values:
             # input mixes the two.
             numbers = [value for value in values if not isinstance(value, str)]
             exact = all(_sums_exactly(value, self.target.longest) for value in numbers)
-            if not exact or (len(numbers) > 1 and not _of_equals(node)):
+            if len(numbers) > 1 and not _of_equals(node):
                 return None
+            if not exact:
+                return self._mean_of_equals(node, values)
         return self._source(node, distinct((*values, default)))
+
+    def _mean_of_equals(self, node: Node, values: Sequence[Atom]) -> ValueTable | None:
+        """A mean of equal numbers whose sum is rounded: each as it comes out for so many of them."""
+        default = node.attributes["default"]
+        assert not isinstance(default, tuple)
+        counts = range(2, self.target.longest + 1)
+        several = any(isinstance(value, str) for value in values)
+        if several or len(values) * len(counts) > MAX_COMBINATIONS:
+            return None
+        means = [DOMAIN.mean([value] * count) for value in values for count in counts]
+        return self._source(node, distinct((*values, *means, default)))
 
     def _mean_of_positions(self, node: Node) -> ValueTable | None:
         """A mean that positions and length tell, as dense execution rounds it."""

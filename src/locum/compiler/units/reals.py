@@ -221,8 +221,13 @@ class RealFunctions:
         first, second = self.values.finite(a), self.values.finite(b)
         if first is None or second is None or any(isinstance(v, str) for v in (*first, *second)):
             return None
-        together = sorted({self.known.codes.number(v, a) for v in (*first, *second)})
-        return float(np.diff(together).min(initial=math.inf))
+        ones, others = (
+            np.array(sorted({self.known.codes.number(v, a) for v in part})) for part in (first, second)
+        )
+        below, above = np.searchsorted(ones, others, "left") - 1, np.searchsorted(ones, others, "right")
+        nearest = [others[below >= 0] - ones[below[below >= 0]]]
+        nearest.append(ones[above[above < len(ones)]] - others[above < len(ones)])
+        return float(np.concatenate(nearest).min(initial=math.inf))
 
 
 def _unmasked(node: Node, otherwise: Node | None = ZERO) -> tuple[Node, Node]:
