@@ -78,7 +78,7 @@ def test_random_inputs_of_the_published_programs(name: str) -> None:
     program = rasp_l.PROGRAMS[name]()
     assert isinstance(program, rasp_l.NextToken)
     rng = random.Random(name)
-    for number in range(_examples(15)):
+    for number in range(_examples(250)):
         prompt, answer = TASKS[name](rng)
         # A causal program says the whole answer at once, each token from what stands before it.
         said = program.sop([*prompt, *answer])
@@ -91,7 +91,7 @@ def test_random_inputs_of_mode() -> None:
     program = rasp_l.PROGRAMS["mode"]()
     assert isinstance(program, SOp)
     rng = random.Random(1)
-    for _ in range(_examples(15)):
+    for _ in range(_examples(250)):
         values = rng.choices((0, 1, 2), k=rng.randrange(1, 10))
         expected, counts = [], dict.fromkeys((0, 1, 2), 0)
         best: int | None = None
