@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from locum.errors import LocumError
 from locum.language import Session
 
 GOLDEN = {
@@ -146,3 +147,10 @@ def test_errors_name_the_s_op_and_the_position() -> None:
     session.execute("half = indices / 2;")
     (result,) = session.execute("1 / half;")
     assert result.message == "division by zero at position 0, in 1 / half"
+
+
+@pytest.mark.parametrize("text", ["9" * 5_000 + ";", 'tokens_int(["' + "9" * 5_000 + '"]);'])
+def test_integers_of_thousands_of_digits_are_refused_in_words(text: str) -> None:
+    with pytest.raises(LocumError, match="at most 4,300 digits") as caught:
+        Session().script(text)
+    assert "sys." not in str(caught.value)

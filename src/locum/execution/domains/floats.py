@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 import operator
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -26,7 +27,35 @@ from locum.graph.operations import TRANSCENDENTAL
 
 #: Numbers in one temporary array.
 _CHUNK = 2**22
-_CASTS: dict[str, Callable[[Any], Atom]] = {"str": str, "int": int, "float": float, "bool": bool}
+#: Digits of an integer that Python reads and writes: more would take time in their square.
+_MOST_DIGITS = sys.int_info.default_max_str_digits
+
+
+def to_integer(value: Any) -> int:
+    """Return a token as an integer; texts of thousands of digits are refused."""
+    try:
+        return int(value)
+    except ValueError:
+        if len(value) <= _MOST_DIGITS:
+            raise
+    problem = f"expected an integer of at most {_MOST_DIGITS:,} digits, got {len(value):,} characters"
+    raise ValueError(problem)
+
+
+def _to_text(value: Any) -> str:
+    try:
+        return str(value)
+    except ValueError:
+        problem = f"expected an integer of at most {_MOST_DIGITS:,} digits to write, got {short(value)}"
+    raise ValueError(problem)
+
+
+_CASTS: dict[str, Callable[[Any], Atom]] = {
+    "str": _to_text,
+    "int": to_integer,
+    "float": float,
+    "bool": bool,
+}
 
 
 def _add(a: Value, b: Value) -> Value:

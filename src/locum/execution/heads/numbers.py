@@ -16,7 +16,7 @@ from locum.execution import elementwise
 from locum.execution.arrays import Array, Arrays
 from locum.execution.elementwise import MEANINGS, checked, refusing
 from locum.graph import COMPARISONS, OPERATIONS, Attribute
-from locum.graph.atoms import EXACT_INTEGERS, INT64_LIMIT
+from locum.graph.atoms import EXACT_INTEGERS, INT64_LIMIT, short
 
 
 class ElementError(Exception):
@@ -82,7 +82,7 @@ def number(value: Any) -> Any:
     """An atom that an array can hold, or an error: strings have no codes."""
     if isinstance(value, str):
         raise ElementError(
-            f"expected numbers, got the string {value!r}: heads run programs on numbers", "refused"
+            f"expected numbers, got the string {short(value)}: heads run programs on numbers", "refused"
         )
     if not isinstance(value, float) and abs(value) >= INT64_LIMIT:
         raise ElementError("it has an integer of more than 62 bits", "refused")

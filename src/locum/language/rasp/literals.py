@@ -6,6 +6,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
+from locum.execution.domains.floats import to_integer
 from locum.graph import is_atom
 from locum.language.rasp.binding import scope_with, unpacked
 from locum.language.rasp.builtins import compute
@@ -25,7 +26,7 @@ def name(machine: Machine, tree: Syntax, scope: Scope) -> Value:
 
 def integer(machine: Machine, tree: Syntax, scope: Scope) -> Value:
     """Read an integer."""
-    return compute(int, str(tree.children[0]))
+    return compute(to_integer, str(tree.children[0]))
 
 
 def floating(machine: Machine, tree: Syntax, scope: Scope) -> Value:
