@@ -4,8 +4,8 @@
     its statement, the program above it. [Errata.v] refutes what the paper has wrong. *)
 
 From Locum Require Export Rasp Reasoning Matrices Softmax Sums Products Masks Lines Scatter Universal Paper.
-From Locum Require Export Heads Tiled Norm Activations Encoder Sequences Sorting GroupSort Inversion.
-From Locum Require Export Hierarchy Kinds Errata.
+From Locum Require Export Heads Tiled Norm Activations Encoder Sequences Sorting GroupSort Maxout.
+From Locum Require Export Inversion Hierarchy Kinds Errata.
 
 (** ** Proposition 1D: arrays as sequences ([Sequences.v]); matrices as views ([Matrices.v]) *)
 Definition proposition_1D := prop_bijection.
@@ -36,9 +36,10 @@ Definition lemma_matmul_fetch := @matmul_correct.
 Definition lemma_matmul_tiled := @best_tiled_matmul_correct.
 Definition lemma_matmul_scatter := @scatter_matmul_correct.
 
-(** ** Listing 4 and the remark on activations ([Activations.v], [Sorting.v]) *)
+(** ** Listing 4 and the remark on activations ([Activations.v], [Sorting.v], [Maxout.v]) *)
 Definition activations := @activation_correct.
 Definition activations_through_maxmin := @through_maxmin_correct.
+Definition activation_maxout := @maxout_correct.
 
 (** ** Lemma MaxMin, GroupSort ([Sorting.v], [GroupSort.v]) *)
 Definition lemma_maxmin := @maxmin_correct.
@@ -72,6 +73,7 @@ Definition bias_of_rows := @broadcast_row_correct.
 Definition theorem_1 := @U_simulates.
 Definition theorem_1_plain := @plain_U_simulates.
 Definition theorem_1_paper := @paper_U_simulates.
+Definition theorem_1_tiled := @tiled_U_simulates.
 Definition corollary_encoder := @encoder_simulates.
 Definition corollary_encoder_with_norms := @layer_of_one_head_simulates.
 Definition theorem_H_heads := @heads_U_simulates.

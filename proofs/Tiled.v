@@ -2,11 +2,12 @@
 
     Group g of k positions multiplies an α×β tile of the result by α + β fetching heads, and one head
     adds up. The theorem, [tiled_matmul_correct], is for every size of tile; [tile r c] is the one that
-    the program takes, the least α + β such that r + c groups hold all tiles. *)
+    the program takes, the least α + β such that r + c groups hold all tiles. [tiled_U_simulates] is
+    Theorem 1 for U by tiles. *)
 
 From Coq Require Import Reals Lra Lia List Bool Arith ZArith.
 Import ListNotations.
-From Locum Require Import Rasp Reasoning Matrices Softmax Sums Products Masks Heads.
+From Locum Require Import Rasp Reasoning Matrices Softmax Sums Products Masks Universal Heads.
 Open Scope R_scope.
 
 (** ** Program *)
@@ -235,3 +236,42 @@ Section Tiled.
     destruct (tile_positive (rows a) (columns b) R0 C0). now apply tiled_matmul_correct.
   Qed.
 End Tiled.
+
+(** ** Theorem 1 by tiles *)
+Definition tiled_U n d dv : sop :=
+  let s := source (best_tiled_matmul 2 (best_tiled_matmul 1 (X n d) (A n d)) (transposed (X n d))) in
+  source (best_tiled_matmul 3 (row_major (stable_softmax n n s) n n)
+    (best_tiled_matmul 1 (X n d) (V n d dv))).
+
+(** The positions that all groups of a product take up. *)
+Definition tile_room r k c : nat :=
+  let t := tile r c in (ceiling r (fst t) * ceiling c (snd t) * k)%nat.
+
+Theorem tiled_U_simulates N n d dv tokens x a v :
+  (0 < n /\ 0 < d /\ 0 < dv)%nat ->
+  (n * d <= N /\ n * n <= N /\ n * dv <= N)%nat ->
+  (tile_room n d d <= N /\ tile_room n d n <= N /\ tile_room n d dv <= N /\ tile_room n n dv <= N)%nat ->
+  numbers N tokens ->
+  tokens_hold N tokens n d 0 x -> tokens_hold N tokens d d (n * d) a ->
+  tokens_hold N tokens d dv (n * d + d * d) v ->
+  exists y, run N tokens (tiled_U n d dv) = Some y /\
+    forall i j, (i < n)%nat -> (j < dv)%nat ->
+      y (i * dv + j)%nat = Num (attention n d x a v i j).
+Proof.
+  intros [N0 [D0 V0]] [ND [NN NV]] [T1 [T2 [T3 T4]]] NUM TX TA TV.
+  pose proof (closed_block N tokens NUM _ _ _ _ TX) as HX.
+  pose proof (closed_block N tokens NUM _ _ _ _ TA) as HA.
+  pose proof (closed_block N tokens NUM _ _ _ _ TV) as HV.
+  apply run_of. unfold tiled_U.
+  set (s := source (best_tiled_matmul 2 (best_tiled_matmul 1 (X n d) (A n d)) (transposed (X n d)))).
+  assert (HS : holds N tokens closed (row_major s n n) (score d x a)).
+  { apply (best_tiled_matmul_correct N tokens closed 2
+      (best_tiled_matmul 1 (X n d) (A n d)) (transposed (X n d)) (dot d x a) (fun i j => x j i));
+      simpl; auto using closed_keeps.
+    - apply (best_tiled_matmul_correct N tokens closed 1 (X n d) (A n d)); simpl; auto using closed_keeps.
+    - exact (transposed_correct N tokens closed (X n d) x HX). }
+  apply (best_tiled_matmul_correct N tokens closed 3 (row_major (stable_softmax n n s) n n)
+    (best_tiled_matmul 1 (X n d) (V n d dv))); simpl; auto using closed_keeps.
+  - apply stable_softmax_correct; auto.
+  - apply (best_tiled_matmul_correct N tokens closed 1 (X n d) (V n d dv)); simpl; auto using closed_keeps.
+Qed.

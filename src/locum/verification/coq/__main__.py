@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
 from rich.console import Console
@@ -23,11 +24,11 @@ from rich.table import Table
 
 from locum.verification.coq.ties import LAYOUTS, MUTANTS, TIES, positions, refused
 
-#: In the order in which they build on each other.
+#: In the order in which they build on each other; the last imports all of them.
 FILES = (
     "Rasp", "Reasoning", "Matrices", "Softmax", "Sums", "Products", "Masks", "Lines", "Scatter",
     "Universal", "Paper", "Heads", "Tiled", "Norm", "Activations",
-    "Encoder", "Sequences", "Sorting", "GroupSort", "Inversion", "Hierarchy", "Kinds",
+    "Encoder", "Sequences", "Sorting", "GroupSort", "Maxout", "Inversion", "Hierarchy", "Kinds",
     "Errata", "Constructions",
 )  # fmt: skip
 INSTALL = "install Coq 8.16 or newer (Debian and Ubuntu: apt-get install coq), or set COQ=skip"
@@ -59,18 +60,30 @@ def compiled(folder: Path, name: str) -> tuple[str, float]:
     return done.stdout, time.perf_counter() - began
 
 
-def axioms_of(folder: Path) -> dict[str, set[str]]:
-    """Ask Coq what every tied theorem rests on."""
-    theorems = sorted({tie.theorem for tie in TIES})
+def theorems_in(folder: Path) -> dict[str, str]:
+    """Find every theorem, and the file that it stands in."""
+    return {
+        name: f"{file}.v"
+        for file in FILES
+        for name in re.findall(
+            r"^ *Theorem ([A-Za-z]\w*)",
+            (folder / f"{file}.v").read_text(encoding="utf-8"),
+            flags=re.MULTILINE,
+        )
+    }
+
+
+def axioms_of(folder: Path, theorems: Iterable[str]) -> dict[str, list[str]]:
+    """Ask Coq what each theorem rests on."""
     lines = [
         f'Goal True. idtac "theorem {name}". Abort.\nPrint Assumptions {name}.' for name in theorems
     ]
     (folder / "Axioms.v").write_text(HEADER + "\n".join(lines), encoding="utf-8")
     printed, _ = compiled(folder, "Axioms")
-    found: dict[str, set[str]] = {}
+    found: dict[str, list[str]] = {}
     for piece in printed.split("theorem ")[1:]:
         name, _, rest = piece.partition("\n")
-        found[name.strip()] = set(re.findall(r"^([\w]+\.[\w.]+)\s*:", rest, flags=re.MULTILINE))
+        found[name.strip()] = sorted(re.findall(r"^([\w]+\.[\w.]+)\s*:", rest, flags=re.MULTILINE))
     assert found.keys() == set(theorems)
     return found
 
@@ -92,43 +105,44 @@ def main() -> None:
             shutil.copy(options.proofs / f"{name}.v", folder)
             _, seconds = compiled(folder, name)
             console.print(f"{name}.v checked in {seconds:.1f} s")
-        (folder / "Ties.v").write_text(ties(), encoding="utf-8")
-        _, seconds = compiled(folder, "Ties")
-        count = sum(len(tie.shapes) for tie in TIES)
-        console.print(
-            f"{count} programs are the definitions of the theorems, {len(MUTANTS)} mutants are not "
-            f"({seconds:.1f} s)"
-        )
-        axioms = axioms_of(folder)
-        console.print("coqchk checks the compiled files once more …")
-        done = subprocess.run(
-            ["coqchk", "-silent", "-Q", ".", "Locum", *(f"Locum.{name}" for name in FILES)],
-            cwd=folder, capture_output=True, text=True, check=False,
-        )  # fmt: skip
-        if done.returncode:
-            sys.exit(f"coqchk rejects the files:\n{done.stdout}{done.stderr}")
+        console.print("coqchk checks the compiled files once more, beside the ties …")
+        with subprocess.Popen(
+            ["coqchk", "-silent", "-Q", ".", "Locum", f"Locum.{FILES[-1]}"],
+            cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        ) as checker:  # fmt: skip
+            (folder / "Ties.v").write_text(ties(), encoding="utf-8")
+            _, seconds = compiled(folder, "Ties")
+            count = sum(len(tie.shapes) for tie in TIES)
+            console.print(
+                f"{count} programs are the definitions of the theorems, {len(MUTANTS)} mutants are not "
+                f"({seconds:.1f} s)"
+            )
+            theorems = theorems_in(folder)
+            axioms = axioms_of(folder, theorems)
+            printed, _ = checker.communicate()
+        if checker.returncode:
+            sys.exit(f"coqchk rejects the files:\n{printed}")
     used = sorted(set().union(*axioms.values()))
-    rows = [
-        {
-            "item": tie.name,
-            "theorem": tie.theorem,
-            "file": f"proofs/{tie.file}",
-            "shapes": len(tie.shapes),
-            "axioms": sorted(axioms[tie.theorem]),
-        }
-        for tie in TIES
-    ]
+    tied = [(tie.name, tie.theorem, tie.file, len(tie.shapes)) for tie in TIES]
+    spoken_of = {tie.theorem for tie in TIES}
+    others = [("–", name, file, 0) for name, file in theorems.items() if name not in spoken_of]
     if options.json:
+        rows = [
+            {
+                "item": item,
+                "theorem": name,
+                "file": f"proofs/{file}",
+                "shapes": shapes,
+                "axioms": axioms[name],
+            }
+            for item, name, file, shapes in (*tied, *others)
+        ]
         sys.stdout.write(json.dumps({"theorems": rows, "axioms": used}, indent=2) + "\n")
     else:
         table = Table("construction", "theorem, for all shapes", "tied at", "axioms")
-        for tie in TIES:
-            table.add_row(
-                tie.name,
-                f"{tie.file[:-2]}.{tie.theorem}",
-                f"{len(tie.shapes)} shapes",
-                str(len(axioms[tie.theorem])),
-            )
+        for item, name, file, shapes in (*tied, *others):
+            where = f"{shapes} shapes" if shapes else "–"
+            table.add_row(item, f"{file[:-2]}.{name}", where, str(len(axioms[name])))
         console.print(table)
         for axiom in used:
             console.print(f"axiom of Coq's library: {axiom}")
