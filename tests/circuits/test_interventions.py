@@ -96,6 +96,19 @@ def test_circuits_are_complete_and_every_necessary_edge_breaks_an_answer(name: s
         assert node.kind not in ("units", "o") or node.id in writers
 
 
+def test_of_edges_that_stand_in_for_each_other_one_is_necessary() -> None:
+    """Whether "abc" ends here: with three tokens, a shift by two tells little that others do not."""
+    back = [
+        locum.aggregate(locum.select(locum.indices, locum.indices - k, "=="), locum.tokens, "-")
+        for k in (1, 2)
+    ]
+    program = (locum.tokens == "c") & (back[0] == "b") & (back[1] == "a")
+    model = locum.compile(program, length=3, vocabulary="abc", **UNITS)
+    circuit = check_circuit(model)
+    assert circuit.checked["complete"]
+    assert check_circuit(model, most=20, seed=3).checked["complete"]
+
+
 @pytest.mark.parametrize("name", ["most_frequent", "induction", "palindrome", "run_length", "reverse"])
 def test_interventions_on_the_network_are_those_on_the_program(name: str) -> None:
     model = compiled(name, reuse_slots=False)

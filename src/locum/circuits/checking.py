@@ -1,8 +1,9 @@
 """Compute which edges of a circuit are necessary, and which sufficient, by interchange interventions.
 
 What flows along one edge is taken from another input, on many pairs of inputs. The edge is *necessary*
-if some answer changes, and *sufficient* if some answer that differs between the two inputs becomes that
-of the other one. Nothing is approximated: networks are run as they are.
+if some answer changes, by itself or together with edges that are not necessary, and *sufficient* if
+some answer that differs between the two inputs becomes that of the other one. Nothing is approximated:
+networks are run as they are.
 
 >>> import locum
 >>> from locum import aggregate, select, indices, tokens
@@ -42,21 +43,35 @@ def check_circuit(model: CompiledTransformer, *, most: int = 400, seed: int = 0)
             run.borrow(neighbour)
     edges = tuple(_checked(edge, runs) for edge in circuit.edges)
     idle = [edge for edge in edges if not edge.necessary]
-    unchanged = all(_breaks(run, idle) == 0 for run in runs) if idle else True
+    if _break(runs, idle):  # some stand in for each other: one of them is needed
+        idle = _idle_together(runs, idle)
+        edges = tuple(edge if edge in idle else replace(edge, necessary=True) for edge in edges)
     checked: dict[str, Any] = {
         "pairs": sum(len(part.clean) for part in pairs),
         "all inputs": all(part.complete for part in pairs),
         "seed": seed,
         # Changing all that is not necessary, at once, changes no answer.
-        "complete": unchanged,
+        "complete": not _break(runs, idle),
     }
     return replace(circuit, edges=edges, checked=checked)
 
 
-def _breaks(run: PairRun, edges: list[CircuitEdge]) -> int:
-    """On how many pairs changing these edges at once changes the answer."""
-    patched = run.patched(edges)
-    return len(run.answers) if patched is None else int((~run.same(patched, run.answers)).sum())
+def _break(runs: list[PairRun], edges: list[CircuitEdge]) -> bool:
+    """Whether changing these edges at once changes some answer."""
+    for run in runs if edges else ():
+        patched = run.patched(edges)
+        if patched is None or not run.same(patched, run.answers).all():
+            return True
+    return False
+
+
+def _idle_together(runs: list[PairRun], edges: list[CircuitEdge]) -> list[CircuitEdge]:
+    """As many of these edges, from the first on, as change no answer when all of them are changed."""
+    idle: list[CircuitEdge] = []
+    for edge in edges:
+        if not _break(runs, [*idle, edge]):
+            idle.append(edge)
+    return idle
 
 
 def _checked(edge: CircuitEdge, runs: list[PairRun]) -> CircuitEdge:
