@@ -209,3 +209,22 @@ def test_remainders_by_a_number_and_by_an_entry_are_different() -> None:
     assert SOp(claim.program)([2, 1]) == [-1, -1]
     with pytest.raises(RejectedError, match="not what the reference gives"):
         check(forged(claim))
+
+
+def test_what_is_noted_in_one_case_is_not_used_in_another() -> None:
+    """With x > 0, x + (y − 1)² is positive; the next case, x ≤ 0, must not hear of it."""
+    x, y = token(0), token(1)
+    same = locum.where(x > 0, x, -abs(x))  # x, but not before a case has decided its sign
+    claim = about(
+        "positive", (2,), locum.indicator(same + (y - 1) * (y - 1) >= 0), [("s", 1, 2)],
+        lambda s: [[1, 1]],
+    )  # fmt: skip
+    assert SOp(claim.program)([-5.0, 1.0]) == [0, 0]
+    first = [["1", [[0, 1]]]]
+    negative = [["-1", [[0, 1]]], ["-1", [[1, 2]]], ["2", [[1, 1]]], ["-1", []]]
+    other = {"sign": ">", "of": 1, "answers": [{"impossible": [[1, 1]]}, "shown"]}
+    tree = {"entries": [0, 1], "cases": {"sign": ">", "of": 0, "answers": ["shown", other]}}
+    content = {name: part for name, part in forged(claim).items() if name != "digest"}
+    content |= {"polynomials": [first, negative], "trees": [tree], "cases": 2}
+    with pytest.raises(RejectedError, match="called impossible"):
+        check(sealed(content))

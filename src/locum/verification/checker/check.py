@@ -162,6 +162,7 @@ class _Check:
         if node == "shown":
             return self._leaf(case, entries)
         if "impossible" in node:
+            self.numbers.restore(self.snapshot)  # what the case before noted holds there alone
             bounds = [(self._polynomial(number), side) for number, side in node["impossible"]]
             if not case.refuted_by(bounds):
                 raise RejectedError("a case is called impossible, but its assumptions do not show it")

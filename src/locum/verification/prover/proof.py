@@ -210,7 +210,6 @@ class Prover:
     def run(self, case: Case) -> list[Status]:
         """The status of every target in a case."""
         self.limits.check_time()
-        self.ring.signs = dict(self.signs)
         self.questions.forget_choices()
         domain = SymbolicDomain(self.ring, case)
         values = dense.evaluate(
@@ -221,7 +220,9 @@ class Prover:
         sites = [self._site(site) for site in domain.sites]
         expected = self.claim.expected(self.symbols, domain)
         pairs = zip(self.claim.result(values), expected, strict=True)
-        return [self._compare(a, b, case, domain) for a, b in pairs] + sites
+        status = [self._compare(a, b, case, domain) for a, b in pairs] + sites
+        self.ring.signs = dict(self.signs)  # what was noted in this case holds in this case alone
+        return status
 
     def _site(self, site: Undecided | Broken | None) -> Status:
         return Failed(site.reason) if isinstance(site, Broken) else site
