@@ -17,6 +17,7 @@ from locum.playground.answer import ACTIONS
 from locum.playground.examples import COOKBOOK, examples
 from locum.playground.exercises import EXERCISES
 from locum.playground.program import Program
+from locum.playground.universal import PRESETS
 from locum.simulators import Attention, UniversalSimulator
 from tests.playground.solutions import SOLUTIONS
 
@@ -143,6 +144,12 @@ def test_temperature_divides_the_scores_and_zero_is_hard() -> None:
     assert np.allclose(warm, Attention([[0.5]], V)(np.array(X)))
     hard = ask("explain", X=X, A=A, V=V, temperature=0)["steps"][-1]["matrix"]
     assert hard == [[3.0], [3.0]]
+
+
+def test_the_trained_head_does_what_it_was_trained_for() -> None:
+    reply = ask("explain", **PRESETS["A trained head"])
+    assert np.abs(np.array(reply["steps"][-1]["matrix"]) - [0.9, 0.4]).max() < 0.1
+    assert reply["error"] < 1e-14
 
 
 def test_prove_and_classify() -> None:
