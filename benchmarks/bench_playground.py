@@ -7,8 +7,10 @@ of keystrokes in the browser. Users ask for what they check: a wrong answer is c
 from __future__ import annotations
 
 import json
+import os
 import random
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
@@ -80,12 +82,17 @@ def hostile(generator: random.Random) -> dict[str, Any]:
 
 
 def load(address: str, pid: int, users: int) -> Row:
-    """Let users ask, each a program whose values it knows, and strangers ask for too much."""
-    counts: Counter[str] = Counter()
+    """Let users ask what they know, strangers ask for too much, and workers be killed at random."""
+    counts: Counter[str] = Counter({"wrong": 0, "killed": 0})
     times: list[float] = []
     slowest = [0.0]
     lock = threading.Lock()
     end = time.monotonic() + SECONDS
+
+    def verdict(reply: dict[str, Any], right: bool) -> str:
+        if not reply["ok"]:
+            return "told that the worker was ended" if "was ended" in reply["error"] else "wrong"
+        return "right" if right else "wrong"
 
     def user(seed: int) -> None:
         generator = random.Random(seed)
@@ -96,12 +103,12 @@ def load(address: str, pid: int, users: int) -> Row:
                 address, {"action": "run", "source": f"x = indices + {by};", "input": "abc"}
             )
             spent = time.perf_counter() - started
-            right = reply.get("ok") and reply["statements"][0]["values"] == [
+            right = bool(reply.get("ok")) and reply["statements"][0]["values"] == [
                 str(by + i) for i in range(3)
             ]
             with lock:
                 times.append(spent)
-                counts["503" if status == 503 else "right" if right else "wrong"] += 1
+                counts["503" if status == 503 else verdict(reply, right)] += 1
             if status == 503:
                 time.sleep(1.0)
             time.sleep(generator.random())
@@ -109,11 +116,14 @@ def load(address: str, pid: int, users: int) -> Row:
     def stranger(seed: int) -> None:
         generator = random.Random(seed)
         for _ in range(HOSTILE // 2):
-            started = time.perf_counter()
-            status, reply = ask(address, hostile(generator))
+            request, status = hostile(generator), 503
+            while status == 503:
+                started = time.perf_counter()
+                status, reply = ask(address, request)
+                time.sleep(0.2)
             with lock:
-                slowest[0] = max(slowest[0], time.perf_counter() - started)
-                counts["hostile, 503" if status == 503 else "hostile, ended"] += 1
+                slowest[0] = max(slowest[0], time.perf_counter() - started - 0.2)
+                counts["hostile, ended"] += 1
                 counts["tracebacks"] += "Traceback" in str(reply)
 
     threads = [threading.Thread(target=user, args=(seed,)) for seed in range(users)]
@@ -122,7 +132,12 @@ def load(address: str, pid: int, users: int) -> Row:
     for thread in threads:
         thread.start()
     while any(thread.is_alive() for thread in threads):
-        most = max(most, memory(pid))
+        rows = processes(pid)
+        most = max(most, sum(rss for _, rss, _ in rows) / 1024)
+        workers = [own for own, _, command in rows if "spawn_main" in command]
+        if workers and random.random() < 0.1 and time.monotonic() < end:
+            os.kill(random.choice(workers), signal.SIGKILL)
+            counts["killed"] += 1
         time.sleep(1.0)
     times.sort()
     return {
@@ -135,11 +150,12 @@ def load(address: str, pid: int, users: int) -> Row:
     }
 
 
-def memory(pid: int) -> float:
-    """Return the megabytes that a process and its children have in memory."""
-    table = subprocess.run(["ps", "-eo", "pid,ppid,rss"], capture_output=True, text=True, check=True)
-    rows = [tuple(map(int, line.split())) for line in table.stdout.splitlines()[1:]]
-    return sum(rss for own, parent, rss in rows if pid in (own, parent)) / 1024
+def processes(pid: int) -> list[tuple[int, int, str]]:
+    """List a process and its children: number, kilobytes in memory, command."""
+    command = ["ps", "-eo", "pid,ppid,rss,args"]
+    table = subprocess.run(command, capture_output=True, text=True, check=True)
+    rows = [line.split(maxsplit=3) for line in table.stdout.splitlines()[1:]]
+    return [(int(own), int(rss), args) for own, parent, rss, args in rows if str(pid) in (own, parent)]
 
 
 def keystrokes(address: str) -> Row | None:
