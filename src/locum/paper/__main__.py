@@ -22,6 +22,8 @@ from locum.paper.item import ClaimInstance
 
 #: Random inputs for the certified error, in so many parts, and how tight the certificate has to be.
 INPUTS, PARTS, TIGHT = 1000, 20, 100.0
+#: How long one proof may take; the longest needs a minute, but the machine may be busy with other work.
+SECONDS = 3600.0
 #: The exit code of a program that Ctrl-C ended.
 INTERRUPTED = 130
 
@@ -50,7 +52,7 @@ def prove_and_check(instance: ClaimInstance) -> Line:
     from locum.verification.prover.prove import Proof, prove
 
     claim = stated(instance)
-    verdict = prove(claim)
+    verdict = prove(claim, seconds=SECONDS)
     if not isinstance(verdict, Proof):
         return Line(claim.title, False, verdict.seconds, 0.0, str(verdict))
     cases = f"{verdict.cases} case{'' if verdict.cases == 1 else 's'}"
