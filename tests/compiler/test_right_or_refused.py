@@ -410,6 +410,13 @@ def test_programs_without_any_value_are_refused() -> None:
     never = lookup(tokens, {7: 1})
     with pytest.raises(CompileError, match="has no value"):
         compiler.compile(never, length=2, vocabulary=[0, 1])
+    nothing = select(length, length, ">")
+    divided = selector_width(nothing) / aggregate(select(length, 1, "<="), length)
+    program = aggregate(select(length, aggregate(nothing, length), ">"), divided)
+    model = compiler.compile(program, length=4, vocabulary=[0.0, 1, 0.5])
+    assert model([1]) == program([1]) == [0.0]
+    with pytest.raises(ExecutionError, match="has no value"):
+        model([1, 1])
     compared = selector_width(select(lookup(lookup(tokens_bool, {7: 1}), {2: 0}), tokens, "<"))
     with pytest.raises(CompileError):
         compiler.compile(compared, length=3, numeric=True, ranges=(-4, 4), feed_forward="gelu")

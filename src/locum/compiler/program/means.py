@@ -49,6 +49,8 @@ def means_of_positions(values: Sequence[Sequence[Atom]], keys: Sequence[int]) ->
     if len(keys) == 1:
         return list(values[keys[0]])
     together = [value for key in keys for value in values[key]]
+    if not all(values[key] for key in keys):  # the program has no value there
+        raise Unlisted
     scale = denominator(together, len(keys))
     return _divided(reduce(_plus, (_bits(values[key], scale) for key in keys)), scale, len(keys))
 
