@@ -82,11 +82,11 @@ def test_random_programs_at_the_edges(part: int) -> None:
     counts: Counter[str] = Counter()
     for seed in range(part * 1_000_000, part * 1_000_000 + settings().max_examples // _PARTS):
         check(seed, counts)
-    # Refusing must not be a way to pass. Exact feed-forwards do everything here: of 1,468 none was
-    # refused. Units refuse what rounding in float32 leaves undecided, comparisons of real numbers and
-    # tables of noisy counts: 30 in 100; each part, small as it is, has as many that are compiled.
+    # Refusing must not be a way to pass. Exact feed-forwards do everything here: of 1,596 none was
+    # refused. Units refuse what rounding in float32 leaves undecided, and comparisons of real numbers:
+    # 13 of 122, and no more than one in any of these parts.
     compiled = counts["exact compiled"] + counts["units compiled"]
     assert counts["exact compiled"] >= 99 * counts["exact refused"], counts
-    assert counts["units compiled"] >= counts["units refused"], counts
+    assert counts["units compiled"] >= 4 * counts["units refused"], counts
     # What has no bound hangs on rounding, as a remainder of a mean does: 9 of 2,547.
     assert 10 * counts["bounded"] >= 9 * compiled, counts
