@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from locum.compiler import bounds, network, program, scoring, units, weights
 from locum.compiler.report import report
 from locum.compiler.scoring.scores import Scores
@@ -39,6 +41,7 @@ def compile(  # noqa: A001  (the name users know it by: locum.compile)
     return compile_for(Target.read(**options), root, name or abbreviate(root), names=names)
 
 
+@np.errstate(all="ignore")  # what leaves the range of floats is refused where it would be written down
 def compile_for(
     target: Target,
     root: Node,

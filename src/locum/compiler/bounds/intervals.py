@@ -168,7 +168,7 @@ def _reads_as_it_is(form: Form, dtype: str) -> bool:
     if form.gross is not None:
         return False
     if not form.terms:
-        return float(np.dtype(dtype).type(form.constant)) == form.constant
+        return representation_error(np.array([form.constant]), dtype) == 0
     (coefficient, *rest) = form.terms.values()
     return not rest and not form.constant and abs(math.frexp(coefficient)[0]) == 0.5
 
