@@ -5,8 +5,10 @@ The SVG files are compared with what this gives by a test. The screenshots of pa
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
+import sys
 import tempfile
 from html import escape
 from pathlib import Path
@@ -269,6 +271,8 @@ def pages() -> dict[str, str]:
 SVG = {"universal": universal, "dataflow": dataflow, "sort": sort}
 #: The size of each screenshot.
 SIZES = {"network_reverse": "1280,1610", "network_u222": "1400,2400"}
+#: Screenshots of what ``locum playground`` serves, each with its size.
+SERVED = {"playground": "1400,900"}
 
 
 def main() -> None:
@@ -282,15 +286,32 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             page = Path(folder, "page.html")
             page.write_text(text, encoding="utf-8")
-            subprocess.run(
-                [
-                    *(browser, "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"),
-                    *(f"--user-data-dir={folder}/profile", f"--window-size={SIZES[name]}"),
-                    *(f"--screenshot={FOLDER / f'{name}.png'}", f"file://{page}"),
-                ],
-                check=True,
-                capture_output=True,
-            )
+            shoot(browser, name, SIZES[name], f"file://{page}")
+    for name, size in SERVED.items():
+        server = subprocess.Popen(
+            [sys.executable, "-m", "locum", "playground", "--port", "8017", "--json"],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        try:
+            assert server.stdout is not None
+            shoot(browser, name, size, json.loads(server.stdout.readline())["address"])
+        finally:
+            server.terminate()
+
+
+def shoot(browser: str, name: str, size: str, address: str) -> None:
+    """Take a screenshot of a page when it has settled."""
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run(
+            [
+                *(browser, "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"),
+                *(f"--user-data-dir={folder}/profile", f"--window-size={size}"),
+                *("--virtual-time-budget=8000", f"--screenshot={FOLDER / f'{name}.png'}", address),
+            ],
+            check=True,
+            capture_output=True,
+        )
 
 
 if __name__ == "__main__":

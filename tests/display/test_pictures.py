@@ -22,6 +22,7 @@ def test_pictures_are_up_to_date(name: str) -> None:
 
 
 def test_every_picture_has_its_code() -> None:
-    drawn = {f"{name}.svg" for name in DRAW["SVG"]} | {f"{name}.png" for name in DRAW["SIZES"]}
+    shots = {f"{name}.png" for name in (*DRAW["SIZES"], *DRAW["SERVED"])}
+    drawn = {f"{name}.svg" for name in DRAW["SVG"]} | shots
     assert {path.name for path in FOLDER.iterdir() if path.suffix in (".svg", ".png")} == drawn
     assert DRAW["pages"]().keys() == DRAW["SIZES"].keys()

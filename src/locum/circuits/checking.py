@@ -11,7 +11,7 @@ networks are run as they are.
 >>> model = locum.compile(previous, length=3, vocabulary="ab", attention="softmax", feed_forward="relu")
 >>> checked = check_circuit(model)
 >>> len(checked.edges), len(checked.necessary), checked.checked["complete"]
-(4, 4, True)
+(6, 6, True)
 """
 
 from __future__ import annotations
