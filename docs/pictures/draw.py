@@ -272,7 +272,7 @@ SVG = {"universal": universal, "dataflow": dataflow, "sort": sort}
 #: The size of each screenshot.
 SIZES = {"network_reverse": "1280,1610", "network_u222": "1400,2400"}
 #: Screenshots of what ``locum playground`` serves, each with its size.
-SERVED = {"playground": "1400,900"}
+SERVED = {"playground": "1400,620"}
 
 
 def main() -> None:
