@@ -11,7 +11,15 @@ from hypothesis import strategies as st
 
 import locum
 from locum.errors import InputError
-from locum.looped import FleqMachine, Product, SubleqMachine, Transposition, inversion_program, invert
+from locum.looped import (
+    FleqMachine,
+    Instruction,
+    Product,
+    SubleqMachine,
+    Transposition,
+    inversion_program,
+    invert,
+)
 from locum.looped.programs import PROGRAMS
 from locum.looped.subleq import Command, interpret
 
@@ -64,14 +72,41 @@ def test_each_instruction_of_fleq_is_its_function() -> None:
 
 
 def test_numbers_beyond_the_gates_are_refused() -> None:
+    registers, program = inversion_program(np.array([[1.0, 0.0], [0.0, 1e-4]]), 30)
     with pytest.raises(InputError, match="larger bound"):
-        invert(np.array([[1.0, 0.0], [0.0, 1e-4]]))
+        FleqMachine(2, len(registers), len(program)).execute(registers, program, 152)
     with pytest.raises(InputError, match="below 1000"):
         Transposition(2)(np.full((2, 2), 1e4))
     with pytest.raises(InputError, match="products up to"):
         Product(1, 1, 1)([[1e3]], [[1e3]])
     with pytest.raises(InputError, match="non-singular"):
         invert(np.zeros((2, 2)))
+    with pytest.raises(InputError, match="singular or nearly"):
+        invert([[1.0, 2.0], [2.0, 4.0]])
+    with pytest.raises(InputError, match="columns of B"):
+        Product(2, 2, 2)(np.eye(2) * 1e-5, np.eye(2) * 1e5)
+    with pytest.raises(InputError, match="delta"):
+        Product(2, 2, 2, delta=1.0)
+    with pytest.raises(InputError, match="bound"):
+        Transposition(3, bound=1e20)
+    with pytest.raises(InputError, match="real numbers"):
+        Transposition(1)([[1j]])
+
+
+def test_programs_end_where_they_say() -> None:
+    with pytest.raises(InputError, match="past its last command"):
+        SubleqMachine(2, 1, bits=4).run([1, 5], [(0, 1, 0)], 3)
+    step = Instruction(0, 0, 1, "T", 0, 0)
+    with pytest.raises(InputError, match="past its last instruction"):
+        FleqMachine(1, 2, 1).execute([[[2.0]], [[0.0]]], [step], 2)
+    with pytest.raises(InputError, match="an integer as the flag"):
+        FleqMachine(1, 2, 1).execute([[[0.5]], [[0.0]]], [step], 1)
+
+
+@pytest.mark.parametrize("scale", [1e-3, 0.03, 1.0, 900.0, 1e6])
+def test_matrices_of_any_size_are_inverted(scale: float) -> None:
+    A = scale * np.array([[2.0, 1.0], [0.0, 1.0]])
+    assert np.abs(invert(A) @ A - np.eye(2)).max() < 1e-7
 
 
 @pytest.mark.parametrize("name", [name for name in PROGRAMS if PROGRAMS[name].steps < 300])

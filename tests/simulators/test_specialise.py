@@ -126,3 +126,40 @@ def test_what_is_known_everywhere_becomes_a_constant() -> None:
     root, length = specialise(pairs, 3, {2: 4.0}, [1])
     assert length == 2
     assert all(node.op != "aggregate" for node in postorder(root))
+
+
+@pytest.mark.parametrize("base", [2.0, 10.0, 0.5])
+def test_native_weights_have_the_base(base: float) -> None:
+    T, X = random_case((3, 2, 2), 1)
+    U = UniversalSimulator(3, 2, 2, base=base)
+    special = U.specialise(T)
+    model = special.compile("native")
+    assert np.abs(special.decode(model(special.encode(X))) - U(T, X)).max() < 1e-12
+    universal = U.compile("native")
+    assert np.abs(U.decode(universal(U.encode(T, X))) - U(T, X)).max() < 1e-12
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_a_causal_mask_hides_keys_that_lead_by_far(dtype: str) -> None:
+    T = Attention(np.eye(2), np.eye(2), mask="causal")
+    X = np.array([[1.0, 0.0], [2.0, 1.0], [3.0, 3.0]]) * 30
+    U = UniversalSimulator.of(T, 3)
+    special = U.specialise(T)
+    for model, answer, tokens_of in (
+        (special.compile("native", dtype=dtype), special.decode, special.encode),
+        (U.compile("native", dtype=dtype), U.decode, lambda X: U.encode(T, X)),
+    ):
+        assert np.abs(answer(model(tokens_of(X))) - T(X)).max() < 1e-4
+
+
+def test_integers_of_torch_give_floats_and_t_is_read_once() -> None:
+    torch = pytest.importorskip("torch")
+    T = Attention(np.eye(2), np.eye(2))
+    U = UniversalSimulator(3, 2, 2)
+    special = U.specialise(T)
+    X = torch.tensor([[1, 0], [0, 1], [1, 1]])
+    assert torch.allclose(special(X), U(T, X))
+    before = special(X)
+    T.A[:] *= 2
+    model = special.compile("native")
+    assert np.abs(special.decode(model(special.encode(X))) - np.asarray(before)).max() < 1e-12

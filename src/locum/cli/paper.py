@@ -1,6 +1,6 @@
 """Reproduce the paper on one page: every label as printed, as regenerated, with a verdict.
 
-Proves claims, runs figures and listings, measures rivals; a few minutes. Exit code 1 if anything does
+Proves claims, runs figures and listings, measures rivals; a minute or two. Exit code 1 if anything does
 not hold as stated.
 """
 

@@ -204,6 +204,36 @@ def layer(slots: Slots, heads: Sequence[Head] = (), units: Units | None = None) 
     return LayerWeights(attention, None if units is None else units.weights())
 
 
+def real_matrix(matrix: Any, name: str) -> Floats:
+    """Return a matrix of finite real numbers as floats, or refuse it.
+
+    >>> real_matrix([[1, 2]], "A").tolist()
+    [[1.0, 2.0]]
+    """
+    array = np.asarray(matrix)
+    if array.dtype.kind not in "biuf" or array.ndim != 2:
+        raise InputError(
+            f"expected {name} to be a matrix of real numbers, got {array.dtype} {array.shape}"
+        )
+    if not np.isfinite(array).all():
+        raise InputError(f"expected finite entries in {name}, got NaN or an infinity")
+    return array.astype(np.float64)
+
+
+def whole(number: Any, name: str, least: int = 1) -> int:
+    """Return an integer that is at least ``least``, or refuse it."""
+    if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or number < least:
+        raise InputError(f"expected {name} to be an integer from {least} on, got {number!r}")
+    return int(number)
+
+
+def within(number: float, name: str, low: float, high: float) -> float:
+    """Return a number that is above ``low`` and at most ``high``, or refuse it."""
+    if not (isinstance(number, (int, float)) and low < number <= high):
+        raise InputError(f"expected {name} above {low:g} and at most {high:g}, got {number!r}")
+    return float(number)
+
+
 def code(number: int, bits: int) -> Floats:
     """Return the binary code of a number as ±1, least significant bit first.
 
@@ -274,6 +304,6 @@ class LoopedBlock:
                 f"expected a state of {self.positions} positions and {self.slots.size} slots, got "
                 f"{' × '.join(map(str, stream.shape))}"
             )
-        for _ in range(passes):
+        for _ in range(whole(passes, "passes", 0)):
             stream = forward(self.weights, stream[None], sink=False)[0]
         return stream

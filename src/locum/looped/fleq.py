@@ -18,7 +18,20 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from locum.errors import InputError
-from locum.looped.block import Floats, Head, LoopedBlock, Slots, Units, bits_for, code, decode, layer
+from locum.looped.block import (
+    Floats,
+    Head,
+    LoopedBlock,
+    Slots,
+    Units,
+    bits_for,
+    code,
+    decode,
+    layer,
+    real_matrix,
+    whole,
+    within,
+)
 from locum.transformer.weights import LayerWeights
 
 #: The functions of a and b, in the order of their flags in an instruction.
@@ -53,11 +66,10 @@ class FleqMachine(LoopedBlock):
         ``bound``: of all entries, and of all entries of aᵀb, which is computed whether it is asked for
         or not.
         """
-        if min(order, registers, instructions) < 1:
-            raise InputError(
-                "expected at least 1 as order, registers and instructions, got "
-                f"{order}, {registers} and {instructions}"
-            )
+        order, registers = whole(order, "the order"), whole(registers, "registers")
+        instructions = whole(instructions, "instructions")
+        bound = within(bound, "bound", 0.0, 1e5)
+        delta = within(delta, "delta", 1e-12, 1e-2 / bound)
         self.order, self.registers, self.instructions = order, registers, instructions
         self.delta, self.bound = delta, bound
         r, R, C, P = order, bits_for(registers), bits_for(order), bits_for(instructions)
@@ -99,7 +111,7 @@ class FleqMachine(LoopedBlock):
             put(c, "counter", code(0, bits["program"]))
         put(r * r, "empty", 1.0)
         for number, register in enumerate(registers):
-            matrix = np.asarray(register, dtype=np.float64)
+            matrix = real_matrix(register, f"register {number}")
             if matrix.shape != (r, r) or not np.abs(matrix).max() < self.bound:
                 raise InputError(
                     f"expected {r} × {r} entries below {self.bound:g} in register {number}, got "
@@ -135,7 +147,7 @@ class FleqMachine(LoopedBlock):
         hidden units that keep one function and drop the others would let some of them through.
         """
         stream = self.state(registers, program)
-        for _ in range(passes):
+        for _ in range(whole(passes, "passes", 0)):
             held, counter = self.read(stream)
             step = program[counter]
             a, b = held[step.a], held[step.b]
@@ -146,6 +158,16 @@ class FleqMachine(LoopedBlock):
                     f"instruction {counter}; try a larger bound=…"
                 )
             stream = self.run(stream)
+            value = float(self.read(stream)[0][step.flag][0, 0])
+            if abs(value - round(value)) > 0.2:
+                raise InputError(
+                    f"expected an integer as the flag of instruction {counter}, got {value:.3g} in "
+                    f"register {step.flag}"
+                )
+            if round(value) > 0 and counter + 1 == len(program):
+                raise InputError(
+                    "the program ran past its last instruction: end it by a jump to itself"
+                )
         return self.read(stream)
 
     def read(self, stream: Floats) -> tuple[list[Floats], int]:
@@ -161,14 +183,15 @@ class FleqMachine(LoopedBlock):
         if len(program) != self.instructions:
             raise InputError(f"expected {self.instructions} instructions, got {len(program)}")
         for number, step in enumerate(program):
+            if not isinstance(step, Instruction):
+                raise InputError(f"expected an Instruction, got {step!r} as instruction {number}")
             if step.function not in FUNCTIONS:
                 raise InputError(
                     f"expected {', '.join(FUNCTIONS)}, got {step.function!r} in instruction {number}"
                 )
             registers = (step.a, step.b, step.c, step.flag)
-            if not all(0 <= k < self.registers for k in registers) or not 0 <= step.target < len(
-                program
-            ):
+            known = all(whole(k, "a register", 0) < self.registers for k in registers)
+            if not known or not 0 <= step.target < len(program):
                 raise InputError(
                     f"instruction {number} names a register or a target that does not exist"
                 )

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from locum.errors import InputError
-from locum.looped.block import Floats
+from locum.looped.block import Floats, real_matrix, whole
 from locum.looped.fleq import FleqMachine, Instruction
 
 #: The registers of the program.
@@ -26,11 +26,10 @@ def inversion_program(A: Any, iterations: int) -> tuple[list[Floats], list[Instr
     The machine's host supplies ε = 1/(‖A‖₁·‖A‖∞), with which the iteration converges for every
     non-singular A. The program takes 2 + 5·iterations passes and then stays where it is.
     """
-    A = np.asarray(A, dtype=np.float64)
-    if A.ndim != 2 or A.shape[0] != A.shape[1] or not np.isfinite(A).all():
-        raise InputError(f"expected a finite square matrix, got {' × '.join(map(str, A.shape))}")
-    if iterations < 1:
-        raise InputError(f"expected at least 1 iteration, got {iterations}")
+    A = real_matrix(A, "A")
+    if not A.size or A.shape[0] != A.shape[1]:
+        raise InputError(f"expected a square matrix, got {' × '.join(map(str, A.shape))}")
+    whole(iterations, "iterations")
     norms = np.abs(A).sum(axis=0).max() * np.abs(A).sum(axis=1).max()
     if norms == 0:
         raise InputError("expected a non-singular matrix, got 0")
@@ -60,7 +59,22 @@ def inversion_program(A: Any, iterations: int) -> tuple[list[Floats], list[Instr
 
 
 def invert(A: Any, iterations: int = 30) -> Floats:
-    """Return the inverse of A as the looped machine computes it."""
+    """Return the inverse of A as the looped machine computes it.
+
+    A is scaled to entries of about 16 before, and the inverse after it: errors of products grow with
+    both. Refused if the iteration has not converged: A is singular, or so nearly that it takes more
+    iterations than these.
+    """
+    A = real_matrix(A, "A")
+    scale = float(np.abs(A).max()) / 16 if A.size else 0.0
+    A = A / scale if scale else A
     registers, program = inversion_program(A, iterations)
     machine = FleqMachine(len(registers[_A]), len(registers), len(program))
-    return machine.execute(registers, program, passes=2 + 5 * iterations)[0][_X]
+    inverse = machine.execute(registers, program, passes=2 + 5 * iterations)[0][_X]
+    rest = float(np.abs(A @ inverse - np.eye(len(A))).max())
+    if not rest < 1e-5:
+        raise InputError(
+            f"after {iterations} iterations AX differs from I by {rest:.1g}: A is singular or nearly "
+            "so; try more iterations"
+        )
+    return inverse / scale

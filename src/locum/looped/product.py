@@ -13,7 +13,17 @@ from typing import Any
 import numpy as np
 
 from locum.errors import InputError
-from locum.looped.block import Floats, Head, LoopedBlock, Slots, Units, layer
+from locum.looped.block import (
+    Floats,
+    Head,
+    LoopedBlock,
+    Slots,
+    Units,
+    layer,
+    real_matrix,
+    whole,
+    within,
+)
 
 
 class Product(LoopedBlock):
@@ -30,13 +40,16 @@ class Product(LoopedBlock):
         largest: float = 1e3,
     ) -> None:
         """``heads``: 1 as published, or 2; ``delta``: δ; ``largest``: bound of |aᵢ·bⱼ|, for gates."""
-        if min(k, r, c) < 1:
-            raise InputError(f"expected sizes of at least 1, got {k}, {r}, {c}")
-        if heads not in (1, 2):
+        k, r, c = whole(k, "k"), whole(r, "r"), whole(c, "c")
+        if whole(heads, "heads") > 2:
             raise InputError(f"expected 1 head or 2, got {heads}")
         self.k, self.r, self.c = k, r, c
-        delta = delta if delta is not None else (1e-8 if heads == 1 else 1e-5)
-        self.delta, self.largest = delta, largest
+        self.largest = largest = within(largest, "largest", 0.0, 1e9)
+        # A softmax is linear where δ times the product is small: beyond a hundredth it is not.
+        most = 1e-2 / largest
+        if delta is None:
+            delta = min(1e-8 if heads == 1 else 1e-5, most)
+        self.delta = delta = within(delta, "delta", 1e-12, most)
         # The empty position outweighs all columns by 1/unit roundoff even after division by δ.
         sink = float(np.log(r / (delta * 1e-12)))
         slots = Slots(data=k, column=r, result=r, in_A=1, in_B=1, empty=1)
@@ -70,7 +83,7 @@ class Product(LoopedBlock):
 
     def state(self, A: Any, B: Any) -> Floats:
         """Return the residual stream that holds the columns of A and of B."""
-        A, B = np.asarray(A, dtype=np.float64), np.asarray(B, dtype=np.float64)
+        A, B = real_matrix(A, "A"), real_matrix(B, "B")
         for name, matrix, shape in (("A", A, (self.k, self.r)), ("B", B, (self.k, self.c))):
             if matrix.shape != shape:
                 raise InputError(
@@ -79,6 +92,12 @@ class Product(LoopedBlock):
                 )
         if not np.abs(A.T @ B).max() <= self.largest:
             raise InputError(f"expected finite products up to {self.largest:g}; try a larger largest=…")
+        if self.delta * np.abs(B.T @ B).max() > 1:
+            # Columns of B see each other, too, and must not outweigh the empty position.
+            raise InputError(
+                f"expected columns of B with products up to {1 / self.delta:g}; try smaller B and "
+                "larger A"
+            )
         slots, r, c = self.slots, self.r, self.c
         state = np.zeros((r + c + 1, slots.size))
         state[:r, list(slots["data"])] = A.T

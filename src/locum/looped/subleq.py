@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from locum.errors import InputError
-from locum.looped.block import Floats, Head, Slots, Units, bits_for, code, decode, layer
+from locum.looped.block import Floats, Head, Slots, Units, bits_for, code, decode, layer, whole
 from locum.transformer.compiled import CompiledTransformer
 from locum.transformer.config import Config
 from locum.transformer.forward import forward
@@ -46,11 +46,9 @@ class SubleqMachine:
     """The machine for so many words of memory and commands, each of its size once and for all."""
 
     def __init__(self, words: int, commands: int, *, bits: int = 8) -> None:
-        if words < 1 or commands < 1 or not 2 <= bits <= _MAX_BITS:
-            raise InputError(
-                f"expected at least 1 word and 1 command, and 2 to {_MAX_BITS} bits, got {words}, "
-                f"{commands} and {bits}"
-            )
+        words, commands = whole(words, "words"), whole(commands, "commands")
+        if whole(bits, "bits", 2) > _MAX_BITS:
+            raise InputError(f"expected 2 to {_MAX_BITS} bits, got {bits}")
         self.words, self.commands, self.bits = words, commands, bits
         self.positions = 1 + words + commands
         self.address = bits_for(self.positions)
@@ -87,8 +85,11 @@ class SubleqMachine:
 
     def run(self, memory: Sequence[int], commands: Sequence[Command], steps: int) -> list[State]:
         """Return the state after each of so many steps; the stream itself is what is looped."""
-        stream, states = self.start(memory, commands), []
-        for _ in range(steps):
+        stream = self.start(memory, commands)
+        states: list[State] = []
+        for _ in range(whole(steps, "steps", 0)):
+            if states:
+                require_command(states[-1].counter, commands)
             stream = self.step(stream)
             states.append(self.read(stream))
         return states
@@ -153,9 +154,14 @@ class SubleqMachine:
                 f"{len(commands)}"
             )
         for word in memory:
+            if isinstance(word, bool) or not isinstance(word, (int, np.integer)):
+                raise InputError(f"expected integers as words, got {word!r}")
             if not -half <= word < half:
                 raise InputError(f"expected words from {-half} to {half - 1}, got {word}")
-        for number, (a, b, c) in enumerate(commands):
+        for number, command in enumerate(commands):
+            if len(command) != 3:
+                raise InputError(f"expected three addresses in command {number}, got {command!r}")
+            a, b, c = (whole(place, f"an address of command {number}", 0) for place in command)
             if not (0 <= a < self.words and 0 <= b < self.words and 0 <= c < self.commands):
                 raise InputError(
                     f"expected addresses of {self.words} words and {self.commands} commands, got "
@@ -169,13 +175,18 @@ def advance(state: State, commands: Sequence[Command], bits: int = 8) -> State:
     >>> advance(State((3, 5), 0), [(0, 1, 0)])
     State(memory=(3, 2), counter=1)
     """
-    if state.counter >= len(commands):
-        raise InputError(f"command {state.counter} does not exist: end a program by a jump to itself")
+    require_command(state.counter, commands)
     a, b, c = commands[state.counter]
     half = 2 ** (bits - 1)
     word = (state.memory[b] - state.memory[a] + half) % (2 * half) - half
     memory = (*state.memory[:b], word, *state.memory[b + 1 :])
     return State(memory, c if word <= 0 else state.counter + 1)
+
+
+def require_command(counter: int, commands: Sequence[Command]) -> None:
+    """Refuse to go on where no command is."""
+    if not 0 <= counter < len(commands):
+        raise InputError("the program ran past its last command: end it by a jump to itself")
 
 
 def interpret(

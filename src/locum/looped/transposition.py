@@ -15,7 +15,20 @@ from typing import Any
 import numpy as np
 
 from locum.errors import InputError
-from locum.looped.block import Floats, Head, LoopedBlock, Slots, Units, bits_for, code, layer, sharpness
+from locum.looped.block import (
+    Floats,
+    Head,
+    LoopedBlock,
+    Slots,
+    Units,
+    bits_for,
+    code,
+    layer,
+    real_matrix,
+    sharpness,
+    whole,
+    within,
+)
 
 
 class Transposition(LoopedBlock):
@@ -23,9 +36,10 @@ class Transposition(LoopedBlock):
 
     def __init__(self, order: int, *, error: float = 1e-16, bound: float = 1e3) -> None:
         """``error``: what the wrong positions of a head weigh in all; ``bound``: of entries of A."""
-        if order < 1:
-            raise InputError(f"expected an order of at least 1, got {order}")
-        self.order, self.bound = order, bound
+        order = whole(order, "the order")
+        error = within(error, "error", 0.0, 1e-3)
+        # Gates lose the digits below their bound times the unit roundoff.
+        self.order, self.bound = order, within(bound, "bound", 0.0, 1e6)
         r, n = order, order * order
         bits, group = bits_for(n), bits_for(r)
         slots = Slots(
@@ -67,7 +81,7 @@ class Transposition(LoopedBlock):
     def state(self, A: Any) -> Floats:
         """Return the residual stream that holds A, and the codes of positions."""
         r, slots = self.order, self.slots
-        A = np.asarray(A, dtype=np.float64)
+        A = real_matrix(A, "A")
         if A.shape != (r, r):
             raise InputError(f"expected a matrix of {r} × {r}, got {' × '.join(map(str, A.shape))}")
         if not np.abs(A).max() < self.bound:

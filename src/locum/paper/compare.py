@@ -177,7 +177,7 @@ def _products() -> Iterator[Row]:
                 2 * order**2, np.matmul, inputs, host,
             )  # fmt: skip
         for heads in (1, 2):
-            block = Product(order, order, order, heads=heads, largest=1e5)
+            block = Product(order, order, order, heads=heads, largest=1e4)
             claim = "2 layers, 1 head, input 54d²" if heads == 1 else "not in their paper"
             yield Row(
                 "multiplication", f"{RECONSTRUCTED}, {heads} {'head' if heads == 1 else 'heads'}", claim,

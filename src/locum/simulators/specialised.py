@@ -32,14 +32,14 @@ from locum.compiler.program.specialise import specialise
 from locum.compiler.scoring.linear import NOTHING, Linear, term
 from locum.compiler.target import Target
 from locum.errors import CompileError, InputError
-from locum.execution.arrays import Array, like
+from locum.execution.arrays import Array, like, numpy_of
 from locum.graph import Node, build
 from locum.graph.operations import constant
 from locum.language.handles import SOp
 from locum.language.python import indices, stable_hash, where
 from locum.simulators.matrices import as_given, real_numbers
 from locum.simulators.modules.module import Module
-from locum.simulators.weights import PENALTY, require_plain, softmax_scores
+from locum.simulators.weights import PENALTY, exponent_of, require_plain, softmax_scores
 from locum.transformer import CompiledTransformer
 
 if TYPE_CHECKING:
@@ -64,13 +64,17 @@ class Specialised:
         ]  # fmt: skip
         known = {place: float(sequence[place]) for place in range(size, simulator.length)}
         node, length = specialise(simulator.program.node, simulator.length, known, answers)
-        self.order, self.T = order, T
+        self.order = order
         #: What is left, and how many tokens it reads: X, row by row, then blanks for other results.
         self.program = SOp(node)
         self.length = max(length, size)
         self._places, self._size = places, size
-        self._universal = simulator.program.node
         self._layout = simulator.layout
+        self._base = simulator.style.base
+        # T may be changed later; what is left is that of the T that was given.
+        self._matrices = {
+            name: [np.array(one) for one in copies] for name, copies in T.matrices().items()
+        }
 
     @property
     def architecture(self) -> Architecture:
@@ -91,23 +95,30 @@ class Specialised:
                 f"expected X of {expected[0]} × {expected[1]}, got {' × '.join(map(str, X.shape))}"
             )
         sequence = np.zeros(self.length)
-        sequence[: self._size] = np.asarray(X, dtype=np.float64).reshape(-1)
+        sequence[: self._size] = np.asarray(numpy_of(X), dtype=np.float64).reshape(-1)
         return sequence
 
     def decode(self, result: Any) -> Array:
         """Read T(X) off the result."""
         places = self._places
-        values = np.asarray(result, dtype=np.float64)
+        values = np.asarray(numpy_of(result), dtype=np.float64)
         stretch = places.stretch
+        if values.ndim != 1 or len(values) < stretch.stop:
+            raise InputError(
+                f"expected a result of {self.length} numbers, got {' × '.join(map(str, values.shape))}"
+            )
         return places.take(values[stretch.start : stretch.stop])
 
     def __call__(self, X: Array, *, executor: str = "auto") -> Array:
         """Return T(X)."""
         result = self.decode(execution.run(self.program.node, self.encode(X), executor=executor))
-        return as_given(like(result, X) if hasattr(X, "dtype") else result, X)
+        return as_given(like(result, real_numbers(X, "X")), X)
 
     def compile(self, recipe: str | None = None, **options: Any) -> CompiledTransformer:
         """Compile what is left to weights; ``recipe="native"`` for a host with softmax heads."""
+        settled = {"length", "numeric", "fixed"} & options.keys()
+        if settled:
+            raise CompileError(f"{', '.join(sorted(settled))} follow from the order: leave them out")
         target = Target.read(length=self.length, numeric=True, fixed=True, **options)
         name = f"U for T of order {self.order}, specialised to one T"
         if recipe is None:
@@ -123,8 +134,7 @@ class Specialised:
         """Return T(X) by one softmax head over rows of X: A is in its scores, V in its values."""
         require_plain(self.order)
         n, d, d_v = self.order.n, self.order.attention.d, self.order.attention.d_v
-        matrices = self.T.matrices()
-        A, V = (np.asarray(matrices[name][0], dtype=np.float64) for name in ("A", "V"))
+        A, V = (np.asarray(self._matrices[name][0], dtype=np.float64) for name in ("A", "V"))
         row = where(indices < n * d_v, indices // d_v, 0)  # of the entry at this position
         key = where(indices < n, indices, 0)  # of X, at the first n positions
         X = self._layout.view(SOp(build("tokens", cast="asis")), "X")
@@ -134,7 +144,7 @@ class Specialised:
         for t in range(d):
             query: Linear = NOTHING
             for s in range(d):
-                query = query.plus(term(mine[s], float(A[s, t])))
+                query = query.plus(term(mine[s], exponent_of(self._base) * float(A[s, t])))
             queries.append(query)
         causal = self.order.attention.mask == "causal"
         scores = softmax_scores(queries, theirs, row.node, n, PENALTY[dtype], causal=causal)

@@ -19,6 +19,7 @@ True
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -42,6 +43,8 @@ from locum.transformer import CompiledTransformer
 RECIPES = ("paper", "fetch", "tiled", "width-1", "inverse", "native")
 #: Taken off the scores of keys that do not count: e to the power of it is 0, in each type of number.
 PENALTY = {"float64": 2048.0, "float32": 256.0}
+#: Taken off the scores of keys that a causal mask hides: unlike those, they may lead by any amount.
+HIDDEN = 2.0**100
 
 
 def compile_simulator(
@@ -63,10 +66,8 @@ def compile_simulator(
     wanted = Target.read(length=simulator.length, numeric=True, fixed=True, **options)
     name = f"U for T of order {simulator.order}, recipe {recipe}"
     if recipe == "native":
-        root, softmax_scores = native(simulator.order, simulator.layout, wanted.dtype)
-        model = compile_for(
-            wanted, root, name, reference=simulator.program.node, softmax_scores=softmax_scores
-        )
+        root, scores = native(simulator.order, simulator.layout, wanted.dtype, simulator.style.base)
+        model = compile_for(wanted, root, name, reference=simulator.program.node, softmax_scores=scores)
         return _with_layout(model, simulator)
     divide_last = wanted.feed_forward == "exact"
     style = Style(recipe, stable, simulator.style.base, divide_last)
@@ -94,7 +95,9 @@ def _with_layout(model: CompiledTransformer, simulator: LayerSimulator) -> Compi
     return CompiledTransformer(replace(model.config, report=report), model.weights)
 
 
-def native(order: Order, layout: Layout, dtype: str) -> tuple[Node, dict[Node, Scores]]:
+def native(
+    order: Order, layout: Layout, dtype: str, base: float | None = None
+) -> tuple[Node, dict[Node, Scores]]:
     """The program of T(X), with one selector for the softmax head, and that head's scores."""
     require_plain(order)
     n, d, d_v = order.n, order.attention.d, order.attention.d_v
@@ -102,7 +105,7 @@ def native(order: Order, layout: Layout, dtype: str) -> tuple[Node, dict[Node, S
     XA, XV = matmul(X, A, "fetch"), matmul(X, V, "fetch")
     row = where(indices < n * d_v, indices // d_v, 0)  # of the entry at this position
     key = where(indices < n, indices, 0)  # of X, at the first n positions
-    queries = [term(XA.at(row, t).node) for t in range(d)]
+    queries = [term(XA.at(row, t).node, exponent_of(base)) for t in range(d)]
     keys = [X.at(key, t).node for t in range(d)]
     scores = softmax_scores(
         queries, keys, row.node, n, PENALTY[dtype], causal=order.attention.mask == "causal"
@@ -128,8 +131,13 @@ def softmax_scores(
     if causal:
         for a in range(n - 1):
             mine = build("indicator", build("equal", row, constant(a)))
-            pairs.append((term(mine, -penalty), term(indicator((indices > a) & (indices < n)).node)))
+            pairs.append((term(mine, -HIDDEN), term(indicator((indices > a) & (indices < n)).node)))
     return Scores(tuple(pairs), kind="softmax", how=("the simulated softmax itself",))
+
+
+def exponent_of(base: float | None) -> float:
+    """Return the factor of the scores with which a softmax of base e is one of this base."""
+    return 1.0 if base is None else math.log(base)
 
 
 def require_plain(order: Order) -> None:
