@@ -163,3 +163,16 @@ def test_integers_of_torch_give_floats_and_t_is_read_once() -> None:
     T.A[:] *= 2
     model = special.compile("native")
     assert np.abs(special.decode(model(special.encode(X))) - np.asarray(before)).max() < 1e-12
+
+
+@pytest.mark.parametrize(("dtype", "size"), [("float32", 2.0**17), ("float64", 2.0**40)])
+def test_keys_outside_of_x_do_not_count_at_large_scores(dtype: str, size: float) -> None:
+    T = Attention([[1.0, 0.0], [0.0, 0.0]], np.eye(2))
+    X = np.array([[size, 0.0], [size, 1.0], [0.0, 2.0]])
+    U = UniversalSimulator.of(T, 3)
+    special = U.specialise(T)
+    for answer in (
+        special.decode(special.compile("native", dtype=dtype)(special.encode(X))),
+        U.decode(U.compile("native", dtype=dtype)(U.encode(T, X))),
+    ):
+        assert np.abs(answer[1] - T(X)[1]).max() < 1e-6

@@ -13,6 +13,7 @@ position whose key matches the query; hidden units (ReLU) do arithmetic on slots
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -229,7 +230,7 @@ def whole(number: Any, name: str, least: int = 1) -> int:
 
 def within(number: float, name: str, low: float, high: float) -> float:
     """Return a number that is above ``low`` and at most ``high``, or refuse it."""
-    if not (isinstance(number, (int, float)) and low < number <= high):
+    if not (isinstance(number, numbers.Real) and low < number <= high):
         raise InputError(f"expected {name} above {low:g} and at most {high:g}, got {number!r}")
     return float(number)
 

@@ -191,7 +191,7 @@ class FleqMachine(LoopedBlock):
                 )
             registers = (step.a, step.b, step.c, step.flag)
             known = all(whole(k, "a register", 0) < self.registers for k in registers)
-            if not known or not 0 <= step.target < len(program):
+            if not known or whole(step.target, "a target", 0) >= len(program):
                 raise InputError(
                     f"instruction {number} names a register or a target that does not exist"
                 )

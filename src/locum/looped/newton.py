@@ -77,4 +77,8 @@ def invert(A: Any, iterations: int = 30) -> Floats:
             f"after {iterations} iterations AX differs from I by {rest:.1g}: A is singular or nearly "
             "so; try more iterations"
         )
-    return inverse / scale
+    with np.errstate(over="ignore"):
+        inverse = inverse / scale
+    if not np.isfinite(inverse).all():
+        raise InputError("the inverse leaves the range of floats")
+    return inverse

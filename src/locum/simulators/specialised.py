@@ -39,7 +39,7 @@ from locum.language.handles import SOp
 from locum.language.python import indices, stable_hash, where
 from locum.simulators.matrices import as_given, real_numbers
 from locum.simulators.modules.module import Module
-from locum.simulators.weights import PENALTY, exponent_of, require_plain, softmax_scores
+from locum.simulators.weights import exponent_of, penalties_for, require_plain, softmax_scores
 from locum.transformer import CompiledTransformer
 
 if TYPE_CHECKING:
@@ -127,10 +127,10 @@ class Specialised:
             raise CompileError(
                 f"expected the recipe native, or none for the program itself, got {recipe!r}"
             )
-        root, scores = self._native(target.dtype)
+        root, scores = self._native(target)
         return compile_for(target, root, name, reference=self.program.node, softmax_scores=scores)
 
-    def _native(self, dtype: str) -> tuple[Node, dict[Node, Scores]]:
+    def _native(self, target: Target) -> tuple[Node, dict[Node, Scores]]:
         """Return T(X) by one softmax head over rows of X: A is in its scores, V in its values."""
         require_plain(self.order)
         n, d, d_v = self.order.n, self.order.attention.d, self.order.attention.d_v
@@ -147,7 +147,7 @@ class Specialised:
                 query = query.plus(term(mine[s], exponent_of(self._base) * float(A[s, t])))
             queries.append(query)
         causal = self.order.attention.mask == "causal"
-        scores = softmax_scores(queries, theirs, row.node, n, PENALTY[dtype], causal=causal)
+        scores = softmax_scores(queries, theirs, row.node, n, penalties_for(target), causal=causal)
         everywhere = build("select", constant("softmax"), constant("softmax"), predicate="==")
         entry: SOp | None = None
         for b in range(d_v):

@@ -44,7 +44,8 @@ RECIPES = ("paper", "fetch", "tiled", "width-1", "inverse", "native")
 #: Taken off the scores of keys that do not count: e to the power of it is 0, in each type of number.
 PENALTY = {"float64": 2048.0, "float32": 256.0}
 #: Taken off the scores of keys that a causal mask hides: unlike those, they may lead by any amount.
-HIDDEN = 2.0**100
+#: Where inputs have no ranges it is taken off all others, too, lest it is lost in rounding.
+HIDDEN = {"float64": 2.0**500, "float32": 2.0**100}
 
 
 def compile_simulator(
@@ -66,7 +67,7 @@ def compile_simulator(
     wanted = Target.read(length=simulator.length, numeric=True, fixed=True, **options)
     name = f"U for T of order {simulator.order}, recipe {recipe}"
     if recipe == "native":
-        root, scores = native(simulator.order, simulator.layout, wanted.dtype, simulator.style.base)
+        root, scores = native(simulator.order, simulator.layout, wanted, simulator.style.base)
         model = compile_for(wanted, root, name, reference=simulator.program.node, softmax_scores=scores)
         return _with_layout(model, simulator)
     divide_last = wanted.feed_forward == "exact"
@@ -96,10 +97,11 @@ def _with_layout(model: CompiledTransformer, simulator: LayerSimulator) -> Compi
 
 
 def native(
-    order: Order, layout: Layout, dtype: str, base: float | None = None
+    order: Order, layout: Layout, target: Target, base: float | None = None
 ) -> tuple[Node, dict[Node, Scores]]:
     """The program of T(X), with one selector for the softmax head, and that head's scores."""
     require_plain(order)
+    penalties = penalties_for(target)
     n, d, d_v = order.n, order.attention.d, order.attention.d_v
     X, A, V = (layout.view(tokens, name) for name in ("X", "A", "V"))
     XA, XV = matmul(X, A, "fetch"), matmul(X, V, "fetch")
@@ -108,7 +110,7 @@ def native(
     queries = [term(XA.at(row, t).node, exponent_of(base)) for t in range(d)]
     keys = [X.at(key, t).node for t in range(d)]
     scores = softmax_scores(
-        queries, keys, row.node, n, PENALTY[dtype], causal=order.attention.mask == "causal"
+        queries, keys, row.node, n, penalties, causal=order.attention.mask == "causal"
     )
     everywhere = build("select", constant("softmax"), constant("softmax"), predicate="==")
     column = indices % d_v
@@ -122,17 +124,32 @@ def native(
 
 
 def softmax_scores(
-    queries: list[Linear], keys: list[Node], row: Node, n: int, penalty: float, *, causal: bool
+    queries: list[Linear],
+    keys: list[Node],
+    row: Node,
+    n: int,
+    penalties: tuple[float, float],
+    *,
+    causal: bool,
 ) -> Scores:
     """Return Σ query·key over n keys at the first positions; ``row`` is the query's, for a mask."""
     pairs = [(query, term(key)) for query, key in zip(queries, keys, strict=True)]
     outside = indicator(indices >= n).node
+    penalty, hidden = penalties
     pairs.append((Linear(constant=-penalty), term(outside)))
     if causal:
         for a in range(n - 1):
             mine = build("indicator", build("equal", row, constant(a)))
-            pairs.append((term(mine, -HIDDEN), term(indicator((indices > a) & (indices < n)).node)))
+            pairs.append((term(mine, -hidden), term(indicator((indices > a) & (indices < n)).node)))
     return Scores(tuple(pairs), kind="softmax", how=("the simulated softmax itself",))
+
+
+def penalties_for(target: Target) -> tuple[float, float]:
+    """Return what is taken off the scores of keys outside of X, and of keys that a mask hides."""
+    hidden = HIDDEN[target.dtype]
+    if target.feed_forward == "exact":  # any input is taken, however large its scores
+        return hidden, hidden
+    return PENALTY[target.dtype], min(hidden, HIDDEN["float32"])
 
 
 def exponent_of(base: float | None) -> float:
