@@ -11,14 +11,14 @@ import torch
 import locum
 from locum.circuits import alignment, check_circuit
 from locum.errors import InputError
-from locum.language.cookbook import COOKBOOK
+from locum.language.everyday import EVERYDAY
 from locum.transformer.circuit import Circuit
 
 UNITS: dict[str, Any] = {"attention": "softmax", "feed_forward": "relu"}
 
 
 def compiled(name: str, length: int = 4, **options: Any) -> Any:
-    recipe = COOKBOOK[name]
+    recipe = EVERYDAY[name]
     options = {**UNITS, **options}
     return locum.compile(recipe.program, length=length, vocabulary=recipe.vocabulary, **options)
 
@@ -50,7 +50,7 @@ def test_hooks_of_torch_modules_fire() -> None:
 def test_ablating_and_patching_heads_agree_with_torch(name: str) -> None:
     model = compiled(name)
     module = model.to_torch()
-    first, *_, last = COOKBOOK[name].vocabulary
+    first, *_, last = EVERYDAY[name].vocabulary
     clean, other = [first, last, first, last], [last, last, first, last]
     ids, others = (torch.as_tensor(model.encode(x)) for x in (clean, other))
     changed = 0
@@ -80,10 +80,10 @@ def test_hooks_that_nobody_has_are_refused() -> None:
         model.patch("10", "11", "blocks.7.attn")
 
 
-@pytest.mark.parametrize("name", COOKBOOK)
+@pytest.mark.parametrize("name", EVERYDAY)
 def test_circuits_are_complete_and_every_necessary_edge_breaks_an_answer(name: str) -> None:
     """On all inputs of up to three tokens (of a smaller vocabulary where there are many)."""
-    recipe = COOKBOOK[name]
+    recipe = EVERYDAY[name]
     vocabulary = recipe.vocabulary[:4]
     model = locum.compile(recipe.program, length=3, vocabulary=vocabulary, **UNITS)
     circuit = check_circuit(model)
@@ -126,7 +126,7 @@ def test_a_bypassed_sop_is_found_out() -> None:
 
 def test_sops_and_parts_are_found_both_ways() -> None:
     model = compiled("parity")
-    (node,) = model.where(COOKBOOK["parity"].program)
+    (node,) = model.where(EVERYDAY["parity"].program)
     assert (node.kind, node.hook) == ("units", "blocks.0.mlp.hook_post")
     assert model.what("blocks.0.mlp") == (node,)
     assert {part.kind for part in model.what("blocks.0.attn", head=0)} == {"head", "q", "k", "v", "o"}

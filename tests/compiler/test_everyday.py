@@ -9,7 +9,7 @@ import pytest
 
 import locum
 from locum import aggregate, full, select, tokens, where
-from locum.language.cookbook import COOKBOOK, Recipe
+from locum.language.everyday import EVERYDAY, Everyday
 from tests.cases import shuffle_dyck
 from tests.transformer.test_lens import lens_forward
 
@@ -26,18 +26,18 @@ REFUSED = {("sort_freq", "relu32")}
 SLOW = ("sort", "sort_freq", "second_largest")
 CASES = [
     (name, kind)
-    for name in COOKBOOK
+    for name in EVERYDAY
     for kind in KINDS
     if (name, kind) not in REFUSED and not (name in SLOW and kind in ("gelu", "glu"))
 ]
 
 
-def compiled(recipe: Recipe, **options: Any) -> Any:
+def compiled(recipe: Everyday, **options: Any) -> Any:
     options = {"attention": "softmax", "feed_forward": "relu", **options}
     return locum.compile(recipe.program, length=LENGTH, vocabulary=recipe.vocabulary, **options)
 
 
-def inputs(name: str, recipe: Recipe, count: int) -> list[list[Any]]:
+def inputs(name: str, recipe: Everyday, count: int) -> list[list[Any]]:
     """Random inputs, every other one made so that the program does not just say no."""
     draw, found = random.Random(name), []
     for case in range(count):
@@ -62,7 +62,7 @@ def brackets(draw: random.Random, pairs: int) -> list[Any]:
 
 @pytest.mark.parametrize(("name", "kind"), CASES)
 def test_everyday_programs_as_hidden_units(name: str, kind: str) -> None:
-    recipe = COOKBOOK[name]
+    recipe = EVERYDAY[name]
     model = compiled(recipe, **KINDS[kind])
     exact = locum.compile(recipe.program, length=LENGTH, vocabulary=recipe.vocabulary)
     assert len(model.weights.layers) <= 2 * len(exact.weights.layers)

@@ -6,9 +6,9 @@ that comes after it. They need not agree: a table may look up what the s-op depe
 itself.
 
 >>> import locum
->>> from locum.language.cookbook import COOKBOOK
+>>> from locum.language.everyday import EVERYDAY
 >>> units = {"attention": "softmax", "feed_forward": "relu"}
->>> model = locum.compile(COOKBOOK["induction"].program, length=4, vocabulary="ab", **units)
+>>> model = locum.compile(EVERYDAY["induction"].program, length=4, vocabulary="ab", **units)
 >>> [(part.label[:9], part.mismatches) for part in alignment(model, most=10)]
 [('aggregate', 0), ('aggregate', 0)]
 """

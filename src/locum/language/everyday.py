@@ -2,9 +2,9 @@
 
 They are what the compiler is measured by, and what a benchmark of circuits begins with.
 
->>> COOKBOOK["parity"].program("10110")
+>>> EVERYDAY["parity"].program("10110")
 [1, 1, 1, 1, 1]
->>> COOKBOOK["dyck2"].program("([])[")
+>>> EVERYDAY["dyck2"].program("([])[")
 ['P', 'P', 'P', 'T', 'P']
 """
 
@@ -31,7 +31,7 @@ from locum.language.python import (
 
 
 @dataclass(frozen=True)
-class Recipe:
+class Everyday:
     """A program, and the tokens that it is for."""
 
     program: SOp
@@ -91,17 +91,17 @@ _modsum = round(length * aggregate(full, tokens)) % 5
 
 _LETTERS, _NUMBERS = tuple("abcd"), tuple(range(8))
 
-COOKBOOK: dict[str, Recipe] = {
-    "most_frequent": Recipe(_most_frequent, _LETTERS),
-    "induction": Recipe(_induction, _LETTERS),
-    "binary_addition": Recipe(_binary_addition, ("00", "01", "10", "11")),
-    "dyck2": Recipe(_dyck2, tuple("()[]")),
-    "palindrome": Recipe(_palindrome, _LETTERS),
-    "run_length": Recipe(_run_length, _LETTERS),
-    "second_largest": Recipe(_second_largest, _NUMBERS),
-    "parity": Recipe(_parity, tuple("01")),
-    "modsum": Recipe(_modsum, tuple(range(5))),
-    "sort": Recipe(_sort, _NUMBERS),
-    "sort_freq": Recipe(_sort_freq, _LETTERS),
-    "reverse": Recipe(_reverse, _LETTERS),
+EVERYDAY: dict[str, Everyday] = {
+    "most_frequent": Everyday(_most_frequent, _LETTERS),
+    "induction": Everyday(_induction, _LETTERS),
+    "binary_addition": Everyday(_binary_addition, ("00", "01", "10", "11")),
+    "dyck2": Everyday(_dyck2, tuple("()[]")),
+    "palindrome": Everyday(_palindrome, _LETTERS),
+    "run_length": Everyday(_run_length, _LETTERS),
+    "second_largest": Everyday(_second_largest, _NUMBERS),
+    "parity": Everyday(_parity, tuple("01")),
+    "modsum": Everyday(_modsum, tuple(range(5))),
+    "sort": Everyday(_sort, _NUMBERS),
+    "sort_freq": Everyday(_sort_freq, _LETTERS),
+    "reverse": Everyday(_reverse, _LETTERS),
 }
