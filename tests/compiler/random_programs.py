@@ -46,7 +46,7 @@ def trial(seed: int) -> Trial:
             vocabulary = [*range(draw.randrange(2, 5))]
     vocabulary = list(dict.fromkeys(vocabulary))
     length = draw.choice((1, 2, 3, 4, 4, 5, 6, 7, 8))
-    depth = draw.choice((2, 3, 3, 4, 4, 5))
+    depth = draw.choice((3, 3, 4, 4, 5, 5))
     while True:
         programs = _Programs(draw, vocabulary)
         program = draw.choice((programs.number, programs.number, programs.text, programs.truth))(depth)
