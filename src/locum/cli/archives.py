@@ -8,6 +8,7 @@ and an unknown name is an error: a T that is read in part would be another T.
 
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -29,6 +30,13 @@ from locum.simulators import (
 from locum.simulators.modules.factored import FactoredAttention
 from locum.simulators.modules.layer import Layer
 from locum.simulators.modules.module import AttentionModule
+
+
+def npz(arrays: Mapping[str, Any]) -> bytes:
+    """Return the bytes of a ``.npz`` file of these arrays, to be written whole or not at all."""
+    buffer = io.BytesIO()
+    np.savez(buffer, **arrays)
+    return buffer.getvalue()
 
 
 class Kind(NamedTuple):

@@ -1,7 +1,7 @@
 """Reproduce the paper on one page: every label as printed, as regenerated, with a verdict.
 
-Proves claims, runs figures and listings, measures rivals; a minute or two. Exit code 1 if anything does
-not hold as stated.
+Proves claims, runs figures and listings, measures rivals: about half a minute. Exit code 1 if
+anything does not hold as stated.
 """
 
 from __future__ import annotations

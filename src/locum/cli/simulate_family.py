@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ import click
 import numpy as np
 
 from locum.cli import output
+from locum.cli.archives import npz
 from locum.cli.progress import progress
 from locum.files import write_file
 
@@ -55,9 +55,7 @@ def simulate_family(
             name: _error(arrays[name], its, given) for name, its in theirs.items() if name in arrays
         }
     if save is not None:
-        buffer = io.BytesIO()
-        np.savez(buffer, **arrays)  # type: ignore[arg-type]
-        write_file(save, buffer.getvalue())
+        write_file(save, npz(arrays))
     lengths = np.asarray(given.get("attention_mask", np.ones_like(given["input_ids"]))).sum(axis=1)
     found: dict[str, Any] = {
         "model": folder,

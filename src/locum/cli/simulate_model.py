@@ -6,7 +6,6 @@ embeddings, too. Layers and heads are counted from 0.
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,7 @@ import click
 import numpy as np
 
 from locum.cli import output
+from locum.cli.archives import npz
 from locum.cli.options import PATH, integers, json_option
 from locum.cli.progress import progress
 from locum.cli.simulations import RUN_BY
@@ -240,9 +240,7 @@ def _npz(run: ModelRun) -> bytes:
             arrays[f"text {text}, {place}"] = state
     if run.comparison is not None:
         arrays |= {"direct_embeddings": run.comparison.embeddings, "errors": np.array(run.errors)}
-    buffer = io.BytesIO()
-    np.savez(buffer, **arrays)  # type: ignore[arg-type]
-    return buffer.getvalue()
+    return npz(arrays)
 
 
 def _short(text: str) -> str:

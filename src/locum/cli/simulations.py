@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
@@ -12,7 +11,7 @@ import click
 import numpy as np
 
 from locum.cli import output
-from locum.cli.archives import arrays_of
+from locum.cli.archives import arrays_of, npz
 from locum.cli.matrices import Numbers
 from locum.cli.progress import progress
 from locum.execution.arrays import numpy_of
@@ -123,9 +122,7 @@ class Simulation:
         arrays = {"X": numpy_of(self.X), **arrays_of(self.T)}
         arrays |= {"result": last.matrix, "direct": last.direct}
         arrays |= {f"step {step.name}": step.matrix for step in self.steps}
-        buffer = io.BytesIO()
-        np.savez(buffer, **arrays)  # type: ignore[arg-type]
-        return buffer.getvalue()
+        return npz(arrays)
 
 
 def report(simulation: Simulation, executor: str | None, save: Path | None, as_json: bool) -> None:

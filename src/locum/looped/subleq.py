@@ -97,6 +97,9 @@ class SubleqMachine:
     def model(self) -> CompiledTransformer:
         """Return one pass as a transformer on tokens: words as numerals, commands as "a b c".
 
+        Words come first, then commands; a token of one kind in the place of the other is passed on as
+        it is. One pass from the tokens does the first command: the loop is over the stream (``run``).
+
         >>> SubleqMachine(words=2, commands=1, bits=4).model()(["3", "5", "0 1 0"])
         ['3', '2', '0 1 0']
         """

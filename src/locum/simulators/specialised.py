@@ -110,7 +110,11 @@ class Specialised:
         return places.take(values[stretch.start : stretch.stop])
 
     def __call__(self, X: Array, *, executor: str = "auto") -> Array:
-        """Return T(X)."""
+        """Return T(X). Gradients do not pass: X of torch that asks for them is refused."""
+        if getattr(X, "requires_grad", False):
+            raise InputError(
+                "gradients do not pass through a specialised U: try X.detach(), or U(T, X)"
+            )
         result = self.decode(execution.run(self.program.node, self.encode(X), executor=executor))
         return as_given(like(result, real_numbers(X, "X")), X)
 
