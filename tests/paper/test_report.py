@@ -44,6 +44,8 @@ def test_everything_holds_as_stated(report: Report) -> None:
     assert verdicts["lst:MaxMin"].startswith("wrong as printed")
     assert not [label for label, verdict in verdicts.items() if verdict.startswith(("does", "other"))]
     assert {number for row in report.rows for number in row.errata} == set(ERRATA)
+    theorem = next(row for row in report.rows if row.label == "Th:1")
+    assert "for all shapes, by `make coq`: Universal." in theorem.regenerated
     assert verdicts["lem:softmax"].startswith("right, proven")  # its listing and algorithm are not
 
 

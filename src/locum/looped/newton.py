@@ -61,12 +61,12 @@ def inversion_program(A: Any, iterations: int) -> tuple[list[Floats], list[Instr
 def invert(A: Any, iterations: int = 30) -> Floats:
     """Return the inverse of A as the looped machine computes it.
 
-    A is scaled to entries of about 16 before, and the inverse after it: errors of products grow with
+    A is scaled to entries of about 8 before, and the inverse after it: errors of products grow with
     both. Refused if the iteration has not converged: A is singular, or so nearly that it takes more
     iterations than these.
     """
     A = real_matrix(A, "A")
-    scale = float(np.abs(A).max()) / 16 if A.size else 0.0
+    scale = float(np.abs(A).max()) / 8 if A.size else 0.0
     A = A / scale if scale else A
     registers, program = inversion_program(A, iterations)
     machine = FleqMachine(len(registers[_A]), len(registers), len(program))

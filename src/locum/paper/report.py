@@ -172,6 +172,8 @@ def _regenerated(label: Label, finding: Finding) -> str:
     if finding.proofs:
         shapes = "; ".join(verdict.claim.title for verdict in finding.proofs)
         parts.append(f"proven for all inputs: {shapes}")
+    if finding.item.theorems:
+        parts.append(f"for all shapes, by `make coq`: {', '.join(finding.item.theorems)}")
     for number, verdict in finding.refutations.items():
         if number in label.errata:
             parts.append(f"{number} refuted as printed: {str(verdict).splitlines()[-1].strip()}")
