@@ -4,7 +4,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints/cpu.txt
+# Wheels before newer sources: a release whose wheels do not fit this machine must not be built from C++.
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --prefer-binary -c constraints/cpu.txt
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo quick test lint prove paper coq fuzz bench clean

@@ -31,7 +31,7 @@ CONFIG, WEIGHTS = "config.json", "model.safetensors"
 CONFIG_LIMIT, HEADER_LIMIT, WEIGHTS_LIMIT = 2**25, 2**24, 2**31
 _TYPES = {"float32": "F32", "float64": "F64"}
 #: How often a folder is read that is replaced on the way.
-_ATTEMPTS = 10
+_ATTEMPTS = 100
 
 
 # Writing -----------------------------------------------------------------------------------------
@@ -107,15 +107,22 @@ def _bytes_of(array: Array) -> memoryview:
 
 
 def _check_place(target: Path) -> None:
-    try:
-        names = {entry.name for entry in target.iterdir()}
-    except OSError:
-        return  # there is none, or another process replaces it, or writing will say what is wrong
-    if names and not (names == {CONFIG, WEIGHTS} and _is_saved_model(target)):
-        raise InputError(
-            f"cannot save into {target}: it holds other files; try a folder that is new, or empty, or "
-            "that holds a saved model and nothing else"
-        )
+    for _ in range(_ATTEMPTS):
+        before = _version_of(target)
+        try:
+            names = {entry.name for entry in target.iterdir()}
+        except OSError:
+            return  # there is none, or another process replaces it, or writing will say what is wrong
+        if not names or (names == {CONFIG, WEIGHTS} and _is_saved_model(target)):
+            return
+        if before == _version_of(target):
+            break
+        # Replaced while it was read: its names and its configuration may be those of two folders.
+        time.sleep(0.001)
+    raise InputError(
+        f"cannot save into {target}: it holds other files; try a folder that is new, or empty, or "
+        "that holds a saved model and nothing else"
+    )
 
 
 def _is_saved_model(folder: Path) -> bool:
