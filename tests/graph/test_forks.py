@@ -33,7 +33,7 @@ threading.Thread(target=hold, daemon=True).start()
 held.wait()
 child = os.fork()
 if not child:
-    signal.alarm(60)
+    signal.alarm(600)
     x = build("add", build("tokens", cast="asis"), build("constant", value=0.7312))
     assert locum.aggregate(locum.full, locum.indices + 4)([1.0, 2.0], executor="fast") == [4.5, 4.5]
     os._exit(0)

@@ -7,11 +7,12 @@ Ctrl-C ends it at once and leaves no worker behind.
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from typing import NamedTuple
@@ -98,8 +99,9 @@ def run(pool: ProcessPoolExecutor) -> int:
     """Do all of it on ``pool`` and print a line for each; 1 if anything does not hold."""
     size = INPUTS // PARTS
     started, everything_holds = time.perf_counter(), True
-    lines = [pool.submit(job) for job in jobs()]
-    parts = [pool.submit(measure, range(k * size, (k + 1) * size)) for k in range(PARTS)]
+    with _without_interrupts():
+        lines = [pool.submit(job) for job in jobs()]
+        parts = [pool.submit(measure, range(k * size, (k + 1) * size)) for k in range(PARTS)]
     for number, future in enumerate(lines, start=1):
         line = future.result()
         everything_holds = everything_holds and line.holds
@@ -119,10 +121,26 @@ def run(pool: ProcessPoolExecutor) -> int:
     return 0 if everything_holds and sound else 1
 
 
+@contextlib.contextmanager
+def _without_interrupts() -> Iterator[None]:
+    """Let an interrupt wait, for good in the processes that are started meanwhile.
+
+    A terminal sends it to the workers as well, but it is for this process; a worker that ignored it only
+    once it runs would be interrupted while it starts.
+    """
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def main() -> int:
     """Run everything; on Ctrl-C kill the workers, which may be minutes away from an answer."""
-    # Workers ignore the interrupt, which a terminal sends to them as well: it is for this process.
-    pool = ProcessPoolExecutor(2, initializer=signal.signal, initargs=(signal.SIGINT, signal.SIG_IGN))
+    pool = ProcessPoolExecutor(2)
     try:
         return run(pool)
     except KeyboardInterrupt:
