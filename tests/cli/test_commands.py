@@ -61,10 +61,13 @@ def test_plan(rasp: str) -> None:
 
 
 def test_run_rasp(rasp: str) -> None:
-    assert command_line("run", rasp).stdout == "hist = [1, 1, 2, 2, 1] (ints)\n"
+    assert command_line("run", rasp).stdout == 'input = "hello"\nhist = [1, 1, 2, 2, 1] (ints)\n'
     assert command_line(
         "run", rasp, "--input", '"aab"', "--show", "total", "--show", "same"
-    ).stdout == ("total = [1.667]*3 (floats)\nsame =\n     a a b\n a | 1 1  \n a | 1 1  \n b |     1\n")
+    ).stdout == (
+        'input = "aab"\ntotal = [1.667]*3 (floats)\n'
+        "same =\n     a a b\n a | 1 1  \n a | 1 1  \n b |     1\n"
+    )
     assert json_of("run", rasp, "--input", '"aab"') == {
         "input": "aab",
         "results": [{"name": "hist", "kind": "s-op", "type": "int", "values": [2, 2, 1]}],
@@ -75,6 +78,7 @@ def test_run_shows_plain_values_and_applications(tmp_path: Path) -> None:
     path = tmp_path / "values.rasp"
     path.write_text('1 + 1;\n[1, "a"];\nindices("abc");\ndef f(x) { return x; }\nf;\n')
     assert command_line("run", str(path)).stdout == (
+        'input = "hello"\n'
         "    value: out =  2\n     list: out = [1, 'a']\n\t =  [0, 1, 2] (ints)\n"
         "     console function: f(x)\n"
     )
@@ -83,8 +87,10 @@ def test_run_shows_plain_values_and_applications(tmp_path: Path) -> None:
 
 
 def test_run_graphs_and_batches(graph: str) -> None:
-    assert command_line("run", graph).stdout == "histogram = [1, 1, 2, 2, 1] (ints)\n"
-    assert command_line("run", graph, "--input", "[3, 3.0]").stdout == "histogram = [2]*2 (ints)\n"
+    assert command_line("run", graph).stdout == 'input = "hello"\nhistogram = [1, 1, 2, 2, 1] (ints)\n'
+    assert command_line("run", graph, "--input", "[3, 3.0]").stdout == (
+        "input = [3, 3.0]\nhistogram = [2]*2 (ints)\n"
+    )
     assert json_of("run", graph, "--input", "[[1, 1], [1, 2]]")["results"] == [
         {"name": "histogram", "kind": "s-op", "type": ["int", "int"], "values": [[2, 2], [1, 1]]}
     ]
@@ -108,7 +114,9 @@ def test_files_load_their_neighbours(tmp_path: Path) -> None:
     (tmp_path / "neighbour.rasp").write_text("def inc(x) { return x + 1; }")
     path = tmp_path / "main.rasp"
     path.write_text('load "neighbour";\ninc(indices);')
-    assert command_line("run", str(path), "--input", '"ab"').stdout == "out = [1, 2] (ints)\n"
+    assert (
+        command_line("run", str(path), "--input", "ab").stdout == 'input = "ab"\nout = [1, 2] (ints)\n'
+    )
 
 
 def test_analyse(rasp: str, tmp_path: Path) -> None:
@@ -189,7 +197,7 @@ def test_repl_leaves_and_takes_an_example() -> None:
 
 
 BAD: list[tuple[str, list[str], str]] = [
-    ("indices;", ["--input", "hello"], "--input: expected JSON, got 'hello'"),
+    ("indices;", ["--input", "hello,"], "--input: expected JSON, got 'hello,'"),
     ("indices;", ["--input", "[]"], "the input is empty"),
     ("indices;", ["--input", "[[1, 2], [3]]"], "the batch is ragged"),
     ("indices;", ["--input", "[null]"], "None at position 0"),
@@ -287,7 +295,9 @@ def test_odd_inputs(rasp: str, tmp_path: Path) -> None:
 def test_files_with_a_byte_order_mark_and_other_line_endings(tmp_path: Path) -> None:
     path = tmp_path / "windows.rasp"
     path.write_bytes("\ufeffx = indices;\r\n\tx;\r\n".encode())
-    assert command_line("run", str(path), "--input", '"ab"').stdout == "x = [0, 1] (ints)\n"
+    assert (
+        command_line("run", str(path), "--input", '"ab"').stdout == 'input = "ab"\nx = [0, 1] (ints)\n'
+    )
     assert "value: out =  1" in command_line("repl", typed="\ufeff1;\n").stdout
 
 
@@ -344,3 +354,56 @@ def test_unknown_command_and_version() -> None:
     assert done.returncode == 2
     assert "No such command 'juggle'" in done.stderr
     assert command_line("--version").stdout.startswith("locum ")
+
+
+def test_inputs_are_plain_text_or_json(rasp: str) -> None:
+    """A text that could be a number, a list or a boolean must say what it is."""
+    for text, tokens in [
+        ("aab", "aab"),
+        ("a b", "a b"),
+        ('"1,2"', "1,2"),
+        ("[1, 2]", [1, 2]),
+        ("(()", "(()"),
+    ]:
+        assert json_of("run", rasp, "--input", text)["input"] == tokens
+    for text in ("1,2", "a,b", "007", "1e5x,", "True", "'abc'", "[a]", "nan ", "{", '"a'):
+        done = command_line("run", rasp, "--input", text)
+        assert done.returncode == 2
+        assert "--input: expected JSON, got" in done.stderr
+
+
+def test_help_in_the_repl() -> None:
+    typed = (
+        "help\n?contains\nhelp names;\ny = indices;\n?y\nhelp nothing\nsort = 1;\nhelp = 3;\nhelp;\n"
+    )
+    text = command_line("repl", typed=typed).stdout
+    assert "help NAME or ?NAME describes a name" in text
+    assert ">> def contains(seq, atom) {\n    return count(seq, atom) > 0;\n}" in text
+    assert "Reserved, so that programs cannot set them:" in text
+    assert "y\n  a name of this session" in text
+    assert "nothing is not a name of the language" in text
+    assert "sort (it belongs to the language or its library; try another name, such as my_sort)" in text
+    assert text.count("value: help =  3") == 2  # a name of the program's own
+
+
+def test_every_name_of_the_language_is_described() -> None:
+    from locum.language import Session
+    from locum.language.rasp.describing import describe, reserved
+
+    session = Session()
+    for name in session.names():
+        assert "is not a name" not in describe(name), name
+    for name in sorted(reserved()):
+        (result,) = session.execute(f"{name} = 1;")
+        assert result.kind == "error", name
+    assert reserved() == session.scope.reserved
+
+
+def test_completion(monkeypatch: pytest.MonkeyPatch) -> None:
+    for shell in ("bash", "zsh", "fish"):
+        assert "_LOCUM_COMPLETE" in json_of("completion", shell)["script"]
+    monkeypatch.setenv("_LOCUM_COMPLETE", "bash_complete")
+    monkeypatch.setenv("COMP_WORDS", "locum comp")
+    monkeypatch.setenv("COMP_CWORD", "1")
+    done = command_line()
+    assert done.stdout.split() == ["plain,compare", "plain,compile", "plain,completion"]

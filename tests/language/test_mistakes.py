@@ -67,7 +67,7 @@ GOLDEN = {
     "reserved name": (
         "length = 5;",
         """\
-\t!! line 1, column 1: Cannot set reserved name: length
+\t!! line 1, column 1: Cannot set reserved name: length (it belongs to the language or its library; try another name, such as my_length)
 \t   length = 5;
 \t   ^^^^^^^^^^
 """,

@@ -163,3 +163,15 @@ def test_the_prompt_is_indented_inside_functions() -> None:
     assert out.getvalue() == (
         ">> ..   ..   ..        console function: f(x)\n>> .. .. >> ..     value: out =  2\n>> \n"
     )
+
+
+def test_the_name_of_a_file_may_end_in_rasp(tmp_path: Path) -> None:
+    (tmp_path / "lib.rasp").write_text("x = indices;\n")
+    for name in ("lib", "lib.rasp"):
+        session = Session(folders=[tmp_path])
+        (result,) = session.execute(f'load "{name}";')
+        assert result.kind == "none", result.printed
+        assert "x" in session.names()
+    (result,) = session.execute('load "lost.rasp";')
+    assert "could not find file: lost.rasp" in result.printed
+    assert "lost.rasp.rasp" not in result.printed

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import importlib
 import io
+import os
 import pkgutil
 import sys
 import traceback
 import warnings
 
 import click
+import click.shell_completion
 
 from locum import __version__
 from locum.cli import output
@@ -29,6 +31,7 @@ COMMANDS = (
     "classify",
     "compare",
     "compile",
+    "completion",
     "draw",
     "equivalent",
     "errata",
@@ -46,6 +49,8 @@ COMMANDS = (
     "simulate",
 )
 
+#: The environment variable in which a shell asks for completions.
+VARIABLE = "_LOCUM_COMPLETE"
 DONE, CLAIM_FAILED, BAD_INPUT, CRASHED, INTERRUPTED = 0, 1, 2, 70, 130
 
 
@@ -63,6 +68,15 @@ class LazyGroup(click.Group):
         command = importlib.import_module(f"locum.cli.{name}").command
         assert isinstance(command, click.Command)
         return command
+
+    def shell_complete(
+        self, context: click.Context, incomplete: str
+    ) -> list[click.shell_completion.CompletionItem]:
+        """Offer commands by their names, without importing any; options as click does."""
+        if incomplete.startswith("-"):
+            return click.Command.shell_complete(self, context, incomplete)
+        names = [name for name in COMMANDS if name.startswith(incomplete)]
+        return [click.shell_completion.CompletionItem(name, help=summary(name)) for name in names]
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         """Write names and summaries without importing anything."""
@@ -89,6 +103,9 @@ def cli() -> None:
 
 def main() -> None:
     """Run the command line and leave with its exit code."""
+    asked = os.environ.get(VARIABLE)
+    if asked:  # a shell asks what could stand at the cursor (locum completion)
+        sys.exit(click.shell_completion.shell_complete(cli, {}, "locum", VARIABLE, asked))
     output.prepare()
     with warnings.catch_warnings():
         warnings.showwarning = _show_warning

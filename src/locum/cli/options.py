@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ import click
 from locum.errors import InputError
 
 PATH = click.Path(path_type=Path)
+#: Words that mean a value, not four or five characters.
+_WORDS_OF_JSON = ("true", "false", "null", "none", "nan", "inf", "infinity")
 _HINT = "try '\"hello\"' for a string, '[3, 1, 2]' for numbers"
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
@@ -21,8 +24,8 @@ name_option = click.option("--name", help="The s-op, selector or function withou
 input_option = click.option(
     "--input",
     "input_text",
-    metavar="JSON",
-    help='The input, as JSON.  [default: the program\'s example, else "hello"]',
+    metavar="TOKENS",
+    help='The input: hello, or JSON ("hello", [3, 1, 2]).  [default: the program\'s, else hello]',
 )
 executor_option = click.option(
     "--executor", help="dense, fast, heads or auto.  [default: dense while that is quick, else auto]"
@@ -71,19 +74,35 @@ base_option = click.option(
 
 
 def read_input(text: str | None, option: str = "--input") -> Any:
-    """Read the JSON value of ``option``, so that 1, 1.0, "1" and true are told apart."""
+    """Read an input: JSON, or a plain text that cannot be mistaken for JSON or a list.
+
+    1, 1.0, "1" and true are told apart; a text of digits, or one with commas, must say what it is.
+
+    >>> read_input("hello"), read_input('"1,2"'), read_input("[1, 2.5, true]")
+    ('hello', '1,2', [1, 2.5, True])
+    """
     if text is None:
         return None
     try:
         value = json.loads(text)
-        require_unicode(value, f"{option} {text[:40]!r}")
     except (ValueError, RecursionError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"{option}: expected JSON, got {text[:40]!r} ({error}); {_HINT}") from None
+        if not _is_plain(text):
+            raise InputError(f"{option}: expected JSON, got {text[:40]!r} ({error}); {_HINT}") from None
+        value = text
+    require_unicode(value, f"{option} {text[:40]!r}")
     if value is None:
         raise InputError(f"{option}: expected a string or a list, got null; {_HINT}")
     return value
+
+
+def _is_plain(text: str) -> bool:
+    """Whether a text can only be meant as a string of characters."""
+    return (
+        re.match(r"[\[{\"']", text) is None
+        and "," not in text
+        and re.search(r"[^\d\s.eE+-]", text) is not None
+        and text.strip().lower() not in _WORDS_OF_JSON
+    )
 
 
 def require_unicode(value: Any, where: str) -> None:

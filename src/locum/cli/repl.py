@@ -19,6 +19,7 @@ import click
 from locum import __version__
 from locum.cli import output
 from locum.cli.options import json_option, read_input
+from locum.cli.questions import answer, asked
 from locum.errors import InputError
 from locum.files import write_file
 from locum.language import echo
@@ -31,7 +32,13 @@ PROMPT, MORE = ">> ", ".. "
 
 
 @click.command("repl", help=__doc__)
-@click.option("--example", default='"hello"', show_default=True, help="The running example, as JSON.")
+@click.option(
+    "--example",
+    default="hello",
+    show_default=True,
+    metavar="TOKENS",
+    help='The running example: hello, or JSON ("hello", [3, 1, 2]).',
+)
 @json_option
 def command(example: str, as_json: bool) -> None:
     """Talk at a terminal, or read a transcript."""
@@ -50,7 +57,7 @@ def command(example: str, as_json: bool) -> None:
     if typed.isatty() and sys.stdout.isatty():
         from locum.cli.terminal import converse
 
-        output.say(f"{banner}; exit or Ctrl-D leaves")
+        output.say(f"{banner}; help explains, exit or Ctrl-D leaves")
         converse(session, PROMPT, MORE)
     else:
         output.say(banner)
@@ -63,6 +70,10 @@ def transcript(session: Session, lines: TextIO, write: Callable[[str], object]) 
     functions = 0
     while line := _line(lines, session.limits.text):
         blank = not line.strip() or line.lstrip().startswith("#")
+        question = None if session.waiting else asked(line, session)
+        if question is not None:
+            write(f"{answer(question, session)}\n{PROMPT}")
+            continue
         for result in [] if blank else session.feed(line.removeprefix("\ufeff")):
             write(result.printed)
         if session.finished or session.exhausted:

@@ -19,9 +19,12 @@ from locum.errors import LocumError
 from locum.graph import sequence_type
 from locum.language import echo
 from locum.language.handles import Selector, SOp
+from locum.shortening import shortened
 
 #: Rows of the largest selector that is printed as a whole, and rows that are printed of a larger one.
 _LARGEST_GRID, _FIRST = 200, 20
+#: Characters of the input that are printed.
+_LONGEST_INPUT = 200
 
 
 @click.command("run", help=__doc__)
@@ -46,6 +49,7 @@ def command(
     if as_json:
         output.print_json({"input": loaded.tokens, "results": results})
         return
+    output.say(f"input = {_input(loaded.tokens)}")
     for result in results:
         output.say(_text(result, loaded.tokens))
 
@@ -80,6 +84,13 @@ def _text(result: dict[str, Any], tokens: Any) -> str:
             rows = result["values"] if batch else [result["values"]]
             return "\n".join(f"{name} = {echo.sequence(row)}" for row in rows)
     return str(result["printed"]).strip("\n")
+
+
+def _input(tokens: Any) -> str:
+    """Write the input; of several sequences, how many there are."""
+    if isinstance(tokens, list) and isinstance(tokens[0], list):
+        return f"{len(tokens)} sequences"
+    return shortened(echo.given(tokens), _LONGEST_INPUT)
 
 
 def _grid(pattern: Sequence[Sequence[int]], tokens: Any) -> str:

@@ -18,6 +18,7 @@ from prompt_toolkit.lexers import Lexer
 from prompt_toolkit.styles import Style
 
 from locum.cli.output import LAYOUT
+from locum.cli.questions import answer, asked
 from locum.language import Result, Session
 from locum.language.handles import Selector, SOp
 from locum.language.rasp.reader import tokens
@@ -48,7 +49,7 @@ _STYLES = {
     "BAD": "bad",
 }
 _WORDS = (
-    *("def", "for", "in", "return", "if", "else", "and", "or", "not", "load", "draw", "exit"),
+    *("def", "for", "in", "return", "if", "else", "and", "or", "not", "load", "draw", "exit", "help"),
     *("select(", "aggregate(", "range(", "zip(", "len(", "round(", "indicator(", "sum"),
     *("set example", "show example", "examples on", "examples off", "full seq display on"),
 )
@@ -69,7 +70,12 @@ def converse(session: Session, sign: str, more: str) -> None:
     )
     while not session.finished:
         try:
-            for result in session.execute(prompt.prompt()):
+            text = prompt.prompt()
+            question = asked(text, session)
+            if question is not None:
+                click.echo(answer(question, session))
+                continue
+            for result in session.execute(text):
                 _print(result)
         except KeyboardInterrupt:  # drops the statement being typed, or run
             continue
@@ -88,7 +94,8 @@ def _keys(session: Session) -> KeyBindings:
     @bindings.add("enter", filter=~is_searching)
     def _(event: KeyPressEvent) -> None:
         buffer = event.current_buffer
-        if not buffer.text.strip() or session.is_complete(buffer.text):
+        finished = not buffer.text.strip() or asked(buffer.text, session) is not None
+        if finished or session.is_complete(buffer.text):
             buffer.validate_and_handle()
         else:
             buffer.insert_text("\n")

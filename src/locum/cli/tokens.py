@@ -105,6 +105,11 @@ def read_tokens(text: str, model: CompiledTransformer) -> Any:
         return read_input(text)
     if isinstance(data, str):
         return read_input(text)
+    if isinstance(data, list) and strings and "[" not in (vocabulary or ()):
+        raise InputError(
+            f"--input: expected tokens that are strings, got {text[:40]!r}; "
+            "try abc, or a JSON list of strings"
+        )
     if not strings:
         return _separated(text, "--input")
     words = text.split(",")

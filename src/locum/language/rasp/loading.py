@@ -11,15 +11,16 @@ from locum.language.rasp.mistakes import RaspError, cut
 
 
 def find(name: str, folders: Sequence[Path]) -> Path:
-    """Return the first file ``name``.rasp in ``folders``."""
+    """Return the first file ``name``.rasp in ``folders``; the name may end in .rasp already."""
+    file = f"{name.removesuffix('.rasp')}.rasp"
     for folder in folders:
         try:
-            path = (folder / f"{name}.rasp").resolve()
+            path = (folder / file).resolve()
             if path.is_file():
                 return path
         except (OSError, ValueError, RuntimeError):  # too long, a NUL character, a link to itself
             continue
-    raise RaspError("load", f"could not find file: {cut(name)}.rasp")
+    raise RaspError("load", f"could not find file: {cut(file)}")
 
 
 def read(path: Path, name: str, characters: int) -> str:

@@ -67,7 +67,12 @@ class Scope:
     def require_settable(self, name: str) -> None:
         """Refuse the names that belong to the language."""
         if name in self.reserved:
-            raise RaspError("reserved-name", f"Cannot set reserved name: {name}")
+            owner = "the language" if name in self.passed_on else "the language or its library"
+            raise RaspError(
+                "reserved-name",
+                f"Cannot set reserved name: {name} (it belongs to {owner}; try another name, such as "
+                f"my_{name})",
+            )
 
     def chain(self) -> Iterator[Scope]:
         """This scope and its parents."""
