@@ -5,22 +5,28 @@ The fenced blocks of a page say by their language what they are:
 - ``python`` is run, all blocks of a page in one namespace, in their order;
 - ``output`` (or no language), right after a ``python`` block, is what that block prints;
 - ``console`` has commands behind ``$ `` and, below each, what it prints;
-- ``rasp`` is a program that a session runs;
-- ``text`` is shown and not run.
+- ``rasp`` is a program that a session runs, all blocks of a page in one session; an ``output``
+  right after it is what the REPL prints, and a statement may fail only where that is shown;
+- ``coq`` is a statement of a theorem, which stands in proofs/ in these words;
+- ``text`` is none of these and has its reason.
 
 ``…`` in an output stands for any text of that line, and a line that is only ``…`` for any lines.
-``<!-- not run: reason -->`` right above a block leaves it out and says why.
+``<!-- not run: reason -->`` right above a block (or an empty line between) leaves it out and says why.
+``python -m tests.documents`` lists how many blocks are run, page by page.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
+import itertools
 import os
 import re
 import shlex
 import subprocess
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,9 +35,9 @@ from locum.language import Session
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
-KINDS = {"python", "output", "", "console", "rasp", "text"}
+KINDS = {"python", "output", "", "console", "rasp", "coq", "text"}
 FENCE = re.compile(
-    r"(?:<!-- not run: (?P<reason>[^>]+) -->\n)?^```(?P<kind>[\w-]*)\n(?P<text>.*?)^```$",
+    r"(?:<!-- not run: (?P<reason>[^>]+) -->\n\n?)?^```(?P<kind>[\w-]*)\n(?P<text>.*?)^```$",
     re.DOTALL | re.MULTILINE,
 )
 
@@ -74,12 +80,16 @@ def run_page(page: Path, folder: Path) -> int:
     session = Session()
     run = 0
     printed: str | None = None
-    for block in blocks(page):
+    shown = blocks(page)
+    for block, following in itertools.zip_longest(shown, shown[1:]):
         where = f"{page.name}:{block.line}"
         assert block.kind in KINDS, f"{where}: a block of {block.kind!r}; expected one of {KINDS}"
-        if block.reason is not None or block.kind == "text":
+        if block.reason is not None:
             printed = None
             continue
+        assert block.kind != "text", (
+            f"{where}: not run, without a reason above it (<!-- not run: … -->)"
+        )
         run += 1
         if block.kind == "python":
             printed = _python(block.text, namespace, where)
@@ -87,8 +97,11 @@ def run_page(page: Path, folder: Path) -> int:
             printed = None
             _console(block.text, folder, where)
         elif block.kind == "rasp":
+            may_fail = following is not None and following.kind in ("output", "")
+            printed = _rasp(block.text, session, where, may_fail)
+        elif block.kind == "coq":
             printed = None
-            session.execute(block.text)
+            assert " ".join(block.text.split()) in statements(), f"{where}: not in proofs/"
         else:
             assert printed is not None, f"{where}: an output without a program right above it"
             assert matches(block.text, printed), (
@@ -104,6 +117,21 @@ def _python(code: str, namespace: dict[str, Any], where: str) -> str:
     with contextlib.redirect_stdout(printed):
         exec(compile(code, where, "exec"), namespace)
     return printed.getvalue()
+
+
+def _rasp(code: str, session: Session, where: str, may_fail: bool) -> str:
+    """Run a block of RASP and return what the REPL prints; an error that is not shown fails it."""
+    results = session.execute(code)
+    wrong = [result.message for result in results if result.kind == "error"]
+    assert may_fail or not wrong, f"{where}: {wrong[0]}"
+    return "".join(result.printed for result in results)
+
+
+@functools.cache
+def statements() -> str:
+    """Return all of proofs/, its spaces made one."""
+    files = sorted((ROOT / "proofs").glob("*.v"))
+    return " ".join(" ".join(file.read_text(encoding="utf-8").split()) for file in files)
 
 
 def _console(text: str, folder: Path, where: str) -> None:
@@ -127,3 +155,20 @@ def _console(text: str, folder: Path, where: str) -> None:
         assert done.returncode == 0, f"{where}: {command} exits {done.returncode}: {done.stderr}"
         if shown.strip():
             assert matches(shown, done.stdout), f"{where}: {command} prints\n{done.stdout}"
+
+
+def counted(pages: Iterable[Path]) -> dict[str, int]:
+    """Count the blocks of each page that are run."""
+    return {
+        page.relative_to(ROOT).as_posix() if page.is_relative_to(ROOT) else page.name: sum(
+            block.reason is None for block in blocks(page)
+        )
+        for page in pages
+    }
+
+
+if __name__ == "__main__":
+    numbers = counted(PAGES)
+    for name, number in numbers.items():
+        print(f"{number:4} {name}")  # noqa: T201
+    print(f"{sum(numbers.values()):4} in all, and those of the generated pages")  # noqa: T201
