@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --prefer-binary -c constraints/cpu.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo quick test lint prove paper coq fuzz bench clean
+.PHONY: help setup demo quick test lint prove paper docs coq fuzz bench clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-6s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -61,6 +61,13 @@ prove: $(VENV)/.core ## every claim proven for all inputs, every erratum refuted
 
 paper: $(VENV)/.core ## the paper on one page: report.html and report.md, every label as printed and as regenerated
 	$(BIN)/locum paper --html report.html --markdown report.md
+
+$(VENV)/.docs: $(VENV)/.core
+	$(PIP) -e '.[docs]'
+	@touch $@
+
+docs: $(VENV)/.docs ## the documentation as a site, with search: build/docs/html/index.html, every link checked
+	$(BIN)/python -m docs.site
 
 coq: $(VENV)/.core ## the theorems for all shapes, checked by Coq (needs coqc; COQ=skip leaves them out)
 	$(BIN)/python -m locum.verification.coq proofs

@@ -9,6 +9,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+#: Extras for our own work, which the package itself does not import.
+OURS = {"dev", "docs"}
 #: Distributions that are imported under another name.
 MODULES = {"python_flint": "flint", "z3_solver": "z3"}
 
@@ -18,10 +20,10 @@ def module_of(requirement: str) -> str:
     return MODULES.get(name, name)
 
 
-def imported() -> set[str]:
-    """Top-level modules that the package imports, wherever in it."""
+def imported(folder: Path) -> set[str]:
+    """Top-level modules that the files of a folder import, wherever in them."""
     names: set[str] = set()
-    for path in (ROOT / "src").rglob("*.py"):
+    for path in folder.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Import):
                 names |= {alias.name.split(".")[0] for alias in node.names}
@@ -34,9 +36,17 @@ def imported() -> set[str]:
 
 def test_every_dependency_and_extra_is_imported() -> None:
     extras = PROJECT["optional-dependencies"]
-    users = {name: requirements for name, requirements in extras.items() if name != "dev"}
+    users = {name: requirements for name, requirements in extras.items() if name not in OURS}
     declared = {*PROJECT["dependencies"], *(r for requirements in users.values() for r in requirements)}
-    assert {module_of(requirement) for requirement in declared} <= imported()
+    assert {module_of(requirement) for requirement in declared} <= imported(ROOT / "src")
+
+
+def test_the_site_needs_what_its_extra_has() -> None:
+    # furo and the parser are named, not imported.
+    named = (ROOT / "docs" / "site" / "conf.py").read_text(encoding="utf-8")
+    for requirement in PROJECT["optional-dependencies"]["docs"]:
+        module = module_of(requirement)
+        assert module in imported(ROOT / "docs" / "site") or f'"{module}"' in named
 
 
 def test_the_makefile_installs_extras_that_exist() -> None:

@@ -1,0 +1,53 @@
+"""Build the site: ``python -m docs.site [--json]`` writes build/docs/html, or says what is wrong."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import time
+from pathlib import Path
+
+from docs.site import links, recipes
+from docs.site.contents import ROOT, complaints
+from docs.site.staging import stage
+
+BUILD = ROOT / "build" / "docs"
+
+
+def main() -> int:
+    """Stage, build, check; return 0, 1 where a link is broken, 2 where the pages do not build."""
+    try:
+        from sphinx.cmd.build import build_main
+    except ModuleNotFoundError:
+        print("the site needs Sphinx: pip install '.[docs]', or make docs", file=sys.stderr)
+        return 2
+    begun = time.perf_counter()
+    if wrong := complaints():
+        print("\n".join(wrong), file=sys.stderr)
+        return 2
+    source, html = BUILD / "source", BUILD / "html"
+    stage(source, generated())
+    shutil.rmtree(html, ignore_errors=True)
+    options = ["-q", "-W", "--keep-going", "-E", "-c", str(Path(__file__).parent)]
+    if build_main([*options, "-d", str(BUILD / "doctrees"), "-b", "html", str(source), str(html)]):
+        return 2
+    wrong, count, elsewhere = links.check(html)
+    pages = len(list(html.rglob("*.html")))
+    if "--json" in sys.argv:
+        facts = {"pages": pages, "links": count, "elsewhere": sorted(elsewhere), "wrong": wrong}
+        print(json.dumps(facts))
+    else:
+        print("\n".join(wrong) or f"{pages} pages, {count:,} links, all of them right,", end=" ")
+        print(f"in {time.perf_counter() - begun:.0f} s: {html.relative_to(ROOT) / 'index.html'}")
+        print("Addresses elsewhere, which are not asked:", *sorted(elsewhere), sep="\n  ")
+    return 1 if wrong else 0
+
+
+def generated() -> dict[str, str]:
+    """Write the generated pages, by their path in docs/."""
+    return {**recipes.pages()}
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

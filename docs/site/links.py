@@ -1,0 +1,70 @@
+"""Check every link of the built pages: files and anchors that are there, nothing loaded from elsewhere."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+#: Attributes by which a page loads something when it is opened.
+LOADING = {("script", "src"), ("img", "src"), ("link", "href"), ("iframe", "src"), ("source", "src")}
+
+
+@dataclass
+class Page(HTMLParser):
+    """The links and anchors of one page."""
+
+    links: list[tuple[str, str, str]] = field(default_factory=list)
+    anchors: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        super().__init__()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Note what an element refers to and what may refer to it."""
+        for name, value in attrs:
+            if name in ("href", "src") and value is not None:
+                self.links.append((tag, name, value))
+            elif name == "id" and value:
+                self.anchors.add(value)
+
+
+def read(path: Path) -> Page:
+    """Read the links and anchors of a file."""
+    page = Page()
+    page.feed(path.read_text(encoding="utf-8"))
+    return page
+
+
+def check(folder: Path) -> tuple[list[str], int, set[str]]:
+    """Return what is wrong, how many links were checked, and the addresses that lead elsewhere."""
+    pages = {path.resolve(): read(path) for path in folder.rglob("*.html")}
+    wrong: list[str] = []
+    elsewhere: set[str] = set()
+    count = 0
+    for path, page in pages.items():
+        where = path.relative_to(folder.resolve())
+        for tag, name, value in page.links:
+            count += 1
+            parts = urlsplit(value)
+            if parts.scheme == "data":
+                continue
+            if parts.scheme or parts.netloc:
+                if (tag, name) in LOADING:
+                    wrong.append(f"{where}: loads {value}, which is not a file of the site")
+                elif parts.scheme not in ("http", "https") or not parts.netloc:
+                    wrong.append(f"{where}: expected a web address, got {value}")
+                else:
+                    elsewhere.add(value)
+                continue
+            target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+            if not target.is_file():
+                wrong.append(f"{where}: links to {value}, and there is no such file")
+            elif (
+                parts.fragment
+                and target in pages
+                and unquote(parts.fragment) not in pages[target].anchors
+            ):
+                wrong.append(f"{where}: links to {value}, and there is no such place on that page")
+    return wrong, count, elsewhere

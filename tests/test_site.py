@@ -1,0 +1,73 @@
+"""The site: every page in its table of contents, generated pages that run, links that are checked."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+
+import pytest
+from docs.site import contents, links, recipes
+from docs.site.snippets import SNIPPETS
+
+from locum.paper.items import ITEMS
+from tests.documents import PAGES, counted, run_page
+
+
+@functools.cache
+def generated() -> dict[str, str]:
+    """All generated pages and pictures."""
+    return recipes.pages()
+
+
+def test_every_page_is_in_the_table_of_contents_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert contents.complaints() == []
+    monkeypatch.setattr(
+        contents, "written", lambda: ["stray", *(p.stem for p in contents.DOCS.glob("*.md"))]
+    )
+    assert contents.complaints() == ["docs/stray.md is in no entry of docs/site/contents.py"]
+
+
+def test_every_item_has_its_recipe() -> None:
+    assert SNIPPETS.keys() == ITEMS.keys()
+    pages = generated()
+    for key, item in ITEMS.items():
+        page = pages[f"recipes/{key}.md"]
+        assert item.claim in page
+        assert all(f"| {number} " in page for number in item.errata)
+        assert all(theorem.partition(".")[2] in page for theorem in item.theorems)
+        assert "127.0.0.1:8000/#v1=" in page
+
+
+def test_generated_pages_show_what_is_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, text in generated().items():
+        if name.endswith(".md"):
+            page = tmp_path / name.replace("/", "-")
+            page.write_text(text, encoding="utf-8")
+            run_page(page, tmp_path)
+
+
+def test_many_blocks_are_run(tmp_path: Path) -> None:
+    pages = []
+    for name, text in generated().items():
+        if name.endswith(".md"):
+            pages.append(tmp_path / name.replace("/", "-"))
+            pages[-1].write_text(text, encoding="utf-8")
+    numbers = counted([*PAGES, *pages])
+    assert sum(numbers.values()) >= 150, numbers
+
+
+def test_broken_links_are_found(tmp_path: Path) -> None:
+    (tmp_path / "other.html").write_text('<h2 id="here">x</h2>', encoding="utf-8")
+    page = tmp_path / "index.html"
+    right = '<a href="other.html#here">x</a><a href="https://arxiv.org/abs/2506.18739">x</a>'
+    page.write_text(right, encoding="utf-8")
+    assert links.check(tmp_path) == ([], 2, {"https://arxiv.org/abs/2506.18739"})
+    wrong = ["other.html#there", "gone.html", "ftp://x", "https:///x"]
+    page.write_text(
+        "".join(f'<a href="{link}">x</a>' for link in wrong)
+        + '<script src="https://cdn/x.js"></script>',
+        encoding="utf-8",
+    )
+    problems, _, _ = links.check(tmp_path)
+    assert len(problems) == 5
