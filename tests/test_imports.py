@@ -124,7 +124,7 @@ ROOMS: dict[str, list[str]] = {
         "network",
     ],
     "display.network": ["places", "erasing", "expressions", "in_words", "report", "text", "page"],
-    "language": ["echo", "notebook", "handles", "python", "everyday", "tracr", "rasp"],
+    "language": ["echo", "notebook", "picture", "handles", "python", "everyday", "tracr", "rasp"],
     "circuits": ["pairs", "running", "checking", "alignment"],
     "compiler": [
         "target",

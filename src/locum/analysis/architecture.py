@@ -26,12 +26,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from locum.graph import Node, Sort, postorder, size_of, sort_of
+from locum.graph import Node, Sort, abbreviate, postorder, size_of, sort_of
 from locum.graph.definitions import expand_definitions
 from locum.graph.families import canonical
 from locum.graph.node import HasNode, node_of
 from locum.graph.traversal import replace_families
 from locum.graph.wellformed import require_program
+from locum.html_table import MOST, text_rows
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,17 @@ class Architecture:
     def width(self) -> int:
         """The heads of the widest layer; 0 if there is no attention at all."""
         return max(self.heads, default=0)
+
+    def _repr_html_(self) -> str:
+        rows = []
+        for number, heads in enumerate(self.structure):
+            lines = [
+                abbreviate(head.selector) + (f" (× {head.members})" if head.members > 1 else "")
+                for head in heads[:MOST]
+            ]
+            lines += [f"… and {len(heads) - MOST} more"] if len(heads) > MOST else []
+            rows.append((f"layer {number}", "\n".join(lines)))
+        return text_rows(str(self), rows)
 
     def __str__(self) -> str:
         plural = "" if self.layers == 1 else "s"

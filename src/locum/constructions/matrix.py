@@ -35,6 +35,7 @@ from locum.constructions.places import Places, entries_as_numbers, token_arrays
 from locum.errors import GraphError, InputError
 from locum.graph import Node, abbreviate, build, members, postorder
 from locum.graph.traversal import replace_families
+from locum.html_table import text_rows
 from locum.language.handles import Selector, SOp
 from locum.language.python import (
     aggregate,
@@ -86,6 +87,11 @@ class Matrix:
             extent = largest(self.end) or 0
             fill(self, "reads", extent if self.reads is None else self.reads)
             fill(self, "needs", extent if self.needs is None else self.needs)
+
+    def _repr_html_(self) -> str:
+        """Show shape and size in a notebook."""
+        rows = [("shape", self.shape), ("program", str(self.sop.architecture))]
+        return text_rows("a matrix that a program computes", rows)
 
     # Where things are -----------------------------------------------------------------------------
 

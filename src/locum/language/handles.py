@@ -7,6 +7,7 @@ operators build is the graph and nothing else.
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeAlias, cast
 from weakref import WeakValueDictionary
@@ -26,6 +27,7 @@ from locum.graph import (
     sort_of,
 )
 from locum.language import echo, notebook
+from locum.language.picture import Picture
 from locum.locks import Lock
 
 if TYPE_CHECKING:
@@ -146,6 +148,17 @@ class SOp(Handle):
 
     __slots__ = ()
     _sorts = (Sort.SOP, Sort.FAMILY)
+
+    def draw(self, given: Any = EXAMPLES[0], name: str = "out") -> Picture:
+        """Draw the heads that compute it on an input; a notebook shows the picture.
+
+        >>> from locum.language.python import aggregate, full, indices
+        >>> aggregate(full, indices).draw("abc")
+        a picture of out on 'abc' (SVG); save(path) writes it
+        """
+        # Pictures are made in a room above this one, which this one therefore does not import.
+        flow = importlib.import_module("locum.display.flow")
+        return Picture(flow.flow_svg(self.node, given, name), f"{name} on {given!r}")
 
     def plan(
         self,

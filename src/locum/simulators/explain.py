@@ -10,6 +10,7 @@ import numpy as np
 
 from locum.errors import InputError
 from locum.execution.arrays import Array, numpy_of
+from locum.html_table import matrix
 from locum.simulators.layer_simulator import LayerSimulator
 from locum.simulators.modules.module import Module, Numbers
 
@@ -52,6 +53,11 @@ class Explanation:
     def error(self) -> float:
         """The error of the result."""
         return self.steps[-1].error
+
+    def _repr_html_(self) -> str:
+        return "".join(
+            matrix(f"{step.name}, error {step.error:.1e}", step.matrix) for step in self.steps
+        )
 
     def __str__(self) -> str:
         blocks = []

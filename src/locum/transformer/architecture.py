@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from locum.html_table import text_rows
 from locum.transformer.config import Config
 from locum.transformer.weights import Weights
 
@@ -50,6 +51,10 @@ class TransformerArchitecture:
     def as_json(self) -> dict[str, Any]:
         """Return plain data for JSON."""
         return dataclasses.asdict(self) | {"heads": list(self.heads)}
+
+    def _repr_html_(self) -> str:
+        rows = [(name, str(value)) for name, value in self.as_json().items()]
+        return text_rows("a compiled transformer", rows)
 
     def __str__(self) -> str:
         heads = ", ".join(map(str, self.heads)) or "none"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from locum.errors import InputError
+from locum.html_table import MOST, matrix
 from locum.shortening import shortened
 from locum.transformer.weights import Array
 
@@ -43,6 +44,16 @@ class ResidualStream:
                 label = f"layer {layer}, feed-forward"
         values: Array = self.values[_place(label, self.moments, "moment")]
         return values
+
+    def _repr_html_(self) -> str:
+        """Return the same tables for a notebook."""
+        parts = []
+        for moment, values in zip(self.moments, self.values, strict=True):
+            slots = [number for number in range(len(self.slots)) if np.any(values[:, number])]
+            labels = [shortened(self.slots[slot], MAX_LETTERS) for slot in slots]
+            title = f"{moment}; positions {', '.join(self.positions[:MOST])}"
+            parts.append(matrix(title, values.T[slots], labels))
+        return "".join(parts)
 
     def __str__(self) -> str:
         """Return a table for each moment; slots that are 0 everywhere in it are left out."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from locum.graph import Node
+from locum.html_table import text_rows
 from locum.language.rasp.mistakes import RaspError
 
 
@@ -40,6 +41,10 @@ class Result:
     column: int | None = None
     #: Of an s-op or selector: the graph.
     node: Node | None = None
+
+    def _repr_html_(self) -> str:
+        """Return what the REPL would print, as it would print it."""
+        return text_rows(self.kind, [("", self.printed.strip("\n"))])
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields that apply, without the text and the graph."""

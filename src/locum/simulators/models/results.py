@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from locum.execution.arrays import Array, is_tensor, like, numpy_of
+from locum.html_table import MOST, text_rows
+from locum.shortening import shortened
 from locum.simulators.models.batch import Batch, Simulated
 from locum.simulators.models.checkpoint import MINILM, MINILM_PACKAGE
 from locum.simulators.models.direct import DirectForward
@@ -198,6 +200,18 @@ class ModelRun:
             found["direct_similarities"] = self.direct_similarities.tolist()
             found["seconds"]["direct"] = self.comparison.seconds
         return found
+
+    def _repr_html_(self) -> str:
+        """Show texts, sizes and errors in a notebook."""
+        rows = [
+            ("model", f"{self.name}, {self.model.count} layers, {self.dtype}"),
+            ("texts", "\n".join(shortened(text.text, 80) for text in self.batch.texts[:MOST])),
+            ("last_hidden_state", "×".join(map(str, self.last_hidden_state.shape))),
+            ("compared with", self.compared_with or "nothing: compare=True does that"),
+        ]
+        if self.comparison is not None:
+            rows.append(("largest difference", f"{max(self.errors):.1e}"))
+        return text_rows("a model on U", rows)
 
     def _compared(self) -> Comparison:
         if self.comparison is None:

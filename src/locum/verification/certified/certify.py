@@ -29,6 +29,7 @@ from locum.constructions import Matrix
 from locum.errors import ExecutionError, InputError
 from locum.execution import dense
 from locum.execution.arrays import Array, numpy_of
+from locum.html_table import matrix
 from locum.simulators import UniversalSimulator
 from locum.simulators.modules.module import Module
 from locum.verification.certified.balls import PRECISION, BallDomain, precise
@@ -66,6 +67,9 @@ class Certified:
                 for x, ball in zip(found, self.balls, strict=True)
             ]
             return max(float(distance) for distance in distances)
+
+    def _repr_html_(self) -> str:
+        return matrix(f"certified result; {self}", (self.lower + self.upper) / 2)
 
     def __str__(self) -> str:
         return f"enclosed within {self.width:.1e}; {self.dtype} error ≤ {self.error:.1e}, certified"

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from locum.errors import InputError
+from locum.html_table import text_rows
 from locum.verification.checker.check import check
 from locum.verification.checker.content import RejectedError
 from locum.verification.checker.refutation import Refuted
@@ -54,6 +55,9 @@ class Proof:
             "verdict": "proven", **_about(self.claim), "cases": self.cases, "terms": self.terms,
             "seconds": self.seconds, "checking_seconds": self.checking,
         }  # fmt: skip
+
+    def _repr_html_(self) -> str:
+        return _html(self.claim, "proven", str(self), self.certificate)
 
     def __str__(self) -> str:
         s = "" if self.cases == 1 else "s"
@@ -108,6 +112,9 @@ class Refutation:
             "seconds": self.seconds,
         }  # fmt: skip
 
+    def _repr_html_(self) -> str:
+        return _html(self.claim, "refuted", str(self), self.certificate)
+
     def __str__(self) -> str:
         numbers = ", ".join(
             f"{name} = [{', '.join('[' + ', '.join(row) + ']' for row in rows)}]"
@@ -142,8 +149,19 @@ class Unproven:
             "case": self.case or None, "seconds": self.seconds,
         }  # fmt: skip
 
+    def _repr_html_(self) -> str:
+        return _html(self.claim, "not proven", str(self), None)
+
     def __str__(self) -> str:
         return self.reason + (f"\nin the case {self.case}" if self.case else "")
+
+
+def _html(claim: Claim, verdict: str, words: str, certificate: dict[str, Any] | None) -> str:
+    """Show a verdict in a notebook: what is claimed, the words, and what can be checked again."""
+    rows = [("claim", claim.title), ("verdict", verdict), ("in words", words)]
+    if certificate is not None:
+        rows.append(("to check it again", "save .certificate as JSON, then: locum check FILE"))
+    return text_rows("a claim for all inputs", rows)
 
 
 Verdict: TypeAlias = "Proof | Refutation | Unproven"
