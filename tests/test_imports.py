@@ -77,6 +77,7 @@ ROOMS: dict[str, list[str]] = {
         "cache",
         "circuit",
         "residual",
+        "balancing",
         "encoding",
         "forward",
         "interventions",

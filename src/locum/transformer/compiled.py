@@ -21,6 +21,7 @@ from locum.graph import Node, loads
 from locum.graph.fingerprints import fingerprints
 from locum.graph.node import node_of
 from locum.transformer.architecture import TransformerArchitecture
+from locum.transformer.balancing import balance, slot_exponents
 from locum.transformer.cache import ActivationCache
 from locum.transformer.circuit import Circuit, CircuitNode
 from locum.transformer.config import Config
@@ -186,7 +187,9 @@ class CompiledTransformer:
             self.slots,
             tuple(moments),
             (*(["sink"] if self.config.sink else []), *(str(token) for token in batch[0])),
-            np.concatenate(list(moments.values())),
+            np.ldexp(
+                np.concatenate(list(moments.values())), -slot_exponents(self.config, len(self.slots))
+            ),
         )
 
     def _run(self, batch: Rows, tap: Tap | None = None, *, patterns: bool = False) -> list[list[Any]]:
@@ -246,6 +249,16 @@ class CompiledTransformer:
         return words, places
 
     # What it becomes ----------------------------------------------------------------------------
+
+    def balanced(self) -> CompiledTransformer:
+        """Return the same function by weights of nearly one size, for training and low precision.
+
+        Slots, queries and keys, values and outputs, relu and gated units are rescaled against each
+        other by powers of two: outputs are the same to the bit (``balancing.py``), and so is
+        :attr:`error_bound`. Labels, heads and the circuit stay as they are; :meth:`residual` shows
+        slots as they are labelled, activations by hooks are scaled.
+        """
+        return CompiledTransformer(*balance(self.config, self.weights))
 
     def save(self, folder: str | Path) -> None:
         """Write ``config.json`` and ``model.safetensors`` into a folder, completely or not at all."""

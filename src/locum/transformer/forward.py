@@ -165,6 +165,10 @@ def _exact(weights: FeedForwardWeights, before: Array, sink: bool) -> Array:
     assert functions is not None
     # The sink has no part in the program: functions are not evaluated there, and are 0.
     real = before[:, 1:] if sink else before
+    if not np.isfinite(real).all():  # a comparison, say, would make a number of it again
+        raise ExecutionError(
+            "a number left the range of floats", "the residual stream", kind="OverflowError"
+        )
     results, outputs = functions.trace([real[..., i] for i in range(functions.arguments)])
     for instruction, result in zip(functions.instructions, results, strict=True):
         finite = np.isfinite(result)

@@ -1,0 +1,306 @@
+"""Give the weights of a transformer one size, as far as its outputs leave them free.
+
+A network computes the same if a slot of the stream is written larger and read smaller, a number of a
+query larger and that of its key smaller, a value larger and what its head writes smaller; relu units
+and both halves of gated units scale, too. Functions of exact feed-forwards and gelu units do not:
+their inputs stay as they are, as does what comes out. All factors are powers of two, so that every
+activation is multiplied by one, and no rounding changes: outputs are the same to the bit, unless a
+number leaves the range of floats.
+
+First the sum of squares of the logarithms of all non-zero weights is made least (Curtis and Reid,
+"On the automatic scaling of matrices for Gaussian elimination", 1972), then the greatest of them is
+lowered factor by factor; of what was met on the way, that with the least ratio of largest to
+smallest weight is taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from locum.errors import InputError
+from locum.transformer.config import Config
+from locum.transformer.weights import Array, LayerWeights, Weights
+
+Whole: TypeAlias = NDArray[np.int64]
+#: Exponents that a tensor's entries gain: a factor by its number, as an array that is broadcast to the
+#: tensor, and 1 where it multiplies, −1 where it divides.
+Gains: TypeAlias = "tuple[tuple[Whole, int], ...]"
+
+#: Steps of the least squares, and sweeps that lower the greatest.
+_STEPS, _SWEEPS = 200, 20
+
+
+@dataclass(frozen=True)
+class Spread:
+    """The largest and the smallest weight that is not zero, by absolute value."""
+
+    largest: float
+    smallest: float
+
+    @classmethod
+    def of(cls, weights: Weights) -> Spread:
+        """Look at all tensors; a network of zeros has 1 and 1."""
+        sizes = np.concatenate([np.abs(tensor[tensor != 0]).ravel() for _, tensor in weights.named()])
+        if not sizes.size:
+            return cls(1.0, 1.0)
+        return cls(float(sizes.max()), float(sizes.min()))
+
+    @property
+    def ratio(self) -> float:
+        """Return largest by smallest.
+
+        >>> Spread(8.0, 0.5).ratio
+        16.0
+        """
+        return self.largest / self.smallest
+
+
+def balance(config: Config, weights: Weights) -> tuple[Config, Weights]:
+    """Return weights of nearly one size, and what the report says about them.
+
+    ``report["balanced"]`` has the largest and smallest weight before and after, and for each slot the
+    exponent of 2 by which it holds more than its label says. Tokens so large that they might leave the
+    range of floats are refused; and where real-valued tokens meet exact functions, which may jump at 0,
+    nothing that holds them is made smaller, lest the least of them become 0.
+    """
+    limit = int(np.finfo(config.dtype).maxexp) // 4
+    ranges = _limited(config, 2.0**limit)
+    feeds = weights.feed_forwards
+    exponents = _System.of(weights).solve(
+        limit, growing=config.vocabulary is None and (not feeds or "exact" in feeds)
+    )
+    found = _applied(weights, exponents)
+    while not _recovered(weights, exponents, found):  # a weight that is very large or small already
+        exponents = np.trunc(exponents / 2).astype(np.int64)
+        found = _applied(weights, exponents)
+    slots = exponents[: weights.W_E.shape[1]] + slot_exponents(config, weights.W_E.shape[1])
+    said = {
+        "before": vars(Spread.of(weights)),
+        "after": vars(Spread.of(found)),
+        "slots": slots.tolist(),
+    }
+    return replace(config, ranges=ranges, report={**config.report, "balanced": said}), found
+
+
+def _limited(config: Config, largest: float) -> tuple[tuple[float, float], ...] | None:
+    """Return the ranges of tokens that keep their distance from the largest float."""
+    if config.vocabulary is not None:
+        return None
+    given = config.ranges or ((-np.inf, np.inf),)
+    found = tuple((max(low, -largest), min(high, largest)) for low, high in given)
+    for (low, high), (least, most) in zip(given, found, strict=True):
+        if least > most:
+            raise InputError(
+                f"balanced(): expected tokens up to {largest:.3g} in {config.dtype}, got a network for "
+                f"numbers from {low:.3g} to {high:.3g}"
+            )
+    return found
+
+
+def slot_exponents(config: Config, width: int) -> Whole:
+    """Return by which power of 2 each slot holds more than its label says: 0 if not balanced."""
+    said = config.report.get("balanced")
+    listed = said.get("slots") if isinstance(said, dict) else None
+    # A report may come from a file, and say anything.
+    if not isinstance(listed, list) or len(listed) != width:
+        return np.zeros(width, np.int64)
+    if not all(type(exponent) is int and abs(exponent) <= 1024 for exponent in listed):
+        return np.zeros(width, np.int64)
+    return np.array(listed, np.int64)
+
+
+def _tensors(weights: Weights) -> Iterator[tuple[Array, Gains, str]]:
+    """Yield each tensor with the factors that it may gain, in the order of :meth:`Weights.named`.
+
+    Factors are numbered: slots first, then those of the layers. The last is what each factor is of:
+    v for values, which hold what a slot holds.
+    """
+    count = width = weights.W_E.shape[1]
+    slots = np.arange(width)
+
+    def more(*shape: int) -> Whole:
+        nonlocal count
+        count += int(np.prod(shape))
+        return np.arange(count - int(np.prod(shape)), count).reshape(shape)
+
+    yield weights.W_E, ((slots, 1),), ""
+    yield weights.W_pos, ((slots, 1),), ""
+    for layer in weights.layers:
+        if (heads := layer.attention) is not None:
+            score, value = more(*heads.b_Q.shape), more(*heads.b_V.shape)
+            read = (slots[:, None], -1)
+            yield heads.W_Q, (read, (score[:, None], 1)), ""
+            yield heads.b_Q, ((score, 1),), ""
+            yield heads.W_K, (read, (score[:, None], -1)), ""
+            yield heads.b_K, ((score, -1),), ""
+            yield heads.W_V, (read, (value[:, None], 1)), "v"
+            yield heads.b_V, ((value, 1),), "v"
+            yield heads.W_O, ((slots, 1), (value[:, :, None], -1)), ""
+            yield heads.b_O, ((slots, 1),), ""
+        if (feed := layer.feed_forward) is not None:
+            hidden = feed.W_out.shape[0]
+            inner = more(hidden) if feed.kind in ("relu", "glu") else None
+            gate = more(hidden) if feed.W_gate is not None else None
+            into: Gains = () if inner is None else ((inner, 1),)
+            leaving = tuple((unit[:, None], -1) for unit in (inner, gate) if unit is not None)
+            yield feed.W_in, ((slots[:, None], -1), *into), ""
+            yield feed.b_in, into, ""
+            yield feed.W_out, ((slots, 1), *leaving), ""
+            yield feed.b_out, ((slots, 1),), ""
+            if feed.W_gate is not None and gate is not None:
+                yield feed.W_gate, ((slots[:, None], -1), (gate, 1)), ""
+    yield weights.W_U, ((slots[:, None], -1),), ""
+    yield weights.b_U, (), ""
+
+
+def _applied(weights: Weights, exponents: Whole) -> Weights:
+    """Multiply every tensor by its factors."""
+    scaled = []
+    for tensor, gains, _ in _tensors(weights):
+        power = sum((sign * exponents[factor] for factor, sign in gains), np.zeros((), np.int64))
+        with np.errstate(all="ignore"):
+            scaled.append(np.ldexp(tensor, power.astype(np.int32)).astype(tensor.dtype))
+    left = iter(scaled)
+
+    def filled(part: Any) -> Any:
+        names = [name for name, value in vars(part).items() if isinstance(value, np.ndarray)]
+        return replace(part, **{name: next(left) for name in names})
+
+    W_E, W_pos = next(left), next(left)
+    layers = tuple(
+        LayerWeights(
+            layer.attention and filled(layer.attention),
+            layer.feed_forward and filled(layer.feed_forward),
+        )
+        for layer in weights.layers
+    )
+    return Weights(W_E, W_pos, layers, next(left), next(left))
+
+
+def _recovered(weights: Weights, exponents: Whole, found: Weights) -> bool:
+    """Say whether the factors can be taken back to the bit: no weight over- or underflowed."""
+    back = _applied(found, -exponents)
+    return all(
+        np.array_equal(a, b) for (_, a), (_, b) in zip(weights.named(), back.named(), strict=True)
+    )
+
+
+@dataclass(frozen=True)
+class _System:
+    """Logarithms of all non-zero weights, and what each factor adds to which: a sparse matrix."""
+
+    logarithms: NDArray[np.float64]
+    #: Entries of the matrix, by factor: row (the weight), column (the factor), and 1 or −1.
+    rows: Whole
+    columns: Whole
+    signs: NDArray[np.float64]
+    factors: int
+    #: Whether a factor is of a slot or of a value; and how many slots there are.
+    holds: NDArray[np.bool_]
+    slots: int
+
+    @classmethod
+    def of(cls, weights: Weights) -> _System:
+        logarithms: list[NDArray[np.float64]] = []
+        entries: list[tuple[Whole, Whole, NDArray[np.float64]]] = []
+        values, count, factors = [], 0, weights.W_E.shape[1]
+        for tensor, gains, what in _tensors(weights):
+            places = np.nonzero(tensor)
+            rows = np.arange(count, count + len(places[0]))
+            count += len(rows)
+            logarithms.append(np.log2(np.abs(tensor[places]).astype(np.float64)))
+            for factor, sign in gains:
+                factors = max(factors, int(factor.max(initial=-1)) + 1)
+                columns = np.broadcast_to(factor, tensor.shape)[places]
+                entries.append((rows, columns, np.full(len(rows), float(sign))))
+            if what == "v":
+                values.append(gains[-1][0].ravel())
+        rows, columns, signs = (np.concatenate(part) for part in zip(*entries, strict=True))
+        order = np.argsort(columns, kind="stable")
+        holds = np.zeros(factors, np.bool_)
+        holds[np.concatenate([np.arange(weights.W_E.shape[1]), *values])] = True
+        return cls(
+            np.concatenate(logarithms),
+            rows[order],
+            columns[order],
+            signs[order],
+            factors,
+            holds,
+            weights.W_E.shape[1],
+        )
+
+    def sizes(self, exponents: NDArray[Any]) -> NDArray[np.float64]:
+        """Return the logarithms after these factors."""
+        return self.logarithms + self._gains(exponents)
+
+    def _gains(self, exponents: NDArray[Any]) -> NDArray[np.float64]:
+        gained = self.signs * exponents[self.columns]
+        return np.bincount(self.rows, gained, len(self.logarithms)).astype(np.float64)
+
+    def solve(self, limit: int, *, growing: bool) -> Whole:
+        """Return whole exponents with the least ratio of largest to smallest that was found.
+
+        With ``growing``, no slot and no value becomes smaller.
+        """
+        if not self.rows.size:
+            return np.zeros(self.factors, np.int64)
+        low = np.where(self.holds & growing, 0.0, -limit)
+
+        def inside(exponents: NDArray[np.float64]) -> NDArray[np.float64]:
+            return np.clip(exponents, low, limit)
+
+        start = inside(self._least_squares())
+        best, least = np.zeros(self.factors), float(np.ptp(self.logarithms))
+        for exponents in self._lowered(start, inside):
+            whole = np.rint(exponents)
+            ratio = float(np.ptp(self.sizes(whole)))
+            # Of two that are as good, the first: it is nearer to the least squares.
+            if ratio < least - 1e-9:
+                best, least = whole, ratio
+        return best.astype(np.int64)
+
+    def _least_squares(self) -> NDArray[np.float64]:
+        """Conjugate gradients for the exponents whose sizes have the least sum of squares."""
+        found = np.zeros(self.factors)
+        residual = -self._gathered(self.logarithms)
+        direction, square = residual, float(residual @ residual)
+        enough = 1e-12 * square
+        for _ in range(_STEPS):
+            if square <= enough:
+                break
+            moved = self._gains(direction)
+            step = square / float(moved @ moved)
+            found = found + step * direction
+            residual = residual - step * self._gathered(moved)
+            after = float(residual @ residual)
+            direction, square = residual + after / square * direction, after
+        return found
+
+    def _gathered(self, sizes: NDArray[np.float64]) -> NDArray[np.float64]:
+        gathered = np.bincount(self.columns, self.signs * sizes[self.rows], self.factors)
+        return gathered.astype(np.float64)
+
+    def _lowered(
+        self,
+        exponents: NDArray[np.float64],
+        inside: Callable[[NDArray[np.float64]], NDArray[np.float64]],
+    ) -> Iterator[NDArray[np.float64]]:
+        """Put each factor in turn amid the extremes of what it scales: slots, then the others."""
+        yield exponents
+        starts = np.flatnonzero(np.diff(self.columns, prepend=-1))
+        met = self.columns[starts]
+        for sweep in range(_SWEEPS):
+            for part in (met < self.slots, met >= self.slots):
+                sizes = self.signs * self.sizes(exponents)[self.rows]
+                high, low = (end.reduceat(sizes, starts) for end in (np.maximum, np.minimum))
+                # Halves of a gated unit scale the same weights: whole steps of both would overshoot.
+                step = (high + low)[part] * (-0.25 if sweep % 2 else -0.5)
+                exponents = exponents.copy()
+                exponents[met[part]] += step
+                exponents = inside(exponents)
+            yield exponents
