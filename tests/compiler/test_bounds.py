@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -11,9 +12,11 @@ from benchmarks.bench_bounds import adversarial, differences, networks
 
 from locum import compiler, sin, tokens
 from locum.compiler import Target, bounds, scoring
+from locum.compiler.bounds import network_bounds
 from locum.compiler.bounds.gate_bounds import SlotSum, Summands
 from locum.compiler.network.forms import Form, Signal
 from locum.compiler.network.gates import Curved, Product
+from locum.compiler.network.grids import lowest_bit, lowest_bits
 from locum.compiler.network.lowering import Lowered
 from locum.compiler.network.network import NO_SINK, Head, Network, Unit, Value
 from locum.compiler.network.roles import Roles
@@ -24,6 +27,7 @@ from locum.compiler.weights.dense import UnitFeedForward
 from locum.compiler.weights.stream import Stream
 from locum.graph import build
 from locum.graph.labels import Labels
+from locum.language.everyday import EVERYDAY
 from locum.transformer.forward import forward
 
 
@@ -117,3 +121,32 @@ def test_sines_have_a_bound(dtype: str) -> None:
     for given in draw.uniform(-50, 50, (40, 2)).tolist():
         error = np.abs(np.array(model(given)) - np.array(program(given, executor="dense"))).max()
         assert error <= model.error_bound < 1e-3
+
+
+@pytest.mark.parametrize("attention", ["hard", "softmax"])
+def test_a_tolerance_that_changes_nothing_is_not_searched(
+    attention: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of tables alone there is nothing to fit: one pass over the network, not fourteen."""
+    passes: list[network_bounds.Bounds] = []
+    run = network_bounds.Bounds.run
+
+    def counted(bounds: network_bounds.Bounds) -> Any:
+        passes.append(bounds)
+        return run(bounds)
+
+    monkeypatch.setattr(network_bounds.Bounds, "run", counted)
+    program = EVERYDAY["parity"].program
+    model = compiler.compile(
+        program, length=4, vocabulary="01", feed_forward="relu", attention=attention
+    )
+    assert len(passes) == 1
+    assert 0 < model.config.report["error_bound"] < 1e-6
+
+
+def test_the_lowest_bit_of_one_number_is_that_of_an_array() -> None:
+    generator = np.random.default_rng(5)
+    numbers = np.ldexp(generator.integers(-(2**53), 2**53, 400), generator.integers(-1120, 970, 400))
+    edges = [0.0, -0.0, 5e-324, -5e-324, 1.7e308, 2.0**-1022, math.inf, -math.inf, math.nan, 1, -6]
+    for number in [*numbers.tolist(), *edges]:
+        assert lowest_bit(number) == float(lowest_bits(np.array(number)))

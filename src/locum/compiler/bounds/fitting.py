@@ -24,7 +24,7 @@ from locum.compiler.network.network import Head, Unit
 from locum.compiler.network.slots import Slots
 from locum.compiler.units.curves import OutsideError
 from locum.compiler.units.hidden import Hidden, UnitsError
-from locum.compiler.units.realise import realise
+from locum.compiler.units.realise import depends_on_tolerance, realise
 from locum.errors import CompileError
 from locum.graph import abbreviate
 
@@ -103,6 +103,9 @@ class _Fitting:
         self.limit = math.inf if kind == "exact" else near
         #: Whether heads are made as soft as the tolerance allows; else nothing leaks at all.
         self.soft = target.tolerance is not None and kind != "exact"
+        gates = [unit.gate for unit in lowered.network.units if unit.gate is not None]
+        #: Whether a tolerance changes anything: tables, ramps and what is rounded are as they are.
+        self.can_bend = self.soft or any(depends_on_tolerance(gate, kind) for gate in gates)
 
     def found(self) -> Fitted:
         """The fit; where leaking heads let no bound through, nothing leaks."""
@@ -125,11 +128,15 @@ class _Fitting:
                 last = self._attempt(tolerance)
             except _Unfit as unfit:
                 problem = problem or CompileError(str(unfit), unfit.where)
+                if not self.can_bend:
+                    break
                 tolerance /= 8
                 continue
             if last.error <= self.limit and (best is None or last.tolerance > best.tolerance):
                 best = last
             if not last.error or self.limit == math.inf or (best and best.error > 0.85 * self.limit):
+                break
+            if not self.can_bend:
                 break
             if before is not None and last.tolerance < before[0] / 2 and last.error > 0.9 * before[1]:
                 break  # what is left is not for units to mend

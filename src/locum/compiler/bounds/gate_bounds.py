@@ -17,7 +17,7 @@ from locum.compiler.bounds.demand import Demand
 from locum.compiler.bounds.intervals import ErrorInterval, ErrorIntervals
 from locum.compiler.network.forms import Form, Mask, Vector
 from locum.compiler.network.gates import SNAP, Bend, Curved, Gate, Masked, Product, Ramp, Snap, Table
-from locum.compiler.network.grids import SMALLEST, lowest_bits, sums_exactly
+from locum.compiler.network.grids import SMALLEST, lowest_bit, lowest_bits, sums_exactly
 from locum.compiler.network.network import Unit
 from locum.compiler.units.curves import CURVES
 from locum.compiler.units.hidden import Hidden
@@ -157,9 +157,9 @@ class GateBounds:
             total = float(pre.sum())
         elif hidden.active is not None:
             total = hidden.weight + abs(hidden.constant)
-        bits = np.append(lowest_bits(hidden.out) * step, lowest_bits(hidden.constant))
+        bits = np.append(lowest_bits(hidden.out) * step, lowest_bit(hidden.constant))
         grid = float(bits.min())
-        written = float(lowest_bits(scale)) * grid
+        written = lowest_bit(scale) * grid
         return Summands(abs(scale) * total, hidden.terms, written, min(grid, 1.0))
 
     def _rounding(

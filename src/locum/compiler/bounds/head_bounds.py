@@ -19,7 +19,7 @@ from locum.compiler.bounds.demand import Demand
 from locum.compiler.bounds.intervals import ErrorInterval, ErrorIntervals
 from locum.compiler.bounds.sink_bounds import SinkBounds
 from locum.compiler.network.forms import Mask, Vector
-from locum.compiler.network.grids import SMALLEST, lowest_bits, sums_exactly
+from locum.compiler.network.grids import SMALLEST, lowest_bit, sums_exactly
 from locum.compiler.network.network import NO_SINK, Head, Value
 from locum.compiler.scoring.known import Known
 from locum.errors import CompileError
@@ -171,7 +171,7 @@ class HeadBounds:
         single = bool((counts[where] <= 1).all()) or (
             head.selector is not None and self.known.selectors.unique(head.selector)
         )
-        step = min(v.step, float(lowest_bits(value.at_sink))) if single else 0.0
+        step = min(v.step, lowest_bit(value.at_sink)) if single else 0.0
         if default_error or not sums_exactly(max(abs(least), abs(most)), step, self._dtype):
             step = 0.0
         mean = ErrorInterval(

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from locum.compiler.network.forms import Form, Mask, Signal, Vector
-from locum.compiler.network.grids import SMALLEST, lowest_bits, sums_exactly
+from locum.compiler.network.grids import SMALLEST, lowest_bit, lowest_bits, sums_exactly
 from locum.compiler.target import Target
 from locum.compiler.units.hidden import Argument
 
@@ -107,13 +107,14 @@ def of_form(
     """Read a combination of signals."""
     fixed = np.full(positions, form.constant)  # what depends on positions alone is one known number
     weight, unbounded = _weight(form, intervals, positions)
-    error, step = np.zeros(positions), min(float(lowest_bits(form.constant)), form.finest)
+    error, step = np.zeros(positions), min(lowest_bit(form.constant), form.finest)
     others, grid = [], step
     for signal, c in form.terms.items():
         part = intervals[signal]
-        grid = min(grid, float(lowest_bits(c)) * part.grid)
+        bit = lowest_bit(c)
+        grid = min(grid, bit * part.grid)
         error = error + abs(c) * part.error
-        step = min(step, float(lowest_bits(c)) * part.step)
+        step = min(step, bit * part.step)
         if signal.positions is not None:
             fixed = fixed + c * signal.positions
         else:

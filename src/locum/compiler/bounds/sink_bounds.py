@@ -17,7 +17,7 @@ import numpy as np
 from locum.compiler.bounds.intervals import UNIT, representation_error
 from locum.compiler.network.forms import Form
 from locum.compiler.network.gates import SNAP
-from locum.compiler.network.grids import SMALLEST, lowest_bits, sums_exactly
+from locum.compiler.network.grids import SMALLEST, lowest_bit, lowest_bits, sums_exactly
 from locum.compiler.network.network import Head, Unit, Value
 from locum.compiler.network.slots import Slots
 from locum.compiler.units.hidden import Hidden
@@ -111,9 +111,7 @@ class SinkBounds:
         if not present.any() or (present.sum() == 1 and not before and np.abs(scales[present]) == 1):
             return
         weight = abs(before) + float(np.abs(numbers * scales).sum())
-        step = min(
-            float(lowest_bits(before)), float((lowest_bits(numbers) * lowest_bits(scales)).min())
-        )
+        step = min(lowest_bit(before), float((lowest_bits(numbers) * lowest_bits(scales)).min()))
         if not sums_exactly(weight, step, self.dtype):
             self.error[slot] += (len(parts) + 4) * (self._unit * weight + SMALLEST[self.dtype])
 
@@ -135,9 +133,6 @@ class SinkBounds:
         return (len(coefficients) + 4) * (self._unit * weight + SMALLEST[self.dtype])
 
     def _on_grid(self, coefficients: Mapping[int, float], form: Form) -> bool:
-        steps = [
-            float(lowest_bits(c)) * float(lowest_bits(self.held[slot]))
-            for slot, c in coefficients.items()
-        ]
-        step = min([float(lowest_bits(form.constant)), *steps])
+        steps = [lowest_bit(c) * lowest_bit(self.held[slot]) for slot, c in coefficients.items()]
+        step = min([lowest_bit(form.constant), *steps])
         return sums_exactly(self._weight(coefficients, form), step, self.dtype)

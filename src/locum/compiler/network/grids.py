@@ -6,6 +6,8 @@ of two, is summed exactly as long as no sum is larger than that step times 2^53 
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from locum.compiler.network.forms import Vector
@@ -17,7 +19,24 @@ SMALLEST = {"float64": 2.0**-1074, "float32": 2.0**-149}
 _SAFE = {"float64": 2.0**40, "float32": 2.0**13}
 
 
-def lowest_bits(numbers: Vector | float) -> Vector:
+def lowest_bit(number: float) -> float:
+    """The greatest power of two that a number is a multiple of, as :func:`lowest_bits` has it.
+
+    Without arrays: bounds ask this of every coefficient of every form.
+
+    >>> lowest_bit(12.0), lowest_bit(-0.75), lowest_bit(0.0), lowest_bit(math.nan)
+    (4.0, 0.25, inf, 0.0)
+    """
+    if not math.isfinite(number):
+        return 0.0
+    if not number:
+        return math.inf
+    mantissa, exponent = math.frexp(number)
+    whole = int(mantissa * 2.0**53)
+    return math.ldexp(float(whole & -whole), exponent - 53)
+
+
+def lowest_bits(numbers: Vector) -> Vector:
     """The greatest power of two that each number is a multiple of; infinite for 0, 0 for inf and NaN.
 
     >>> lowest_bits(np.array([12.0, 0.75, 0.0])).tolist()

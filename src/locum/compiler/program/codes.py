@@ -72,7 +72,7 @@ def _values(node: Node, values: Values) -> Iterator[Atom]:
     """What it may be over its sources, and over all values of its inputs, which units look up."""
     table = values.table(node)
     if table is not None:
-        yield from (value for value in table.values if value is not None)
+        yield from (value for value in dict.fromkeys(table.values) if value is not None)
     if not OPERATIONS[node.op].elementwise:
         return
     domains = [values.finite(i) for i in node.inputs]

@@ -52,14 +52,8 @@ class ValueTable:
         """The absolute value of its largest whole number; strings count as larger than any."""
         if set(map(type, self.values)) == {int}:  # at once, for long columns
             return max(map(abs, self.values))  # type: ignore[arg-type]
-        return max(
-            (
-                math.inf if isinstance(value, str) else abs(value)
-                for value in self.values
-                if isinstance(value, (int, str))
-            ),
-            default=0,
-        )
+        whole = {value for value in self.values if isinstance(value, (int, str))}
+        return max((math.inf if isinstance(v, str) else abs(v) for v in whole), default=0)
 
 
 def meaning(node: Node) -> Callable[..., Atom]:

@@ -54,6 +54,11 @@ def realise(
             return _snap(gate, kind, arguments[0], unit)
 
 
+def depends_on_tolerance(gate: Gate, kind: str) -> bool:
+    """Whether another tolerance may give a gate other units."""
+    return isinstance(gate, Product | Curved) or (isinstance(gate, Bend) and kind == "gelu")
+
+
 def _curved(gate: Curved, kind: str, x: Argument, tolerance: float) -> Hidden:
     if gate.name == "square" and kind == "glu":
         hidden = glu_product(x, x, tolerance, 0.0)

@@ -152,7 +152,9 @@ def lookup(
     occurs = np.flatnonzero(np.array([v is not None for v in values], dtype=bool))
     if not occurs.size:
         raise CompileError("it has no value for any input", where)
-    heights = np.array([codes.number(v, where) for v in values if v is not None])
+    # Equal values are one number, and few of them occur.
+    number = {v: codes.number(v, where) for v in dict.fromkeys(values) if v is not None}
+    heights = np.array([number[v] for v in values if v is not None])
     places = np.unravel_index(occurs, [len(among) for among in numbers]) if numbers else ()
     digits = [among[place] for among, place in zip(numbers, places, strict=True)]
     some = [axis for axis, among in enumerate(numbers) if len(among) > 1]
