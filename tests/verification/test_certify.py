@@ -16,6 +16,7 @@ from locum.execution import dense
 from locum.graph import OPERATIONS
 from locum.verification.certified.balls import BallDomain, precise
 from locum.verification.certified.certify import certify, certify_matrix
+from locum.verification.certified.sensitivity import SLOPES, Rounded, worst_error
 from locum.verification.checker.knowledge import Knowledge
 from locum.verification.checker.numbers import Numbers
 from locum.verification.checker.scalars import Scalars
@@ -124,3 +125,71 @@ def test_repeated_tokens_are_certified() -> None:
         found = certify(locum.UniversalSimulator(3, 2, 2), T, X)
         assert found.error < 1e-12
         assert np.abs(T(X) - (found.lower + found.upper) / 2).max() <= 1e-12
+
+
+@pytest.mark.parametrize("close", [0.0, 2.0**-52])
+def test_errors_that_cancel_are_not_added_up(close: float) -> None:
+    """Rows of X that are equal, or nearly: whatever the weights are, they sum to 1."""
+    U, chance = locum.UniversalSimulator(4, 4, 4), np.random.default_rng(1)
+    certified, observed = 0.0, 0.0
+    for _ in range(6):
+        A, V, X = chance.normal(size=(3, 4, 4))
+        X[:] = X[0] * (1 + chance.integers(-2, 3, size=X.shape) * close)
+        result = certify(U, locum.Attention(A, V), X)
+        seen = result.seen(U(locum.Attention(A, V), X, executor="dense"))
+        assert seen <= result.error
+        certified, observed = max(certified, result.error), max(observed, seen)
+    assert certified <= 40 * observed
+
+
+@pytest.mark.parametrize("name", SLOPES)
+def test_slopes_are_difference_quotients(name: str) -> None:
+    """Over a ball as wide as 2⁻²⁰, the slope encloses what a small step changes."""
+    operation, step = BallDomain().meanings[name], Fraction(1, 2**80)
+    for point in ((0.75, 1.5), (2.25, 0.5), (3.0, 2.0)):
+        arguments = [Fraction(x) for x in point][: len(SLOPES[name])]
+        with precise(400):
+            balls = [arb(float(x), 2.0**-20) for x in arguments]
+            for place, slope in enumerate(SLOPES[name]):
+                ends = []
+                for moved in (0, step):
+                    here = [x + moved * (k == place) for k, x in enumerate(arguments)]
+                    ends.append(operation(*(arb(x.numerator) / x.denominator for x in here)))
+                quotient = (ends[1] - ends[0]) / (arb(step.numerator) / step.denominator)
+                assert arb(slope(*balls)).contains(quotient)
+
+
+def test_what_is_not_remembered_moves_by_its_whole_ball() -> None:
+    """A ball of unknown origin is a variable of its own, wherever it occurs."""
+    with precise(128):
+        unknown = arb(1, 0.25)
+        assert float(worst_error(unknown)) >= 0.5
+        assert float(worst_error(arb(7))) == 0
+        double = Rounded(unknown + unknown, "add", (unknown, unknown), arb(0))
+        nothing = Rounded(double - double, "subtract", (double, double), arb(0))
+        assert float(worst_error(double)) >= 1
+        assert float(worst_error(nothing)) == 0
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        locum.sqrt(locum.tokens * locum.tokens) - abs(locum.tokens),
+        locum.exp(locum.tokens / 7) / locum.exp(-locum.tokens / 7),
+        locum.tanh(locum.tokens) * locum.sin(locum.tokens) - locum.erf(locum.tokens),
+        (locum.tokens * 0.1) ** 3 + locum.log(locum.tokens * locum.tokens + 0.1),
+        locum.tokens / 3 - locum.tokens / 3.0000000000000004,
+    ],
+)
+def test_random_floats_stay_within_the_bound(program: locum.SOp) -> None:
+    """Against the same program in balls of 500 bits."""
+    chance = np.random.default_rng(2)
+    for x in (*chance.normal(size=20), *chance.normal(size=20) * 1e-9, 1.0, -1e-30, 3e4):
+        tokens = [float(x)] if abs(x) < 100 else [float(x) / 1e3]
+        found = certify_matrix(Matrix(program, 1, 1), tokens)
+        with precise(500):
+            value = (
+                arb(program(tokens)[0])
+                - dense.evaluate(program.node, [arb(tokens[0])], BallDomain())[0]
+            )
+            assert abs(value).lower() <= found.error

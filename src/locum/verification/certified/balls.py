@@ -29,6 +29,7 @@ from locum.execution.domains.floats import FloatDomain
 from locum.graph import Atom
 from locum.graph.operations import TRANSCENDENTAL
 from locum.verification.certified.rounding import Rounding
+from locum.verification.certified.sensitivity import Rounded
 from locum.verification.certified.ties import Candidates, TooCloseError, candidates_of, contenders
 
 _EXACT, _FLOAT = ExactDomain(), FloatDomain()
@@ -52,12 +53,14 @@ class BallDomain(Domain):
         own: dict[str, Callable[..., Value]] = {
             "add": self._add,
             # A number minus itself is 0, rounded or not: the greatest score of a row, say.
-            "subtract": lambda a, b: 0 if a is b else self._rounded(_ball(a) - _ball(b)),
+            "subtract": lambda a, b: (
+                0 if a is b else self._rounded(_ball(a) - _ball(b), "subtract", a, b)
+            ),
             "multiply": self._multiply,
             "divide": self._divide,
             "power": self._power,
-            "negate": lambda a: -a,
-            "absolute": lambda a: a if bool(a > 0) else -a if bool(a < 0) else abs(a),
+            "negate": self._negate,
+            "absolute": self._absolute,
             "minimum": lambda a, b: a if self._less(a, b) else b,
             "maximum": lambda a, b: a if self._less(b, a) else b,
             **{name: self._library(name) for name in TRANSCENDENTAL},
@@ -82,7 +85,7 @@ class BallDomain(Domain):
 
     def _library(self, name: str) -> Callable[..., Value]:
         """A library function that flint has under the same name."""
-        return lambda a: self._rounded(getattr(_ball(a), name)(), library=True)
+        return lambda a: self._rounded(getattr(_ball(a), name)(), name, a, library=True)
 
     def _mixed(self, name: str, function: Callable[..., Value]) -> Callable[..., Value]:
         """Balls if there are any among the values (or a number has no exact result), else exact."""
@@ -137,8 +140,8 @@ class BallDomain(Domain):
             for value in values
         ]
 
-    def _rounded(self, value: arb, library: bool = False) -> arb:
-        """``value`` widened by one rounding."""
+    def _rounded(self, value: arb, operation: str = "", *operands: Value, library: bool = False) -> arb:
+        """``value`` widened by one rounding; remembered, if it is the result of an operation."""
         if not value.is_finite():
             raise OverflowError("the enclosure is not finite")
         if self.rounding is None:
@@ -148,7 +151,22 @@ class BallDomain(Domain):
             raise OverflowError(f"a value may be too large for {self.rounding.name}")
         units = self.rounding.library if library else 1
         error = (size * (units * self.rounding.unit) + self.rounding.tiny).upper()
-        return value + arb(0, error)
+        widened = value + arb(0, error)
+        return Rounded(widened, operation, tuple(map(_ball, operands)), error) if operation else widened
+
+    def _unrounded(self, value: arb, operation: str, *operands: Value) -> arb:
+        """The result of an operation that every format does exactly."""
+        if self.rounding is None:
+            return value
+        return Rounded(value, operation, tuple(map(_ball, operands)), arb(0))
+
+    def _negate(self, a: arb) -> arb:
+        return self._unrounded(-a, "negate", a)
+
+    def _absolute(self, a: arb) -> arb:
+        if a > 0:
+            return a
+        return self._negate(a) if a < 0 else self._unrounded(abs(a), "absolute", a)
 
     def _add(self, a: Value, b: Value) -> arb:
         # Adding 0 is exact in every format; sums over families begin with it.
@@ -156,13 +174,14 @@ class BallDomain(Domain):
             return _ball(b)
         if isinstance(b, int) and b == 0:
             return _ball(a)
-        return self._rounded(_ball(a) + _ball(b))
+        return self._rounded(_ball(a) + _ball(b), "add", a, b)
 
     def _multiply(self, a: Value, b: Value) -> arb:
         for one, other in ((a, b), (b, a)):
             if isinstance(one, int) and one in (-1, 0, 1):
-                return _ball(one) * _ball(other)
-        return self._rounded(_ball(a) * _ball(b))
+                times = _ball(other)
+                return times if one == 1 else self._negate(times) if one else arb(0)
+        return self._rounded(_ball(a) * _ball(b), "multiply", a, b)
 
     def _divide(self, a: Value, b: Value) -> arb:
         divisor = _ball(b)
@@ -170,25 +189,25 @@ class BallDomain(Domain):
             if divisor == 0:
                 raise ZeroDivisionError("division by zero")
             raise TooCloseError("a denominator may be 0: its enclosure contains 0")
-        return self._rounded(_ball(a) / divisor)
+        return self._rounded(_ball(a) / divisor, "divide", a, b)
 
     def _power(self, a: Value, b: Value) -> arb:
         if isinstance(b, int) and not isinstance(b, bool):
-            return self._rounded(_ball(a) ** b, library=True)
+            return self._rounded(_ball(a) ** b, "power", a, b, library=True)
         base = _ball(a)
         if not base > 0:
             raise TooCloseError("a power needs a positive base")
-        return self._rounded(base ** _ball(b), library=True)
+        return self._rounded(base ** _ball(b), "power", a, b, library=True)
 
     def _log(self, a: Value) -> arb:
         if not _ball(a) > 0:
             raise TooCloseError("a logarithm needs a positive number")
-        return self._rounded(_ball(a).log(), library=True)
+        return self._rounded(_ball(a).log(), "log", a, library=True)
 
     def _sqrt(self, a: Value) -> arb:
         if not _ball(a) >= 0:
             raise TooCloseError("a square root needs a number that is not negative")
-        return self._rounded(_ball(a).sqrt())
+        return self._rounded(_ball(a).sqrt(), "sqrt", a)
 
     # Comparisons ----------------------------------------------------------------------------------
 

@@ -34,6 +34,7 @@ from locum.simulators import UniversalSimulator
 from locum.simulators.modules.module import Module
 from locum.verification.certified.balls import PRECISION, BallDomain, precise
 from locum.verification.certified.rounding import FORMATS
+from locum.verification.certified.sensitivity import worst_error
 from locum.verification.certified.ties import TooCloseError
 
 #: Where comparisons are not decided, this many bits make sums of products of most floats exact.
@@ -102,7 +103,7 @@ def certify_matrix(program: Matrix, tokens: Sequence[float], *, dtype: str = "fl
     true = _true_entries(program, tokens)
     rounded = _entries(program, tokens, BallDomain(FORMATS[dtype], ties=True), PRECISION)
     with precise(PRECISION):
-        errors = [_distance(a, b) for a, b in zip(rounded, true, strict=True)]
+        errors = [_error(a, b) for a, b in zip(rounded, true, strict=True)]
         widths = [_above(2 * ball.rad()) for ball in true]
         lower = [_below(ball) for ball in true]
         upper = [_above(ball) for ball in true]
@@ -139,12 +140,15 @@ def _entries(program: Matrix, tokens: Sequence[float], domain: BallDomain, bits:
 
 
 def _as_ball(value: Any) -> arb:
+    if isinstance(value, arb):
+        return value
     return arb(int(value)) if isinstance(value, (bool, int)) else arb(value)
 
 
-def _distance(a: arb, b: arb) -> float:
-    """The greatest distance of a number in one ball from a number in the other."""
-    return _above(abs(a - b))
+def _error(rounded: arb, true: arb) -> float:
+    """Bound a distance in two ways: by what is in both balls, and by what all roundings can move."""
+    distance, moved = _above(abs(rounded - true)), worst_error(rounded)
+    return min(distance, _above(moved)) if moved.is_finite() else distance
 
 
 def _above(ball: arb) -> float:
