@@ -36,14 +36,14 @@ from flint import arb
 _numbers = count()
 
 
-class Rounded(arb):  # type: ignore[misc]  # flint has no types
+class Rounded(arb):
     """The ball of ``operation(operands) + δ``, |δ| ≤ ``error``, on balls and exact numbers."""
 
     __slots__ = ("error", "number", "operands", "operation", "slopes")
 
     def __new__(cls, *_: Any) -> Rounded:
         """Leave the value to ``__init__``, as flint does."""
-        return super().__new__(cls)  # type: ignore[no-any-return]
+        return super().__new__(cls)
 
     def __init__(self, ball: arb, operation: str, operands: tuple[Any, ...], error: arb) -> None:
         """Remember where a ball comes from."""
@@ -89,8 +89,8 @@ def worst_error(result: arb) -> arb:
             if not isinstance(operand, Rounded):
                 variables[id(operand)] = operand
             slopes[id(operand)] = slopes.get(id(operand), 0) + slope * partial
-    for number, ball in variables.items():
-        total += abs(slopes[number]) * (2 * ball.rad())
+    for number, variable in variables.items():
+        total += abs(slopes[number]) * (2 * variable.rad())
     return total.upper()
 
 
