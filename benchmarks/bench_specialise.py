@@ -20,7 +20,7 @@ def measure(seed: int) -> dict[str, Any]:
     T, X = Attention(rng.normal(size=(d, d)), rng.normal(size=(d, d_v))), rng.normal(size=(n, d))
     U = UniversalSimulator(n, d, d_v)
     special = U.specialise(T)
-    fetch, native = special.compile(), special.compile("native")
+    fetch, native = (special.compile(recipe, feed_forward="exact") for recipe in (None, "native"))
     tokens, direct = special.encode(X), T(X)
     return {
         "order": [n, d, d_v],

@@ -2,7 +2,9 @@
 
 U is compiled from the order alone (three rows of four numbers, two heads, six hidden units). Only then
 is an encoder layer of torch made, norms, biases and GELU included; its matrices and its input become
-U's tokens, and U's weights compute what the layer computes. Needs torch.
+U's tokens, and U's weights compute what the layer computes. Norms and GELU of numbers that are only
+known then are instructions of exact feed-forwards, a reference for analysis; a plain attention is run
+by hidden units, too (stock_encoder.py). Needs torch.
 """
 
 import numpy as np
@@ -21,7 +23,7 @@ def new_layer(seed: int) -> torch.nn.TransformerEncoderLayer:
 
 # The simulator: it sees the shape of a layer, none of its numbers.
 U = UniversalSimulator.of(from_torch(new_layer(0)), 3)
-weights = U.compile()
+weights = U.compile(feed_forward="exact")
 print(weights)
 before = weights.hash
 

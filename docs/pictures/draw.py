@@ -54,7 +54,7 @@ def universal() -> str:
     X, A, V = matrices()
     U = locum.UniversalSimulator(3, 2, 2)
     T = locum.Attention(A, V)
-    model = U.compile()
+    model = U.compile(feed_forward="exact")
     tokens = U.encode(T, X)
     answer, cache = model.run_with_cache(np.asarray(tokens, dtype=float).tolist())
     result = U.decode(answer)
@@ -264,7 +264,7 @@ def pages() -> dict[str, str]:
     tokens = np.asarray(U.encode(locum.Attention(A, V), X), dtype=float).tolist()
     return {
         "network_reverse": network_page(model, ["abcd"]),
-        "network_u222": network_page(U.compile(), [tokens]),
+        "network_u222": network_page(U.compile("fetch", feed_forward="exact"), [tokens]),
     }
 
 

@@ -57,9 +57,13 @@ class LimitError(LocumError):
 
 
 class CompileError(LocumError):
-    """A program that cannot become weights as asked: the reason, and the s-op or selector it is in."""
+    """A program that cannot become weights as asked: the reason, and the s-op or selector it is in.
 
-    def __init__(self, problem: str, where: str = "") -> None:
+    ``instead`` is what else can be had.
+    """
+
+    def __init__(self, problem: str, where: str = "", instead: str = "") -> None:
         self.problem = problem
         self.where = where
-        super().__init__(f"{problem}, in {where}" if where else problem)
+        place = f", in {where}" if where else ""
+        super().__init__(f"{problem}{place}" + (f"; or try {instead}" if instead else ""))

@@ -46,9 +46,8 @@ def rasp(tmp_path: Path) -> str:
 @pytest.fixture
 def folder(rasp: str, tmp_path: Path) -> str:
     path = str(tmp_path / "model")
-    done = command_line(
-        "compile", rasp, "--name", "reverse", "--length", "8", "--vocab", "abcd", "-o", path
-    )
+    arguments = ("compile", rasp, "--name", "reverse", "--length", "8", "--vocab", "abcd", "-o", path)
+    done = command_line(*arguments, "--feed-forward", "exact")
     assert done.returncode == 0, done.stderr
     return path
 
@@ -58,8 +57,14 @@ def folder(rasp: str, tmp_path: Path) -> str:
 
 def test_a_report_and_a_picture(rasp: str, tmp_path: Path) -> None:
     arguments = ("compile", rasp, "--name", "reverse", "--length", "8", "--vocab", "abcd")
-    shown = command_line(*arguments).stdout
     size = locum.compile(reverse(), length=8, vocabulary="abcd").architecture
+    weights = command_line(*arguments).stdout
+    assert f"  layers       {size.layers}\n" in weights
+    assert "  feed-forward relu\n" in weights
+    shown = command_line(*arguments, "--feed-forward", "exact").stdout
+    assert "  feed-forward exact: instructions, a reference for analysis, not weights\n" in shown
+    exact = {"length": 8, "vocabulary": "abcd", "feed_forward": "exact"}
+    size = locum.compile(reverse(), **exact).architecture
     for line in (
         "takes        1 to 8 tokens: a, b, c, d",
         "heads        1, 1",
@@ -115,7 +120,7 @@ def test_the_options_of_the_network_arrive(rasp: str) -> None:
     assert json_of(*arguments, "--dtype", "float32", "--range", "-1", "1")["dtype"] == "float32"
     for option, words in [
         (("--attention", "loud"), "attention: expected hard or softmax, got 'loud'"),
-        (("--feed-forward", "loud"), "feed_forward: expected exact, glu, gelu or relu"),
+        (("--feed-forward", "loud"), "feed_forward: expected relu, gelu, glu or exact"),
         (("--dtype", "int8"), "dtype: expected float64 or float32"),
         (("--tolerance", "-1"), "tolerance: expected a positive number"),
         (("--separation", "0"), "separation: expected a positive number"),
@@ -211,8 +216,12 @@ def test_the_example_that_is_drawn(rasp: str) -> None:
 
 def test_u_as_weights(tmp_path: Path) -> None:
     path = tmp_path / "u"
+    start = ("compile", "--simulator", "2,2,2", "-o", str(path))
+    default = json_of(*start)
+    assert default["architecture"]["feed_forward"] == "relu"
+    assert "recipe native" in default["name"]
     for recipe in ("fetch", "native", "width-1"):
-        built = json_of("compile", "--simulator", "2,2,2", "--recipe", recipe, "-o", str(path))
+        built = json_of(*start, "--recipe", recipe, "--feed-forward", "exact")
         assert built["report"]["layout"]["A"] == [4, 1, 2, 2]
         U = UniversalSimulator(2, 2, 2)
         T, X = Attention(A=np.eye(2), V=np.array([[1.0, 2], [3, 4]])), np.array([[1.0, 0], [0.5, -1]])
@@ -323,7 +332,7 @@ def test_nothing_is_checked_beyond_the_range(rasp: str, tmp_path: Path) -> None:
     words = "expected a number from -1 to 1 at position 1, got 2.0"
     assert words in refused("apply", path, "--input", "1,2,0", "--check")
     assert words in refused("apply", path, "--input", "1,2,0")
-    json_of(*start, "-o", path)  # exact: the range is not needed
+    json_of(*start, "-o", path, "--feed-forward", "exact")  # the range is not needed
     assert command_line("apply", path, "--input", "1,2,0", "--check").returncode == 0
 
 

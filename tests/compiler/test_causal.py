@@ -66,7 +66,9 @@ def test_the_cases_that_are_causal_and_what_all_are_on_prefixes() -> None:
             assert isinstance(program, SOp)
             try:
                 expected = program(given)
-                model = compiled(program, length=len(given), vocabulary=given, causal=True)
+                model = compiled(
+                    program, length=len(given), vocabulary=given, causal=True, feed_forward="exact"
+                )
             except CompileError as error:
                 assert any(reason in str(error) for reason in refusals), (case.name, str(error))
                 continue
@@ -108,10 +110,19 @@ def test_a_prefix_keeps_its_outputs(attention: str, feed_forward: str) -> None:
 def test_the_causal_mask_is_free() -> None:
     """What every head has anyway needs no scores: keys of size 1, for the sink."""
     model = compiled(
-        aggregate(past, where(tokens == "a", 1, 0)), length=64, vocabulary="ab", causal=True
+        aggregate(past, where(tokens == "a", 1, 0)),
+        length=64,
+        vocabulary="ab",
+        causal=True,
+        feed_forward="exact",
     )
     assert model.architecture.d_head == 1
-    assert compiled(selector_width(past), length=64, vocabulary="ab", causal=True).weights.layers == ()
+    assert (
+        compiled(
+            selector_width(past), length=64, vocabulary="ab", causal=True, feed_forward="exact"
+        ).weights.layers
+        == ()
+    )
 
 
 REFUSED = [
@@ -129,20 +140,22 @@ REFUSED = [
 @pytest.mark.parametrize(("program", "selector"), REFUSED)
 def test_what_looks_ahead_is_refused_by_its_selector(program: SOp, selector: str) -> None:
     with pytest.raises(CompileError) as caught:
-        compiled(program, length=4, vocabulary="ab", causal=True)
+        compiled(program, length=4, vocabulary="ab", causal=True, feed_forward="exact")
     assert selector in str(caught.value)
     assert "try" in str(caught.value)
 
 
 def test_the_length_is_known_where_all_inputs_have_it() -> None:
-    model = compiled(indices + length, length=4, vocabulary="ab", causal=True, fixed=True)
+    model = compiled(
+        indices + length, length=4, vocabulary="ab", causal=True, fixed=True, feed_forward="exact"
+    )
     assert model("abab") == [4, 5, 6, 7]
 
 
 def test_keys_that_have_to_be_brought_come_from_the_past() -> None:
     """Comparisons of real numbers: every key that is not behind the query is brought to it."""
     smaller = selector_width(select(tokens, tokens, "<") & past)
-    model = compiled(smaller, length=6, numeric=True, causal=True)
+    model = compiled(smaller, length=6, numeric=True, causal=True, feed_forward="exact")
     rng = random.Random(2)
     for size in range(1, 7):
         numbers = [rng.uniform(-1, 1) for _ in range(size)]
@@ -222,7 +235,9 @@ def test_a_network_that_attends_to_later_positions_is_not_a_decoder() -> None:
 def test_decoders_are_saved_and_read(tmp_path: Any) -> None:
     from locum.transformer import load
 
-    model = compiled(aggregate(past, indices), length=4, vocabulary="ab", causal=True)
+    model = compiled(
+        aggregate(past, indices), length=4, vocabulary="ab", causal=True, feed_forward="exact"
+    )
     model.save(tmp_path / "model")
     again = load(tmp_path / "model")
     assert again.config.causal
@@ -233,7 +248,7 @@ def test_onnx_has_the_mask(tmp_path: Any) -> None:
     onnx = pytest.importorskip("onnx")
     reference = pytest.importorskip("onnx.reference")
     program = aggregate(past, where(tokens == "a", 1, 0))
-    model = compiled(program, length=5, vocabulary="ab", causal=True)
+    model = compiled(program, length=5, vocabulary="ab", causal=True, feed_forward="exact")
     model.to_onnx(tmp_path / "model.onnx")
     session = reference.ReferenceEvaluator(onnx.load(tmp_path / "model.onnx"))
     [logits] = session.run(None, {"inputs": model.encode("abbab")})

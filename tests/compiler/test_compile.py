@@ -69,9 +69,13 @@ def test_every_case_compiles_and_equals_dense(case: Case, kind: str, fixed: bool
     assert isinstance(program, SOp)
     if (case.name, kind) in REFUSED:
         with pytest.raises(CompileError, match=REFUSED[case.name, kind]):
-            compiler.compile(program, length=longest, fixed=fixed, **options(case, kind))
+            compiler.compile(
+                program, length=longest, fixed=fixed, **options(case, kind), feed_forward="exact"
+            )
         return
-    model = compiler.compile(program, length=longest, fixed=fixed, **options(case, kind))
+    model = compiler.compile(
+        program, length=longest, fixed=fixed, **options(case, kind), feed_forward="exact"
+    )
     if (case.name, kind) in NOT_TAKEN:
         with pytest.raises(InputError, match=NOT_TAKEN[case.name, kind]):
             model(list(case.given))
@@ -93,9 +97,11 @@ def test_every_case_compiles_and_equals_dense(case: Case, kind: str, fixed: bool
 def test_selectors_compile_as_widths(case: Case) -> None:
     given = list(case.given)
     with pytest.raises(CompileError, match="a selector is no output"):
-        compiler.compile(case.program, length=len(given), vocabulary=given)
+        compiler.compile(case.program, length=len(given), vocabulary=given, feed_forward="exact")
     assert isinstance(case.program, Selector)
-    model = compiler.compile(selector_width(case.program), length=len(given) + MORE, vocabulary=given)
+    model = compiler.compile(
+        selector_width(case.program), length=len(given) + MORE, vocabulary=given, feed_forward="exact"
+    )
     assert model(given) == [sum(row) for row in case.expected]
 
 
@@ -111,12 +117,14 @@ def test_what_has_no_value_has_none_as_weights(failure: Failure) -> None:
             continue
         options: dict[str, Any] = {"numeric": True} if kind == "numeric" else {"vocabulary": given}
         if failure.name in ANSWERED:
-            assert len(compiler.compile(failure.program, length=len(given), **options)(given)) == len(
-                given
-            )
+            assert len(
+                compiler.compile(failure.program, length=len(given), **options, feed_forward="exact")(
+                    given
+                )
+            ) == len(given)
             continue
         with pytest.raises((CompileError, ExecutionError, InputError)):
-            compiler.compile(failure.program, length=len(given), **options)(given)
+            compiler.compile(failure.program, length=len(given), **options, feed_forward="exact")(given)
 
 
 #: What float32 does to numbers of the size of ours: 24 bits.
@@ -134,9 +142,13 @@ def test_every_case_in_float32(case: Case) -> None:
     assert isinstance(program, SOp)
     if case.name in REFUSED_IN_SINGLE:
         with pytest.raises(CompileError, match=REFUSED_IN_SINGLE[case.name]):
-            compiler.compile(program, length=9, dtype="float32", **options(case, kind))
+            compiler.compile(
+                program, length=9, dtype="float32", **options(case, kind), feed_forward="exact"
+            )
         return
-    model = compiler.compile(program, length=len(case.given), dtype="float32", **options(case, kind))
+    model = compiler.compile(
+        program, length=len(case.given), dtype="float32", **options(case, kind), feed_forward="exact"
+    )
     assert all(array.dtype == np.float32 for _, array in model.weights.named())
     assert is_close(model(list(case.given)), case.expected, SINGLE)
 
@@ -152,7 +164,9 @@ def test_sums_of_multiples_are_compared_exactly(f: int, g: int) -> None:
     total = f * _one_before + g * _two_before
     for a in range(10):
         for b in range(10):
-            model = compiler.compile(total == f * a + g * b, length=3, numeric=True)
+            model = compiler.compile(
+                total == f * a + g * b, length=3, numeric=True, feed_forward="exact"
+            )
             assert model([b, a, 0])[2] is True
 
 
@@ -166,7 +180,7 @@ def test_sums_of_multiples_are_compared_exactly(f: int, g: int) -> None:
     ],
 )
 def test_large_outputs_are_told_apart(vocabulary: list[int], dtype: str) -> None:
-    model = compiler.compile(tokens, length=3, vocabulary=vocabulary, dtype=dtype)
+    model = compiler.compile(tokens, length=3, vocabulary=vocabulary, dtype=dtype, feed_forward="exact")
     assert [float(v) for v in model(vocabulary)] == [float(v) for v in vocabulary]
 
 
@@ -174,29 +188,33 @@ def test_strings_keep_clear_of_the_numbers_beside_them() -> None:
     shifted = select(indices, indices - 1, "==")
     for default in (0, 1, 2, 2.5, -1, 10**6, 10**30):
         program = aggregate(shifted, tokens_str, default)
-        model = compiler.compile(program == "1", length=3, vocabulary=[1, 2, 3])
+        model = compiler.compile(program == "1", length=3, vocabulary=[1, 2, 3], feed_forward="exact")
         assert model([1, 2, 3]) == [False, True, False]
     with pytest.raises(CompileError, match="strings come out of it beside numbers as large as 1e"):
-        compiler.compile(aggregate(shifted, tokens_str, 1e300), length=3, vocabulary=[1, 2, 3])
+        compiler.compile(
+            aggregate(shifted, tokens_str, 1e300), length=3, vocabulary=[1, 2, 3], feed_forward="exact"
+        )
     with pytest.raises(CompileError, match="expected finite numbers"):
-        compiler.compile(lookup(tokens, {1: "a", 2: float("inf")}), length=2, vocabulary=[1, 2])
+        compiler.compile(
+            lookup(tokens, {1: "a", 2: float("inf")}), length=2, vocabulary=[1, 2], feed_forward="exact"
+        )
 
 
 def test_equal_numbers_are_written_differently() -> None:
-    written = compiler.compile(tokens_str, length=3, vocabulary=[1, 1.0, True])
+    written = compiler.compile(tokens_str, length=3, vocabulary=[1, 1.0, True], feed_forward="exact")
     assert written([True, 1, 1.0]) == ["True", "1", "1.0"]
-    only_one = compiler.compile(tokens_str, length=1, vocabulary=[1])
+    only_one = compiler.compile(tokens_str, length=1, vocabulary=[1], feed_forward="exact")
     with pytest.raises(InputError, match="not in the vocabulary"):
         only_one([1.0])
-    assert compiler.compile(tokens + 1, length=1, vocabulary=[1])([1.0]) == [2]
+    assert compiler.compile(tokens + 1, length=1, vocabulary=[1], feed_forward="exact")([1.0]) == [2]
 
 
 def test_what_has_no_value_is_said_when_it_is_run() -> None:
-    model = compiler.compile(1 / tokens, length=2, vocabulary=[0, 1])
+    model = compiler.compile(1 / tokens, length=2, vocabulary=[0, 1], feed_forward="exact")
     assert model([1, 1]) == [1, 1]
     with pytest.raises(ExecutionError, match="no value"):
         model([1, 0])
-    numeric = compiler.compile(1 / tokens, length=2, numeric=True)
+    numeric = compiler.compile(1 / tokens, length=2, numeric=True, feed_forward="exact")
     with pytest.raises(ExecutionError, match="no value"):
         numeric([1.0, 0.0])
 
@@ -205,7 +223,7 @@ def test_equal_tokens_before_may_not_be_there() -> None:
     before = select(tokens, tokens, "==") & select(indices, indices, "<")
     program = aggregate(before, indices, -1.5)
     for options in ({"vocabulary": [1, 2, 3]}, {"numeric": True}):
-        model = compiler.compile(program, length=5, **options)
+        model = compiler.compile(program, length=5, **options, feed_forward="exact")
         assert model([1, 2, 1, 2, 1]) == [-1.5, -1.5, 0, 1, 1]
         assert model([3]) == [-1.5]
 
@@ -221,7 +239,9 @@ def test_equal_among_many_or_large_tokens(vocabulary: list[Any], dtype: str) -> 
     same = select(tokens, tokens, "==")
     chance = random.Random(0)
     for program in (selector_width(same), aggregate(best(same, indices), indices)):
-        model = compiler.compile(program, length=6, vocabulary=vocabulary, dtype=dtype)
+        model = compiler.compile(
+            program, length=6, vocabulary=vocabulary, dtype=dtype, feed_forward="exact"
+        )
         for _ in range(5):
             start = chance.randrange(len(vocabulary) - 3)
             given = chance.choices(vocabulary[start : start + 3], k=6)
@@ -233,7 +253,7 @@ def test_equal_among_many_or_large_tokens(vocabulary: list[Any], dtype: str) -> 
 
 def test_attending_to_oneself_needs_no_head() -> None:
     here = aggregate(select(indices + 0, indices, "=="), tokens)
-    model = compiler.compile(here, length=4, vocabulary="ab")
+    model = compiler.compile(here, length=4, vocabulary="ab", feed_forward="exact")
     assert model("abba") == list("abba")
     assert len(model.weights.layers) == 0
 
@@ -242,10 +262,12 @@ def test_the_length_shares_a_head_that_attends_everywhere() -> None:
     program = length * aggregate(full, tokens) + where(
         selector_width(select(tokens, 9, "==")) > 0, 1, 0
     )
-    model = compiler.compile(program, length=6, numeric=True, fixed=False)
+    model = compiler.compile(program, length=6, numeric=True, fixed=False, feed_forward="exact")
     for given in ([1.0], [1.0, 2.0, 4.0], [9.0] * 6):
         assert is_close(model(given), program(given))
-    plain = compiler.compile(length * aggregate(full, tokens), length=6, numeric=True)
+    plain = compiler.compile(
+        length * aggregate(full, tokens), length=6, numeric=True, feed_forward="exact"
+    )
     layer = plain.weights.layers[0].attention
     assert layer is not None
     assert len(layer.kinds) == 1
@@ -253,7 +275,10 @@ def test_the_length_shares_a_head_that_attends_everywhere() -> None:
 
 def test_reverse_of_hundreds_of_tokens() -> None:
     model = compiler.compile(
-        aggregate(select(indices, length - 1 - indices, "=="), tokens), length=300, vocabulary="abcd"
+        aggregate(select(indices, length - 1 - indices, "=="), tokens),
+        length=300,
+        vocabulary="abcd",
+        feed_forward="exact",
     )
     given = ["abcd"[i * i % 7 % 4] for i in range(300)]
     assert model(given) == given[::-1]

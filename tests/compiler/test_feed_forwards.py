@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from locum import aggregate, indices, length, select, selector_width, tokens
+from locum import aggregate, indices, length, select, selector_width, tokens, tokens_str
 from locum.compiler import compile  # noqa: A004
 from locum.compiler.network.forms import Form
 from locum.compiler.network.gates import Bend, Curved, Gate, Masked, Product, Table
@@ -20,6 +20,7 @@ from locum.compiler.units.realise import realise
 from locum.errors import CompileError, ExecutionError, InputError
 from locum.execution.dense import evaluate
 from locum.execution.domains.floats import FloatDomain
+from locum.graph import abbreviate
 from locum.language.python import exp
 from locum.transformer import load
 from tests.compiler.finite import Programs
@@ -245,7 +246,7 @@ def test_ranges_of_positions_and_of_rounded_numbers() -> None:
         tokens, length=1, numeric=True, feed_forward="relu", ranges=(0, 0.1), dtype="float32"
     )
     single(np.array([0.1], dtype=np.float32))  # more than 0.1, in the last bit
-    anywhere = compile(tokens * tokens, length=2, numeric=True, ranges=(-1, 1))
+    anywhere = compile(tokens * tokens, length=2, numeric=True, ranges=(-1, 1), feed_forward="exact")
     assert anywhere([5, 6]) == [25, 36]  # exact feed-forwards have no range
 
 
@@ -260,5 +261,38 @@ REFUSED = [
 
 @pytest.mark.parametrize(("program", "options", "word"), REFUSED)
 def test_refusals_say_what_would_help(program: Any, options: dict[str, Any], word: str) -> None:
-    with pytest.raises(CompileError, match=word):
+    with pytest.raises(CompileError, match=word) as refused:
         compile(program, length=4, **options)
+    assert refused.value.where == abbreviate(program.node)
+    assert str(refused.value).endswith(
+        "or try feed_forward='exact', a reference for analysis, not weights"
+    )
+
+
+def test_what_nothing_can_compute_is_not_recommended() -> None:
+    """Instructions are named where they would do, and only there."""
+    with pytest.raises(CompileError, match="have no text") as refused:
+        compile(tokens_str, length=4, numeric=True)
+    assert "exact" not in str(refused.value)
+
+
+def test_hidden_units_are_the_default() -> None:
+    reverse = aggregate(select(indices, length - 1 - indices, "=="), tokens)
+    model = compile(reverse, length=5, vocabulary="abc")
+    assert model.weights.feed_forwards == {"relu"}
+    assert model("abc") == list("cba")
+    assert model.config.attention == "hard"
+
+
+@pytest.mark.parametrize("attention", ["hard", "softmax"])
+@pytest.mark.parametrize("kind", ["relu", "gelu"])
+def test_numbers_that_units_do_not_touch_need_no_range(kind: str, attention: str) -> None:
+    """They are moved and added up, and the slots that they were in are erased."""
+    flip = select(indices, length - 1 - indices, "==")
+    there_and_back = aggregate(flip, aggregate(flip, tokens)) * 2
+    options: dict[str, Any] = {"attention": attention, "feed_forward": kind}
+    model = compile(there_and_back, length=4, numeric=True, **options)
+    given = [1e300, -3.5, 0.0]
+    assert model(given) == there_and_back(given)
+    with pytest.raises(CompileError, match=r"try ranges=\(low, high\)"):
+        compile(abs(tokens), length=4, numeric=True, **options)

@@ -23,7 +23,9 @@ def product(shape: tuple[int, int, int], recipe: str) -> tuple[Matrix, CompiledT
     a, b = concatenate(locum.tokens, (r, k), (k, c))
     result = matmul(a, b, recipe)
     length = max(r * k + k * c, result.needs or 0)
-    return result, locum.compile(result.sop, length=length, numeric=True, fixed=True)
+    return result, locum.compile(
+        result.sop, length=length, numeric=True, fixed=True, feed_forward="exact"
+    )
 
 
 def factors(shape: tuple[int, int, int], seed: int = 0) -> tuple[Any, Any]:
@@ -71,7 +73,9 @@ def test_one_layer_of_2k_minus_1_heads(shape: tuple[int, int, int]) -> None:
     r, k, c = shape
     a, b = concatenate(locum.tokens, (r, k), (k, c))
     result = own_token_product(a, b)
-    model = locum.compile(result.sop, length=result.needs, numeric=True, fixed=True)
+    model = locum.compile(
+        result.sop, length=result.needs, numeric=True, fixed=True, feed_forward="exact"
+    )
     assert model.architecture.layers == 1
     assert sum(model.architecture.heads) == 2 * k - 1
     A, B = factors(shape)

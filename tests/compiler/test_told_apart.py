@@ -35,7 +35,7 @@ _ONE_NUMBER = "it tells values apart that are one number in float"
 
 def _agree(program: SOp, given_tokens: list[Any], **options: Any) -> int:
     """How many inputs of up to three tokens were compared with dense execution."""
-    model = compiler.compile(program, length=3, **options)
+    model = compiler.compile(program, length=3, **options, feed_forward="exact")
     compared = 0
     for size in (1, 2, 3):
         for given in product(given_tokens, repeat=size):
@@ -75,7 +75,7 @@ def test_what_the_stream_does_not_tell_apart_is_refused(
     program: SOp, vocabulary: list[Any], dtype: str
 ) -> None:
     with pytest.raises(CompileError, match=_ONE_NUMBER):
-        compiler.compile(program, length=3, vocabulary=vocabulary, dtype=dtype)
+        compiler.compile(program, length=3, vocabulary=vocabulary, dtype=dtype, feed_forward="exact")
 
 
 def test_equal_keys_of_a_table_with_one_value_are_one_key(tmp_path: Path) -> None:
@@ -83,7 +83,7 @@ def test_equal_keys_of_a_table_with_one_value_are_one_key(tmp_path: Path) -> Non
     named = lookup(tokens, {1: "one", 2: "two"})
     program = where(selector_width(full) > 2, named, "short")
     assert _agree(program, vocabulary, vocabulary=vocabulary) == 39
-    model = compiler.compile(program, length=3, vocabulary=vocabulary)
+    model = compiler.compile(program, length=3, vocabulary=vocabulary, feed_forward="exact")
     model.save(tmp_path / "model")
     assert load(tmp_path / "model")([1, True, 2]) == ["one", "one", "two"]
 
@@ -94,20 +94,26 @@ def test_whole_numbers_beyond_the_floats_are_no_keys_of_real_numbers() -> None:
     member = build("member", tokens.node, values=canonical_set([2**53 + 1, 10**400, 1]))
     assert _agree(SOp(member), [2**53, 1, 0.5], numeric=True) == 39
     with pytest.raises(CompileError, match="nothing for any number"):
-        compiler.compile(lookup(tokens, {2**53 + 1: 3, "a": 1}), length=2, numeric=True)
+        compiler.compile(
+            lookup(tokens, {2**53 + 1: 3, "a": 1}), length=2, numeric=True, feed_forward="exact"
+        )
 
 
 def test_whole_tokens_that_float32_does_not_hold_are_refused() -> None:
-    model = compiler.compile(tokens + 1, length=2, numeric=True, dtype="float32")
+    model = compiler.compile(tokens + 1, length=2, numeric=True, dtype="float32", feed_forward="exact")
     assert model([2**24, 0.5]) == [2**24, 1.5]
     with pytest.raises(InputError, match="a finite number that float32 represents exactly"):
         model([2**24 + 1])
     with pytest.raises(CompileError, match=r"whole numbers beyond 2\^24"):
-        compiler.compile(tokens == 2**24 + 1, length=2, numeric=True, dtype="float32")
+        compiler.compile(
+            tokens == 2**24 + 1, length=2, numeric=True, dtype="float32", feed_forward="exact"
+        )
 
 
 def test_a_token_without_a_value_is_not_its_equal() -> None:
-    model = compiler.compile(lookup(tokens_str, {"1": 5, "2": 6}), length=2, vocabulary=[1, True, 2])
+    model = compiler.compile(
+        lookup(tokens_str, {"1": 5, "2": 6}), length=2, vocabulary=[1, True, 2], feed_forward="exact"
+    )
     assert model([1, 2]) == [5, 6]
     with pytest.raises(LocumError, match="has no value for it"):
         model([True])
@@ -129,7 +135,7 @@ def test_close_numbers_beside_strings_are_refused() -> None:
             assert _agree(program, [1, 2], vocabulary=[1, 2]) == 14
             continue
         with pytest.raises(CompileError, match="strings come out of it beside numbers"):
-            compiler.compile(program, length=3, vocabulary=[1, 2])
+            compiler.compile(program, length=3, vocabulary=[1, 2], feed_forward="exact")
 
 
 def test_products_beyond_the_floats_are_not_compared() -> None:
@@ -137,7 +143,7 @@ def test_products_beyond_the_floats_are_not_compared() -> None:
     product_of_all = counts[0] * counts[1] * counts[2] * counts[3] * counts[4]
     # The product itself is an integer that no float holds; the network would give another one.
     with pytest.raises(CompileError, match=r"integers that floats hold"):
-        compiler.compile(product_of_all, length=10, vocabulary=[0, 1, 2, 3, 4])
+        compiler.compile(product_of_all, length=10, vocabulary=[0, 1, 2, 3, 4], feed_forward="exact")
     # Ranks among the few values there are, which are told apart before there are floats.
     for query in (indices, product_of_all + 1):
         for predicate in ("<", "=="):
@@ -145,4 +151,4 @@ def test_products_beyond_the_floats_are_not_compared() -> None:
             assert _agree(width, [0, 1, 4], vocabulary=[0, 1, 2, 3, 4]) == 39
     compared = product_of_all == product_of_all + 1
     with pytest.raises(CompileError, match=r"whole numbers beyond 2\^53"):
-        compiler.compile(compared, length=10, vocabulary=[0, 1, 2, 3, 4])
+        compiler.compile(compared, length=10, vocabulary=[0, 1, 2, 3, 4], feed_forward="exact")

@@ -48,7 +48,9 @@ def _program(case: dict[str, Any]) -> SOp:
 def _compiled(
     program: Node, length: int, vocabulary: tuple[Any, ...], dtype: str
 ) -> CompiledTransformer:
-    return compiler.compile(program, length=length, vocabulary=vocabulary, dtype=dtype)
+    return compiler.compile(
+        program, length=length, vocabulary=vocabulary, dtype=dtype, feed_forward="exact"
+    )
 
 
 def _id(case: dict[str, Any]) -> str:

@@ -35,20 +35,24 @@ shift = locum.aggregate(previous, locum.tokens)
 @pytest.fixture(scope="module")
 def model() -> CompiledTransformer:
     names = {reverse.node: "reverse", flip.node: "flip"}
-    return locum.compile(reverse, length=8, vocabulary="abcd", name="reverse", names=names)
+    return locum.compile(
+        reverse, length=8, vocabulary="abcd", name="reverse", names=names, feed_forward="exact"
+    )
 
 
 @pytest.fixture(scope="module")
 def with_sink() -> CompiledTransformer:
     names = {shift.node: "shift", previous.node: "previous"}
-    compiled = locum.compile(shift, length=8, vocabulary="abcd", name="shift", names=names)
+    compiled = locum.compile(
+        shift, length=8, vocabulary="abcd", name="shift", names=names, feed_forward="exact"
+    )
     assert compiled.config.sink
     return compiled
 
 
 @pytest.fixture(scope="module")
 def simulator() -> CompiledTransformer:
-    compiled = UniversalSimulator(2, 2, 2).compile()
+    compiled = UniversalSimulator(2, 2, 2).compile(feed_forward="exact")
     assert isinstance(compiled, CompiledTransformer)
     return compiled
 
@@ -140,7 +144,7 @@ def test_heads_and_feed_forwards_in_words(
     assert words.says(1) == []
     # Keys are counted by the share of the attention that the sink gets.
     counting = NetworkInWords(
-        locum.compile(locum.selector_width(same_token), length=4, vocabulary="ab")
+        locum.compile(locum.selector_width(same_token), length=4, vocabulary="ab", feed_forward="exact")
     )
     ((move,),) = (head.moves for head in counting.heads[0])
     ((_, count),) = counting.says(0)
@@ -152,7 +156,7 @@ def test_heads_and_feed_forwards_in_words(
 
 
 def test_what_is_added_to_a_slot_that_holds_something() -> None:
-    words = NetworkInWords(UniversalSimulator(4, 4, 4).compile())
+    words = NetworkInWords(UniversalSimulator(4, 4, 4).compile(feed_forward="exact"))
     assert any(re.match(r"s\d+ \+= ", text) for layer in range(3) for _, text in words.says(layer))
 
 
@@ -181,7 +185,9 @@ def test_formulas() -> None:
 
 def by_hand(*units: tuple[list[float], list[float]], bias: float = 0.0) -> NetworkInWords:
     """A network of ReLU units on two slots: for each unit, what it reads and what it writes."""
-    exact = locum.compile(locum.indices * locum.indices, length=4, vocabulary="ab")
+    exact = locum.compile(
+        locum.indices * locum.indices, length=4, vocabulary="ab", feed_forward="exact"
+    )
     feed = FeedForwardWeights(
         "relu",
         np.array([reads for reads, _ in units]).T,
@@ -363,20 +369,20 @@ def test_the_terminal(
 
 
 def test_long_inputs_have_no_patterns_in_the_terminal() -> None:
-    network = locum.compile(shift, length=40, vocabulary="ab")
+    network = locum.compile(shift, length=40, vocabulary="ab", feed_forward="exact")
     assert "⊥" in network_text(network, "ab" * 10)
     assert "⊥" not in network_text(network, "ab" * 20)
 
 
 def test_tokens_without_a_letter() -> None:
-    network = locum.compile(shift, length=3, vocabulary=["", "b", "a long word"])
+    network = locum.compile(shift, length=3, vocabulary=["", "b", "a long word"], feed_forward="exact")
     assert "⊥ ba" in network_text(network, ["", "b", "a long word"])
     assert data_of(network_page(network, [["", "b"]]))["inputs"][0]["answer"] == ["0", ""]
 
 
 def test_a_program_without_heads() -> None:
     for program in (locum.tokens, locum.indices + 1, locum.constant(3)):
-        network = locum.compile(program, length=4, vocabulary="ab")
+        network = locum.compile(program, length=4, vocabulary="ab", feed_forward="exact")
         assert network_text(network, "ab").startswith("output")
         assert data_of(network_page(network, ["ab"]))["depth"] == 0
 
@@ -436,7 +442,9 @@ class Elements(HTMLParser):
 
 def test_no_text_breaks_out(model: CompiledTransformer) -> None:
     nasty = "</script><script>alert(1)</script><!--"
-    network = locum.compile(locum.tokens, length=2, vocabulary=[nasty, "b"], name=nasty)
+    network = locum.compile(
+        locum.tokens, length=2, vocabulary=[nasty, "b"], name=nasty, feed_forward="exact"
+    )
     page = network_page(network, [[nasty, "b"]])
     elements = Elements()
     elements.feed(page)
@@ -451,7 +459,7 @@ def test_no_text_breaks_out(model: CompiledTransformer) -> None:
 def test_large_networks_are_drawn_in_part(
     monkeypatch: pytest.MonkeyPatch, simulator: CompiledTransformer
 ) -> None:
-    network = UniversalSimulator(4, 4, 4).compile()
+    network = UniversalSimulator(4, 4, 4).compile(feed_forward="exact")
     assert len(network_page(network, [[0.1] * 48])) < 250_000
     monkeypatch.setattr(pages, "MAX_HEADS", 2)
     monkeypatch.setattr(pages, "NUMBERS", 1000)

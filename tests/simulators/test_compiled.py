@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from locum.errors import CompileError
+from locum.errors import CompileError, InputError
 from locum.paper import figure2
 from locum.simulators import Attention, Order, UniversalSimulator
 from locum.transformer import CompiledTransformer
@@ -42,14 +42,14 @@ def relative_error(U: UniversalSimulator, model: CompiledTransformer, T: Attenti
 @pytest.mark.parametrize("order", [(1, 1, 1), (2, 2, 2), (3, 2, 4), (4, 4, 4), (5, 2, 1)])
 def test_every_recipe_computes_attention(recipe: str, order: tuple[int, int, int]) -> None:
     U = simulator(order, recipe)
-    model = U.compile(recipe)
+    model = U.compile(recipe, feed_forward="exact")
     for seed in range(5):
         assert relative_error(U, model, *pair(order, seed)) <= 1e-13
 
 
 @pytest.mark.parametrize("recipe", FINDINGS)
 def test_counts_are_no_larger_than_the_findings(recipe: str) -> None:
-    found = simulator((3, 3, 3), recipe).compile(recipe).architecture
+    found = simulator((3, 3, 3), recipe).compile(recipe, feed_forward="exact").architecture
     layers, heads, width = FINDINGS[recipe]
     assert found.layers <= layers
     assert sum(found.heads) <= heads
@@ -62,20 +62,20 @@ def test_counts_are_no_larger_than_the_findings(recipe: str) -> None:
 def test_one_set_of_weights_serves_every_pair(recipe: str) -> None:
     order = (3, 3, 3)
     U = simulator(order, recipe)
-    model = U.compile(recipe)
+    model = U.compile(recipe, feed_forward="exact")
     before = model.hash
     scales = np.geomspace(1e-2, 4, 200)
     for seed in range(200):
         assert relative_error(U, model, *pair(order, seed, scales[seed])) <= 1e-13
     assert model.hash == before
-    assert simulator(order, recipe).compile(recipe).hash == before
+    assert simulator(order, recipe).compile(recipe, feed_forward="exact").hash == before
 
 
 @pytest.mark.parametrize("recipe", ["paper", "fetch", "width-1"])
 def test_figure_2(recipe: str) -> None:
     """With the paper's base 2.718 its errors come out to every printed digit."""
     U = UniversalSimulator(3, 3, 3, recipe=recipe, stable=False, base=2.718)
-    Y = U.decode(U.compile(recipe)(U.encode(figure2.T, figure2.X)))
+    Y = U.decode(U.compile(recipe, feed_forward="exact")(U.encode(figure2.T, figure2.X)))
     assert f"{np.abs(Y - figure2.T(figure2.X)).max():.6e}" == "3.040329e-07"
 
 
@@ -83,7 +83,7 @@ def test_a_causal_native_head() -> None:
     T, X = pair((4, 3, 2), 7)
     masked = Attention(A=T.A, V=T.V, mask="causal")
     U = UniversalSimulator.of(masked, 4)
-    found = U.decode(U.compile("native")(U.encode(masked, X)))
+    found = U.decode(U.compile("native", feed_forward="exact")(U.encode(masked, X)))
     assert np.abs(found - masked(X)).max() <= 1e-13
 
 
@@ -91,19 +91,39 @@ def test_stable_softmax_survives_large_scores() -> None:
     order = (2, 2, 2)
     U = UniversalSimulator(*order)
     T, X = pair(order, 3, scale=1e4)
-    assert relative_error(U, U.compile(stable=True), T, X) <= 1e-12
+    assert relative_error(U, U.compile(stable=True, feed_forward="exact"), T, X) <= 1e-12
     with pytest.raises(ValueError, match="exp"):
-        U.compile()(U.encode(T, X))
+        U.compile(feed_forward="exact")(U.encode(T, X))
+
+
+def test_hidden_units_are_the_default() -> None:
+    """They are native, and serve numbers from −1 to 1 where nobody says otherwise."""
+    U = UniversalSimulator(2, 2, 2)
+    draw = np.random.default_rng(0)
+    for model in (U.compile(), U.compile(attention="softmax", feed_forward="gelu", ranges=(-2, 2))):
+        assert model.architecture.layers == 3
+        assert "recipe native" in model.config.name
+        assert model.config.ranges is not None
+        low, high = model.config.ranges[0]
+        A, V, X = draw.uniform(low, high, size=(3, 2, 2))
+        T = Attention(A, V)
+        assert np.abs(U.decode(model(U.encode(T, X))) - T(X)).max() <= model.error_bound <= 1e-3
+        with pytest.raises(InputError, match="ranges"):
+            model(U.encode(T, high + 1 + X))
+    special = U.specialise(Attention(np.eye(2), np.eye(2))).compile()
+    assert special.weights.feed_forwards == {"relu"}
+    with pytest.raises(CompileError, match="a reference for analysis, not weights"):
+        UniversalSimulator(4, 4, 4).compile("fetch")
 
 
 def test_refusals() -> None:
     U = UniversalSimulator(3, 2, 2)
     with pytest.raises(CompileError, match="no recipe 'none'"):
-        U.compile("none")
+        U.compile("none", feed_forward="exact")
     with pytest.raises(CompileError, match="one head of softmax attention"):
-        UniversalSimulator(Order.of(2, 2, 2, heads=2)).compile("native")
+        UniversalSimulator(Order.of(2, 2, 2, heads=2)).compile("native", feed_forward="exact")
     with pytest.raises(CompileError, match=r"needs .* tokens"):
-        UniversalSimulator(6, 3, 3).compile("width-1")
+        UniversalSimulator(6, 3, 3).compile("width-1", feed_forward="exact")
 
 
 @pytest.mark.parametrize("pre_norm", [False, True])
@@ -121,7 +141,7 @@ def test_a_transformer_runs_a_transformer(pre_norm: bool) -> None:
             parameter += 0.3 * torch.randn_like(parameter)
     T, X = from_torch(layer), torch.randn(3, 4, dtype=torch.float64)
     U = UniversalSimulator.of(T, 3)
-    model = U.compile()
+    model = U.compile(feed_forward="exact")
     with torch.no_grad():
         direct = layer(X[None])[0].numpy()
     assert np.abs(U.decode(model(U.encode(T, X.numpy()))) - direct).max() <= 1e-12

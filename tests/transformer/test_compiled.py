@@ -131,7 +131,10 @@ def test_the_architecture() -> None:
     assert found.parameters == 7 + 35 + 3 * (35 + 5) + 35 + 7 + 7 + 1 + 7 + 7 + 7 + 1
     assert found.nonzeros == 1 + 5 + 5 + 5 + 2 + 1 + 1 + 1 + 1
     assert json.loads(json.dumps(found.as_json()))["heads"] == [1]
-    assert "1 layer (heads: 1; hard attention, exact feed-forward), d_model 7" in str(found)
+    assert (
+        "1 layer (heads: 1; hard attention, exact feed-forward, that is instructions), d_model 7"
+        in str(found)
+    )
     assert repr(previous()).startswith("<CompiledTransformer of previous: 1 layer")
 
 

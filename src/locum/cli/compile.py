@@ -50,7 +50,12 @@ DRAWN = 8
 )
 @click.option("--recipe", help="How U is built: fetch, paper, tiled, width-1, inverse or native.")
 @click.option("--attention", default="hard", show_default=True, help="hard or softmax.")
-@click.option("--feed-forward", default="exact", show_default=True, help="exact, glu, gelu or relu.")
+@click.option(
+    "--feed-forward",
+    default="relu",
+    show_default=True,
+    help="Hidden units: relu, gelu or glu; or exact, instructions for analysis, not weights.",
+)
 @click.option("--tolerance", type=float, help="The error allowed where something is approximated.")
 @click.option(
     "--range", "ranges", type=(float, float), metavar="LOW HIGH", help="Where numbers in the input lie."
@@ -140,11 +145,11 @@ def _simulator(
             f"--simulator compiles U, which knows its tokens: leave out {', '.join(wrong) or path}"
         )
     n, d, d_v = options["simulator"]
-    recipe = options["recipe"] or "fetch"
-    if recipe not in RECIPES:
+    recipe = options["recipe"]
+    if recipe not in (None, *RECIPES):
         raise InputError(f"--recipe: expected one of {', '.join(RECIPES)}, got {recipe!r}")
     # Only the network is native: the tokens are those of any other recipe.
-    U = UniversalSimulator(n, d, d_v, recipe="fetch" if recipe == "native" else recipe)
+    U = UniversalSimulator(n, d, d_v, recipe="fetch" if recipe in (None, "native") else recipe)
     started = time.process_time()
     model = U.compile(recipe, **_network(options))
     seconds = time.process_time() - started

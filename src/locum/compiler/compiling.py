@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -11,7 +12,8 @@ import numpy as np
 from locum.compiler import bounds, network, program, scoring, units, weights
 from locum.compiler.report import report
 from locum.compiler.scoring.scores import Scores
-from locum.compiler.target import Target
+from locum.compiler.target import REFERENCE, Target
+from locum.errors import CompileError
 from locum.graph import Node, abbreviate, dumps, stable_hash
 from locum.graph.node import HasNode, node_of
 from locum.transformer import CompiledTransformer, Config
@@ -24,10 +26,12 @@ def compile(  # noqa: A001  (the name users know it by: locum.compile)
     names: Mapping[Node, str] | None = None,
     **options: Any,
 ) -> CompiledTransformer:
-    """Compile a program to the weights of a transformer.
+    """Compile a program to the weights of a transformer: heads, and feed-forwards of hidden units.
 
     ``options`` are the fields of :class:`locum.compiler.Target`: ``length`` (tokens of the longest
     input), ``vocabulary`` (the tokens) or ``numeric=True`` (real numbers), and what may be left out.
+    Hidden units are relu, unless ``feed_forward`` says "gelu", "glu", or "exact": instructions instead
+    of weights, a reference for analysis.
     ``name`` is the network's; ``names`` are the program's own for its s-ops and selectors, by which
     slots and heads are labelled.
 
@@ -41,7 +45,6 @@ def compile(  # noqa: A001  (the name users know it by: locum.compile)
     return compile_for(Target.read(**options), root, name or abbreviate(root), names=names)
 
 
-@np.errstate(all="ignore")  # what leaves the range of floats is refused where it would be written down
 def compile_for(
     target: Target,
     root: Node,
@@ -52,11 +55,39 @@ def compile_for(
     names: Mapping[Node, str] | None = None,
     share_positions: bool = True,
 ) -> CompiledTransformer:
-    """Call the stages, one after another.
+    """Call the stages; the error says so where hidden units cannot do it, but instructions can.
 
     ``softmax_scores`` has the scores of selectors that stand for softmax heads, which RASP has no word
     for; ``reference`` is then the program that says what the network computes.
     """
+
+    def compiled(target: Target) -> CompiledTransformer:
+        return _compiled(target, root, name, reference, softmax_scores, names, share_positions)
+
+    try:
+        return compiled(target)
+    except CompileError as error:
+        if target.feed_forward == "exact":
+            raise
+        refused = error
+    try:
+        compiled(replace(target, feed_forward="exact"))
+    except CompileError:
+        raise refused from None
+    raise CompileError(refused.problem, refused.where, REFERENCE) from None
+
+
+@np.errstate(all="ignore")  # what leaves the range of floats is refused where it would be written down
+def _compiled(
+    target: Target,
+    root: Node,
+    name: str,
+    reference: Node | None,
+    softmax_scores: Mapping[Node, Scores] | None,
+    names: Mapping[Node, str] | None,
+    share_positions: bool,
+) -> CompiledTransformer:
+    """Call the stages, one after another."""
     plain_of = partial(program.normalise, numeric=target.numeric)
     given_scores = {s: scores.map(plain_of) for s, scores in (softmax_scores or {}).items()}
 

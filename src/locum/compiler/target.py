@@ -20,7 +20,9 @@ from locum.graph.atoms import EXACT_INTEGERS, identity
 EXACT_WHOLE = {dtype: EXACT_INTEGERS[dtype] for dtype in ("float64", "float32")}
 
 ATTENTIONS = ("hard", "softmax")
-FEED_FORWARDS = ("exact", "glu", "gelu", "relu")
+FEED_FORWARDS = ("relu", "gelu", "glu", "exact")
+#: What errors say of programs that hidden units cannot compute.
+REFERENCE = "feed_forward='exact', a reference for analysis, not weights"
 
 #: (low, high) for all positions, or one pair for each.
 Ranges: TypeAlias = "tuple[tuple[float, float], ...]"
@@ -49,8 +51,8 @@ class Target:
     causal: bool = False
     #: "hard" (average-hard) or "softmax".
     attention: str = "hard"
-    #: "exact" (any function), "glu", "gelu" or "relu".
-    feed_forward: str = "exact"
+    #: Hidden units, "relu", "gelu" or "glu"; or "exact": instructions, a reference for analysis.
+    feed_forward: str = "relu"
     #: The error allowed in the whole network, where something has to be approximated.
     tolerance: float | None = None
     #: Between which numbers real-valued tokens lie: (low, high), or one pair for each position.

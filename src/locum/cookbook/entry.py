@@ -113,15 +113,19 @@ class Compiled(Entry):
 
     @cached_property
     def model(self) -> CompiledTransformer:
-        """The weights, for words as long as those that are checked."""
+        """The network, for words as long as those that are checked.
+
+        Its feed-forwards are instructions, as those of published constructions are any functions.
+        """
         if isinstance(self.built, Recogniser):
-            return self.built.compile(self.longest, name=self.name)
+            return self.built.compile(self.longest, name=self.name, feed_forward="exact")
         return compile_program(
             self.built,
             length=self.longest,
             vocabulary=self.alphabet,
             causal=self.causal,
             name=self.name,
+            feed_forward="exact",
         )
 
     def words(self) -> Iterator[list[Word]]:

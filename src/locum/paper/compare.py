@@ -107,7 +107,10 @@ def _matrices(order: int, count: int) -> list[tuple[Any, ...]]:
 
 #: The hosts that ours are compiled for: how rows call them, and the compiler's options. Exact
 #: feed-forwards are instructions, not weights: they have rows of their own.
-_EXACT: tuple[str, dict[str, Any]] = ("hard attention, exact feed-forwards (instructions)", {})
+_EXACT: tuple[str, dict[str, Any]] = (
+    "hard attention, exact feed-forwards (instructions)",
+    {"feed_forward": "exact"},
+)
 _UNITS = {
     kind: (
         f"softmax attention, {kind} units",
@@ -134,7 +137,7 @@ def _ours(
     length = max(size, program.needs or 0)
     note, options = host
     model = compile_program(program.sop, length=length, numeric=True, fixed=True, **options)
-    kind = options.get("feed_forward")
+    kind = None if host is _EXACT else options["feed_forward"]
     return Row(
         operation, f"ours, {recipe}" + (f", {kind}" if kind else ""), claimed, "measured", f"{order} × {order}", passes=1,
         **_sizes(model.architecture, length),
@@ -224,27 +227,34 @@ def _attentions() -> Iterator[Row]:
     A, V = rng.normal(size=(2, 3, 3))
     T, X = Attention(A, V), rng.normal(size=(3, 3))
     claims = {"paper": "one network for every T; depth independent of the order"}
-    for recipe in ("paper", "fetch", "tiled", "width-1", "native"):
+    # Softmax heads and gelu units load into a stock encoder; exact feed-forwards are instructions.
+    units = {"attention": "softmax", "feed_forward": "gelu", "ranges": (-5.0, 5.0)}
+    hosts = [("native", units)] + [
+        (recipe, {"feed_forward": "exact"})
+        for recipe in ("paper", "fetch", "tiled", "width-1", "native")
+    ]
+    for recipe, options in hosts:
         U = UniversalSimulator(*order, recipe="fetch" if recipe == "native" else recipe)
-        model = U.compile(recipe)
+        model = U.compile(recipe, **options)
+        head = "a softmax head does the softmax" if recipe == "native" else "hard attention"
 
         def run(X: Any, U: UniversalSimulator = U, model: CompiledTransformer = model) -> Any:
             return U.decode(model(U.encode(T, X)))
 
         yield Row(
-            "attention", f"ours, U {recipe}", claims.get(recipe, "not in the paper"), "measured",
+            "attention", f"ours, U {recipe}" + (", gelu" if options is units else ""), claims.get(recipe, "not in the paper"), "measured",
             "(3, 3, 3)", passes=1, **_sizes(model.architecture, U.length),
             **_measured(run, T, [(X,), (0.1 * X,), (2 * X,)]), weights_depend_on="the order (n, d, d_v)",
             enters_as="tokens, with X",
-            note="a softmax head does the softmax" if recipe == "native" else "hard attention",
+            note=head + (", gelu units" if options is units else ", exact feed-forwards (instructions)"),
         )  # fmt: skip
     special = UniversalSimulator(*order).specialise(T)
-    model = special.compile("native")
+    model = special.compile("native", **units)
     yield Row(
         "attention", "ours, U specialised to T", "the first Futamura projection", "measured", "(3, 3, 3)",
         passes=1, **_sizes(model.architecture, special.length),
         **_measured(lambda X: special.decode(model(special.encode(X))), T, [(X,), (0.1 * X,), (2 * X,)]),
-        weights_depend_on="the order, and T", enters_as="weights", note="one softmax head; W_QK is A",
+        weights_depend_on="the order, and T", enters_as="weights", note="one softmax head, gelu units; W_QK is A",
     )  # fmt: skip
 
 

@@ -39,7 +39,14 @@ from locum.language.handles import SOp
 from locum.language.python import indices, stable_hash, where
 from locum.simulators.matrices import as_given, real_numbers
 from locum.simulators.modules.module import Module
-from locum.simulators.weights import exponent_of, penalties_for, require_plain, softmax_scores
+from locum.simulators.weights import (
+    exponent_of,
+    is_plain,
+    penalties_for,
+    require_plain,
+    softmax_scores,
+    target_for,
+)
 from locum.transformer import CompiledTransformer
 
 if TYPE_CHECKING:
@@ -119,11 +126,17 @@ class Specialised:
         return as_given(like(result, real_numbers(X, "X")), X)
 
     def compile(self, recipe: str | None = None, **options: Any) -> CompiledTransformer:
-        """Compile what is left to weights; ``recipe="native"`` for a host with softmax heads."""
+        """Compile what is left to weights; ``recipe="native"`` for a host with softmax heads.
+
+        Without a recipe, hidden units are native where one softmax head can be, and instructions
+        (``feed_forward="exact"``) are the program itself.
+        """
         settled = {"length", "numeric", "fixed"} & options.keys()
         if settled:
             raise CompileError(f"{', '.join(sorted(settled))} follow from the order: leave them out")
-        target = Target.read(length=self.length, numeric=True, fixed=True, **options)
+        target = target_for(self.length, options)
+        if recipe is None and target.feed_forward != "exact" and is_plain(self.order):
+            recipe = "native"
         name = f"U for T of order {self.order}, specialised to one T"
         if recipe is None:
             return compile_for(target, self.program.node, name)

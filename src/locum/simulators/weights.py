@@ -11,15 +11,16 @@ where they are needed; the softmax, and the choice of each entry's column.
 >>> import numpy as np
 >>> from locum.simulators import Attention, UniversalSimulator
 >>> U = UniversalSimulator(2, 2, 2)
->>> model = U.compile()
->>> T, X = Attention(A=np.eye(2), V=[[1.0, 2.0], [3.0, 4.0]]), np.array([[1.0, 0.0], [0.5, -1.0]])
->>> bool(np.abs(U.decode(model(U.encode(T, X))) - T(X)).max() < 1e-14)
+>>> model = U.compile()  # relu units, for numbers between −1 and 1
+>>> T, X = Attention(A=np.eye(2), V=[[0.1, 0.2], [0.3, 0.4]]), np.array([[1.0, 0.0], [0.5, -1.0]])
+>>> bool(np.abs(U.decode(model(U.encode(T, X))) - T(X)).max() <= model.error_bound <= 1e-3)
 True
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -41,6 +42,8 @@ from locum.transformer import CompiledTransformer
 
 #: How U can be built as a network.
 RECIPES = ("paper", "fetch", "tiled", "width-1", "inverse", "native")
+#: Between which numbers T and X lie, where hidden units are made for them and nobody says.
+RANGES = (-1.0, 1.0)
 #: Taken off the scores of keys that do not count: e to the power of it is 0, in each type of number.
 PENALTY = {"float64": 2048.0, "float32": 256.0}
 #: Taken off the scores of keys that a causal mask hides: unlike those, they may lead by any amount.
@@ -60,11 +63,16 @@ def compile_simulator(
     ``stable`` takes the greatest score of each row off before the exponential, which hard attention
     pays for with more heads and layers; without it, scores above 709 are an error, never a wrong
     number. Options as of ``locum.compile``: attention, feed_forward, tolerance, ranges, dtype, ….
+    Hidden units serve numbers between −1 and 1, unless ``ranges`` says otherwise. Without a ``recipe``
+    they are native, where one softmax head can be; else the simulator's own.
     """
-    recipe = recipe or simulator.style.recipe
+    wanted = target_for(simulator.length, options)
+    if recipe is None:
+        recipe = simulator.style.recipe
+        if wanted.feed_forward != "exact" and recipe == "fetch" and is_plain(simulator.order):
+            recipe = "native"
     if recipe not in RECIPES:
         raise CompileError(f"there is no recipe {recipe!r}: choose one of {', '.join(RECIPES)}")
-    wanted = Target.read(length=simulator.length, numeric=True, fixed=True, **options)
     name = f"U for T of order {simulator.order}, recipe {recipe}"
     if recipe == "native":
         root, scores = native(simulator.order, simulator.layout, wanted, simulator.style.base)
@@ -82,6 +90,13 @@ def compile_simulator(
     if not same:
         raise CompileError(f"the recipe {recipe} puts its result elsewhere: make a U of that recipe")
     return _with_layout(compile_for(wanted, built.program.node, name), simulator)
+
+
+def target_for(length: int, options: Mapping[str, Any]) -> Target:
+    """Return the target of a U: real numbers, for hidden units within :data:`RANGES`."""
+    wanted = Target.read(length=length, numeric=True, fixed=True, **options)
+    unlimited = wanted.feed_forward == "exact" or options.get("ranges") is not None
+    return wanted if unlimited else replace(wanted, ranges=RANGES)
 
 
 def _with_layout(model: CompiledTransformer, simulator: LayerSimulator) -> CompiledTransformer:
@@ -157,10 +172,10 @@ def exponent_of(base: float | None) -> float:
     return 1.0 if base is None else math.log(base)
 
 
-def require_plain(order: Order) -> None:
-    """Refuse what one softmax head does not compute."""
+def is_plain(order: Order) -> bool:
+    """Say whether one softmax head computes it."""
     attention = order.attention
-    plain = (
+    return (
         attention.kind == "softmax"
         and attention.pooling == "softmax"
         and attention.heads == 1
@@ -172,7 +187,11 @@ def require_plain(order: Order) -> None:
         and order.feed_forward is None
         and order.norm == "none"
     )
-    if not plain:
+
+
+def require_plain(order: Order) -> None:
+    """Refuse what one softmax head does not compute."""
+    if not is_plain(order):
         raise CompileError(
             "the native recipe is for one head of softmax attention, with a causal mask or none: "
             'compile other orders with recipe="fetch"',

@@ -1,4 +1,4 @@
-"""Exact feed-forwards: RASP's licence that a feed-forward may compute any function of a position.
+"""Instructions of exact feed-forwards: RASP's licence that these compute any function of a position.
 
 :class:`Functions` is a straight-line program on numbers, as plain data: it can be written to JSON, and
 reading it runs nothing. Its instructions are the elementwise operations of the graph on floats

@@ -90,11 +90,6 @@ class _Fitting:
         self.target = target = known.target
         self.demand = Demand(lowered.network, known)
         kind = target.feed_forward
-        if kind in ("relu", "gelu") and not target.bounded:
-            raise CompileError(
-                f"{kind} units serve a range of numbers: say between which numbers the tokens lie, "
-                "ranges=(low, high)"
-            )
         self.asked = target.tolerance
         if self.asked is None and kind != "exact":
             self.asked = DEFAULT_TOLERANCE
@@ -186,10 +181,16 @@ class _Fitting:
         if isinstance(gate, Masked) or square or (isinstance(gate, Product) and kind != "relu"):
             where = everywhere
         arguments = tuple(interval.argument(where) for interval in intervals)
+        ends = [end for argument in arguments for end in (argument.low, argument.high)]
+        if kind != "glu" and not self.target.bounded and not all(map(math.isfinite, ends)):
+            raise CompileError(
+                f"{kind} units serve a range of numbers, and these have none: try ranges=(low, high)",
+                abbreviate(unit.node),
+            )
         if isinstance(gate, Curved):
             if kind == "glu" and self.target.tolerance is None and gate.name != "square":
                 raise CompileError(
-                    f"{gate.name} is not piecewise linear: try a tolerance=…, or feed_forward='exact'",
+                    f"{gate.name} is not piecewise linear: try a tolerance=…",
                     abbreviate(unit.node),
                 )
             high = min(arguments[0].high, gate.at_most + arguments[0].error)

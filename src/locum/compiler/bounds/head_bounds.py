@@ -123,7 +123,7 @@ class HeadBounds:
         if self.choose_temperature is None and head.kind == "hard" and by_units and off.any():
             raise CompileError(
                 "hard attention needs scores to the last bit, but these are computed up to "
-                f"{float(off.max()):.1g}: use attention='softmax', or feed_forward='exact'",
+                f"{float(off.max()):.1g}: try attention='softmax'",
                 head.label,
             )
         return off, unbounded

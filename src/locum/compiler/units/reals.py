@@ -96,7 +96,7 @@ class RealFunctions:
                 kind = self.known.target.feed_forward
                 raise CompileError(
                     f"{kind} units have no {node.op} of real numbers, which jumps; it can be had where "
-                    "its inputs take finitely many values, or with feed_forward='exact'",
+                    "its inputs take finitely many values",
                     abbreviate(node),
                 )
 

@@ -110,7 +110,7 @@ class Lookup:
         if self.merged:
             raise CompileError(
                 "a table cannot tell apart numbers as far from each other as these; try a vocabulary "
-                "of numbers closer together, or feed_forward='exact'",
+                "of numbers closer together",
                 self.where,
             )
         if not self.steps:
@@ -197,7 +197,7 @@ def _require_different(domain: Sequence[Atom], numbers: NDArray[np.float64], whe
         values_at = [short(v) for v, n in zip(domain, numbers, strict=True) if n == same]
         raise CompileError(
             f"a table cannot tell apart {' and '.join(values_at[:2])}, which are one number in the "
-            "stream; try a vocabulary without one of them, or feed_forward='exact'",
+            "stream; try a vocabulary without one of them",
             where,
         )
 

@@ -35,7 +35,7 @@ def facts(model: CompiledTransformer) -> list[tuple[str, str]]:
         ("scores", _scores(model)),
         ("sink", _sink(model)),
         ("softmax", _softmax(model)),
-        ("feed-forward", size.feed_forward),
+        ("feed-forward", _feed_forward(size.feed_forward)),
         ("units", _units(model)),
         ("d_model", str(size.d_model)),
         ("d_head", str(size.d_head)),
@@ -89,6 +89,10 @@ def _numbers(model: CompiledTransformer) -> str:
         return "real numbers"
     low, high = min(pair[0] for pair in pairs), max(pair[1] for pair in pairs)
     return f"real numbers from {low:g} to {high:g}".replace("-", "−")
+
+
+def _feed_forward(kind: str) -> str:
+    return "exact: instructions, a reference for analysis, not weights" if kind == "exact" else kind
 
 
 def _error(model: CompiledTransformer) -> str:
