@@ -63,7 +63,7 @@ def test_a_report_and_a_picture(rasp: str, tmp_path: Path) -> None:
     assert "  feed-forward relu\n" in weights
     shown = command_line(*arguments, "--feed-forward", "exact").stdout
     assert "  feed-forward exact: instructions, a reference for analysis, not weights\n" in shown
-    exact = {"length": 8, "vocabulary": "abcd", "feed_forward": "exact"}
+    exact: dict[str, Any] = {"length": 8, "vocabulary": "abcd", "feed_forward": "exact"}
     size = locum.compile(reverse(), **exact).architecture
     for line in (
         "takes        1 to 8 tokens: a, b, c, d",
