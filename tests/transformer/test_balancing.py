@@ -19,16 +19,17 @@ from locum.transformer import AttentionWeights, CompiledTransformer, Config, Lay
 from locum.transformer.balancing import Spread
 from tests.transformer.random_models import logits, random_inputs, random_model
 
+EXACT = {"feed_forward": "exact"}
 UNITS = {"attention": "softmax", "ranges": (-1, 1), "tolerance": 1e-2}
 #: U in each recipe, with hard and softmax heads, and of units where the recipe has them.
 NETWORKS: list[tuple[str, dict[str, Any]]] = [
-    *((recipe, {}) for recipe in ("paper", "fetch", "tiled", "width-1", "inverse", "native")),
-    *((recipe, {"attention": "softmax"}) for recipe in ("paper", "fetch", "tiled", "inverse")),
+    *((recipe, EXACT) for recipe in ("paper", "fetch", "tiled", "width-1", "inverse", "native")),
+    *((recipe, {"attention": "softmax", **EXACT}) for recipe in ("paper", "fetch", "tiled", "inverse")),
     *(("native", {**UNITS, "feed_forward": kind}) for kind in ("glu", "gelu", "relu")),
     ("fetch", {**UNITS, "feed_forward": "glu"}),
-    ("fetch", {"dtype": "float32"}),
+    ("fetch", {"dtype": "float32", **EXACT}),
     ("native", {"dtype": "float32", **UNITS, "feed_forward": "relu"}),
-    ("fetch", {"reuse_slots": False}),
+    ("fetch", {"reuse_slots": False, **EXACT}),
 ]
 
 
