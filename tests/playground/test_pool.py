@@ -42,7 +42,7 @@ ENDLESS = {
 
 @pytest.fixture(scope="module")
 def pool() -> Iterator[Pool]:
-    with Pool(workers=1, waiting=1, limits=Limits(cpu=2, wall=20.0)) as pool:
+    with Pool(workers=1, waiting=1, limits=Limits(cpu=2, wall=600.0)) as pool:
         yield pool
 
 
@@ -100,6 +100,20 @@ def test_a_killed_worker_loses_its_own_request_only(pool: Pool) -> None:
     reply = asked(pool, GOOD)
     assert not reply["ok"]
     assert "was ended" in reply["error"]
+    assert asked(pool, GOOD)["ok"]
+
+
+def test_a_worker_that_ends_is_not_asked_again(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After an answer that says so it still runs for a moment, in which it looks alive."""
+    worker = pool._free.get()
+    pool._free.put(worker)
+
+    def answered(request: bytes, wall: float) -> bytes:
+        worker.has_ended = True
+        return b"{}"
+
+    monkeypatch.setattr(worker, "ask", answered)
+    assert asked(pool, GOOD) == {}
     assert asked(pool, GOOD)["ok"]
 
 

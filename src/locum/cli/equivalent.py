@@ -20,7 +20,7 @@ from locum.cli.options import json_option
 @click.argument("p")
 @click.argument("q")
 @language_options
-@click.option("--seconds", default=20.0, show_default=True, help="The limit of time.")
+@click.option("--seconds", default=20.0, show_default=True, help="The limit of processor time.")
 @json_option
 def command(p: str, q: str, seconds: float, **options: Any) -> None:
     """Compare and tell."""

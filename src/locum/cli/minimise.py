@@ -19,7 +19,7 @@ from locum.errors import InputError
 @click.command("minimise", help=__doc__)
 @click.argument("program")
 @language_options
-@click.option("--seconds", default=60.0, show_default=True, help="The limit of time.")
+@click.option("--seconds", default=60.0, show_default=True, help="The limit of processor time.")
 @json_option
 def command(program: str, seconds: float, **options: Any) -> None:
     """Minimise and print."""

@@ -25,7 +25,7 @@ from locum.verification.claims.claim import Claim
 @click.argument("shape", nargs=-1, type=int)
 @click.option("--recipe", help="Which form of the construction.  [default: its first]")
 @click.option("--tolerance", type=float, help="Of inverse: below it a determinant counts as 0.")
-@click.option("--seconds", default=600.0, show_default=True, help="Give up after so long.")
+@click.option("--seconds", default=600.0, show_default=True, help="Give up after so much work.")
 @click.option("--terms", default=200_000, show_default=True, help="Give up beyond so many terms.")
 @click.option("--megabytes", default=1_500, show_default=True, help="Give up beyond so much memory.")
 @click.option("--certificate", type=PATH, help="Write what `locum check` verifies.")

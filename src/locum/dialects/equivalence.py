@@ -21,7 +21,7 @@ from locum.dialects.solver import EQUAL, Machine, ask, machine_of, z3_module
 from locum.errors import CompileError, InputError
 
 EQUIVALENT, SEPARATED, UNDECIDED = "equivalent", "different", "undecided"
-#: Seconds that may be spent, by default.
+#: Seconds of processor time that may be spent, by default.
 SECONDS = 20.0
 #: Seconds for short words before the solver is asked.
 SHORT_WORDS = 0.5
@@ -67,7 +67,8 @@ def equivalent(p: Source, q: Source, *, seconds: float = SECONDS) -> Comparison:
     """Compare two languages or programs.
 
     Where one of them has no answer for the empty word (it is read at the last symbol), words of one
-    symbol or more are compared.
+    symbol or more are compared. What is not known after so many ``seconds`` of processor time is
+    undecided.
 
     >>> equivalent("(ab)*", "ε+a(ba)*b").verdict
     'equivalent'
@@ -76,7 +77,7 @@ def equivalent(p: Source, q: Source, *, seconds: float = SECONDS) -> Comparison:
     """
     if not seconds > 0:
         raise InputError(f"expected a limit of more than 0 seconds, got {seconds}")
-    end = time.monotonic() + seconds
+    end = time.process_time() + seconds
     one, other = as_language(p), as_language(q)
     alphabet = tuple(dict.fromkeys((*one.alphabet, *other.alphabet)))
     empty = all(map(_answers_empty, (one, other)))
@@ -122,11 +123,11 @@ def _by_counting(
 ) -> Comparison:
     machines = _machine(one), _machine(other)
     search = _Search(machines, alphabet, empty)
-    limit = end - time.monotonic()
-    word = search.run(time.monotonic() + min(0.2 * limit, SHORT_WORDS))
+    limit = end - time.process_time()
+    word = search.run(time.process_time() + min(0.2 * limit, SHORT_WORDS))
     if word is None and not search.exhausted:
         z3_module()
-        now = time.monotonic()
+        now = time.process_time()
         if ask(*machines, alphabet, now + 0.8 * (end - now), empty=empty) == EQUAL:
             return Comparison(EQUIVALENT, "an invariant found by Spacer", empty_word=empty)
         word = search.run(end)
@@ -167,7 +168,7 @@ class _Search:
         while self._layer and len(self._seen) < MAX_PAIRS:
             following: dict[Any, tuple[Letter, ...]] = {}
             for states, word in self._layer.items():
-                if time.monotonic() > end:
+                if time.process_time() > end:
                     return None  # this layer is begun again by the next run
                 for letter in self.alphabet:
                     steps = [
@@ -231,18 +232,18 @@ def regular_automaton(program: Recogniser, *, seconds: float = 10.0) -> DFA | No
     compared with the program.
     """
     language = Language("c-rasp", program.text, None, program)
-    end = time.monotonic() + seconds
+    end = time.process_time() + seconds
     for depth in range(1, 6):
         automaton = _suggested(program, depth)
-        if automaton is None or time.monotonic() > end:
+        if automaton is None or time.process_time() > end:
             return None
-        left = end - time.monotonic()
+        left = end - time.process_time()
         found = _by_counting(
             language,
             Language("dfa", "", automaton),
             program.alphabet,
             program.accept == END,
-            time.monotonic() + left / 2,
+            time.process_time() + left / 2,
         )
         if found.verdict == EQUIVALENT:
             return automaton.minimal()

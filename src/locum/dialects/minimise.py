@@ -37,13 +37,13 @@ def minimise(program: Recogniser, *, seconds: float = 60.0, each: float = 3.0) -
     """
     if program.dialect != "C-RASP":
         raise InputError(f"expected a C-RASP program to minimise, got one of {program.dialect}")
-    end = time.monotonic() + seconds
+    end = time.process_time() + seconds
     smallest = program
     improved = True
-    while improved and time.monotonic() < end:
+    while improved and time.process_time() < end:
         improved = False
         for candidate in _smaller(smallest):
-            left = end - time.monotonic()
+            left = end - time.process_time()
             if left <= 0:
                 break
             if _same(program, candidate, min(each, left)):

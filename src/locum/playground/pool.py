@@ -18,7 +18,7 @@ from multiprocessing.connection import Connection
 from types import TracebackType
 from typing import Any, Self
 
-from locum.playground.worker import Limits, work
+from locum.playground.worker import LAST, Limits, work
 
 BUSY = "the playground is busy; try again in a moment"
 #: Seconds that a new worker has to load the house.
@@ -41,6 +41,8 @@ class _Worker:
         theirs.close()
         self.is_ready = False
         self.answered = 0
+        #: Whether its last answer was the last one that it gives.
+        self.has_ended = False
 
     def ask(self, request: bytes, wall: float) -> bytes | None:
         """Return the answer; None if it takes longer than ``wall`` seconds. EOFError: it has died."""
@@ -53,7 +55,9 @@ class _Worker:
         if not self.connection.poll(wall):
             return None
         self.answered += 1
-        return self.connection.recv_bytes()
+        reply = self.connection.recv_bytes()
+        self.has_ended = reply.startswith(LAST)
+        return reply[1:]
 
     def end(self) -> None:
         """Kill it, whatever it is doing."""
@@ -89,7 +93,8 @@ class Pool:
             try:
                 return self._ask(worker, json.dumps(request).encode())
             finally:
-                if not worker.process.is_alive() or worker.answered >= self.limits.requests:
+                is_over = worker.has_ended or worker.answered >= self.limits.requests
+                if is_over or not worker.process.is_alive():
                     worker.end()
                     worker = _Worker(self.limits)
                 if self._closed:
@@ -103,7 +108,7 @@ class Pool:
         try:
             reply = worker.ask(request, limits.wall)
         except (EOFError, OSError):
-            worker.process.join(1)
+            worker.process.join(10)  # its pipe is closed before the system knows its exit code
             code = worker.process.exitcode
             reply, why = None, f"this takes more than {limits.cpu} seconds of work, the limit"
             if code != -signal.SIGXCPU:

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any
 
+#: Before an answer: whether the worker ends after it. A process that ends is alive for a while yet.
+MORE, LAST = b"+", b"."
 #: What a worker says when it cannot answer; the page shows it.
 MEMORY = "this needs more memory than the playground gives one program; try a smaller one"
 INTERNAL = "the playground has a bug here: this request could not be answered"
@@ -57,7 +59,7 @@ def work(connection: Connection, limits: Limits) -> None:
         allowed = int(used.ru_utime + used.ru_stime) + 1 + limits.cpu
         resource.setrlimit(resource.RLIMIT_CPU, (allowed, hard))
         reply, is_last = _reply(text, answer, limits.answer)
-        connection.send_bytes(reply)
+        connection.send_bytes((LAST if is_last else MORE) + reply)
         if is_last:
             return
 

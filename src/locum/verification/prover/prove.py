@@ -179,8 +179,9 @@ def prove(
 ) -> Verdict:
     """Prove a claim by name and shape, or one of your own (``claim.about``), for all inputs.
 
-    A false claim gives a :class:`Refutation` with numbers; what reaches a limit (``seconds``,
-    ``megabytes`` of memory, ``terms`` of one polynomial), or cannot be settled, an :class:`Unproven`.
+    A false claim gives a :class:`Refutation` with numbers; what reaches a limit (``seconds``
+    of processor time, ``megabytes`` of memory, ``terms`` of one polynomial), or cannot be settled, an
+    :class:`Unproven`.
     """
     if isinstance(what, Claim):
         if shape or recipe or tolerance is not None:

@@ -46,9 +46,9 @@ def counterexample(
         ((entries, True) for entries in of_case),
         ((entries, False) for entries in usual),
     )
-    started = time.perf_counter()
+    started = time.process_time()
     for entries, of_the_case in tries_in_order:
-        if time.perf_counter() - started > seconds:
+        if time.process_time() - started > seconds:
             return None
         # Floats do not show every difference: points of the failing case are checked at once.
         try:
