@@ -47,6 +47,7 @@ COMMANDS = (
     "repl",
     "run",
     "simulate",
+    "sweep",
 )
 
 #: The environment variable in which a shell asks for completions.

@@ -1,0 +1,122 @@
+"""Cases on a Dask cluster (extra ``cluster``): the scheduler shares them out, workers of ours run them.
+
+A task of Dask hands its case to a worker process of its own (``processes.py``), so that the time limit
+and a case that kills its process mean the same as on one machine. When a machine of the cluster is
+lost, the scheduler runs its cases elsewhere; what came of a case is taken once.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import queue
+from collections.abc import Generator
+from typing import Any
+
+from locum.errors import InputError, LocumError
+from locum.sweeps.case import Case
+from locum.sweeps.processes import ATTEMPTS, NEVER_BEGAN, Worker, failure
+from locum.sweeps.result import Result, read_line
+
+#: Cases that are with the scheduler at one time, for each thread of the cluster and at least.
+_AHEAD, _LEAST = 4, 64
+#: Seconds to wait for the scheduler, and for its first worker.
+_PATIENCE = 30.0
+
+#: Workers of ours that no task uses at the moment, in a process of the cluster.
+_idle: queue.SimpleQueue[Worker] = queue.SimpleQueue()
+
+
+def task(kind: str, settings: str, key: str, limit: float | None) -> bytes:
+    """Compute a case in a process of the cluster; returns its line of results."""
+    case = Case(kind, json.loads(settings))
+    if case.key != key:
+        raise LocumError("the workers of the cluster have another version of Locum")
+    found = None
+    for _ in range(ATTEMPTS):
+        worker = _worker()
+        try:
+            found = worker.ask(case, limit)
+        finally:
+            if worker.is_alive:
+                _idle.put(worker)
+            else:
+                worker.end()
+        if found is not None:
+            break
+    return (found or failure(case, "error", {"error": NEVER_BEGAN})).line()
+
+
+def _worker() -> Worker:
+    """Take a worker that is idle and alive, or a new one."""
+    while True:
+        try:
+            worker = _idle.get_nowait()
+        except queue.Empty:
+            return Worker()
+        if worker.is_alive:
+            return worker
+        worker.end()
+
+
+def perform(cases: list[Case], scheduler: str, limit: float | None) -> Generator[Result]:
+    """Compute the cases on the cluster of this scheduler and give each result as it comes."""
+    client = _client(scheduler)
+    try:
+        waiting = iter(cases)
+        with_whom: dict[Any, Case] = {}
+
+        def submit() -> Any:
+            case = next(waiting, None)
+            if case is None:
+                return None
+            future = client.submit(
+                task, case.kind, json.dumps(case.settings), case.key, limit, key=f"locum-{case.key}"
+            )
+            with_whom[future] = case
+            return future
+
+        first = [submit() for _ in range(min(len(cases), _window(client)))]
+        completed = importlib.import_module("distributed").as_completed(first, loop=client.loop)
+        for future in completed:
+            case = with_whom.pop(future)
+            yield _result(future, case)
+            future.release()
+            if (another := submit()) is not None:
+                completed.add(another)
+    finally:
+        client.close()
+
+
+def _window(client: Any) -> int:
+    return max(_LEAST, _AHEAD * sum(map(int, client.nthreads().values())))
+
+
+def _result(future: Any, case: Case) -> Result:
+    """Take what came of a case, which may have to be computed anew if its worker was lost just now."""
+    try:
+        return read_line(future.result())
+    except Exception as error:
+        if type(error).__name__ == "KilledWorker":
+            return failure(case, "error", {"error": "the cluster lost every worker that it was run on"})
+        raise LocumError(
+            f"the cluster could not compute {case.title}: {type(error).__name__}: {error}; the results "
+            "so far are kept, and the same command goes on from there"
+        ) from None
+
+
+def _client(scheduler: str) -> Any:
+    """Connect, and see that the cluster has this version of Locum."""
+    try:
+        distributed = importlib.import_module("distributed")
+    except ImportError:
+        raise InputError(
+            "a Dask cluster needs the package distributed: pip install 'locum[cluster]'"
+        ) from None
+    try:
+        return distributed.Client(scheduler, timeout=_PATIENCE, set_as_default=False)
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"there is no Dask scheduler at {scheduler} ({error}); expected an address such as "
+            "tcp://host:8786"
+        ) from None

@@ -1,0 +1,154 @@
+"""The kinds of cases: what each computes, where its function is, and which settings it takes.
+
+The table is closed: a spec names a kind, never a module. A function is imported where it is run, in a
+worker, so that the table itself costs nothing and knows no other room of the house. It takes the
+settings of a case by name and returns a dictionary of plain JSON. Two names in it are special: a case
+whose ``holds`` is false has *failed*, and ``hashes`` (of programs, weights, data) stand by themselves
+in the line of results.
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from locum.errors import InputError
+
+#: Stands for "there is no default".
+REQUIRED: Any = object()
+
+
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_number(value: Any) -> bool:
+    return _is_integer(value) or (isinstance(value, float) and math.isfinite(value))
+
+
+def _each(test: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, (list, tuple)) and all(map(test, value))
+
+
+_TYPES: Mapping[str, Callable[[Any], bool]] = {
+    "an integer": _is_integer,
+    "a number": _is_number,
+    "a text": lambda value: isinstance(value, str),
+    "true or false": lambda value: isinstance(value, bool),
+    "a list of integers": _each(_is_integer),
+    "a list of numbers": _each(_is_number),
+    "a list of texts": _each(lambda value: isinstance(value, str)),
+    "a table": lambda value: isinstance(value, Mapping),
+}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One setting of a kind: what it must be (a key of ``_TYPES``), its default, and its meaning."""
+
+    type: str
+    meaning: str
+    default: Any = REQUIRED
+    #: The values there are, if they are few.
+    choices: Sequence[Any] | None = None
+
+    @property
+    def is_list(self) -> bool:
+        """Tell whether one value of it is a list, so that a grid is a list of lists."""
+        return self.type.startswith("a list")
+
+    def accepts(self, value: Any) -> bool:
+        """Tell whether ``value`` is one; what may be left out by None may be None."""
+        if value is None:
+            return self.default is None
+        return _TYPES[self.type](value) and (self.choices is None or value in self.choices)
+
+    @property
+    def expected(self) -> str:
+        """Say what a value must be."""
+        if self.choices is not None:
+            return "one of " + ", ".join(map(str, self.choices))
+        return self.type
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of case; ``function`` and ``lists`` are given as "module:name"."""
+
+    summary: str
+    function: str
+    settings: Mapping[str, Setting]
+    #: Counted up when the same settings begin to mean something else, so that old results stay apart.
+    revision: int = 1
+    #: Packages whose versions a result depends on.
+    uses: tuple[str, ...] = ()
+    #: Lists of settings that a spec asks for by ``cases = "…"``: functions without arguments.
+    lists: Mapping[str, str] = field(default_factory=dict)
+
+
+KINDS: dict[str, Kind] = {
+    "trial": Kind(
+        "a rehearsal: waits, and ends as it is told",
+        "locum.sweeps.trial:trial",
+        {
+            "seed": Setting("an integer", "the result is drawn from it"),
+            "seconds": Setting("a number", "how long it takes", 0.0),
+            "ends": Setting(
+                "a text",
+                "how it ends",
+                "done",
+                ("done", "failed", "error", "not JSON", "killed", "too long", "talking"),
+            ),
+        },
+    ),
+}
+
+
+def kind_named(name: object) -> Kind:
+    """Return the kind of that name.
+
+    >>> kind_named("prayer")
+    Traceback (most recent call last):
+    locum.errors.InputError: there is no kind of case 'prayer': expected one of ...
+    """
+    if not isinstance(name, str) or name not in KINDS:
+        shown = repr(name)[:60]
+        raise InputError(f"there is no kind of case {shown}: expected one of {', '.join(KINDS)}")
+    return KINDS[name]
+
+
+def resolve(target: str) -> Callable[..., Any]:
+    """Import what a "module:name" of the table means."""
+    module, _, name = target.partition(":")
+    function = getattr(importlib.import_module(module), name)
+    assert callable(function)
+    return function  # type: ignore[no-any-return]
+
+
+def complete(name: object, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Check the settings of a case and fill in the defaults.
+
+    >>> complete("trial", {"seed": 3})
+    {'seed': 3, 'seconds': 0.0, 'ends': 'done'}
+    """
+    kind = kind_named(name)
+    if not isinstance(settings, Mapping):
+        raise InputError(f"settings of a case: expected a table, got {type(settings).__name__}")
+    for unknown in settings:
+        if unknown not in kind.settings:
+            known = ", ".join(kind.settings)
+            raise InputError(f"a case of kind {name} has no setting {unknown!r}: expected {known}")
+    found = {}
+    for title, setting in kind.settings.items():
+        value = settings.get(title, setting.default)
+        if value is REQUIRED:
+            raise InputError(f"a case of kind {name} needs the setting {title} ({setting.meaning})")
+        if not setting.accepts(value):
+            raise InputError(
+                f"setting {title} of kind {name}: expected {setting.expected}, got {repr(value)[:60]}"
+            )
+        found[title] = value
+    return found

@@ -1,0 +1,170 @@
+"""Run a sweep: skip what is done, compute the rest somewhere, append each result as it comes."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections import Counter
+from collections.abc import Callable, Generator, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from locum.errors import InputError
+from locum.sweeps.case import Case, distinct, part
+from locum.sweeps.processes import cores, perform
+from locum.sweeps.result import OUTCOMES, Result
+from locum.sweeps.store import Store, read
+from locum.sweeps.versions import code_hash
+
+#: Told of every result: how many are there, of how many that had to be computed, and the result.
+Progress = Callable[[int, int, Result], None]
+
+#: More workers than this are a slip of the finger.
+_MOST_WORKERS = 4_096
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a sweep has before it: its cases (of this shard, each once), and those not yet computed."""
+
+    cases: list[Case]
+    remaining: list[Case]
+    #: Cases that were given more than once, beyond the first time.
+    repeated: int
+    #: Results in the file that belong to other cases, or to other versions of Locum.
+    foreign: int
+    #: Results that count and were computed by another state of the source code.
+    older: int
+    #: What was repaired in the file, in words.
+    repair: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the plan as plain data."""
+        return {
+            "cases": len(self.cases),
+            "kinds": dict(Counter(case.kind for case in self.cases)),
+            "done_before": len(self.cases) - len(self.remaining),
+            "remaining": len(self.remaining),
+            "repeated": self.repeated,
+            "other_results": self.foreign,
+            "by_other_code": self.older,
+            "repair": self.repair,
+        }
+
+
+@dataclass(frozen=True)
+class Report:
+    """What came of a sweep; a result for every case of ``plan``, in its order."""
+
+    plan: Plan
+    results: list[Result]
+
+    @property
+    def outcomes(self) -> dict[str, int]:
+        """Count the outcomes."""
+        counted = Counter(result.outcome for result in self.results)
+        return {outcome: counted[outcome] for outcome in OUTCOMES}
+
+    @property
+    def holds(self) -> bool:
+        """Tell whether every case is done."""
+        return all(result.outcome == "done" for result in self.results)
+
+
+def plan(
+    cases: Iterable[Case],
+    output: str | Path | None = None,
+    *,
+    shard: tuple[int, int] = (1, 1),
+    retry: bool = False,
+) -> Plan:
+    """Say what :func:`run` with the same arguments would do; the file is only read."""
+    known = {}
+    if output is not None and Path(output).exists():
+        known = {result.key: result for result in read(output)}
+    return _plan(cases, known, shard, retry, None)
+
+
+def _plan(
+    cases: Iterable[Case],
+    known: dict[str, Result],
+    shard: tuple[int, int],
+    retry: bool,
+    repair: str | None,
+) -> Plan:
+    given = list(cases)
+    once = distinct(given)
+    keys = {case.key for case in once}
+    mine = part(once, shard)
+    again = ("error", "time limit") if retry else ()
+    found = {case.key: known[case.key] for case in mine if case.key in known}
+    kept = {key for key, result in found.items() if result.outcome not in again}
+    return Plan(
+        cases=mine,
+        remaining=[case for case in mine if case.key not in kept],
+        repeated=len(given) - len(once),
+        foreign=len(known.keys() - keys),
+        older=sum(found[key].versions.get("code") != code_hash() for key in kept),
+        repair=repair,
+    )
+
+
+def run(
+    cases: Iterable[Case],
+    output: str | Path | None,
+    *,
+    workers: int | None = None,
+    time_limit: float | None = None,
+    shard: tuple[int, int] = (1, 1),
+    scheduler: str | None = None,
+    retry: bool = False,
+    started: Callable[[Plan], None] | None = None,
+    progress: Progress | None = None,
+) -> Report:
+    """Compute the cases that have no result in the file ``output`` yet, and append their results to it.
+
+    On ``workers`` processes of this machine (as many as there are cores), or on those of the Dask
+    ``scheduler``, an address such as "tcp://host:8786". A case that takes more than ``time_limit``
+    seconds is ended and has that outcome. ``shard`` (k, n) does the k-th of n parts. ``retry`` computes
+    again what ended with an error or at the time limit. Whatever ends the sweep early, the same call
+    goes on from there. Without an ``output`` the results are only returned.
+
+    >>> report = run([Case("trial", {"seed": seed}) for seed in range(3)], None, workers=1)
+    >>> report.outcomes
+    {'done': 3, 'failed': 0, 'error': 0, 'time limit': 0}
+    """
+    workers = cores() if workers is None else workers
+    if not 1 <= workers <= _MOST_WORKERS:
+        raise InputError(f"workers: expected 1 to {_MOST_WORKERS:,}, got {workers}")
+    if time_limit is not None and not (time_limit > 0 and math.isfinite(time_limit)):
+        raise InputError(f"time limit: expected seconds, more than 0, got {time_limit:g}")
+    with contextlib.ExitStack() as stack:
+        store = None if output is None else stack.enter_context(Store(output))
+        results = {} if store is None else store.results
+        what = _plan(cases, results, shard, retry, None if store is None else store.repair)
+        if started is not None:
+            started(what)
+        found = _compute(what.remaining, workers, time_limit, scheduler)
+        stack.enter_context(contextlib.closing(found))
+        waiting = {case.key for case in what.remaining}
+        for result in found:
+            if result.key not in waiting:  # nothing is counted twice, whatever a cluster does
+                continue
+            waiting.discard(result.key)
+            if store is not None:
+                store.append(result)
+            results[result.key] = result
+            if progress is not None:
+                progress(len(what.remaining) - len(waiting), len(what.remaining), result)
+        return Report(what, [results[case.key] for case in what.cases])
+
+
+def _compute(
+    cases: list[Case], workers: int, limit: float | None, scheduler: str | None
+) -> Generator[Result]:
+    if scheduler is None or not cases:
+        return perform(cases, workers, limit)
+    from locum.sweeps.cluster import perform as perform_on_cluster
+
+    return perform_on_cluster(cases, scheduler, limit)

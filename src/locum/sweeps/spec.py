@@ -1,0 +1,153 @@
+"""Specs: TOML files that say which cases a sweep has.
+
+Each ``[[sweep]]`` names a kind and gives its settings. A list is a grid: every combination of all
+lists is a case. ``{ first = 0, count = 100 }`` is a range of integers, such as seeds. A setting whose
+value is itself a list (a shape) takes one, or a list of them. ``cases = "all"`` stands for a list of
+cases that the kind knows by that name.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from locum.errors import InputError
+from locum.files import read_text
+from locum.sweeps.case import Case
+from locum.sweeps.kinds import Kind, Setting, kind_named, resolve
+
+#: The most bytes of a spec, and the most cases.
+MOST_BYTES, MOST_CASES = 2**20, 1_000_000
+
+
+def read_spec(path: str | Path) -> list[Case]:
+    """Read the cases of a spec."""
+    try:
+        return parse_spec(read_text(path, MOST_BYTES))
+    except SpecError as error:
+        raise InputError(f"{path}{error.place}: {error}") from None
+
+
+class SpecError(InputError):
+    """What is wrong with a spec, and the line that it is in, if that is known."""
+
+    def __init__(self, problem: str, line: int | None = None) -> None:
+        self.place = "" if line is None else f", line {line}"
+        super().__init__(problem)
+
+
+def parse_spec(text: str) -> list[Case]:
+    """Read the cases of the text of a spec.
+
+    >>> [case.settings["seed"] for case in parse_spec('''
+    ... [[sweep]]
+    ... kind = "trial"
+    ... seed = { first = 5, count = 2 }
+    ... ends = ["done", "failed"]
+    ... ''')]
+    [5, 5, 6, 6]
+    """
+    try:
+        content = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise SpecError(f"not TOML ({error})") from None
+    for name in content:
+        if name != "sweep":
+            raise SpecError(f"unknown name {name!r}: expected [[sweep]]", _line(text, name))
+    sections = content.get("sweep")
+    if not isinstance(sections, list) or not all(isinstance(part, dict) for part in sections):
+        raise SpecError("expected at least one [[sweep]] with a kind and its settings")
+    cases: list[Case] = []
+    for number, section in enumerate(sections):
+        cases += _cases(section, _Place(text, number), MOST_CASES - len(cases))
+    return cases
+
+
+class _Place:
+    """A section of a spec, by its text and its number: where its fields are."""
+
+    def __init__(self, text: str, number: int) -> None:
+        self.text, self.number = text, number
+
+    def error(self, problem: str, name: str | None = None) -> SpecError:
+        return SpecError(problem, _line(self.text, name, self.number))
+
+
+def _line(text: str, name: str | None, section: int = -1) -> int | None:
+    """Find the line of a field, of the section of that number or before all sections."""
+    seen = -1
+    for number, line in enumerate(text.splitlines(), start=1):
+        if re.match(r"\s*\[\[", line):
+            seen += 1
+            if seen == section and name is None:
+                return number
+        place = re.match(r"""\s*\[?\s*["']?([^"'\s=.\]]+)""", line)
+        if seen == section and place is not None and place[1] == name:
+            return number
+    return None
+
+
+def _cases(section: Mapping[str, Any], place: _Place, room: int) -> list[Case]:
+    fields = dict(section)
+    if "kind" not in fields:
+        raise place.error('a [[sweep]] needs a kind, such as kind = "fuzz"')
+    name = fields.pop("kind")
+    try:
+        kind = kind_named(name)
+    except InputError as error:
+        raise place.error(str(error), "kind") from None
+    if "cases" in fields and "cases" not in kind.settings:
+        return _listed(name, kind, fields, place)
+    for field in fields:
+        if field not in kind.settings:
+            expected = ", ".join([*kind.settings, *(["cases"] if kind.lists else [])])
+            raise place.error(f"kind {name} has no setting {field!r}: expected {expected}", field)
+    values = [_values(field, kind.settings[field], value, place) for field, value in fields.items()]
+    count = math.prod(map(len, values))
+    if count > room:
+        raise place.error(f"this makes {count:,} cases; a spec may have {MOST_CASES:,} in all")
+    try:
+        grid = itertools.product(*values)
+        return [Case(name, dict(zip(fields, point, strict=True))) for point in grid]
+    except InputError as error:
+        raise place.error(str(error)) from None
+
+
+def _listed(name: str, kind: Kind, fields: dict[str, Any], place: _Place) -> list[Case]:
+    """List the cases that the kind has under a name."""
+    wanted = fields.pop("cases")
+    if fields:
+        raise place.error(f"cases = … stands alone, without {next(iter(fields))!r}", next(iter(fields)))
+    if not isinstance(wanted, str) or wanted not in kind.lists:
+        known = ", ".join(kind.lists) or "none"
+        raise place.error(f"kind {name} has no list {wanted!r} of cases: it has {known}", "cases")
+    return [Case(name, settings) for settings in resolve(kind.lists[wanted])()]
+
+
+def _values(name: str, setting: Setting, value: Any, place: _Place) -> Sequence[Any]:
+    """List the values that a field asks for."""
+    if isinstance(value, dict) and setting.type == "an integer":
+        first, count = value.get("first"), value.get("count")
+        if value.keys() != {"first", "count"} or type(first) is not int or type(count) is not int:
+            raise place.error(
+                f"{name}: expected a range {{ first = 0, count = 100 }} of integers, got {value}", name
+            )
+        if count < 1:
+            raise place.error(f"{name}: expected a count of 1 or more, got {count}", name)
+        return range(first, first + count)
+    many = isinstance(value, list) and not (
+        setting.is_list and not any(isinstance(item, list) for item in value)
+    )
+    values = value if many else [value]
+    if not values:
+        raise place.error(f"{name}: expected at least one value, got []", name)
+    for item in values:
+        if not setting.accepts(item):
+            shown = repr(item)[:60]
+            raise place.error(f"{name}: expected {setting.expected}, got {shown}", name)
+    return list(values)

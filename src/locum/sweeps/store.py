@@ -1,0 +1,175 @@
+"""A file of results: read with suspicion, locked, repaired at its end, and appended to line by line.
+
+A line is written by one call, so that a kill leaves whole lines and at most one that is cut off, which
+the next sweep removes. A file with anything else in it is not ours, or was changed, and is refused.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Self
+
+from locum.errors import InputError, LocumError
+from locum.files import check_target, open_file
+from locum.sweeps.result import MOST_LINE, RejectedLineError, Result, could_begin, read_line
+
+try:
+    import fcntl
+except ImportError:  # Windows: there, two sweeps that write one file are not told apart
+    fcntl = None  # type: ignore[assignment]
+
+#: The most bytes of a file of results.
+MOST_FILE = 2**40
+#: Seconds after which what was written is made to reach the disk.
+_SYNCHRONISE = 1.0
+
+
+def read(path: str | Path) -> Iterator[Result]:
+    """Give the results of a file in their order; a last line that is being written is left out.
+
+    A key that occurs twice was computed anew: the later result counts.
+    """
+    with open_file(path, MOST_FILE) as file:
+        for found in _results(file, path):
+            if isinstance(found, Result):
+                yield found
+
+
+def _results(file: IO[bytes], path: str | Path) -> Iterator[Result | bytes]:
+    """Give the results of a file, and at last what is left of a line that was cut off, if one was.
+
+    A last line that has lost nothing but its end is a result; what is left of it is then empty.
+    """
+    number = 0
+    while line := file.readline(MOST_LINE + 1):
+        number += 1
+        if not line.endswith(b"\n"):
+            if len(line) > MOST_LINE or not could_begin(line):
+                raise InputError(_refusal(path, number, "not a result of a sweep"))
+            try:
+                yield read_line(line + b"\n")
+                yield b""
+            except RejectedLineError:
+                yield line
+            return
+        try:
+            yield read_line(line)
+        except RejectedLineError as error:
+            raise InputError(_refusal(path, number, str(error))) from None
+
+
+def _refusal(path: str | Path, number: int, reason: str) -> str:
+    return (
+        f"{path}, line {number}: {reason}; expected a file that only `locum sweep` has written: "
+        "try another name for the output"
+    )
+
+
+class Store:
+    """The file that a sweep appends its results to; it is this sweep's alone until it is closed."""
+
+    def __init__(self, path: str | Path) -> None:
+        check_target(path)
+        self.path = Path(path)
+        self._is_new = not os.path.exists(path)
+        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
+        flags |= getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
+        try:
+            self._handle = os.open(path, flags, 0o666)
+        except (OSError, ValueError) as error:
+            raise InputError(f"cannot write {path}: {getattr(error, 'strerror', error)}") from None
+        #: What was repaired when the file was opened, in words.
+        self.repair: str | None = None
+        #: The last result of every key.
+        self.results: dict[str, Result] = {}
+        self._synchronised = time.monotonic()
+        try:
+            self._lock()
+            self._load()
+        except BaseException:
+            self.close()
+            raise
+
+    def _lock(self) -> None:
+        if fcntl is None:
+            return
+        try:
+            fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InputError(
+                f"another sweep is writing {self.path}: wait until it has ended, or try another name"
+            ) from None
+        except OSError:  # a file system without locks
+            return
+
+    def _load(self) -> None:
+        cut = None
+        with os.fdopen(os.dup(self._handle), "rb") as file:
+            file.seek(0)
+            for found in _results(file, self.path):
+                if isinstance(found, Result):
+                    self.results[found.key] = found
+                else:
+                    cut = found
+        if cut is None:
+            return
+        if not cut:
+            self._write(b"\n")
+            self.repair = "the last line had lost its end, which was put back"
+            return
+        os.ftruncate(self._handle, os.fstat(self._handle).st_size - len(cut))
+        self.repair = (
+            f"the last line was cut off after {len(cut):,} bytes and was removed; its case is run again"
+        )
+
+    def append(self, result: Result) -> None:
+        """Add a result: its whole line, or nothing."""
+        self._write(result.line())
+        self.results[result.key] = result
+        if time.monotonic() - self._synchronised >= _SYNCHRONISE:
+            self._synchronise()
+
+    def _write(self, line: bytes) -> None:
+        size = os.fstat(self._handle).st_size
+        try:
+            written = os.write(self._handle, line)
+            if written != len(line):
+                raise OSError(28, "no space left")
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._handle, size)
+            raise LocumError(
+                f"cannot write {self.path}: {error.strerror}; what was written before is kept"
+            ) from None
+
+    def _synchronise(self) -> None:
+        os.fsync(self._handle)
+        self._synchronised = time.monotonic()
+
+    def close(self) -> None:
+        """Have everything on the disk, and leave no empty file where there was none."""
+        if self._handle < 0:
+            return
+        handle, self._handle = self._handle, -1
+        try:
+            os.fsync(handle)
+            if self._is_new and os.fstat(handle).st_size == 0:
+                self.path.unlink(missing_ok=True)
+        finally:
+            os.close(handle)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()

@@ -1,0 +1,100 @@
+"""A worker process: reads cases from its standard input and writes what came of them.
+
+``processes.py`` starts it, on this machine and, for ``cluster.py``, on those of a cluster. Both sides
+speak JSON, one object on a line. It ends when its input does, whatever it is computing: a sweep that
+was killed leaves no process behind.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import sys
+import threading
+import time
+import traceback
+from pathlib import Path
+from typing import Any
+
+from locum import __version__
+from locum.errors import LocumError
+from locum.sweeps.case import Case, canonical
+from locum.sweeps.kinds import Kind, kind_named, resolve
+from locum.sweeps.result import MOST_LINE, problem_of
+from locum.sweeps.versions import versions_of
+
+#: The most bytes of a result, and characters of the report of an error.
+MOST_RESULT, MOST_REPORT = MOST_LINE // 4, 4_000
+
+
+def compute(kind: Kind, settings: dict[str, Any]) -> dict[str, Any]:
+    """Run the function of a kind; an answer with outcome, result, hashes and seconds."""
+    started = time.perf_counter()
+
+    def answer(
+        outcome: str, result: dict[str, Any], hashes: dict[str, str] | None = None
+    ) -> dict[str, Any]:
+        seconds = round(time.perf_counter() - started, 6)
+        return {"outcome": outcome, "result": result, "hashes": hashes or {}, "seconds": seconds}
+
+    try:
+        found = resolve(kind.function)(**settings)
+        problem = problem_of(found)
+        if problem is None and not isinstance(found, dict):
+            problem = f"the result is a {type(found).__name__}, not a dictionary"
+        size = 0 if problem else len(canonical(found))
+        if size > MOST_RESULT:
+            problem = f"the result has {size:,} bytes, and the limit is {MOST_RESULT:,}"
+        if problem is not None:
+            return answer("error", {"error": problem})
+        hashes = found.pop("hashes", {})
+        return answer("done" if found.get("holds", True) else "failed", found, hashes)
+    except LocumError as error:
+        return answer("error", {"error": f"{type(error).__name__}: {error}"[:MOST_REPORT]})
+    except Exception as error:
+        text = f"{type(error).__name__}: {error}"[:MOST_REPORT]
+        return answer("error", {"error": text, "where": _where(error)})
+
+
+def _where(error: Exception) -> list[str]:
+    """Name the functions and lines that an error came through, without the folders of this machine."""
+    frames = traceback.extract_tb(error.__traceback__)[1:]
+    return [f"{Path(frame.filename).name}:{frame.lineno} {frame.name}" for frame in frames[-20:]]
+
+
+def main() -> None:
+    """Answer cases until the input ends."""
+    lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+    # What a case prints must not be taken for an answer.
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+
+    def read() -> None:
+        for line in sys.stdin.buffer:
+            lines.put(line)
+        os._exit(0)  # nobody waits for an answer any more
+
+    def say(message: dict[str, Any]) -> None:
+        answers.write(json.dumps(message, allow_nan=False).encode() + b"\n")
+        answers.flush()
+
+    threading.Thread(target=read, daemon=True).start()
+    say({"ready": True})
+    while True:
+        request = json.loads(lines.get())
+        versions: dict[str, Any] = {"locum": __version__, "revision": 0}
+        try:
+            case, kind = Case(request["kind"], request["settings"]), kind_named(request["kind"])
+            versions = versions_of(kind)
+            if case.key != request["key"]:
+                raise LocumError(f"the worker has another version of Locum: {versions}")
+            resolve(kind.function)  # loading what it needs is not part of its time
+        except Exception as error:
+            say({"started": True})
+            problem = f"{type(error).__name__}: {error}"
+            found = {"outcome": "error", "result": {"error": problem}, "hashes": {}, "seconds": 0.0}
+        else:
+            say({"started": True})
+            found = compute(kind, case.settings)
+        say({**found, "versions": versions})

@@ -1,0 +1,66 @@
+"""A sweep on a real Dask cluster of local processes, one of which is killed in the middle of it."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from locum.errors import InputError
+from locum.sweeps import Case, Result, read, run
+
+distributed = pytest.importorskip("distributed")
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Any]:
+    """Three worker processes of Dask, each with one thread."""
+    with distributed.LocalCluster(
+        n_workers=3,
+        threads_per_worker=1,
+        processes=True,
+        dashboard_address=None,
+        worker_dashboard_address=None,
+        silence_logs=50,
+    ) as cluster:
+        yield cluster
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals are POSIX")
+def test_a_killed_worker_loses_nothing_and_counts_nothing_twice(cluster: Any, tmp_path: Path) -> None:
+    cases = [Case("trial", {"seed": seed, "seconds": 0.02}) for seed in range(60)]
+    cases.append(Case("trial", {"seed": 0, "ends": "failed"}))
+    path = tmp_path / "results.jsonl"
+    killed: list[int] = []
+
+    def kill_one(done: int, total: int, result: Result) -> None:
+        if done == 10:
+            victim = next(iter(cluster.workers.values())).pid
+            os.kill(victim, signal.SIGKILL)
+            killed.append(victim)
+
+    report = run(cases, path, scheduler=cluster.scheduler_address, progress=kill_one)
+    assert len(killed) == 1
+    lines = list(read(path))
+    assert len(lines) == len({line.key for line in lines}) == 61  # nothing lost, nothing twice
+    assert report.outcomes == {"done": 60, "failed": 1, "error": 0, "time limit": 0}
+    alone = run(cases, None, workers=2)
+    assert {line.content for line in lines} == {result.content for result in alone.results}
+
+
+def test_the_time_limit_and_a_case_that_dies_mean_the_same(cluster: Any) -> None:
+    cases = [Case("trial", {"seed": 0, "ends": ends}) for ends in ("too long", "killed")]
+    report = run(cases, None, scheduler=cluster.scheduler_address, time_limit=0.2)
+    assert [result.outcome for result in report.results] == ["time limit", "error"]
+
+
+def test_an_address_that_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("locum.sweeps.cluster._PATIENCE", 0.5)
+    for address in ("host", "tcp://127.0.0.1:9", "nonsense://x"):
+        with pytest.raises(InputError, match="expected an address such as"):
+            run([Case("trial", {"seed": 0})], tmp_path / "r.jsonl", scheduler=address)
+    assert list(tmp_path.iterdir()) == []
