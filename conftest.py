@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import random
+import re
 import sys
 
 # Before NumPy and torch are loaded, here and in the processes that tests start: each process has one
@@ -29,6 +31,20 @@ settings.register_profile(
     "fuzz", settings.get_profile("default"), max_examples=20_000, derandomize=False
 )
 settings.load_profile("default")
+
+#: Packages that examples in docstrings may need and a core installation has not.
+OPTIONAL = ("torch", "transformers", "transformer_lens", "onnx", "starlette", "z3")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip the examples in docstrings that need what is not installed."""
+    missing = [name for name in OPTIONAL if importlib.util.find_spec(name) is None]
+    for item in items:
+        if missing and isinstance(item, pytest.DoctestItem) and item.dtest is not None:
+            source = "".join(example.source for example in item.dtest.examples)
+            for name in missing:
+                if re.search(rf"\bimport {name}\b|\bfrom {name}\b", source):
+                    item.add_marker(pytest.mark.skip(reason=f"{name} is not installed"))
 
 
 @pytest.hookimpl(tryfirst=True)

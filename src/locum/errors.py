@@ -16,15 +16,38 @@ from __future__ import annotations
 
 
 class LocumError(ValueError):
-    """Anything a user can put right: the base of all the errors below."""
+    """Anything a user can put right: the base of all the errors below.
+
+    >>> import locum
+    >>> try:
+    ...     locum.compile(locum.tokens, length=0, vocabulary="ab")
+    ... except LocumError as error:
+    ...     print(type(error).__name__)
+    CompileError
+    """
 
 
 class GraphError(LocumError):
-    """A graph that the table of operations does not allow, or that cannot be read back."""
+    """A graph that the table of operations does not allow, or that cannot be read back.
+
+    >>> import locum
+    >>> locum.aggregate(locum.tokens, locum.tokens)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    locum.errors.GraphError: ...
+    """
 
 
 class InputError(LocumError):
-    """An input sequence that no program can run on: empty, ragged, or not made of atoms."""
+    """An input sequence that no program can run on: empty, ragged, or not made of atoms.
+
+    >>> import locum
+    >>> try:
+    ...     locum.indices([])
+    ... except InputError as error:
+    ...     print(error)
+    the input is empty: a program needs at least one token
+    """
 
 
 class ExecutionError(LocumError):
@@ -34,6 +57,13 @@ class ExecutionError(LocumError):
     (for a selector: the query), or None where the error concerns the whole sequence. ``kind`` is the
     rule that was broken: "mixture", "average", "not real", "too large" or "refused", or the name of
     Python's error (ZeroDivisionError, TypeError, …).
+
+    >>> import locum
+    >>> try:
+    ...     (1 / locum.indices)("ab")
+    ... except ExecutionError as error:
+    ...     print(error.kind, error.position)
+    ZeroDivisionError 0
     """
 
     def __init__(self, problem: str, where: str, position: int | None = None, kind: str = "") -> None:
@@ -60,6 +90,13 @@ class CompileError(LocumError):
     """A program that cannot become weights as asked: the reason, and the s-op or selector it is in.
 
     ``instead`` is what else can be had.
+
+    >>> import locum
+    >>> try:
+    ...     locum.compile(locum.indices, length=4)
+    ... except CompileError as error:
+    ...     print(error)
+    expected the tokens: try vocabulary=… to list them, or numeric=True for real numbers
     """
 
     def __init__(self, problem: str, where: str = "", instead: str = "") -> None:

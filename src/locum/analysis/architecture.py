@@ -48,7 +48,13 @@ class Head:
 
 @dataclass(frozen=True)
 class Architecture:
-    """The size of the transformer that a program describes."""
+    """The size of the transformer that a program describes.
+
+    >>> import locum
+    >>> size = locum.architecture(locum.selector_width(locum.full))
+    >>> size.layers, size.heads, size.width
+    (1, [2], 2)
+    """
 
     #: For each layer, its heads.
     structure: tuple[tuple[Head, ...], ...]
@@ -85,7 +91,12 @@ class Architecture:
 
 
 def architecture(program: Node | HasNode) -> Architecture:
-    """Layers and heads of a program (for a selector: of the head that it would be)."""
+    """Layers and heads of a program (for a selector: of the head that it would be).
+
+    >>> import locum
+    >>> print(architecture(locum.aggregate(locum.full, locum.tokens)))
+    1 layer, heads [1], width 1
+    """
     root = node_of(program)
     require_program(root)
     root = expand_definitions(root)

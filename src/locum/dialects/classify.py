@@ -202,6 +202,10 @@ def classify(language: Source) -> Classification:
     """Return the verdicts on a language: text, a file, an automaton, a formula or a program.
 
     A C-RASP program has to define a regular language, and that has to be proven in a few seconds.
+
+    >>> verdict = classify("(ab)*")
+    >>> verdict.star_free, verdict.finite
+    (True, False)
     """
     read = as_language(language)
     automaton = read.automaton

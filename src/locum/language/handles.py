@@ -144,7 +144,16 @@ class Handle:
 
 
 class SOp(Handle):
-    """A value at each position."""
+    """A value at each position.
+
+    >>> import locum
+    >>> double = 2 * locum.indices
+    >>> double("abc"), (double == 2)("abc")
+    ([0, 2, 4], [False, True, False])
+    >>> double
+    s-op 2 * indices
+      on "hello": [0, 2, 4, 6, 8] (ints)
+    """
 
     __slots__ = ()
     _sorts = (Sort.SOP, Sort.FAMILY)
@@ -280,7 +289,13 @@ class SOp(Handle):
 
 
 class Selector(Handle):
-    """A boolean for each query and key: who attends to whom. Rows are queries."""
+    """A boolean for each query and key: who attends to whom. Rows are queries.
+
+    >>> import locum
+    >>> before = locum.select(locum.indices, locum.indices, "<")
+    >>> (before | ~before)("ab").tolist()
+    [[True, True], [True, True]]
+    """
 
     __slots__ = ()
     _sorts = (Sort.SELECTOR,)

@@ -164,12 +164,20 @@ class Query:
 
 
 def key(values: Operand) -> Key:
-    """Mark a key: ``key(k) == query(q)`` is ``select(k, q, "==")``; so are the other comparisons."""
+    """Mark a key: ``key(k) == query(q)`` is ``select(k, q, "==")``; so are the other comparisons.
+
+    >>> (key(tokens) == query(tokens)) is select(tokens, tokens, "==")
+    True
+    """
     return Key(values)
 
 
 def query(values: Operand) -> Query:
-    """Mark a query; see :func:`key`."""
+    """Mark a query; see :func:`key`.
+
+    >>> (key(indices) < query(indices)) is select(indices, indices, "<")
+    True
+    """
     return Query(values)
 
 
@@ -187,7 +195,12 @@ def family(size: int, name: str | None = None) -> SOp:
 
 
 def sum_over(*families_and_body: Operand) -> SOp:
-    """Sum ``body`` over all members of families: ``sum_over(l, m, body)``."""
+    """Sum ``body`` over all members of families: ``sum_over(l, m, body)``.
+
+    >>> l = family(3)
+    >>> sum_over(l, l * indices)("abc")
+    [0, 3, 6]
+    """
     if len(families_and_body) < 2:
         raise GraphError("sum_over needs a family and a body: sum_over(l, body)")
     *families, body = (sop_node(part, "sum_over") for part in families_and_body)
@@ -207,7 +220,11 @@ def where(condition: Operand, then: Operand, otherwise: Operand) -> SOp:
 
 
 def indicator(condition: Operand) -> SOp:
-    """Give 1 where the condition holds, else 0."""
+    """Give 1 where the condition holds, else 0.
+
+    >>> indicator(tokens == "a")("abca")
+    [1, 0, 0, 1]
+    """
     return apply("indicator", condition)
 
 
@@ -236,47 +253,83 @@ def lookup(value: Operand, table: Mapping[Any, Atom]) -> SOp:
 
 
 def minimum(a: Operand, b: Operand) -> SOp:
-    """Give the lesser of two values."""
+    """Give the lesser of two values.
+
+    >>> minimum(tokens, 2)([1, 2, 3])
+    [1, 2, 2]
+    """
     return apply("minimum", a, b)
 
 
 def maximum(a: Operand, b: Operand) -> SOp:
-    """Give the greater of two values."""
+    """Give the greater of two values.
+
+    >>> maximum(tokens, 2)([1, 2, 3])
+    [2, 2, 3]
+    """
     return apply("maximum", a, b)
 
 
 def exp(value: Operand) -> SOp:
-    """Raise e to the power of the value."""
+    """Raise e to the power of the value.
+
+    >>> exp(tokens)([0, 1])
+    [1.0, 2.718281828459045]
+    """
     return apply("exp", value)
 
 
 def log(value: Operand) -> SOp:
-    """Take the natural logarithm."""
+    """Take the natural logarithm.
+
+    >>> log(tokens)([1])
+    [0.0]
+    """
     return apply("log", value)
 
 
 def sqrt(value: Operand) -> SOp:
-    """Take the square root."""
+    """Take the square root.
+
+    >>> sqrt(tokens)([4, 9])
+    [2.0, 3.0]
+    """
     return apply("sqrt", value)
 
 
 def erf(value: Operand) -> SOp:
-    """Apply the error function."""
+    """Apply the error function.
+
+    >>> erf(tokens)([0.0])
+    [0.0]
+    """
     return apply("erf", value)
 
 
 def tanh(value: Operand) -> SOp:
-    """Take the hyperbolic tangent."""
+    """Take the hyperbolic tangent.
+
+    >>> tanh(tokens)([0])
+    [0.0]
+    """
     return apply("tanh", value)
 
 
 def sin(value: Operand) -> SOp:
-    """Take the sine of the value, in radians."""
+    """Take the sine of the value, in radians.
+
+    >>> sin(tokens)([0])
+    [0.0]
+    """
     return apply("sin", value)
 
 
 def floor(value: Operand) -> SOp:
-    """Round down to an integer."""
+    """Round down to an integer.
+
+    >>> floor(tokens)([1.5, -1.5])
+    [1, -2]
+    """
     return apply("floor", value)
 
 
@@ -284,7 +337,11 @@ def floor(value: Operand) -> SOp:
 
 
 def dumps(program: Handle) -> str:
-    """Write a program as JSON; :func:`loads` gives back the same object."""
+    """Write a program as JSON; :func:`loads` gives back the same object.
+
+    >>> loads(dumps(indices + 1)) is indices + 1
+    True
+    """
     return graph.dumps(node_of(program))
 
 
@@ -298,7 +355,11 @@ def loads(text: str) -> Any:
 
 
 def stable_hash(program: Handle) -> str:
-    """Hash the program's structure; the hash is the same on every machine."""
+    """Hash the program's structure; the hash is the same on every machine.
+
+    >>> stable_hash(indices + 1)[:12]
+    '7e73ed341244'
+    """
     return graph.stable_hash(node_of(program))
 
 

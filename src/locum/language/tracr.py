@@ -39,6 +39,11 @@ def from_tracr(program: Any, *, vocabulary: Iterable[Atom], length: int) -> SOp:
     """Return the s-op that computes what a Tracr program (an ``SOp`` of ``tracr.rasp.rasp``) computes.
 
     ``vocabulary`` and ``length`` (the longest input) say over which values its functions are tabulated.
+
+    >>> from_tracr("a text", vocabulary="ab", length=3)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    locum.errors.GraphError: from_tracr: expected an SOp of tracr.rasp.rasp, got str; ...
     """
     if not _is(program, "SOp"):
         raise GraphError(

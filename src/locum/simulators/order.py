@@ -21,7 +21,12 @@ NORMS = ("none", "post", "pre")
 
 @dataclass(frozen=True)
 class Order:
-    """The order of a T on n rows: an attention, or a whole encoder or decoder layer."""
+    """The order of a T on n rows: an attention, or a whole encoder or decoder layer.
+
+    >>> from locum import Order, UniversalSimulator
+    >>> UniversalSimulator(Order.of(4, 3, 2, heads=2, mask="causal")).architecture.layers
+    6
+    """
 
     n: int
     attention: AttentionOrder

@@ -63,6 +63,14 @@ def record(*names: str) -> Iterator[dict[str, Array]]:
     keys, values and z are [item, row, head, column]; all else is [item, row, column]. A later run of a
     layer replaces an earlier one. Recorded are stand-ins, ``attn_implementation="locum"`` and
     ``locum.simulate``, but nothing while torch traces or compiles.
+
+    >>> import numpy as np
+    >>> import locum
+    >>> T = locum.Attention(np.eye(2), np.eye(2))
+    >>> with record("*hook_pattern") as cache:
+    ...     _ = locum.simulate(T, np.eye(2))
+    >>> {name: pattern.shape for name, pattern in cache.items()}
+    {'blocks.0.attn.hook_pattern': (1, 1, 2, 2)}
     """
     for name in names:
         if not isinstance(name, str):

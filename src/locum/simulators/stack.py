@@ -29,7 +29,15 @@ from locum.simulators.universal import UniversalSimulator
 
 
 class Stack(Simulator):
-    """Simulators one after another, as one program."""
+    """Simulators one after another, as one program.
+
+    >>> import numpy as np
+    >>> from locum import Attention, UniversalSimulator
+    >>> U = UniversalSimulator(3, 2, 2)
+    >>> T, X = Attention(np.eye(2), np.eye(2)), np.ones((3, 2))
+    >>> bool(np.abs(Stack([U, U])([T, T], X) - T(T(X))).max() < 1e-13)
+    True
+    """
 
     def __init__(self, simulators: Sequence[UniversalSimulator]) -> None:
         """Each takes n×d, and gives what the next one takes."""

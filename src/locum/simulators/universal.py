@@ -34,7 +34,15 @@ if TYPE_CHECKING:
 
 
 class UniversalSimulator(LayerSimulator):
-    """One network for all T of one order."""
+    """One network for all T of one order.
+
+    >>> import numpy as np
+    >>> from locum import Attention
+    >>> U = UniversalSimulator(3, 2, 2)
+    >>> T, X = Attention(A=np.eye(2), V=np.tri(2)), np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+    >>> bool(np.abs(U(T, X) - T(X)).max() < 1e-14)
+    True
+    """
 
     def __init__(
         self,

@@ -37,7 +37,14 @@ from locum.transformer.weights import Array, Weights
 
 
 class CompiledTransformer:
-    """A transformer that computes what a RASP program computes."""
+    """A transformer that computes what a RASP program computes.
+
+    >>> import locum
+    >>> flip = locum.select(locum.indices, locum.length - 1 - locum.indices, "==")
+    >>> model = locum.compile(locum.aggregate(flip, locum.tokens), length=4, vocabulary="abc")
+    >>> model("abc")
+    ['c', 'b', 'a']
+    """
 
     def __init__(self, config: Config, weights: Weights) -> None:
         self.config = config
@@ -77,7 +84,7 @@ class CompiledTransformer:
 
     @property
     def error_bound(self) -> float:
-        """Return the certified bound of |network − program|, rounding included; infinite if unknown."""
+        """Return the certified bound of ``|network − program|``, with rounding; infinite if unknown."""
         bound = self.config.report.get("error_bound")
         # A report may come from a file, and say anything.
         return float(bound) if isinstance(bound, (int, float)) else math.inf
@@ -331,6 +338,12 @@ def load(folder: str | Path, *, limit: int = saving.WEIGHTS_LIMIT) -> CompiledTr
     """Return the model that :meth:`CompiledTransformer.save` wrote, bit for bit, or raise InputError.
 
     Weights of more than ``limit`` bytes are refused before any of them is read.
+
+    >>> import locum, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     locum.compile(locum.indices + 1, length=4, vocabulary="ab").save(f"{folder}/model")
+    ...     load(f"{folder}/model")("abba")
+    [1, 2, 3, 4]
     """
     return CompiledTransformer(*saving.read(folder, limit))
 

@@ -34,7 +34,15 @@ from locum.simulators.simulator import Simulator
 
 
 class LanguageModel:
-    """A decoder-only model: logits for the next token, from the tokens so far."""
+    """A decoder-only model: logits for the next token, from the tokens so far.
+
+    >>> import numpy as np
+    >>> from locum import Attention, Encoder
+    >>> causal = Attention(np.eye(2), np.eye(2), mask="causal")
+    >>> model = LanguageModel(np.eye(3, 2), np.zeros((3, 2)), [Encoder(causal)], np.eye(2, 3))
+    >>> model.generate([1], 2) == model.generate_directly([1], 2)
+    True
+    """
 
     def __init__(
         self,

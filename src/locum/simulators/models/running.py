@@ -59,12 +59,12 @@ def simulate(
     """Run T on its inputs by U.
 
     - A folder, or a live model of the transformers library, on texts, token ids, pixels, or a dict
-    of them: gives ``last_hidden_state`` (and ``logits``, ``pooler_output`` where the model has them).
+      of them: gives ``last_hidden_state`` (and ``logits``, ``pooler_output`` where the model has them).
     - A folder of the BERT family, or "minilm", on a list of texts: gives a :class:`ModelRun`
-    (``options`` are those of ``EncoderModel`` and its ``run``: dtype, backend, layers, compare).
+      (``options`` are those of ``EncoderModel`` and its ``run``: dtype, backend, layers, compare).
     - nn.MultiheadAttention (to itself, or to ``memory``), nn.TransformerEncoderLayer,
-    nn.TransformerEncoder, nn.TransformerDecoderLayer, or a T of ``locum.simulators``, on an array
-    of n×d or on a batch of them: gives an array of that shape.
+      nn.TransformerEncoder, nn.TransformerDecoderLayer, or a T of ``locum.simulators``, on an array
+      of n×d or on a batch of them: gives an array of that shape.
 
     Masks are 1 (True) where a query attends to a key. ``attention_mask`` is 0 at padded positions: n
     numbers, or one row for each of the batch. ``mask`` is "causal" or a matrix [query, key].

@@ -59,6 +59,16 @@ def from_torch(
     attends to a key (torch's boolean masks say the opposite), or a vector that is 0 at padded keys;
     ``memory_mask`` is that of a decoder's cross-attention. ``form`` is how heads are parametrised:
     paper (A = W_Q W_Kᵀ) or factored (W_Q and W_K as they are).
+
+    >>> import torch
+    >>> import locum
+    >>> _ = torch.manual_seed(0)
+    >>> layer = torch.nn.MultiheadAttention(4, 2, batch_first=True).double()
+    >>> x = torch.randn(3, 4, dtype=torch.float64)
+    >>> T = from_torch(layer)
+    >>> U = locum.UniversalSimulator.of(T, 3)
+    >>> bool((U(T, x) - layer(x, x, x)[0]).abs().max() < 1e-12)
+    True
     """
     nn = _nn()
     if nn is not None:

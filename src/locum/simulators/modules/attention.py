@@ -41,7 +41,13 @@ from locum.simulators.order import Order
 
 
 class Attention(AttentionModule):
-    """σ(X A Xᵀ) X V: one head, characterised by A and V."""
+    """σ(X A Xᵀ) X V: one head, characterised by A and V.
+
+    >>> import numpy as np
+    >>> T = Attention(A=np.zeros((2, 2)), V=np.eye(2))
+    >>> T([[1.0, 2.0], [3.0, 4.0]]).tolist()  # equal scores: the mean of the rows
+    [[2.0, 3.0], [2.0, 3.0]]
+    """
 
     def __init__(
         self,
@@ -155,7 +161,14 @@ class Attention(AttentionModule):
 
 
 class MultiHeadAttention(AttentionModule):
-    """Several heads on one X: side by side (and then times W_O plus b_O), or added up."""
+    """Several heads on one X: side by side (and then times W_O plus b_O), or added up.
+
+    >>> import numpy as np
+    >>> from locum import Attention
+    >>> mean = Attention(A=np.zeros((2, 2)), V=np.eye(2))
+    >>> MultiHeadAttention([mean, mean])([[1.0, 2.0], [3.0, 4.0]]).tolist()
+    [[2.0, 3.0, 2.0, 3.0], [2.0, 3.0, 2.0, 3.0]]
+    """
 
     def __init__(
         self,

@@ -19,7 +19,16 @@ from locum.simulators.modules.module import AttentionModule
 
 
 class DecoderLayer(Layer):
-    """Self-attention, cross-attention and a feed-forward (or none), each with a residual sum."""
+    """Self-attention, cross-attention and a feed-forward (or none), each with a residual sum.
+
+    >>> import numpy as np
+    >>> from locum import Attention, UniversalSimulator
+    >>> causal, cross = (Attention(np.eye(2), np.eye(2), mask=mask) for mask in ("causal", None))
+    >>> T = DecoderLayer(causal, cross)
+    >>> X, memory = np.eye(2), np.ones((3, 2))
+    >>> bool(np.abs(UniversalSimulator.of(T, 2, 3)(T, X, memory) - T(X, memory)).max() < 1e-13)
+    True
+    """
 
     def __init__(
         self,

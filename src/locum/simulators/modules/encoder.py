@@ -24,7 +24,15 @@ from locum.simulators.modules.module import AttentionModule
 
 
 class Encoder(Layer):
-    """An attention with a residual sum, a feed-forward (or none) and norms (or none)."""
+    """An attention with a residual sum, a feed-forward (or none) and norms (or none).
+
+    >>> import numpy as np
+    >>> from locum import Attention, UniversalSimulator
+    >>> T = Encoder(Attention(np.eye(2), np.eye(2)), W1=np.eye(2), W2=np.eye(2))
+    >>> X = np.array([[1.0, 2.0], [3.0, 4.0]])
+    >>> bool(np.abs(UniversalSimulator.of(T, 2)(T, X) - T(X)).max() < 1e-13)
+    True
+    """
 
     def __init__(
         self,

@@ -84,6 +84,10 @@ class LinearAttention(_Projected):
     """(X W_Q)(X W_K)ᵀ X V, without any pooling; or φ(X W_Q) φ(X W_K)ᵀ X V with rows that sum to 1.
 
     The former is the paper's, the latter (``feature_map="elu+1"``) that of Katharopoulos et al.
+
+    >>> import numpy as np
+    >>> LinearAttention(np.eye(2), np.eye(2), V=np.eye(2))([[1.0, 0.0], [0.0, 2.0]]).tolist()
+    [[1.0, 0.0], [0.0, 8.0]]
     """
 
     kind = "linear"
@@ -140,7 +144,13 @@ def _causal_or_none(mask: Mask) -> KeptMask:
 
 
 class Linformer(_Projected):
-    """σ((X W_Q)(E X W_K)ᵀ) F X V: keys and values are projected from n rows to k."""
+    """σ((X W_Q)(E X W_K)ᵀ) F X V: keys and values are projected from n rows to k.
+
+    >>> import numpy as np
+    >>> T = Linformer(np.eye(2), np.eye(2), V=np.eye(2), E=np.ones((1, 3)), F=np.ones((1, 3)) / 3)
+    >>> T([[1.0, 0.0], [0.0, 2.0], [2.0, 1.0]]).tolist()  # one projected key: all attend to it
+    [[1.0, 1.0], [1.0, 1.0], [1.0, 1.0]]
+    """
 
     kind = "linformer"
 
@@ -175,7 +185,12 @@ class Linformer(_Projected):
 class Performer(_Projected):
     """FAVOR+: softmax attention by positive random features, the rows of ``omega``.
 
-    φ(z) = exp(Ωz − |z|²/2)/√m, of queries and keys scaled by (columns of W_Q)^(−1/4).
+    ``φ(z) = exp(Ωz − |z|²/2)/√m``, of queries and keys scaled by (columns of W_Q)^(−1/4).
+
+    >>> import numpy as np
+    >>> T = Performer(np.eye(2), np.eye(2), V=np.eye(2), omega=np.array([[1.0, 0.0], [0.0, 1.0]]))
+    >>> T([[1.0, 1.0], [1.0, 1.0]]).round(6).tolist()
+    [[1.0, 1.0], [1.0, 1.0]]
     """
 
     kind = "performer"
@@ -223,6 +238,11 @@ class Sumformer(AttentionModule):
     """ψ(xᵢ, Σⱼ φ(xⱼ)): each row sees the others through one sum.
 
     φ(x) = a(x W_phi) and ψ(x, s) = a(x W_x + s W_sum) V, a being the activation.
+
+    >>> import numpy as np
+    >>> T = Sumformer(W_phi=np.eye(2), W_x=np.zeros((2, 2)), W_sum=np.eye(2), V=np.eye(2))
+    >>> T([[1.0, 0.0], [0.0, 2.0]]).tolist()
+    [[1.0, 2.0], [1.0, 2.0]]
     """
 
     def __init__(

@@ -45,6 +45,16 @@ def register_attention() -> None:
 
     Both of its registries are told: that of attention functions, and that of masks (without which
     padding and causality would not arrive). Calling it again changes nothing.
+
+    >>> import transformers
+    >>> register_attention()
+    >>> config = transformers.BertConfig(
+    ...     vocab_size=20, hidden_size=8, num_hidden_layers=1, num_attention_heads=2
+    ... )
+    >>> model = transformers.BertModel(config)
+    >>> model.set_attn_implementation("locum")
+    >>> model.config._attn_implementation
+    'locum'
     """
     try:
         from transformers import AttentionInterface, AttentionMaskInterface

@@ -22,15 +22,21 @@ def stand_in(module: Any, where: str | None = None) -> Any:
     """Make an nn.Module that computes by U what ``module`` computes, with a copy of its parameters.
 
     - nn.MultiheadAttention, nn.TransformerEncoderLayer, nn.TransformerDecoderLayer and
-    nn.TransformerEncoder: all of it is computed by U. The stand-in has the module's signature and the
-    names of its state dict; gradients reach its parameters.
+      nn.TransformerEncoder: all of it is computed by U. The stand-in has the module's signature and the
+      names of its state dict; gradients reach its parameters.
     - ``where`` is a pattern of names of parts, such as "layers.*.self_attn" (a star stands for a name
-    between dots, or for a piece of one): gives a copy of a larger
-    model in which these parts have stand-ins. They may be such modules, or attention modules of the
-    transformers library, of which U computes what lies between the projections.
+      between dots, or for a piece of one): gives a copy of a larger
+      model in which these parts have stand-ins. They may be such modules, or attention modules of the
+      transformers library, of which U computes what lies between the projections.
 
     Refused by name: all other modules, subclasses with methods of their own, modules with hooks, and
     dropout while it is active.
+
+    >>> import torch
+    >>> layer = torch.nn.MultiheadAttention(4, 2, batch_first=True)
+    >>> x = torch.randn(1, 3, 4)
+    >>> bool((stand_in(layer)(x, x, x)[0] - layer(x, x, x)[0]).abs().max() < 1e-5)
+    True
     """
     import torch
 

@@ -124,6 +124,14 @@ def generate(
       taking the most likely one, as the library's greedy ``generate`` does.
     - ``attentions``: whether to keep the weights of all heads for each new token.
     - ``options``: dtype and backend, for a folder.
+
+    >>> import transformers
+    >>> config = transformers.GPT2Config(
+    ...     vocab_size=20, n_embd=8, n_layer=1, n_head=2, n_positions=16, bos_token_id=0, eos_token_id=0
+    ... )
+    >>> written = generate(transformers.GPT2LMHeadModel(config).eval(), [1, 2, 3], max_new_tokens=2)
+    >>> len(written.tokens)
+    2
     """
     if not isinstance(model, Model):
         model = Model(model, **options)
