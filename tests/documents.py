@@ -37,7 +37,8 @@ ROOT = Path(__file__).parents[1]
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
 KINDS = {"python", "output", "", "console", "rasp", "coq", "text"}
 FENCE = re.compile(
-    r"(?:<!-- not run: (?P<reason>[^>]+) -->\n\n?)?^```(?P<kind>[\w-]*)\n(?P<text>.*?)^```$",
+    r"(?:<!-- not run: (?P<reason>[^>]+) -->\n\n?)?"
+    r"^```(?P<kind>[\w-]*|\{[\w:-]+\}[^\n]*)\n(?P<text>.*?)^```$",
     re.DOTALL | re.MULTILINE,
 )
 
@@ -60,6 +61,7 @@ def blocks(page: Path) -> list[Block]:
             match["kind"], match["text"], text[: match.start("kind")].count("\n") + 1, match["reason"]
         )
         for match in FENCE.finditer(text)
+        if not match["kind"].startswith("{")  # a directive of the site
     ]
 
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import functools
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
-from docs.site import contents, links, recipes
+from docs.site import contents, links, recipes, reference
 from docs.site.snippets import SNIPPETS
 
+import locum
+from locum.language import Limits
+from locum.language.rasp.describing import library_texts, reserved
 from locum.paper.items import ITEMS
 from tests.documents import PAGES, counted, run_page
 
@@ -16,7 +20,7 @@ from tests.documents import PAGES, counted, run_page
 @functools.cache
 def generated() -> dict[str, str]:
     """All generated pages and pictures."""
-    return recipes.pages()
+    return {**recipes.pages(), **reference.pages()}
 
 
 def test_every_page_is_in_the_table_of_contents_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -36,6 +40,20 @@ def test_every_item_has_its_recipe() -> None:
         assert all(f"| {number} " in page for number in item.errata)
         assert all(theorem.partition(".")[2] in page for theorem in item.theorems)
         assert "127.0.0.1:8000/#v1=" in page
+
+
+def test_every_public_name_has_an_example_that_runs() -> None:
+    # Examples in docstrings are run as doctests, those of values by the test of generated pages.
+    assert reference.without_example() == []
+    page = generated()["reference/api.md"]
+    assert all(f"locum.{name}\n" in page for name in locum.__all__)
+
+
+def test_the_reference_has_every_name_and_limit() -> None:
+    page = generated()["reference/library.md"]
+    assert all(f"### {name}\n" in page for name in library_texts())
+    assert all(f"`{name}" in page for name in reserved() - library_texts().keys())
+    assert all(f"| `{field.name}` |" in generated()["reference/limits.md"] for field in fields(Limits))
 
 
 def test_generated_pages_show_what_is_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

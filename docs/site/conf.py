@@ -14,8 +14,6 @@ release = version = locum.__version__
 
 extensions = ["myst_parser", "sphinx.ext.autodoc"]
 root_doc = "index"
-# What pages link to, beside pages: found by links, not read as pages.
-exclude_patterns = ["src/**", "tests/**", "examples/**", "benchmarks/**", "proofs/**"]
 nitpicky = False
 
 myst_enable_extensions = ["colon_fence", "attrs_inline"]

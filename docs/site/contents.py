@@ -47,6 +47,7 @@ ENTRIES = (
         "From `indices` to sorting and brackets, with exercises; the language, its library and its dialects.",
         (
             "language",
+            "reference/library",
             "playground",
             "execution",
             "heads",
@@ -78,7 +79,7 @@ ENTRIES = (
         "reference",
         "Reference",
         "What there is, in one place each.",
-        ("README", "glossary"),
+        ("README", "reference/api", "glossary", "reference/limits"),
     ),
 )
 

@@ -5,14 +5,15 @@ The stage has the form of the repository, so that a link that works there works 
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 from pathlib import Path
 
 from docs.site.contents import DOCS, ENTRIES, ROOT, Entry
 
-#: Folders that pages link into; their files are offered as downloads.
-LINKED = ("src", "tests", "examples", "benchmarks", "proofs")
+#: Links to files of the repository that are not pages; these files are offered as downloads.
+LINK = re.compile(r"\]\(((?:\.\./)*[\w./-]+\.(?:py|v|rasp|cff|txt|toml|lark))\)")
 #: Pages beside docs/, with their titles in the sidebar.
 ROOT_PAGES = {"README": "Read me", "CONTRIBUTING": "Contributing", "CHANGELOG": "Changelog"}
 
@@ -21,11 +22,8 @@ def stage(folder: Path, generated: dict[str, str]) -> None:
     """Fill ``folder`` with the sources: ``generated`` has pages (and pictures) by their path in docs/."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    for name in LINKED:
-        (folder / name).symlink_to(ROOT / name)
     for name in ROOT_PAGES:
         shutil.copy(ROOT / f"{name}.md", folder)
-    shutil.copy(ROOT / "CITATION.cff", folder)
     shutil.copytree(DOCS / "pictures", folder / "docs" / "pictures")
     for page in DOCS.glob("*.md"):
         shutil.copy(page, folder / "docs")
@@ -34,6 +32,12 @@ def stage(folder: Path, generated: dict[str, str]) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text, encoding="utf-8")
     (folder / "index.md").write_text(home(folder), encoding="utf-8")
+    for page in folder.rglob("*.md"):
+        for link in LINK.findall(page.read_text(encoding="utf-8")):
+            # A copy, not a symbolic link to the folder: builders of packages follow those.
+            target = Path(os.path.normpath(page.parent / link))
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / target.relative_to(folder), target)
 
 
 def home(folder: Path) -> str:
