@@ -103,7 +103,7 @@ def without_example() -> list[str]:
 
 def api() -> str:
     """Write the page of the public names."""
-    modules: dict[str, str] = locum._MODULES
+    modules = {name: getattr(locum, name).__module__ for name in locum.__all__}
     parts = [
         "# API reference",
         "Every public name of `locum`, with an example that the tests run. The pages of the entries say more of each.",
