@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import locum
-from locum import aggregate, full, select, tokens, where
+from locum import aggregate, full, indices, length, select, selector_width, tokens, where
 from locum.language.everyday import EVERYDAY, Everyday
 from tests.cases import shuffle_dyck
 from tests.transformer.test_lens import lens_forward
@@ -64,7 +64,7 @@ def brackets(draw: random.Random, pairs: int) -> list[Any]:
 def test_everyday_programs_as_hidden_units(name: str, kind: str) -> None:
     recipe = EVERYDAY[name]
     model = compiled(recipe, **KINDS[kind])
-    exact = locum.compile(recipe.program, length=LENGTH, vocabulary=recipe.vocabulary)
+    exact = compiled(recipe, attention="hard", feed_forward="exact")
     assert len(model.weights.layers) <= 2 * len(exact.weights.layers)
     config, state = model.transformer_lens_config(), model.state_dict_for_transformer_lens()
     arrays = {hook: tensor.numpy() for hook, tensor in state.items()}
@@ -74,6 +74,31 @@ def test_everyday_programs_as_hidden_units(name: str, kind: str) -> None:
         if case < 4 and kind == "relu":  # tensors of the shapes that TransformerLens has
             logits = lens_forward(config, arrays, model.transformer_lens_inputs(given).numpy())
             assert model.decode(logits, [given]) == [answer], given
+
+
+@pytest.mark.parametrize("attention", ["hard", "softmax"])
+def test_noise_that_is_smaller_than_the_gap_takes_no_layer(attention: str) -> None:
+    """Reverse attends to one key by a length that units compute up to rounding; it is moved as it is."""
+    reverse = aggregate(select(indices, length - 1 - indices, "=="), tokens)
+    model = locum.compile(reverse, length=40, vocabulary=[3, 0.1, -7], attention=attention)
+    assert len(model.weights.layers) == 2
+    assert model.error_bound == 0
+    draw = random.Random(1)
+    for size in range(1, 41):
+        given = [draw.choice([3, 0.1, -7]) for _ in range(size)]
+        assert model(given) == given[::-1]
+
+
+def test_ties_of_hard_heads_are_exact() -> None:
+    """A mean over all keys of one count: that has to be whole, or one of them alone would be selected."""
+    count = selector_width(select(tokens, tokens, "=="))
+    program = aggregate(select(count, count, "=="), indices)
+    model = locum.compile(program, length=9, vocabulary="abc")
+    assert any(unit["gate"] == "snap" for unit in model.config.report["realised"])
+    draw = random.Random(2)
+    for _ in range(40):
+        given = [draw.choice("abc") for _ in range(draw.randint(1, 9))]
+        assert model(given) == pytest.approx(program(given), abs=1e-12)
 
 
 def test_only_what_is_compared_has_to_be_apart() -> None:

@@ -10,13 +10,18 @@ from typing import Any
 import numpy as np
 
 from locum.compiler import bounds, network, program, scoring, units, weights
+from locum.compiler.network.lowering import Lowered
+from locum.compiler.network.slots import Slots
 from locum.compiler.report import report
 from locum.compiler.scoring.scores import Scores
 from locum.compiler.target import REFERENCE, Target
 from locum.errors import CompileError
-from locum.graph import Node, abbreviate, dumps, stable_hash
+from locum.graph import Atom, Node, abbreviate, dumps, stable_hash
 from locum.graph.node import HasNode, node_of
 from locum.transformer import CompiledTransformer, Config
+
+#: The error up to which a network is not made deeper for the sake of a smaller one.
+_QUIET = 1e-6
 
 
 def compile(  # noqa: A001  (the name users know it by: locum.compile)
@@ -96,13 +101,9 @@ def _compiled(
     if target.causal:
         program.require_causal(plain, known.selectors)
     plain, known = scoring.broadcast(plain, known)
-    roles = units.assign_roles(plain, known)
-    times = network.schedule(plain, roles)
-    lowered = network.lower(plain, times, roles, names, share_positions=share_positions)
     outputs = weights.categories(plain, known)
     weights.require_held(reference or root, plain, known)
-    slots = network.lay_out(lowered.network, target.dtype, reuse=target.reuse_slots)
-    fitted = bounds.fit(lowered, slots, outputs)
+    lowered, slots, fitted = _shallowest(plain, known, names, outputs, share_positions)
     assembled = weights.assemble(lowered, slots, fitted, outputs)
 
     config = Config(
@@ -124,3 +125,33 @@ def _compiled(
         report=report(lowered, fitted) | {"circuit": assembled.circuit.data()},
     )
     return CompiledTransformer(config, assembled.weights)
+
+
+def _shallowest(
+    plain: Node,
+    known: scoring.Known,
+    names: Mapping[Node, str] | None,
+    outputs: Mapping[float, Atom] | None,
+    share_positions: bool,
+) -> tuple[Lowered, Slots, bounds.Fitted | None]:
+    """Return the network of the fewest layers that is not too noisy, and how exact it is."""
+    target = known.target
+    refused: CompileError | None = None
+    found: tuple[Lowered, Slots, bounds.Fitted | None] | None = None
+    for roles in units.assign_roles(plain, known):
+        times = network.schedule(plain, roles)
+        lowered = network.lower(plain, times, roles, names, share_positions=share_positions)
+        slots = network.lay_out(lowered.network, target.dtype, reuse=target.reuse_slots)
+        try:
+            fitted = bounds.fit(lowered, slots, outputs)
+        except CompileError as error:
+            refused = error
+            continue
+        if found is None or (fitted and found[2] and fitted.error < found[2].error):
+            found = lowered, slots, fitted
+        if fitted is None or fitted.error <= (target.tolerance or _QUIET):
+            break
+    if found is None:
+        assert refused is not None
+        raise refused
+    return found

@@ -20,7 +20,7 @@ from locum.compiler.bounds.intervals import ErrorInterval, ErrorIntervals
 from locum.compiler.bounds.sink_bounds import SinkBounds
 from locum.compiler.network.forms import Mask, Vector
 from locum.compiler.network.grids import SMALLEST, lowest_bit, sums_exactly
-from locum.compiler.network.network import NO_SINK, Head, Value
+from locum.compiler.network.network import NO_SINK, TIED_SINK, Head, Value
 from locum.compiler.scoring.known import Known
 from locum.errors import CompileError
 
@@ -118,15 +118,7 @@ class HeadBounds:
             rounding = (len(forms) + 3) * (self.intervals.unit * weight + SMALLEST[self._dtype])
             unbounded = unbounded or not np.isfinite(rounding).all()
             off = off + np.where(np.isfinite(rounding), rounding, 0.0)
-        off = np.where(where, off, 0.0)
-        by_units = self.known.target.feed_forward != "exact"
-        if self.choose_temperature is None and head.kind == "hard" and by_units and off.any():
-            raise CompileError(
-                "hard attention needs scores to the last bit, but these are computed up to "
-                f"{float(off.max()):.1g}: try attention='softmax'",
-                head.label,
-            )
-        return off, unbounded
+        return np.where(where, off, 0.0), unbounded
 
     @property
     def _dtype(self) -> str:
@@ -221,8 +213,11 @@ class HeadBounds:
         """The share of the weight that is not where it should be."""
         if head.kind == "softmax":
             return np.where(where, np.tanh(noise / 2), 0.0)
-        if self.choose_temperature is None:  # a score that is off may select any key
-            return np.where(where & (noise > 0), 1.0, 0.0)
+        # A key that is selected alone ties with no other: it loses only to noise as large as the gap.
+        tied = head.sink == TIED_SINK or not all(mean.single for mean in means)
+        if self.choose_temperature is None:
+            lost = (noise > 0) if tied else (2 * noise >= head.gap)
+            return self._astray(head, np.where(where & lost, noise, 0.0))
         spread = max((m.most - m.least for m in means), default=0.0)
         chosen = np.min([m.chosen for m in means], axis=0)
         keys = self.intervals.size + (head.sink != NO_SINK)
@@ -235,7 +230,18 @@ class HeadBounds:
         worst = float(leak[where].max(initial=0.0))
         off = float(noise.max())
         self.temperatures[head] = Temperature(beta, head.gap, keys, fewest, spread, off, worst, error)
-        return np.where(where, np.minimum(leak + np.tanh(beta * noise / 2), 1.0), 0.0)
+        moved = np.tanh(beta * noise / 2) if tied else 0.0
+        return np.where(where, np.minimum(leak + moved, 1.0), 0.0)
+
+    def _astray(self, head: Head, noise: Vector) -> Vector:
+        """Where hard attention may select any key, since scores are off; units must not let it."""
+        if noise.any() and self.known.target.feed_forward != "exact":
+            raise CompileError(
+                "hard attention needs scores to the last bit, but these are computed up to "
+                f"{float(noise.max()):.1g}: try attention='softmax'",
+                head.label,
+            )
+        return np.where(noise > 0, 1.0, 0.0)
 
 
 def _times(vector: Vector, factor: float) -> Vector:

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from locum.compiler.network.roles import Roles, exact_roles
 from locum.compiler.scoring.known import Known
 from locum.compiler.units.gate_roles import GateRoles
 from locum.graph import Node
 
 
-def assign_roles(root: Node, known: Known) -> Roles:
-    """Say what each s-op is to a network with the feed-forwards that the target asks for."""
+def assign_roles(root: Node, known: Known) -> Iterator[Roles]:
+    """Say what each s-op is to a network with the feed-forwards that the target asks for.
+
+    Where there are several ways, the one of the fewest layers comes first; it may turn out too noisy.
+    """
     if known.target.feed_forward == "exact":
-        return exact_roles(root, known)
-    return GateRoles(known).keeping_whole(root)
+        yield exact_roles(root, known)
+    else:
+        yield from GateRoles(known).attempts(root)
 
 
 __all__ = ["assign_roles"]

@@ -76,18 +76,32 @@ class GateRoles(Roles):
         self._recipes[node] = found
         return Role.FUNCTION
 
-    def keeping_whole(self, root: Node) -> GateRoles:
-        """Copy that makes the integers that heads score by exact to the last bit.
+    def attempts(self, root: Node) -> Iterator[GateRoles]:
+        """Yield roles, the fewest layers first: ever more integers that heads score by are whole.
 
-        Hard attention needs exact ties, and a softmax that is to be as good as hard amplifies noise. So
-        gates that scores are made of are rounded in a layer of their own, if they read what is off.
+        Rounding takes a layer of its own. Ties between keys have to be exact for hard attention, and a
+        softmax that is to be as good as hard amplifies noise; where one key is selected, it is enough
+        that noise is smaller than the gap.
         """
+        selectors = [
+            self.counted(node).inputs[0]
+            for node in in_order(root, self.reads)
+            if self.of(node) in (Role.AGGREGATE, Role.COUNT) and self.counted(node).op != "length"
+        ]
+        tied = [s for s in selectors if not self.known.selectors.unique(s)]
+        seen = set()
+        first: list[list[Node]] = [[]] if self.known.target.attention == "softmax" else []
+        for scored in (*first, tied, selectors):
+            found = self._keeping_whole(root, scored)
+            if found._whole not in seen:
+                seen.add(found._whole)
+                yield found
+
+    def _keeping_whole(self, root: Node, selectors: Iterable[Node]) -> GateRoles:
+        """Copy that rounds the gates that these selectors score by, if they read what is off."""
         order = list(in_order(root, self.reads))
         scored = [
-            below
-            for node in order
-            if self.of(node) in (Role.AGGREGATE, Role.COUNT) and self.counted(node).op != "length"
-            for below in self.known.selectors.scores(self.counted(node).inputs[0]).nodes
+            below for selector in selectors for below in self.known.selectors.scores(selector).nodes
         ]
         gates = set(self._gates(scored))
         off: dict[Node, bool] = {}
