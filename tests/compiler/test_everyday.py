@@ -78,7 +78,7 @@ def test_everyday_programs_as_hidden_units(name: str, kind: str) -> None:
 
 @pytest.mark.parametrize("attention", ["hard", "softmax"])
 def test_noise_that_is_smaller_than_the_gap_takes_no_layer(attention: str) -> None:
-    """Reverse attends to one key by a length that units compute up to rounding; it is moved as it is."""
+    """Reverse attends to one key by a length that is off by rounding; it is moved as it is."""
     reverse = aggregate(select(indices, length - 1 - indices, "=="), tokens)
     model = locum.compile(reverse, length=40, vocabulary=[3, 0.1, -7], attention=attention)
     assert len(model.weights.layers) == 2
@@ -90,7 +90,7 @@ def test_noise_that_is_smaller_than_the_gap_takes_no_layer(attention: str) -> No
 
 
 def test_ties_of_hard_heads_are_exact() -> None:
-    """A mean over all keys of one count: that has to be whole, or one of them alone would be selected."""
+    """A mean over all keys of one count: if that were not whole, one of them would be selected."""
     count = selector_width(select(tokens, tokens, "=="))
     program = aggregate(select(count, count, "=="), indices)
     model = locum.compile(program, length=9, vocabulary="abc")

@@ -25,6 +25,7 @@ from locum.compiler.scoring.known import Known
 from locum.compiler.scoring.linear import Linear, term
 from locum.compiler.scoring.scores import Scores, Unscored
 from locum.compiler.scoring.selectors import Selectors
+from locum.compiler.scoring.splitting import split
 from locum.errors import CompileError
 from locum.graph import COMPARISONS, Atom, Node, Sort, abbreviate, build, postorder, sort_of
 from locum.graph.operations import constant
@@ -88,15 +89,11 @@ class _Broadcasting:
             return node.inputs[1]  # each position attends to itself: nothing moves
         if pattern is not None and not width and int(pattern.sum(axis=1).max()) > 1:
             self._require_numbers(node)
-        try:
-            if not (width and self._too_many_slots(selector)):
-                scores = self.selectors.scores(selector)
-                dear = width and len(scores.pairs) > 2 * self.target.longest
-                late = any(not self._at_once(n) for n in scores.nodes)
-                if not (width and scores.bonus) and not (dear and late):
-                    return node
-        except Unscored:
-            pass
+        if self._is_scored(selector, width=width):
+            return node
+        parts = split(selector, self.values) if width else None
+        if parts is not None and all(self._is_scored(part, width=True) for part, _ in parts):
+            return self._sum_of_widths(parts)
         few = self._few(selector)
         if few is not None and (width or self.values.finite(node.inputs[1]) is None):
             return self._among(few, node)
@@ -121,6 +118,31 @@ class _Broadcasting:
         scores = Scores(pairs, Linear(constant=-1.0), how=("keys brought to every position",))
         self.known = self.known.knowing(scores={selector: scores})
         return node
+
+    def _is_scored(self, selector: Node, *, width: bool) -> bool:
+        """Whether it has scores, and, where keys are counted, worth their slots."""
+        if width and self._too_many_slots(selector):
+            return False
+        try:
+            scores = self.selectors.scores(selector)
+        except Unscored:
+            return False
+        dear = width and len(scores.pairs) > 2 * self.target.longest
+        late = any(not self._at_once(n) for n in scores.nodes)
+        return not (width and scores.bonus) and not (dear and late)
+
+    def _sum_of_widths(self, parts: Sequence[tuple[Node, int]]) -> Node:
+        """The width of a selector that was split."""
+        count: Node | None = None
+        for part, sign in parts:
+            counted = self.attention(build("selector_width", part))
+            if count is None:
+                count = counted
+            else:
+                count = build("add" if sign > 0 else "subtract", count, counted)
+        assert count is not None
+        self.known = self.known.knowing(values={count: range(self.target.longest + 1)})
+        return count
 
     def _few(self, selector: Node) -> FewKeys | None:
         """The few keys that positions allow each query, if they are all that is asked about.

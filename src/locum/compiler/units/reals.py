@@ -26,6 +26,10 @@ from locum.graph import OPERATIONS, Node, abbreviate, build
 from locum.graph.operations import constant
 
 ZERO, ONE = constant(0), constant(1)
+#: More than what means of as many keys as there may be are rounded by, in proportion.
+_LAST_BITS = 1e-9
+#: Sums of integers whose quotients are different numbers if they are.
+_MAX_SUM = 2**30
 
 #: (swap the inputs, take the opposite) so that all comparisons become a > b.
 _ORDERINGS = {
@@ -218,6 +222,8 @@ class RealFunctions:
             return self.known.target.separation / 2
         if self.values.integers(a) is not None and self.values.integers(b) is not None:
             return 1.0
+        if self._means_of_the_same_keys(a, b):
+            return (1 - _LAST_BITS) / self.known.target.longest
         first, second = self.values.finite(a), self.values.finite(b)
         if first is None or second is None or any(isinstance(v, str) for v in (*first, *second)):
             return None
@@ -228,6 +234,25 @@ class RealFunctions:
         nearest = [others[below >= 0] - ones[below[below >= 0]]]
         nearest.append(ones[above[above < len(ones)]] - others[above < len(ones)])
         return float(np.concatenate(nearest).min(initial=math.inf))
+
+    def _means_of_the_same_keys(self, a: Node, b: Node) -> bool:
+        """Whether these are k/m and l/m, or (k − l)/m and 0: a head's means of integers over m keys.
+
+        Rounded as the program rounds them they are equal where k = l, and nowhere else.
+        """
+        for difference, other in ((a, b), (b, a)):
+            if self.number(other) == 0.0 and difference.op == "subtract":
+                a, b = difference.inputs
+                break
+        if not (a.op == b.op == "aggregate" and a.inputs[0] is b.inputs[0]):
+            return False
+        for mean in (a, b):
+            integers = self.values.integers(mean.inputs[1])
+            if integers is None or not isinstance(mean.attributes["default"], int):
+                return False
+            if integers.largest * self.known.target.longest > _MAX_SUM:
+                return False
+        return True
 
 
 def _unmasked(node: Node, otherwise: Node | None = ZERO) -> tuple[Node, Node]:
