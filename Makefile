@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --prefer-binary -c constraints/cpu.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo quick test lint prove paper docs coq fuzz bench clean
+.PHONY: help setup demo quick test lint prove paper docs tutorial coq fuzz bench clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-6s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -64,7 +64,16 @@ paper: $(VENV)/.core ## the paper on one page: report.html and report.md, every 
 
 $(VENV)/.docs: $(VENV)/.core
 	$(PIP) -e '.[docs]'
+	-$(PIP) -e '.[torch,lens]'
 	@touch $@
+
+# TransformerLens, for the tutorial and the site; an index may lack it, and then the site says so.
+$(VENV)/.lens: $(VENV)/.core constraints/cpu.txt
+	$(PIP) -e '.[torch,lens]'
+	@touch $@
+
+tutorial: $(VENV)/.lens ## from a program to an ablation in TransformerLens: build/tutorial/ablation.svg
+	$(BIN)/python -m docs.site.notebooks ablation build/tutorial
 
 docs: $(VENV)/.docs ## the documentation as a site, with search: build/docs/html/index.html, every link checked
 	$(BIN)/python -m docs.site

@@ -7,7 +7,7 @@ from dataclasses import fields
 from pathlib import Path
 
 import pytest
-from docs.site import contents, links, recipes, reference
+from docs.site import contents, links, notebooks, recipes, reference
 from docs.site.snippets import SNIPPETS
 
 import locum
@@ -89,3 +89,19 @@ def test_broken_links_are_found(tmp_path: Path) -> None:
     )
     problems, _, _ = links.check(tmp_path)
     assert len(problems) == 5
+
+
+def test_notebooks_are_read_cell_by_cell() -> None:
+    assert notebooks.names() == ["ablation"]
+    assert {f"notebooks/{name}" for name in notebooks.names()} <= set(contents.listed())
+    found = list(notebooks.cells("# %% [markdown]\n# # One\n#\n# two\n\n# %%\nx = 1\n"))
+    assert found == [("markdown", "# One\n\ntwo"), ("code", "x = 1")]
+
+
+@pytest.mark.parametrize("name", notebooks.names())
+def test_a_notebook_runs_and_draws(name: str, tmp_path: Path) -> None:
+    if lacking := notebooks.missing(name):
+        pytest.skip(f"{lacking[0]} is not installed")
+    drawn = [picture.name for *_, pictures in notebooks.run(name, tmp_path) for picture in pictures]
+    assert drawn == [f"{name}.svg"]
+    assert "head 1.0" in (tmp_path / drawn[0]).read_text(encoding="utf-8")

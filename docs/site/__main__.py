@@ -8,7 +8,7 @@ import sys
 import time
 from pathlib import Path
 
-from docs.site import links, recipes, reference
+from docs.site import links, notebooks, recipes, reference
 from docs.site.contents import ROOT, complaints
 from docs.site.staging import stage
 
@@ -46,7 +46,7 @@ def main() -> int:
 
 def generated() -> dict[str, str]:
     """Write the generated pages, by their path in docs/."""
-    return {**recipes.pages(), **reference.pages()}
+    return {**recipes.pages(), **reference.pages(), **notebooks.pages()}
 
 
 if __name__ == "__main__":

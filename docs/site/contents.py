@@ -46,6 +46,7 @@ ENTRIES = (
         "I write RASP",
         "From `indices` to sorting and brackets, with exercises; the language, its library and its dialects.",
         (
+            "tutorial",
             "language",
             "reference/library",
             "playground",
@@ -62,6 +63,7 @@ ENTRIES = (
         "I interpret transformers",
         "From a program to weights whose every head is known, and on to an ablation in TransformerLens.",
         (
+            "notebooks/ablation",
             "compiler",
             "circuits",
             "transformer",

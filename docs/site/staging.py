@@ -26,7 +26,9 @@ def stage(folder: Path, generated: dict[str, str]) -> None:
         shutil.copy(ROOT / f"{name}.md", folder)
     shutil.copytree(DOCS / "pictures", folder / "docs" / "pictures")
     for page in DOCS.glob("*.md"):
-        shutil.copy(page, folder / "docs")
+        # A notebook is a file of the repository, and a page of the site.
+        text = re.sub(r"\]\((notebooks/\w+)\.py\)", r"](\1.md)", page.read_text(encoding="utf-8"))
+        (folder / "docs" / page.name).write_text(text, encoding="utf-8")
     for path, text in generated.items():
         target = folder / "docs" / path
         target.parent.mkdir(parents=True, exist_ok=True)

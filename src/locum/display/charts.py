@@ -1,9 +1,11 @@
-"""Draw line charts as SVG that follows the page's colours; no script, no style sheet of its own."""
+"""Draw charts as SVG: lines in the colours of the page, and bars as a file of their own; no script."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from html import escape
+
+from locum.display.svg import Drawing
 
 _WIDTH, _HEIGHT = 460, 260
 _LEFT, _RIGHT, _TOP, _BOTTOM = 52, 96, 16, 34
@@ -65,3 +67,24 @@ def line_chart(
             f"{escape(name)}</text>"
         )
     return "".join([*parts, "</svg>"])
+
+
+def bar_chart(title: str, shares: Mapping[str, float]) -> str:
+    """Return an SVG file with a bar for each name, from 0 to 1, and its percentage at its end.
+
+    >>> picture = bar_chart("wrong without", {"head 0.0": 0.25, "head 1.0": 1.0})
+    >>> picture.count("<rect"), "25 %" in picture
+    (5, True)
+    """
+    drawing = Drawing()
+    left = 16 + 7.5 * max(map(len, shares), default=0)
+    full, row = 340.0, 28
+    drawing.text(16, 28, title, size=14)
+    for number, (name, share) in enumerate(shares.items()):
+        y = 46.0 + number * row
+        drawing.text(left - 8, y + 15, name, size=13, at="end")
+        drawing.box(left, y, full, 20, "off")
+        drawing.box(left, y, full * min(max(share, 0.0), 1.0), 20, "on", line=False)
+        drawing.text(left + full + 8, y + 15, f"{100 * share:.0f} %", "soft", size=13)
+    width = max(left + full + 60, 32 + 7.6 * len(title))
+    return drawing.svg(width, 56.0 + row * len(shares), title)
