@@ -1,11 +1,13 @@
 """The playground: time to values and weights, many users at a time, hostile programs among them.
 
 Latencies are those of requests through server and pool, and, where Playwright and Chromium are there,
-of keystrokes in the browser. Users ask for what they check: a wrong answer is counted as wrong.
+of keystrokes in the browser. Users ask for what they check: a wrong answer is counted as wrong. Each
+has an address of its own, as behind a proxy; two of them are strangers who send hostile programs.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import random
@@ -26,15 +28,17 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks.harness import Row, main
 from locum.playground.examples import examples
+from locum.playground.requests import tokens
 
 #: Seconds that the users ask for, and the hostile programs among them.
 SECONDS, HOSTILE = 120.0, 200
 
 
-def ask(address: str, request: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+def ask(address: str, request: dict[str, Any], client: str = "10.0.0.1") -> tuple[int, dict[str, Any]]:
     """Ask the server; return the status and the answer."""
     body = json.dumps(request).encode()
-    message = urllib.request.Request(f"{address}answer", body, {"Content-Type": "application/json"})
+    headers = {"Content-Type": "application/json", "X-Forwarded-For": client}
+    message = urllib.request.Request(f"{address}answer", body, headers)
     try:
         with urllib.request.urlopen(message, timeout=120) as reply:
             return reply.status, json.load(reply)
@@ -42,13 +46,13 @@ def ask(address: str, request: dict[str, Any]) -> tuple[int, dict[str, Any]]:
         return error.code, json.load(error)
 
 
-def latency(address: str, action: str, repeats: int) -> list[float]:
-    """Return the least time of each example, in milliseconds."""
-    times = []
+def latency(address: str, action: str, repeats: int) -> dict[str, float]:
+    """Return the least time of each example that can be answered, in milliseconds."""
+    times = {}
     for example in examples():
         request = {"action": action, "source": example["source"], "input": example["input"]}
         if action == "compile":
-            request["length"] = 12
+            request["length"] = max(12, len(tokens(example["input"])))
         if not ask(address, request)[1]["ok"]:
             continue
         best = 1e9
@@ -56,7 +60,7 @@ def latency(address: str, action: str, repeats: int) -> list[float]:
             started = time.perf_counter()
             ask(address, request)
             best = min(best, 1000 * (time.perf_counter() - started))
-        times.append(best)
+        times[f"{example['group']}: {example['name']}"] = best
     return times
 
 
@@ -81,6 +85,12 @@ def hostile(generator: random.Random) -> dict[str, Any]:
     return {"action": action, "source": source[:20_000], "input": "a" * generator.randrange(1, 65)}
 
 
+def answered(reply: dict[str, Any]) -> list[str]:
+    """Return the values of an answer to ``run`` or ``compile``."""
+    values: list[str] = reply["run"]["output"] if "run" in reply else reply["statements"][0]["values"]
+    return values
+
+
 def load(address: str, pid: int, users: int) -> Row:
     """Let users ask what they know, strangers ask for too much, and workers be killed at random."""
     counts: Counter[str] = Counter({"wrong": 0, "killed": 0})
@@ -98,14 +108,13 @@ def load(address: str, pid: int, users: int) -> Row:
         generator = random.Random(seed)
         while time.monotonic() < end:
             by = generator.randrange(10**6)
+            request = {"action": "run", "source": f"x = indices + {by};", "input": "abc"}
+            if generator.random() < 0.2:
+                request["action"] = "compile"
             started = time.perf_counter()
-            status, reply = ask(
-                address, {"action": "run", "source": f"x = indices + {by};", "input": "abc"}
-            )
+            status, reply = ask(address, request, f"10.0.1.{seed}")
             spent = time.perf_counter() - started
-            right = bool(reply.get("ok")) and reply["statements"][0]["values"] == [
-                str(by + i) for i in range(3)
-            ]
+            right = bool(reply.get("ok")) and answered(reply) == [str(by + i) for i in range(3)]
             with lock:
                 times.append(spent)
                 counts["503" if status == 503 else verdict(reply, right)] += 1
@@ -119,7 +128,7 @@ def load(address: str, pid: int, users: int) -> Row:
             request, status = hostile(generator), 503
             while status == 503:
                 started = time.perf_counter()
-                status, reply = ask(address, request)
+                status, reply = ask(address, request, f"10.0.2.{-seed}")
                 time.sleep(0.2)
             with lock:
                 slowest[0] = max(slowest[0], time.perf_counter() - started - 0.2)
@@ -200,7 +209,9 @@ def measure(sizes: list[int], repeats: int) -> list[Row]:
             for action in ("run", "draw", "compile"):
                 times = latency(address, action, repeats)
                 what = f"{action} of {len(times)} examples, ms"
-                rows.append({"what": what, "median": statistics.median(times), "most": max(times)})
+                slowest = max(times, key=lambda name: times[name])
+                middle = statistics.median(times.values())
+                rows.append({"what": what, "median": middle, "most": times[slowest], "of": slowest})
             typed = keystrokes(address)
             rows += [typed] if typed else []
             rows += [load(address, process.pid, users) for users in sizes]
@@ -212,10 +223,23 @@ def measure(sizes: list[int], repeats: int) -> list[Row]:
 def lines(rows: list[Row]) -> list[str]:
     """Write the rows for people."""
     return [
-        f"{row['what']}: " + ", ".join(f"{k} {v:,.0f}" for k, v in row.items() if k != "what")
+        f"{row['what']}: "
+        + ", ".join(
+            f"{k} {v if isinstance(v, str) else f'{v:,.0f}'}" for k, v in row.items() if k != "what"
+        )
         for row in rows
     ]
 
 
+def shortened_to(seconds: float) -> None:
+    """Let users ask for so long, with as many hostile programs in proportion."""
+    global SECONDS, HOSTILE
+    SECONDS, HOSTILE = seconds, max(10, round(HOSTILE * seconds / SECONDS))
+
+
 if __name__ == "__main__":
+    own = argparse.ArgumentParser(add_help=False)
+    own.add_argument("--seconds", type=float, default=SECONDS)
+    chosen, sys.argv[1:] = own.parse_known_args()
+    shortened_to(chosen.seconds)
     main("playground", __doc__ or "", "100", measure, "The playground", lines)

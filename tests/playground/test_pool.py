@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -93,10 +92,9 @@ def test_a_bug_is_told_without_its_traceback() -> None:
 
 def test_a_killed_worker_loses_its_own_request_only(pool: Pool) -> None:
     assert asked(pool, GOOD)["ok"]
-    worker = pool._free.get()
+    (worker,) = pool._free
     os.kill(worker.process.pid or 0, signal.SIGKILL)
     worker.process.join()
-    pool._free.put(worker)
     reply = asked(pool, GOOD)
     assert not reply["ok"]
     assert "was ended" in reply["error"]
@@ -105,8 +103,7 @@ def test_a_killed_worker_loses_its_own_request_only(pool: Pool) -> None:
 
 def test_a_worker_that_ends_is_not_asked_again(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
     """After an answer that says so it still runs for a moment, in which it looks alive."""
-    worker = pool._free.get()
-    pool._free.put(worker)
+    (worker,) = pool._free
 
     def answered(request: bytes, wall: float) -> bytes:
         worker.has_ended = True
@@ -117,17 +114,23 @@ def test_a_worker_that_ends_is_not_asked_again(pool: Pool, monkeypatch: pytest.M
     assert asked(pool, GOOD)["ok"]
 
 
-def test_more_requests_than_can_wait_are_refused(pool: Pool) -> None:
-    worker = pool._free.get()  # as if it were busy
-    replies: list[dict[str, Any]] = []
-    waiting = [threading.Thread(target=lambda: replies.append(asked(pool, GOOD))) for _ in range(2)]
-    for thread in waiting:
-        thread.start()
-    while pool._places._value:
-        threading.Event().wait(0.01)
+def test_more_requests_than_can_wait_are_refused_and_clients_take_turns(pool: Pool) -> None:
+    first = pool.enter("a")  # has the worker
+    waiting = pool.enter("a")
     with pytest.raises(BusyError, match="busy"):
-        pool.answer(GOOD)
-    pool._free.put(worker)
-    for thread in waiting:
-        thread.join()
-    assert [reply["ok"] for reply in replies] == [True, True]
+        pool.answer(GOOD, "a")
+    assert json.loads(pool.work(first, GOOD))["ok"]
+    assert waiting.turn.done()  # its turn has come
+    pool.leave(waiting)  # too late: it has to work
+    assert json.loads(pool.work(waiting, GOOD))["ok"]
+    assert asked(pool, GOOD)["ok"]
+
+
+def test_who_goes_away_leaves_the_place_to_others(pool: Pool) -> None:
+    first, second = pool.enter("a"), pool.enter("b")
+    pool.leave(second)
+    assert second.turn.cancelled()
+    third = pool.enter("c")
+    assert json.loads(pool.work(first, GOOD))["ok"]
+    assert json.loads(pool.work(third, GOOD))["ok"]
+    assert len(pool._free) == 1

@@ -11,7 +11,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from locum.playground import answer
-from locum.playground.pool import BusyError, Pool
+from locum.playground.pool import BusyError, Pool, Ticket
 from locum.playground.saving import PAGE
 from locum.playground.server import FILES, MAX_BODY, application
 from tests.cli.commands import command_line
@@ -21,12 +21,19 @@ class FakePool(Pool):
     """Answers in this process."""
 
     def __init__(self) -> None:
-        self.capacity = 4
+        self.size = 1
         self.is_busy = False
+        self.clients: list[str] = []
 
-    def answer(self, request: Mapping[str, Any]) -> bytes:
+    def enter(self, client: str) -> Ticket:
+        self.clients.append(client)
         if self.is_busy:
             raise BusyError("busy")
+        ticket = Ticket(client)
+        ticket.turn.set_result(None)
+        return ticket
+
+    def work(self, ticket: Ticket, request: Mapping[str, Any]) -> bytes:
         return json.dumps(answer(request)).encode()
 
     def close(self) -> None:
@@ -123,6 +130,14 @@ def test_busy_is_503(client: TestClient, pool: FakePool) -> None:
         pool.is_busy = False
     assert reply.status_code == 503
     assert reply.headers["retry-after"] == "1"
+
+
+def test_who_asks_is_the_address_and_not_what_a_header_says(client: TestClient, pool: FakePool) -> None:
+    """Behind a proxy that is trusted, uvicorn puts the address of the header in its place."""
+    pool.clients.clear()
+    for header in ({}, {"X-Forwarded-For": "1.2.3.4"}, {"Forwarded": "for=1.2.3.4"}):
+        client.post("/answer", json=GOOD, headers=header)
+    assert len(set(pool.clients)) == 1
 
 
 def test_other_methods_are_refused(client: TestClient) -> None:

@@ -6,6 +6,7 @@ limits on time and memory (needs the extra web: pip install 'locum[web]').
 
 from __future__ import annotations
 
+import os
 import socket
 from pathlib import Path
 from typing import Any
@@ -26,9 +27,20 @@ from locum.files import read_text
 @click.option(
     "--public", is_flag=True, help="For strangers: tighter limits, any --host (see docs/playground.md)."
 )
+@click.option(
+    "--seconds",
+    type=click.IntRange(1, 3600),
+    help="Seconds of work that one request may take.  [default: 5, public: 3]",
+)
 @json_option
 def command(
-    file: Path | None, host: str, port: int, open_it: bool, public: bool, as_json: bool
+    file: Path | None,
+    host: str,
+    port: int,
+    open_it: bool,
+    public: bool,
+    seconds: int | None,
+    as_json: bool,
 ) -> None:
     """Serve the page until interrupted."""
     try:
@@ -55,8 +67,12 @@ def command(
     listening = _socket(host, port)
     shown = f"[{host}]" if ":" in host else host
     address = f"http://{shown}:{listening.getsockname()[1]}/{link}"
-    limits = Limits(cpu=3, wall=6.0, memory=2**30) if public else Limits()
-    pool = Pool(limits=limits)
+    most = seconds or (3 if public else 5)
+    # A worker that has to share its core takes longer by the clock.
+    limits = Limits(cpu=most, wall=most + 3.0, memory=2**30 if public else Limits.memory)
+    workers = max(2, os.cpu_count() or 2)
+    # Among strangers nobody has all workers at a time.
+    pool = Pool(workers, limits=limits, share=workers - 1 if public else None)
     config = uvicorn.Config(
         application(pool),
         log_level="warning",

@@ -1,16 +1,14 @@
 """A pool of worker processes for programs of strangers: bounded in time, memory and number.
 
 Each request has a worker to itself. One that takes too long, or dies, is killed and replaced; only its
-own request is lost, and its answer says why. More requests than can wait are refused at once.
+own request is lost, and its answer says why. Clients are served in turn (``line.py``); more requests
+than can wait are refused at once.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
 import multiprocessing
-import os
-import queue
 import signal
 import threading
 from collections.abc import Mapping
@@ -18,15 +16,11 @@ from multiprocessing.connection import Connection
 from types import TracebackType
 from typing import Any, Self
 
+from locum.playground.line import BusyError, Line, Ticket
 from locum.playground.worker import LAST, Limits, work
 
-BUSY = "the playground is busy; try again in a moment"
 #: Seconds that a new worker has to load the house.
-_START = 60.0
-
-
-class BusyError(Exception):
-    """More requests are waiting than the pool keeps."""
+_START = 120.0
 
 
 class _Worker:
@@ -67,41 +61,66 @@ class _Worker:
 
 
 class Pool:
-    """So many workers, and so many requests that may wait for one."""
+    """So many workers, and so many requests that may wait for one, clients in turn."""
 
     def __init__(
-        self, workers: int | None = None, waiting: int = 32, limits: Limits | None = None
+        self,
+        workers: int = 2,
+        waiting: int = 32,
+        limits: Limits | None = None,
+        share: int | None = None,
     ) -> None:
         self.limits = limits or Limits()
-        self.size = workers or max(2, (os.cpu_count() or 2))
-        #: Requests that may be in the house at one time.
-        self.capacity = self.size + waiting
-        self._places = threading.BoundedSemaphore(self.capacity)
-        self._free: queue.Queue[_Worker] = queue.Queue()
+        self.size = workers
         #: Workers that were replaced because they broke a limit or died.
         self.replaced = 0
+        self._line = Line(self.size, waiting, share)
+        self._lock = threading.Lock()
         self._closed = False
-        for _ in range(self.size):
-            self._free.put(_Worker(self.limits))
+        self._free = [_Worker(self.limits) for _ in range(self.size)]
 
-    def answer(self, request: Mapping[str, Any]) -> bytes:
+    def answer(self, request: Mapping[str, Any], client: str = "") -> bytes:
         """Answer a request as JSON in bytes; raises :class:`BusyError` if too many are waiting."""
-        if not self._places.acquire(blocking=False):
-            raise BusyError(BUSY)
+        ticket = self.enter(client)
+        ticket.turn.result()
+        return self.work(ticket, request)
+
+    def enter(self, client: str) -> Ticket:
+        """Take a place in the line; its ``turn`` comes when a worker is free."""
+        with self._lock:
+            ticket = self._line.enter(client)
+            self._serve()
+        return ticket
+
+    def leave(self, ticket: Ticket) -> None:
+        """Give up waiting; whose turn it is already has to :meth:`work`."""
+        with self._lock:
+            if not ticket.turn.done():
+                self._line.leave(ticket)
+                ticket.turn.cancel()
+
+    def work(self, ticket: Ticket, request: Mapping[str, Any]) -> bytes:
+        """Answer the request whose turn it is, and let the next one have the worker."""
+        worker: _Worker = ticket.turn.result()
         try:
-            worker = self._free.get()
-            try:
-                return self._ask(worker, json.dumps(request).encode())
-            finally:
-                is_over = worker.has_ended or worker.answered >= self.limits.requests
-                if is_over or not worker.process.is_alive():
-                    worker.end()
-                    worker = _Worker(self.limits)
+            return self._ask(worker, json.dumps(request).encode())
+        finally:
+            is_over = worker.has_ended or worker.answered >= self.limits.requests
+            if is_over or not worker.process.is_alive():
+                worker.end()
+                worker = _Worker(self.limits)
+            with self._lock:
+                self._line.leave(ticket)
                 if self._closed:
                     worker.end()
-                self._free.put(worker)
-        finally:
-            self._places.release()
+                else:
+                    self._free.append(worker)
+                    self._serve()
+
+    def _serve(self) -> None:
+        """Give free workers to those whose turn it is."""
+        while self._free and (ticket := self._line.next()) is not None:
+            ticket.turn.set_result(self._free.pop(0))
 
     def _ask(self, worker: _Worker, request: bytes) -> bytes:
         limits = self.limits
@@ -123,10 +142,11 @@ class Pool:
 
     def close(self) -> None:
         """End all workers that are free, and the others when they come back."""
-        self._closed = True
-        with contextlib.suppress(queue.Empty):
-            while True:
-                self._free.get_nowait().end()
+        with self._lock:
+            self._closed = True
+            free, self._free = self._free, []
+        for worker in free:
+            worker.end()
 
     def __enter__(self) -> Self:
         return self
@@ -138,3 +158,6 @@ class Pool:
         traceback: TracebackType | None,
     ) -> None:
         self.close()
+
+
+__all__ = ["BusyError", "Pool", "Ticket"]

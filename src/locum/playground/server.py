@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import cache
+from typing import Any
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -30,6 +32,7 @@ FILES = {
             "editor.js",
             "grids.js",
             "panes.js",
+            "weights.js",
             "universal.js",
             "exercises.js",
             "main.js",
@@ -85,18 +88,19 @@ def application(pool: Pool) -> Starlette:
         if not isinstance(content, dict):
             return _failure("expected a JSON object", 400)
         try:
-            reply = await run_in_threadpool(pool.answer, content)
+            reply = await _answered(pool, content, request)
         except BusyError as error:
             return _failure(str(error), 503, {"Retry-After": "1"})
+        if reply is None:
+            return _failure("the request was given up", 400)
         return _json(reply, 200)
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        # Requests that wait for a worker wait in threads: as many as the pool lets in, and one more
-        # that is told that it is busy.
+        # Each request that has a worker waits for it in a thread.
         import anyio.to_thread
 
-        anyio.to_thread.current_default_thread_limiter().total_tokens = pool.capacity + 8
+        anyio.to_thread.current_default_thread_limiter().total_tokens = pool.size + 8
         yield
         pool.close()
 
@@ -111,6 +115,29 @@ def application(pool: Pool) -> Starlette:
         500: lambda request, error: _failure("the playground has a bug here", 500),
     }
     return Starlette(routes=routes, exception_handlers=handlers, lifespan=lifespan)
+
+
+async def _answered(pool: Pool, content: dict[str, Any], request: Request) -> bytes | None:
+    """Answer when it is this client's turn; None if the client has gone before that."""
+    ticket = pool.enter(request.client.host if request.client else "")
+    turn, gone = asyncio.wrap_future(ticket.turn), asyncio.ensure_future(_gone(request))
+    try:
+        await asyncio.wait({turn, gone}, return_when=asyncio.FIRST_COMPLETED)
+        if not turn.done():
+            pool.leave(ticket)
+        # Its turn may have come while the client went: the worker has to be given back by working.
+        if ticket.turn.cancelled():
+            return None
+        await turn
+        return await run_in_threadpool(pool.work, ticket, content)
+    finally:
+        gone.cancel()
+
+
+async def _gone(request: Request) -> None:
+    """Wait until the client closes the connection; the body has been read."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
 
 
 async def _body(request: Request) -> bytes | None:
