@@ -1,13 +1,26 @@
-"""Programs to begin with: a small cookbook, and the paper's listings with their errata."""
+"""Programs to begin with: first steps, everyday programs, the surveys' cookbook, the paper's listings.
+
+The files say their input by ``set example``; on the page it stands in the box for the input.
+"""
 
 from __future__ import annotations
 
+import json
+import re
+from pathlib import Path
 from typing import Any
 
 from locum.paper import listings
 
+PROGRAMS = Path(__file__).with_name("programs")
+_EXAMPLE = re.compile(r"^set example (.+)\n+", re.MULTILINE)
+#: ``Erratum E2: …`` in the comments of a listing as printed.
+_ERRATUM = re.compile(r"^# Erratum (E\d+)", re.MULTILINE)
+#: ``# Listing 5, MaxMinSort: …``, the first line of a listing.
+_LISTING = re.compile(r"# (Listings? [\d and]+, \w+)")
+
 #: Name → input and program.
-COOKBOOK: dict[str, tuple[str, str]] = {
+FIRST_STEPS: dict[str, tuple[str, str]] = {
     "reverse": (
         "hello",
         """# Queries ask for the key that stands where they would stand backwards.
@@ -43,32 +56,68 @@ at_end = aggregate(select(indices, length - 1, ==), depth);
 balanced = (at_end == 0) and not bad;
 """,
     ),
-    "induction head": (
-        "abcab",
-        """# What came after the last occurrence of my token? Two layers, as in induction heads.
-before = shift(tokens, 1, "_");
-same = select(before, tokens, ==) and select(indices, indices, <=);
-next = aggregate(best(same, indices), tokens, "?");
-""",
-    ),
-    "most frequent": (
-        "mississippi",
-        """# The token that occurs most often, the first of them where several do.
-often = selector_width(select(tokens, tokens, ==));
-most = aggregate(best(full_s, often * length - indices / length), tokens);
+    "causal: seen so far": (
+        "abaab",
+        """# How often was my token here so far? It looks only back: try causal in the pane Weights.
+past = select(indices, indices, <=);
+seen = selector_width(select(tokens, tokens, ==) and past);
 """,
     ),
 }
 
+#: Titles of everyday programs (``locum.language.everyday``), by file.
+EVERYDAY = {
+    "reverse": "reverse", "palindrome": "palindrome", "parity": "parity", "modsum": "sum modulo 5",
+    "most_frequent": "most frequent token", "sort": "sort numbers", "sort_freq": "sort by frequency",
+    "second_largest": "second largest", "run_length": "length of the run", "induction": "induction",
+    "binary_addition": "binary addition", "dyck2": "brackets of two kinds",
+}  # fmt: skip
+#: Entries of the cookbook (``locum.cookbook``) that are programs, by file.
+COOKBOOK = {
+    "predecessor": "predecessor", "n_grams": "n-grams", "induction": "induction head",
+    "majority": "majority", "dyck1": "Dyck-1", "dyck2_top": "Dyck-2-3",
+    "shuffle_dyck2": "shuffle-Dyck-2", "anbncn": "aⁿbⁿcⁿ", "parity": "parity by counting",
+    "modulo": "MOD without positions", "regular": "C-RASP of a regular language",
+    "star_free": "B-RASP of a star-free language",
+}  # fmt: skip
+
 
 def examples() -> list[dict[str, Any]]:
     """List the examples: name, group, source, input."""
-    own = [
-        {"name": name, "group": "cookbook", "source": source, "input": typed}
-        for name, (typed, source) in COOKBOOK.items()
+    rows = [("first steps", name, source, typed) for name, (typed, source) in FIRST_STEPS.items()]
+    for group, folder, titles in (
+        ("everyday programs", "everyday", EVERYDAY),
+        ("cookbook of the surveys", "cookbook", COOKBOOK),
+    ):
+        for file, title in titles.items():
+            text = (PROGRAMS / folder / f"{file}.rasp").read_text(encoding="utf-8")
+            rows.append((group, title, *without_example(text)))
+    for name in listings.names():
+        source, typed = without_example(listings.text(name))
+        rows.append(("the paper's listings", _title(name, source), source, typed))
+    return [
+        {"name": name, "group": group, "source": source, "input": typed}
+        for group, name, source, typed in rows
     ]
-    printed = [
-        {"name": name, "group": "the paper's listings", "source": listings.text(name), "input": "hello"}
-        for name in listings.names()
-    ]
-    return own + printed
+
+
+def without_example(text: str) -> tuple[str, str]:
+    """Take ``set example …`` out of a program; return the rest, and the example as one types it.
+
+    >>> without_example('# x\\nset example "abc"\\ntokens;')
+    ('# x\\ntokens;', 'abc')
+    """
+    found = _EXAMPLE.search(text)
+    if found is None:
+        return text, "hello"
+    value = json.loads(found[1])
+    plain = isinstance(value, str) and value[:1] not in ("[", '"')
+    return text[: found.start()] + text[found.end() :], value if plain else found[1]
+
+
+def _title(name: str, source: str) -> str:
+    """Name a listing by its number in the paper, with the erratum that it has as printed."""
+    number = _LISTING.match(source)
+    words = number[1] if number else name.replace("_corrected", ", mended")
+    erratum = _ERRATUM.search(source)
+    return f"{words} as printed (erratum {erratum[1]})" if erratum else words
