@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from typing import Any
@@ -14,14 +15,16 @@ from locum.execution import run as run_program
 from locum.language import Session
 from locum.playground import answer
 from locum.playground.answer import ACTIONS
-from locum.playground.examples import COOKBOOK, examples
+from locum.playground.examples import FIRST_STEPS, examples
 from locum.playground.exercises import EXERCISES
 from locum.playground.program import Program
+from locum.playground.requests import tokens
 from locum.playground.universal import PRESETS
+from locum.playground.weights import _agrees
 from locum.simulators import Attention, UniversalSimulator
 from tests.playground.solutions import SOLUTIONS
 
-REVERSE = COOKBOOK["reverse"][1]
+REVERSE = FIRST_STEPS["reverse"][1]
 
 
 def ask(action: str, **fields: Any) -> dict[str, Any]:
@@ -64,7 +67,7 @@ def test_mistakes_have_lines_and_columns_of_the_whole_text() -> None:
 
 def test_values_are_those_of_dense_execution_on_every_example() -> None:
     for example in examples():
-        program = Program(example["source"], example["input"])
+        program = Program(example["source"], tokens(example["input"]))
         reply = ask("run", source=example["source"], input=example["input"])
         for number, statement in enumerate(program.statements):
             if statement.result.node is not None and statement.result.kind == "s-op":
@@ -89,25 +92,101 @@ def test_draw_shows_every_head_and_the_statements_it_comes_from() -> None:
 def test_compile_links_slots_and_heads_to_statements() -> None:
     reply = ask("compile", source=REVERSE, input="hello")
     network = reply["network"]
-    assert reply["agrees"]
+    assert reply["run"]["agrees"]
+    assert reply["run"]["difference"] == 0
     slots = {stay["label"]: stay["statements"] for stays in network["slots"] for stay in stays}
     assert slots["reverse"] == [1]
     assert slots["length"] == [0]
-    assert [head["statements"] for head in network["heads"][1]] == [[0]]
+    assert [head["statements"] for head in network["heads"][-1]] == [[0]]
     assert network["inputs"][0]["answer"] == list("olleh")
 
 
-@pytest.mark.parametrize("name", COOKBOOK)
-def test_the_cookbook_runs_and_compiles(name: str) -> None:
-    typed, source = COOKBOOK[name]
+@pytest.mark.parametrize("name", FIRST_STEPS)
+def test_first_steps_run_and_compile(name: str) -> None:
+    typed, source = FIRST_STEPS[name]
     assert not ask("run", source=source, input=typed)["errors"]
-    assert ask("compile", source=source, input=typed[:5])["agrees"]
+    causal = name.startswith("causal")
+    assert ask("compile", source=source, input=typed[:5], causal=causal)["run"]["agrees"]
+
+
+@pytest.mark.parametrize("attention", ["hard", "softmax"])
+@pytest.mark.parametrize("feed_forward", ["exact", "relu", "gelu"])
+def test_scores_are_those_that_make_the_pattern(attention: str, feed_forward: str) -> None:
+    network = ask(
+        "compile", source=REVERSE, input="hello", attention=attention, feed_forward=feed_forward
+    )["network"]
+    shown = network["inputs"][0]
+    for patterns, scores in zip(shown["patterns"], shown["scores"], strict=True):
+        for sparse, rows in zip(patterns, scores, strict=True):
+            pattern = np.zeros(np.prod(sparse["shape"]))
+            pattern[sparse["at"]] = sparse["values"]
+            raw = np.array(rows)
+            if attention == "hard":
+                chosen = (raw == raw.max(axis=1, keepdims=True)).astype(float)
+            else:
+                chosen = np.exp(raw - raw.max(axis=1, keepdims=True))
+            chosen /= chosen.sum(axis=1, keepdims=True)
+            assert np.abs(chosen - pattern.reshape(chosen.shape)).max() < 1e-5
+
+
+def test_masked_scores_are_nothing() -> None:
+    source = FIRST_STEPS["causal: seen so far"][1]
+    shown = ask("compile", source=source, input="ab", causal=True)["network"]["inputs"][0]
+    (rows,) = next(layer for layer in shown["scores"] if layer)
+    assert [[score is None for score in row] for row in rows] == [
+        [k > q for k in range(len(rows))] for q in range(len(rows))
+    ]
+
+
+def test_units_add_up_to_what_a_slot_gets() -> None:
+    network = ask("compile", source=REVERSE, input="hello")["network"]
+    ((slot, formula),) = network["feeds"][0]
+    units = network["units"][0][slot]
+    assert formula == f"s{slot} = 13 relu units on s4"
+    assert len(units) >= 13
+    assert units[0].count("relu(") == 1
+    exact = ask("compile", source=REVERSE, input="hello", feed_forward="exact")["network"]
+    assert not any(exact["units"])
+
+
+def test_equal_numbers_of_other_types_are_other_tokens() -> None:
+    reply = ask("compile", source="x = tokens_asis;", input="[1, 1.0, 2]")
+    assert reply["run"]["output"] == reply["run"]["expected"] == ["1", "1.0", "2"]
+
+
+def test_a_network_is_held_to_its_own_bound() -> None:
+    source = "x = exp(tokens_float);"
+    options = {"numeric": True, "low": -1, "high": 1, "tolerance": 0.01, "length": 3}
+    reply = ask("compile", source=source, input="[0.5, 0.25]", **options)
+    assert 1e-6 < reply["run"]["difference"] <= 0.01
+    assert reply["run"]["agrees"]
+    assert not _agrees(1.02, 1.0, 0.01)
+    assert not _agrees(1, True, 0.01)
+    assert not _agrees(1.001, 1.0, float("inf"))
 
 
 def test_apply_compares_the_network_with_the_program() -> None:
     reply = ask("apply", source=REVERSE, input="hello", inputs=["heo", '["l", "o"]'], length=5)
     assert [run["output"] for run in reply["runs"]] == [list("oeh"), ["o", "l"]]
     assert all(run["agrees"] for run in reply["runs"])
+
+
+def test_other_inputs_are_drawn_from_what_the_network_is_for() -> None:
+    reply = ask("apply", source="x = tokens_asis;", input="[1, 2.5]", others=9, seed=4, length=3)
+    assert {token for run in reply["runs"] for token in run["input"]} == {"1", "2.5"}
+    assert {len(run["input"]) for run in reply["runs"]} == {1, 2, 3}
+    assert all(run["agrees"] for run in reply["runs"])
+    brackets = ask("apply", source="x = tokens;", input="[()]", others=2, fixed=True, length=4)
+    assert [len(run["input"]) for run in brackets["runs"]] == [4, 4]
+    numbers = ask(
+        "apply", source="x = tokens_float * 2;", input="[7]", others=3, numeric=True, low=5, high=8
+    )
+    assert all(5 <= float(token) <= 8 for run in numbers["runs"] for token in run["input"])
+
+
+def test_a_program_with_its_own_example_says_so() -> None:
+    assert ask("run", source='set example "xy"\nx = tokens;', input="abc")["own"] is True
+    assert ask("run", source="x = tokens;", input="abc")["own"] is False
 
 
 def test_numbers_keep_their_type() -> None:
@@ -144,6 +223,50 @@ def test_temperature_divides_the_scores_and_zero_is_hard() -> None:
     assert np.allclose(warm, Attention([[0.5]], V)(np.array(X)))
     hard = ask("explain", X=X, A=A, V=V, temperature=0)["steps"][-1]["matrix"]
     assert hard == [[3.0], [3.0]]
+
+
+def test_numbers_are_certified_and_enclose_what_u_gives() -> None:
+    X, A, V = [[1.0, 2.0]], [[1.0, 0.0], [0.5, 1.0]], [[1.0], [3.0]]
+    reply = ask("certify", X=X, A=A, V=V)
+    assert reply["seen"] <= reply["certified_error"] < 1e-12
+    assert reply["lower"][0][0] <= 7.0 <= reply["upper"][0][0]
+
+
+def test_a_certificate_can_be_checked_again() -> None:
+    from locum.verification import check
+
+    reply = ask("prove", name="attention", shape=[1, 2, 1], recipe="fetch", certificate=True)
+    assert "attention 1 2 1" in str(check(json.loads(reply["certificate"])))
+    assert "certificate" not in ask("prove", name="attention", shape=[1, 1, 1])
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"temperature": 1e-320}, "temperature: expected 0, or a number"),
+        ({"temperature": float("nan")}, "temperature: expected 0, or a number"),
+        ({"temperature": -0.5}, "temperature: expected 0, or a number"),
+        ({"base": 0}, "base: expected a number"),
+        ({"base": "e"}, "base: expected a number"),
+        ({"X": []}, "X: expected a matrix"),
+        ({"X": [[]]}, "X: expected a matrix"),
+        ({"X": [[1e7]]}, "X: expected a matrix"),
+        ({"X": [[None]]}, "X: expected a matrix"),
+        ({"X": [[1e6]], "recipe": "paper"}, "exp"),
+    ],
+)
+def test_u_refuses_numbers_that_it_would_get_wrong(change: dict[str, Any], words: str) -> None:
+    given = {"X": [[1.0]], "A": [[1.0]], "V": [[1.0]], **change}
+    for action in ("explain", "certify"):
+        assert words in refused(action, **given)
+
+
+@pytest.mark.parametrize("recipe", ["fetch", "tiled"])
+def test_u_is_right_at_the_largest_numbers(recipe: str) -> None:
+    X, A, V = [[1e6, -1e6], [1e6, 1e6]], [[1e6, 0.0], [0.0, 1e6]], [[1e6, 0.0], [1.0, 1e6]]
+    for temperature in (0, 1e-3, 1.0, 1e3):
+        reply = ask("explain", X=X, A=A, V=V, recipe=recipe, temperature=temperature)
+        assert reply["error"] <= 1e-9 * 1e12
 
 
 def test_the_trained_head_does_what_it_was_trained_for() -> None:
@@ -183,6 +306,27 @@ def test_an_exercise_is_solved_and_its_starter_is_not(key: str) -> None:
     wrong = reply["counterexample"]
     assert not reply["solved"]
     assert wrong["values"] != wrong["expected"]
+
+
+@pytest.mark.parametrize(
+    ("key", "source"),
+    [
+        ("palindrome", SOLUTIONS["palindrome"] + "\nn = 1 if palindrome else 0;"),
+        ("count", SOLUTIONS["count"] + "\nbig = {} * 10 ^ 300 * 10 ^ 300;"),
+        ("reverse", SOLUTIONS["reverse"] + "\nr = reverse if length < 5 else tokens;"),
+    ],
+)
+def test_a_wrong_solution_is_not_accepted(key: str, source: str) -> None:
+    name = re.findall(r"^(\w+) =", SOLUTIONS[key], re.MULTILINE)[-1]
+    reply = answer({"action": "exercise", "key": key, "source": source.replace("{}", name)})
+    assert not (reply["ok"] and reply["solved"])
+    assert "bug" not in str(reply.get("error"))
+
+
+def test_the_library_does_not_solve_an_exercise() -> None:
+    source = "sorted = sort(tokens, tokens);"
+    assert "without sort of the library" in refused("exercise", key="sort", source=source)
+    assert ask("exercise", key="sort", source=f"# sort(x)\n{SOLUTIONS['sort']}")["solved"]
 
 
 def test_the_counterexample_is_the_shortest() -> None:
@@ -254,8 +398,50 @@ def test_markup_in_names_and_strings_stays_text_in_saved_pages() -> None:
     source = 'x = tokens + "</script><img src=x onerror=alert(1)><!--";\n'
     page = ask("save", source=source, input="ab")["html"]
     assert "<img" not in page
-    assert page.count("</script>") == 10  # the data, and nine scripts
+    assert page.count("</script>") == 11  # the data, and ten scripts
     assert "\\u003c/script>" in page
+
+
+def saved(action: str, **fields: Any) -> dict[str, Any]:
+    """The data in a page that was saved."""
+    page = ask(action, **fields)["html"]
+    (data,) = re.findall(r'<script id="answers" type="application/json">(.*?)</script>', page)
+    content: dict[str, Any] = json.loads(data)
+    return content
+
+
+def test_a_saved_page_has_what_the_live_page_shows() -> None:
+    options = {"attention": "softmax", "feed_forward": "gelu", "length": 6, "name": "flipped"}
+    source = REVERSE + "flipped = aggregate(flip, reverse);\nlast = indices;"
+    data = saved("save", source=source, input="abc", pane="weights", **options)
+    for action in ("run", "analyse", "draw", "compile"):
+        fields: dict[str, Any] = {"source": source, "input": "abc"}
+        if action in ("draw", "compile"):
+            fields["name"] = "flipped"
+        if action == "compile":
+            fields |= options
+        live = ask(action, **fields)
+        stored = data["answers"][action]
+        stored.pop("svg", None)
+        assert json.loads(json.dumps(live)) == stored
+    kept = data["state"]["options"]
+    assert {key: kept[key] for key in ("attention", "feed_forward", "length")} == {
+        "attention": "softmax", "feed_forward": "gelu", "length": 6,
+    }  # fmt: skip
+    assert (data["state"]["name"], data["state"]["pane"]) == ("flipped", "weights")
+
+
+def test_a_saved_page_refuses_what_the_live_page_refuses() -> None:
+    data = saved("save", source="x = indices;\ny = unknown;", input="abc")
+    assert data["answers"]["run"]["errors"]
+    assert "Undefined variable" in data["answers"]["compile"]["error"]
+
+
+def test_u_can_be_saved() -> None:
+    given = {"X": [[1.0]], "A": [[2.0]], "V": [[3.0]], "recipe": "paper", "temperature": 0.5}
+    data = saved("save_universal", **given)
+    assert data["answers"]["explain"] == json.loads(json.dumps(ask("explain", **given)))
+    assert data["state"] == {"mode": "universal", "u": {**given, "base": None}}
 
 
 def test_nothing_for_terminals_is_loaded() -> None:

@@ -10,17 +10,20 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
 from locum.paper import figure2
+from locum.playground.examples import FIRST_STEPS
 from locum.playground.saving import PAGE
 from locum.playground.share import fragment, state
+from locum.verification import check
 from tests.playground.solutions import SOLUTIONS
 
 pytest.importorskip("playwright", reason="the browser tests need playwright")
-from playwright.sync_api import BrowserContext, Locator, Page, expect, sync_playwright
+from playwright.sync_api import BrowserContext, Locator, Page, Route, expect, sync_playwright
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="the browser tests need Chromium")
@@ -34,30 +37,22 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
+REVERSE = FIRST_STEPS["reverse"][1]
 #: Milliseconds for anything to appear: workers of a fresh server are starting, and machines are busy.
 PATIENCE = 300_000
-#: The playground as a user starts it, but for limits on time that a busy machine would exceed.
-SERVER = """
-from locum.cli.main import main
-from locum.playground import pool, worker
-
-class Pool(pool.Pool):
-    def __init__(self, limits):
-        super().__init__(limits=worker.Limits(cpu=60, wall=600.0))
-
-pool.Pool = Pool
-main()
-"""
 
 
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
-    """Where the playground answers."""
-    command = [sys.executable, "-c", SERVER, "playground", "--port", "0", "--json"]
+    """The playground as a user starts it."""
+    # A busy machine takes long by the clock: the limits are not what is tested here.
+    command = [sys.executable, "-m", "locum", "playground", "--port", "0", "--json", "--seconds", "300"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        yield json.loads(process.stdout.readline())["address"]
-        process.terminate()
+        try:
+            yield json.loads(process.stdout.readline())["address"]
+        finally:
+            process.terminate()
 
 
 @pytest.fixture(scope="module")
@@ -147,18 +142,129 @@ def test_a_mistake_is_marked_at_its_place(page: Page, address: str) -> None:
 def test_statements_heads_and_slots_light_up_together(page: Page, address: str) -> None:
     opened(page, address)
     head = page.locator("#heads .head").last
-    expect(page.locator(".cm-value").last).to_be_visible()  # nothing is drawn again after that
+    expect(page.locator("#heads")).not_to_have_class("stale")  # nothing is drawn again after that
+    expect(head).to_be_visible()
     head.hover()
-    expect(page.locator(".cm-line.cm-lit").first).to_have_text(re.compile("^flip"))
-    page.locator(".cm-line", has_text="reverse =").hover()
+    expect(page.locator(".cm-line.cm-lit")).to_have_count(2)
+    expect(page.locator(".cm-line.cm-lit").first).to_contain_text("flip")
+    line = page.locator(".cm-line", has_text="reverse =")
+    line.hover()
     expect(head).to_have_class("head lit")
+    head.locator("[data-cell='0 4']").hover()
+    expect(page.locator("#heads .cross")).to_have_count(4)  # query, key, what is read, what comes out
     page.click("#tab-weights")
-    page.locator(".cm-line", has_text="reverse =").hover()
+    line.hover()
     expect(page.locator("#sublayer tr.lit th").first).to_contain_text("reverse")
-    cell = page.locator("#heads [data-cell='0 4']").last
-    page.click("#tab-heads")
-    cell.hover()
-    expect(page.locator("#heads .cross")).to_have_count(4)  # query, key, what is read and comes out
+    page.focus("#moment")
+    page.keyboard.press("ArrowLeft")  # the attention of the last layer
+    page.locator("#sublayer .head summary").click()
+    row = page.locator("#sublayer .matrix tr[data-statements='1']").first
+    row.hover()
+    expect(page.locator(".cm-line.cm-lit")).to_contain_text("reverse =")
+    line.hover()
+    expect(row).to_have_class("lit")
+
+
+def test_weights_have_scores_patterns_and_units(page: Page, address: str) -> None:
+    opened(page, address, pane="weights", input="hello", source=REVERSE)
+    expect(page.locator("#option-feed_forward")).to_have_value("relu")
+    page.focus("#moment")
+    page.keyboard.press("ArrowLeft")
+    expect(page.locator("#moment-name")).to_have_text("after layer 2's attention")
+    scores = page.locator("#sublayer .scores tbody tr")
+    expect(scores.first.locator("td")).to_have_text(["0", "7", "12", "15", "16"])
+    expect(scores.locator("td.top")).to_have_text(["16", "9", "4", "1", "0"])
+    expect(page.locator("#sublayer .grid:not(.scores) td.on")).to_have_count(5)
+    page.keyboard.press("Home")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    page.locator("#sublayer .feed summary").click()
+    expect(page.locator("#sublayer .feed details div").first).to_contain_text("relu(")
+
+
+# What is shown belongs to what is typed ------------------------------------------------------------
+
+
+def answers(page: Page, action: str) -> list[Route]:
+    """Hold back the answers to an action until the test lets them go."""
+    held: list[Route] = []
+
+    def handle(route: Route) -> None:
+        if json.loads(route.request.post_data or "{}").get("action") == action:
+            held.append(route)
+        else:
+            route.continue_()
+
+    page.route("**/answer", handle)
+    return held
+
+
+def waited(page: Page, held: list[Route]) -> Route:
+    while not held:
+        page.wait_for_timeout(20)
+    return held.pop(0)
+
+
+def test_an_answer_to_an_older_program_is_not_shown(page: Page, address: str) -> None:
+    opened(page, address, source="first = indices;", input="abc", pane="weights")
+    expect(page.locator("#network dl")).to_be_visible()
+    held = answers(page, "compile")
+    written(page, "second = indices + 1;")
+    late = waited(page, held)
+    written(page, "second = indices + ;")
+    expect(page.locator("#stale-note")).to_contain_text("There is a mistake")
+    late.continue_()
+    expect(page.locator("#weights")).to_have_class("stale")
+    expect(page.locator(".cm-value")).to_have_count(0)
+    page.unroute("**/answer")
+    written(page, "third = indices * 2;")
+    expect(page.locator("#weights")).not_to_have_class("stale")
+    expect(page.locator("#sublayer tr").last).to_have_text("answer024")
+    expect(page.locator("#stale-note")).to_be_hidden()
+
+
+def test_fast_typing_ends_with_the_values_of_the_last_text(page: Page, address: str) -> None:
+    opened(page, address)
+    written(page, "x = 0 + indices;")
+    for digit in range(1, 10):
+        page.keyboard.press("Home")
+        page.keyboard.type(f"x = {digit} * indices; ")
+    expect(page.locator(".cm-value")).to_contain_text("[0, 9, 18, 27, 36] (ints)")
+    page.fill("#input", "")
+    expect(page.locator("#notice")).to_contain_text("at least one token")
+    expect(page.locator(".cm-value")).to_have_count(0)
+    expect(page.locator("#heads")).to_have_class("stale")
+
+
+#: The first answer is "busy", made in the page: a real one would be an error in the console.
+BUSY_ONCE = """() => {
+    const real = fetch;
+    window.fetch = async () => {
+        window.fetch = real;
+        return new Response(JSON.stringify({ok: false, error: "busy"}), {status: 503});
+    };
+}"""
+
+
+def test_a_busy_server_is_asked_again(page: Page, address: str) -> None:
+    opened(page, address)
+    expect(page.locator("#heads .head").first).to_be_visible()
+    page.evaluate(BUSY_ONCE)
+    page.fill("#input", "abcd")
+    expect(page.locator(".cm-value").last).to_have_text("[d, c, b, a] (strings)")
+    expect(page.locator("#notice")).to_be_hidden()
+
+
+def test_a_program_that_sets_its_own_example_says_so(page: Page, address: str) -> None:
+    opened(page, address, source='set example "xy"\nt = tokens;', input="abc")
+    expect(page.locator("#input-note")).to_have_text("not used: the program sets its own example, x y")
+    page.select_option("#examples", label="sort by frequency")
+    expect(page.locator("#input")).to_have_value("abbcccd")
+    expect(page.locator("#input-note")).to_contain_text("characters, or a list")
+    expect(page.locator("#heads p").first).to_contain_text("= c b a d - - -")
+
+
+# U -------------------------------------------------------------------------------------------------
 
 
 def test_u_steps_as_explain_does(page: Page, address: str) -> None:
@@ -185,10 +291,70 @@ def test_u_steps_as_explain_does(page: Page, address: str) -> None:
     expect(page.get_by_text("0: hard attention")).to_be_visible()
     page.click("#u-prove")
     expect(page.locator("#u-proof")).to_contain_text("Proven, attention 3 3 3 (fetch)")
+    page.fill("#u-temperature", "0.5")
+    expect(page.locator("#u-proof")).to_be_hidden()
+    page.click("#u-certify")
+    expect(page.locator("#u-proof")).to_contain_text("float64 error ≤")
+
+
+def test_u_shows_nothing_for_what_is_no_number(page: Page, address: str) -> None:
+    opened(page, address)
+    page.click("#mode-u")
+    expect(page.locator("#u-matrix")).to_be_visible()
+    for box, text, words in (
+        ("#u-X-1-0", "", "X row 1 column 0: expected a number, got nothing"),
+        ("#u-X-1-0", "1e400", "X row 1 column 0: expected a number, got 1e400"),
+        (
+            "#u-X-1-0",
+            "1e7",
+            "X: expected a matrix of at most 6 rows and columns of numbers up to 1e+06",
+        ),
+        ("#u-base", "euler", "base: expected a number, got euler"),
+        ("#u-base", "0", "base: expected a number from 0.001 to 1000"),
+    ):
+        before = page.locator(box).input_value()
+        page.fill(box, text)
+        expect(page.locator("#u-problem")).to_contain_text(words)
+        expect(page.locator("#u-result")).to_be_hidden()
+        page.fill(box, before)
+        expect(page.locator("#u-result")).to_be_visible()
+        expect(page.locator("#u-problem")).to_have_text("")
+    page.fill("#u-A-0-0", "x")
+    page.click("#share")
+    expect(page.locator("#notice")).to_have_text("A row 0 column 0: expected a number, got x")
+    expect(page.locator("#shared")).to_be_hidden()
+
+
+def test_u_can_be_shared_saved_and_certified(page: Page, address: str, tmp_path: Path) -> None:
+    u = {"X": [[1, 2]], "A": [[1, 0], [0, 1]], "V": [[1], [3]], "recipe": "fetch"}
+    page.goto(address + "?embed" + fragment({"mode": "universal", "u": u}))
+    expect(page.locator("#u-error")).to_contain_text("U of order (1, 2, 1)")
+    expect(page.locator("h1")).to_be_hidden()
+    opened(page, address, mode="universal", u=u)
+    expect(page.locator("#u-error")).to_contain_text("U of order (1, 2, 1)")
+    with page.expect_download() as download:
+        page.click("#u-certificate")
+    path = tmp_path / "certificate.json"
+    download.value.save_as(path)
+    assert "attention 1 2 1" in str(check(json.loads(path.read_text(encoding="utf-8"))))
+    live = page.locator("#u-result").inner_text()
+    page.click("#more summary")
+    with page.expect_download() as download:
+        page.click("#save-html")
+    path = tmp_path / "u.html"
+    download.value.save_as(path)
+    page.goto(path.as_uri())
+    expect(page.locator("#u-error")).to_be_visible()
+    assert page.locator("#u-result").inner_text() == live
+    expect(page.locator("#u-X-0-1")).to_have_value("2")
+    expect(page.locator("#u-X-0-1")).to_be_disabled()
+    page.get_by_label("next step").click()
+    expect(page.locator("#u-step-name")).to_contain_text("step 2 of")
 
 
 def test_links_carry_the_state_both_ways(page: Page, address: str) -> None:
-    source, options = "x = indices * 2;\n", {"length": 6, "attention": "softmax"}
+    source = "x = indices * 2;\n"
+    options = {"length": 6, "attention": "softmax", "feed_forward": "exact"}
     opened(page, address, source=source, input="[1, 2.0]", pane="weights", options=options)
     expect(page.locator(".cm-value")).to_have_text("[0, 2] (ints)")
     expect(page.locator("#tab-weights")).to_have_attribute("aria-selected", "true")
@@ -199,6 +365,17 @@ def test_links_carry_the_state_both_ways(page: Page, address: str) -> None:
     assert content["source"] == source
     assert content["options"] == options
     assert content["input"] == "[1, 2.0]"
+
+
+def test_a_link_that_cannot_be_read_is_told(page: Page, address: str) -> None:
+    page.goto(address + "#v9=AAAA")
+    expect(page.locator("#link-note")).to_be_visible()
+    opened(page, address, source="x = 1;", options={"length": "<b>", "feed_forward": 7, "odd": 1})
+    expect(page.locator("#link-note")).to_be_hidden()
+    opened(page, address, source="x = indices;", pane="weights", options={"length": "<b>"})
+    expect(page.locator("#network .bad")).to_contain_text(
+        'length: expected an integer from 1 to 32, got "<b>"'
+    )
 
 
 def test_exercises_check_themselves_and_remember(page: Page, address: str) -> None:
@@ -221,23 +398,44 @@ def test_an_embedded_page_shows_the_program_alone(page: Page, address: str) -> N
     )
     expect(page.locator(".cm-value")).to_have_text("[0, 1, 2] (ints)")
     expect(page.locator("h1")).to_be_hidden()
-    expect(page.locator("#whole")).to_be_visible()
+    whole = page.locator("#whole")
+    expect(whole).to_be_visible()
+    before = whole.get_attribute("href")
+    written(page, "x = length;")
+    expect(page.locator(".cm-value")).to_have_text("[3]*3 (ints)")
+    expect(whole).not_to_have_attribute("href", before or "")
+    assert state("#" + (whole.get_attribute("href") or "").partition("#")[2])["source"] == "x = length;"
 
 
 def test_a_saved_page_works_from_the_disk(page: Page, address: str, tmp_path: Path) -> None:
     source = 'x = tokens + "</script><b>bold</b>";\nwidth = selector_width(select(x, x, ==));\n'
-    opened(page, address, source=source, input="hello")
+    options = {"attention": "softmax", "length": 6}
+    opened(page, address, source=source, input="hello", options=options)
     expect(page.locator("#heads .head").first).to_be_visible()
-    page.click("#more summary")
-    with page.expect_download() as download:
-        page.click("#save-html")
-    path = tmp_path / "saved.html"
-    download.value.save_as(path)
-    page.goto(path.as_uri())
+    saved = {}
+    for what in ("html", "svg", "rasp"):
+        page.click("#more summary")
+        with page.expect_download() as download:
+            page.click(f"#save-{what}")
+        saved[what] = tmp_path / f"saved.{what}"
+        download.value.save_as(saved[what])
+    assert saved["rasp"].read_text(encoding="utf-8") == source
+    picture = ElementTree.parse(saved["svg"]).getroot()
+    assert picture.tag.endswith("svg")
+    page.click("#tab-weights")
+    expect(page.locator("#network .good")).to_be_visible()
+    live = [page.locator(f"#{part}").inner_text() for part in ("network dl", "sublayer")]
+    page.goto(saved["html"].as_uri())
     expect(page.locator(".cm-value").last).to_have_text("[1, 1, 2, 2, 1] (ints)")
     expect(page.locator("#heads .head").first).to_be_visible()
     page.click("#tab-weights")
     expect(page.locator("#network .good")).to_be_visible()
+    assert [page.locator(f"#{part}").inner_text() for part in ("network dl", "sublayer")] == live
+    expect(page.locator("#option-attention")).to_have_value("softmax")
+    expect(page.locator("#option-feed_forward")).to_have_value("relu")
+    expect(page.locator("#option-length")).to_have_value("6")
+    expect(page.locator("#name")).to_be_disabled()
+    expect(page.locator("#name")).to_have_value("width")
     assert page.locator("b").count() == 0
 
 

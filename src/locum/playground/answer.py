@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 from locum.compiler.target import ATTENTIONS, FEED_FORWARDS
 from locum.errors import LocumError
 from locum.language.rasp.session import Session
-from locum.playground import claims, exercises, panes, requests, saving, universal
+from locum.playground import claims, exercises, panes, requests, saving, universal, weights
 from locum.playground.examples import examples
-from locum.playground.requests import Field, boolean, choice, integer, number, text
+from locum.playground.requests import Field, boolean, choice, integer, number, temperature, text
 from locum.verification.claims.named import FAMILIES
 
 
@@ -44,7 +44,7 @@ def answer(request: Mapping[str, Any]) -> dict[str, Any]:
         typed = values.pop("input", None)
         return {"ok": True, **action.function(**values, **({} if typed is None else {"typed": typed}))}
     except LocumError as error:
-        return {"ok": False, "error": str(error)[:2_000]}
+        return {"ok": False, "error": str(error)[: saving.MAX_ERROR]}
 
 
 def catalogue() -> dict[str, Any]:
@@ -54,10 +54,8 @@ def catalogue() -> dict[str, Any]:
         "examples": examples(),
         "exercises": [exercise.described() for exercise in exercises.EXERCISES.values()],
         "claims": claims.claims(),
-        "recipes": list(universal.RECIPES),
+        **saving.CHOICES,
         "presets": universal.PRESETS,
-        "attentions": list(ATTENTIONS),
-        "feedForwards": list(FEED_FORWARDS),
         "names": sorted(name for name in session.names() if not name.startswith("_")),
     }
 
@@ -71,38 +69,45 @@ _NETWORK = {
     "fixed": boolean().optional(False),
     "causal": boolean().optional(False),
     "attention": choice(*ATTENTIONS).optional("hard"),
-    "feed_forward": choice(*FEED_FORWARDS).optional("exact"),
+    "feed_forward": choice(*FEED_FORWARDS).optional("relu"),
     "tolerance": number(1e-12, 1.0).optional(),
     "low": number(-1e6, 1e6).optional(),
     "high": number(-1e6, 1e6).optional(),
 }
-_MATRICES = {name: requests.matrix() for name in ("X", "A", "V")}
+_UNIVERSAL = {
+    **{name: requests.matrix() for name in ("X", "A", "V")},
+    "recipe": choice(*universal.RECIPES).optional("fetch"),
+    "base": number(1e-3, 1e3).optional(),
+    # 0 is hard attention; below the least other one, scores would not be numbers any more.
+    "temperature": temperature().optional(1.0),
+}
 
 ACTIONS: dict[str, Action] = {
     "catalogue": Action(catalogue, {}),
     "run": Action(panes.run, _PROGRAM),
     "analyse": Action(panes.analyse, _PROGRAM),
     "draw": Action(panes.draw, {**_PROGRAM, **_NAME, "svg": boolean().optional(False)}),
-    "compile": Action(panes.compile, {**_PROGRAM, **_NAME, **_NETWORK}),
+    "compile": Action(weights.compile, {**_PROGRAM, **_NAME, **_NETWORK}),
     "apply": Action(
-        panes.apply,
-        {**_PROGRAM, **_NAME, **_NETWORK, "inputs": requests.texts(50, requests.MAX_INPUT)},
-    ),
-    "explain": Action(
-        universal.explain,
+        weights.apply,
         {
-            **_MATRICES,
-            "recipe": choice(*universal.RECIPES).optional("fetch"),
-            "base": number(1e-3, 1e3).optional(),
-            "temperature": number(0.0, 1e3).optional(1.0),
+            **_PROGRAM,
+            **_NAME,
+            **_NETWORK,
+            "inputs": requests.texts(50, requests.MAX_INPUT).optional([]),
+            "others": integer(0, 50).optional(0),
+            "seed": integer(0, 2**32).optional(0),
         },
     ),
+    "explain": Action(universal.explain, _UNIVERSAL),
+    "certify": Action(universal.certify, _UNIVERSAL),
     "prove": Action(
         claims.prove,
         {
             "name": choice(*FAMILIES),
             "shape": requests.integers(6, 12),
             "recipe": text(20).optional(),
+            "certificate": boolean().optional(False),
         },
     ),
     "classify": Action(claims.classify, {"regex": text(200)}),
@@ -118,4 +123,5 @@ ACTIONS: dict[str, Action] = {
             "pane": choice("heads", "weights", "values", "counts").optional("heads"),
         },
     ),
+    "save_universal": Action(saving.save_universal, _UNIVERSAL),
 }

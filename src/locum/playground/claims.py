@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from locum.dialects import regular
 from locum.dialects.classify import classify as classify_automaton
 from locum.display.automaton import MAX_DRAWN, automaton_svg
 from locum.errors import InputError
+from locum.verification import Unproven
 from locum.verification import prove as prove_claim
 from locum.verification.claims.named import FAMILIES
 
@@ -15,15 +17,23 @@ from locum.verification.claims.named import FAMILIES
 SECONDS, TERMS, MAX_SHAPE = 3.0, 20_000, 12
 
 
-def prove(name: str, shape: list[int], recipe: str | None) -> dict[str, Any]:
-    """Prove a claim for all inputs of a shape, or refute it, or say that neither was possible."""
+def prove(name: str, shape: list[int], recipe: str | None, certificate: bool) -> dict[str, Any]:
+    """Prove a claim for all inputs of a shape, or refute it, or say that neither was possible.
+
+    With ``certificate``, what ``locum check`` goes through again is in the answer, as text.
+    """
     if sum(shape) > MAX_SHAPE:
         raise InputError(
             f"shape: expected integers that sum to at most {MAX_SHAPE}, got {sum(shape)}; "
             "`locum prove` has no such limit"
         )
     verdict = prove_claim(name, *shape, recipe=recipe, seconds=SECONDS, terms=TERMS, megabytes=400)
-    return {"text": str(verdict), **verdict.to_dict()}
+    reply = {"text": str(verdict), **verdict.to_dict()}
+    if certificate:
+        if isinstance(verdict, Unproven):
+            raise InputError(f"there is no certificate: {verdict}")
+        reply["certificate"] = json.dumps(verdict.certificate)
+    return reply
 
 
 def classify(regex: str) -> dict[str, Any]:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from locum.errors import LocumError
+from locum.errors import InputError, LocumError
 from locum.language import echo
 from locum.paper import listings
+from locum.playground.examples import without_example
 from locum.playground.program import Program
 from locum.playground.requests import tokens
 
@@ -31,6 +33,8 @@ class Exercise:
     alphabet: Word
     lengths: tuple[int, ...]
     right: Callable[[Word], list[Any]]
+    #: A name of the library that would be the solution itself.
+    without: str | None = None
 
     def words(self) -> Iterator[Word]:
         """Yield every input, short ones first."""
@@ -49,6 +53,8 @@ def check(key: str, source: str) -> dict[str, Any]:
     exercise = EXERCISES[key]
     program = Program(source, tokens(exercise.example))
     program.require_right()
+    if exercise.without and _uses(source, exercise.without):
+        raise InputError(f"expected a program without {exercise.without} of the library")
     name, value = program.sop(None)
     checked = 0
     for word in exercise.words():
@@ -60,7 +66,7 @@ def check(key: str, source: str) -> dict[str, Any]:
             problem = ""
         except LocumError as error:
             values, problem = None, str(error)
-        if values is None or not all(map(_equal, values, expected)):
+        if values is None or not _same(values, expected):
             return {
                 "solved": False,
                 "name": name,
@@ -77,10 +83,24 @@ def check(key: str, source: str) -> dict[str, Any]:
     return {"solved": True, "name": name, "checked": checked, "counterexample": None}
 
 
+def _uses(source: str, name: str) -> bool:
+    """Tell whether a program calls a name of the library (and does not define it itself)."""
+    code = re.sub(r"#.*", "", source)
+    return re.search(rf"\b{name}\s*\(", code) is not None and f"def {name}" not in code
+
+
+def _same(values: Sequence[Any], expected: Sequence[Any]) -> bool:
+    return all(_equal(value, right) for value, right in zip(values, expected, strict=True))
+
+
 def _equal(value: Any, expected: Any) -> bool:
-    if isinstance(value, str) or isinstance(expected, str):
-        return bool(value == expected)
-    return abs(float(value) - float(expected)) <= 1e-9
+    """Tell whether a value is the right one: a number up to rounding, a truth as a truth."""
+    if isinstance(value, str | bool) or isinstance(expected, str | bool):
+        return type(value) is type(expected) and bool(value == expected)
+    try:
+        return abs(float(value) - float(expected)) <= 1e-9
+    except OverflowError:  # an integer beyond all floats
+        return False
 
 
 def _texts(values: Word) -> list[str]:
@@ -162,14 +182,14 @@ EXERCISES = {
             "sort", "Sort", "Give the tokens in alphabetical order (without the library's sort).",
             "A token's rank is the number of tokens before it; equal ones keep their order.",
             "smaller = select(tokens, tokens, <);\nrank = selector_width(smaller);\nsorted = tokens;\n",
-            "hello", _LETTERS, _UP_TO_FIVE, lambda word: sorted(word),
+            "hello", _LETTERS, _UP_TO_FIVE, lambda word: sorted(word), without="sort",
         ),
         Exercise(
             "listing5", "Find the bug in Listing 5",
             "The paper's MaxMin sorts each pair of numbers, the greater first. As printed it is wrong "
             "(erratum E2). Mend it.",
             "What does an odd position compute for MaxminusMin, and what does it ask for?",
-            listings.text("maxmin"),
+            without_example(listings.text("maxmin"))[0],
             "[1.0, -2.0, 3.0, 4.0]", (-2.0, -1.0, 1.0, 3.0), (2, 4), _pairs_sorted,
         ),
         Exercise(

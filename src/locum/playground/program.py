@@ -13,6 +13,7 @@ from typing import Any
 
 from locum.errors import InputError
 from locum.graph import Node, postorder
+from locum.graph.atoms import identity
 from locum.graph.definitions import expand_definitions, names_of_definitions
 from locum.graph.labels import Labels
 from locum.language import echo
@@ -46,6 +47,7 @@ class Program:
         self.statements: list[Statement] = []
         self._run(source)
         self.tokens = self.session.examples.tokens["s-op"]
+        self.has_own_example = list(map(identity, self.tokens)) != list(map(identity, tokens))
         self.names = self.session.names_of_nodes()
         #: Which statement built a node first, in the graph as written and with definitions expanded.
         self.owner: dict[Node, int] = {}

@@ -99,6 +99,16 @@ def number(least: float, most: float) -> Field:
     )
 
 
+def temperature() -> Field:
+    """Make a field for a temperature: 0, or a number that scores can be divided by."""
+
+    def read_temperature(value: Any) -> float | None:
+        valid = _is_number(value) and (value == 0 or 1e-3 <= value <= 1e3)
+        return float(value) if valid else None
+
+    return Field("0, or a number from 0.001 to 1000", read_temperature)
+
+
 def choice(*choices: str) -> Field:
     """Make a field for one of several texts."""
     return Field(

@@ -4,35 +4,63 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from locum.compiler.target import ATTENTIONS, FEED_FORWARDS
 from locum.display.html import policy
-from locum.playground import panes
+from locum.errors import LocumError
+from locum.playground import panes, universal, weights
 
+#: Characters of a message that are shown.
+MAX_ERROR = 2_000
 PAGE = Path(__file__).with_name("page")
 _SCRIPT = re.compile(r'<script src="([a-z.]+)" defer></script>')
 _STYLE = re.compile(r'<link rel="stylesheet" href="([a-z.]+)">')
 #: Where the answers stand in the page; the page of the server has none.
 _ANSWERS = '<script id="answers" type="application/json">null</script>'
 _POLICY = '<meta name="policy">'
+#: What the forms of a saved page offer, so that they show what was chosen.
+CHOICES = {
+    "attentions": list(ATTENTIONS),
+    "feedForwards": list(FEED_FORWARDS),
+    "recipes": list(universal.RECIPES),
+    "presets": {},
+}
 #: The policy of a saved page loads no icon, and a file needs none.
 _ICON = '<link rel="icon" href="data:,">'
 
 
 def save(source: str, typed: str, pane: str, **options: Any) -> dict[str, Any]:
-    """Return the page of a program with everything it shows computed beforehand."""
+    """Return the page of a program with everything it shows computed beforehand.
+
+    What the page refuses, the saved page refuses in the same words.
+    """
     name = options.pop("name")
-    program = {"source": source, "input": typed}
+    state = {"source": source, "input": typed, "pane": pane, "name": name, "options": dict(options)}
     answers = {
-        "run": panes.run(source, typed),
-        "analyse": panes.analyse(source, typed),
-        "draw": panes.draw(source, typed, name, svg=True),
-        "compile": panes.compile(source, typed, name, **options),
+        "run": _told(lambda: panes.run(source, typed)),
+        "analyse": _told(lambda: panes.analyse(source, typed)),
+        "draw": _told(lambda: panes.draw(source, typed, name, svg=True)),
+        "compile": _told(lambda: weights.compile(source, typed, name, **options)),
     }
-    state = {**program, "pane": pane, "name": name}
-    answers = {key: {"ok": True, **value} for key, value in answers.items()}
-    return {"html": one_file({"state": state, "answers": answers})}
+    return {"html": one_file({"state": state, "answers": answers, "catalogue": CHOICES})}
+
+
+def save_universal(**given: Any) -> dict[str, Any]:
+    """Return the page of U on this T and X, with its steps computed beforehand."""
+    answers = {"explain": _told(lambda: universal.explain(**given))}
+    state = {"mode": "universal", "u": given}
+    return {"html": one_file({"state": state, "answers": answers, "catalogue": CHOICES})}
+
+
+def _told(work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """Return an answer, or why there is none."""
+    try:
+        return {"ok": True, **work()}
+    except LocumError as error:
+        return {"ok": False, "error": str(error)[:MAX_ERROR]}
 
 
 def one_file(data: dict[str, Any]) -> str:

@@ -13,6 +13,7 @@ from locum.paper import figure2
 from locum.simulators import UniversalSimulator
 from locum.simulators.formula.head import RECIPES
 from locum.simulators.modules.attention import Attention
+from locum.verification import certify as certify_result
 
 #: Heads of a step that are named.
 MAX_NAMED = 40
@@ -43,17 +44,8 @@ def explain(
 
     T attends by softmax(X (A/t) Xᵀ) with the temperature t; at t = 0 it is average-hard attention.
     """
+    T, U, x = _given(X, A, V, recipe, base, temperature)
     n, d, d_v = len(X), len(A), len(V[0])
-    for name, matrix, shape in (("X", X, (n, d)), ("A", A, (d, d)), ("V", V, (d, d_v))):
-        if (len(matrix), len(matrix[0])) != shape:
-            expected = "×".join(map(str, shape))
-            raise InputError(f"{name}: expected {expected}, got {len(matrix)}×{len(matrix[0])}")
-    if temperature == 0 and base is not None:
-        raise InputError("base: expected none at temperature 0, where there is no exponential")
-    scores = np.array(A) if temperature == 0 else np.array(A) / temperature
-    T = Attention(scores, np.array(V), pooling="average" if temperature == 0 else "softmax")
-    U = UniversalSimulator.of(T, n, recipe=recipe, base=base)
-    x = np.array(X)
     explanation = U.explain(T, x)
     programs = dict(U.each_step())
     tokens = U.encode(T, x).tolist()
@@ -72,6 +64,42 @@ def explain(
     }
 
 
+def certify(
+    X: list[list[float]],
+    A: list[list[float]],
+    V: list[list[float]],
+    recipe: str,
+    base: float | None,
+    temperature: float,
+) -> dict[str, Any]:
+    """Enclose the true T(X), and bound what float64 can lose on these numbers."""
+    T, U, x = _given(X, A, V, recipe, base, temperature)
+    certified = certify_result(U, T, x)
+    seen = certified.seen(U(T, x))
+    return {"text": str(certified), "seen": seen, **certified.to_dict()}
+
+
+def _given(
+    X: list[list[float]],
+    A: list[list[float]],
+    V: list[list[float]],
+    recipe: str,
+    base: float | None,
+    temperature: float,
+) -> tuple[Attention, UniversalSimulator, Any]:
+    """Return T, the U of its order, and X."""
+    n, d, d_v = len(X), len(A), len(V[0])
+    for name, matrix, shape in (("X", X, (n, d)), ("A", A, (d, d)), ("V", V, (d, d_v))):
+        if (len(matrix), len(matrix[0])) != shape:
+            expected = "×".join(map(str, shape))
+            raise InputError(f"{name}: expected {expected}, got {len(matrix)}×{len(matrix[0])}")
+    if temperature == 0 and base is not None:
+        raise InputError("base: expected none at temperature 0, where there is no exponential")
+    scores = np.array(A) if temperature == 0 else np.array(A) / temperature
+    T = Attention(scores, np.array(V), pooling="average" if temperature == 0 else "softmax")
+    return T, UniversalSimulator.of(T, n, recipe=recipe, base=base), np.array(X)
+
+
 def _heads(value: Any) -> dict[str, Any]:
     """Count the heads of a step's program, and name the selectors of its last layer."""
     size = architecture(value.sop)
@@ -80,4 +108,4 @@ def _heads(value: Any) -> dict[str, Any]:
     return {"layers": size.layers, "heads": size.heads, "selectors": named}
 
 
-__all__ = ["PRESETS", "RECIPES", "explain"]
+__all__ = ["PRESETS", "RECIPES", "certify", "explain"]

@@ -36,13 +36,18 @@ def network_page(model: CompiledTransformer, inputs: Sequence[Any]) -> str:
     return filled(TEMPLATE, network_data(model, inputs))
 
 
-def network_data(model: CompiledTransformer, inputs: Sequence[Any]) -> dict[str, Any]:
-    """Return what the page shows, as JSON: slots, heads, feed-forwards, the stream on ``inputs``."""
+def network_data(
+    model: CompiledTransformer, inputs: Sequence[Any], *, scores: bool = False
+) -> dict[str, Any]:
+    """Return what the page shows, as JSON: slots, heads, feed-forwards, the stream on ``inputs``.
+
+    With ``scores``, the raw q·k of each head beside its pattern; None where a mask forbids the key.
+    """
     words = NetworkInWords(model)
     drawn: list[dict[str, Any]] = []
     left = NUMBERS
     for tokens in inputs[:MAX_INPUTS]:
-        entry, count = _input(words, tokens)
+        entry, count = _input(words, tokens, scores)
         if drawn and count > left:
             break
         drawn.append(entry)
@@ -107,7 +112,7 @@ def _heads(words: NetworkInWords, layer: int) -> list[dict[str, Any]]:
     return heads
 
 
-def _input(words: NetworkInWords, tokens: Any) -> tuple[dict[str, Any], int]:
+def _input(words: NetworkInWords, tokens: Any, scores: bool) -> tuple[dict[str, Any], int]:
     """Return one input with its answer, patterns and stream; and how many numbers these are."""
     model, sequence = words.model, list(tokens)
     answer, cache = model.run_with_cache(tokens)
@@ -128,7 +133,19 @@ def _input(words: NetworkInWords, tokens: Any) -> tuple[dict[str, Any], int]:
         "stream": [[_rounded(row) for row in moment.T] for moment in stream],
     }
     count = stream.size + sum(len(p["at"]) for layer in patterns for p in layer)
+    if scores:
+        entry["scores"] = [
+            [_scores(s) for s in cache["attn_scores", n][0][:MAX_HEADS]]
+            if ("attn_scores", n) in cache
+            else []
+            for n in range(words.depth)
+        ]
     return entry, count
+
+
+def _scores(matrix: Any) -> list[list[float | None]]:
+    rows = np.asarray(matrix, dtype=np.float64).tolist()
+    return [[float(f"{s:.12g}") if np.isfinite(s) else None for s in row] for row in rows]
 
 
 def _answered(model: CompiledTransformer, count: int) -> list[int] | None:

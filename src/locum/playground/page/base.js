@@ -23,18 +23,25 @@ Locum.labelled = (parent, text, element) => {
 Locum.saved = JSON.parse(Locum.byId("answers").textContent);
 
 // Ask the server; a later request of the same kind makes the earlier one void (its answer is null).
+// Where the server is busy it is asked again, a few times.
 Locum.pending = {};
+const ATTEMPTS = 4, pause = (wait) => new Promise((done) => setTimeout(done, wait));
 Locum.ask = async (action, fields, kind = action) => {
   if (Locum.saved) return Locum.saved.answers[action] || { ok: false, error: "this is a saved page: only what was saved with it can be shown" };
   if (Locum.pending[kind]) Locum.pending[kind].abort();
   const control = (Locum.pending[kind] = new AbortController());
   try {
-    const response = await fetch("answer", {
-      method: "POST", headers: { "Content-Type": "application/json" }, signal: control.signal,
-      body: JSON.stringify({ action, ...fields }),
-    });
-    const reply = await response.json();
-    return Locum.pending[kind] === control ? reply : null;
+    for (let attempt = 1; ; attempt++) {
+      const response = await fetch("answer", {
+        method: "POST", headers: { "Content-Type": "application/json" }, signal: control.signal,
+        body: JSON.stringify({ action, ...fields }),
+      });
+      const reply = await response.json();
+      if (Locum.pending[kind] !== control) return null;
+      if (response.status !== 503 || attempt === ATTEMPTS) return reply;
+      await pause(1000 * attempt);
+      if (Locum.pending[kind] !== control) return null;
+    }
   } catch (error) {
     if (error.name === "AbortError") return null;
     return { ok: false, error: "the playground cannot be reached; is `locum playground` still running?" };
@@ -74,6 +81,17 @@ Locum.download = (name, text, type) => {
   link.download = name;
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+};
+// A button that asks for the certificate of a proof, and downloads it; `locum check` goes through it again.
+Locum.certificate = (button, text, fields, name) => {
+  button.addEventListener("click", async () => {
+    const reply = await Locum.ask("prove", { ...fields(), certificate: true }, name + " certificate");
+    if (!reply) return;
+    text.hidden = false;
+    text.textContent = reply.ok ? `${reply.text}\nlocum check certificate.json goes through it again.` : reply.error;
+    if (reply.ok) Locum.download("certificate.json", reply.certificate, "application/json");
+  });
+  return button;
 };
 // Tabs as the keyboard expects them: arrows move, one of them is in the order of Tab.
 Locum.tabs = (list, choose) => {

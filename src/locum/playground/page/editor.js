@@ -39,6 +39,7 @@ Locum.makeEditor = (parent, { changed, hovered, readOnly }) => {
     ".cm-gutters": { backgroundColor: "var(--page)", color: "var(--soft)", border: "none" },
     ".cm-activeLine, .cm-activeLineGutter": { backgroundColor: "color-mix(in srgb, var(--accent) 7%, transparent)" },
     ".cm-lit": { backgroundColor: "var(--lit)", boxShadow: "inset 3px 0 0 var(--litline)" },
+    "&.old .cm-value": { opacity: ".5" },
     ".cm-value": { color: "var(--soft)", marginLeft: "18px", fontSize: "12.5px", display: "inline-block" },
     "&.cm-focused": { outline: "2px solid var(--accent)", outlineOffset: "-2px" },
     "&.cm-focused .cm-selectionBackground, .cm-selectionBackground": { backgroundColor: "color-mix(in srgb, var(--accent) 25%, transparent) !important" },
@@ -111,6 +112,8 @@ Locum.makeEditor = (parent, { changed, hovered, readOnly }) => {
     set: (text) => view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: text } }),
     names: (list) => { names = list; },
     focus: () => view.focus(),
+    // The values are those of before, until the next ones are shown.
+    fade: () => view.dom.classList.add("old"),
     // Values beside the lines in which statements end, mistakes at their place.
     show: (result) => {
       statements = result.statements;
@@ -127,6 +130,7 @@ Locum.makeEditor = (parent, { changed, hovered, readOnly }) => {
       });
       view.dispatch({ effects: setValues.of(Decoration.set(marks)) });
       view.dispatch(CM.setDiagnostics(view.state, diagnostics));
+      view.dom.classList.remove("old");
     },
     light: (lit) => {
       const numbers = new Set();

@@ -26,7 +26,8 @@ Locum.exercises = (() => {
     Locum.store.set("exercise " + key, source);
     verdict.textContent = "checking…";
     const reply = await ask("exercise", { key, source });
-    if (!reply) return;
+    // A verdict is on the program that was checked, not on one that was typed meanwhile.
+    if (!reply || Locum.editor.text() !== source || !current || current.key !== key) return;
     clear(verdict);
     verdict.className = reply.ok && reply.solved ? "good" : "bad";
     if (!reply.ok) { verdict.textContent = reply.error; return; }
@@ -55,5 +56,5 @@ Locum.exercises = (() => {
     byId("check").addEventListener("click", check);
     list();
   };
-  return { start, open, current: () => current && current.key };
+  return { start, open, touched: () => { byId("verdict").textContent = ""; }, current: () => current && current.key };
 })();

@@ -1,7 +1,8 @@
 // Heads as grids: queries as rows, keys as columns, what is read below, what comes out on the right.
 "use strict";
-Locum.grid = (parent, { tokens, rows, values, labels }) => {
+Locum.grid = (parent, { tokens, rows, values, labels, caption }) => {
   const { add } = Locum, table = add(parent, "table", null, "grid");
+  if (caption) add(table, "caption", caption);
   const marks = labels || tokens;
   const top = add(add(table, "thead"), "tr"), body = add(table, "tbody"), keys = [];
   add(top, "th", "");
@@ -37,6 +38,24 @@ Locum.grid = (parent, { tokens, rows, values, labels }) => {
   return table;
 };
 
+// The raw scores q·k of a head: a row for each query; the greatest of a row is marked, and a mask is a dot.
+Locum.scores = (parent, { labels, rows }) => {
+  const { add, number } = Locum, table = add(parent, "table", null, "grid scores");
+  add(table, "caption", "scores q·k");
+  const top = add(add(table, "thead"), "tr"), body = add(table, "tbody");
+  add(top, "th", "");
+  for (const label of labels) add(top, "th", label).scope = "col";
+  rows.forEach((row, q) => {
+    const line = add(body, "tr"), greatest = Math.max(...row.filter((score) => score !== null));
+    add(line, "th", labels[q]).scope = "row";
+    row.forEach((score, k) => {
+      const cell = add(line, "td", score === null ? "·" : number(score), score === null ? "masked" : score === greatest ? "top" : "");
+      cell.title = `query ${q} (${labels[q]}) · key ${k} (${labels[k]}): ${score === null ? "masked" : score}`;
+    });
+  });
+  return table;
+};
+
 // A sparse matrix of the network's data, as rows.
 Locum.dense = ({ shape, at, values }) => {
   const rows = Array.from({ length: shape[0] }, () => new Array(shape[1]).fill(0));
@@ -50,7 +69,7 @@ Locum.matrix = (parent, title, rows, other) => {
   add(table, "caption", title);
   rows.forEach((row, i) => {
     const line = add(table, "tr");
-    row.forEach((value, j) => { const cell = add(line, "td", number(value), other && Math.abs(value - other[i][j]) > 1e-4 ? "wrong" : ""); cell.title = String(value); });
+    row.forEach((value, j) => { const cell = add(line, "td", number(value), other && Math.abs(value - other[i][j]) > 1e-4 * Math.max(1, Math.abs(other[i][j])) ? "wrong" : ""); cell.title = String(value); });
   });
   return box;
 };

@@ -3,7 +3,7 @@
 (async () => {
   const { byId, ask, panes } = Locum;
   const state = { mode: "rasp", source: "", input: "hello", pane: "heads", name: null, options: {}, u: null, exercise: null };
-  const PANES = ["heads", "weights", "values", "counts"];
+  const PANES = ["heads", "weights", "values", "counts"], LONGEST = 60000;
 
   // Dark and light: the reader's choice, or else the system's.
   const theme = (name) => { document.documentElement.dataset.theme = name; };
@@ -11,54 +11,84 @@
   byId("theme").addEventListener("click", () => { const next = document.documentElement.dataset.theme === "dark" ? "light" : "dark"; theme(next); Locum.store.set("theme", next); });
 
   const notice = (text) => { byId("notice").textContent = text; byId("notice").hidden = !text; };
-  const reveal = (pane) => {
-    const work = { heads: () => panes.heads(state), weights: () => panes.weights(state, () => reveal("weights")), values: () => {}, counts: () => panes.counts(state) }[pane];
-    byId(pane).classList.add("stale");
-    return Promise.resolve(work()).finally(() => { byId(pane).classList.remove("stale"); Locum.light(Locum.lit); });
+  // What is shown belongs to a version of program and input. Any change makes it old at once, and answers
+  // to what was asked before are not shown.
+  let version = 0, isRight = false;
+  const old = (names, is) => { for (const pane of names) byId(pane).classList.toggle("stale", is); };
+  const reveal = async (pane) => {
+    const mine = version, ask = async (...rest) => { const reply = await Locum.ask(...rest); return mine === version ? reply : null; };
+    const work = { heads: () => panes.heads(state, ask), weights: () => Locum.weights.show(state, ask, () => { if (isRight) reveal("weights"); }), values: () => {}, counts: () => panes.counts(state, ask) }[pane];
+    old([pane], true);
+    await work();
+    if (mine === version && isRight) { old([pane], false); Locum.light(Locum.lit); }
   };
-  const revealLater = Locum.later(120, () => reveal(state.pane));
+  const revealLater = Locum.later(120, () => { if (isRight) reveal(state.pane); });
 
   // Every change is run; values, mistakes and the open pane follow.
-  let isRight = false;
   const run = async () => {
+    const mine = version;
     state.source = Locum.editor.text();
     state.input = byId("input").value;
     performance.mark("locum-asked");
     const result = await ask("run", { source: state.source, input: state.input });
-    if (!result) return;
+    if (!result || mine !== version) return;
     notice(result.ok ? "" : result.error);
-    if (!result.ok) { Locum.editor.show({ statements: [], errors: [] }); return; }
-    Locum.editor.show(result);
-    panes.values(result);
-    performance.measure("locum-values", "locum-asked");
-    const choose = byId("name"), last = result.sops[result.sops.length - 1];
-    if (!result.sops.includes(state.name)) state.name = null;
+    const shown = result.ok ? result : { statements: [], errors: [], sops: [], input: [] };
+    Locum.editor.show(shown);
+    if (result.ok) panes.values(result); else byId("values").replaceChildren();
+    old(["values"], false);
+    if (result.ok) performance.measure("locum-values", "locum-asked");
+    byId("input-note").textContent = result.own ? `not used: the program sets its own example, ${result.input.join(" ")}` : "characters, or a list such as [3, 1.5, true]";
+    byId("input-note").classList.toggle("bad", Boolean(result.own));
+    const choose = byId("name"), last = shown.sops[shown.sops.length - 1];
+    if (!shown.sops.includes(state.name)) state.name = null;
     choose.replaceChildren();
-    for (const name of result.sops) Locum.add(choose, "option", name).value = name;
+    for (const name of shown.sops) Locum.add(choose, "option", name).value = name;
     choose.value = state.name || last || "";
-    isRight = !result.errors.length && result.sops.length > 0;
-    // With a mistake in the program, the panes keep what they had, paler.
-    for (const pane of ["heads", "weights", "counts"]) byId(pane).classList.toggle("stale", !isRight);
+    choose.disabled = Boolean(Locum.saved);
+    isRight = shown.errors.length === 0 && shown.sops.length > 0;
+    // With a mistake in the program, the panes keep what they had, paler, and say so.
+    byId("stale-note").hidden = isRight;
+    byId("stale-note").textContent = !result.ok || shown.errors.length ? "There is a mistake; what is pale was before it." : "There is no s-op yet.";
     if (isRight) revealLater();
   };
   const runLater = Locum.later(40, run);
+  const changed = () => {
+    version++;
+    isRight = false;
+    old(PANES, true);
+    Locum.editor.fade();
+    Locum.exercises.touched();
+    runLater();
+    rememberLater();
+  };
 
-  Locum.editor = Locum.makeEditor(byId("editor"), { changed: runLater, hovered: (statements) => Locum.light(statements), readOnly: Boolean(Locum.saved) });
-  byId("input").addEventListener("input", runLater);
+  Locum.editor = Locum.makeEditor(byId("editor"), { changed: () => changed(), hovered: (statements) => Locum.light(statements), readOnly: Boolean(Locum.saved) });
+  byId("input").addEventListener("input", changed);
   byId("input").readOnly = Boolean(Locum.saved);
-  byId("name").addEventListener("change", () => { state.name = byId("name").value; reveal(state.pane); });
+  byId("name").addEventListener("change", () => { state.name = byId("name").value; if (isRight) reveal(state.pane); });
   const openPane = Locum.tabs(byId("tabs"), (pane) => { state.pane = pane; if (isRight) reveal(pane); });
   const openMode = Locum.tabs(byId("modes"), (id) => {
     state.mode = id;
-    if (id === "universal" && Locum.catalogue) { state.u = state.u || Locum.universal.initial(); Locum.universal.open(state.u, () => {}); }
+    for (const tool of ["save-svg", "save-rasp"]) byId(tool).hidden = id === "universal";
+    if (id === "universal" && Locum.catalogue) { state.u = state.u || Locum.universal.initial(); Locum.universal.open(state.u, () => rememberLater()); }
   });
-  const load = (source, input) => { byId("input").value = input; state.name = null; if (Locum.editor.text() !== source) Locum.editor.set(source); runLater(); };
+  const load = (source, input) => { byId("input").value = input; state.name = null; if (Locum.editor.text() !== source) Locum.editor.set(source); changed(); };
 
   // Links and files.
-  const shared = () => ({ source: Locum.editor.text(), input: byId("input").value, pane: state.pane, name: state.name, options: panes.options(state),
+  const shared = () => ({ source: Locum.editor.text(), input: byId("input").value, pane: state.pane, name: state.name, options: Locum.weights.options(state),
     ...(state.mode === "universal" ? { mode: "universal", u: state.u } : {}), ...(Locum.exercises.current() ? { exercise: Locum.exercises.current() } : {}) });
+  const unsharable = () => (state.mode === "universal" ? Locum.universal.problem() : "");
+  // An embedded page leads to the playground as it stands now.
+  const rememberLater = Locum.later(300, async () => {
+    if (!document.body.classList.contains("embed") || Locum.saved || !Locum.catalogue) return;
+    byId("whole").href = location.pathname + (await Locum.share.pack(shared()));
+    byId("whole").hidden = false;
+  });
   byId("share").addEventListener("click", async () => {
+    if (unsharable()) { notice(unsharable()); return; }
     const fragment = await Locum.share.pack(shared());
+    if (fragment.length > LONGEST) { notice(`this is too long for a link (${fragment.length} characters); try Save`); return; }
     history.replaceState(null, "", fragment);
     byId("link").value = location.href;
     byId("shared").hidden = false;
@@ -66,14 +96,17 @@
     try { await navigator.clipboard.writeText(location.href); byId("copied").textContent = "copied"; } catch { byId("copied").textContent = ""; }
   });
   const program = () => ({ source: Locum.editor.text(), input: byId("input").value, ...(state.name ? { name: state.name } : {}) });
-  const saver = (id, action, fields, use) => byId(id).addEventListener("click", async () => {
-    const reply = await ask(action, fields(), id);
+  const saver = (id, request, use) => byId(id).addEventListener("click", async () => {
     byId("more").open = false;
+    if (unsharable()) { notice(unsharable()); return; }
+    const [action, fields] = request(), reply = await ask(action, fields, id);
     if (reply) { notice(reply.ok ? "" : reply.error); if (reply.ok) use(reply); }
   });
-  saver("save-html", "save", () => ({ ...program(), ...panes.options(state), pane: state.pane }), (reply) => Locum.download("playground.html", reply.html, "text/html"));
-  saver("save-svg", "draw", () => ({ ...program(), svg: true }), (reply) => Locum.download("heads.svg", reply.svg, "image/svg+xml"));
+  saver("save-html", () => (state.mode === "universal" ? ["save_universal", Locum.universal.asked()] : ["save", { ...program(), ...Locum.weights.options(state), pane: state.pane }]), (reply) => Locum.download("playground.html", reply.html, "text/html"));
+  saver("save-svg", () => ["draw", { ...program(), svg: true }], (reply) => Locum.download("heads.svg", reply.svg, "image/svg+xml"));
   byId("save-rasp").addEventListener("click", () => { byId("more").open = false; Locum.download("program.rasp", Locum.editor.text(), "text/plain"); });
+  byId("more").addEventListener("keydown", (event) => { if (event.key === "Escape") { byId("more").open = false; byId("more").firstElementChild.focus(); } });
+  document.addEventListener("pointerdown", (event) => { if (!byId("more").contains(event.target)) byId("more").open = false; });
 
   // What a link, or a saved page, says about the state; anything odd in it is left out.
   const isText = (value) => typeof value === "string";
@@ -81,10 +114,10 @@
     state.options = {};
     for (const [name, value] of Object.entries(given.options || {})) if (["string", "number", "boolean"].includes(typeof value)) state.options[name] = value;
     byId("weights").replaceChildren();
-    if (PANES.includes(given.pane)) state.pane = given.pane;
-    const matrices = given.u && ["X", "A", "V"].every((name) => Array.isArray(given.u[name]) && given.u[name].length && given.u[name].every(Array.isArray));
-    if (matrices) state.u = { ...Locum.universal.initial(), ...given.u };
-    if (isText(given.exercise) && Locum.catalogue) Locum.exercises.open(given.exercise, false);
+    state.pane = PANES.includes(given.pane) ? given.pane : "heads";
+    const matrices = given.u && ["X", "A", "V"].every((name) => Array.isArray(given.u[name]) && given.u[name].length && given.u[name].every((row) => Array.isArray(row) && row.length));
+    state.u = matrices ? { ...Locum.universal.initial(), ...given.u } : null;
+    if (!Locum.saved) Locum.exercises.open(isText(given.exercise) ? given.exercise : null, false);
     load(isText(given.source) ? given.source : "", isText(given.input) ? given.input : "hello");
     state.name = isText(given.name) ? given.name : null;
     openPane(state.pane);
@@ -93,12 +126,14 @@
   if (new URLSearchParams(location.search).has("embed")) document.body.classList.add("embed");
   if (Locum.saved) {
     for (const id of ["share", "save-html", "modes"]) byId(id).hidden = true;
+    if (Locum.saved.state.mode === "universal") byId("more").hidden = true;
     document.querySelector(".chooser").hidden = true;
+    Locum.catalogue = Locum.saved.catalogue;
     adopt(Locum.saved.state);
     return;
   }
   Locum.catalogue = await ask("catalogue", {});
-  if (!Locum.catalogue.ok) { notice(Locum.catalogue.error); return; }
+  if (!Locum.catalogue.ok) { notice(Locum.catalogue.error); Locum.catalogue = null; return; }
   Locum.editor.names(Locum.catalogue.names);
   Locum.exercises.start(load);
   const first = Locum.catalogue.examples[0];
@@ -106,8 +141,8 @@
   const fromLink = async () => {
     const linked = await Locum.share.unpack(location.hash), typed = Locum.editor.text();
     adopt(linked || (typed ? { source: typed, input: byId("input").value || first.input } : first));
+    byId("link-note").hidden = linked !== null || location.hash.length < 2;
   };
   window.addEventListener("hashchange", fromLink);
   await fromLink();
-  if (document.body.classList.contains("embed")) { const whole = byId("whole"); whole.hidden = false; whole.href = location.pathname + location.hash; }
 })();

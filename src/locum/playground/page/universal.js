@@ -2,11 +2,25 @@
 "use strict";
 Locum.universal = (() => {
   const { add, clear, byId, ask, number } = Locum;
-  const LARGEST = 6;
-  let state, changed, reply = null, step = 0;
+  const LARGEST = 6, NAMES = ["X", "A", "V"];
+  let state, changed, reply = null, step = 0, typed = new Map();
   const size = (name) => [state[name].length, state[name][0].length];
   const random = (rows, columns) => Array.from({ length: rows }, () => Array.from({ length: columns }, () => Math.round((Math.random() * 2 - 1) * 100) / 100));
   const resized = (rows, r, c) => Array.from({ length: r }, (_, i) => Array.from({ length: c }, (_, j) => (rows[i] && rows[i][j] !== undefined ? rows[i][j] : i === j ? 1 : 0)));
+  const asked = () => ({ X: state.X, A: state.A, V: state.V, recipe: state.recipe, temperature: state.temperature, ...(state.base === null ? {} : { base: state.base }) });
+
+  // A box for a number. What is no number is refused in words, and nothing is shown for it.
+  const entry = (input, what, set) => {
+    input.disabled = Boolean(Locum.saved);
+    input.setAttribute("aria-label", what);
+    input.addEventListener("input", () => {
+      const text = input.value.trim().replace("−", "-"), value = Number(text), isNumber = text !== "" && Number.isFinite(value);
+      input.setAttribute("aria-invalid", String(!isNumber));
+      if (isNumber) { typed.delete(what); set(value); } else typed.set(what, input.value);
+      run();
+    });
+  };
+  const problem = () => { for (const [what, text] of typed) return `${what}: expected a number, got ${text.trim() === "" ? "nothing" : text}`; return ""; };
 
   const edit = (parent, name) => {
     const box = add(parent, "div", null, "matrix"), table = add(box, "table"), [rows, columns] = size(name);
@@ -16,71 +30,97 @@ Locum.universal = (() => {
       row.forEach((value, j) => {
         const input = add(add(line, "td"), "input");
         Object.assign(input, { value: String(value), inputMode: "decimal", id: `u-${name}-${i}-${j}` });
-        input.setAttribute("aria-label", `${name} row ${i} column ${j}`);
-        input.addEventListener("input", () => {
-          const entry = Number(input.value);
-          input.setAttribute("aria-invalid", String(!(input.value.trim() !== "" && Number.isFinite(entry))));
-          if (input.value.trim() !== "" && Number.isFinite(entry)) { state[name][i][j] = entry; run(); }
-        });
+        entry(input, `${name} row ${i} column ${j}`, (now) => { state[name][i][j] = now; });
       });
     });
   };
-  const draw = () => {
-    const main = clear(byId("universal")), left = add(main, "section"), right = add(main, "section");
-    left.setAttribute("aria-label", "T and X"); right.setAttribute("aria-label", "U's steps");
-    add(left, "h2", "T(X) = softmax(X A Xᵀ) X V");
-    add(left, "p", "U is one fixed network for every T of an order. It receives T and X as tokens.", "soft");
-    const sizes = add(left, "div", null, "row");
+  const dimensions = (left) => {
+    const sizes = add(left, "div", null, "row"), n = state.X.length, d = state.A.length, dv = state.V[0].length;
+    const shape = (n, d, dv) => { state.X = resized(state.X, n, d); state.A = resized(state.A, d, d); state.V = resized(state.V, d, dv); };
     const dimension = (text, value, set) => {
       const input = Locum.labelled(sizes, text, document.createElement("input"));
-      Object.assign(input, { type: "number", min: 1, max: LARGEST, value });
+      Object.assign(input, { type: "number", min: 1, max: LARGEST, value, id: `u-${text}`, disabled: Boolean(Locum.saved) });
       input.addEventListener("change", () => { set(Math.max(1, Math.min(LARGEST, Math.round(Number(input.value)) || 1))); draw(); run(); });
     };
-    const n = state.X.length, d = state.A.length, dv = state.V[0].length;
-    const shape = (n, d, dv) => { state.X = resized(state.X, n, d); state.A = resized(state.A, d, d); state.V = resized(state.V, d, dv); };
     dimension("n", n, (value) => shape(value, d, dv));
     dimension("d", d, (value) => shape(n, value, dv));
     dimension("d_v", dv, (value) => shape(n, d, value));
+    if (Locum.saved) return;
     const presets = add(left, "div", null, "row");
     const preset = (text, make) => add(presets, "button", text).addEventListener("click", () => { Object.assign(state, make()); draw(); run(); });
     for (const [name, matrices] of Object.entries(Locum.catalogue.presets)) preset(name, () => structuredClone(matrices));
     preset("Random", () => ({ X: random(n, d), A: random(d, d), V: random(d, dv) }));
-    for (const name of ["X", "A", "V"]) edit(left, name);
+  };
+  const draw = () => {
+    typed = new Map();
+    const main = clear(byId("universal")), left = add(main, "section"), right = add(main, "section");
+    left.setAttribute("aria-label", "T and X"); right.setAttribute("aria-label", "U's steps");
+    add(left, "h2", "T(X) = softmax(X A Xᵀ) X V");
+    add(left, "p", "U is one fixed network for every T of an order. It receives T and X as tokens.", "soft");
+    dimensions(left);
+    for (const name of NAMES) edit(left, name);
     const choices = add(left, "div", null, "row"), recipe = Locum.labelled(choices, "recipe", document.createElement("select"));
-    recipe.id = "u-recipe";
+    Object.assign(recipe, { id: "u-recipe", disabled: Boolean(Locum.saved) });
     for (const one of Locum.catalogue.recipes) add(recipe, "option", one).value = one;
     recipe.value = state.recipe;
     recipe.addEventListener("change", () => { state.recipe = recipe.value; run(); });
     const base = Locum.labelled(choices, "base", document.createElement("input"));
-    Object.assign(base, { value: state.base === null ? "e" : String(state.base), id: "u-base", className: "wide", title: "e, or a number: Figure 2 was made with 2.718" });
-    base.addEventListener("change", () => { const value = Number(base.value); state.base = base.value.trim() === "e" || !Number.isFinite(value) ? null : value; base.value = state.base === null ? "e" : base.value; run(); });
+    Object.assign(base, { value: state.base === null ? "e" : String(state.base), id: "u-base", className: "wide", title: "e, or a number: Figure 2 was made with 2.718", disabled: Boolean(Locum.saved) });
+    base.addEventListener("input", () => {
+      const text = base.value.trim(), value = Number(text), isBase = text === "e" || (text !== "" && Number.isFinite(value));
+      base.setAttribute("aria-invalid", String(!isBase));
+      if (isBase) { typed.delete("base"); state.base = text === "e" ? null : value; } else typed.set("base", base.value);
+      run();
+    });
     const heat = Locum.labelled(add(left, "div", null, "row"), "temperature", document.createElement("input"));
-    Object.assign(heat, { type: "range", min: 0, max: 3, step: 0.05, value: state.temperature, id: "u-temperature" });
+    Object.assign(heat, { type: "range", min: 0, max: 3, step: 0.05, value: state.temperature, id: "u-temperature", disabled: Boolean(Locum.saved) });
     const degrees = add(heat.parentElement, "span", "");
     const tell = () => { degrees.textContent = state.temperature === 0 ? " 0: hard attention" : ` ${state.temperature}`; };
     heat.addEventListener("input", () => { state.temperature = Number(heat.value); tell(); run(); });
     tell();
     add(right, "p", "", "bad").id = "u-problem";
-    add(right, "p", "").id = "u-error";
-    add(right, "h3", "⟨T, X⟩: the tokens that U receives");
-    add(right, "div", null, "strip").id = "u-tokens";
-    add(right, "h3", "U's steps");
-    add(right, "div", null, "steps").id = "u-steps";
-    add(right, "div").id = "u-step";
-    const proof = add(right, "div", null, "row"), prove = add(proof, "button", "Prove it for all T and X of this order");
-    prove.id = "u-prove";
-    const text = add(right, "pre", ""); text.id = "u-proof"; text.hidden = true;
+    byId("u-problem").setAttribute("role", "status");
+    const result = add(right, "div"); result.id = "u-result";
+    add(result, "p", "").id = "u-error";
+    add(result, "h3", "⟨T, X⟩: the tokens that U receives");
+    add(result, "div", null, "strip").id = "u-tokens";
+    add(result, "h3", "U's steps");
+    add(result, "div", null, "steps").id = "u-steps";
+    add(result, "div").id = "u-step";
+    if (Locum.saved) return;
+    const order = () => ({ name: "attention", shape: [state.X.length, state.A.length, state.V[0].length], recipe: state.recipe });
+    add(right, "h3", "how sure is it?");
+    const proof = add(right, "div", null, "row"), prove = add(proof, "button", "Prove it for all T and X of this order"), text = add(right, "pre", "");
+    prove.id = "u-prove"; text.id = "u-proof"; text.hidden = true;
     prove.addEventListener("click", async () => {
-      const verdict = await ask("prove", { name: "attention", shape: [state.X.length, state.A.length, state.V[0].length], recipe: state.recipe }, "u-prove");
+      const verdict = await ask("prove", order(), "u-prove");
       if (verdict) { text.textContent = verdict.ok ? verdict.text : verdict.error; text.hidden = false; }
     });
+    Locum.certificate(add(proof, "button", "Certificate"), text, order, "u-prove").id = "u-certificate";
+    const certify = add(proof, "button", "Certify these numbers");
+    certify.id = "u-certify";
+    certify.addEventListener("click", async () => {
+      const sure = problem() ? { ok: false, error: problem() } : await ask("certify", asked());
+      if (!sure) return;
+      text.hidden = false;
+      text.textContent = sure.ok ? `T(X) is ${sure.text}.\nThe error that this run has: ${sure.seen.toExponential(2)}.` : sure.error;
+    });
   };
-  const run = Locum.later(60, async () => {
+  // Every change makes what is shown old at once; proofs of before go.
+  const run = () => {
+    byId("u-result").classList.add("stale");
+    if (!Locum.saved) byId("u-proof").hidden = true;
+    if (Locum.pending.certify) Locum.pending.certify.abort();
+    runLater();
+  };
+  const runLater = Locum.later(60, async () => {
     changed();
-    const now = await ask("explain", { X: state.X, A: state.A, V: state.V, recipe: state.recipe, temperature: state.temperature, ...(state.base === null ? {} : { base: state.base }) });
+    const now = problem() ? { ok: false, error: problem() } : await ask("explain", asked());
     if (!now) return;
     byId("u-problem").textContent = now.ok ? "" : now.error;
+    byId("u-result").hidden = !now.ok;
     if (!now.ok) return;
+    byId("u-result").classList.remove("stale");
     reply = now;
     step = Math.min(step, reply.steps.length - 1);
     const { layers, heads } = reply.architecture;
@@ -107,6 +147,7 @@ Locum.universal = (() => {
   };
   return {
     open: (given, onchange) => { state = given; changed = onchange; draw(); run(); },
-    initial: () => ({ ...structuredClone(Object.values(Locum.catalogue.presets)[0]), recipe: "paper", base: null, temperature: 1 }),
+    initial: () => ({ ...structuredClone(Object.values(Locum.catalogue.presets)[0] || {}), recipe: "paper", base: null, temperature: 1 }),
+    problem, asked,
   };
 })();
