@@ -22,8 +22,9 @@ from locum.execution.domains.exact import ExactDomain
 from locum.graph import Node
 from locum.verification.checker.evaluate import Evaluator, NoValueError
 from locum.verification.checker.knowledge import ANY, Knowledge
-from locum.verification.checker.numbers import Numbers, Quotient
+from locum.verification.checker.numbers import Numbers
 from locum.verification.checker.polynomials import Polynomial, TooLargeError, exponents
+from locum.verification.checker.quotients import Quotient
 from locum.verification.checker.scalars import Scalars
 from locum.verification.checker.values import UNKNOWN, Open
 from locum.verification.prover.booleans import Boolean

@@ -7,17 +7,19 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-import locum
+from locum.cli.check import STEPS as STEPS_OF_THE_COMMAND
 from locum.errors import InputError
-from locum.verification import Proof, RejectedError, about, check, claim, prove
-from locum.verification.checker.content import sealed, subject_json
+from locum.verification import Proof, RejectedError, check, claim, prove
+from locum.verification.checker.check import check as check_certificate
+from locum.verification.checker.content import sealed
+from locum.verification.checker.work import STEPS
 from locum.verification.prover import limits
+from tests.verification.hostile import LABORIOUS, MALFORMED, certificate
 
 SCRIPT = """
 import json, resource, sys
@@ -32,89 +34,30 @@ except RejectedError as problem:
 """
 
 
-def certificate() -> Any:
-    proof = prove("groupsort", 2, 2)
-    assert isinstance(proof, Proof)
-    return json.loads(json.dumps(proof.certificate))
-
-
-def function(**changes: Any) -> dict[str, Any]:
-    one = [["1", []]]
-    row = {"function": "exp", "base": None, "top": [["1", [[0, 1]]]], "bottom": one}
-    return row | changes
-
-
-def about_program(program: locum.SOp, count: int) -> Callable[[Any], Any]:
-    """A certificate about another program, without cases."""
-    subject = about("x", (count,), program, [("s", 1, count)], lambda s: s * 0).subject
-    cases = {"functions": [], "polynomials": [], "cases": 1}
-    tree = {"entries": list(range(count)), "cases": "shown"}
-    return lambda c: c | subject_json(subject) | cases | {"trees": [tree]}
-
-
-def squared(program: locum.SOp, times: int) -> locum.SOp:
-    for _ in range(times):
-        program = program * program
-    return program
-
-
-def chain(length: int) -> list[Any]:
-    """x + x, doubled again and again: written out it has 2^length letters."""
-    rows: list[Any] = [["input", [], ["X", 1, 2]]]
-    return rows + [["add", [n, n], None] for n in range(length)]
-
-
-HOSTILE: dict[str, Callable[[Any], Any]] = {
-    "a coefficient 1/0": lambda c: c | {"polynomials": [[["1/0", [[0, 1]]]]]},
-    "a base 1/0": lambda c: c | {"functions": [function(base="1/0")]},
-    "a zero polynomial below": lambda c: c | {"functions": [function(bottom=[])]},
-    "a power of 10^8": lambda c: c | {"functions": [function(top=[["1", [[0, 10**8]]]])]},
-    "a shape of 10^7": lambda c: c | {"inputs": [["X", 1, 10**7]]},
-    "10^6 tokens": lambda c: c | {"tokens": [0] * 10**6},
-    "2,000 functions": lambda c: (
-        c
-        | {"functions": [function(top=[[str(n + 1), [[0, 1]]], ["1", [[1, 1]]]]) for n in range(2000)]}
-    ),
-    "20,000 functions": lambda c: c | {"functions": [function()] * 20_000},
-    "a formula of 2^60 letters": lambda c: (
-        c | {"formulas": {"table": chain(60), "roots": [60]}, "relations": []}
-    ),
-    "a tree of 200 levels": lambda c: c | {"trees": [{"entries": [0, 1], "cases": deep(200)}]},
-    "a large determinant": lambda c: (
-        c
-        | {
-            "inputs": [["X", 30, 30]],
-            "formulas": {
-                "table": [["input", [], ["X", 30, 30]], ["determinant", [0], None]],
-                "roots": [1],
-            },
-        }
-    ),
-    "a root of degree 2^24": about_program(locum.constant(3) ** 2.0**-24 - locum.tokens, 1),
-    "a root of degree 2^40": about_program(locum.constant(3) ** 2.0**-40 - locum.tokens, 1),
-    "a power squared again and again": about_program(
-        squared(locum.constant(3) ** 10_000 + 0 * locum.tokens, 30), 1
-    ),
-    "coefficients squared again and again": about_program(
-        squared(locum.constant(3) ** 10_000 * locum.tokens, 10), 1
-    ),
-    "a hundred logarithms": about_program(
-        sum((locum.log(locum.constant(1e300 / n)) for n in range(1, 100)), locum.tokens), 1
-    ),
-    "a number of a million digits": lambda c: c | {"polynomials": [[["9" * 10**6, [[0, 1]]]]]},
+HOSTILE = MALFORMED | LABORIOUS
+#: Large files, which take their time to be written: the benchmark has them.
+SLOW = {
+    "a table of 5,000 entries",
+    "2,000 functions of one another",
+    "100,000 trees",
+    "a sum of a hundred entries, squared again and again",
+    "patterns of 2,000 positions",
 }
+#: Those that are checked with all limits as they are; the benchmark does so with every one.
+SAMPLE = ("10^6 tokens", "a sum of 2,000 entries, squared")
 
 
-def deep(levels: int) -> Any:
-    tree: Any = "shown"
-    for _ in range(levels):
-        tree = {"sign": ">", "of": 0, "answers": ["shown", tree]}
-    return tree
+@pytest.mark.parametrize("name", sorted(HOSTILE.keys() - SLOW))
+def test_hostile_certificates_are_rejected_in_words(name: str) -> None:
+    """With few steps, so that it is quick: ``benchmarks/bench_checker.py`` takes them all."""
+    with pytest.raises(RejectedError) as problem:
+        check(sealed(HOSTILE[name](certificate())), steps=STEPS // 25)
+    assert len(str(problem.value)) < 300
 
 
 @pytest.mark.skipif(os.name != "posix", reason="limits of resources are POSIX")
-@pytest.mark.parametrize("name", HOSTILE)
-def test_hostile_certificates_are_rejected_in_words(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", SAMPLE)
+def test_a_rejection_takes_five_seconds_and_a_gigabyte_at_most(name: str, tmp_path: Path) -> None:
     file = tmp_path / "hostile.json"
     file.write_text(json.dumps(sealed(HOSTILE[name](certificate()))), encoding="utf-8")
     done = subprocess.run(
@@ -146,3 +89,22 @@ def test_a_name_takes_no_work_that_the_file_does_not_show() -> None:
         label = {"name": name, "shape": [12], "recipe": "", "tolerance": None}
         with pytest.raises(RejectedError, match="does not make sense"):
             check(sealed(certificate() | {"claim": label}))
+
+
+def test_work_is_counted_not_timed() -> None:
+    """The same file takes the same steps every time, and is rejected below them, not above."""
+    content = certificate()
+    steps = check_certificate(content).steps
+    assert check_certificate(content, steps).steps == steps == check_certificate(content).steps
+    with pytest.raises(RejectedError, match=r"it takes more than [0-9,]+ steps: try --steps N"):
+        check(content, steps=steps - 1)
+    assert STEPS_OF_THE_COMMAND == STEPS
+
+
+def test_a_proof_says_how_to_check_it() -> None:
+    proof = prove("transpose", 2, 2)
+    assert isinstance(proof, Proof)
+    assert proof.check_command("a.json") == "locum check a.json"
+    assert (
+        replace(proof, steps=STEPS + 7).check_command("a.json") == "locum check a.json --steps 25000007"
+    )

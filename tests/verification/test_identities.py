@@ -20,8 +20,9 @@ from locum.execution import dense
 from locum.graph import Node, postorder
 from locum.verification.checker.evaluate import Evaluator, NoValueError, Row
 from locum.verification.checker.knowledge import Knowledge
-from locum.verification.checker.numbers import Numbers, Quotient
+from locum.verification.checker.numbers import Numbers
 from locum.verification.checker.polynomials import TooLargeError
+from locum.verification.checker.quotients import Quotient
 from locum.verification.checker.scalars import Scalars
 from locum.verification.checker.values import Open
 from locum.verification.prover.booleans import Boolean

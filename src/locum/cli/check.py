@@ -15,19 +15,24 @@ from locum.cli.options import PATH, json_option
 from locum.files import read_json
 
 #: The most bytes of a certificate.
-LIMIT = 2**26
+LIMIT = 2**24
+#: As in the checker, which is imported where it is used.
+STEPS = 25_000_000
 
 
 @click.command("check", help=__doc__)
 @click.argument("file", type=PATH)
+@click.option(
+    "--steps", type=click.IntRange(1), default=STEPS, show_default=True, help="Limit of work."
+)
 @json_option
-def command(file: Path, as_json: bool) -> None:
+def command(file: Path, steps: int, as_json: bool) -> None:
     """Check a certificate and say whether it is accepted, and what it shows."""
     from locum.verification import Checked, RejectedError, check
 
     content = read_json(file, LIMIT)
     try:
-        verified = check(content)
+        verified = check(content, steps=steps)
     except RejectedError as problem:
         if as_json:
             output.print_json({"accepted": False, "problem": str(problem)})

@@ -64,7 +64,7 @@ def command(
     else:
         output.say(str(verdict))
         if certificate is not None and not isinstance(verdict, Unproven):
-            output.say(f"Certificate in {certificate}: locum check {certificate}")
+            output.say(f"Certificate in {certificate}: {verdict.check_command(certificate)}")
     if not verdict.holds:
         raise click.exceptions.Exit(1)
 

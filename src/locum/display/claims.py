@@ -126,7 +126,7 @@ def _evidence(verdict: Verdict, folder: str) -> str:
     path = html.escape(f"{folder}/{file_of(verdict)}")
     return (
         f'<br><span class="small">{html.escape(verdict.claim.title)}: <a href="{path}">certificate</a>, '
-        f"<code>locum check {path}</code></span>"
+        f"<code>{verdict.check_command(path)}</code></span>"
     )
 
 

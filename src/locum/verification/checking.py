@@ -14,6 +14,7 @@ from locum.verification.checker.check import Checked
 from locum.verification.checker.check import check as check_certificate
 from locum.verification.checker.content import REFUTATION, RejectedError
 from locum.verification.checker.refutation import Refuted, check_refutation
+from locum.verification.checker.work import STEPS
 from locum.verification.claims.claim import Claim
 from locum.verification.claims.named import FAMILIES, claim
 
@@ -36,13 +37,14 @@ class Verified:
         return self.shows.cases if isinstance(self.shows, Checked) else 0
 
 
-def check(content: Any, stated: Claim | None = None) -> Verified:
+def check(content: Any, stated: Claim | None = None, *, steps: int = STEPS) -> Verified:
     """Check a certificate or a refutation; :class:`RejectedError` if it does not show what it says.
 
     ``stated`` is the claim that it must be about, if you have one; else the one that the file names.
+    ``steps`` is how much work it may take: what takes more is rejected, whatever it shows.
     """
     is_refutation = isinstance(content, dict) and content.get("format") == REFUTATION
-    shows = check_refutation(content) if is_refutation else check_certificate(content)
+    shows = check_refutation(content, steps) if is_refutation else check_certificate(content, steps)
     claimed = stated if stated is not None else _named(content.get("claim"))
     if claimed is None:
         return Verified(shows, None)

@@ -19,14 +19,14 @@ from locum.verification.checker.content import CERTIFICATE, RejectedError, Subje
 from locum.verification.checker.evaluate import Evaluator, Instance, Site, Values
 from locum.verification.checker.formula_table import rational
 from locum.verification.checker.knowledge import ANY, Knowledge, Signs
-from locum.verification.checker.numbers import Numbers, Quotient
+from locum.verification.checker.numbers import Numbers
 from locum.verification.checker.polynomials import MAX_DEGREE, Polynomial
+from locum.verification.checker.quotients import Quotient
 from locum.verification.checker.reference import Matrix, Reference
 from locum.verification.checker.scalars import Scalars
 from locum.verification.checker.values import Missing, Scalar, is_number
+from locum.verification.checker.work import OPERATION, STEPS
 
-#: Products of terms and cells of patterns that a check may take.
-STEPS = 100_000_000
 #: Polynomials and functions of a certificate, terms of one, and levels of a tree, at most.
 MAX_LISTED = 2_000
 MAX_TERMS = 20_000
@@ -42,7 +42,7 @@ class Checked:
     program: str
     cases: int
     entries: int
-    #: Work that was done, in products of terms.
+    #: Work that was done (``work.py``).
     steps: int
 
 
@@ -103,7 +103,7 @@ class _Check:
             raise RejectedError("the certificate does not show that every operation has a value")
         if type(content["cases"]) is not int or self.cases != content["cases"]:
             raise RejectedError(f"the certificate has {self.cases} cases, not {content['cases']}")
-        steps = self.steps - self.numbers.products
+        steps = self.steps - self.numbers.work.steps
         return Checked(subject.statement, subject.hash, self.cases, len(entries), steps)
 
     @property
@@ -143,6 +143,7 @@ class _Check:
             raise RejectedError(f"expected a polynomial of at most {MAX_TERMS:,} terms")
         total = self.numbers.number(0)
         for coefficient, factors in terms:
+            self.numbers.spend(OPERATION * (2 + len(factors)))
             term = self.numbers.number(rational(coefficient))
             for variable, power in factors:
                 if type(power) is not int or not 1 <= power <= MAX_DEGREE or type(variable) is not int:
@@ -157,11 +158,13 @@ class _Check:
 
     def _walk(self, node: Any, case: Knowledge, entries: set[int], depth: int) -> set[Site]:
         """Go through a tree; gives the sites that some leaf leaves open."""
+        self.numbers.spend(OPERATION)
         if depth > MAX_DEPTH:
             raise RejectedError(f"expected trees of at most {MAX_DEPTH} levels")
         if node == "shown":
             return self._leaf(case, entries)
         if "impossible" in node:
+            self.numbers.spend(10 * OPERATION)
             self.numbers.restore(self.snapshot)  # what the case before noted holds there alone
             bounds = [(self._polynomial(number), side) for number, side in node["impossible"]]
             if not case.refuted_by(bounds):
@@ -197,9 +200,11 @@ class _Check:
     def _leaf(self, case: Knowledge, entries: set[int]) -> set[Site]:
         """Evaluate program and reference in a case, and compare these entries."""
         self.cases += 1
+        self.numbers.spend(20 * OPERATION)
         self.numbers.restore(self.snapshot)
         case = Knowledge(self.numbers, case.stated, case.remainders)
         scalars = Scalars(case, self.subject.integer)
+        self.numbers.spend(len(self.settled))
         evaluator = Evaluator(scalars, self.tokens, self.settled)
         values = evaluator.evaluate(self.subject.program)
         result = [values[place] for row in self.subject.places for place in row]
@@ -207,6 +212,7 @@ class _Check:
             self.subject.reference
         )
         expected = [value for row in rows for value in row]
+        self.numbers.spend(OPERATION * len(expected))
         for number in entries:
             self._compare(number, result[number], expected[number], scalars)
         return evaluator.open_sites

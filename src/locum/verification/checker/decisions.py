@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 
 from locum.verification.checker.knowledge import ANY, Knowledge, Signs
-from locum.verification.checker.numbers import Quotient
+from locum.verification.checker.quotients import Quotient
 from locum.verification.checker.values import (
     UNKNOWN,
     Missing,

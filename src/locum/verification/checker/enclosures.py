@@ -41,22 +41,26 @@ def power(base: Fraction, exponent: Fraction) -> Interval:
         return _exp(low)[0], _exp(high)[1]
     if exponent.numerator * max(base.numerator.bit_length(), base.denominator.bit_length()) > 100_000:
         raise TooLargeError("a power is too large to be enclosed")
-    raised = base**exponent.numerator
-    root = _root_below(raised, exponent.denominator)
+    raised, degree = base**exponent.numerator, exponent.denominator
+    root = root_below((raised.numerator << (PRECISION * degree)) // raised.denominator, degree)
     return Fraction(root, _UNIT), Fraction(root + 1, _UNIT)
 
 
-def _root_below(value: Fraction, degree: int) -> int:
-    """The greatest n with (n / 2^PRECISION)^degree ≤ value."""
-    target = (value.numerator << (PRECISION * degree)) // value.denominator
-    low, high = 0, 1 << (target.bit_length() // degree + 1)
-    while low < high:
-        middle = (low + high + 1) // 2
-        if middle**degree <= target:
-            low = middle
-        else:
-            high = middle - 1
-    return low
+def root_below(value: int, degree: int) -> int:
+    """Return the greatest integer n with n^degree ≤ value, by Newton's method from above.
+
+    >>> root_below(26, 3), root_below(27, 3), root_below(0, 2), root_below(10**40, 2) == 10**20
+    (2, 3, 0, True)
+    """
+    if degree == 1 or not value:
+        return value
+    # Above the root the steps go down, and never below it; the first that does not go down is it.
+    root = 1 << -(-value.bit_length() // degree)
+    while True:
+        lower = ((degree - 1) * root + value // root ** (degree - 1)) // degree
+        if lower >= root:
+            return root
+        root = lower
 
 
 def _exp(x: Fraction) -> Interval:

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 from locum.errors import InputError
 from locum.graph import Node, members, postorder, size_of
-from locum.verification.checker.numbers import Quotient
 from locum.verification.checker.polynomials import TooLargeError
+from locum.verification.checker.quotients import Quotient
 from locum.verification.checker.scalars import Scalars
 from locum.verification.checker.values import (
     UNKNOWN,
@@ -26,8 +26,10 @@ from locum.verification.checker.values import (
     is_boolean,
     is_number,
     is_rational,
+    length,
     without_value,
 )
+from locum.verification.checker.work import OPERATION
 
 #: Which head of each family is being evaluated.
 Heads: TypeAlias = Mapping[Node, int]
@@ -36,7 +38,8 @@ Instance: TypeAlias = tuple[Node, tuple[int, ...]]
 #: An operation that may have no value, at a position.
 Site: TypeAlias = tuple[Node, tuple[int, ...], int]
 
-#: What a comparison costs that was made before, in products of terms.
+#: What an operation on plain numbers costs, and a comparison that was made before, in steps.
+PLAIN = 10
 COMPARED_AGAIN = 30
 #: Positions, and heads in all, at most.
 MAX_LENGTH = 5_000
@@ -130,7 +133,8 @@ class Evaluator:
             else:
                 stack.pop()
                 if instance not in self.memory:
-                    self.memory[instance] = self._value(instance, heads)
+                    self.memory[instance] = values = self._value(instance, heads)
+                    self.scalars.numbers.keep(values)
         return self.memory[root]
 
     def settled(self) -> dict[Instance, Values]:
@@ -162,7 +166,7 @@ class Evaluator:
 
     def _value(self, instance: Instance, heads: Heads) -> Values:
         node, _ = instance
-        self.spend(self.size)
+        self.spend(OPERATION + self.size)
         match node.op:
             case "tokens":
                 if node.attributes["cast"] == "int" and not self.scalars.integer:
@@ -200,7 +204,7 @@ class Evaluator:
         add = self.scalars.operations["add"]
         total: list[Scalar] = [0] * self.size
         for member in members(families):
-            self.spend(self.size)
+            self.spend(PLAIN * self.size)
             part = self.memory[_instance(body, {**heads, **member})]
             total = [add(a, b) for a, b in zip(total, part, strict=True)]
         return total
@@ -209,6 +213,8 @@ class Evaluator:
         node, heads = instance
         attributes = {name: _constants(value) for name, value in node.attributes.items()}
         function = self.scalars.operations[node.op]
+        entries = sum(len(value) for value in attributes.values() if isinstance(value, tuple))
+        self.spend(PLAIN * self.size * (1 + len(inputs) + entries))
         values = [function(*scalars, **attributes) for scalars in zip(*inputs, strict=True)]
         for position, value in enumerate(values):
             self._note(value, (node, heads, position), node.op in _RISKY)
@@ -227,11 +233,12 @@ class Evaluator:
         concrete = all(type(key) is bool or is_rational(key) for key in keys)
         rows: dict[Hashable, Row] = {}
         result = []
+        each = 2 + max(map(length, keys), default=0) // 64 if concrete else COMPARED_AGAIN
         for query in queries:
             known = type(query) is bool or is_rational(query)
             mark: Hashable = (True, query) if known else (False, self.scalars.identity_of(query))
             if mark not in rows:
-                self.spend(self.size)
+                self.spend(each * self.size)
                 if concrete and known:
                     selected = sum(1 << k for k, key in enumerate(keys) if holds(key, query))
                     rows[mark] = Row(selected, selected)
@@ -306,6 +313,7 @@ class Evaluator:
 
     def _aggregate(self, instance: Instance, rows: list[Row], values: list[Scalar]) -> Values:
         node, heads = instance
+        self.spend(PLAIN * self.size)
         default = _constants(node.attributes["default"])
         if not any(map(is_number, values)):
             # As in RASP: a mean of booleans has no value, and then no position has one.
@@ -319,6 +327,8 @@ class Evaluator:
         result = []
         for position, row in enumerate(rows):
             if row not in found:
+                if row.sure != row.possible:
+                    self.spend(self.size)
                 if row.sure != row.possible and marks is None:
                     marks = tuple(self.scalars.identity_of(value) for value in values)
                 found[row] = self._mean(row, values, default, marks)
@@ -331,7 +341,7 @@ class Evaluator:
         self, row: Row, values: list[Scalar], default: Scalar, marks: tuple[int, ...] | None
     ) -> Scalar:
         keys = list(bits(row.possible))
-        self.spend(len(keys))
+        self.spend(PLAIN * len(keys))
         chosen = [values[k] for k in keys]
         if row.sure == row.possible:
             if not chosen:

@@ -16,6 +16,7 @@ Attribute: TypeAlias = Any
 
 #: Entries of one matrix, and operands of one operation, at most.
 LARGEST = 100_000
+_RATIONAL = re.compile(r"-?[0-9]+(/[1-9][0-9]*)?")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,11}")
 #: Names that statements use themselves: the program and the identity matrix.
 _RESERVED = ("P", "I")
@@ -47,7 +48,7 @@ class Operation:
 
 def rational(text: Any, digits: int = 1000) -> Fraction:
     """Read ``"-3/7"``; refuse what is not a rational number of at most so many digits."""
-    if not isinstance(text, str) or len(text) > digits or not re.fullmatch(r"-?\d+(/[1-9]\d*)?", text):
+    if not isinstance(text, str) or len(text) > digits or not _RATIONAL.fullmatch(text):
         raise InputError(f"expected a rational number such as -3/7, got {str(text)[:40]!r}")
     return Fraction(text)
 

@@ -14,13 +14,16 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import TypeAlias
 
-from locum.verification.checker.numbers import Numbers, Quotient
+from locum.verification.checker.numbers import Numbers
 from locum.verification.checker.polynomials import Polynomial, exponents
+from locum.verification.checker.quotients import Quotient
 
 Signs: TypeAlias = frozenset[int]
 ANY: Signs = frozenset((-1, 0, 1))
 NOT_NEGATIVE: Signs = frozenset((0, 1))
 POSITIVE: Signs = frozenset((1,))
+#: What an operation on bounds costs, in steps.
+BOUND = 500
 #: Bits that are kept of long bounds.
 _KEPT_BITS = 512
 
@@ -57,6 +60,7 @@ class Knowledge:
 
     def with_sign(self, polynomial: Polynomial, allowed: Signs) -> Knowledge:
         """Add a statement; those about one polynomial are intersected."""
+        self.numbers.spend(20 + len(polynomial) + len(self.stated) + len(self.remainders))
         content = polynomial.content
         primitive = polynomial.without(content)
         if content < 0:
@@ -66,6 +70,7 @@ class Knowledge:
 
     def with_remainder(self, entry: int, modulus: int, rest: int) -> Knowledge:
         """Add the remainder of an entry."""
+        self.numbers.spend(20 + len(self.stated) + len(self.remainders))
         remainders = {**self.remainders, (entry, modulus): rest}
         return Knowledge(self.numbers, self.stated, remainders)
 
@@ -82,6 +87,7 @@ class Knowledge:
     def possible(self, polynomial: Polynomial) -> Signs:
         """The signs that a polynomial can have."""
         if polynomial not in self._signs:
+            self.numbers.spend(self.numbers.reading(polynomial))
             self._signs[polynomial] = self._possible(polynomial)
         return self._signs[polynomial]
 
@@ -118,7 +124,7 @@ class Knowledge:
             if factor.is_constant or len(factor) == 1:
                 continue  # single variables are looked at above
             while not rest.is_constant:
-                self.numbers.spend(len(rest))
+                self.numbers.spend(20 + 2 * (len(rest) + len(factor)))
                 quotient = rest.divided_by(factor, self.numbers.spend)
                 if quotient is None:
                     break
@@ -177,6 +183,7 @@ class Knowledge:
         for monomial, coefficient in polynomial.terms.items():
             least = most = Fraction(coefficient)
             for number, power in exponents(monomial):
+                self.numbers.spend(BOUND * power.bit_length())
                 variable = self.numbers.variables[number]
                 if variable.low is None or variable.high is None:
                     return None
@@ -206,7 +213,7 @@ class Knowledge:
     def _reduced(self, polynomial: Polynomial, zeros: Sequence[Polynomial]) -> Polynomial:
         for _ in range(len(zeros) + 1):
             for zero in zeros:
-                self.numbers.spend(len(polynomial))
+                self.numbers.spend(20 + self.numbers.reading(polynomial) + len(zero))
                 polynomial = polynomial.remainder(zero, self.numbers.spend)
         return polynomial
 
@@ -215,9 +222,10 @@ class Knowledge:
         total, strict = Polynomial.constant(0), False
         for polynomial, side in bounds:
             signs = self.possible(polynomial)
+            self.numbers.spend(20 + len(polynomial))
             if not signs:
                 return True
-            if side not in (1, -1) or -side in signs:
+            if type(side) is not int or side not in (1, -1) or -side in signs:
                 return False
             total = total + polynomial.scaled(side)
             strict = strict or 0 not in signs

@@ -1,9 +1,8 @@
 """The checker's numbers: quotients of polynomials in entries, exponentials and other unknown values.
 
-A :class:`Quotient` is a polynomial over an integer and a product of *factors*, polynomials that were
-divided by. Factors are kept apart, so that sums over one denominator stay small; a factor is cancelled
-where an exact division shows that it can be. Two quotients are equal if their difference has the
-numerator 0.
+A quotient (``quotients.py``) is a polynomial over an integer and a product of *factors*. A factor is
+cancelled where an exact division shows that it can be. Two quotients are equal if their difference has
+the numerator 0.
 
 :class:`Numbers` gives variables to what is not a rational function of the entries:
 
@@ -17,68 +16,26 @@ numerator 0.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TypeAlias
 
 from locum.verification.checker import enclosures
 from locum.verification.checker.polynomials import (
     MAX_DEGREE,
+    MAX_TERMS,
     WIDTH,
     Polynomial,
     TooLargeError,
     exponents,
     power_in,
 )
-
-Rational: TypeAlias = "int | Fraction"
-#: A variable and its power in a denominator; or the number of a factor and its power.
-Powers: TypeAlias = tuple[tuple[int, int], ...]
+from locum.verification.checker.quotients import Powers, Quotient, Rational, Variable
+from locum.verification.checker.work import ENCLOSURE, MAX_BYTES, OPERATION, STEPS, Work
 
 #: Variables of one check, at most.
 MAX_VARIABLES = 20_000
-#: What an enclosure of a function costs, in products of terms.
-ENCLOSURE = 50_000
 _ONE = Polynomial.constant(1)
-
-
-class Quotient:
-    """top / (scale · product of the factors)."""
-
-    __slots__ = ("factors", "scale", "top")
-
-    def __init__(self, top: Polynomial, scale: int = 1, factors: Powers = ()) -> None:
-        self.top = top
-        self.scale = scale
-        self.factors = factors
-
-    @property
-    def key(self) -> Hashable:
-        """What two quotients written in the same way have in common."""
-        return self.top, self.scale, self.factors
-
-    @property
-    def rational(self) -> Rational | None:
-        """Its value, if no variable occurs."""
-        if self.factors or not self.top.is_constant:
-            return None
-        value = Fraction(self.top.terms.get(0, 0), self.scale)
-        return value.numerator if value.denominator == 1 else value
-
-
-@dataclass(frozen=True)
-class Variable:
-    """What a variable stands for: an entry, exp or another function of ``argument``, or a choice."""
-
-    kind: str
-    argument: Quotient | None = None
-    #: Bounds on its value, if there are any; and whether a choice is an integer.
-    low: Rational | None = None
-    high: Rational | None = None
-    integer: bool = False
-    #: Whether a case could say more of it: it is a choice or an absolute value, or a function of one.
-    open: bool = False
 
 
 @dataclass
@@ -108,9 +65,10 @@ class _State:
 class Numbers:
     """The variables of one check, and arithmetic on them; work is counted and limited."""
 
-    def __init__(self, entries: int, products: int = 10**8) -> None:
+    def __init__(self, entries: int, steps: int = STEPS) -> None:
         self.state = _State()
-        self.products = products
+        self.work = Work(steps)
+        self.spend = self.work.spend
         self.entries = [self._new(Variable("entry")) for _ in range(entries)]
 
     def snapshot(self) -> _State:
@@ -121,6 +79,7 @@ class Numbers:
         """Forget what was met since then."""
         self.spend(len(snapshot.variables) + len(snapshot.known) + len(snapshot.identities))
         self.state = snapshot.copy()
+        self.work.forget()
 
     @property
     def variables(self) -> list[Variable]:
@@ -145,18 +104,27 @@ class Numbers:
         """Give a number that nothing else has."""
         return self.identity(("once", len(self.state.identities)))
 
-    def spend(self, products: int) -> None:
-        """Count work about to be done, or refuse it."""
-        self.products -= products
-        if self.products < 0:
-            raise TooLargeError("it takes more products of terms than the checker allows")
+    @property
+    def _length(self) -> int:
+        """Bytes of a term: a monomial has a field for every variable, be it used or not."""
+        return 200 + len(self.variables) * WIDTH // 8
+
+    def keep(self, values: Iterable[object]) -> None:
+        """Count the memory of values that stay."""
+        length = self._length
+        for value in values:
+            if isinstance(value, Quotient):
+                self.work.keep(value, len(value.top) * (length + value.top.bits // 8))
 
     def product(self, a: Polynomial, b: Polynomial) -> Polynomial:
         """Multiply polynomials."""
         if a is _ONE or b is _ONE:
             return b if a is _ONE else a
-        self.spend(len(a) * len(b))
-        return a * b
+        # Monomials are as long as there are variables; coefficients take the product of their bits.
+        each = 1 + len(self.variables) // 256 + (a.bits * b.bits >> 17)
+        self.spend(OPERATION + len(a) * len(b) * each)
+        term = self._length + (a.bits + b.bits) // 8
+        return a.times(b, min(MAX_TERMS, MAX_BYTES // term))
 
     # Arithmetic -----------------------------------------------------------------------------------
 
@@ -168,7 +136,9 @@ class Numbers:
     def add(self, a: Quotient, b: Quotient) -> Quotient:
         """a + b"""
         # One of the sums is copied, which takes a fraction of the time of products.
-        self.spend(1 + min(len(a.top), len(b.top)) + max(len(a.top), len(b.top)) // 8)
+        few, many = sorted((len(a.top), len(b.top)))
+        each = 1 + len(self.variables) // 256 + (a.top.bits + b.top.bits >> 12)
+        self.spend(OPERATION + few * each + many // 8)
         if a.scale == b.scale and a.factors == b.factors:
             return self._normal(a.top + b.top, a.scale, a.factors)
         scale = math.lcm(a.scale, b.scale)
@@ -198,6 +168,7 @@ class Numbers:
 
     def divide(self, a: Quotient, b: Quotient) -> Quotient:
         """a / b; the caller has made sure that b is not 0."""
+        self.spend(OPERATION + self.reading(b.top))
         content = b.top.content
         powers = b.top.least_powers()
         rest = b.top.over_monomial(powers).without(content)
@@ -212,6 +183,10 @@ class Numbers:
         top = top.scaled(b.scale if content > 0 else -b.scale)
         factors = tuple(sorted((n, p) for n, p in below.items() if p > 0))
         return self.cancelled(self._normal(top, a.scale * abs(content), factors))
+
+    def reading(self, polynomial: Polynomial) -> int:
+        """Say how many steps it takes to go through all powers of a polynomial once."""
+        return len(polynomial) * (2 + min(polynomial.degree, len(self.variables)))
 
     def _count(self, below: dict[int, int], factor: Polynomial, power: int) -> None:
         number = self.state.numbers.setdefault(factor, len(self.state.factors))
@@ -246,6 +221,7 @@ class Numbers:
         """Cancel variables that every term has, and a common divisor of the coefficients."""
         if not top:
             return Quotient(top)
+        self.spend(len(factors) * (1 + len(top) // 2) + (len(top) if scale != 1 else 0))
         kept = []
         for number, power in factors:
             factor = self.state.factors[number]
@@ -267,7 +243,7 @@ class Numbers:
         for number, power in a.factors:
             factor = self.state.factors[number]
             while power:
-                self.spend(len(top))
+                self.spend(OPERATION + 2 * (len(top) + len(factor)))
                 quotient = top.divided_by(factor, self.spend)
                 if quotient is None:
                     break
@@ -287,6 +263,8 @@ class Numbers:
         return self.state.known[key]
 
     def _exponential(self, argument: Quotient, base: Fraction | None) -> Quotient:
+        self.spend(OPERATION * len(argument.top) * (1 + len(argument.factors)))
+        self.spend(len(self.state.rows) * (4 + len(self.variables) // 128))
         whole: dict[Hashable, Fraction] = {
             (base, *self._in_lowest_terms(monomial, argument.factors)): Fraction(
                 coefficient, argument.scale
@@ -298,7 +276,7 @@ class Numbers:
         for pivot, row, made_of in self.state.rows:
             times = vector.get(pivot)
             if times:
-                self.spend(len(row))
+                self.spend(OPERATION * (len(row) + len(made_of)))
                 for place, value in row.items():
                     left = vector.get(place, Fraction(0)) - times * value
                     if left:
@@ -350,11 +328,16 @@ class Numbers:
         constant = vector.get((base, (), 0))
         if constant is None or len(vector) > 1:
             return None, None
-        self.spend(ENCLOSURE)
         exponent = constant / times
+        self._enclosing(exponent)
         return (
             enclosures.enclosure("exp", exponent) if base is None else enclosures.power(base, exponent)
         )
+
+    def _enclosing(self, argument: Fraction) -> None:
+        """Count an enclosure at a number; it takes longer for large and for long ones."""
+        long = argument.numerator.bit_length() + argument.denominator.bit_length()
+        self.spend(ENCLOSURE * (1 + long // 256 + min(math.floor(abs(argument)), 10_000) // 500))
 
     def function(self, name: str, argument: Quotient) -> Quotient:
         """A function known by its argument only: equal arguments, equal values."""
@@ -364,7 +347,7 @@ class Numbers:
             low: Rational | None = None
             high: Rational | None = None
             if argument.rational is not None and name in ("log", "sqrt", "tanh", "erf"):
-                self.spend(ENCLOSURE)
+                self._enclosing(Fraction(argument.rational))
                 low, high = enclosures.enclosure(name, Fraction(argument.rational))
             self.state.known[key] = self._new(
                 Variable(name, argument, low, high, open=name == "absolute" or self.is_open(argument))
@@ -387,6 +370,7 @@ class Numbers:
 
     def is_open(self, value: Quotient) -> bool:
         """Whether a case could say more of a value."""
+        self.spend(self.reading(value.top))
         occurring = value.top.variables.union(
             *(self.state.factors[number].variables for number, _ in value.factors)
         )

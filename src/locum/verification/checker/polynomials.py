@@ -50,23 +50,24 @@ def limited_bits(number: int) -> None:
 class Polynomial:
     """A sum of terms; never changed once made."""
 
-    __slots__ = ("_hash", "degree", "terms")
+    __slots__ = ("_hash", "bits", "degree", "terms")
 
-    def __init__(self, terms: Mapping[int, int], degree: int) -> None:
+    def __init__(self, terms: Mapping[int, int], degree: int, bits: int) -> None:
         self.terms = terms
-        #: A bound on the total degree.
+        #: Bounds on the total degree, and on the bits of a coefficient: work is counted by them.
         self.degree = degree
+        self.bits = bits
         self._hash: int | None = None
 
     @staticmethod
     def constant(value: int) -> Polynomial:
         """Make a constant."""
-        return Polynomial({0: value} if value else {}, 0)
+        return Polynomial({0: value} if value else {}, 0, value.bit_length())
 
     @staticmethod
     def variable(number: int) -> Polynomial:
         """Make the variable of that number."""
-        return Polynomial({1 << (WIDTH * number): 1}, 1)
+        return Polynomial({1 << (WIDTH * number): 1}, 1, 1)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Polynomial) and self.terms == other.terms
@@ -88,7 +89,7 @@ class Polynomial:
         return not self.terms or (len(self.terms) == 1 and 0 in self.terms)
 
     def __neg__(self) -> Polynomial:
-        return Polynomial({m: -c for m, c in self.terms.items()}, self.degree)
+        return Polynomial({m: -c for m, c in self.terms.items()}, self.degree, self.bits)
 
     def __add__(self, other: Polynomial) -> Polynomial:
         return self._sum(other, 1)
@@ -104,9 +105,14 @@ class Polynomial:
                 total[monomial] = value
             else:
                 del total[monomial]
-        return Polynomial(_limited(total), max(self.degree, other.degree))
+        degree, bits = max(self.degree, other.degree), max(self.bits, other.bits) + 1
+        return Polynomial(_limited(total), degree, bits)
 
     def __mul__(self, other: Polynomial) -> Polynomial:
+        return self.times(other, MAX_TERMS)
+
+    def times(self, other: Polynomial, most: int) -> Polynomial:
+        """Multiply; refuse a product of more terms than ``most``."""
         small, large = sorted((self, other), key=len)
         degree = self.degree + other.degree
         if degree > MAX_DEGREE and small:
@@ -117,16 +123,17 @@ class Polynomial:
             for monomial, coefficient in large.terms.items():
                 key = monomial + shift
                 total[key] = get(key, 0) + coefficient * factor
-            _limited(total)
-        limited_bits(max(map(abs, total.values()), default=0))
-        return Polynomial({m: c for m, c in total.items() if c}, degree)
+            _limited(total, most)
+        bits = _bits(total)
+        return Polynomial({m: c for m, c in total.items() if c}, degree, bits)
 
     def scaled(self, factor: int) -> Polynomial:
         """Multiply by an integer."""
         if factor == 1:
             return self
         limited_bits(factor)
-        return Polynomial({m: c * factor for m, c in self.terms.items()} if factor else {}, self.degree)
+        terms = {m: c * factor for m, c in self.terms.items()} if factor else {}
+        return Polynomial(terms, self.degree, _bits(terms))
 
     # Content --------------------------------------------------------------------------------------
 
@@ -142,7 +149,7 @@ class Polynomial:
         """Divide all coefficients by an integer that divides them."""
         if divisor == 1:
             return self
-        return Polynomial({m: c // divisor for m, c in self.terms.items()}, self.degree)
+        return Polynomial({m: c // divisor for m, c in self.terms.items()}, self.degree, self.bits)
 
     def least_powers(self) -> dict[int, int]:
         """The greatest monomial that divides every term, as exponents by variable."""
@@ -171,7 +178,7 @@ class Polynomial:
         if not powers:
             return self
         shift = sum(power << (WIDTH * variable) for variable, power in powers.items())
-        return Polynomial({m - shift: c for m, c in self.terms.items()}, self.degree)
+        return Polynomial({m - shift: c for m, c in self.terms.items()}, self.degree, self.bits)
 
     @property
     def variables(self) -> set[int]:
@@ -190,13 +197,13 @@ class Polynomial:
         if not _may_divide(self, divisor):
             return None
         quotient, rest = self._division(divisor, spend, exact=True)
-        return None if rest else Polynomial(quotient, self.degree)
+        return None if rest else Polynomial(quotient, self.degree, _bits(quotient))
 
     def remainder(self, divisor: Polynomial, spend: Spend = free) -> Polynomial:
         """Subtract a multiple of the divisor from a positive multiple of this, as far as it goes."""
         _, rest = self._division(divisor, spend, exact=False) if self.terms else ({}, {})
         degree = max((sum(power for _, power in exponents(m)) for m in rest), default=0)
-        return Polynomial(rest, degree)
+        return Polynomial(rest, degree, _bits(rest))
 
     def _division(
         self, divisor: Polynomial, spend: Spend, exact: bool
@@ -206,6 +213,8 @@ class Polynomial:
         leading = divisor.terms[lead]
         guard = _guard(max(max(self.terms), lead))
         others = [(m, c) for m, c in divisor.terms.items() if m != lead]
+        # Coefficients are multiplied, and may be long.
+        each = 1 + (self.bits + divisor.bits >> 11) + (self.bits * divisor.bits >> 17)
         left = dict(self.terms)
         heap = [-monomial for monomial in left]
         heapq.heapify(heap)
@@ -221,7 +230,7 @@ class Polynomial:
                 factor = abs(leading) // math.gcd(leading, coefficient)
                 coefficient *= factor
                 limited_bits(coefficient)
-                spend(len(left) + len(rest))
+                spend((len(left) + len(rest)) * each)
                 left = {m: c * factor for m, c in left.items()}
                 rest = {m: c * factor for m, c in rest.items()}
             if not divides or coefficient % leading:
@@ -229,7 +238,7 @@ class Polynomial:
                 if exact:
                     return quotient, rest
                 continue
-            spend(len(divisor))
+            spend(2 + len(divisor) * each)
             shift, ratio = monomial - lead, coefficient // leading
             quotient[shift] = ratio
             for m, c in others:
@@ -281,7 +290,15 @@ def _may_divide(top: Polynomial, bottom: Polynomial) -> bool:
     return True
 
 
-def _limited(terms: dict[int, int]) -> dict[int, int]:
-    if len(terms) > MAX_TERMS:
-        raise TooLargeError(f"a polynomial has more than {MAX_TERMS:,} terms")
+def _limited(terms: dict[int, int], most: int = MAX_TERMS) -> dict[int, int]:
+    if len(terms) > most:
+        raise TooLargeError(f"a polynomial has more than {most:,} terms")
     return terms
+
+
+def _bits(terms: Mapping[int, int]) -> int:
+    """The bits of the longest coefficient, which must not be too many."""
+    values = terms.values()
+    longest = max(max(values, default=0), -min(values, default=0))
+    limited_bits(longest)
+    return longest.bit_length()

@@ -10,6 +10,7 @@ from locum.verification.checker.formula_table import rational
 from locum.verification.checker.formulas import Formula
 from locum.verification.checker.scalars import Scalars
 from locum.verification.checker.values import Scalar
+from locum.verification.checker.work import OPERATION
 from locum.verification.checker.writing import nodes
 
 Matrix: TypeAlias = "list[list[Scalar]]"
@@ -27,14 +28,17 @@ class Reference:
         """The matrix that a formula stands for."""
         for part in nodes(formula):
             if id(part) not in self.values:
-                self.scalars.numbers.spend(part.rows * part.columns)
+                self.scalars.numbers.spend(OPERATION * part.rows * part.columns)
                 self.values[id(part)] = self._value(part, [self.values[id(o)] for o in part.operands])
+                self.scalars.numbers.keep(entry for row in self.values[id(part)] for entry in row)
         return self.values[id(formula)]
 
     def _do(self, name: str, *values: Scalar) -> Scalar:
+        self.scalars.numbers.spend(OPERATION)
         return self.scalars.operations[name](*values)
 
     def _sum(self, values: Sequence[Scalar]) -> Scalar:
+        self.scalars.numbers.spend(OPERATION * len(values))
         return reduce(self.scalars.operations["add"], values)
 
     def _value(self, formula: Formula, operands: Sequence[Matrix]) -> Matrix:

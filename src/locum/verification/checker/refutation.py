@@ -12,15 +12,17 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from locum.verification.checker.check import STEPS, guarded, inputs_of, tokens_of
+from locum.verification.checker.check import guarded, inputs_of, tokens_of
 from locum.verification.checker.content import REFUTATION, RejectedError, Subject, read_subject
 from locum.verification.checker.evaluate import Evaluator, NoValueError
 from locum.verification.checker.formula_table import rational
 from locum.verification.checker.knowledge import Knowledge
-from locum.verification.checker.numbers import Numbers, Quotient
+from locum.verification.checker.numbers import Numbers
+from locum.verification.checker.quotients import Quotient
 from locum.verification.checker.reference import Matrix, Reference
 from locum.verification.checker.scalars import Scalars
 from locum.verification.checker.values import Scalar, is_number
+from locum.verification.checker.work import STEPS
 
 
 @dataclass(frozen=True)

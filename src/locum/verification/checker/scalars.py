@@ -12,10 +12,11 @@ from fractions import Fraction
 from typing import Any
 
 from locum.graph.operations import TRANSCENDENTAL
+from locum.verification.checker import enclosures
 from locum.verification.checker.decisions import HOLDS, Decisions
 from locum.verification.checker.knowledge import ANY, NOT_NEGATIVE, POSITIVE, Knowledge, Signs
-from locum.verification.checker.numbers import Quotient, Rational
 from locum.verification.checker.polynomials import MAX_BITS, TooLargeError, exponents, limited_bits
+from locum.verification.checker.quotients import Quotient, Rational
 from locum.verification.checker.values import (
     UNKNOWN,
     Missing,
@@ -23,6 +24,7 @@ from locum.verification.checker.values import (
     Scalar,
     is_number,
     is_rational,
+    length,
     without_value,
 )
 
@@ -68,6 +70,8 @@ class Scalars(Decisions):
     def _on_numbers(self, function: Callable[..., Scalar]) -> Callable[..., Scalar]:
         def operation(*values: Scalar) -> Scalar:
             trouble = without_value(values)
+            # Greatest common divisors of long numbers take the square of their bits.
+            self.numbers.spend(sum(map(length, values)) ** 2 >> 16)
             return function(*map(self.numeric, values)) if trouble is None else trouble
 
         return operation
@@ -257,11 +261,5 @@ def _root(value: Fraction, degree: int) -> Fraction | None:
 
 
 def _integer_root(value: int, degree: int) -> int | None:
-    low, high = 0, 1 << (value.bit_length() // degree + 1)
-    while low < high:
-        middle = (low + high) // 2
-        if middle**degree < value:
-            low = middle + 1
-        else:
-            high = middle
-    return low if low**degree == value else None
+    root = enclosures.root_below(value, degree)
+    return root if root**degree == value else None

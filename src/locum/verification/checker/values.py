@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeAlias
 
-from locum.verification.checker.numbers import Quotient
+from locum.verification.checker.quotients import Quotient
 
 #: What may stand at one position.
 Scalar: TypeAlias = Any
@@ -45,6 +45,13 @@ UNKNOWN = _Unknown()
 def is_rational(value: Scalar) -> bool:
     """Whether a value is a number without variables."""
     return type(value) is int or isinstance(value, Fraction)
+
+
+def length(value: Scalar) -> int:
+    """The bits of a number without variables; 0 for other values, and for a few bits."""
+    if isinstance(value, Fraction):
+        return 64 + value.numerator.bit_length() + value.denominator.bit_length()
+    return value.bit_length() if type(value) is int and value.bit_length() > 64 else 0
 
 
 def is_number(value: Scalar) -> bool:

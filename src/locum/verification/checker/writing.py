@@ -60,12 +60,16 @@ def nodes(*roots: Part) -> Iterator[Part]:
 def written(formula: Expression) -> str:
     """Write a formula as one line."""
     texts: dict[int, tuple[str, int]] = {}
+    in_all = 0
     names = [part.attribute[0] for part in nodes(formula) if part.op == "input"]
     # Capital letters can stand side by side; e·x·p(A + B) must not read as exp(A + B).
     letters = all(len(name) == 1 and name.isupper() for name in names)
     for part in nodes(formula):
         text, level = _write(part, [texts[id(operand)] for operand in part.operands], letters)
         texts[id(part)] = limited(text), level
+        in_all += len(text)
+        if in_all > 50 * LONGEST:
+            raise InputError(f"expected formulas that are written in {50 * LONGEST:,} characters")
     return texts[id(formula)][0]
 
 

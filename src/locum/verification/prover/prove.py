@@ -21,12 +21,16 @@ from locum.html_table import text_rows
 from locum.verification.checker.check import check
 from locum.verification.checker.content import RejectedError
 from locum.verification.checker.refutation import Refuted
+from locum.verification.checker.work import STEPS
 from locum.verification.claims.claim import Claim
 from locum.verification.claims.named import claim as named_claim
 from locum.verification.prover.certificate import certificate
 from locum.verification.prover.limits import Limits
 from locum.verification.prover.proof import NotProvenError, Progress, Prover
 from locum.verification.prover.refute import counterexample, quick_counterexample
+
+#: Steps for checking a certificate that was just made, which is not hostile.
+_STEPS = 100 * STEPS
 
 
 @dataclass(frozen=True)
@@ -42,6 +46,8 @@ class Proof:
     #: Seconds spent searching, and checking.
     seconds: float
     checking: float
+    #: Steps that the check took.
+    steps: int
     holds: bool = True
 
     @property
@@ -53,8 +59,13 @@ class Proof:
         """The verdict as JSON, without the certificate."""
         return {
             "verdict": "proven", **_about(self.claim), "cases": self.cases, "terms": self.terms,
-            "seconds": self.seconds, "checking_seconds": self.checking,
+            "seconds": self.seconds, "checking_seconds": self.checking, "checking_steps": self.steps,
         }  # fmt: skip
+
+    def check_command(self, file: object) -> str:
+        """What to type to have the certificate in ``file`` checked again."""
+        more = f" --steps {self.steps}" if self.steps > STEPS else ""
+        return f"locum check {file}{more}"
 
     def _repr_html_(self) -> str:
         return _html(self.claim, "proven", str(self), self.certificate)
@@ -111,6 +122,10 @@ class Refutation:
             "expected": list(self.refuted.expected), "problem": self.problem,
             "seconds": self.seconds,
         }  # fmt: skip
+
+    def check_command(self, file: object) -> str:
+        """What to type to have the numbers in ``file`` tried again."""
+        return f"locum check {file}"
 
     def _repr_html_(self) -> str:
         return _html(self.claim, "refuted", str(self), self.certificate)
@@ -208,13 +223,13 @@ def prove(
     content = certificate(claim, evidence)
     searched = time.perf_counter()
     try:
-        check(content)
+        checked = check(content, _STEPS)
     except RejectedError as problem:
         reason = f"{claim.title} is not proven: the checker rejects the certificate: {problem}"
         return Unproven(claim, reason, "", time.perf_counter() - started)
-    checked = time.perf_counter()
+    spent = time.perf_counter() - searched
     return Proof(
-        claim, content, evidence.cases, evidence.terms, searched - started, checked - searched
+        claim, content, evidence.cases, evidence.terms, searched - started, spent, checked.steps
     )  # fmt: skip
 
 

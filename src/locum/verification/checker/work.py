@@ -1,0 +1,52 @@
+"""What a check may cost, counted: steps and bytes, so that the answer does not depend on a clock.
+
+A *step* is the product of two short terms, or whatever takes as long. Everything that a file can make
+long is counted before it is done; a file that asks for more than there is, is refused.
+
+>>> work = Work(steps=100)
+>>> work.spend(60)
+>>> work.spend(60)
+Traceback (most recent call last):
+...
+locum.verification.checker.polynomials.TooLargeError: it takes more than 100 steps: try --steps N
+"""
+
+from __future__ import annotations
+
+from locum.verification.checker.polynomials import TooLargeError
+
+#: Steps that a check may take unless told otherwise: some seconds.
+STEPS = 25_000_000
+#: What any operation costs beside its terms, and what an enclosure of a function costs.
+OPERATION = 25
+ENCLOSURE = 50_000
+#: Bytes of one polynomial, and of all values that are kept, at most, as they are estimated.
+MAX_BYTES = 150_000_000
+MAX_KEPT = 400_000_000
+
+
+class Work:
+    """Steps that are left, and bytes that are kept."""
+
+    def __init__(self, steps: int) -> None:
+        self.steps = self._given = steps
+        self._kept: dict[int, object] = {}
+        self._bytes = 0
+
+    def spend(self, steps: int) -> None:
+        """Count work about to be done, or refuse it."""
+        self.steps -= steps
+        if self.steps < 0:
+            raise TooLargeError(f"it takes more than {self._given:,} steps: try --steps N")
+
+    def keep(self, value: object, size: int) -> None:
+        """Count the memory of a value that stays, or refuse it; what is kept already costs nothing."""
+        if id(value) not in self._kept:
+            self._kept[id(value)] = value
+            self._bytes += size
+            if self._bytes > MAX_KEPT:
+                raise TooLargeError(f"its values take more than {MAX_KEPT:,} bytes")
+
+    def forget(self) -> None:
+        """Begin anew to count what is kept."""
+        self._kept, self._bytes = {}, 0
