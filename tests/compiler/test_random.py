@@ -34,7 +34,7 @@ from tests.strategies import (
     strings,
 )
 
-#: Examples: a multiple of what the profile says, so that ``make fuzz`` draws more.
+#: Examples by default; ``make fuzz`` draws more.
 _USUAL = settings.get_profile("default").max_examples
 
 
@@ -44,7 +44,9 @@ _atoms: st.SearchStrategy[Atom] = st.one_of(small_ints, small_ints, _halves, st.
 
 
 def _examples(usual: int) -> int:
-    return min(20_000, usual * settings().max_examples // _USUAL)
+    """A sample by default, four times its share with more examples."""
+    more = settings().max_examples // _USUAL
+    return usual if more == 1 else min(20_000, 4 * usual * more)
 
 
 def _drawn(
@@ -76,7 +78,7 @@ def _drawn(
 @pytest.mark.parametrize("part", range(5))
 def test_random_programs_of_all_operations(part: int) -> None:
     tally = Tally()
-    count = _drawn(tally, programs(size=10, sorts=(Sort.SOP,), atoms=_atoms), inputs, 260, part)
+    count = _drawn(tally, programs(size=10, sorts=(Sort.SOP,), atoms=_atoms), inputs, 150, part)
     tally.require(refused=0.1, runs_refused=0.03, programs=count // 2)
 
 
@@ -102,16 +104,16 @@ def test_random_programs_of_positions(part: int) -> None:
 @pytest.mark.parametrize("part", range(4))
 def test_random_programs_of_three_types(part: int) -> None:
     tally = Tally()
-    count = _examples(150)
+    count = _examples(40)
     for seed in range(part * 100_000, part * 100_000 + count):
         trial = random_programs.trial(seed)
         tally.check(trial.program, trial.given, trial.vocabulary, seed)
-    tally.require(refused=0.01, runs_refused=0.01, programs=count)
+    tally.require(refused=0.02, runs_refused=0.01, programs=count)
 
 
 def test_random_programs_in_float32() -> None:
     tally = Tally(tolerance=1e-4, dtype="float32", inputs=2)
-    count = _examples(150)
+    count = _examples(40)
     for seed in range(900_000, 900_000 + count):
         trial = random_programs.trial(seed)
         tally.check(trial.program, trial.given, trial.vocabulary, seed)
@@ -121,7 +123,7 @@ def test_random_programs_in_float32() -> None:
 def test_the_random_programs_are_deep_enough() -> None:
     """Two layers on average, strings and truths as answers, inputs of one token."""
     layers, answers, shortest = [], set(), 9
-    for seed in range(150):
+    for seed in range(100):
         trial = random_programs.trial(seed)
         model = compiler.compile(
             trial.program, length=len(trial.given), vocabulary=trial.vocabulary, feed_forward="exact"

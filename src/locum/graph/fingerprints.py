@@ -3,8 +3,8 @@
 >>> from locum import length, tokens
 >>> from locum.graph.fingerprints import fingerprints
 >>> one, other = (length + 1).node, (tokens == 1).node
->>> found = fingerprints(one, other)
->>> found[one] == fingerprints(one)[one] != found[other]
+>>> names = fingerprints(one, other)
+>>> names[one] == fingerprints(one)[one] != names[other]
 True
 """
 
@@ -16,10 +16,13 @@ from locum.graph.node import Node
 from locum.graph.traversal import postorder
 
 
-def fingerprints(*roots: Node) -> dict[Node, str]:
-    """Return 16 hexadecimal digits for every node below ``roots``: equal for equal graphs."""
-    found: dict[Node, str] = {}
-    for node in postorder(*roots):
-        what = (node.op, sorted(node.attributes.items()), [found[below] for below in node.inputs])
-        found[node] = hashlib.sha256(repr(what).encode()).hexdigest()[:16]
-    return found
+def fingerprints(*roots: Node, known: dict[Node, str] | None = None) -> dict[Node, str]:
+    """Return 16 hexadecimal digits for every node below ``roots``: equal for equal graphs.
+
+    With ``known``, the fingerprints of other roots, these are added to it.
+    """
+    digits: dict[Node, str] = {} if known is None else known
+    for node in postorder(*roots, into=lambda inner: inner not in digits):
+        what = (node.op, sorted(node.attributes.items()), [digits[below] for below in node.inputs])
+        digits[node] = hashlib.sha256(repr(what).encode()).hexdigest()[:16]
+    return digits

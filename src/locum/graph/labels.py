@@ -1,7 +1,7 @@
 """Label nodes in full: by the program's own name for each, or by its whole expression in one line.
 
 An expression of more than ``longest`` characters is abbreviated and followed by the beginning of its
-hash, so that different nodes have different labels.
+fingerprint, so that different nodes have different labels.
 
 >>> from locum.graph.operations import build
 >>> i = build("indices")
@@ -14,9 +14,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from locum.graph.fingerprints import fingerprints
 from locum.graph.node import Node
 from locum.graph.printer import Phrase, abbreviate, phrase
-from locum.graph.serialize import stable_hash
 from locum.graph.traversal import postorder
 
 
@@ -28,6 +28,7 @@ class Labels:
         self._longest = longest
         #: None where an expression is too long.
         self._phrases: dict[Node, Phrase | None] = {}
+        self._fingerprints: dict[Node, str] = {}
 
     def __call__(self, node: Node) -> str:
         """Return the label of a node."""
@@ -36,7 +37,8 @@ class Labels:
         whole = self._phrases[node]
         if whole is not None:
             return whole.text
-        return f"{abbreviate(node, self._names)} #{stable_hash(node)[:8]}"
+        fingerprint = fingerprints(node, known=self._fingerprints)[node]
+        return f"{abbreviate(node, self._names)} #{fingerprint[:8]}"
 
     def _phrase(self, node: Node) -> Phrase | None:
         if node in self._names:

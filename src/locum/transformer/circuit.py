@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -167,7 +167,8 @@ def _box(identifier: str) -> str:
 
 
 def _plain(item: CircuitNode | CircuitEdge) -> dict[str, Any]:
-    return {name: value for name, value in asdict(item).items() if value not in (None, "", ())}
+    values = ((part.name, getattr(item, part.name)) for part in fields(item))
+    return {name: value for name, value in values if value not in (None, "", ())}
 
 
 def _listed(data: Mapping[str, Any], name: str) -> Iterable[Any]:
