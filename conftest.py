@@ -23,7 +23,7 @@ from hypothesis import HealthCheck, settings
 settings.register_profile(
     "default",
     deadline=None,
-    max_examples=150,
+    max_examples=75,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow],
 )
