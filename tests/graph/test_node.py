@@ -93,16 +93,17 @@ def test_threads_agree_on_one_object() -> None:
     assert len(set(found)) == 1
 
 
-def test_a_chain_of_100_000_nodes() -> None:
+def test_a_long_chain() -> None:
+    """Far deeper than Python recurses, and long enough for work that is not linear to be felt."""
     chain = locum.indices
-    for _ in range(100_000):
+    for _ in range(30_000):
         chain = chain + 1
-    assert chain.depth == 100_000
-    assert chain("abc") == [100_000, 100_001, 100_002]
+    assert chain.depth == 30_000
+    assert chain("abc") == [30_000, 30_001, 30_002]
     assert locum.architecture(chain).layers == 0
     assert locum.loads(locum.dumps(chain)) is chain
-    assert "depth 100000" in repr(chain)
-    assert locum.to_rasp(chain).count("+ 1") == 100_000
+    assert "depth 30000" in repr(chain)
+    assert locum.to_rasp(chain).count("+ 1") == 30_000
 
 
 def test_threads_agree_on_one_handle() -> None:
