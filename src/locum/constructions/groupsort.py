@@ -17,14 +17,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from locum.constructions.matrix import (
-    Matrix,
-    Size,
-    as_matrix,
-    coordinates,
-    greatest,
-    number_of,
-)
+from locum.constructions.matrix import Matrix, as_matrix, coordinates, greatest
+from locum.constructions.sizes import Size, number_of
 from locum.errors import GraphError
 from locum.language.handles import SOp
 from locum.language.python import (

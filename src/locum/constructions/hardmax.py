@@ -11,7 +11,8 @@ attention gives it to the leftmost of them. The paper's network is of the former
 
 from __future__ import annotations
 
-from locum.constructions.matrix import Matrix, Size, as_matrix, greatest, same_row
+from locum.constructions.matrix import Matrix, as_matrix, greatest, same_row
+from locum.constructions.sizes import Size
 from locum.constructions.softmax import kept_entries
 from locum.language.python import aggregate, indicator, indices, select, where
 

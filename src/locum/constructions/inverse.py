@@ -20,7 +20,8 @@ from __future__ import annotations
 import itertools
 
 from locum.constructions import elimination
-from locum.constructions.matrix import Matrix, as_matrix, coordinates, require_same
+from locum.constructions.matrix import Matrix, as_matrix, coordinates
+from locum.constructions.sizes import require_same
 from locum.constructions.transpose import transpose
 from locum.errors import GraphError
 from locum.language.handles import SOp

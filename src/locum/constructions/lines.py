@@ -14,7 +14,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from locum.constructions.matrix import Matrix, Size, largest, number_of, plus, times
+from locum.constructions.matrix import Matrix
+from locum.constructions.sizes import Size, largest, number_of, plus, times
 from locum.errors import GraphError
 from locum.language.handles import SOp
 from locum.language.python import aggregate, indices, maximum, select, where

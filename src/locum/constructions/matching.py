@@ -13,7 +13,8 @@ One attention layer with one head settles pairs. Triples need more: three ways t
 
 from __future__ import annotations
 
-from locum.constructions.matrix import Matrix, number_of
+from locum.constructions.matrix import Matrix
+from locum.constructions.sizes import number_of
 from locum.errors import GraphError
 from locum.language.handles import SOp
 from locum.language.python import aggregate, family, indicator, indices, select, sum_over, where

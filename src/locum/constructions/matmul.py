@@ -31,15 +31,8 @@ import itertools
 import math
 
 from locum.constructions.lines import NONE, columns_of, gathered, lie_apart, rows_of
-from locum.constructions.matrix import (
-    Matrix,
-    as_matrix,
-    coordinates,
-    number_of,
-    plus,
-    require_same,
-    times,
-)
+from locum.constructions.matrix import Matrix, as_matrix, coordinates
+from locum.constructions.sizes import number_of, plus, require_same, times
 from locum.errors import GraphError
 from locum.language.handles import SOp
 from locum.language.python import aggregate, family, indices, minimum, select, sum_over, where

@@ -26,15 +26,22 @@ array([[1., 2., 3.],
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from locum.constructions.places import Places, entries_as_numbers, token_arrays
+from locum.constructions.sizes import (
+    Size,
+    largest,
+    number_of,
+    plus,
+    same_size,
+    times,
+    whole,
+)
 from locum.errors import GraphError, InputError
-from locum.graph import Node, abbreviate, build, members, postorder
-from locum.graph.traversal import replace_families
+from locum.graph import Node, abbreviate, postorder
 from locum.html_table import text_rows
 from locum.language.handles import Selector, SOp
 from locum.language.python import (
@@ -53,9 +60,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from locum.execution.fast import Plan
-
-#: A size or a position: a number, or an s-op that has the same value everywhere.
-Size: TypeAlias = "int | SOp"
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +86,7 @@ class Matrix:
             fill(self, "row_stride", self.columns)
         for name in ("rows", "columns", "offset", "row_stride", "column_stride"):
             least = 1 if name in ("rows", "columns") else 0
-            fill(self, name, _whole(getattr(self, name), name.replace("_", " "), least))
+            fill(self, name, whole(getattr(self, name), name.replace("_", " "), least))
         if self.reads is None or self.needs is None:
             extent = largest(self.end) or 0
             fill(self, "reads", extent if self.reads is None else self.reads)
@@ -304,20 +308,6 @@ class Matrix:
         )
 
 
-def _whole(size: Any, what: str, least: int) -> Size:
-    """A size as Python's own int (NumPy's are taken, too), or the s-op that it is."""
-    if isinstance(size, SOp):
-        return size
-    try:
-        number = operator.index(size)
-    except TypeError:
-        number = -1
-    if isinstance(size, bool) or number < least:
-        wanted = "one or more" if least else "no negative"
-        raise GraphError(f"a matrix has {wanted} {what}, a whole number, but got {size!r}")
-    return number
-
-
 def as_matrix(value: Any, operation: str) -> Matrix:
     """``value`` if it is a matrix, else an error that says what to do."""
     if isinstance(value, Matrix):
@@ -346,62 +336,6 @@ def same_row(matrix: Matrix) -> Selector:
     """Each position of a compact matrix selects the entries of its own row."""
     row = indices // matrix.columns
     return select(row, row, "==")
-
-
-def same_size(a: Size | None, b: Size | None) -> bool:
-    """Whether two sizes are known to be equal."""
-    return a is b or (type(a) is int and type(b) is int and a == b)
-
-
-def require_same(a: Size, b: Size, problem: str) -> None:
-    """Refuse two sizes that are known to differ."""
-    if type(a) is int and type(b) is int and a != b:
-        raise GraphError(problem)
-
-
-def number_of(size: Size, what: str) -> int:
-    """A size that must be a number, since heads are counted by it."""
-    if isinstance(size, SOp):
-        raise GraphError(
-            f"{what} must be a number here, not an s-op: it decides how many heads there are"
-        )
-    return size
-
-
-def plus(a: Size, b: Size) -> Size:
-    """a + b, without a node where nothing is added."""
-    if type(a) is int and a == 0:
-        return b
-    if type(b) is int and b == 0:
-        return a
-    return a + b
-
-
-def times(a: Size, b: Size) -> Size:
-    """a · b, without a node where it is a itself."""
-    if type(a) is int and a == 1:
-        return b
-    if type(b) is int and b == 1:
-        return a
-    if (type(a) is int and a == 0) or (type(b) is int and b == 0):
-        return 0
-    return a * b
-
-
-def largest(size: Size) -> int | None:
-    """The greatest value of a size over its families; None if it depends on the input."""
-    if not isinstance(size, SOp):
-        return size
-    if any(node.op in ("tokens", "indices", "length") for node in postorder(size.node)):
-        return None
-    from locum.execution import run
-
-    families = sorted(size.node.free, key=lambda f: str(f.attributes["name"]))
-    values = []
-    for member in members(families):
-        fixed = {family: build("constant", value=value) for family, value in member.items()}
-        values.append(int(run(replace_families(size.node, fixed), "x")[0]))
-    return max(values)
 
 
 def constant_matrix(array: np.ndarray[Any, Any] | Sequence[Sequence[float]]) -> Matrix:

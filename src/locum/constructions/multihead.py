@@ -12,7 +12,8 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from locum.constructions.matrix import Matrix, Size, as_matrix, number_of, plus, same_size, times
+from locum.constructions.matrix import Matrix, as_matrix
+from locum.constructions.sizes import Size, number_of, plus, same_size, times
 from locum.errors import GraphError
 from locum.graph.traversal import replace_families
 from locum.language.handles import SOp

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from locum.constructions.matrix import Matrix, coordinates, require_same
+from locum.constructions.matrix import Matrix, coordinates
+from locum.constructions.sizes import require_same
 from locum.constructions.sums import row_means
 from locum.language.python import sqrt, where
 

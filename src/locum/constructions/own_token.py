@@ -28,8 +28,9 @@ from typing import TYPE_CHECKING, Any
 
 from locum.constructions.bipartite import places_for_all
 from locum.constructions.matmul import factors
-from locum.constructions.matrix import Matrix, number_of
+from locum.constructions.matrix import Matrix
 from locum.constructions.places import entries_as_numbers, token_arrays
+from locum.constructions.sizes import number_of
 from locum.errors import GraphError, InputError
 from locum.language.handles import SOp
 from locum.language.python import (

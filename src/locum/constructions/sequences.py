@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from locum.constructions.matrix import Size
+from locum.constructions.sizes import Size
 from locum.language.handles import SOp
 from locum.language.python import aggregate, indices, length, select
 

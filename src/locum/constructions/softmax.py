@@ -12,18 +12,8 @@ hard-attention head, ``best``), so that nothing overflows; ``stable=False`` is t
 
 from __future__ import annotations
 
-from locum.constructions.matrix import (
-    Matrix,
-    Size,
-    as_matrix,
-    coordinates,
-    greatest,
-    number_of,
-    plus,
-    require_same,
-    same_row,
-    times,
-)
+from locum.constructions.matrix import Matrix, as_matrix, coordinates, greatest, same_row
+from locum.constructions.sizes import Size, number_of, plus, require_same, times
 from locum.errors import GraphError
 from locum.language.handles import Selector, SOp
 from locum.language.python import (

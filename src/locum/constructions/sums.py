@@ -8,17 +8,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from locum.constructions.matrix import (
-    Matrix,
-    Size,
-    as_matrix,
-    coordinates,
-    plus,
-    require_same,
-    same_row,
-    same_size,
-    times,
-)
+from locum.constructions.matrix import Matrix, as_matrix, coordinates, same_row
+from locum.constructions.sizes import Size, plus, require_same, same_size, times
 from locum.errors import GraphError
 from locum.language.handles import Selector, SOp
 from locum.language.python import aggregate, indices, select, selector_width, where

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from locum.constructions import Matrix
-from locum.constructions.matrix import plus, times
+from locum.constructions.sizes import plus, times
 from locum.errors import GraphError, InputError
 from locum.execution.arrays import Array, numpy_of
 from locum.language.handles import SOp

@@ -26,7 +26,8 @@ from locum.constructions import (
     weighted_mean,
 )
 from locum.constructions.activations import ACTIVATIONS
-from locum.constructions.matrix import Size, coordinates
+from locum.constructions.matrix import coordinates
+from locum.constructions.sizes import Size
 from locum.constructions.softmax import kept_entries
 from locum.errors import GraphError
 from locum.language.python import constant, exp, where

@@ -20,8 +20,9 @@ from locum.constructions import (
     rms_norm,
 )
 from locum.constructions.activations import ACTIVATIONS
-from locum.constructions.matrix import coordinates, number_of, plus, times
+from locum.constructions.matrix import coordinates
 from locum.constructions.multihead import block, stacked
+from locum.constructions.sizes import number_of, plus, times
 from locum.language.handles import SOp
 from locum.language.python import family, indices, sum_over, tokens, where
 from locum.simulators.attention_order import AttentionOrder

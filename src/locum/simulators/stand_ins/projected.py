@@ -14,8 +14,8 @@ from __future__ import annotations
 from functools import lru_cache
 
 from locum.constructions import Matrix, add
-from locum.constructions.matrix import plus, times
 from locum.constructions.multihead import stacked
+from locum.constructions.sizes import plus, times
 from locum.language.handles import SOp
 from locum.language.python import family, tokens
 from locum.simulators.formula.head import Style

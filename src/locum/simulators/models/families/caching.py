@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from locum.constructions import Matrix
-from locum.constructions.matrix import coordinates, number_of
+from locum.constructions.matrix import coordinates
+from locum.constructions.sizes import number_of
 from locum.language.python import indices, sum_over, tokens, where
 from locum.simulators.formula.head import Style
 from locum.simulators.formula.layer import Formula, NamedStep, views_of

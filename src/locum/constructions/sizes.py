@@ -1,0 +1,88 @@
+"""Sizes and positions of matrices: numbers where they are known, s-ops where they are not.
+
+>>> plus(0, 3), times(1, 4), largest(5)
+(3, 4, 5)
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any, TypeAlias
+
+from locum.errors import GraphError
+from locum.graph import build, members, postorder
+from locum.graph.traversal import replace_families
+from locum.language.handles import SOp
+
+#: A size or a position: a number, or an s-op that has the same value everywhere.
+Size: TypeAlias = "int | SOp"
+
+
+def whole(size: Any, what: str, least: int) -> Size:
+    """A size as Python's own int (NumPy's are taken, too), or the s-op that it is."""
+    if isinstance(size, SOp):
+        return size
+    try:
+        number = operator.index(size)
+    except TypeError:
+        number = -1
+    if isinstance(size, bool) or number < least:
+        wanted = "one or more" if least else "no negative"
+        raise GraphError(f"a matrix has {wanted} {what}, a whole number, but got {size!r}")
+    return number
+
+
+def same_size(a: Size | None, b: Size | None) -> bool:
+    """Whether two sizes are known to be equal."""
+    return a is b or (type(a) is int and type(b) is int and a == b)
+
+
+def require_same(a: Size, b: Size, problem: str) -> None:
+    """Refuse two sizes that are known to differ."""
+    if type(a) is int and type(b) is int and a != b:
+        raise GraphError(problem)
+
+
+def number_of(size: Size, what: str) -> int:
+    """A size that must be a number, since heads are counted by it."""
+    if isinstance(size, SOp):
+        raise GraphError(
+            f"{what} must be a number here, not an s-op: it decides how many heads there are"
+        )
+    return size
+
+
+def plus(a: Size, b: Size) -> Size:
+    """a + b, without a node where nothing is added."""
+    if type(a) is int and a == 0:
+        return b
+    if type(b) is int and b == 0:
+        return a
+    return a + b
+
+
+def times(a: Size, b: Size) -> Size:
+    """a · b, without a node where it is a itself."""
+    if type(a) is int and a == 1:
+        return b
+    if type(b) is int and b == 1:
+        return a
+    if (type(a) is int and a == 0) or (type(b) is int and b == 0):
+        return 0
+    return a * b
+
+
+def largest(size: Size) -> int | None:
+    """The greatest value of a size over its families; None if it depends on the input."""
+    if not isinstance(size, SOp):
+        return size
+    if any(node.op in ("tokens", "indices", "length") for node in postorder(size.node)):
+        return None
+    from locum.execution import run
+
+    families = sorted(size.node.free, key=lambda f: str(f.attributes["name"]))
+    values = []
+    for member in members(families):
+        fixed = {family: build("constant", value=value) for family, value in member.items()}
+        values.append(int(run(replace_families(size.node, fixed), "x")[0]))
+    return max(values)
