@@ -27,11 +27,19 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from locum.execution.arrays import Array, Arrays, erf
+from locum.execution.integer_bounds import (
+    BIT,
+    Interval,
+    around_zero,
+    floor_divide_bound,
+    hull,
+    modulo_bound,
+    power_bound,
+    product_bound,
+)
 from locum.execution.lookups import lookup, member, missing
 from locum.graph.operations import COMPARISONS
 
-#: The least and the greatest of some integers; infinite where there is no bound.
-Interval: TypeAlias = "tuple[float, float]"
 #: How tightly a formula holds together, loosest first: it stands in brackets where more is needed.
 LOOSE, SUM, PRODUCT, TERM = range(4)
 
@@ -206,60 +214,14 @@ def _outside(condition: Callable[[Any], Array], name: str) -> Undefined:
     return Undefined(where, f"{name} is not defined there", "ValueError")
 
 
-# Bounds of integers -------------------------------------------------------------------------------
-
-
-def _times(x: float, y: float) -> float:
-    return 0 if x == 0 or y == 0 else x * y
-
-
-def _product(x: Interval, y: Interval) -> Interval:
-    corners = [_times(p, q) for p in x for q in y]
-    return min(corners), max(corners)
-
-
-def _around_zero(x: Interval) -> Interval:
-    largest = max(abs(x[0]), abs(x[1]))
-    return -largest, largest
-
-
-def _hull(x: Interval, y: Interval) -> Interval:
-    return min(x[0], y[0]), max(x[1], y[1])
-
-
-def _modulo_bound(x: Interval, y: Interval) -> Interval:
-    """A remainder has the sign of the divisor, and is smaller; a smaller dividend is its own."""
-    high = max(y[1] - 1, 0)
-    return min(y[0] + 1, 0), min(high, x[1]) if y[0] > 0 and x[0] >= 0 else high
-
-
-def _floor_divide_bound(x: Interval, y: Interval) -> Interval:
-    """No integer divisor lies between −1 and 1, so no quotient is larger than the dividend."""
-    if y[0] > 0 and max(map(abs, (*x, *y))) < math.inf:
-        corners = [p // q for p in x for q in y]
-        return min(corners), max(corners)
-    return _around_zero(x)
-
-
-def _power_bound(x: Interval, y: Interval) -> Interval:
-    base, exponent = (_around_zero(interval)[1] for interval in (x, y))
-    if base <= 1:
-        return -1, 1
-    small = exponent * math.log2(base) < 1000 if exponent < math.inf and base < math.inf else False
-    largest = base**exponent if small else math.inf
-    return -largest, largest
-
-
 # The table ----------------------------------------------------------------------------------------
-
-_BIT: Interval = (0, 1)
 
 
 def _comparison(predicate: str, sign: str, onnx: str | None) -> Meaning:
     holds = COMPARISONS[predicate].holds
     return Meaning(
         lambda arrays, a, b: holds(a, b),
-        bound=lambda a, b: _BIT,
+        bound=lambda a, b: BIT,
         format=Format(f"{{}} {sign} {{}}", LOOSE, (SUM, SUM)),
         kind="bool",
         onnx=onnx,
@@ -289,7 +251,7 @@ MEANINGS: Mapping[str, Meaning] = {
     "multiply": Meaning(
         lambda arrays, a, b: a * b,
         keeps_whole=True,
-        bound=_product,
+        bound=product_bound,
         format=Format("{}·{}", PRODUCT, (PRODUCT, PRODUCT)),
         onnx="Mul",
     ),
@@ -303,21 +265,21 @@ MEANINGS: Mapping[str, Meaning] = {
         lambda arrays, a, b: a % b,
         (_ZERO,),
         keeps_whole=True,
-        bound=_modulo_bound,
+        bound=modulo_bound,
         format=Format("{} % {}", PRODUCT, (TERM, TERM)),
     ),
     "floor_divide": Meaning(
         lambda arrays, a, b: a // b,
         (_ZERO,),
         keeps_whole=True,
-        bound=_floor_divide_bound,
+        bound=floor_divide_bound,
         format=Format("{} // {}", PRODUCT, (TERM, TERM)),
     ),
     "power": Meaning(
         _power,
         (_ZERO_POWER, _NOT_REAL),
         overflows=True,
-        bound=_power_bound,
+        bound=power_bound,
         format=Format("{}^{}", PRODUCT, (TERM, TERM)),
     ),
     "negate": Meaning(
@@ -330,7 +292,7 @@ MEANINGS: Mapping[str, Meaning] = {
     "absolute": Meaning(
         lambda arrays, a: abs(a),
         keeps_whole=True,
-        bound=lambda a: (max(a[0], -a[1], 0), _around_zero(a)[1]),
+        bound=lambda a: (max(a[0], -a[1], 0), around_zero(a)[1]),
         format=Format("|{}|"),
         onnx="Abs",
     ),
@@ -375,30 +337,30 @@ MEANINGS: Mapping[str, Meaning] = {
     "greater_equal": _comparison(">=", "≥", "GreaterOrEqual"),
     "and": Meaning(
         lambda arrays, a, b: truth(arrays, a) & truth(arrays, b),
-        bound=lambda a, b: _BIT,
+        bound=lambda a, b: BIT,
         format=Format("{} and {}", LOOSE, (TERM, TERM)),
         kind="bool",
     ),
     "or": Meaning(
         lambda arrays, a, b: truth(arrays, a) | truth(arrays, b),
-        bound=lambda a, b: _BIT,
+        bound=lambda a, b: BIT,
         format=Format("{} or {}", LOOSE, (TERM, TERM)),
         kind="bool",
     ),
     "not": Meaning(
         lambda arrays, a: arrays.xp.logical_not(truth(arrays, a)),
-        bound=lambda a: _BIT,
+        bound=lambda a: BIT,
         format=Format("not {}", LOOSE, (TERM,)),
         kind="bool",
     ),
     "if_else": Meaning(
         lambda arrays, condition, a, b: arrays.xp.where(truth(arrays, condition), a, b),
         keeps_whole=True,
-        bound=lambda condition, a, b: _hull(a, b),
+        bound=lambda condition, a, b: hull(a, b),
         format=Format("{1} if {0} else {2}", LOOSE, (SUM, SUM, SUM)),
     ),
-    "indicator": Meaning(truth, bound=lambda a: _BIT, kind="int"),
-    "member": Meaning(member, bound=lambda a: _BIT, kind="bool"),
+    "indicator": Meaning(truth, bound=lambda a: BIT, kind="int"),
+    "member": Meaning(member, bound=lambda a: BIT, kind="bool"),
     "lookup": Meaning(
         lookup, (Undefined(missing, "the table has nothing for the value there", "missing"),)
     ),

@@ -7,7 +7,6 @@ scores alone, so gradients reach them and nothing is out of date.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NoReturn
 
@@ -18,6 +17,14 @@ from torch.nn.utils.parametrize import is_parametrized
 from locum.errors import InputError
 from locum.simulators.models.torch_layers import from_torch, torch_layers
 from locum.simulators.order import Order
+from locum.simulators.stand_ins.arguments import (
+    added,
+    attention_matrices,
+    in_one_dtype,
+    layer_matrices,
+    require_no_dropout,
+    require_same_batch,
+)
 from locum.simulators.stand_ins.running import (
     autocast_dtype,
     layer_weights,
@@ -134,7 +141,7 @@ class StandInAttention(StandIn):
         is_causal: bool = False,
     ) -> tuple[Tensor, Tensor | None]:
         """Attend as nn.MultiheadAttention does; its documentation says what the arguments are."""
-        _require_no_dropout(self, self.dropout, "dropout")
+        require_no_dropout(self, self.dropout, "dropout")
         if is_causal and attn_mask is None:
             raise InputError("is_causal is a hint beside attn_mask: expected a mask, got none")
         X = self._rows(query, "query", self.embed_dim, self.batch_first)
@@ -150,7 +157,7 @@ class StandInAttention(StandIn):
                 keys, nothing = matrices["W_K"], torch.zeros_like(matrices["W_K"])
                 matrices["W_K"] = torch.cat([keys, nothing])
                 matrices["V"] = torch.cat([nothing, matrices["V"]])
-            _require_same_batch(X, M)
+            require_same_batch(X, M)
             inputs["M"], m = M.reshape(-1, M.shape[-1]), M.shape[1]
         batched, sizes = query.dim() == 3, (X.shape[0], self.num_heads, X.shape[1], m)
         inputs |= added(attn_mask, key_padding_mask, sizes, X, batched)
@@ -219,7 +226,7 @@ class StandInLayer(StandIn):
         memory_masks: tuple[Tensor | None, Tensor | None],
     ) -> Tensor:
         for name, part in self.named_children():
-            _require_no_dropout(part, getattr(part, "p", getattr(part, "dropout", 0.0)), name)
+            require_no_dropout(part, getattr(part, "p", getattr(part, "dropout", 0.0)), name)
         attention: Any = self.self_attn
         d, heads = attention.embed_dim, attention.num_heads
         rows = self._rows(X, "the input", d, self.batch_first)
@@ -228,7 +235,7 @@ class StandInLayer(StandIn):
         inputs |= added(*masks, (batch, heads, n, n), rows, batched)
         if memory is not None:
             M = self._rows(memory, "the memory", d, self.batch_first)
-            _require_same_batch(rows, M)
+            require_same_batch(rows, M)
             inputs["M"] = M.reshape(-1, d)
             of_memory = added(*memory_masks, (batch, heads, n, M.shape[1]), rows, batched)
             inputs |= {f"cross {name}": mask for name, mask in of_memory.items()}
@@ -291,123 +298,6 @@ class StandInNorm(StandIn):
         result: Tensor = run_norm(**tensors)
         single = X.is_cuda and autocast_dtype(X) is not None
         return result.reshape(X.shape).to(torch.float32 if single else X.dtype)
-
-
-# What comes in ----------------------------------------------------------------------------------------
-
-
-def attention_matrices(module: Any, prefix: str = "") -> dict[str, Tensor]:
-    """Return the matrices of an attention as tokens, by the names of their blocks."""
-    size = module.embed_dim
-    if module.in_proj_weight is not None:
-        weights = [module.in_proj_weight[part * size : (part + 1) * size] for part in range(3)]
-    else:
-        weights = [module.q_proj_weight, module.k_proj_weight, module.v_proj_weight]
-    scale = (size // module.num_heads) ** -0.5
-    found = {"W_Q": weights[0].T * scale, "W_K": weights[1].T, "V": weights[2].T}
-    if module.in_proj_bias is not None:
-        biases = [module.in_proj_bias[part * size : (part + 1) * size][None] for part in range(3)]
-        found |= {"b_Q": biases[0] * scale, "b_K": biases[1], "b_V": biases[2]}
-    found["W_O"] = module.out_proj.weight.T
-    if module.out_proj.bias is not None:
-        found["b_O"] = module.out_proj.bias[None]
-    return {prefix + name: tensor for name, tensor in found.items()}
-
-
-def layer_matrices(module: Any) -> dict[str, Tensor]:
-    """Return the matrices of an encoder or decoder layer as tokens, by the names of their blocks."""
-    found = attention_matrices(module.self_attn)
-    norms = [module.norm1, module.norm2]
-    if module.is_decoder:
-        found |= attention_matrices(module.multihead_attn, "cross ")
-        norms.append(module.norm3)
-    for name, linear in (("1", module.linear1), ("2", module.linear2)):
-        found[f"W{name}"] = linear.weight.T
-        if module.order.feed_forward_bias:
-            bias = linear.weight.new_zeros(len(linear.weight)) if linear.bias is None else linear.bias
-            found[f"b{name}"] = bias[None]
-    if any(norm.weight is not None for norm in norms):
-        for number, norm in enumerate(norms, start=1):
-            ones = module.linear1.weight.new_ones(norm.normalized_shape)
-            gain = ones if norm.weight is None else norm.weight
-            bias = torch.zeros_like(gain) if norm.bias is None else norm.bias
-            found |= {f"gain{number}": gain[None], f"bias{number}": bias[None]}
-    if any(norm.eps != norms[0].eps for norm in norms):
-        raise InputError(f"expected one eps for all norms, got {[norm.eps for norm in norms]}")
-    found["epsilon"] = torch.full((1, 1), norms[0].eps, dtype=torch.float64)
-    return found
-
-
-def added(
-    mask: Tensor | None,
-    padding: Tensor | None,
-    sizes: tuple[int, int, int, int],
-    like: Tensor,
-    batched: bool,
-) -> dict[str, Tensor]:
-    """Return what torch's masks add to the scores, as its block: for each item, or for each head.
-
-    ``sizes`` are those of the batch, the heads, the queries and the keys.
-    """
-    if mask is None and padding is None:
-        return {}
-    batch, heads, n, m = sizes
-    total: Any = 0
-    if mask is not None:
-        number = _as_numbers(mask, "the mask", like)
-        if mask.shape == (n, m):
-            total = number.expand(batch, 1, n, m)
-        elif mask.shape == (batch * heads, n, m):
-            total = number.reshape(batch, heads, n, m)
-        else:
-            raise InputError(
-                f"expected a mask of shape {(n, m)}, or {(batch * heads, n, m)} for each head of each "
-                f"item, got {tuple(mask.shape)}"
-            )
-    if padding is not None:
-        if padding.shape != ((batch, m) if batched else (m,)):
-            shape = (batch, m) if batched else (m,)
-            raise InputError(f"expected padding of shape {shape}, got {tuple(padding.shape)}")
-        total = total + _as_numbers(padding, "the padding", like).reshape(batch, 1, 1, m)
-    total = total.expand(batch, total.shape[1], n, m)
-    name = "added to heads" if total.shape[1] > 1 else "added"
-    return {name: total.reshape(-1, m)}
-
-
-def _as_numbers(mask: Tensor, name: str, like: Tensor) -> Tensor:
-    """Return a mask as numbers to add: torch's boolean masks are true where a key does *not* count."""
-    if mask.dtype is torch.bool:
-        zeros = torch.zeros(mask.shape, dtype=like.dtype, device=like.device)
-        return zeros.masked_fill(mask, -torch.inf)
-    if mask.is_floating_point():
-        return mask.to(like.dtype)
-    raise InputError(f"expected {name} of booleans or floating-point numbers, got {mask.dtype}")
-
-
-def in_one_dtype(
-    inputs: Mapping[str, Tensor], matrices: Mapping[str, Tensor]
-) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-    """Return all tensors in the type of X, half types in float32, and on its device."""
-    X = inputs["X"]
-    dtype = torch.float64 if X.dtype is torch.float64 else torch.float32
-    return (
-        {name: tensor.to(dtype=dtype, device=X.device) for name, tensor in inputs.items()},
-        {name: tensor.to(dtype=dtype, device=X.device) for name, tensor in matrices.items()},
-    )
-
-
-def _require_same_batch(X: Tensor, memory: Tensor) -> None:
-    if memory.shape[0] != X.shape[0]:
-        raise InputError(f"got {X.shape[0]} inputs, but {memory.shape[0]} memories")
-
-
-def _require_no_dropout(module: nn.Module, probability: Any, name: str) -> None:
-    """Refuse dropout: what torch draws at random, U does not."""
-    if module.training and isinstance(probability, (int, float)) and probability > 0:
-        raise InputError(
-            f"{name} drops out with probability {probability} in training, which U does not: expected "
-            "0, or a module in eval()"
-        )
 
 
 #: What a stand-in is made from, and does not look at again.

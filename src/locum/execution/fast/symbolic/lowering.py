@@ -17,16 +17,14 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import TypeAlias
 
 from locum.execution.fast.symbolic import conditions, indexing
 from locum.execution.fast.symbolic.affine import Affine, number, variable
 from locum.execution.fast.symbolic.buffers import Buffers, ordered
 from locum.execution.fast.symbolic.conditions import FALSE, TRUE, GuardedCases
 from locum.execution.fast.symbolic.indexing import Lowered, terms_of
+from locum.execution.fast.symbolic.keys import Heads, Keys
 from locum.execution.fast.symbolic.rerolling import rerolled
 from locum.execution.fast.symbolic.scope import IndexScope
 from locum.execution.fast.symbolic.signals import NotNumeric, Opaque, Stuck
@@ -48,29 +46,12 @@ from locum.execution.fast.symbolic.terms import (
 from locum.graph import COMPARISONS, Node, postorder, size_of
 from locum.graph.atoms import LARGEST_EXACT
 
-#: Values of the family parameters in scope.
-Heads: TypeAlias = Mapping[Node, Affine]
-
 #: What may turn out to be a view of something else or a product of views, with no array of its own.
 _VIEWS = ("tokens", "aggregate", "if_else", "multiply", "negate", "divide")
 #: Frames of Python's stack are few; what is deeper than this is run by the structured tier.
 _DEEPEST = 150
 #: S-ops are lowered at so many positions, and at so many more for each node of the program.
 _POSITIONS, _POSITIONS_PER_NODE = 4_096, 32
-
-
-@dataclass(frozen=True, slots=True)
-class Keys:
-    """Selected keys: positions, one for each value of ``sums``, where guards hold."""
-
-    position: Affine
-    sums: tuple[str, ...]
-    guards: tuple[Guard, ...]
-    filters: tuple[Node, ...]
-
-    def count(self, scope: IndexScope) -> int:
-        """Count the keys."""
-        return math.prod(scope.box[v] for v in self.sums)
 
 
 class Lowering:
