@@ -12,7 +12,9 @@ from locum.execution.fast import FallbackWarning
 from tests.execution.mutants import Mutant, in_force
 from tests.execution.test_fast import differs
 
-#: Programs that are tried before a mutant is said to have survived.
+#: Programs that are tried before a mutant is said to have survived; first those that notice mutants
+#: which few others do.
+TELLING = (1953, 976, 379, 333, 256, 166, 112, 111, 100, 87)
 TRIES = 6_000
 
 MUTANTS = [
@@ -125,7 +127,7 @@ MUTANTS = [
 def test_every_broken_rule_is_noticed(mutant: Mutant) -> None:
     with warnings.catch_warnings(), in_force(mutant):
         warnings.simplefilter("ignore", FallbackWarning)
-        assert any(_is_noticed(seed) for seed in range(TRIES)), "the mutant survived"
+        assert any(map(_is_noticed, (*TELLING, *range(TRIES)))), "the mutant survived"
 
 
 def _is_noticed(seed: int) -> bool:
