@@ -6,17 +6,25 @@ session counts what is really there, unless there is too much to count.
 
 from __future__ import annotations
 
+import gc
+import math
 import sys
 from collections.abc import Iterable
 from typing import Any
 
+from locum.budget import Budget
 from locum.graph import Node
 from locum.language.handles import Selector, SOp
+from locum.language.rasp.limits import Limits
 from locum.language.rasp.scope import Scope
 from locum.language.rasp.values import Applied, Function
 
 #: Bytes of a node with its handle and its place in the pool, of a part of a tree, of a scope.
 _NODE, _TREE, _SCOPE = 1_500, 400, 1_000
+#: Values that are counted to see how much memory a session takes: at most, and in one step.
+_COUNTED, _COUNTED_PER_STEP = 200_000, 15
+#: Steps that it takes Python to find unreachable values.
+_COLLECTION = 8_000
 
 
 def bytes_of(scopes: Iterable[Scope], most: int) -> tuple[int, int]:
@@ -76,3 +84,34 @@ def _trees(function: Function) -> int:
         parts += 1
         waiting.extend(getattr(tree, "children", ()))
     return _TREE * parts
+
+
+class Census:
+    """Counts from time to time how many bytes the values of a session really take."""
+
+    def __init__(self, limits: Limits, budget: Budget) -> None:
+        self._limits, self._budget = limits, budget
+        #: From so many bytes on, values are counted before each statement.
+        self._begins_at = math.inf
+
+    def begin_text(self) -> None:
+        """Count again, even if values were too many in the text before."""
+        self._begins_at = self._limits.memory / 2
+
+    @property
+    def is_due(self) -> bool:
+        """Whether so much memory may be in use that values are to be counted."""
+        return self._budget.memory > self._begins_at
+
+    def count(self, scope: Scope) -> None:
+        """Count what values really take, unless they are too many to be counted often."""
+        size, values = bytes_of([scope], _COUNTED)
+        self._budget.spend_on_text(1 + values / _COUNTED_PER_STEP)
+        if values > _COUNTED:
+            self._begins_at = math.inf
+            return
+        if self._budget.memory - size > self._limits.memory / 8:
+            # Functions and the scopes they are defined in refer to each other.
+            self._budget.spend_on_text(_COLLECTION)
+            gc.collect()
+        self._budget.memory = size

@@ -13,11 +13,7 @@ selector out [[1, 0, 0, 0, 0], [0, 1, 0, 0, 0], [0, 0, 1, 1, 0], [0, 0, 1, 1, 0]
 
 from __future__ import annotations
 
-import gc
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache
-from importlib import resources
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -29,18 +25,21 @@ from locum.language import echo
 from locum.language.handles import Selector, SOp
 from locum.language.rasp import loading
 from locum.language.rasp.binding import bind
-from locum.language.rasp.builtins import BASE, EXTENSIONS, LIBRARY, base_scope
+from locum.language.rasp.builtins import LIBRARY
+from locum.language.rasp.commands import COMMANDS
 from locum.language.rasp.examples import Examples
 from locum.language.rasp.interpreter import RULES
 from locum.language.rasp.limits import Limits
 from locum.language.rasp.machine import Machine, Syntax
-from locum.language.rasp.memory import bytes_of
+from locum.language.rasp.memory import Census
 from locum.language.rasp.mistakes import RaspError, cut, from_execution
 from locum.language.rasp.naming import Names
 from locum.language.rasp.reader import Reader, Statement, read
 from locum.language.rasp.results import Result, error_result
 from locum.language.rasp.scope import Scope
-from locum.language.rasp.values import Function, Value, words_for
+from locum.language.rasp.standard import library_scope, program_scope
+from locum.language.rasp.trees import inner, name_shown, with_source
+from locum.language.rasp.values import Function, Value
 
 #: Draws a program on an input and says where the picture is.
 Drawer = Callable[[SOp, str, Any], Path]
@@ -51,10 +50,6 @@ _STATEMENT, _FAILURE, _FILE = 6, 30, 100
 _PICTURE, _PAIRS_OF_HEADS = 400, 40
 #: Characters of a file that are read in one step.
 _CHARACTERS_PER_STEP = 500
-#: Values that are counted to see how much memory a session takes: at most, and in one step.
-_COUNTED, _COUNTED_PER_STEP = 200_000, 15
-#: Steps that it takes Python to find unreachable values.
-_COLLECTION = 8_000
 
 
 class Session:
@@ -81,15 +76,16 @@ class Session:
         self.finished = self.exhausted = False
         self._machine = self._new_machine(LIBRARY)
         self._reader = Reader(self.limits, self.budget)
+        self._census = Census(self.limits, self.budget)
         #: The text that :meth:`is_complete` read last, with its statements.
         self._read_ahead: tuple[str, list[Statement]] | None = None
         #: What a statement has to say beside its value, and the names that loaded files have shown.
         self._notes: list[str] = []
         self._listed: list[tuple[str, str]] = []
         self._loading: list[Path] = []
-        self._library = self._library_scope()
+        self._library = library_scope(self._machine, self.display_names)
         self._machine = self._new_machine("console")
-        self.scope = self._new_scope()
+        self.scope = program_scope(self._library)
         self.budget.memory = 0
         self._begin_text()
 
@@ -145,7 +141,7 @@ class Session:
         if isinstance(value, Function) and not value.parameters:
             (statement,) = read(f"{name}();", self.limits)
             self._begin(statement)
-            return self._machine.evaluate(_inner(statement), self.scope)
+            return self._machine.evaluate(inner(statement), self.scope)
         return value
 
     def get(self, name: str) -> Value:
@@ -186,23 +182,22 @@ class Session:
             return error_result(statement.error)
         try:
             self._begin(statement)
-            tree = _inner(statement)
+            tree = inner(statement)
             return _RUN.get(tree.data, Session._run_quietly)(self, tree)
         except LocumError as problem:
             error = from_execution(problem)
             if not error.is_limit:
-                error = self._first_error(_inner(statement)) or error
+                error = self._first_error(inner(statement)) or error
         except MemoryError:
             self.examples.forget()
             error = RaspError("runtime:MemoryError", "the machine has no memory left for this")
         self.budget.spend_on_text(_FAILURE)
-        return error_result(_with_source(error, statement))
+        return error_result(with_source(error, statement))
 
     def _begin_text(self) -> None:
         self.budget.begin_text()
         self.exhausted = False
-        #: From so many bytes on, values are counted before each statement.
-        self._census_at: float = self.limits.memory / 2
+        self._census.begin_text()
 
     def _begin(self, statement: Statement) -> None:
         self._notes, self._listed = [], []
@@ -210,22 +205,9 @@ class Session:
         self.examples.fresh_page()
         self.budget.begin_statement()
         self.budget.spend(_STATEMENT)
-        if self.budget.memory > self._census_at:
-            self._count_memory()
-
-    def _count_memory(self) -> None:
-        """Count what values really take, unless they are too many to be counted often."""
-        self.examples.forget()
-        size, values = bytes_of([self.scope], _COUNTED)
-        self.budget.spend_on_text(1 + values / _COUNTED_PER_STEP)
-        if values > _COUNTED:
-            self._census_at = math.inf
-            return
-        if self.budget.memory - size > self.limits.memory / 8:
-            # Functions and the scopes they are defined in refer to each other.
-            self.budget.spend_on_text(_COLLECTION)
-            gc.collect()
-        self.budget.memory = size
+        if self._census.is_due:
+            self.examples.forget()
+            self._census.count(self.scope)
 
     def _first_error(self, tree: Syntax) -> RaspError | None:
         """Find the error RASP would report for a statement that failed.
@@ -253,7 +235,7 @@ class Session:
 
     def _run_show(self, tree: Syntax) -> Result:
         value = self._machine.evaluate(tree, self.scope)
-        return self.examples.result(value, _name_shown(tree))
+        return self.examples.result(value, name_shown(tree))
 
     def _run_assign(self, tree: Syntax) -> Result:
         names = [str(name) for name in tree.children[0].children]
@@ -301,36 +283,7 @@ class Session:
         return Result("none", "".join(self._notes))
 
     def _run_command(self, tree: Syntax) -> Result:
-        return self._command(tree, self.scope)
-
-    # Commands -----------------------------------------------------------------------------------
-
-    def _command(self, tree: Syntax, scope: Scope) -> Result:
-        return _COMMANDS[tree.data](self, tree, scope)
-
-    def _set_example(self, tree: Syntax, scope: Scope) -> Result:
-        kind, expression = tree.children
-        tokens = self._machine.evaluate(expression, scope)
-        if not isinstance(tokens, (str, list, dict)):
-            raise RaspError("type", f"example not iterable: {words_for(tokens)}")
-        scope.remember(tokens)
-        self.examples.use(kind, tokens if isinstance(tokens, str) else list(tokens))
-        return Result("none")
-
-    def _show_example(self, tree: Syntax, scope: Scope) -> Result:
-        return Result("none", self.examples.described(tree.children[0]))
-
-    def _switch_examples(self, tree: Syntax, scope: Scope) -> Result:
-        self.examples.switch(tree.children[0], str(tree.children[1]) == "on")
-        return Result("none")
-
-    def _switch_display(self, tree: Syntax, scope: Scope) -> Result:
-        self.examples.full_display = str(tree.children[-1]) == "on"
-        return Result("none")
-
-    def _leave(self, tree: Syntax, scope: Scope) -> Result:
-        self.finished = True
-        return Result("exit")
+        return COMMANDS[tree.data](self, tree, self.scope, self._machine)
 
     # What the machine asks for ------------------------------------------------------------------
 
@@ -363,11 +316,11 @@ class Session:
             raise LimitError(f"files load files more than {self.limits.loads} deep", "too deep")
         text = loading.read(path, name, self.limits.text)
         self.budget.spend(len(text) / _CHARACTERS_PER_STEP)
-        inner = self._new_scope()
+        scope_of_file = program_scope(self._library)
         outer, self._machine = self._machine, self._new_machine(name)
         self._loading.append(path)
         try:
-            for _ in self._quietly(text, inner):
+            for _ in self._quietly(text, scope_of_file):
                 pass
         except RaspError as error:
             if error.file:  # a file that this one loads
@@ -378,7 +331,7 @@ class Session:
             self._machine = outer
             self._loading.pop()
         scope.names.update(
-            (n, v) for n, v in inner.names.items() if not n.startswith("_") and n != "out"
+            (n, v) for n, v in scope_of_file.names.items() if not n.startswith("_") and n != "out"
         )
         # Of names that were set more than once, the last is listed.
         last = {name: place for place, (name, _) in enumerate(self._listed)}
@@ -393,21 +346,21 @@ class Session:
         for statement in read(text, self.limits, self.budget):
             if statement.error is not None:
                 raise statement.error
-            tree, name, value = _inner(statement), "", None
+            tree, name, value = inner(statement), "", None
             if not self._loading:
                 self._begin(statement)
             self._machine.source = statement.source
             try:
-                if tree.data in _COMMANDS:
-                    self._command(tree, scope)
+                if tree.data in COMMANDS:
+                    COMMANDS[tree.data](self, tree, scope, self._machine)
                 else:
                     value = self._machine.evaluate(tree, scope)
                 if tree.data == "show":
-                    name = _name_shown(tree)
+                    name = name_shown(tree)
                 if self._loading:
                     self._list(tree, scope)
             except LocumError as problem:
-                raise _with_source(from_execution(problem), statement) from None
+                raise with_source(from_execution(problem), statement) from None
             yield name, value
             if self.finished:
                 return
@@ -420,7 +373,7 @@ class Session:
         elif tree.data == "define":
             names = [str(tree.children[0])]
         elif tree.data == "show" and tree.children[0].data == "name":
-            names = [_name_shown(tree)]
+            names = [name_shown(tree)]
         for name in names:
             if not name.startswith("_") and name in scope.names:
                 self._listed.append((name, self.examples.quietly(scope.names[name], name)))
@@ -430,22 +383,6 @@ class Session:
     def _new_machine(self, origin: str) -> Machine:
         return Machine(RULES, self, self.limits, self.budget, self.display_names, origin)
 
-    def _library_scope(self) -> Scope:
-        """Make the base names, and in a scope above them what ``library.rasp`` defines."""
-        scope = Scope(base_scope())
-        for name in ("full_s", "length"):
-            self.display_names.give(scope.get(name, self.budget), name)
-        for statement in library():
-            self._machine.source = statement.source
-            self._machine.evaluate(_inner(statement), scope)
-        return scope
-
-    def _new_scope(self) -> Scope:
-        """Make a scope for a program: it may set ``tokens`` and extensions, not the library's names."""
-        known = {name for scope in self._library.chain() for name in scope.names}
-        reserved = (known | BASE) - {"tokens", *EXTENSIONS}
-        return Scope(self._library, frozenset(reserved), remembers=True)
-
 
 #: What runs a statement at top level; the others are run without a result of their own.
 _RUN: Mapping[str, Callable[[Session, Syntax], Result]] = MappingProxyType(
@@ -454,45 +391,6 @@ _RUN: Mapping[str, Callable[[Session, Syntax], Result]] = MappingProxyType(
         "assign": Session._run_assign,
         "define": Session._run_define,
         "loop": Session._run_loop,
-        **dict.fromkeys(
-            ("set_example", "show_example", "switch_examples", "switch_display", "leave"),
-            Session._run_command,
-        ),
+        **dict.fromkeys(COMMANDS, Session._run_command),
     }
 )
-#: Commands of the REPL, which act on the session wherever they stand.
-_COMMANDS: Mapping[str, Callable[[Session, Syntax, Scope], Result]] = MappingProxyType(
-    {
-        "set_example": Session._set_example,
-        "show_example": Session._show_example,
-        "switch_examples": Session._switch_examples,
-        "switch_display": Session._switch_display,
-        "leave": Session._leave,
-    }
-)
-
-
-@cache
-def library() -> tuple[Statement, ...]:
-    """Read the statements of the standard library, once."""
-    text = resources.files("locum.language.rasp").joinpath("library.rasp").read_text(encoding="utf-8")
-    return tuple(read(text, Limits()))
-
-
-def _inner(statement: Statement) -> Syntax:
-    assert statement.tree is not None
-    return statement.tree.children[0]
-
-
-def _name_shown(tree: Syntax) -> str:
-    """Name an expression for its display: a name is shown under itself, any other as ``out``."""
-    expression = tree.children[0]
-    return str(expression.children[0]) if expression.data == "name" else "out"
-
-
-def _with_source(error: RaspError, statement: Statement) -> RaspError:
-    """Give an error its line of the program (that of the statement, if nothing nearer is known)."""
-    number = error.line or statement.line
-    source = statement.source.line(number)
-    column = error.column or 1 + len(source) - len(source.lstrip())
-    return error.at(number, column, source)

@@ -1,0 +1,39 @@
+"""The names that every program starts with: the base names, and what ``library.rasp`` defines."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import resources
+
+from locum.language.rasp.builtins import BASE, EXTENSIONS, base_scope
+from locum.language.rasp.limits import Limits
+from locum.language.rasp.machine import Machine
+from locum.language.rasp.naming import Names
+from locum.language.rasp.reader import Statement, read
+from locum.language.rasp.scope import Scope
+from locum.language.rasp.trees import inner
+
+
+@cache
+def library() -> tuple[Statement, ...]:
+    """Read the statements of the standard library, once."""
+    text = resources.files("locum.language.rasp").joinpath("library.rasp").read_text(encoding="utf-8")
+    return tuple(read(text, Limits()))
+
+
+def library_scope(machine: Machine, names: Names) -> Scope:
+    """Make the base names, and in a scope above them what ``library.rasp`` defines."""
+    scope = Scope(base_scope())
+    for name in ("full_s", "length"):
+        names.give(scope.get(name, machine.budget), name)
+    for statement in library():
+        machine.source = statement.source
+        machine.evaluate(inner(statement), scope)
+    return scope
+
+
+def program_scope(library: Scope) -> Scope:
+    """Make a scope for a program: it may set ``tokens`` and extensions, not the library's names."""
+    known = {name for scope in library.chain() for name in scope.names}
+    reserved = (known | BASE) - {"tokens", *EXTENSIONS}
+    return Scope(library, frozenset(reserved), remembers=True)
