@@ -175,7 +175,7 @@ ROOMS: dict[str, list[str]] = {
         "running",
         "spec",
     ],
-    "verification": ["coq", "checker", "claims", "certified", "prover", "checking"],
+    "verification": ["coq", "checker", "claims", "certified", "prover", "checking", "fuzzing"],
 }
 #: What a room must not use although it comes before: transformers and compiler know the graph alone.
 BARRED = {"transformer": {"language", "constructions"}, "compiler": {"language", "constructions"}}

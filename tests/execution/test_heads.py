@@ -79,6 +79,15 @@ def test_failure(failure: Failure) -> None:
         failure.program(failure.given, executor="heads")
 
 
+def test_a_constant_beyond_arrays_is_refused_even_where_no_key_asks_for_it() -> None:
+    """Found by the sweep of fuzz cases, seed 9421."""
+    nobody = locum.select(locum.indices, locum.indices, "!=")
+    program = locum.best(nobody, round(locum.constant(1e300)))
+    with pytest.raises(ExecutionError, match="more than 62 bits") as refusal:
+        program([1], executor="heads")
+    assert refusal.value.kind == "refused"
+
+
 def test_what_nobody_reads_is_not_computed() -> None:
     program = locum.where(locum.indices > 0, 1 / locum.tokens, 0)
     assert program([0, 2], executor="heads") == [0, 0.5]

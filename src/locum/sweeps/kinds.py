@@ -2,9 +2,9 @@
 
 The table is closed: a spec names a kind, never a module. A function is imported where it is run, in a
 worker, so that the table itself costs nothing and knows no other room of the house. It takes the
-settings of a case by name and returns a dictionary of plain JSON. Two names in it are special: a case
-whose ``holds`` is false has *failed*, and ``hashes`` (of programs, weights, data) stand by themselves
-in the line of results.
+settings of a case by name and returns a dictionary of plain JSON. Three names in it are special: a case
+whose ``holds`` is false has *failed*; ``hashes`` (of programs, weights, data) and ``timings`` (seconds,
+which differ from run to run) stand by themselves in the line of results.
 """
 
 from __future__ import annotations
@@ -103,6 +103,44 @@ KINDS: dict[str, Kind] = {
                 ("done", "failed", "error", "not JSON", "killed", "too long", "talking"),
             ),
         },
+    ),
+    "proof": Kind(
+        "a claim of the paper, proven for all inputs of a shape",
+        "locum.paper.proving:prove_and_check",
+        {
+            "claim": Setting("a text", "its name, as locum prove takes it"),
+            "shape": Setting("a list of integers", "of the matrices"),
+            "recipe": Setting("a text", "which form of the construction", None),
+        },
+        uses=("numpy", "flint"),
+        lists={"all": "locum.paper.proving:proofs", "quick": "locum.paper.proving:quick_proofs"},
+    ),
+    "refutation": Kind(
+        "a wrong statement of the paper, refuted by numbers",
+        "locum.paper.proving:refute",
+        {"erratum": Setting("a text", "its number, such as E2")},
+        uses=("numpy", "flint"),
+        lists={"all": "locum.paper.proving:refutations"},
+    ),
+    "certificate": Kind(
+        "the certified error of U on random inputs, against the error that is seen",
+        "locum.paper.proving:measure",
+        {
+            "first": Setting("an integer", "the first seed"),
+            "count": Setting("an integer", "how many seeds"),
+        },
+        uses=("numpy", "flint"),
+        lists={"all": "locum.paper.proving:certificates"},
+    ),
+    "fuzz": Kind(
+        "a random program, every executor against dense execution",
+        "locum.verification.fuzzing:compare",
+        {
+            "seed": Setting("an integer", "of the program and its input"),
+            "size": Setting("an integer", "the most operations of the program", 12),
+            "length": Setting("an integer", "the most tokens of the input", 8),
+        },
+        uses=("numpy",),
     ),
 }
 

@@ -231,6 +231,7 @@ def perform(cases: list[Case], workers: int, limit: float | None) -> Generator[R
             else:
                 yield found
     finally:
-        crew.stop()
-        for thread in threads:
-            thread.join()
+        with _interrupts_held():  # a second Ctrl-C waits until every process is gone
+            crew.stop()
+            for thread in threads:
+                thread.join()

@@ -23,7 +23,7 @@ OUTCOMES = ("done", "failed", "error", "time limit")
 #: The most bytes of a line.
 MOST_LINE = 2**26
 
-_NAMES = ("key", "kind", "settings", "outcome", "result", "hashes", "seconds", "versions")
+_NAMES = ("key", "kind", "settings", "outcome", "result", "hashes", "seconds", "timings", "versions")
 #: What every line begins with, as a pattern and as an example.
 _BEGINNING = re.compile(rb'\{"key":"[0-9a-f]{64}","kind":"')
 _EXAMPLE = b'{"key":"' + b"0" * 64 + b'","kind":"'
@@ -49,10 +49,12 @@ class Result:
     versions: Mapping[str, Any]
     #: Of the programs, weights or data that the case is about.
     hashes: Mapping[str, str] = field(default_factory=dict)
+    #: Seconds of parts of the work, as the kind names them.
+    timings: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def content(self) -> tuple[str, str, str]:
-        """Give what two runs of one case have in common: all but the time and the versions."""
+        """Give what two runs of one case have in common: all but times and versions."""
         return self.key, self.outcome, canonical([self.result, self.hashes])
 
     def line(self) -> bytes:

@@ -32,11 +32,9 @@ def compute(kind: Kind, settings: dict[str, Any]) -> dict[str, Any]:
     """Run the function of a kind; an answer with outcome, result, hashes and seconds."""
     started = time.perf_counter()
 
-    def answer(
-        outcome: str, result: dict[str, Any], hashes: dict[str, str] | None = None
-    ) -> dict[str, Any]:
+    def answer(outcome: str, result: dict[str, Any], **beside: dict[str, Any]) -> dict[str, Any]:
         seconds = round(time.perf_counter() - started, 6)
-        return {"outcome": outcome, "result": result, "hashes": hashes or {}, "seconds": seconds}
+        return {"outcome": outcome, "result": result, "seconds": seconds, **beside}
 
     try:
         found = resolve(kind.function)(**settings)
@@ -48,8 +46,8 @@ def compute(kind: Kind, settings: dict[str, Any]) -> dict[str, Any]:
             problem = f"the result has {size:,} bytes, and the limit is {MOST_RESULT:,}"
         if problem is not None:
             return answer("error", {"error": problem})
-        hashes = found.pop("hashes", {})
-        return answer("done" if found.get("holds", True) else "failed", found, hashes)
+        beside = {name: found.pop(name, {}) for name in ("hashes", "timings")}
+        return answer("done" if found.get("holds", True) else "failed", found, **beside)
     except LocumError as error:
         return answer("error", {"error": f"{type(error).__name__}: {error}"[:MOST_REPORT]})
     except Exception as error:
@@ -93,7 +91,7 @@ def main() -> None:
         except Exception as error:
             say({"started": True})
             problem = f"{type(error).__name__}: {error}"
-            found = {"outcome": "error", "result": {"error": problem}, "hashes": {}, "seconds": 0.0}
+            found = {"outcome": "error", "result": {"error": problem}, "seconds": 0.0}
         else:
             say({"started": True})
             found = compute(kind, case.settings)

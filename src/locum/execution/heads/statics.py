@@ -82,6 +82,7 @@ class Statics:
         position = None
         if error.bad is not None:
             bad = np.asarray(error.bad.cpu() if hasattr(error.bad, "cpu") else error.bad)
-            where = np.argwhere(np.broadcast_to(bad, points.shape))[0]
-            position = int(np.broadcast_to(points.positions, points.shape)[tuple(where)])
+            places = np.argwhere(np.broadcast_to(bad, points.shape))
+            if len(places):  # a constant is wrong even where no position asks for it
+                position = int(np.broadcast_to(points.positions, points.shape)[tuple(places[0])])
         return ExecutionError(str(error), abbreviate(node, self.names()), position, kind=error.kind)

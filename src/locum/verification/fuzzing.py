@@ -1,0 +1,213 @@
+"""Differential fuzzing: a random program, every executor against dense execution, which is the meaning.
+
+The program and its input are drawn from a seed, from the whole table of operations: a new operation is
+drawn as soon as it is there. Where dense execution has a value, another executor has the same one or
+refuses. Where dense execution has an error, another one has an error, too, or a value if it did not
+need what is wrong (docs/execution.md, "errors that nobody reads"). This is the kind ``fuzz`` of sweeps.
+
+>>> compare(7)["holds"]
+True
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import warnings
+from typing import Any
+
+from locum.errors import ExecutionError, LimitError, LocumError
+from locum.execution import run
+from locum.graph import (
+    CASTS,
+    OPERATIONS,
+    PREDICATES,
+    Atom,
+    Node,
+    Sort,
+    build,
+    dumps,
+    family,
+    loads,
+    sort_of,
+    stable_hash,
+    sum_over,
+)
+from locum.graph.atoms import canonical_set, canonical_table
+
+#: Executors that are compared with dense execution, and with which options.
+EXECUTORS: dict[str, dict[str, Any]] = {
+    "fast": {"executor": "fast", "strict": True},
+    "auto": {"executor": "auto"},
+    "heads": {"executor": "heads"},
+}
+#: Relative and absolute differences of floats that are rounding.
+ROUNDING = (1e-9, 1e-12)
+
+_FLOATS = (0.0, -0.0, 0.5, -1.5, 2.0, 0.25, 1e300, math.inf)
+_TEXTS = ("", "a", "b", "ab", "1", "-2.5", "é")
+_OPERATIONS = tuple(name for name, row in OPERATIONS.items() if row.group not in ("leaf", "family"))
+#: Attention comes more often than its share of the table.
+_ATTENTION = (
+    *("select", "selector_and", "selector_or", "selector_not", "best") * 3,
+    *("aggregate",) * 6,
+)
+
+
+def compare(seed: int, size: int = 12, length: int = 8) -> dict[str, Any]:
+    """Run the program of a seed by every executor, and say who agreed with dense execution.
+
+    ``size`` bounds the operations of the program and ``length`` its input. A difference is shown with
+    the program, so that it can be repeated without this generator.
+    """
+    draw = random.Random(seed)
+    program, given = draw_program(draw, size), draw_input(draw, length)
+    wanted = _outcome(program, given, executor="dense")
+    answers, differences = {}, {}
+    for name, options in EXECUTORS.items():
+        found = _outcome(loads(dumps(program)), given, **options)
+        answers[name] = _verdict(found, wanted)
+        if answers[name] == "differs":
+            differences[name] = {"found": _shown(found), "dense": _shown(wanted)}
+    result: dict[str, Any] = {
+        "holds": not differences,
+        "dense": "error" if isinstance(wanted, LocumError) else "value",
+        "answers": answers,
+        "hashes": {"program": stable_hash(program)},
+    }
+    if differences:
+        result |= {"differences": differences, "program": dumps(program), "input": _shown(given)}
+    return result
+
+
+def _outcome(program: Node, given: list[Atom], **options: Any) -> Any:
+    """Return the value of a program as plain lists, or the error that it has."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a fallback to dense execution is one that agrees
+            found = run(program, given, **options)
+    except (ExecutionError, LimitError) as error:
+        return error
+    return found.tolist() if hasattr(found, "tolist") else found
+
+
+def _verdict(found: Any, wanted: Any) -> str:
+    if isinstance(found, LocumError):
+        return "error" if isinstance(wanted, LocumError) else "refused"
+    if isinstance(wanted, LocumError):
+        return "did not read the error"
+    return "agreed" if same(found, wanted) else "differs"
+
+
+def same(found: Any, wanted: Any) -> bool:
+    """Tell whether two values are equal: numbers by value, floats up to rounding, nested lists.
+
+    >>> same([1.0, "a"], [1, "a"]), same([0.1 + 0.2], [0.3]), same(["1"], [1])
+    (True, True, False)
+    """
+    if isinstance(wanted, list):
+        return (
+            isinstance(found, list)
+            and len(found) == len(wanted)
+            and all(same(one, other) for one, other in zip(found, wanted, strict=True))
+        )
+    if isinstance(found, str) or isinstance(wanted, str):
+        return type(found) is type(wanted) and bool(found == wanted)
+    if found == wanted or (found != found and wanted != wanted):
+        return True
+    if isinstance(found, int) and isinstance(wanted, int):
+        return False
+    return math.isclose(found, wanted, rel_tol=ROUNDING[0], abs_tol=ROUNDING[1])
+
+
+def _shown(value: Any) -> Any:
+    """Write a value as JSON: infinities, NaN and integers of many digits as text."""
+    if isinstance(value, LocumError):
+        return f"{type(value).__name__}: {value}"[:500]
+    if isinstance(value, list):
+        return [_shown(part) for part in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, int) and value.bit_length() > 2_000:
+        return f"an integer of {value.bit_length():,} bits"
+    return value
+
+
+# Drawing -----------------------------------------------------------------------------------------
+
+
+def draw_input(draw: random.Random, length: int) -> list[Atom]:
+    """Draw an input: letters, small integers, numbers, truths, large integers."""
+    count = draw.randint(1, length)
+    pick = draw.choice(
+        (
+            lambda: draw.choice("abc12"),
+            lambda: draw.randint(-3, 5),
+            lambda: draw.choice((draw.randint(-3, 5), draw.choice(_FLOATS))),
+            lambda: draw.random() < 0.5,
+            lambda: draw.randint(-(2**70), 2**70),
+        )
+    )
+    return [pick() for _ in range(count)]
+
+
+def draw_atom(draw: random.Random) -> Atom:
+    """Draw a constant: mostly a small integer."""
+    match draw.randrange(5):
+        case 0:
+            return draw.choice(_FLOATS)
+        case 1:
+            return draw.choice(_TEXTS)
+        case 2:
+            return draw.random() < 0.5
+        case _:
+            return draw.randint(-3, 5)
+
+
+def draw_program(draw: random.Random, size: int) -> Node:
+    """Draw a well-formed program of up to ``size`` operations: a graph with sharing and families."""
+
+    def make(op: str, *inputs: Node) -> Node:
+        drawn = {name: _attribute(draw, name) for name in OPERATIONS[op].attributes}
+        return build(op, *inputs, **drawn)
+
+    nodes = [make("constant"), build("indices"), build("length"), make("tokens")]
+    nodes.append(make("select", nodes[1], nodes[1]))
+    if draw.random() < 0.3:
+        nodes += [family(draw.randint(1, 3), name) for name in ("l", "m")]
+    names = _OPERATIONS if draw.random() < 0.5 else (*_OPERATIONS, *_ATTENTION)
+    for _ in range(draw.randint(1, size)):
+        op = draw.choice(names)
+        nodes.append(make(op, *(draw.choice(_of_sort(nodes, sort)) for sort in OPERATIONS[op].takes)))
+        last = nodes[-1]
+        if last.free and sort_of(last) is Sort.SOP and draw.random() < 0.25:
+            nodes.append(sum_over([draw.choice(_by_name(last))], last))
+    last = next(node for node in reversed(nodes) if sort_of(node) in (Sort.SOP, Sort.SELECTOR))
+    if last.free and sort_of(last) is Sort.SELECTOR:
+        last = build("selector_width", last)
+    return sum_over(_by_name(last), last) if last.free else last
+
+
+def _by_name(node: Node) -> list[Node]:
+    return sorted(node.free, key=lambda part: str(part.attributes["name"]))
+
+
+def _of_sort(nodes: list[Node], sort: Sort) -> list[Node]:
+    allowed = (Sort.SOP, Sort.FAMILY) if sort is Sort.SOP else (sort,)
+    return [node for node in nodes if sort_of(node) in allowed]
+
+
+def _attribute(draw: random.Random, name: str) -> Any:
+    match name:
+        case "cast":
+            return draw.choice(CASTS)
+        case "predicate":
+            return draw.choice(PREDICATES)
+        case "values":
+            return canonical_set([draw_atom(draw) for _ in range(draw.randint(0, 3))])
+        case "table":
+            pairs = {draw_atom(draw): draw_atom(draw) for _ in range(draw.randint(1, 3))}
+            return canonical_table(pairs)
+        case "value" | "default":
+            return draw_atom(draw)
+    raise AssertionError(f"nobody said how to draw the attribute {name}")
