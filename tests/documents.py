@@ -145,7 +145,9 @@ def _console(text: str, folder: Path, where: str) -> None:
             words = [sys.executable, "-m", *words]
         elif words[0] == "python":
             words[0] = sys.executable
-        words = [str(ROOT / word) if word.startswith("examples/") else word for word in words]
+        words = [
+            str(ROOT / word) if word.startswith(("examples/", "sweeps/")) else word for word in words
+        ]
         done = subprocess.run(
             words,
             cwd=folder,

@@ -75,7 +75,7 @@ ENTRIES = (
         "prover",
         "I prove",
         "For all inputs by symbols, for all shapes by Coq, and floats with certified bounds.",
-        ("verification", "proofs"),
+        ("verification", "proofs", "sweeps"),
     ),
     Entry(
         "reference",

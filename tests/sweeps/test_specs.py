@@ -1,0 +1,136 @@
+"""Specs and the command: what is read, what is refused where, what is printed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from locum.cli.main import COMMANDS
+from locum.errors import InputError
+from locum.sweeps import Case, read
+from locum.sweeps.kinds import KINDS, resolve
+from locum.sweeps.spec import SpecError, parse_spec, read_spec
+from tests.cli.commands import command_line, json_of, refused
+
+SPECS = sorted((Path(__file__).parents[2] / "sweeps").glob("*.toml"))
+
+
+def spec(text: str) -> str:
+    return f'[[sweep]]\nkind = "trial"\n{text}\n'
+
+
+def test_grids_and_ranges() -> None:
+    cases = parse_spec(spec("seed = { first = 3, count = 4 }\nseconds = [0.5, 1]"))
+    assert [(case.settings["seed"], case.settings["seconds"]) for case in cases] == [
+        (seed, seconds) for seed in (3, 4, 5, 6) for seconds in (0.5, 1)
+    ]
+    shapes = parse_spec('[[sweep]]\nkind = "proof"\nclaim = "softmax"\nshape = [[1, 2], [2, 2]]')
+    assert [case.settings["shape"] for case in shapes] == [[1, 2], [2, 2]]
+    (shape,) = parse_spec('[[sweep]]\nkind = "proof"\nclaim = "softmax"\nshape = [1, 2]')
+    assert shape == shapes[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "line"),
+    [
+        ("", "expected at least one", None),
+        ("sweep = 3", "expected at least one", None),
+        ("sweep = [3]", "expected at least one", None),
+        ("seed = 3\n" + spec("seed = 1"), "unknown name 'seed': expected", 1),
+        ("[[sweep]]\nseed = 1", "needs a kind", 1),
+        ('[[sweep]]\n\nkind = "os:system"', "no kind of case 'os:system': expected one of trial", 3),
+        ("[[sweep]]\nkind = [1]", "no kind of case", 2),
+        (spec("seed = 1\nsead = 2"), "has no setting 'sead': expected seed, seconds, ends", 4),
+        (spec("seed = 1") + spec('seed = "a"'), "seed: expected an integer, got 'a'", 6),
+        (spec("seed = [1, 2.5]"), "seed: expected an integer, got 2.5", 3),
+        (spec("seed = []"), "seed: expected at least one value", 3),
+        (spec("seed = { first = 0 }"), "expected a range", 3),
+        (spec("seed = { first = 0, count = 0 }"), "a count of 1 or more, got 0", 3),
+        (spec("seed = { first = 0, count = 10_000_000_000 }"), "makes 10,000,000,000 cases", 1),
+        (spec("seconds = 1"), "needs the setting seed", 1),
+        (spec("seed = 1\nseconds = inf"), "seconds: expected a number, got inf", 4),
+        (spec('cases = "all"'), "has no list 'all' of cases: it has none", 3),
+        ('[[sweep]]\nkind = "proof"\ncases = "some"', "no list 'some' of cases: it has all, quick", 3),
+        ('[[sweep]]\nkind = "proof"\ncases = "all"\nshape = [1]', "stands alone, without 'shape'", 4),
+        ("[[sweep]\n", "not TOML", None),
+        (spec("seed = 1\nseed = 2"), "not TOML (.*line 4", None),
+    ],
+)
+def test_specs_that_are_refused(text: str, words: str, line: int | None) -> None:
+    with pytest.raises(SpecError, match=words.replace("(.", r"\(.").replace("[]", r"\[\]")) as refusal:
+        parse_spec(text)
+    assert refusal.value.place == ("" if line is None else f", line {line}")
+
+
+@pytest.mark.parametrize("path", SPECS, ids=lambda path: path.name)
+def test_the_specs_of_the_house(path: Path) -> None:
+    cases = read_spec(path)
+    assert cases
+    assert {case.kind for case in cases} <= KINDS.keys()
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_every_kind_has_its_function_and_lists(name: str) -> None:
+    kind = KINDS[name]
+    function = resolve(kind.function)
+    code: Any = function.__code__  # type: ignore[attr-defined]
+    assert {*code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]} == kind.settings.keys()
+    for listed in kind.lists.values():
+        assert all(Case(name, settings) for settings in resolve(listed)())
+    page = (Path(__file__).parents[2] / "docs" / "sweeps.md").read_text(encoding="utf-8")
+    row = next(row for row in page.splitlines() if row.startswith(f"| `{name}` |"))
+    assert all(f"`{setting}`" in row for setting in (*kind.settings, *kind.lists))
+
+
+def test_the_command(tmp_path: Path) -> None:
+    assert "sweep" in COMMANDS
+    path, target = tmp_path / "spec.toml", tmp_path / "r.jsonl"
+    path.write_text(spec('seed = [0, 1, 2, 1]\nends = ["done", "failed"]'), encoding="utf-8")
+    assert json_of("sweep", path, "--plan")["remaining"] == 6
+    done = command_line("sweep", path, "-o", target, "--workers", 1, "--shard", "1/2")
+    assert done.returncode in (0, 1)  # as the keys fall
+    assert "shard 1 of 2; 2 given more than once; 0 done before; 3 to do." in done.stdout
+    done = command_line("sweep", path, "-o", target, "--workers", 1)
+    assert done.returncode == 1
+    assert "3 done before; 3 to do." in done.stdout
+    assert "failed: trial ends=failed seconds=0.0 seed=0\n" in done.stdout
+    assert done.stdout.endswith(f"3 done, 3 failed: {target}\n")
+    done = command_line("sweep", path, "-o", target, "--json")
+    found = json.loads(done.stdout)
+    assert (done.returncode, found["outcomes"]["failed"], found["done_before"]) == (1, 3, 6)
+    assert len(list(read(target))) == 6
+
+
+def test_what_the_command_refuses(tmp_path: Path) -> None:
+    path = tmp_path / "spec.toml"
+    path.write_text(spec("sead = 1"), encoding="utf-8")
+    target = tmp_path / "r.jsonl"
+    assert f"locum: {path}, line 3: kind trial has no setting 'sead'" in refused(
+        "sweep", path, "-o", target
+    )
+    assert "cannot read" in refused("sweep", tmp_path / "nothing.toml", "-o", target)
+    path.write_text(spec("seed = 1"), encoding="utf-8")
+    for arguments, words in [
+        ((), "needs a file for its results: try -o"),
+        (
+            ("-o", target, "--shard", "3/2"),
+            "expected k/n with 1 ≤ k ≤ n, such as 1/4, got '3/2'",
+        ),
+        (("-o", target, "--shard", "1"), "--shard: expected k/n"),
+        (("-o", target, "--workers", 0), "workers: expected 1 to 4,096, got 0"),
+        (("-o", target, "--time-limit", 0), "time limit: expected seconds, more than 0, got 0"),
+        (("-o", target, "--time-limit", "nan"), "time limit: expected seconds, more than 0, got nan"),
+        (("-o", path), "it is also read; try another name"),
+        (("-o", tmp_path), "exists and is not a regular file"),
+        (
+            ("-o", target, "--scheduler", "tcp://x:1", "--workers", 2),
+            "or --scheduler, not both",
+        ),
+    ]:
+        assert words in refused("sweep", path, *arguments)
+    assert not target.exists()
+    with pytest.raises(InputError, match="settings"):
+        Case("trial", {"seed": 1, "seconds": 10**400_000})
