@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -79,9 +80,12 @@ def test_a_case_that_takes_too_long_is_ended_and_reported(tmp_path: Path) -> Non
     assert [result.outcome for result in report.results] == [*("done", "done"), *["time limit"] * 2]
     assert report.results[3].result == {"limit": 0.2}
     assert report.results[3].seconds >= 0.2
-    # It does not run again by itself, but when it is asked for.
+    # It does not run again by itself, but when it is asked for; then the later result counts.
     assert plan([*trials(2), *slow], path).remaining == []
-    assert plan([*trials(2), *slow], path, retry=True).remaining == slow
+    report = run([*trials(2), *slow], path, workers=1, time_limit=0.1, retry=True)
+    assert report.plan.remaining == slow
+    assert [result.result.get("limit") for result in report.results] == [None, None, 0.1, 0.1]
+    assert len(list(read(path))) == 6
 
 
 @pytest.mark.parametrize("limit", [0, -1.0, float("inf"), float("nan")])
@@ -100,10 +104,12 @@ def test_cases_that_are_none() -> None:
         ("trial", {"seed": 1.5}, "expected an integer, got 1.5"),
         ("trial", {"seed": True}, "expected an integer, got True"),
         ("trial", {"seed": 1, "sead": 2}, "no setting 'sead': expected seed, seconds, ends"),
-        ("trial", {"seed": 1, "seconds": float("nan")}, "expected a number, got nan"),
+        ("trial", {"seed": 1, "seconds": float("nan")}, "expected a number ≥ 0, got nan"),
         ("trial", {"seed": 1, "ends": "well"}, "expected one of done, failed"),
         ("trial", {"seed": 10**1_100_000}, "settings of kind trial: expected plain JSON"),
         ("trial", [], "expected a table, got list"),
+        ("trial", {"seed": 1, "seconds": -1}, "expected a number ≥ 0, got -1"),
+        ("fuzz", {"seed": 1, "size": 0}, "expected an integer ≥ 1, got 0"),
     ]:
         with pytest.raises(InputError, match=words):
             Case(kind, settings)  # type: ignore[arg-type]
@@ -218,6 +224,34 @@ def test_two_sweeps_do_not_write_one_file(whole: Path) -> None:
     ):
         run(trials(30), whole)
     assert run(trials(30), whole).plan.remaining == []
+
+
+def test_a_full_disk_loses_no_line_and_leaves_no_half(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "results.jsonl"
+    results = run(trials(2), None, workers=1).results
+    write = os.write
+    with Store(path) as store:
+        store.append(results[0])
+        monkeypatch.setattr(os, "write", lambda handle, line: write(handle, line[:50]))
+        with pytest.raises(LocumError, match=r"cannot write .*; what was written before is kept"):
+            store.append(results[1])
+        monkeypatch.undo()
+    assert path.read_bytes() == results[0].line()
+
+
+def test_a_line_of_ours_with_nonsense_in_it_is_refused(whole: Path, tmp_path: Path) -> None:
+    """Even if its check fits: somebody may have computed one."""
+    result = next(read(whole))
+    path = tmp_path / "results.jsonl"
+    for changes in [
+        *({"versions": []}, {"versions": {}}, {"settings": []}, {"settings": {"seed": 9}}),
+        *({"outcome": "well"}, {"outcome": 3}, {"seconds": "1"}, {"hashes": None}, {"kind": "fuzz"}),
+    ]:
+        path.write_bytes(replace(result, **changes).line())  # type: ignore[arg-type]
+        with pytest.raises(InputError, match=r"line 1: (not a result|altered)"):
+            run(trials(1), path)
 
 
 # Signals -----------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from locum.errors import InputError
 from locum.graph import stable_hash
 from locum.paper.errata import ERRATA
 from locum.paper.findings import Work, work
@@ -45,8 +46,10 @@ def prove_and_check(claim: str, shape: list[int], recipe: str | None) -> dict[st
 
 def refute(erratum: str) -> dict[str, Any]:
     """Refute an erratum, the paper's statement as it is printed, by numbers."""
-    refutable = ERRATA[erratum].refutable
-    assert refutable is not None
+    refutable = ERRATA[erratum].refutable if erratum in ERRATA else None
+    if refutable is None:
+        numbers = ", ".join(number for number, found in ERRATA.items() if found.refutable)
+        raise InputError(f"{erratum!r} is no wrong result of the paper: expected one of {numbers}")
     claim = refutable.claim()
     verdict = prove(claim)
     return {

@@ -34,7 +34,7 @@ def canonical(value: Any) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
-def key_of(kind: str, settings: Mapping[str, Any], locum: str, revision: int) -> str:
+def key_of(kind: str, settings: Mapping[str, Any], locum: Any, revision: Any) -> str:
     """Return the key of a case that is defined by these versions of Locum and of its kind."""
     what = {"kind": kind, "settings": settings, "locum": locum, "revision": revision}
     return hashlib.sha256(canonical(what).encode()).hexdigest()

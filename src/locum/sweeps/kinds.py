@@ -54,6 +54,8 @@ class Setting:
     default: Any = REQUIRED
     #: The values there are, if they are few.
     choices: Sequence[Any] | None = None
+    #: The least number that it may be.
+    least: float | None = None
 
     @property
     def is_list(self) -> bool:
@@ -64,14 +66,16 @@ class Setting:
         """Tell whether ``value`` is one; what may be left out by None may be None."""
         if value is None:
             return self.default is None
-        return _TYPES[self.type](value) and (self.choices is None or value in self.choices)
+        if not _TYPES[self.type](value) or (self.choices is not None and value not in self.choices):
+            return False
+        return self.least is None or value >= self.least
 
     @property
     def expected(self) -> str:
         """Say what a value must be."""
         if self.choices is not None:
             return "one of " + ", ".join(map(str, self.choices))
-        return self.type
+        return self.type if self.least is None else f"{self.type} ≥ {self.least:g}"
 
 
 @dataclass(frozen=True)
@@ -95,7 +99,7 @@ KINDS: dict[str, Kind] = {
         "locum.sweeps.trial:trial",
         {
             "seed": Setting("an integer", "the result is drawn from it"),
-            "seconds": Setting("a number", "how long it takes", 0.0),
+            "seconds": Setting("a number", "how long it takes", 0.0, least=0),
             "ends": Setting(
                 "a text",
                 "how it ends",
@@ -126,8 +130,8 @@ KINDS: dict[str, Kind] = {
         "the certified error of U on random inputs, against the error that is seen",
         "locum.paper.proving:measure",
         {
-            "first": Setting("an integer", "the first seed"),
-            "count": Setting("an integer", "how many seeds"),
+            "first": Setting("an integer", "the first seed", least=0),
+            "count": Setting("an integer", "how many seeds", least=1),
         },
         uses=("numpy", "flint"),
         lists={"all": "locum.paper.proving:certificates"},
@@ -137,8 +141,8 @@ KINDS: dict[str, Kind] = {
         "locum.verification.fuzzing:compare",
         {
             "seed": Setting("an integer", "of the program and its input"),
-            "size": Setting("an integer", "the most operations of the program", 12),
-            "length": Setting("an integer", "the most tokens of the input", 8),
+            "size": Setting("an integer", "the most operations of the program", 12, least=1),
+            "length": Setting("an integer", "the most tokens of the input", 8, least=1),
         },
         uses=("numpy",),
     ),

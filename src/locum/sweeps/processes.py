@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -89,7 +89,7 @@ class Worker:
             return None
         started = time.perf_counter()
         expired = threading.Event()
-        timer = None if limit is None else threading.Timer(limit, self._expire, (expired,))
+        timer = None if limit is None else _timer(limit, self._expire, expired)
         if timer is not None:
             timer.start()
         answer = self._receive()
@@ -147,6 +147,10 @@ class Worker:
             assert pipe is not None
             with contextlib.suppress(OSError):
                 pipe.close()
+
+
+def _timer(seconds: float, function: Callable[..., None], *arguments: object) -> threading.Timer:
+    return threading.Timer(min(seconds, threading.TIMEOUT_MAX), function, arguments)
 
 
 class _Crew:

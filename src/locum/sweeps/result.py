@@ -27,6 +27,7 @@ _NAMES = ("key", "kind", "settings", "outcome", "result", "hashes", "seconds", "
 #: What every line begins with, as a pattern and as an example.
 _BEGINNING = re.compile(rb'\{"key":"[0-9a-f]{64}","kind":"')
 _EXAMPLE = b'{"key":"' + b"0" * 64 + b'","kind":"'
+_TYPES = (str, str, dict, str, dict, dict, int | float, dict, dict)
 _LINE = re.compile(rb'(\{.*),"check":"([0-9a-f]{64})"\}\n', re.DOTALL)
 
 
@@ -81,11 +82,15 @@ def read_line(line: bytes) -> Result:
         values = parse_json((match[1] + b"}").decode())
     except (InputError, UnicodeDecodeError) as error:
         raise RejectedLineError(f"not a result of a sweep ({error})") from None
-    if tuple(values) != _NAMES or values["outcome"] not in OUTCOMES:
+    if tuple(values) != _NAMES or not all(
+        isinstance(value, kind) for value, kind in zip(values.values(), _TYPES, strict=True)
+    ):
         raise RejectedLineError("not a result of a sweep that this version knows")
     found = Result(**values)
-    versions = found.versions
-    if found.key != key_of(found.kind, found.settings, versions["locum"], versions["revision"]):
+    if found.outcome not in OUTCOMES:
+        raise RejectedLineError("not a result of a sweep that this version knows")
+    locum, revision = (found.versions.get(name) for name in ("locum", "revision"))
+    if found.key != key_of(found.kind, found.settings, locum, revision):
         raise RejectedLineError("altered: its key is not that of its settings")
     return found
 

@@ -76,13 +76,9 @@ class Store:
     def __init__(self, path: str | Path) -> None:
         check_target(path)
         self.path = Path(path)
-        self._is_new = not os.path.exists(path)
-        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
-        flags |= getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
-        try:
-            self._handle = os.open(path, flags, 0o666)
-        except (OSError, ValueError) as error:
-            raise InputError(f"cannot write {path}: {getattr(error, 'strerror', error)}") from None
+        #: Whether the file is ours to remove if nothing is written.
+        self._is_new = False
+        self._handle = self._open()
         #: What was repaired when the file was opened, in words.
         self.repair: str | None = None
         #: The last result of every key.
@@ -90,10 +86,30 @@ class Store:
         self._synchronised = time.monotonic()
         try:
             self._lock()
+            while not self._is_current():  # removed, while empty, by the sweep that had it
+                os.close(self._handle)
+                self._handle = self._open()
+                self._lock()
+            self._is_new = os.fstat(self._handle).st_size == 0
             self._load()
         except BaseException:
             self.close()
             raise
+
+    def _open(self) -> int:
+        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
+        flags |= getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
+        try:
+            return os.open(self.path, flags, 0o666)
+        except (OSError, ValueError) as error:
+            raise InputError(f"cannot write {self.path}: {getattr(error, 'strerror', error)}") from None
+
+    def _is_current(self) -> bool:
+        """Tell whether the file that is open is the one that has the name."""
+        try:
+            return os.path.samestat(os.fstat(self._handle), os.stat(self.path))
+        except FileNotFoundError:
+            return False
 
     def _lock(self) -> None:
         if fcntl is None:
