@@ -128,7 +128,17 @@ ROOMS: dict[str, list[str]] = {
         "network",
     ],
     "display.network": ["places", "erasing", "expressions", "in_words", "report", "text", "page"],
-    "language": ["echo", "notebook", "picture", "handles", "python", "everyday", "tracr", "rasp"],
+    "language": [
+        "echo",
+        "notebook",
+        "picture",
+        "handles",
+        "tabulated",
+        "python",
+        "everyday",
+        "tracr",
+        "rasp",
+    ],
     "circuits": ["pairs", "running", "checking", "alignment"],
     "compiler": [
         "target",
@@ -140,6 +150,7 @@ ROOMS: dict[str, list[str]] = {
         "weights",
         "report",
         "compiling",
+        "listing",
     ],
     "simulators": [
         "matrices",

@@ -5,6 +5,7 @@
 from locum.analysis import Architecture as Architecture
 from locum.analysis import architecture as architecture
 from locum.compiler import compile as compile  # noqa: A004
+from locum.compiler import values_of as values_of
 from locum.dialects.classify import classify as classify
 from locum.dialects.equivalence import equivalent as equivalent
 from locum.errors import CompileError as CompileError
@@ -48,6 +49,7 @@ from locum.language.python import tokens_float as tokens_float
 from locum.language.python import tokens_int as tokens_int
 from locum.language.python import tokens_str as tokens_str
 from locum.language.python import where as where
+from locum.language.tabulated import map as map  # noqa: A004
 from locum.language.tracr import from_tracr as from_tracr
 from locum.simulators import Attention as Attention
 from locum.simulators import DecoderLayer as DecoderLayer

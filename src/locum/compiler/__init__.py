@@ -6,6 +6,7 @@
 """
 
 from locum.compiler.compiling import compile  # noqa: A004  (locum.compile)
+from locum.compiler.listing import values_of
 from locum.compiler.target import Target
 
-__all__ = ["Target", "compile"]
+__all__ = ["Target", "compile", "values_of"]

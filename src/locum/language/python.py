@@ -16,7 +16,7 @@ s-op selector_width(select(tokens, tokens, ==))
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NoReturn
 
 import locum.graph as graph
@@ -25,6 +25,7 @@ from locum.graph import Atom, build
 from locum.graph.atoms import canonical_set, canonical_table
 from locum.graph.definitions import everywhere
 from locum.graph.node import node_of
+from locum.language import tabulated
 from locum.language.handles import (
     Handle,
     Operand,
@@ -63,20 +64,27 @@ def constant(value: Atom) -> SOp:
 # Attention --------------------------------------------------------------------------------------
 
 
-def select(keys: Operand, queries: Operand, predicate: str) -> Selector:
+def select(
+    keys: Operand,
+    queries: Operand,
+    predicate: str | Callable[[Any, Any], Any],
+    *,
+    over: Iterable[Any] | None = None,
+) -> Selector:
     """Compare keys with queries: row q, column k is ``keys[k] ? queries[q]``, with ``==``, ``<``, ….
+
+    A Python function of key and query is tabulated over two lists of values.
 
     >>> select(indices, indices, "<")("ab").tolist()
     [[False, False], [True, False]]
+    >>> select(tokens, tokens, lambda k, q: k + q in ("ab", "bb"), over=("ab", "ab"))("ab").tolist()
+    [[False, False], [True, True]]
     """
-    return Selector(
-        build(
-            "select",
-            sop_node(keys, "select"),
-            sop_node(queries, "select"),
-            predicate=_text(predicate, "select"),
-        )
-    )
+    nodes = sop_node(keys, "select"), sop_node(queries, "select")
+    if callable(predicate):
+        sets = tabulated.domains(() if over is None else over, 2, "select")
+        return Selector(tabulated.selector(predicate, *nodes, *sets))
+    return Selector(build("select", *nodes, predicate=_text(predicate, "select")))
 
 
 def aggregate(selector: Selector, values: Operand, default: Atom = 0) -> SOp:

@@ -10,11 +10,10 @@ the string "None" beside strings.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from itertools import product
 from typing import Any
 
 from locum.errors import ExecutionError, GraphError
-from locum.graph import Atom, is_atom
+from locum.graph import Atom
 from locum.language.handles import Selector, SOp
 from locum.language.python import (
     aggregate,
@@ -24,14 +23,12 @@ from locum.language.python import (
     indices,
     length,
     lookup,
-    member,
     select,
     selector_width,
     tokens,
 )
+from locum.language.tabulated import Domain, call_on_all, selector, table
 
-#: Rows of a table that stands for a function.
-MAX_ROWS = 2**15
 _MODULE = "tracr.rasp.rasp"
 
 
@@ -58,37 +55,10 @@ def _is(item: Any, name: str) -> bool:
     return any(kind.__name__ == name and kind.__module__ == _MODULE for kind in type(item).__mro__)
 
 
-class _Values:
-    """The values that a Tracr s-op takes, as Python has them there and as atoms here."""
-
-    def __init__(self, values: Iterable[Any]) -> None:
-        plain = (value.item() if hasattr(value, "item") else value for value in values)
-        self.all = list({(type(v), v): v for v in plain}.values())
-        kinds = {type(v) for v in self.all if v is not None}
-        numbers = [v for v in self.all if isinstance(v, (bool, int, float))]
-        self._numeric = kinds <= {bool, int, float}
-        self._strings = kinds <= {str}
-        self._none = int(min([0, *(v // 1 for v in numbers if abs(v) < 2**53)])) - 1
-
-    def atom(self, value: Any) -> Atom:
-        """The atom that stands for a value."""
-        value = value.item() if hasattr(value, "item") else value
-        if value is None:
-            return self._none if self._numeric else "None"
-        if is_atom(value) and (self._numeric or self._strings):
-            return value
-        return repr(value)
-
-    @property
-    def as_they_are(self) -> bool:
-        """Whether every value is its own atom."""
-        return None not in self.all and (self._numeric or self._strings)
-
-
 class _Imported:
     """An s-op here, and the values that it takes, if they are finitely many."""
 
-    def __init__(self, sop: SOp, values: _Values | None) -> None:
+    def __init__(self, sop: SOp, values: Domain | None) -> None:
         self.sop = sop
         self.values = values
 
@@ -122,16 +92,16 @@ class _Importer:
         if _is(item, "Selector"):
             return self._selector(item)
         if _is(item, "TokensType"):
-            return _Imported(tokens, _Values(self.vocabulary))
+            return _Imported(tokens, Domain(self.vocabulary))
         if _is(item, "IndicesType"):
-            return _Imported(indices, _Values(range(self.longest)))
+            return _Imported(indices, Domain(range(self.longest)))
         if _is(item, "LengthType"):
-            return _Imported(length, _Values(range(1, self.longest + 1)))
+            return _Imported(length, Domain(range(1, self.longest + 1)))
         if _is(item, "Full"):
-            values = _Values([item.fill])
+            values = Domain([item.fill])
             return _Imported(constant(values.atom(item.fill)), values)
         if _is(item, "SelectorWidth"):
-            return _Imported(selector_width(self._of(item.selector)), _Values(range(self.longest + 1)))
+            return _Imported(selector_width(self._of(item.selector)), Domain(range(self.longest + 1)))
         if _is(item, "Aggregate"):
             return self._aggregate(item)
         if _is(item, "SequenceMap"):
@@ -150,7 +120,7 @@ class _Importer:
             return _Imported(
                 aggregate(selector, moved, 0 if item.default is None else item.default), None
             )
-        together = _Values([*value.values.all, item.default])
+        together = Domain([*value.values.all, item.default])
         moved = value.sop
         if any(together.atom(v) != value.values.atom(v) for v in value.values.all):
             moved = lookup(moved, {value.values.atom(v): together.atom(v) for v in value.values.all})
@@ -167,20 +137,13 @@ class _Importer:
                     "of operators, so that it can be called on s-ops"
                 )
             return _Imported(traced, None)
-        rows = list(product(*(values.all for values in known)))
-        if len(rows) > MAX_ROWS:
-            raise GraphError(
-                f"from_tracr: a function of {len(rows):,} combinations; at most {MAX_ROWS:,}"
-            )
-        results = [(row, _called(function, row)) for row in rows]
-        defined = [(row, result[0]) for row, result in results if result is not None]
-        if not defined:
-            raise GraphError("from_tracr: a function that has no value for any of its arguments")
-        values = _Values(result for _, result in defined)
+        defined = call_on_all(function, known, "from_tracr", strict=True)
+        values = Domain(result for _, result in defined)
         traced = _traced(function, arguments) if all(v.as_they_are for v in known) else None
         if traced is not None and values.as_they_are and _agree(function, known, defined):
             return _Imported(traced, values)
-        return _Imported(_table(arguments, known, defined, values), values)
+        nodes = [argument.sop.node for argument in arguments]
+        return _Imported(SOp(table(nodes, known, defined, values)), values)
 
     def _selector(self, item: Any) -> Selector:
         if _is(item, "SelectorAnd"):
@@ -203,7 +166,8 @@ class _Importer:
             return select(keys.sop, queries.sop, str(item.predicate.value))
         if keys.values is None or queries.values is None:
             raise GraphError("from_tracr: a predicate on means has to be a comparison")
-        return _by_classes(item.predicate, keys, queries)
+        nodes = keys.sop.node, queries.sop.node
+        return Selector(selector(item.predicate, *nodes, keys.values, queries.values))
 
 
 def _parts(item: Any) -> list[Any]:
@@ -211,16 +175,6 @@ def _parts(item: Any) -> list[Any]:
     names = ("inner", "fst", "snd", "sop", "selector", "keys", "queries")
     found = [getattr(item, name) for name in names if hasattr(item, name)]
     return [part for part in found if _is(part, "SOp") or _is(part, "Selector")]
-
-
-def _called(function: Callable[..., Any], row: Sequence[Any]) -> tuple[Any] | None:
-    """The value of a function in a tuple; of None it is None; no tuple where it fails."""
-    if any(value is None for value in row):
-        return (None,)
-    try:
-        return (function(*row),)
-    except Exception:  # a lambda may raise anything where it is not defined
-        return None
 
 
 def _traced(function: Callable[..., Any], arguments: Sequence[_Imported]) -> SOp | None:
@@ -233,7 +187,7 @@ def _traced(function: Callable[..., Any], arguments: Sequence[_Imported]) -> SOp
 
 
 def _agree(
-    function: Callable[..., Any], sets: Sequence[_Values], defined: Sequence[tuple[Any, Any]]
+    function: Callable[..., Any], sets: Sequence[Domain], defined: Sequence[tuple[Any, Any]]
 ) -> bool:
     """Whether the function of s-ops has the values of the function, wherever it has one."""
     rows = [row for row, _ in defined]
@@ -244,57 +198,3 @@ def _agree(
         return False
     plain = [r.item() if hasattr(r, "item") else r for _, r in defined]
     return all(type(a) is type(b) and a == b for a, b in zip(found, plain, strict=True))
-
-
-def _table(
-    arguments: Sequence[_Imported],
-    sets: Sequence[_Values],
-    defined: Sequence[tuple[Any, Any]],
-    values: _Values,
-) -> SOp:
-    """A lookup table; of two arguments, by the number of their combination."""
-    if len(arguments) == 1:
-        table = {sets[0].atom(row[0]): values.atom(result) for row, result in defined}
-        return lookup(arguments[0].sop, table)
-    places = [{(type(v), v): i for i, v in enumerate(each.all)} for each in sets]
-    codes = [
-        lookup(argument.sop, {each.atom(v): i for i, v in enumerate(each.all)})
-        for argument, each in zip(arguments, sets, strict=True)
-    ]
-    size = len(sets[1].all)
-    table = {
-        places[0][type(row[0]), row[0]] * size + places[1][type(row[1]), row[1]]: values.atom(result)
-        for row, result in defined
-    }
-    return lookup(codes[0] * size + codes[1], table)
-
-
-def _by_classes(predicate: Callable[..., Any], keys: _Imported, queries: _Imported) -> Selector:
-    """A predicate of two finite sets, by the queries that select the same keys."""
-    assert keys.values is not None
-    assert queries.values is not None
-    rows: dict[tuple[Atom, ...], list[Atom]] = {}
-    for query in queries.values.all:
-        row = tuple(keys.values.atom(k) for k in keys.values.all if _holds(predicate, k, query))
-        rows.setdefault(row, []).append(queries.values.atom(query))
-    some = [row for row in rows if row]
-    if not some:
-        return ~full
-    if sum(map(len, some)) == len({key for row in some for key in row}):  # equal or disjoint
-        of_key = {key: number for number, row in enumerate(some) for key in row}
-        all_keys = {keys.values.atom(k): of_key.get(keys.values.atom(k), -1) for k in keys.values.all}
-        of_query = {q: some.index(row) if row else -2 for row, members in rows.items() for q in members}
-        return select(lookup(keys.sop, all_keys), lookup(queries.sop, of_query), "==")
-    found: Selector | None = None
-    for row in some:
-        here = select(member(keys.sop, row), True, "==") & select(
-            True, member(queries.sop, rows[row]), "=="
-        )
-        found = here if found is None else found | here
-    assert found is not None
-    return found
-
-
-def _holds(predicate: Callable[..., Any], key: Any, query: Any) -> bool:
-    found = _called(predicate, (key, query))
-    return found is not None and bool(found[0])

@@ -156,7 +156,7 @@ class Selectors(Patterns):
         self, classes: Classes, query: Node, queries: Sequence[Atom], key: Node, keys: Sequence[Atom]
     ) -> Scores:
         """Σ_c [query in c]·[c selects the key] − 1, or the same by classes of keys."""
-        if query is key:
+        if query is key and len(queries) - 1 < 2 * classes.count:
             # One set of one-hot s-ops serves both sides.
             both = partial(sum_of, one_hot(query, queries))
             pairs = classes.pairs(both, both)

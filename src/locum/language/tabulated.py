@@ -1,0 +1,203 @@
+"""Python functions as tables: functions and predicates of finitely many values.
+
+A graph holds names of functions, no Python code. So a function is called on all values that its
+arguments may have, once, and what is kept is a lookup table; a predicate becomes the classes of queries
+that select the same keys. ``None`` is a value like any other: a number below all others beside numbers,
+and the string "None" beside strings.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from itertools import product
+from typing import Any
+
+from locum.errors import GraphError
+from locum.graph import Atom, Node, build, is_atom
+from locum.graph.atoms import canonical_set, canonical_table
+from locum.graph.definitions import everywhere
+from locum.graph.operations import constant
+from locum.language.handles import Operand, SOp, sop_node
+
+#: Rows of a table that stands for a function.
+MAX_ROWS = 2**15
+
+
+def map(  # noqa: A001  (the name users know it by: locum.map)
+    function: Callable[..., Any], *sops: Operand, over: Iterable[Any]
+) -> SOp:
+    """Apply a Python function at every position, as a table over the values that ``over`` lists.
+
+    ``over`` has the values of one s-op, or one list for each. Where the function raises, or for a value
+    that is not listed, there is none, and running the program is an error. ``locum.values_of`` lists
+    the values of any s-op that takes finitely many.
+
+    >>> from locum import indices, tokens
+    >>> map(str.upper, tokens, over="abc")("cab")
+    ['C', 'A', 'B']
+    >>> map(lambda t, i: t * i, tokens, indices, over=("ab", range(3)))("bab")
+    ['', 'a', 'bb']
+    >>> map(lambda t: None if t > 1 else t, tokens, over=[0, 1, 2])([0, 1, 2])
+    [0, 1, -1]
+    """
+    if not callable(function):
+        raise GraphError(f"map: expected a function, got {function!r}; try locum.map(f, x, over=…)")
+    if not sops:
+        raise GraphError("map: expected one s-op or more, got none; try locum.map(f, tokens, over=…)")
+    nodes = [sop_node(sop, "map") for sop in sops]
+    sets = domains(over, len(nodes), "map")
+    results = call_on_all(function, sets, "map")
+    return SOp(table(nodes, sets, results, Domain(result for _, result in results)))
+
+
+class Domain:
+    """The values that an s-op takes, as Python has them and as the atoms that stand for them."""
+
+    def __init__(self, values: Iterable[Any]) -> None:
+        plain = [value.item() if hasattr(value, "item") else value for value in values]
+        self.all = list({(type(v), v): v for v in plain}.values())
+        kinds = {type(v) for v in self.all if v is not None}
+        numbers = [v for v in self.all if isinstance(v, (bool, int, float))]
+        self._numeric = kinds <= {bool, int, float}
+        self._strings = kinds <= {str}
+        self._none = int(min([0, *(v // 1 for v in numbers if abs(v) < 2**53)])) - 1
+
+    def atom(self, value: Any) -> Atom:
+        """Return the atom that stands for a value."""
+        value = value.item() if hasattr(value, "item") else value
+        if value is None:
+            return self._none if self._numeric else "None"
+        if is_atom(value) and (self._numeric or self._strings):
+            return value
+        return repr(value)
+
+    @property
+    def as_they_are(self) -> bool:
+        """Whether every value is its own atom."""
+        return None not in self.all and (self._numeric or self._strings)
+
+
+def domains(over: Iterable[Any], count: int, name: str) -> list[Domain]:
+    """Read the values of ``count`` s-ops: one list, or one for each of several."""
+    if not isinstance(over, Iterable):
+        raise GraphError(f'{name}: expected over=… with values, such as "abc", got {over!r}')
+    listed = [over] if count == 1 else list(over)
+    if len(listed) != count or not all(isinstance(each, Iterable) for each in listed):
+        raise GraphError(
+            f"{name}: expected over=… with {count} lists of values, one for each s-op, got {over!r}; "
+            "locum.values_of lists the values of an s-op"
+        )
+    found = []
+    for each in listed:
+        values = list(each)
+        if not values:
+            raise GraphError(f"{name}: expected one value or more in over=…, got none")
+        for value in values:
+            if value is not None and not is_atom(value):
+                raise GraphError(
+                    f"{name}: expected numbers, strings or booleans in over=…, got {value!r}"
+                )
+        found.append(Domain(values))
+    return found
+
+
+def call_on_all(
+    function: Callable[..., Any], sets: Sequence[Domain], name: str, *, strict: bool = False
+) -> list[tuple[tuple[Any, ...], Any]]:
+    """Return every combination of values with what the function gives, where it gives something.
+
+    ``strict``: of None it gives None, whatever it is.
+    """
+    size = math.prod(len(each.all) for each in sets)
+    if size > MAX_ROWS:
+        raise GraphError(f"{name}: expected at most {MAX_ROWS:,} combinations of values, got {size:,}")
+    found = []
+    for row in product(*(each.all for each in sets)):
+        result = called(function, row, strict=strict)
+        if result is not None:
+            found.append((row, result[0]))
+    if not found:
+        raise GraphError(f"{name}: expected a function with a value for some arguments, got none")
+    return found
+
+
+def called(function: Callable[..., Any], row: Sequence[Any], *, strict: bool) -> tuple[Any] | None:
+    """Return the value of a function in a tuple; no tuple where it raises."""
+    if strict and any(value is None for value in row):
+        return (None,)
+    try:
+        return (function(*row),)
+    except Exception:  # a lambda may raise anything where it is not defined
+        return None
+
+
+def table(
+    nodes: Sequence[Node],
+    sets: Sequence[Domain],
+    results: Sequence[tuple[tuple[Any, ...], Any]],
+    values: Domain,
+) -> Node:
+    """Return a lookup table; of several arguments, by the number of their combination."""
+    if len(nodes) == 1:
+        return _lookup(nodes[0], {sets[0].atom(row[0]): values.atom(r) for row, r in results})
+    places = [{(type(v), v): i for i, v in enumerate(each.all)} for each in sets]
+    code: Node | None = None
+    for node, each in zip(nodes, sets, strict=True):
+        place = _lookup(node, {each.atom(v): i for i, v in enumerate(each.all)})
+        if code is None:
+            code = place
+        else:
+            code = build("add", build("multiply", code, constant(len(each.all))), place)
+    assert code is not None
+    rows = {}
+    for row, result in results:
+        number = 0
+        for value, where, each in zip(row, places, sets, strict=True):
+            number = number * len(each.all) + where[type(value), value]
+        rows[number] = values.atom(result)
+    return _lookup(code, rows)
+
+
+def _lookup(node: Node, rows: dict[Any, Atom]) -> Node:
+    return build("lookup", node, table=canonical_table(rows))
+
+
+def selector(
+    predicate: Callable[..., Any], keys: Node, queries: Node, of_keys: Domain, of_queries: Domain
+) -> Node:
+    """Return the selector of a predicate, by the queries that select the same keys.
+
+    Where it raises, and of None, it does not hold.
+    """
+    rows: dict[tuple[Atom, ...], list[Atom]] = {}
+    for query in of_queries.all:
+        row = tuple(of_keys.atom(k) for k in of_keys.all if _holds(predicate, k, query))
+        rows.setdefault(row, []).append(of_queries.atom(query))
+    some = [row for row in rows if row]
+    if not some:
+        return build("selector_not", everywhere())
+    if sum(len(row) for row in some) == len({key for row in some for key in row}):  # equal or disjoint
+        number = {key: place for place, row in enumerate(some) for key in row}
+        classes = {of_keys.atom(k): number.get(of_keys.atom(k), -1) for k in of_keys.all}
+        wanted = {q: some.index(row) if row else -2 for row, members in rows.items() for q in members}
+        return build("select", _lookup(keys, classes), _lookup(queries, wanted), predicate="==")
+    found: Node | None = None
+    for row in some:
+        key, query = (
+            build("member", node, values=canonical_set(atoms))
+            for node, atoms in ((keys, row), (queries, rows[row]))
+        )
+        here = build(
+            "selector_and",
+            build("select", key, constant(True), predicate="=="),
+            build("select", constant(True), query, predicate="=="),
+        )
+        found = here if found is None else build("selector_or", found, here)
+    assert found is not None
+    return found
+
+
+def _holds(predicate: Callable[..., Any], key: Any, query: Any) -> bool:
+    found = called(predicate, (key, query), strict=True)
+    return found is not None and bool(found[0])

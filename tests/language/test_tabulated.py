@@ -1,0 +1,100 @@
+"""Python functions and predicates as tables."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from typing import Any
+
+import pytest
+
+import locum
+from locum import aggregate, indices, length, select, selector_width, tokens
+from locum.errors import GraphError
+
+WORDS = ("ab", "b", "")
+UNITS: dict[str, Any] = {"attention": "softmax", "length": 6}
+
+
+def test_functions_of_one_and_of_several_s_ops() -> None:
+    size = locum.map(len, tokens, over=WORDS)
+    assert size(list(WORDS)) == [2, 1, 0]
+    both = locum.map(lambda t, i, n: f"{t}{i}/{n}", tokens, indices, length, over=("ab", range(3), [3]))
+    assert both("bab") == ["b0/3", "a1/3", "b2/3"]
+    # 1, 1.0 and True are three values to Python and to the table.
+    assert locum.map(lambda t: type(t).__name__, tokens, over=[1, 1.5])([1, 1.5]) == ["int", "float"]
+
+
+def test_none_and_what_has_no_value() -> None:
+    half = locum.map(lambda t: t // 2 if t % 2 == 0 else None, tokens, over=range(-4, 5))
+    assert half([3, 4, -4]) == [-3, 2, -2]
+    named = locum.map({"a": "x"}.get, tokens, over="ab")
+    assert named("ab") == ["x", "None"]
+    inverse = locum.map(lambda t: 1 / t, tokens, over=[0, 1, 2])
+    assert inverse([1, 2]) == [1.0, 0.5]
+    for given in ([0], [3]):
+        with pytest.raises(locum.LocumError, match="the table has nothing for"):
+            inverse(given)
+
+
+@pytest.mark.parametrize("options", [{"feed_forward": "exact"}, {}, {"feed_forward": "gelu"}])
+def test_networks_of_functions_and_predicates(options: dict[str, Any]) -> None:
+    rhymes = select(tokens, tokens, lambda k, q: k[-1:] == q[-1:] and k != q, over=(WORDS, WORDS))
+    programs = [
+        locum.map(lambda t, i: len(t) * i % 3, tokens, indices, over=(WORDS, range(6))),
+        selector_width(rhymes),
+        aggregate(locum.best(rhymes, indices), tokens, "none"),
+    ]
+    draw = random.Random(0)
+    for program in programs:
+        model = locum.compile(program, vocabulary=WORDS, **UNITS, **options)
+        for _ in range(8):
+            given = [draw.choice(WORDS) for _ in range(draw.randint(1, 6))]
+            assert model(given) == program(given)
+
+
+def test_any_predicate_selects_what_it_holds_for() -> None:
+    draw = random.Random(1)
+    for _ in range(20):
+        holds = {pair: draw.random() < 0.4 for pair in itertools.product(range(4), range(3))}
+        selector = select(
+            tokens, indices, lambda k, q, holds=holds: holds[k, q], over=(range(4), range(3))
+        )
+        for given in itertools.islice(itertools.product(range(4), repeat=3), 0, 64, 7):
+            expected = [[holds[k, q] for k in given] for q in range(3)]
+            assert selector(list(given)).tolist() == expected
+
+
+def test_a_predicate_costs_classes() -> None:
+    """Sixty values on each side, five kinds of queries: keys of five numbers, not of sixty."""
+    kinds = [frozenset(random.Random(kind).sample(range(60), 20)) for kind in range(5)]
+    selector = select(tokens, tokens, lambda k, q: k in kinds[q % 5], over=(range(60), range(60)))
+    model = locum.compile(selector_width(selector), length=8, vocabulary=range(60))
+    assert model.architecture.d_head <= 6
+    assert model.architecture.d_model <= 20
+
+
+def test_values_of() -> None:
+    count = selector_width(select(tokens, tokens, "=="))
+    assert locum.values_of(count % 2, vocabulary="ab", length=4) == (0, 1)
+    with pytest.raises(locum.CompileError, match="finitely many"):
+        locum.values_of(aggregate(locum.full, locum.exp(tokens)), vocabulary=range(9), length=40)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: locum.map(len, tokens, over=3), "expected over=… with values"),
+        (lambda: locum.map(len, tokens, over=[]), "one value or more"),
+        (lambda: locum.map(len, tokens, over=[[1]]), "numbers, strings or booleans"),
+        (lambda: locum.map("len", tokens, over="ab"), "expected a function"),
+        (lambda: locum.map(len, over="ab"), "one s-op or more"),
+        (lambda: locum.map(max, tokens, indices, over="abc"), "2 lists of values"),
+        (lambda: locum.map(lambda t: 1 / 0, tokens, over="ab"), "a value for some"),
+        (lambda: locum.map(max, tokens, indices, over=(range(200), range(200))), "at most 32,768"),
+        (lambda: select(tokens, tokens, lambda k, q: True), "2 lists of values"),
+    ],
+)
+def test_bad_input(call: Any, words: str) -> None:
+    with pytest.raises(GraphError, match=words):
+        call()
