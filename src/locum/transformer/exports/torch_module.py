@@ -151,6 +151,8 @@ class _Block(nn.Module):
 
 class _Attention(nn.Module):
     hard: Tensor
+    W_O: Tensor
+    b_O: Tensor
 
     def __init__(self, weights: AttentionWeights, *, causal: bool) -> None:
         super().__init__()
@@ -188,7 +190,7 @@ class _Attention(nn.Module):
         other = self.get_submodule("hook_pattern")(pattern)
         # Summed first and divided after, unless somebody put another pattern in its place.
         z = self._shown("z", chosen @ v / counts if other is pattern else other @ v)
-        out: Tensor = (z @ self.get_parameter("W_O")).sum(dim=1) + self.get_parameter("b_O")
+        out: Tensor = (z @ self.W_O).sum(dim=1) + self.b_O
         return out
 
 
