@@ -37,6 +37,7 @@ ROOMS: dict[str, list[str]] = {
         "dialects",
         "circuits",
         "simulators",
+        "learning",
         "verification",
         "paper",
         "cookbook",
@@ -187,6 +188,7 @@ ROOMS: dict[str, list[str]] = {
         "spec",
     ],
     "verification": ["coq", "checker", "claims", "certified", "prover", "checking", "fuzzing"],
+    "learning": ["constructions", "network", "optimisers", "training", "sharpness", "grid"],
 }
 #: What a room must not use although it comes before: transformers and compiler know the graph alone.
 BARRED = {"transformer": {"language", "constructions"}, "compiler": {"language", "constructions"}}

@@ -146,6 +146,50 @@ KINDS: dict[str, Kind] = {
         },
         uses=("numpy",),
     ),
+    "learning": Kind(
+        "networks that are trained from a construction with noise, or from random weights",
+        "locum.learning.training:learn",
+        {
+            "task": Setting("a text", "the construction", choices=("U", "fetch", "matmul")),
+            "order": Setting("a list of integers", "n, d and d_v of U", None),
+            "units": Setting("a text", "feed-forwards of U", "glu", ("glu", "gelu", "relu")),
+            "tolerance": Setting("a number", "what U and matmul are compiled for", 1e-3),
+            "soften": Setting("a number", "factor of inverse temperatures", 1.0),
+            "balanced": Setting("true or false", "whether weights are of one size", False),
+            "keys": Setting("a text", "of fetch", "squares", ("squares", "one-hot", "bits")),
+            "positions": Setting("an integer", "of fetch", 8, least=2),
+            "inverse_temperature": Setting("a number", "of fetch", 16.0, least=0),
+            "size": Setting("an integer", "rows of the matrices of matmul", 2, least=1),
+            "start": Setting("a text", "where it begins", "construction", ("construction", "random")),
+            "sigmas": Setting("a list of numbers", "scales of noise on weights", [1e-2]),
+            "trainable": Setting("a text", "what may move", "all", ("all", "nonzeros", "zeros")),
+            "optimiser": Setting("a text", "how it moves", "adam", ("sgd", "adam", "muon")),
+            "rate": Setting("a number", "of learning", 1e-3),
+            "decay": Setting("true or false", "whether the rate falls to 0", True),
+            "relative": Setting("true or false", "rates times the size of each weight", False),
+            "anneal": Setting("a number", "fraction of scores to begin with", 1.0),
+            "steps": Setting("an integer", "of the optimiser", 200, least=0),
+            "batch": Setting("an integer", "inputs in a step", 32, least=1),
+            "seeds": Setting("an integer", "networks for each scale of noise", 8, least=1),
+            "first_seed": Setting("an integer", "the seed of the first", 0, least=0),
+            "curve": Setting("a list of integers", "steps after which errors are kept", []),
+            "device": Setting("a text", "cpu, or cuda where there is one", "cpu"),
+        },
+        uses=("torch", "numpy"),
+        lists={
+            name: f"locum.learning.grid:{name}"
+            for name in (
+                "zeros",
+                "basin",
+                "positions",
+                "softness",
+                "annealing",
+                "larger",
+                "slow",
+                "random",
+            )
+        },
+    ),
 }
 
 

@@ -1,0 +1,222 @@
+"""What is trained: compiled networks, inputs for them, and what is right.
+
+``U`` is the simulator itself, trained on random ⟨T, X⟩ against T(X); ``fetch`` is one head that brings
+every position the token of another (as reversing a sequence and transposing a matrix do), by keys of
+three kinds; ``matmul`` is a product of matrices.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from locum.compiler import compile as compile_program
+from locum.constructions import Matrix, matmul
+from locum.errors import InputError
+from locum.language.python import aggregate, indices, select, tokens, where
+from locum.simulators import Attention, UniversalSimulator
+from locum.transformer import AttentionWeights, CompiledTransformer, LayerWeights, Weights
+
+Numbers = NDArray[np.float64]
+
+#: Numbers that networks are compiled for; they are trained on numbers between −1 and 1.
+RANGES = (-4.0, 4.0)
+
+
+@dataclass(frozen=True)
+class Construction:
+    """A network that is right, and what it is right about."""
+
+    model: CompiledTransformer
+    #: Where the answer stands.
+    places: tuple[int, ...]
+    #: The answers [batch, place] to inputs [batch, position].
+    answers: Callable[[Numbers], Numbers]
+    #: Inputs of smaller orders, padded with zeros, which it is right about, too.
+    smaller: Callable[[Numbers], Numbers] | None = None
+
+    @property
+    def length(self) -> int:
+        """Return the number of tokens."""
+        return self.model.config.lengths[1]
+
+    def inputs(self, draw: np.random.Generator, count: int, reach: float = 1.0) -> Numbers:
+        """Draw inputs between −reach and reach."""
+        return draw.uniform(-reach, reach, (count, self.length))
+
+
+def construction(settings: Mapping[str, Any]) -> Construction:
+    """Build the construction that settings name, once for equal ones.
+
+    >>> construction({"task": "fetch", "keys": "bits", "positions": 4, "inverse_temperature": 8}).length
+    4
+    """
+    task = settings["task"]
+    if task == "U":
+        options = (settings.get("units", "glu"), float(settings.get("tolerance", 1e-3)))
+        found = _universal(tuple(settings["order"]), *options)
+    elif task == "fetch":
+        found = _fetch(
+            str(settings.get("keys", "squares")),
+            int(settings["positions"]),
+            float(settings.get("inverse_temperature", 16)),
+        )
+    elif task == "matmul":
+        found = _matmul(int(settings["size"]), float(settings.get("tolerance", 1e-3)))
+    else:
+        raise InputError(f"expected the task U, fetch or matmul, got {task!r}")
+    if settings.get("soften", 1.0) != 1.0:
+        found = dataclasses.replace(found, model=softened(found.model, float(settings["soften"])))
+    if settings.get("balanced", False):
+        found = dataclasses.replace(found, model=found.model.balanced())
+    return found
+
+
+def softened(model: CompiledTransformer, factor: float) -> CompiledTransformer:
+    """Return the network with the inverse temperatures of its stand-in heads multiplied by a factor.
+
+    The compiler's tolerance chooses them by powers of two, and never so warm that the network errs.
+    """
+    layers = []
+    for layer, labels in zip(model.weights.layers, model.config.heads, strict=True):
+        heads = layer.attention
+        if heads is not None:
+            by = np.array([factor if stands_in(label) else 1.0 for label in labels])
+            heads = dataclasses.replace(
+                heads, W_Q=heads.W_Q * by[:, None, None], b_Q=heads.b_Q * by[:, None]
+            )
+        layers.append(LayerWeights(heads, layer.feed_forward))
+    return CompiledTransformer(model.config, dataclasses.replace(model.weights, layers=tuple(layers)))
+
+
+def stands_in(label: str) -> bool:
+    """Say whether a head stands in for a hard one; the simulated softmax itself does not.
+
+    >>> stands_in('select("softmax", "softmax", ==)')
+    False
+    """
+    return '"softmax"' not in label
+
+
+@functools.cache
+def _universal(order: tuple[int, int, int], units: str, tolerance: float) -> Construction:
+    n, d, d_v = order
+    simulator = UniversalSimulator(n, d, d_v)
+    model = simulator.compile(
+        "native", attention="softmax", feed_forward=units, ranges=RANGES, tolerance=tolerance
+    )
+    layout = model.config.report["layout"]
+
+    def block(inputs: Numbers, name: str) -> Numbers:
+        first, _, rows, columns = layout[name]
+        return inputs[:, first : first + rows * columns].reshape(-1, rows, columns)
+
+    def answers(inputs: Numbers) -> Numbers:
+        X, A, V = (block(inputs, name) for name in ("X", "A", "V"))
+        scores = X @ A @ X.transpose(0, 2, 1)
+        weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
+        found = weights / weights.sum(axis=-1, keepdims=True) @ (X @ V)
+        return np.asarray(found.reshape(len(inputs), -1))
+
+    def smaller(inputs: Numbers) -> Numbers:
+        """Keep one column of X, and one number of A and of V: an order (n, 1, 1)."""
+        kept = np.zeros_like(inputs)
+        for name, (rows, columns) in {"X": (n, 1), "A": (1, 1), "V": (1, 1)}.items():
+            block(kept, name)[:, :rows, :columns] = block(inputs, name)[:, :rows, :columns]
+        return kept
+
+    # What is right is U's own definition: one input is compared with it.
+    one = np.linspace(-1, 1, model.config.lengths[1])[None]
+    T, X = Attention(A=block(one, "A")[0], V=block(one, "V")[0]), block(one, "X")[0]
+    assert np.allclose(answers(one)[0], np.asarray(T(X)).ravel())
+    return Construction(model, tuple(range(n * d_v)), answers, smaller if d > 1 or d_v > 1 else None)
+
+
+@functools.cache
+def _matmul(size: int, tolerance: float) -> Construction:
+    left, right = (Matrix(tokens, size, size, offset=o) for o in (0, size * size))
+    product = matmul(left, right, "fetch")
+    row, column = indices // size, indices % size
+    inside = where(indices < size * size, row, 0)
+    program = product.at(inside, column)
+    model = compile_program(
+        program,
+        length=2 * size * size,
+        numeric=True,
+        fixed=True,
+        attention="softmax",
+        feed_forward="glu",
+        ranges=RANGES,
+        tolerance=tolerance,
+    )
+
+    def answers(inputs: Numbers) -> Numbers:
+        a, b = (part.reshape(-1, size, size) for part in np.split(inputs, 2, axis=1))
+        return np.asarray((a @ b).reshape(len(inputs), -1))
+
+    return Construction(model, tuple(range(size * size)), answers)
+
+
+def position_keys(kind: str, count: int) -> tuple[Numbers, Numbers]:
+    """Return queries and keys [position, number] with q·k greatest by 1 at equal positions.
+
+    ``squares``: (2j, −1)·(j, j²), what the compiler makes of an equality; ``one-hot``: N numbers;
+    ``bits``: the digits of j as ±1, ⌈log₂ N⌉ numbers.
+
+    >>> q, k = position_keys("squares", 3)
+    >>> (q @ k.T - (q * k).sum(axis=1)[:, None]).tolist()
+    [[0.0, -1.0, -4.0], [-1.0, 0.0, -1.0], [-4.0, -1.0, 0.0]]
+    """
+    j = np.arange(count, dtype=np.float64)
+    if kind == "squares":
+        return np.stack([2 * j, -np.ones(count)], axis=1), np.stack([j, j * j], axis=1)
+    if kind == "one-hot":
+        return np.eye(count), np.eye(count)
+    if kind == "bits":
+        places = np.arange((count - 1).bit_length())
+        digits = np.where(np.arange(count)[:, None] >> places & 1, 1.0, -1.0)
+        return digits / 2, digits
+    raise InputError(f"expected keys of squares, one-hot or bits, got {kind!r}")
+
+
+@functools.cache
+def _fetch(kind: str, count: int, beta: float) -> Construction:
+    """One head that reverses a sequence: position i fetches the token of position N − 1 − i.
+
+    The compiled network, with W_pos, W_Q and W_K replaced by those of other keys. Slots: the token, the
+    answer, then queries and keys.
+    """
+    program = aggregate(select(indices, count - 1 - indices, "=="), tokens)
+    compiled = compile_program(
+        program, length=count, numeric=True, fixed=True, attention="softmax",
+        feed_forward="relu", ranges=RANGES, tolerance=1e-3,
+    )  # fmt: skip
+    queries, keys = position_keys(kind, count)
+    size = keys.shape[1]
+    width = 2 + 2 * size
+    W_pos = np.concatenate([np.zeros((count, 2)), queries[::-1], keys], axis=1)
+    W_Q, W_K, W_V = (np.zeros((1, width, size)) for _ in range(3))
+    W_Q[0, 2 : 2 + size] = beta * np.eye(size)
+    W_K[0, 2 + size :] = np.eye(size)
+    W_V[0, 0, 0] = 1
+    W_O = np.zeros((1, size, width))
+    W_O[0, 0, 1] = 1
+    none = np.zeros((1, size))
+    head = AttentionWeights(W_Q, none, W_K, none, W_V, none, W_O, np.zeros(width), ("softmax",))
+    W_E, W_U = np.eye(width)[:1], np.eye(width)[:, 1:2]
+    weights = Weights(W_E, W_pos, (LayerWeights(head, None),), W_U, np.zeros(1))
+    slots = (
+        "token",
+        "fetched",
+        *(f"query {i}" for i in range(size)),
+        *(f"key {i}" for i in range(size)),
+    )
+    config = dataclasses.replace(compiled.config, slots=slots, report={})
+    model = CompiledTransformer(config, weights)
+    return Construction(model, tuple(range(count)), lambda inputs: inputs[:, ::-1].copy())

@@ -1,0 +1,107 @@
+"""Which trainings there are: settings by group, each with all its scales of noise and seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+Settings = dict[str, Any]
+
+#: The smallest order with a softmax over more than one key.
+SMALL: Settings = {"task": "U", "order": [2, 1, 1], "steps": 150, "batch": 16}
+SIGMAS = [1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1]
+LARGE_SIGMAS = [1e-2, 3e-2, 1e-1, 3e-1]
+BOTH = (False, True)
+
+
+def zeros() -> list[Settings]:
+    """From the exact weights: what is lost after so many steps, by what may move."""
+    moments = {"steps": 100, "curve": [0, 1, 2, 5, 10, 20, 50, 100], "decay": False, "sigmas": [0.0]}
+    return [
+        {**SMALL, **moments, "trainable": which, "balanced": balanced, "optimiser": "adam"}
+        for which in ("all", "nonzeros", "zeros")
+        for balanced in BOTH
+    ]
+
+
+def basin() -> list[Settings]:
+    """U from noise on its weights: optimisers, what is trainable, balanced or not."""
+    ways: list[Settings] = [
+        {"optimiser": "adam", "rate": 1e-3},
+        {"optimiser": "adam", "rate": 1e-4},
+        {"optimiser": "adam", "rate": 1e-5},
+        {"optimiser": "adam", "rate": 1e-3, "trainable": "nonzeros"},
+        {"optimiser": "adam", "rate": 1e-3, "relative": True},
+        {"optimiser": "sgd", "rate": 1e-3, "trainable": "nonzeros"},
+        {"optimiser": "muon", "rate": 1e-3},
+        {"optimiser": "muon", "rate": 1e-3, "trainable": "nonzeros"},
+    ]
+    return [{**SMALL, "sigmas": SIGMAS, "balanced": b, **way} for way in ways for b in BOTH]
+
+
+def positions() -> list[Settings]:
+    """One head that fetches: how its basin depends on the number of positions, by kind of keys."""
+    sigmas = [1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1]
+    shared: Settings = {"sigmas": sigmas, "trainable": "nonzeros", "batch": 8, "steps": 100, "seeds": 6}
+    return [
+        {"task": "fetch", "keys": keys, "positions": count, **shared}
+        for count in (4, 8, 16, 32)
+        for keys in ("squares", "one-hot", "bits")
+    ]
+
+
+def annealing() -> list[Settings]:
+    """Scores that begin at a fraction of what they are."""
+    return [
+        {**SMALL, "sigmas": LARGE_SIGMAS, "trainable": which, "rate": rate, "anneal": anneal}
+        for which, rate in (("nonzeros", 1e-3), ("all", 1e-4))
+        for anneal in (1 / 4, 1 / 16)
+    ]
+
+
+def softness() -> list[Settings]:
+    """Compiled at other tolerances, and with heads softer than any tolerance makes them."""
+    tolerances: list[Settings] = [{"tolerance": 10.0**-k} for k in range(1, 7)]
+    factors: list[Settings] = [{"soften": 2.0**-k} for k in (2, 3, 4, 5)]
+    shared: Settings = {**SMALL, "sigmas": LARGE_SIGMAS, "trainable": "nonzeros"}
+    return [{**shared, **how} for how in [*tolerances, *factors]]
+
+
+def larger() -> list[Settings]:
+    """U(2, 2, 2), and a product of matrices."""
+    shared: Settings = {"sigmas": [1e-3, 1e-2, 3e-2, 1e-1], "seeds": 4, "steps": 100, "batch": 16}
+    ways: list[Settings] = [{"rate": 1e-4}, {"rate": 1e-3, "trainable": "nonzeros"}]
+    tasks: list[Settings] = [{"task": "U", "order": [2, 2, 2]}, {"task": "matmul", "size": 2}]
+    return [{**t, **shared, **way, "balanced": b} for t in tasks for way in ways for b in BOTH]
+
+
+def random() -> list[Settings]:
+    """From nothing: the same architectures with random weights."""
+    start: Settings = {"start": "random", "sigmas": [1.0], "seeds": 8, "batch": 16}
+    ways: list[Settings] = [
+        {"optimiser": "adam", "rate": 1e-2},
+        {"optimiser": "muon", "rate": 1e-2},
+        {"optimiser": "sgd", "rate": 1e-1},
+    ]
+    fetch: Settings = {"task": "fetch", "positions": 8, **start, "steps": 500, **ways[0]}
+    return [
+        *({**fetch, "keys": keys} for keys in ("squares", "one-hot", "bits")),
+        *({**SMALL, **start, "steps": 1000, **way} for way in ways),
+    ]
+
+
+def slow() -> list[Settings]:
+    """SGD over all weights, at a rate above 2/λ and at one below it, where it does not arrive."""
+    shared: Settings = {**SMALL, "sigmas": SIGMAS, "optimiser": "sgd"}
+    return [
+        {**shared, "rate": 1e-3},
+        {**shared, "rate": 5e-8},
+        {**shared, "rate": 1e-6, "balanced": True},
+    ]
+
+
+#: All groups by name, in the order in which they are run.
+GROUPS: dict[str, Callable[[], list[Settings]]] = {
+    group.__name__: group
+    for group in (zeros, basin, positions, softness, annealing, larger, slow, random)
+}

@@ -1,0 +1,208 @@
+"""Train networks from a start, many seeds and scales of noise in one batch: ``train(settings)``.
+
+Settings (all have defaults but the task): the construction (``task``, ``order``, ``units``,
+``tolerance``, ``balanced``, ``keys``, ``positions``, ``size``); ``start`` (construction or random) and
+``sigmas``, the scales of noise on its non-zero weights, w·(1 + σ·N(0, 1)); ``trainable`` (all,
+nonzeros or zeros of the construction); ``optimiser``, ``rate`` (falls to 0 linearly; ``decay`` False
+keeps it), ``relative`` (each weight's rate times its own size), ``anneal`` (the scores of heads that
+stand in for hard ones begin at this fraction, and are whole after half of the steps); ``steps``,
+``batch``, ``seeds``, ``device``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.func import grad, vmap
+
+from locum.errors import InputError
+from locum.learning.constructions import Construction, construction
+from locum.learning.network import Network
+from locum.learning.optimisers import optimiser
+
+#: A network has recovered if its error, RMS by the deviation of what is right, is at most this.
+RECOVERED = 1e-2
+DEFAULTS: dict[str, Any] = {
+    "start": "construction",
+    "sigmas": [1e-2],
+    "trainable": "all",
+    "optimiser": "adam",
+    "rate": 1e-3,
+    "decay": True,
+    "relative": False,
+    "anneal": 1.0,
+    "steps": 200,
+    "batch": 32,
+    "seeds": 8,
+    "first_seed": 0,
+    "balanced": False,
+    "device": "cpu",
+    "curve": [],
+}
+#: Inputs that errors are measured on.
+_HELD_OUT = 256
+
+
+def learn(**settings: Any) -> dict[str, Any]:
+    """Train as :func:`train` does, as a case of a sweep: with the hashes of what is trained."""
+    built = construction(settings)
+    found = train(settings)
+    hashes = {"weights": built.model.hash, "program": built.model.config.program_hash}
+    return {**found, "hashes": hashes}
+
+
+def train(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Train one network for each scale and seed; return a row for each, and curves where asked.
+
+    >>> found = train({"task": "fetch", "positions": 4, "sigmas": [0.0], "seeds": 1, "steps": 1})
+    >>> found["rows"][0]["error_before"] < 1e-3
+    True
+    """
+    chosen = {**DEFAULTS, **settings}
+    built = construction(chosen)
+    network = Network.of(built.model)
+    exact = network.vector(built.model).to(chosen["device"])
+    cells = [
+        (float(sigma), int(chosen["first_seed"]) + seed)
+        for sigma in chosen["sigmas"]
+        for seed in range(int(chosen["seeds"]))
+    ]
+    start = torch.stack([_start(chosen, network, exact, *cell) for cell in cells])
+    measure = _Measure(built, network, chosen["device"])
+    rows = [
+        {"sigma": sigma, "seed": seed, **before}
+        for (sigma, seed), before in zip(cells, measure(start, "_before"), strict=True)
+    ]
+    found, curves = _descend(chosen, built, network, exact, start, [seed for _, seed in cells], measure)
+    kept = exact != 0
+    away = (found - exact).norm(dim=-1) / exact.norm()
+    grown = (found * ~kept).square().sum(dim=-1).div(max(1, int((~kept).sum()))).sqrt()
+    for number, (row, after) in enumerate(zip(rows, measure(found, ""), strict=True)):
+        row |= after
+        row["distance"] = _plain(away[number])
+        row["zeros_rms"] = _plain(grown[number])
+        row["recovered"] = row["error"] is not None and row["error"] <= RECOVERED
+    return {
+        "parameters": exact.numel(),
+        "nonzeros": int(kept.sum()),
+        "largest": float(exact.abs().max()),
+        "rows": rows,
+        "curves": curves,
+    }
+
+
+def _start(
+    chosen: Mapping[str, Any], network: Network, exact: Tensor, sigma: float, seed: int
+) -> Tensor:
+    draw = torch.Generator().manual_seed(seed)
+    noise = torch.randn(exact.numel(), generator=draw, dtype=exact.dtype).to(exact.device)
+    if chosen["start"] == "construction":
+        return exact * (1 + sigma * noise)
+    if chosen["start"] != "random":
+        raise InputError(f"expected the start construction or random, got {chosen['start']!r}")
+    parts = []
+    for name, part in network.tensors(noise).items():
+        shape = network.shapes[name]
+        # Xavier's scale for matrices; rows of an embedding are of size 1; biases are 0.
+        fan = shape[-2] + shape[-1] if len(shape) > 1 else 0
+        embedding = name in ("embed.W_E", "pos_embed.W_pos")
+        scale = 1.0 if embedding else math.sqrt(2 / fan) if fan else 0.0
+        parts.append(part.reshape(-1) * scale)
+    return torch.cat(parts)
+
+
+def mask_of(trainable: str, exact: Tensor) -> Tensor:
+    """Return 1 for weights that may be trained, 0 for others."""
+    masks = {"all": torch.ones_like(exact), "nonzeros": (exact != 0), "zeros": (exact == 0)}
+    if trainable not in masks:
+        raise InputError(f"expected {', '.join(masks)} as what is trainable, got {trainable!r}")
+    return masks[trainable].to(exact.dtype)
+
+
+def _descend(
+    chosen: Mapping[str, Any],
+    built: Construction,
+    network: Network,
+    exact: Tensor,
+    start: Tensor,
+    seeds: list[int],
+    measure: _Measure,
+) -> tuple[Tensor, list[dict[str, Any]]]:
+    """Return the parameters after the last step, and errors after the steps that were asked for."""
+    places = torch.tensor(built.places, device=exact.device)
+    mask = mask_of(str(chosen["trainable"]), exact)
+    if chosen["relative"]:
+        mask = mask * exact.abs()
+    step_of = optimiser(str(chosen["optimiser"]), network)
+    steps, batch, anneal = int(chosen["steps"]), int(chosen["batch"]), float(chosen["anneal"])
+    spread = float(built.answers(built.inputs(np.random.default_rng(0), 4096)).var())
+
+    def loss(vector: Tensor, inputs: Tensor, right: Tensor, warmth: Tensor) -> Tensor:
+        apart = network.forward(vector, inputs, warmth)[:, places] - right
+        return apart.square().mean() / spread
+
+    gradients = vmap(grad(loss), in_dims=(0, 0, 0, None))
+    # Networks of one seed see the same inputs, whatever their noise and however many there are.
+    draws = {seed: np.random.default_rng([seed, 1]) for seed in seeds}
+    found, curves = start, []
+    for step in range(steps):
+        if step in chosen["curve"]:
+            curves += _curve(step, seeds, measure(found, ""))
+        drawn = {seed: built.inputs(draw, batch) for seed, draw in draws.items()}
+        inputs = np.stack([drawn[seed] for seed in seeds])
+        right = np.stack([built.answers(drawn[seed]) for seed in seeds])
+        warmth = torch.tensor(min(1.0, anneal ** (1 - 2 * step / steps)), dtype=exact.dtype)
+        given, wanted = (torch.tensor(part, device=exact.device) for part in (inputs, right))
+        slope = gradients(found, given, wanted, warmth.to(exact.device))
+        rate = float(chosen["rate"]) * (1 - step / steps if chosen["decay"] else 1.0)
+        # Masked before and after: an optimiser must not see, and not move, what is held fast.
+        found = found - rate * mask * step_of(slope * (mask != 0))
+    if steps in chosen["curve"]:
+        curves += _curve(steps, seeds, measure(found, ""))
+    return found, curves
+
+
+def _curve(step: int, seeds: list[int], errors: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [
+        {"step": step, "seed": seed, "error": row["error"]}
+        for seed, row in zip(seeds, errors, strict=True)
+    ]
+
+
+class _Measure:
+    """Errors of many networks on inputs that they were not trained on."""
+
+    def __init__(self, built: Construction, network: Network, device: str) -> None:
+        self.network, self.places = network, list(built.places)
+        draw = np.random.default_rng(12345)
+        near, far = (built.inputs(draw, _HELD_OUT, reach) for reach in (1.0, 2.0))
+        sets = {"error": near, "error_wide": far}
+        if built.smaller is not None:
+            sets["error_smaller"] = built.smaller(near)
+        self.sets: dict[str, tuple[Tensor, Tensor, float]] = {}
+        for name, inputs in sets.items():
+            right = built.answers(inputs)
+            given, wanted = (torch.tensor(part, device=device) for part in (inputs, right))
+            self.sets[name] = (given, wanted, float(right.std()))
+
+    def __call__(self, vectors: Tensor, suffix: str) -> list[dict[str, Any]]:
+        rows: list[dict[str, Any]] = [{} for _ in vectors]
+        for name, (inputs, right, spread) in self.sets.items():
+            with torch.no_grad():
+                outputs = vmap(lambda vector, given=inputs: self.network.forward(vector, given))(
+                    vectors
+                )
+            apart = (outputs[:, :, self.places] - right).square().mean(dim=(1, 2)).sqrt() / spread
+            for row, error in zip(rows, apart, strict=True):
+                row[name + suffix] = _plain(error)
+        return rows
+
+
+def _plain(number: Tensor) -> float | None:
+    """Return a number as JSON has it: None for what left the range of floats."""
+    return float(number) if bool(torch.isfinite(number)) else None
