@@ -26,7 +26,7 @@ $(VENV)/.dev: $(VENV)/.core constraints/cpu.txt
 	@touch $@
 
 $(VENV)/.everything: $(VENV)/.dev
-	$(PIP) -e '.[dev,torch,models,onnx,solve,web,cluster]'
+	$(PIP) -e '.[dev,torch,models,onnx,solve,web,cluster,dataset]'
 	@touch $@
 
 setup: $(VENV)/.everything ## a .venv with every extra

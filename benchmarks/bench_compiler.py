@@ -26,8 +26,8 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks.harness import Row, least
-from benchmarks.tracr_programs import PROGRAMS
 from locum import SOp, compiler
+from locum.language.tracr_library import PROGRAMS
 from locum.transformer import CompiledTransformer
 
 LENGTHS = (5, 10, 20, 50, 100)

@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from benchmarks.tracr_programs import PROGRAMS, VARIANTS, causal, program
 
 from locum import SOp, compiler
 from locum.graph import Node
+from locum.language.tracr_library import PROGRAMS, VARIANTS, causal, program
 from locum.transformer import CompiledTransformer
 
 CASES: list[dict[str, Any]] = json.loads(Path(__file__).with_name("tracr.json").read_text("utf-8"))

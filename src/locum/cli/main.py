@@ -32,6 +32,7 @@ COMMANDS = (
     "compare",
     "compile",
     "completion",
+    "dataset",
     "draw",
     "equivalent",
     "errata",

@@ -50,6 +50,25 @@ def compile(  # noqa: A001  (the name users know it by: locum.compile)
     return compile_for(Target.read(**options), root, name or abbreviate(root), names=names)
 
 
+@np.errstate(all="ignore")
+def count_layers(source: Node | HasNode, **options: Any) -> int:
+    """Return how many layers the network of a program would have, without making it.
+
+    It has more where so few turn out too noisy.
+
+    >>> from locum import indices, select, selector_width
+    >>> before = selector_width(select(indices, indices, "<"))
+    >>> count_layers(before, length=4, vocabulary="ab")
+    0
+    """
+    target = Target.read(**options)
+    plain = program.normalise(node_of(source), numeric=target.numeric)
+    known = scoring.Known.of(target, plain, {})
+    plain, known = scoring.broadcast(plain, known)
+    roles = next(units.assign_roles(plain, known))
+    return network.lower(plain, network.schedule(plain, roles), roles, None).network.layers
+
+
 def compile_for(
     target: Target,
     root: Node,

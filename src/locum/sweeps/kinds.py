@@ -108,6 +108,21 @@ KINDS: dict[str, Kind] = {
             ),
         },
     ),
+    "circuit": Kind(
+        "an item of a dataset of compiled circuits, in some tiers",
+        "locum.dataset.making:make",
+        {
+            "folder": Setting("a text", "where the dataset is"),
+            "source": Setting("a text", "a named program, or random"),
+            "attention": Setting("a text", "the kind of heads", "softmax", ("softmax", "hard")),
+            "tiers": Setting("a list of texts", "plain, rotated, superposed, …", ("plain",)),
+            "length": Setting("an integer", "the longest input of a named program", None),
+            "tokens": Setting("an integer", "how many tokens a named program has", None),
+            "layers": Setting("an integer", "the layers of a random program", None),
+            "seed": Setting("an integer", "what a random program is drawn from", 0),
+        },
+        uses=("numpy",),
+    ),
     "proof": Kind(
         "a claim of the paper, proven for all inputs of a shape",
         "locum.paper.proving:prove_and_check",

@@ -20,7 +20,7 @@ from typing import IO, Any
 import numpy as np
 
 from locum.errors import InputError, LocumError
-from locum.files import open_file, parse_json, read_all, read_json, write_folder
+from locum.files import Content, open_file, parse_json, read_all, read_json, write_folder
 from locum.transformer.config import Config
 from locum.transformer.folder.description import FORMAT, VERSION, agree, describe, understand
 from locum.transformer.folder.shapes import Shape
@@ -43,6 +43,13 @@ def write(config: Config, weights: Weights, folder: str | Path) -> None:
     A folder that holds a saved model (and nothing else) is replaced; one with anything else in it is
     left alone, and refused.
     """
+    files = contents(config, weights)
+    _check_place(Path(folder))
+    write_folder(folder, files)
+
+
+def contents(config: Config, weights: Weights) -> dict[str, Content]:
+    """Return the files of a folder by their names, to be written as they are."""
     shape = Shape.of(weights)
     agree(config, shape)
     tensors = dict(weights.named())
@@ -67,8 +74,7 @@ def write(config: Config, weights: Weights, folder: str | Path) -> None:
         "weights": weights.fingerprint(),
         "config": hashlib.sha256(description).hexdigest(),
     }
-    _check_place(Path(folder))
-    write_folder(folder, {CONFIG: description, WEIGHTS: _pack(tensors, metadata, config.dtype)})
+    return {CONFIG: description, WEIGHTS: _pack(tensors, metadata, config.dtype)}
 
 
 def _pack(

@@ -13,8 +13,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
-from locum import (
-    SOp,
+from locum.graph import Atom, Node, build, postorder
+from locum.graph.traversal import with_inputs
+from locum.language.handles import SOp, wrap
+from locum.language.python import (
     aggregate,
     full,
     indicator,
@@ -24,9 +26,6 @@ from locum import (
     selector_width,
     tokens,
 )
-from locum.graph import Atom, Node, build, postorder
-from locum.graph.traversal import with_inputs
-from locum.language.handles import wrap
 
 LETTERS = ("a", "b", "c", "d")
 BRACKETS = ("()", "{}", "[]")

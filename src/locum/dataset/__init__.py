@@ -1,0 +1,1 @@
+"""A dataset of compiled circuits, and what reads and scores it."""

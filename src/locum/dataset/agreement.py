@@ -1,0 +1,130 @@
+"""Inputs, what a program says to them, and whether a network says the same."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from locum.dataset.families import MOST_INPUTS, count_inputs
+from locum.dataset.verify import Network
+from locum.errors import InputError
+from locum.execution import run
+from locum.graph import Atom, Node
+from locum.transformer.weights import Array
+
+#: Inputs that are drawn where there are too many to run them all.
+SAMPLE = 300
+
+
+class RejectedProgramError(InputError):
+    """A program that is not worth an item, and why."""
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Inputs by length, what the program says to them, and whether these are all inputs there are."""
+
+    rows: dict[int, list[list[Atom]]]
+    expected: dict[int, list[list[Any]]]
+    complete: bool
+    space: int
+
+    @property
+    def count(self) -> int:
+        """The number of inputs."""
+        return sum(map(len, self.rows.values()))
+
+    def listed(self) -> list[tuple[list[Atom], list[Any]]]:
+        """Return all inputs with what is expected, from the shortest on."""
+        return [
+            pair
+            for length in self.rows
+            for pair in zip(self.rows[length], self.expected[length], strict=True)
+        ]
+
+
+def inputs_for(
+    program: Node, tokens: Sequence[Atom], lengths: tuple[int, int], draw: random.Random
+) -> Inputs:
+    """Return all inputs of these lengths, or a sample, with what dense execution says to each."""
+    shortest, longest = lengths
+    space = count_inputs(len(tokens), longest, shortest == longest)
+    complete = space <= MOST_INPUTS
+    rows: dict[int, list[list[Atom]]] = {}
+    if complete:
+        for length in range(shortest, longest + 1):
+            rows[length] = [list(row) for row in itertools.product(tokens, repeat=length)]
+    else:
+        chosen = sorted({shortest, max(shortest, longest // 2), max(shortest, longest - 1), longest})
+        for length in chosen:
+            drawn = {tuple(draw.choices(tokens, k=length)) for _ in range(SAMPLE // len(chosen))}
+            rows[length] = [list(row) for row in sorted(drawn)]
+    expected = {
+        length: [run(program, row, executor="dense") for row in part] for length, part in rows.items()
+    }
+    return Inputs(rows, expected, complete, space)
+
+
+def depends_on_tokens(inputs: Inputs) -> bool:
+    """Return whether inputs of one length have different answers."""
+    return any(any(row != rows[0] for row in rows) for rows in inputs.expected.values())
+
+
+def batches_of(network: Network, inputs: Inputs, most: int | None = None) -> list[Array]:
+    """Return the inputs as token ids, a batch for each length."""
+    ids = {token: network.ids([token])[0] for token in network.config["vocabulary"]}
+    return [
+        np.array([[ids[token] for token in row] for row in rows[:most]])
+        for rows in inputs.rows.values()
+    ]
+
+
+def expected_answers(network: Network, inputs: Inputs) -> list[Any]:
+    """Return what is expected as networks say it: the place of an output, or a number."""
+    outputs = network.config.get("outputs")
+    if outputs is None:
+        return [np.array(rows, dtype=float) for rows in inputs.expected.values()]
+    place = {value: number for number, value in reversed(list(enumerate(outputs)))}
+    return [
+        np.array([[place.get(value, -1) for value in row] for row in rows])
+        for rows in inputs.expected.values()
+    ]
+
+
+def worst_error(network: Network, batches: Sequence[Array], expected: Sequence[Any]) -> float:
+    """Return the largest difference of answers, relative above 1; infinite for another output."""
+    worst = 0.0
+    for ids, right in zip(batches, expected, strict=True):
+        with np.errstate(all="ignore"):
+            answers = network.answers(network.logits(ids))
+        if network.config.get("outputs") is not None:
+            if not np.array_equal(answers, right):
+                return float("inf")
+            continue
+        difference = np.abs(answers - right) / np.maximum(1.0, np.abs(right))
+        worst = max(worst, float(difference.max()) if np.isfinite(difference).all() else float("inf"))
+    return worst
+
+
+def idle_heads(network: Network, batches: Sequence[Array], tolerance: float) -> list[str]:
+    """Return the heads whose ablation (what they write is 0) changes no answer."""
+    before = [network.answers(network.logits(ids)) for ids in batches]
+    idle = []
+    for layer in range(len(network.layers)):
+        for head in range(network.heads(layer)):
+            name = f"blocks.{layer}.attn.W_O"
+            without = network.tensors[name].copy()
+            without[head] = 0
+            other = Network(network.config, network.tensors | {name: without})
+            after = (other.answers(other.logits(ids)) for ids in batches)
+            if all(
+                np.allclose(one, two, rtol=tolerance, atol=tolerance)
+                for one, two in zip(before, after, strict=True)
+            ):
+                idle.append(f"blocks.{layer}.attn.head.{head}")
+    return idle

@@ -1,0 +1,230 @@
+"""Where programs come from: named programs of several families, each for tokens and lengths.
+
+Every :class:`Source` is a program by its name and the sizes that it is compiled for. Sizes are such
+that all inputs can be run, but for one long size of each program, of which a sample is.
+
+>>> SOURCES["cookbook/parity"].sizes[0]
+Size(length=5, tokens=2)
+>>> sorted({source.family for source in SOURCES.values()})
+['C-RASP', 'U', 'constructions', 'cookbook', 'published tasks', 'tracr library']
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from locum.constructions import (
+    Matrix,
+    determinant,
+    hardmax,
+    k_parity,
+    matmul,
+    maxmin,
+    row_sums,
+    softmax,
+    transpose,
+)
+from locum.cookbook.entries import COOKBOOK
+from locum.cookbook.entry import Compiled
+from locum.dataset.published import TASKS
+from locum.dialects import c_rasp
+from locum.dialects.programs import program as c_rasp_of
+from locum.dialects.recogniser import Recogniser
+from locum.dialects.regular import language
+from locum.graph import Atom
+from locum.language.everyday import EVERYDAY
+from locum.language.handles import SOp
+from locum.language.python import tokens
+from locum.language.tracr_library import PROGRAMS
+from locum.simulators import UniversalSimulator
+
+#: More inputs than this are not all run.
+MOST_INPUTS = 100_000
+#: Inputs of one size, so that circuits are checked on all of them in a moment; and the most of a size
+#: of which all inputs are run.
+_FEW, _MANY = 400, 1_500
+
+
+@dataclass(frozen=True)
+class Size:
+    """The longest input, and how many tokens of the vocabulary there are."""
+
+    length: int
+    tokens: int
+
+
+@dataclass(frozen=True)
+class Source:
+    """A named program for every length, its tokens, and the sizes that it comes in."""
+
+    family: str
+    make: Callable[[int], SOp]
+    vocabulary: tuple[Atom, ...]
+    sizes: tuple[Size, ...]
+    causal: bool = False
+    fixed: bool = False
+
+
+def count_inputs(tokens: int, length: int, fixed: bool = False) -> int:
+    """Return how many inputs there are of up to ``length`` tokens (or of exactly so many)."""
+    return sum(tokens**size for size in range(length if fixed else 1, length + 1))
+
+
+def sizes_for(vocabulary: int, least: int = 2) -> tuple[Size, ...]:
+    """Return sizes for a vocabulary: with few of its tokens and with many; the last is long."""
+    found: list[Size] = []
+    for number in sorted({min(max(2, least), vocabulary), min(max(3, least), vocabulary), vocabulary}):
+        longest = max((n for n in range(2, 8) if count_inputs(number, n) <= _FEW), default=2)
+        if count_inputs(number, longest) <= _MANY:
+            found += [Size(n, number) for n in (longest - 1, longest) if n >= 2]
+    long = next(n for n in range(6, 40) if count_inputs(min(vocabulary, 4), n) > MOST_INPUTS)
+    return (*found, Size(long, min(vocabulary, 4)))
+
+
+_C_RASP = {
+    "majority": ('m = #"a" > #"b"', "ab"),
+    "as many": ('m = #"a" == #"b"', "ab"),
+    "twice as many": ('m = 2 * #"a" == #"b"', "ab"),
+    "dyck": ('o = #"("\nc = #")"\naccepted = #[o < c] == 0 && o == c', "()"),
+    "never behind": ('o = #"a"\nc = #"b"\naccepted = #[o < c] == 0', "ab"),
+    "a then b": ('bad = "a" && #"b" > 0\naccepted = #bad == 0', "ab"),
+    "a b c in order": (
+        'bad = "a" && #("b" || "c") > 0 || "b" && #"c" > 0\naccepted = #bad == 0',
+        "abc",
+    ),
+    "at most two": ('m = #"a" <= 2', "ab"),
+    "exactly one": ('m = #"a" == 1', "ab"),
+    "more than both": ('m = #"a" > #"b" + #"c"', "abc"),
+}
+_REGULAR = ("(ab+ba)*", "a*b*", "(aa)*b*", "a*ba*", "(a+b)*", "(ab)*", "a*b*a*", "b(a+b)*")
+
+
+def _c_rasp() -> Iterator[tuple[str, Recogniser]]:
+    for name, (text, alphabet) in _C_RASP.items():
+        yield name, c_rasp.parse(text, alphabet=alphabet)
+    for expression in _REGULAR:
+        found = c_rasp_of(language(expression))
+        if found is not None:
+            yield expression, found
+
+
+def _recognisers() -> dict[str, Source]:
+    found = {}
+    for name, recogniser in _c_rasp():
+        alphabet = tuple(recogniser.vocabulary)
+        sizes = sizes_for(len(alphabet), len(alphabet))
+        found[name] = Source("C-RASP", _always(recogniser.sop), alphabet, sizes, recogniser.causal)
+    return found
+
+
+def _always(program: SOp) -> Callable[[int], SOp]:
+    return lambda length: program
+
+
+def _cookbook() -> dict[str, Source]:
+    found = {}
+    for name, recipe in EVERYDAY.items():
+        vocabulary = recipe.vocabulary
+        least = 4 if name in ("dyck2", "binary_addition") else 2
+        found[name] = Source(
+            "cookbook", _always(recipe.program), vocabulary, sizes_for(len(vocabulary), least)
+        )
+    for name, entry in COOKBOOK.items():
+        if not isinstance(entry, Compiled):
+            continue
+        built = entry.built
+        program = built.sop if isinstance(built, Recogniser) else built
+        letters = tuple(built.vocabulary) if isinstance(built, Recogniser) else tuple(entry.alphabet)
+        causal = built.causal if isinstance(built, Recogniser) else entry.causal
+        sizes = sizes_for(len(letters), len(letters))
+        found[f"survey {name}"] = Source("cookbook", _always(program), letters, sizes, causal)
+    return found
+
+
+def _tracr_library() -> dict[str, Source]:
+    found = {}
+    for name, program in PROGRAMS.items():
+        vocabulary = tuple(program.vocabulary(5))
+        # Of unequal tokens only, or of brackets, which come in pairs.
+        least = len(vocabulary) if "dyck" in name or name == "pair_balance" else 2
+        found[name] = Source(
+            "tracr library", program.make, vocabulary, sizes_for(len(vocabulary), least)
+        )
+    del found["sort_unique"]  # is right for inputs without repetitions alone
+    return found
+
+
+def _tasks() -> dict[str, Source]:
+    return {
+        name: Source(
+            "published tasks", _always(task.program), task.vocabulary, sizes_for(len(task.vocabulary))
+        )
+        for name, task in TASKS.items()
+    }
+
+
+def _constructions() -> dict[str, Source]:
+    square = Matrix(tokens, 2, 2)
+    wide, tall = Matrix(tokens, 2, 3), Matrix(tokens, 3, 2)
+    programs: dict[str, tuple[Matrix, int]] = {
+        "square of a matrix": (matmul(square, square), 4),
+        "Gram matrix": (matmul(square, transpose(square)), 4),
+        "Gram matrix of three rows": (matmul(tall, transpose(tall)), 9),
+        "row sums": (row_sums(wide), 6),
+        "transpose": (transpose(wide, "paper"), 6),
+        "MaxMin": (maxmin(square), 4),
+        "hardmax": (hardmax(square), 4),
+        "softmax": (softmax(square), 4),
+        "determinant": (determinant(square), 4),
+    }
+    numbers: tuple[Atom, ...] = (-1, 0, 1)
+    found = {
+        name: Source(
+            "constructions",
+            _always(result.sop),
+            numbers,
+            tuple(Size(length, k) for k in (2, 3) if k**length <= _MANY),
+            fixed=True,
+        )
+        for name, (result, length) in programs.items()
+    }
+    bits: tuple[Atom, ...] = (0, 1)
+    found["k-parity"] = Source(
+        "constructions", lambda n: k_parity(tokens, range(0, n, 2)), bits, (Size(4, 2), Size(6, 2))
+    )
+    return found
+
+
+def _simulators() -> dict[str, Source]:
+    numbers: tuple[Atom, ...] = (-1, 0, 1)
+    found = {}
+    for order in ((1, 1, 1), (2, 1, 1), (1, 2, 1), (2, 1, 2)):
+        for recipe in ("fetch", "paper"):
+            simulator = UniversalSimulator(*order, recipe=recipe)
+            name = f"U{order} {recipe}".replace(" ", "")
+            sizes = tuple(Size(simulator.length, k) for k in (2, 3) if k**simulator.length <= _MANY)
+            found[name] = Source("U", _always(simulator.program), numbers, sizes, fixed=True)
+    return found
+
+
+@functools.cache
+def _sources() -> dict[str, Source]:
+    families = {
+        "cookbook": _cookbook(),
+        "tracr": _tracr_library(),
+        "task": _tasks(),
+        "c-rasp": _recognisers(),
+        "construction": _constructions(),
+        "simulator": _simulators(),
+    }
+    return {
+        f"{prefix}/{name}": source
+        for prefix, found in families.items()
+        for name, source in found.items()
+    }
+
+
+#: All named programs.
+SOURCES: dict[str, Source] = _sources()

@@ -1,0 +1,161 @@
+"""Generate a dataset: make candidates until there are enough that are distinct, then write the index.
+
+Every candidate is a case of a sweep, so that generation runs on several processes and goes on where it
+was interrupted. What is chosen depends on the candidates' order alone, not on when they were made, so
+that a dataset that was interrupted is the same to the last byte.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from locum import __version__
+from locum.dataset.candidates import NAMED_SHARE, named_candidates, random_candidates
+from locum.dataset.index import write_index
+from locum.dataset.making import ITEMS, RANDOM, make
+from locum.dataset.tiers import PLAIN, REALISTIC, ROTATED, TIERS
+from locum.dataset.verify import WORKSHOP
+from locum.errors import InputError, LocumError
+from locum.files import read_json, write_file
+from locum.sweeps import Case, Result, run
+
+#: The tiers that are made unless others are asked for.
+DEFAULT_TIERS = (PLAIN, ROTATED, REALISTIC)
+#: The most circuits of one dataset, and how often more candidates are tried.
+MOST, _WAVES = 100_000, 12
+_REQUEST, _RESULTS = "request.json", "results.jsonl"
+#: Seconds after which a candidate is given up.
+_TIME_LIMIT = 600.0
+
+Rows = list[dict[str, Any]]
+
+
+def generate(
+    folder: str | Path,
+    size: int,
+    *,
+    seed: int = 0,
+    tiers: Sequence[str] = DEFAULT_TIERS,
+    workers: int | None = None,
+    progress: Callable[[int, int, str], None] | None = None,
+) -> dict[str, Any]:
+    """Write a dataset of ``size`` circuits, each in every tier, and return a summary.
+
+    A folder of the same seed and tiers is gone on with, whatever size it had.
+    """
+    if not 1 <= size <= MOST:
+        raise InputError(f"size: expected 1 to {MOST:,} circuits, got {size}")
+    for tier in tiers:
+        if tier not in TIERS:
+            raise InputError(f"tier: expected some of {', '.join(TIERS)}, got {tier!r}")
+    if not tiers:
+        raise InputError(f"tier: expected one or more of {', '.join(TIERS)}, got none")
+    chosen = [tier for tier in TIERS if tier in tiers]
+    place = Path(folder).absolute()
+    _claim(place, seed, chosen)
+    making = _Making(place, seed, chosen, workers, progress)
+    rows = making.rows(size)
+    kept = {row["folder"] for row in rows}
+    for item in (place / ITEMS).glob("*/*"):
+        if item.relative_to(place).as_posix() not in kept:
+            shutil.rmtree(item)
+    summary = write_index(place, rows, {"size": size, "seed": seed, "tiers": chosen})
+    return summary | {"turned_down": making.turned_down}
+
+
+def _claim(place: Path, seed: int, tiers: list[str]) -> None:
+    """Make the folder, or see that it is one that can be gone on with."""
+    request = place / WORKSHOP / _REQUEST
+    wanted = {"seed": seed, "tiers": tiers, "locum": __version__}
+    if request.exists():
+        found = read_json(request, 2**16)
+        if found != wanted:
+            raise InputError(
+                f"{place} holds a dataset of {found}, and {wanted} was asked for; try a new folder"
+            )
+        return
+    if place.exists() and (not place.is_dir() or any(place.iterdir())):
+        raise InputError(f"{place} holds other files; try the name of a new folder")
+    request.parent.mkdir(parents=True, exist_ok=True)
+    write_file(request, json.dumps(wanted))
+
+
+class _Making:
+    """Candidates in waves, each a sweep, until enough distinct circuits are there."""
+
+    def __init__(
+        self,
+        place: Path,
+        seed: int,
+        tiers: list[str],
+        workers: int | None,
+        progress: Callable[[int, int, str], None] | None,
+    ) -> None:
+        self.place, self.tiers, self.workers, self.progress = place, tiers, workers, progress
+        self.named, self.random = named_candidates(seed), random_candidates(seed)
+        self.turned_down = 0
+        self.programs: set[str] = set()
+        self.circuits: set[str] = set()
+
+    def rows(self, size: int) -> Rows:
+        """Return the rows of all chosen items."""
+        wanted = math.floor(size * NAMED_SHARE)
+        found: Rows = []
+        count = 0
+        for share, candidates in ((wanted, self.named), (size, self.random)):
+            for _ in range(_WAVES):
+                missing = share - count
+                if missing <= 0:
+                    break
+                # A few more than are missing: some are turned down, or are there already.
+                wave = list(itertools.islice(candidates, missing + missing // 4 + 1))
+                for rows in self._made(wave):
+                    if count < share and self._is_new(rows):
+                        found += rows
+                        count += 1
+        if count < size:
+            raise LocumError(f"expected {size} circuits, but only {count} distinct ones were found")
+        return found
+
+    def _is_new(self, rows: Rows) -> bool:
+        first = rows[0]
+        # A named program comes in several sizes and kinds of attention; a random one comes once.
+        if first["circuit"] in self.circuits or (
+            first["family"] == RANDOM and first["program_hash"] in self.programs
+        ):
+            return False
+        self.circuits.add(first["circuit"])
+        self.programs.add(first["program_hash"])
+        return True
+
+    def _made(self, wave: list[dict[str, Any]]) -> Iterator[Rows]:
+        """Make a wave of candidates; yield the rows of those that are accepted, in their order."""
+        settings = [{**one, "folder": str(self.place), "tiers": self.tiers} for one in wave]
+        cases = [Case("circuit", one) for one in settings]
+        results = run(
+            cases,
+            self.place / WORKSHOP / _RESULTS,
+            workers=self.workers,
+            time_limit=_TIME_LIMIT,
+            progress=self._tell,
+        ).results
+        for one, result in zip(settings, results, strict=True):
+            if result.outcome != "done":
+                raise LocumError(f"a candidate ended with {result.outcome}: {result.result}; {one}")
+            rows = [dict(row) for row in result.result["rows"]]
+            if not rows:
+                self.turned_down += 1
+                continue
+            if not all((self.place / row["folder"]).is_dir() for row in rows):
+                rows = make(**one)["rows"]  # removed since: it was one too many in a smaller dataset
+            yield rows
+
+    def _tell(self, done: int, total: int, result: Result) -> None:
+        if self.progress is not None:
+            self.progress(done, total, str(result.settings["source"]))

@@ -1,0 +1,313 @@
+"""Make one circuit of a dataset, in every tier that is asked for: the function of the kind ``circuit``.
+
+A program is compiled, run on all its inputs and compared with dense execution, its circuit is checked
+by interventions, and for each tier a folder is written: completely, or not at all. What is not worth an
+item (constant, an idle head, an incomplete circuit) is turned down with the reason; random programs are
+drawn again until one has the layers that are asked for.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from locum.circuits import check_circuit
+from locum.compiler import compile as compile_program
+from locum.compiler import count_layers
+from locum.dataset.agreement import (
+    Inputs,
+    RejectedProgramError,
+    batches_of,
+    depends_on_tokens,
+    expected_answers,
+    idle_heads,
+    inputs_for,
+    worst_error,
+)
+from locum.dataset.drawing import draw_program
+from locum.dataset.examples import examples_for
+from locum.dataset.families import SOURCES
+from locum.dataset.labelled import Labelled
+from locum.dataset.shape import shape_of, split_of
+from locum.dataset.staircase import with_stairs
+from locum.dataset.tiers import PLAIN, TIERS, decoding_error, in_tier
+from locum.errors import LocumError
+from locum.files import Content, write_folder
+from locum.graph import Atom, Node, stable_hash
+from locum.graph.printer import to_rasp
+from locum.language.handles import SOp
+from locum.transformer import CompiledTransformer
+
+ITEMS = "items"
+RANDOM = "random"
+#: Layers that an item may have.
+LAYERS = range(1, 9)
+#: How often a random program is drawn again.
+_ATTEMPTS = 60
+#: Circuits are checked on all inputs where there are at most so many, else on a sample of so many.
+_MOST_CHECKED, _SAMPLED = 400, 60
+#: Inputs on which heads are ablated and decoders fitted, of each length.
+_FITTED = 150
+#: How deep attention is nested in programs that should have so many layers.
+_DEPTHS = {1: (1,), 2: (2,), 3: (2, 3), 4: (3, 4), 5: (4, 5), 6: (5, 6), 7: (6, 7), 8: (7, 8)}
+#: What random programs are for: tokens and the longest input.
+_RANDOM_SIZES = (("ab", 5), ("abc", 4), ("abc", 4), ("abcd", 3), ("ab", 6))
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A program, and what to compile it for."""
+
+    name: str
+    family: str
+    program: SOp
+    vocabulary: tuple[Atom, ...]
+    length: int
+    causal: bool = False
+    fixed: bool = False
+
+
+def make(
+    folder: str,
+    source: str,
+    attention: str,
+    tiers: list[str],
+    length: int | None = None,
+    tokens: int | None = None,
+    layers: int | None = None,
+    seed: int = 0,
+) -> dict[str, Any]:
+    """Write the item of a named source, or of a random program with so many layers, into ``folder``.
+
+    Returns the rows of the index, one for each tier; none, and the reason, if it was turned down.
+    """
+    if source == RANDOM:
+        assert layers is not None
+        return _random_item(Path(folder), attention, tiers, layers, seed)
+    known = SOURCES[source]
+    assert length is not None
+    assert tokens is not None
+    wanted = Wanted(
+        source,
+        known.family,
+        known.make(length),
+        known.vocabulary[:tokens],
+        length,
+        known.causal,
+        known.fixed,
+    )
+    try:
+        return _item(Path(folder), wanted, attention, tiers)
+    except LocumError as error:
+        return {"rows": [], "reason": str(error)[:300]}
+
+
+def _random_item(
+    folder: Path, attention: str, tiers: list[str], layers: int, seed: int
+) -> dict[str, Any]:
+    reason = ""
+    for wanted in _drawn(layers, seed):
+        try:
+            return _item(folder, wanted, attention, tiers, layers)
+        except LocumError as error:
+            reason = str(error)[:300]
+    return {"rows": [], "reason": reason}
+
+
+def _drawn(layers: int, seed: int) -> Iterator[Wanted]:
+    for attempt in range(_ATTEMPTS):
+        draw = random.Random(f"{seed}, {layers}, {attempt}")
+        letters, length = draw.choice(_RANDOM_SIZES)
+        program = draw_program(draw, tuple(letters), draw.choice(_DEPTHS[layers]))
+        yield Wanted(RANDOM, RANDOM, program, tuple(letters), length)
+
+
+def _item(
+    folder: Path, wanted: Wanted, attention: str, tiers: list[str], layers: int | None = None
+) -> dict[str, Any]:
+    program = wanted.program.node
+    if layers and not _answers_differ(wanted):
+        raise RejectedProgramError("its answer does not depend on the tokens")
+    options: dict[str, Any] = {
+        "length": wanted.length,
+        "vocabulary": wanted.vocabulary,
+        "attention": attention,
+        "feed_forward": "relu",
+        "causal": wanted.causal,
+        "fixed": wanted.fixed,
+        "reuse_slots": False,
+    }
+    allowed = (layers,) if layers else LAYERS
+    if (found := count_layers(program, **options)) not in allowed:
+        raise RejectedProgramError(f"it has {found} layers")
+    model = compile_program(program, name=wanted.name, **options)
+    if (found := len(model.weights.layers)) not in allowed:
+        raise RejectedProgramError(f"it has {found} layers")
+    identity = _identity(program, wanted, attention)
+    draw = random.Random(identity)
+    undefined = [token for token, _ in model.config.undefined]
+    known = [token for token in wanted.vocabulary if token not in undefined]
+    inputs = inputs_for(program, known, model.config.lengths, draw)
+    if not depends_on_tokens(inputs):
+        raise RejectedProgramError("its answer does not depend on the tokens")
+    return _written(folder, wanted, model, inputs, identity, [t for t in tiers if t in TIERS], draw)
+
+
+def _answers_differ(wanted: Wanted) -> bool:
+    """Whether a few inputs have different answers; a look before the work of compiling."""
+    draw = random.Random(0)
+    rows = [draw.choices(wanted.vocabulary, k=wanted.length) for _ in range(12)]
+    answers = [wanted.program(row) for row in rows]
+    return any(answer != answers[0] for answer in answers)
+
+
+def _identity(program: Node, wanted: Wanted, attention: str) -> str:
+    """Name an item: readable, and by a hash of what it is."""
+    what = [stable_hash(program), list(map(repr, wanted.vocabulary)), wanted.length, attention]
+    digest = hashlib.sha256(json.dumps([*what, wanted.causal, wanted.fixed]).encode()).hexdigest()
+    title = wanted.name.rpartition("/")[2]
+    plain = "".join(c if c.isascii() and c.isalnum() else "-" for c in title).strip("-").lower()
+    return f"{plain or 'program'}-{digest[:12]}"
+
+
+def _written(
+    folder: Path,
+    wanted: Wanted,
+    model: CompiledTransformer,
+    inputs: Inputs,
+    identity: str,
+    tiers: list[str],
+    draw: random.Random,
+) -> dict[str, Any]:
+    """Check the plain network and its circuit, then make and write each tier."""
+    program = wanted.program.node
+    unlabelled = Labelled.of(model, model.circuit).network
+    batches, expected = batches_of(unlabelled, inputs), expected_answers(unlabelled, inputs)
+    some = [ids[:_FITTED] for ids in batches]
+    error = worst_error(unlabelled, batches, expected)
+    tolerance = max(1e-9, 4 * error, 1.01 * model.error_bound) if error < 1 else error
+    if not tolerance < 0.05:
+        raise RejectedProgramError(f"the network is off by {error:.2g}")
+    if not any(map(unlabelled.heads, range(len(unlabelled.layers)))):
+        raise RejectedProgramError("it has no head")
+    if idle := idle_heads(unlabelled, some, max(1e-4, tolerance)):
+        raise RejectedProgramError(f"ablating {idle[0]} changes no answer")
+    circuit = check_circuit(model, most=_MOST_CHECKED if inputs.space <= _MOST_CHECKED else _SAMPLED)
+    if not circuit.checked["complete"]:
+        raise RejectedProgramError("the edges that are necessary are not all that matter")
+    plain = Labelled.of(model, circuit)
+    examples = examples_for(inputs, draw)
+
+    def right(candidate: Labelled) -> bool:
+        return worst_error(candidate.network, batches, expected) <= tolerance
+
+    rows, left_out = [], {}
+    smooth = with_stairs(plain, batches) if inputs.complete and set(tiers) != {PLAIN} else plain
+    for tier in tiers:
+        if tier != PLAIN and model.config.attention != "softmax":
+            continue
+        seed = int.from_bytes(hashlib.sha256(f"{identity} {tier}".encode()).digest()[:8])
+        made = in_tier(
+            tier, plain if tier == PLAIN else smooth, some, right, np.random.default_rng(seed)
+        )
+        error = worst_error(made.network, batches, expected)
+        if not error <= tolerance:
+            left_out[tier] = f"its answers are off by {error:.2g}"
+            continue
+        certificate = {
+            "agrees": True,
+            "inputs": inputs.count,
+            "all_inputs": inputs.complete,
+            "inputs_there_are": inputs.space,
+            "largest_error": error,
+            "tolerance": tolerance,
+            "certified_error_bound": model.error_bound if np.isfinite(model.error_bound) else None,
+            "logits_differ_from_plain_by": decoding_error(made, plain, some),
+            "compared_with": "dense execution of program.rasp",
+            "circuit_checked": circuit.checked,
+        }
+        files = _files(program, made, examples, certificate)
+        place = folder / ITEMS / tier
+        place.mkdir(parents=True, exist_ok=True)
+        write_folder(place / identity, files)
+        rows.append(_row(identity, tier, wanted, model, made, inputs, certificate))
+    if not rows:
+        raise RejectedProgramError(f"no tier is right: {left_out}")
+    return {
+        "rows": rows,
+        "reason": "",
+        "left_out": left_out,
+        "hashes": {"program": stable_hash(program)},
+    }
+
+
+def _files(
+    program: Node, made: Labelled, examples: dict[str, Any], certificate: dict[str, Any]
+) -> dict[str, Content]:
+    return {
+        "program.rasp": to_rasp(program) + "\n",
+        **made.files(),
+        "examples.json": _json(examples),
+        "certificate.json": _json(certificate),
+    }
+
+
+def _json(data: Any) -> str:
+    return json.dumps(data, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _row(
+    identity: str,
+    tier: str,
+    wanted: Wanted,
+    model: CompiledTransformer,
+    made: Labelled,
+    inputs: Inputs,
+    certificate: dict[str, Any],
+) -> dict[str, Any]:
+    shape = shape_of(wanted.program.node)
+    config = made.config
+    heads = [len((layer.get("attention") or {"kinds": ()})["kinds"]) for layer in config["layers"]]
+    units = [(layer.get("feed_forward") or {"d_mlp": 0})["d_mlp"] for layer in config["layers"]]
+    edges = made.circuit.edges
+    return {
+        "id": f"{tier}/{identity}",
+        "circuit": identity,
+        "tier": tier,
+        "split": split_of(shape),
+        "name": wanted.name,
+        "family": wanted.family,
+        "program_hash": stable_hash(wanted.program.node),
+        "shape": shape,
+        "attention": model.config.attention,
+        "causal": wanted.causal,
+        "layers": len(heads),
+        "heads": sum(heads),
+        "heads_in_layers": " ".join(map(str, heads)),
+        "true_heads": len(
+            {node.id for node in made.circuit.nodes if node.kind == "head" and node.role != "decoy"}
+        ),
+        "hidden_units": sum(units),
+        "d_model": made.width,
+        "slots": len(made.directions),
+        "parameters": sum(int(tensor.size) for tensor in made.tensors.values()),
+        "vocabulary": len(wanted.vocabulary),
+        "shortest": model.config.lengths[0],
+        "longest": model.config.lengths[1],
+        "inputs": inputs.count,
+        "all_inputs": inputs.complete,
+        "largest_error": float(certificate["largest_error"]),
+        "tolerance": float(certificate["tolerance"]),
+        "edges": len(edges),
+        "necessary_edges": sum(bool(edge.necessary) for edge in edges),
+        "sufficient_edges": sum(bool(edge.sufficient) for edge in edges),
+        "circuit_on_all_inputs": bool(made.circuit.checked["all inputs"]),
+        "folder": f"{ITEMS}/{tier}/{identity}",
+    }

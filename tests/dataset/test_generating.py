@@ -1,0 +1,130 @@
+"""Whole datasets: the same to the last byte after an interruption; changed files are noticed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from locum.cli.main import cli
+from locum.dataset.generating import generate
+from locum.dataset.index import COLUMNS, read_index
+from locum.dataset.verify import verify
+from locum.errors import InputError
+
+pytest.importorskip("pyarrow")
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    """A dataset of two circuits."""
+    place = tmp_path_factory.mktemp("generated") / "set"
+    return place, generate(place, 2, tiers=["rotated", "plain"], workers=1)
+
+
+def test_a_dataset_verifies_and_says_what_it_has(dataset: tuple[Path, dict[str, Any]]) -> None:
+    place, summary = dataset
+    assert summary["by_tier"] == {"plain": 2, "rotated": 2}
+    found = verify(place)
+    assert found["wrong"] == []
+    assert found["items"] == 4
+    rows = read_index(place)
+    assert [row["id"] for row in rows] == sorted(row["id"] for row in rows)
+    assert all(type(row[name]) is kind for row in rows for name, (kind, _) in COLUMNS.items())
+    sides: dict[str, set[str]] = {}
+    for row in rows:
+        sides.setdefault(row["shape"], set()).add(row["split"])
+    assert all(len(found) == 1 for found in sides.values())
+
+
+def test_what_was_lost_is_made_again_to_the_last_byte(
+    dataset: tuple[Path, dict[str, Any]], tmp_path: Path
+) -> None:
+    place, summary = dataset
+    before = {path: path.read_bytes() for path in place.rglob("*") if path.is_file()}
+    item = place / read_index(place)[0]["folder"]
+    shutil.rmtree(item)
+    (place / "index.parquet").unlink()
+    results = place / ".generation" / "results.jsonl"
+    lines = results.read_bytes().splitlines(keepends=True)
+    results.write_bytes(b"".join(lines[:1]))  # as if it had been interrupted after the first
+    again = generate(place, 2, tiers=["rotated", "plain"], workers=1)
+    assert again == summary
+    for path, content in before.items():
+        if path != results:
+            assert path.read_bytes() == content, path
+
+
+def test_metadata_describes_the_columns_and_files(dataset: tuple[Path, dict[str, Any]]) -> None:
+    place, _ = dataset
+    data = json.loads((place / "croissant.json").read_text())
+    assert data["conformsTo"] == "http://mlcommons.org/croissant/1.0"
+    fields = data["recordSet"][0]["field"]
+    assert [field["name"] for field in fields] == list(COLUMNS)
+    files = {path.name for path in (place / read_index(place)[0]["folder"]).iterdir()}
+    assert {part["name"] for part in data["distribution"] if "includes" in part} == files
+
+
+def test_changed_missing_and_added_files_are_noticed(
+    dataset: tuple[Path, dict[str, Any]], tmp_path: Path
+) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(dataset[0], copy)
+    item = copy / read_index(copy)[0]["folder"]
+    weights = bytearray((item / "model.safetensors").read_bytes())
+    weights[-3] ^= 64
+    (item / "model.safetensors").write_bytes(weights)
+    (item / "program.rasp").unlink()
+    (item / "note.txt").write_text("hello")
+    wrong = "\n".join(verify(copy)["wrong"])
+    assert "model.safetensors: has changed" in wrong
+    assert "program.rasp: is missing" in wrong
+    assert "note.txt: is not listed" in wrong
+
+
+def test_an_answer_that_is_wrong_is_noticed_though_sums_fit(
+    dataset: tuple[Path, dict[str, Any]], tmp_path: Path
+) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(dataset[0], copy)
+    item = copy / read_index(copy)[0]["folder"]
+    examples = item / "examples.json"
+    name = examples.relative_to(copy).as_posix()
+    old = hashlib.sha256(examples.read_bytes()).hexdigest()
+    data = json.loads(examples.read_text())
+    data["outputs"].reverse()
+    examples.write_text(json.dumps(data))
+    sums = (copy / "SHA256SUMS").read_text()
+    new = hashlib.sha256(examples.read_bytes()).hexdigest()
+    (copy / "SHA256SUMS").write_text(sums.replace(f"{old}  {name}", f"{new}  {name}"))
+    wrong = verify(copy)["wrong"]
+    assert wrong
+    assert all("expected" in problem for problem in wrong)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--size", "0"], "size: expected 1 to 100,000"),
+        (["--size", "2", "--tier", "blue"], "expected some of plain, rotated"),
+        (["--size", "2", "--seed", "1"], "try a new folder"),
+    ],
+)
+def test_bad_requests_are_refused(
+    dataset: tuple[Path, dict[str, Any]], arguments: list[str], words: str
+) -> None:
+    result = CliRunner().invoke(cli, ["dataset", str(dataset[0]), *arguments])
+    assert isinstance(result.exception, InputError)
+    assert words in str(result.exception)
+
+
+def test_a_folder_with_other_files_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("mine")
+    with pytest.raises(InputError, match="holds other files"):
+        generate(tmp_path, 1)
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]

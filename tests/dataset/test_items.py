@@ -1,0 +1,158 @@
+"""Items: networks of every tier say what programs say, and labels are kept."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import locum
+from locum.dataset.families import SOURCES, count_inputs
+from locum.dataset.making import make
+from locum.dataset.parts import Truth
+from locum.dataset.patching import faithfulness, runs_of
+from locum.dataset.shape import shape_of, split_of
+from locum.dataset.tiers import TIERS
+from locum.dataset.verify import check_item, load_network
+from locum.graph import loads
+from locum.transformer.circuit import Circuit
+
+SIZE: dict[str, Any] = {"length": 4, "tokens": 2}
+
+
+@pytest.fixture(scope="module")
+def items(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[dict[str, Any]]]:
+    """One named and one random circuit in all tiers."""
+    place = tmp_path_factory.mktemp("dataset")
+    rows = make(str(place), "cookbook/induction", "softmax", list(TIERS), **SIZE)["rows"]
+    rows += make(str(place), "random", "softmax", list(TIERS), layers=4, seed=3)["rows"]
+    return place, rows
+
+
+def test_every_tier_is_there_and_right(items: tuple[Path, list[dict[str, Any]]]) -> None:
+    place, rows = items
+    assert [row["tier"] for row in rows] == [*TIERS, *TIERS]
+    for row in rows:
+        inputs, wrong = check_item(place / row["folder"])
+        assert inputs > 30
+        assert wrong == [], row["id"]
+        certificate = json.loads((place / row["folder"] / "certificate.json").read_text())
+        assert certificate["all_inputs"]
+        assert certificate["inputs"] == certificate["inputs_there_are"]
+
+
+def test_the_script_runs_networks_as_the_package_does(
+    items: tuple[Path, list[dict[str, Any]]],
+) -> None:
+    place, rows = items
+    for row in rows:
+        folder = place / row["folder"]
+        if row["tier"] in ("normed", "realistic"):
+            with pytest.raises(locum.InputError, match="format"):
+                locum.load(folder)
+            continue
+        model, network = locum.load(folder), load_network(folder)
+        examples = json.loads((folder / "examples.json").read_text())
+        for given in examples["inputs"][:8]:
+            assert network([given]) == [model(given)]
+        assert loads(model.config.program)
+
+
+def test_tiers_hide_what_they_say(items: tuple[Path, list[dict[str, Any]]]) -> None:
+    place, rows = items
+    for row in rows:
+        network = load_network(place / row["folder"])
+        embedded = network.tensors["embed.W_E"]
+        if row["tier"] in ("rotated", "superposed"):
+            assert (embedded[embedded.any(axis=1)] != 0).all()
+        if row["tier"] == "superposed":
+            assert row["d_model"] <= row["slots"]
+        if row["tier"] in ("decoys", "realistic"):
+            assert row["heads"] > row["true_heads"]
+        assert (network.config.get("norm") is not None) == (row["tier"] in ("normed", "realistic"))
+    superposed = next(row for row in rows if row["tier"] == "superposed" and row["name"] == "random")
+    assert superposed["d_model"] < superposed["slots"]
+
+
+def test_labels_are_computed_and_complete(items: tuple[Path, list[dict[str, Any]]]) -> None:
+    place, rows = items
+    for row in rows:
+        circuit = Circuit.load(place / row["folder"] / "circuit.json")
+        assert circuit.checked["complete"]
+        assert circuit.checked["all inputs"]
+        assert len(circuit.necessary) == row["necessary_edges"] > 0
+        names = {node.id for node in circuit.nodes}
+        assert all({edge.source, edge.target} <= names for edge in circuit.edges)
+
+
+def test_necessary_edges_alone_keep_every_answer_in_every_tier(
+    items: tuple[Path, list[dict[str, Any]]],
+) -> None:
+    """All edges that no label calls necessary are changed at once; then some that are, one by one."""
+    place, rows = items
+    for row in rows:
+        folder = place / row["folder"]
+        truth = Truth(Circuit.load(folder / "circuit.json"))
+        pairs = json.loads((folder / "examples.json").read_text())["pairs"]
+        runs = runs_of(load_network(folder), truth, pairs)
+        assert faithfulness(runs, truth.edges) == 1.0, row["id"]
+        assert faithfulness(runs, truth.candidates) == 1.0
+        assert faithfulness(runs, ()) < 1.0
+        into_output = next(edge for edge in sorted(truth.edges) if edge[1] == "output")
+        assert faithfulness(runs, set(truth.candidates) - {into_output}) < 1.0
+
+
+def test_the_same_settings_give_the_same_bytes(
+    items: tuple[Path, list[dict[str, Any]]], tmp_path: Path
+) -> None:
+    place, rows = items
+    make(str(tmp_path), "cookbook/induction", "softmax", list(TIERS), **SIZE)
+    for row in rows[: len(TIERS)]:
+        for file in (place / row["folder"]).iterdir():
+            assert file.read_bytes() == (tmp_path / row["folder"] / file.name).read_bytes(), file
+
+
+def test_what_is_not_worth_an_item_is_turned_down(tmp_path: Path) -> None:
+    found = make(str(tmp_path), "task/next_letter", "softmax", ["plain"], **SIZE)
+    assert found["rows"] == []
+    assert "layers" in found["reason"]
+    found = make(str(tmp_path), "tracr/length", "hard", ["plain"], **SIZE)
+    assert "does not depend on the tokens" in found["reason"]
+    assert not (tmp_path / "items").exists()
+
+
+def test_hard_heads_come_as_they_are(tmp_path: Path) -> None:
+    rows = make(str(tmp_path), "tracr/hist", "hard", list(TIERS), **SIZE)["rows"]
+    assert [row["tier"] for row in rows] == ["plain"]
+    assert check_item(tmp_path / rows[0]["folder"])[1] == []
+
+
+def test_sizes_are_run_on_all_inputs_or_are_large() -> None:
+    for name, source in SOURCES.items():
+        assert source.sizes, name
+        for size in source.sizes:
+            count = count_inputs(size.tokens, size.length, source.fixed)
+            assert count <= 1_500 or count > 100_000, name
+
+
+def test_programs_that_differ_in_constants_are_on_one_side() -> None:
+    one, other = (
+        locum.aggregate(locum.select(locum.indices, locum.indices - k, "=="), locum.tokens, default)
+        for k, default in ((1, "a"), (2, "b"))
+    )
+    assert shape_of(one.node) == shape_of(other.node)
+    assert split_of(shape_of(one.node)) in ("train", "test")
+
+
+def test_the_script_needs_numpy_and_safetensors_alone() -> None:
+    script = Path(load_network.__code__.co_filename)
+    code = (
+        "import sys, runpy\n"
+        f"runpy.run_path({str(script)!r}, run_name='checked')\n"
+        "assert not any(name.split('.')[0] in ('locum', 'torch', 'pyarrow') for name in sys.modules)"
+    )
+    subprocess.run([sys.executable, "-I", "-c", code], check=True)
