@@ -8,10 +8,13 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --prefer-binary -c constraints/cpu.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo quick test lint prove paper docs tutorial coq fuzz bench clean
+#: What `make quick` and `make floors` run.
+QUICK := tests/test_imports.py tests/test_cases.py tests/graph tests/simulators/test_universal.py tests/compiler/test_target.py
+
+.PHONY: help setup demo quick test lint prove paper docs tutorial packages floors coq fuzz bench clean
 
 help: ## what can be made
-	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-6s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.version_info < (3, 11) and sys.exit("Locum needs Python 3.11 or newer, but $(PYTHON) is %d.%d: make PYTHON=python3.11" % sys.version_info[:2])'
@@ -46,7 +49,7 @@ $(VENV)/.models: $(VENV)/.dev
 	@touch $@
 
 quick: $(VENV)/.dev ## the essentials, in half a minute
-	$(BIN)/python -m pytest -q -n auto tests/test_imports.py tests/test_cases.py tests/graph tests/simulators/test_universal.py tests/compiler/test_target.py
+	$(BIN)/python -m pytest -q -n auto $(QUICK)
 
 test: $(VENV)/.models ## the tests
 	$(BIN)/python -m pytest -q -n auto
@@ -77,6 +80,19 @@ tutorial: $(VENV)/.lens ## from a program to an ablation in TransformerLens: bui
 
 docs: $(VENV)/.docs ## the documentation as a site, with search: build/docs/html/index.html, every link checked
 	$(BIN)/python -m docs.site
+
+$(VENV)/.build: $(VENV)/.core
+	$(PIP) 'build>=1.2'
+	@touch $@
+
+packages: $(VENV)/.build ## wheel and sdist, installed into empty environments and used, on every Python from 3.11 to 3.14 here
+	$(BIN)/python .ci/packages.py $(if $(ONLY),--only $(ONLY))
+
+floors: ## the lowest versions that pyproject.toml allows, and the quick tests on them
+	$(PYTHON) -m venv build/floors
+	build/floors/bin/python -m pip install --quiet --disable-pip-version-check --prefer-binary -c constraints/floors.txt -e . pytest hypothesis pytest-xdist
+	build/floors/bin/python -m pytest -q -n auto -p no:cacheprovider $(QUICK)
+	build/floors/bin/locum catalogue
 
 coq: $(VENV)/.core ## the theorems for all shapes, checked by Coq (needs coqc; COQ=skip leaves them out)
 	$(BIN)/python -m locum.verification.coq proofs

@@ -306,8 +306,10 @@ def test_each_public_name_is_listed_once_and_exists() -> None:
     assert len(listed) == len(set(listed))
     assert sorted(listed) == locum.__all__
     assert set(listed) <= set(dir(locum))
+    torch = importlib.util.find_spec("torch") is not None
     for name in listed:
-        assert getattr(locum, name) is not None
+        if torch or ".stand_ins" not in locum._MODULES[name]:  # type: ignore[attr-defined]
+            assert getattr(locum, name) is not None
 
 
 def loaded_by(code: str) -> set[str]:

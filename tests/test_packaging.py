@@ -7,6 +7,9 @@ import re
 import tomllib
 from pathlib import Path
 
+from locum import __version__
+from locum.cli.main import COMMANDS
+
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 #: Extras for our own work, which the package itself does not import.
@@ -53,3 +56,34 @@ def test_the_makefile_installs_extras_that_exist() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     for extras in re.findall(r"'\.\[([\w,]+)\]'", makefile):
         assert set(extras.split(",")) <= PROJECT["optional-dependencies"].keys()
+
+
+def test_the_floors_are_those_that_are_declared() -> None:
+    lines = (ROOT / "constraints" / "floors.txt").read_text(encoding="utf-8").splitlines()
+    floors = dict(line.split("==") for line in lines if not line.startswith("#"))
+    declared = dict(requirement.split(">=") for requirement in PROJECT["dependencies"])
+    assert floors.keys() == declared.keys()
+    for name, version in floors.items():
+        # 1.26 allows 1.26.0, and 8.1 allows 8.1.0.
+        assert version == declared[name] or re.fullmatch(
+            rf"{re.escape(declared[name])}(\.\d+)+", version
+        ), name
+
+
+def test_every_claim_of_the_readme_names_a_command_that_there_is() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    table = text.partition("| claim | command |\n|---|---|\n")[2].partition("\n\n")[0].splitlines()
+    assert len(table) >= 10
+    targets = re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    for row in table:
+        commands = re.findall(r"`((?:locum|make|python) [^`]+)`", row)
+        assert commands, row
+        for command in commands:
+            program, argument = command.split()[:2]
+            known = {"locum": COMMANDS, "make": targets}.get(program)
+            assert argument in known if known is not None else (ROOT / argument).exists(), command
+
+
+def test_the_version_is_the_same_everywhere() -> None:
+    for name in ("CITATION.cff", "CHANGELOG.md", "README.md"):
+        assert __version__ in (ROOT / name).read_text(encoding="utf-8"), name

@@ -81,7 +81,7 @@ ENTRIES = (
         "reference",
         "Reference",
         "What there is, in one place each.",
-        ("README", "reference/api", "glossary", "reference/limits"),
+        ("installing", "README", "reference/api", "glossary", "reference/limits"),
     ),
 )
 
