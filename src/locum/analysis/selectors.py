@@ -61,27 +61,27 @@ _T = TypeVar("_T")
 
 def formula_of(selector: Node) -> Formula:
     """The formula that a selector is."""
-    found: dict[tuple[Node, bool], Formula] = {}
+    formulas: dict[tuple[Node, bool], Formula] = {}
     for node in postorder(selector, into=lambda n: n.op in _SELECTORS):
         for holds in (True, False):
-            found[node, holds] = _one(node, holds, found)
-    return found[selector, True]
+            formulas[node, holds] = _one(node, holds, formulas)
+    return formulas[selector, True]
 
 
 _SELECTORS = ("select", "selector_and", "selector_or", "selector_not", "best")
 
 
-def _one(node: Node, holds: bool, found: dict[tuple[Node, bool], Formula]) -> Formula:
+def _one(node: Node, holds: bool, formulas: dict[tuple[Node, bool], Formula]) -> Formula:
     if node.op == "select":
         key, query = node.inputs
         return Literal(key, query, str(node.attributes["predicate"]), negated=not holds)
     if node.op == "selector_not":
-        return found[node.inputs[0], not holds]
+        return formulas[node.inputs[0], not holds]
     if node.op == "best":
         selected, score = node.inputs
-        return Best(found[selected, True], score, negated=not holds)
+        return Best(formulas[selected, True], score, negated=not holds)
     kind = AllOf if (node.op == "selector_and") == holds else AnyOf
-    return kind(tuple(p for i in node.inputs for p in _flattened(found[i, holds], kind)))
+    return kind(tuple(p for i in node.inputs for p in _flattened(formulas[i, holds], kind)))
 
 
 def _flattened(part: Formula, kind: type[AllOf] | type[AnyOf]) -> tuple[Formula, ...]:

@@ -82,8 +82,8 @@ def _aligned(
         _, cache = model.run_with_cache(other)
         places = [read_component(node) for node in nodes]
         hooks = [setting(place, cache[place.hook]) for place in places]
-        found = model.run_with_hooks(clean, hooks)
-        mismatches += not all(map(_equal, found, answer))
+        patched = model.run_with_hooks(clean, hooks)
+        mismatches += not all(map(_equal, patched, answer))
     return Aligned(nodes[0].label, tuple(node.id for node in nodes), len(pairs), mismatches)
 
 
@@ -96,7 +96,7 @@ def _replaced(root: Node, sop: Node, values: Sequence[Atom]) -> Node:
     return new[root]
 
 
-def _equal(found: Atom, answer: Atom) -> bool:
-    if isinstance(found, str) or isinstance(answer, str):
-        return found == answer
-    return abs(float(found) - float(answer)) <= 1e-4 * max(1.0, abs(float(answer)))
+def _equal(value: Atom, answer: Atom) -> bool:
+    if isinstance(value, str) or isinstance(answer, str):
+        return value == answer
+    return abs(float(value) - float(answer)) <= 1e-4 * max(1.0, abs(float(answer)))

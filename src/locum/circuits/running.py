@@ -57,14 +57,14 @@ class PairRun:
         }
 
     def _cache(self, words: Array, places: Array) -> dict[str, Array]:
-        found: dict[str, Array] = {"hook_embed": words, "hook_pos_embed": places}
+        cache: dict[str, Array] = {"hook_embed": words, "hook_pos_embed": places}
 
         def keep(name: str, value: Array) -> None:
             if name.endswith((".hook_z", ".hook_post")):
-                found[name] = value
+                cache[name] = value
 
-        found["final"] = self._forward(words + places, keep)
-        return found
+        cache["final"] = self._forward(words + places, keep)
+        return cache
 
     def _forward(self, stream: Array, tap: Tap | None) -> Array:
         how = {"sink": self.model.config.sink, "causal": self.model.config.causal}

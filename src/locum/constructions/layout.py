@@ -55,11 +55,11 @@ def concatenate(sop: SOp, *shapes: tuple[int, int]) -> tuple[Matrix, ...]:
     >>> [m.offset for m in concatenate(tokens, (2, 3), (3, 4), (4, 1))]
     [0, 6, 18]
     """
-    found, offset = [], 0
+    matrices, offset = [], 0
     for rows, columns in shapes:
-        found.append(Matrix(sop, rows, columns, offset))
+        matrices.append(Matrix(sop, rows, columns, offset))
         offset += rows * columns
-    return tuple(found)
+    return tuple(matrices)
 
 
 def _is_row_major(order: str) -> bool:

@@ -40,23 +40,23 @@ def match3(m: Matrix, p: int, form: str = "padded") -> Matrix:
         raise GraphError(f"match3 takes a sequence, a 1×n matrix, not a {m.shape} one")
     m = m.compact()
     if form == "padded":
-        found, room = _padded(m, n, p), n * n
+        matches, room = _padded(m, n, p), n * n
     elif form == "heads":
-        found, room = _heads(m, n, p), n
+        matches, room = _heads(m, n, p), n
     elif form == "tensor":
-        found, room = _tensor(m, n, p), n
+        matches, room = _tensor(m, n, p), n
     else:
         raise GraphError(f"match3 has no form {form!r}: choose padded, heads or tensor")
-    return m.derive(where(indices < n, indicator(found), 0), 1, n, room=room)
+    return m.derive(where(indices < n, indicator(matches), 0), 1, n, room=room)
 
 
 def _padded(m: Matrix, n: int, p: int) -> SOp:
     """Position i·n + j stands for the pair (i, j)."""
     pair = m.at(0, indices // n) + m.at(0, indices % n)
     third = select(m.sop % p, (p - pair % p) % p, "==") & select(indices, n, "<")
-    found = indicator(aggregate(third, 1) > 0)
+    is_matched = indicator(aggregate(third, 1) > 0)
     mine = select(indices // n, indices, "==") & select(indices, n * n, "<")
-    return aggregate(mine, found) > 0
+    return aggregate(mine, is_matched) > 0
 
 
 def _heads(m: Matrix, n: int, p: int) -> SOp:

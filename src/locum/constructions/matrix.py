@@ -236,13 +236,15 @@ class Matrix:
         length = self._length(sum(math.prod(part.shape) for part in parts))
         options: dict[str, Any] = {"executor": executor, "domain": domain, "strict": strict}
         view = self._numbers(parts, length, options)
-        wanted = view.stretch
-        if wanted.stop > length:
+        positions = view.stretch
+        if positions.stop > length:
             raise InputError(
-                f"a {view.rows}×{view.columns} matrix ends at position {wanted.stop - 1}, but there "
+                f"a {view.rows}×{view.columns} matrix ends at position {positions.stop - 1}, but there "
                 f"are only {length} tokens"
             )
-        values = run_parts(self.sop.node, parts, length, positions=wanted, names=self.names, **options)
+        values = run_parts(
+            self.sop.node, parts, length, positions=positions, names=self.names, **options
+        )
         return entries_as_numbers(view.take(values), domain)
 
     def plan(

@@ -75,13 +75,13 @@ class Placed:
         from locum.execution import run_parts
 
         parts = token_arrays(tokens)
-        given = sum(math.prod(part.shape) for part in parts)
-        if given < self.reads:
+        count = sum(math.prod(part.shape) for part in parts)
+        if count < self.reads:
             raise InputError(
-                f"the sequence has {given} tokens, but the inputs of this "
+                f"the sequence has {count} tokens, but the inputs of this "
                 f"{self.rows}×{self.columns} product take up {self.reads}"
             )
-        length = max(given, self.needs)
+        length = max(count, self.needs)
         values = run_parts(self.sop.node, parts, length, executor=executor, domain=domain)
         entries = values[list(itertools.chain(*self.positions))].reshape(self.rows, self.columns)
         return entries_as_numbers(entries, domain)

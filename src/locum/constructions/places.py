@@ -57,7 +57,7 @@ def token_arrays(tokens: Any) -> list[Any]:
         return list(tokens)
     if all(isinstance(part, np.ndarray) and part.dtype.kind in "fiu" for part in tokens):
         return list(tokens)
-    given = [x for part in tokens for x in np.asarray(part, dtype=object).ravel().tolist()]
-    array = np.empty(len(given), dtype=object)
-    array[:] = given
+    entries = [x for part in tokens for x in np.asarray(part, dtype=object).ravel().tolist()]
+    array = np.empty(len(entries), dtype=object)
+    array[:] = entries
     return [array]

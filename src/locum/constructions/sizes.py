@@ -27,8 +27,8 @@ def whole(size: Any, what: str, least: int) -> Size:
     except TypeError:
         number = -1
     if isinstance(size, bool) or number < least:
-        wanted = "one or more" if least else "no negative"
-        raise GraphError(f"a matrix has {wanted} {what}, a whole number, but got {size!r}")
+        expected = "one or more" if least else "no negative"
+        raise GraphError(f"a matrix has {expected} {what}, a whole number, but got {size!r}")
     return number
 
 

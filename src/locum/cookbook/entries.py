@@ -38,18 +38,18 @@ def _balanced(word: str, pairs: str = "()", deepest: int | None = None) -> bool:
 def _top(word: str) -> list[str]:
     """Return the bracket on top of the stack behind every prefix; "-" where that is no longer Dyck."""
     stack: list[str] = []
-    found: list[str] = []
+    answers: list[str] = []
     for letter in word:
         if letter in "([":
             stack.append(letter)
         elif stack and stack[-1] + letter in ("()", "[]"):
             stack.pop()
         else:
-            return [*found, *["-"] * (len(word) - len(found))]
+            return [*answers, *["-"] * (len(word) - len(answers))]
         if len(stack) > 3:
-            return [*found, *["-"] * (len(word) - len(found))]
-        found.append(stack[-1] if stack else "empty")
-    return found
+            return [*answers, *["-"] * (len(word) - len(answers))]
+        answers.append(stack[-1] if stack else "empty")
+    return answers
 
 
 def _dyck_top() -> SOp:
@@ -85,9 +85,9 @@ def _counts(text: str, alphabet: str) -> Callable[[], Recogniser]:
 
 
 def _regular_c_rasp() -> Recogniser:
-    found = program(language("(ab+ba)*"))
-    assert found is not None
-    return found
+    recogniser = program(language("(ab+ba)*"))
+    assert recogniser is not None
+    return recogniser
 
 
 def _regular_star_free() -> Recogniser:
@@ -107,11 +107,11 @@ def _induction() -> SOp:
 
 
 def _plain_induction(word: str) -> list[str]:
-    found = []
+    answers = []
     for i, letter in enumerate(word):
         places = [j + 1 for j in range(i) if word[j] == letter]
-        found.append(word[places[-1]] if places else "-")
-    return found
+        answers.append(word[places[-1]] if places else "-")
+    return answers
 
 
 def _count_of(letter: str) -> SOp:

@@ -80,20 +80,20 @@ class Entry(ABC):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the entry and what was found as plain data."""
-        found = self.examine()
+        examined = self.examine()
         return {
             "name": self.name,
             "about": self.about,
-            "layers": found.layers,
-            "heads": list(found.heads),
+            "layers": examined.layers,
+            "heads": list(examined.heads),
             "attention": self.attention,
             "precision": self.precision,
             "source": self.source,
-            "status": found.status,
-            "words": found.words,
-            "longest": found.longest,
-            "holds": found.wrong is None,
-            "wrong": None if found.wrong is None else list(found.wrong),
+            "status": examined.status,
+            "words": examined.words,
+            "longest": examined.longest,
+            "holds": examined.wrong is None,
+            "wrong": None if examined.wrong is None else list(examined.wrong),
         }
 
 

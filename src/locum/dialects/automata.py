@@ -83,14 +83,14 @@ class DFA:
         for state, row in enumerate(self.transitions):
             for target in row:
                 before[target].append(state)
-        found = set(self.accepting)
-        stack = list(found)
+        states = set(self.accepting)
+        stack = list(states)
         while stack:
             for state in before[stack.pop()]:
-                if state not in found:
-                    found.add(state)
+                if state not in states:
+                    states.add(state)
                     stack.append(state)
-        return frozenset(found)
+        return frozenset(states)
 
     def minimal(self) -> DFA:
         """Return the automaton with the fewest states, numbered as a breadth-first search runs."""
@@ -240,7 +240,7 @@ def components(transitions: Sequence[Iterable[int]]) -> list[list[int]]:
     low: dict[int, int] = {}
     stack: list[int] = []
     on_stack: set[int] = set()
-    found: list[list[int]] = []
+    components: list[list[int]] = []
     for root in range(len(transitions)):
         if root in index:
             continue
@@ -271,8 +271,8 @@ def components(transitions: Sequence[Iterable[int]]) -> list[list[int]]:
                         part.append(member)
                         if member == state:
                             break
-                    found.append(sorted(part))
-    return found
+                    components.append(sorted(part))
+    return components
 
 
 def show_alphabet(letters: Iterable[Letter]) -> str:

@@ -257,9 +257,9 @@ def _found(attention: Attention, score: Formula, value: Formula, default: Formul
 
     def on(words: tuple[str, str, str], near: bool, strict: bool) -> tuple[Formula, Formula]:
         """Return whether there is one on that side, and whether the value holds at it."""
-        found = nearest(words) if near else farthest(words)
+        formula = nearest(words) if near else farthest(words)
         there = unary(words[1], score)
-        return (unary(words[0], there), unary(words[0], found)) if strict else (there, found)
+        return (unary(words[0], there), unary(words[0], formula)) if strict else (there, formula)
 
     rightmost = attention.direction == RIGHTMOST
     match attention.mask:

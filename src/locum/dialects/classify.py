@@ -77,8 +77,8 @@ class Classification:
     @cached_property
     def groups(self) -> list[Group]:
         """The groups in its monoid, the largest first."""
-        found = [] if self.star_free else self.monoid.groups()
-        return sorted(found, key=lambda group: -group.order)
+        groups = [] if self.star_free else self.monoid.groups()
+        return sorted(groups, key=lambda group: -group.order)
 
     @cached_property
     def solvable(self) -> bool:

@@ -88,14 +88,14 @@ def equivalent(p: Source, q: Source, *, seconds: float = SECONDS) -> Comparison:
             if each.automaton is not None
         )
         word = first.separate(second)
-        found = Comparison(
+        comparison = Comparison(
             EQUIVALENT if word is None else SEPARATED, "automata", word, empty_word=empty
         )
     else:
-        found = _by_counting(one, other, alphabet, empty, end)
-    if found.word is None:
-        return found
-    return replace(found, answers=_confirmed((one, other), found.word, alphabet))
+        comparison = _by_counting(one, other, alphabet, empty, end)
+    if comparison.word is None:
+        return comparison
+    return replace(comparison, answers=_confirmed((one, other), comparison.word, alphabet))
 
 
 def _answers_empty(language: Language) -> bool:
@@ -238,16 +238,16 @@ def regular_automaton(program: Recogniser, *, seconds: float = 10.0) -> DFA | No
         if automaton is None or time.process_time() > end:
             return None
         left = end - time.process_time()
-        found = _by_counting(
+        comparison = _by_counting(
             language,
             Language("dfa", "", automaton),
             program.alphabet,
             program.accept == END,
             time.process_time() + left / 2,
         )
-        if found.verdict == EQUIVALENT:
+        if comparison.verdict == EQUIVALENT:
             return automaton.minimal()
-        if found.verdict == UNDECIDED:
+        if comparison.verdict == UNDECIDED:
             return None
     return None
 

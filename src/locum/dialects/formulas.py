@@ -32,10 +32,10 @@ _MADE: weakref.WeakValueDictionary[tuple[object, ...], Formula] = weakref.WeakVa
 def make(op: str, *parts: Formula, name: str = "") -> Formula:
     """Return the one formula of an operator, parts and name."""
     key = (op, name, *parts)
-    found = _MADE.get(key)
-    if found is None:
-        found = _MADE[key] = Formula(op, parts, name)
-    return found
+    known = _MADE.get(key)
+    if known is None:
+        known = _MADE[key] = Formula(op, parts, name)
+    return known
 
 
 TRUE, FALSE = make("true"), make("false")

@@ -93,10 +93,10 @@ def read(
     """
     if form is not None and form not in FORMS:
         raise InputError(f"expected one of {', '.join(FORMS)} as the form, got {form!r}")
-    text, found = _text(source, form)
+    text, kind = _text(source, form)
     letters = None if alphabet is None else tuple(dict.fromkeys(alphabet))
     try:
-        return _read(text, found, letters, plus, at, accept, positions)
+        return _read(text, kind, letters, plus, at, accept, positions)
     except LimitError as error:
         raise LimitError(f"this language is too large to decide anything: {error}") from None
 

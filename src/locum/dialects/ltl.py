@@ -119,12 +119,12 @@ class _Reader(Parser[Formula]):
     def whole(self) -> Formula:
         while self.take("newline"):
             pass
-        found = self.expression()
+        formula = self.expression()
         while self.take("newline"):
             pass
         if self.next.kind != "end":
             self.fail(f"expected an operator or the end of the formula, got {self.next.text!r}")
-        return found
+        return formula
 
 
 @dataclass(frozen=True)

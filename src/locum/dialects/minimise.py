@@ -66,7 +66,7 @@ def size(program: Recogniser) -> tuple[int, int]:
 def _smaller(program: Recogniser) -> Iterator[Recogniser]:
     """Yield programs with one part left out, the smallest first."""
     root = program.sop.node
-    found: dict[Node, Recogniser] = {}
+    candidates: dict[Node, Recogniser] = {}
     for part in parts_of(root):
         if not is_boolean(part) or part.op == "constant":
             continue
@@ -76,10 +76,10 @@ def _smaller(program: Recogniser) -> Iterator[Recogniser]:
         for other in instead:
             changed = _replaced(root, part, other)
             handle = wrap(changed)
-            if changed not in found and isinstance(handle, SOp) and is_boolean(changed):
-                found[changed] = replace(program, sop=handle, text="", names={})
+            if changed not in candidates and isinstance(handle, SOp) and is_boolean(changed):
+                candidates[changed] = replace(program, sop=handle, text="", names={})
     own = size(program)
-    sized = sorted(found.values(), key=size)
+    sized = sorted(candidates.values(), key=size)
     return (candidate for candidate in sized if size(candidate) < own)
 
 

@@ -74,24 +74,24 @@ def _product(x: tuple[int, ...], y: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _inverse(x: tuple[int, ...]) -> tuple[int, ...]:
-    found = [0] * len(x)
+    inverse = [0] * len(x)
     for i, image in enumerate(x):
-        found[image] = i
-    return tuple(found)
+        inverse[image] = i
+    return tuple(inverse)
 
 
 def _closure(generators: Iterable[tuple[int, ...]]) -> set[tuple[int, ...]]:
     """Return all products of some permutations."""
     kept = list(dict.fromkeys(generators))
-    found = set(kept)
+    closure = set(kept)
     order = list(kept)
     for element in order:
         for generator in kept:
             product = _product(element, generator)
-            if product not in found:
-                found.add(product)
+            if product not in closure:
+                closure.add(product)
                 order.append(product)
-    return found
+    return closure
 
 
 def _generating(group: set[tuple[int, ...]]) -> list[tuple[int, ...]]:
@@ -209,14 +209,14 @@ class Monoid:
 
     def groups(self) -> list[Group]:
         """Return the groups that are not trivial, a maximal one for each image that is permuted."""
-        found: dict[tuple[int, ...], Group] = {}
+        by_elements: dict[tuple[int, ...], Group] = {}
         for idempotent in self.idempotents:
             image = tuple(sorted(set(self.elements[idempotent])))
-            if len(image) > 1 and image not in found:
+            if len(image) > 1 and image not in by_elements:
                 group = self._group(idempotent, image)
                 if group is not None:
-                    found[image] = group
-        return list(found.values())
+                    by_elements[image] = group
+        return list(by_elements.values())
 
     def _group(self, idempotent: int, image: Sequence[int]) -> Group | None:
         states = set(image)

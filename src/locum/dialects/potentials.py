@@ -43,13 +43,13 @@ class Component:
 
 def potentials(automaton: DFA) -> list[Component] | None:
     """Return the potentials of every component, from the initial one on; None: it is not in C-RASP."""
-    found = []
+    in_order = []
     for part in reversed(components(automaton.transitions)):
         levels = _levels(automaton, part)
         if levels is None:
             return None
-        found.append(Component(tuple(part), levels))
-    return found
+        in_order.append(Component(tuple(part), levels))
+    return in_order
 
 
 def _levels(automaton: DFA, states: Sequence[int]) -> tuple[Level, ...] | None:

@@ -46,15 +46,15 @@ def before_last(automaton: DFA) -> list[DFA]:
 
     What is read at the last symbol, a, is what is read at an end marker behind the rest.
     """
-    found = []
+    automata = []
     for place in range(len(automaton.alphabet)):
         accepting = frozenset(
             state
             for state, row in enumerate(automaton.transitions)
             if row[place] in automaton.accepting
         )
-        found.append(DFA(automaton.alphabet, automaton.transitions, accepting).minimal())
-    return found
+        automata.append(DFA(automaton.alphabet, automaton.transitions, accepting).minimal())
+    return automata
 
 
 @dataclass

@@ -136,17 +136,17 @@ class Expressions:
         self.budget.spend(1 + len(whole.parts) / 2)
         match whole.op:
             case "letter":
-                found = self.empty if whole.letter == letter else self.nothing
+                derived = self.empty if whole.letter == letter else self.nothing
             case "nothing" | "empty":
-                found = self.nothing
+                derived = self.nothing
             case "union":
-                found = self.union(self.derivative(part, letter) for part in whole.parts)
+                derived = self.union(self.derivative(part, letter) for part in whole.parts)
             case "intersection":
-                found = self.intersection(self.derivative(part, letter) for part in whole.parts)
+                derived = self.intersection(self.derivative(part, letter) for part in whole.parts)
             case "complement":
-                found = self.complement(self.derivative(whole.parts[0], letter))
+                derived = self.complement(self.derivative(whole.parts[0], letter))
             case "star":
-                found = self.concatenation((self.derivative(whole.parts[0], letter), whole))
+                derived = self.concatenation((self.derivative(whole.parts[0], letter), whole))
             case _:
                 options = []
                 for place, part in enumerate(whole.parts):
@@ -154,9 +154,9 @@ class Expressions:
                     options.append(self.concatenation((self.derivative(part, letter), *rest)))
                     if not part.nullable:
                         break
-                found = self.union(options)
-        whole.derivatives[letter] = found
-        return found
+                derived = self.union(options)
+        whole.derivatives[letter] = derived
+        return derived
 
 
 @dataclass(frozen=True)
@@ -225,20 +225,20 @@ class _Reader:
         self.text, self.plus = text, plus
         self.tokens = list(self._tokens())
         letters = sorted({value for kind, value, _ in self.tokens if kind == "letter"})
-        given = tuple(dict.fromkeys(alphabet)) if alphabet is not None else tuple(letters)
-        unknown = [letter for letter in letters if letter not in given]
+        symbols = tuple(dict.fromkeys(alphabet)) if alphabet is not None else tuple(letters)
+        unknown = [letter for letter in letters if letter not in symbols]
         if unknown:
             raise InputError(
-                f"expected letters of the alphabet {show_alphabet(given)}, got {unknown[0]!r} "
+                f"expected letters of the alphabet {show_alphabet(symbols)}, got {unknown[0]!r} "
                 f"in {_shortened(text)}"
             )
-        if not given:
+        if not symbols:
             raise InputError(
                 "expected an alphabet, since the expression has no letters; try alphabet=… (--alphabet)"
             )
-        if any(len(letter) != 1 for letter in given):
+        if any(len(letter) != 1 for letter in symbols):
             raise InputError("expected letters of one character in the alphabet of an expression")
-        self.alphabet = given
+        self.alphabet = symbols
         self.make = Expressions()
 
     def _tokens(self) -> Iterable[tuple[str, str, int]]:

@@ -80,10 +80,10 @@ class AutomatonMachine:
         """Return whether the state accepts."""
         if isinstance(state[0], int):
             return state[0] in self.automaton.accepting
-        found: Any = False
+        verdict: Any = False
         for number in sorted(self.automaton.accepting):
-            found = meanings["or"](found, meanings["equal"](state[0], number))
-        return found
+            verdict = meanings["or"](verdict, meanings["equal"](state[0], number))
+        return verdict
 
 
 def z3_module() -> Any:

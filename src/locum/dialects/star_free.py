@@ -108,9 +108,9 @@ class _Induction:
         last: dict[Map, list[Formula]] = {identity: [negation(unary("X", TRUE))]}
         for made, formula in pieces.items():
             last.setdefault(made, []).append(unary("X", formula))
-        found: dict[Map, list[Formula]] = {}
+        by_map: dict[Map, list[Formula]] = {}
         for made, formula in pieces.items():  # no b at all
-            found.setdefault(made, []).append(conjunction(negation(unary("F", b)), formula))
+            by_map.setdefault(made, []).append(conjunction(negation(unary("F", b)), formula))
         ends = {
             made: unary("F", conjunction(b, negation(more), disjunction(*formulas)))
             for made, formulas in last.items()
@@ -122,8 +122,8 @@ class _Induction:
                 for end, behind in ends.items():
                     self._spend()
                     made = tuple(end[image[middle[place[by_b[first[state]]]]]] for state in range(size))
-                    found.setdefault(made, []).append(conjunction(before, at_b, behind))
-        return {made: disjunction(*formulas) for made, formulas in found.items()}
+                    by_map.setdefault(made, []).append(conjunction(before, at_b, behind))
+        return {made: disjunction(*formulas) for made, formulas in by_map.items()}
 
     def _blocks(self, blocks: Mapping[Map, Sequence[Formula]], b: Formula, size: int) -> Makers:
         """Say at the first b what all pieces up to the last b make; without a piece, nothing."""
@@ -133,11 +133,11 @@ class _Induction:
         real = dict(zip((each.name for each in named), letters, strict=True))
         inner = self.makers(named, size)
         a_block = conjunction(b, unary("X", unary("F", b)))
-        found: dict[Map, list[Formula]] = {tuple(range(size)): [negation(unary("X", unary("F", b)))]}
+        made: dict[Map, list[Formula]] = {tuple(range(size)): [negation(unary("X", unary("F", b)))]}
         for acts, formula in inner.items():
             at_blocks = fold(formula, _at_blocks(b, a_block, real, self._spend))
-            found.setdefault(acts, []).append(conjunction(a_block, at_blocks))
-        return {acts: disjunction(*formulas) for acts, formulas in found.items()}
+            made.setdefault(acts, []).append(conjunction(a_block, at_blocks))
+        return {acts: disjunction(*formulas) for acts, formulas in made.items()}
 
 
 def _before(formula: Formula, b: Formula, letters: Formula) -> Formula:

@@ -69,7 +69,7 @@ class Syntax:
             rf'|(?P<string>"[^"\n]*")|(?P<number>[0-9]+)|(?P<operator>{shapes})'
             r"|(?P<name>[A-Za-z_][A-Za-z0-9_]*)"
         )
-        found: list[Token] = []
+        tokens: list[Token] = []
         place, line, start, depth = 0, 1, 0, 0
         while place < len(text):
             match = pattern.match(text, place)
@@ -81,19 +81,19 @@ class Syntax:
             place = match.end()
             if kind == "newline":
                 if depth == 0:
-                    found.append(Token("newline", piece, line, column))
+                    tokens.append(Token("newline", piece, line, column))
                 line, start = line + 1, place
             elif kind == "operator":
                 piece = self.aliases.get(piece, piece)
                 depth += (piece in "([{") - (piece in ")]}")
                 depth = max(depth, 0)
-                found.append(Token(piece, piece, line, column))
+                tokens.append(Token(piece, piece, line, column))
             elif kind == "string":
-                found.append(Token("string", piece[1:-1], line, column))
+                tokens.append(Token("string", piece[1:-1], line, column))
             elif kind != "space":
-                found.append(Token(kind, piece, line, column))
-        found.append(Token("end", "", line, place - start + 1))
-        return found
+                tokens.append(Token(kind, piece, line, column))
+        tokens.append(Token("end", "", line, place - start + 1))
+        return tokens
 
 
 class Parser(ABC, Generic[Value]):

@@ -43,7 +43,7 @@ def policy(page: str) -> str:
     for kind, content in _INLINE.findall(page):
         digest = hashlib.sha256(content.encode()).digest()
         hashes[kind].append(f"'sha256-{base64.b64encode(digest).decode()}'")
-    rules = [f"{kind}-src {' '.join(found) or _NOTHING}" for kind, found in hashes.items()]
+    rules = [f"{kind}-src {' '.join(sources) or _NOTHING}" for kind, sources in hashes.items()]
     return "; ".join([f"default-src {_NOTHING}", *rules, *(f"{name} {_NOTHING}" for name in _ENDS)])
 
 

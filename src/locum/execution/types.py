@@ -106,16 +106,16 @@ def moved_atoms(root: Node, tokens: Iterable[object]) -> list[object]:
     ...     build("tokens", cast="asis"), default=7), "ab")
     [7, 'a', 'b']
     """
-    found: list[object] = []
+    moved: list[object] = []
     for node in handed_on(root):
         match node.op:
             case "aggregate" | "constant":
-                found += atoms(node)
+                moved += atoms(node)
             case "lookup":
-                found += [value for _, value in node.table]
+                moved += [value for _, value in node.table]
             case "tokens":
-                found += tokens
-    return found
+                moved += tokens
+    return moved
 
 
 def only_moves(root: Node) -> bool:
@@ -127,15 +127,15 @@ def only_moves(root: Node) -> bool:
 
 def handed_on(root: Node) -> list[Node]:
     """List the s-ops whose values may come out of a program as they are, and the program itself."""
-    found = {root: None}
+    reached = {root: None}
     stack = [root]
     while stack:
         node = stack.pop()
         if node.op in _MOVING:
             values = node.inputs if node.op in ("minimum", "maximum") else node.inputs[1:]
-            stack += [value for value in values if value not in found]
-            found.update(dict.fromkeys(values))
-    return list(found)
+            stack += [value for value in values if value not in reached]
+            reached.update(dict.fromkeys(values))
+    return list(reached)
 
 
 def possible_types(root: Node, tokens: Types) -> dict[Node, Types]:

@@ -82,8 +82,8 @@ class _Importer:
             stack.pop()
             if id(top) not in self._known:
                 self._known[id(top)] = (top, self._take(top))
-        found: _Imported = self._known[id(item)][1]
-        return found
+        imported: _Imported = self._known[id(item)][1]
+        return imported
 
     def _of(self, item: Any) -> Any:
         return self._known[id(item)][1]
@@ -173,17 +173,17 @@ class _Importer:
 def _parts(item: Any) -> list[Any]:
     """What a construct of Tracr is made of."""
     names = ("inner", "fst", "snd", "sop", "selector", "keys", "queries")
-    found = [getattr(item, name) for name in names if hasattr(item, name)]
-    return [part for part in found if _is(part, "SOp") or _is(part, "Selector")]
+    parts = [getattr(item, name) for name in names if hasattr(item, name)]
+    return [part for part in parts if _is(part, "SOp") or _is(part, "Selector")]
 
 
 def _traced(function: Callable[..., Any], arguments: Sequence[_Imported]) -> SOp | None:
     """The function called on s-ops, if it is made of operators that they have."""
     try:
-        found = function(*(argument.sop for argument in arguments))
+        traced = function(*(argument.sop for argument in arguments))
     except Exception:  # a lambda may do anything with what it is called on
         return None
-    return found if isinstance(found, SOp) else None
+    return traced if isinstance(traced, SOp) else None
 
 
 def _agree(
@@ -193,8 +193,8 @@ def _agree(
     rows = [row for row, _ in defined]
     columns = [lookup(tokens, dict(enumerate(row[i] for row in rows))) for i in range(len(sets))]
     try:
-        found = function(*columns)(list(range(len(rows))))
+        answers = function(*columns)(list(range(len(rows))))
     except (ExecutionError, GraphError, TypeError, ValueError):
         return False
     plain = [r.item() if hasattr(r, "item") else r for _, r in defined]
-    return all(type(a) is type(b) and a == b for a, b in zip(found, plain, strict=True))
+    return all(type(a) is type(b) and a == b for a, b in zip(answers, plain, strict=True))

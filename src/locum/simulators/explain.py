@@ -79,11 +79,11 @@ def explain(
 ) -> Explanation:
     """Run each step by itself on the same tokens; ``finished`` is called with the name of each."""
     parts = U.parts_of(T, X, memory)
-    found = {}
+    matrices = {}
     for name, value in U.each_step():
-        found[name] = numpy_of(U.run_parts(value, parts, executor))
+        matrices[name] = numpy_of(U.run_parts(value, parts, executor))
         finished(name)
     direct = U.direct_steps(T, X, memory)
     return Explanation(
-        tuple(ExplainedStep(name, matrix, direct[name]) for name, matrix in found.items())
+        tuple(ExplainedStep(name, matrix, direct[name]) for name, matrix in matrices.items())
     )

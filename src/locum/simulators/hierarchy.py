@@ -33,7 +33,7 @@ _SIZES = {"n", "d", "d_v", "heads", "projection", "width", "feed_forward"}
 
 def embed(U: LayerSimulator, T: Module, X: Array, *, executor: str | None = None) -> Array:
     """T(X) by a U of the same kind whose order is larger, or equal."""
-    order, given = U.order, X
+    order, original = U.order, X
     X = computable(matrix(X, "X"), "X")
     small = T.order(len(X))
     matrix(X, "X", (None, small.attention.d))
@@ -55,7 +55,7 @@ def embed(U: LayerSimulator, T: Module, X: Array, *, executor: str | None = None
         matrices["b_O"] = [wide]
     parts = simulator.parts(simulator.layout.enlarged(matrices), X)
     result = simulator.run_parts(simulator.output, parts, executor)
-    return as_given(result[: small.n, _columns(small, order)], given)
+    return as_given(result[: small.n, _columns(small, order)], original)
 
 
 def _sees_padded_rows(order: Order) -> bool:

@@ -133,13 +133,13 @@ def _not_finite(array: Array, name: str) -> InputError:
 
 
 def _require_shape(array: Array, name: str, shape: tuple[int | None, int | None]) -> None:
-    found = tuple(array.shape)
-    if any(want is not None and want != size for want, size in zip(shape, found, strict=True)):
+    actual = tuple(array.shape)
+    if any(want is not None and want != size for want, size in zip(shape, actual, strict=True)):
         rows, columns = shape
-        wanted = f"be {rows}×{columns}"
+        expected = f"be {rows}×{columns}"
         if rows is None or columns is None:
-            wanted = f"have {columns} columns" if rows is None else f"have {rows} rows"
-        raise InputError(f"{name} must {wanted}, but it is {_shape(found)}")
+            expected = f"have {columns} columns" if rows is None else f"have {rows} rows"
+        raise InputError(f"{name} must {expected}, but it is {_shape(actual)}")
 
 
 def _shape(shape: Sequence[int]) -> str:

@@ -203,10 +203,10 @@ class Order:
         """The layer norms, each by its columns."""
         if self.norm == "none":
             return []
-        found = [self.attention.d] * (1 + (self.cross is not None))
+        widths = [self.attention.d] * (1 + (self.cross is not None))
         if self.feed_forward is not None:
-            found.append(self.columns if self.norm == "post" else self.attention.d)
-        return found
+            widths.append(self.columns if self.norm == "post" else self.attention.d)
+        return widths
 
     @property
     def norm_parts(self) -> tuple[str, ...]:
@@ -219,30 +219,30 @@ class Order:
         """Everything in the sequence, X first: results and X lie alike, and their sum is free."""
         d, n = self.attention.d, self.n
         reads_memory = self.memory and self.cross is None
-        found = [Block("X", n, d, self.batch)]
+        blocks = [Block("X", n, d, self.batch)]
         if self.memory:
             width = self.cross.d_keys if self.cross is not None else self.attention.d_keys
-            found.append(Block("M", self.memory, width or d, self.batch))
-        found += self.attention.blocks(n, self.memory if reads_memory else n, batch=self.batch)
+            blocks.append(Block("M", self.memory, width or d, self.batch))
+        blocks += self.attention.blocks(n, self.memory if reads_memory else n, batch=self.batch)
         if self.cross is not None:
-            found += self.cross.blocks(n, self.memory, "cross ", self.batch)
+            blocks += self.cross.blocks(n, self.memory, "cross ", self.batch)
         if self.feed_forward is not None:
             d1, d2 = self.feed_forward
-            found.append(Block("W1", self.attention.columns, d1))
+            blocks.append(Block("W1", self.attention.columns, d1))
             if self.feed_forward_bias:
-                found.append(Block("b1", 1, d1))
+                blocks.append(Block("b1", 1, d1))
             if self.gated:
-                found.append(Block("W_gate", self.attention.columns, d1))
+                blocks.append(Block("W_gate", self.attention.columns, d1))
                 if self.feed_forward_bias:
-                    found.append(Block("b_gate", 1, d1))
-            found.append(Block("W2", d1, d2))
+                    blocks.append(Block("b_gate", 1, d1))
+            blocks.append(Block("W2", d1, d2))
             if self.feed_forward_bias:
-                found.append(Block("b2", 1, d2))
+                blocks.append(Block("b2", 1, d2))
         for number, columns in enumerate(self.normed, start=1):
-            found += [Block(f"{name}{number}", 1, columns) for name in self.norm_parts]
+            blocks += [Block(f"{name}{number}", 1, columns) for name in self.norm_parts]
         if self.norm != "none":
-            found.append(Block("epsilon", 1, 1))
-        return found
+            blocks.append(Block("epsilon", 1, 1))
+        return blocks
 
     def __str__(self) -> str:
         attention = self.attention
@@ -293,12 +293,12 @@ def _sizes_of_kind(kind: str, n: int, d: int, sizes: Mapping[str, int | None]) -
 
 def _fields(order: Order) -> dict[str, Any]:
     """All fields by readable names, those of the attentions among them."""
-    found: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     for name, value in asdict(order).items():
         if name == "attention":
-            found |= value
+            fields |= value
         elif name == "cross":
-            found |= {f"cross {key}": part for key, part in (value or {}).items()}
+            fields |= {f"cross {key}": part for key, part in (value or {}).items()}
         else:
-            found[name] = value
-    return found
+            fields[name] = value
+    return fields

@@ -194,7 +194,7 @@ class Simulator:
 
     def each_step(self) -> list[tuple[str, Matrix]]:
         """List intermediate results by their full names: those of a family, head by head."""
-        found: list[tuple[str, Matrix]] = []
+        named: list[tuple[str, Matrix]] = []
         for _, group in itertools.groupby(self.named_steps, _families):
             steps = list(group)
             for members, called in _members(steps[0]):
@@ -203,8 +203,8 @@ class Simulator:
                     if members:
                         node = replace_families(value.sop.node, members)
                         value = replace(value, sop=SOp(node), names={})
-                    found.append((step.name + called, value))
-        return found
+                    named.append((step.name + called, value))
+        return named
 
 
 def read(places: Places, values: Any, begin: int = 0) -> Array:
@@ -226,11 +226,11 @@ def _families(step: NamedStep) -> list[Node]:
 def _members(step: NamedStep) -> list[tuple[dict[Node, Node], str]]:
     """Each member of the families of a step as numbers, and how it is called: [item][head]."""
     batch = [step.batch] if step.batch else []
-    found = []
+    renamings = []
     for item in itertools.product(*(range(size) for _, size in batch)):
         heads = itertools.product(*(range(size) for _, size in step.families))
         for number, head in enumerate(heads):
             called = "".join(f"[{place}]" for place in (*item, *([number] if head else [])))
             constants = [build("constant", value=place) for place in (*item, *head)]
-            found.append((dict(zip(_families(step), constants, strict=True)), called))
-    return found
+            renamings.append((dict(zip(_families(step), constants, strict=True)), called))
+    return renamings

@@ -55,10 +55,10 @@ class Stack(Simulator):
                     "Stack.of([T₁, T₂, …], n) makes them of T's"
                 )
         for below, above in zip(self.simulators, self.simulators[1:], strict=False):
-            given = (below.order.n, below.order.columns)
+            shape = (below.order.n, below.order.columns)
             taken = (above.order.n, above.order.attention.d)
-            if given != taken:
-                shapes = [f"{rows}×{columns}" for rows, columns in (given, taken)]
+            if shape != taken:
+                shapes = [f"{rows}×{columns}" for rows, columns in (shape, taken)]
                 raise GraphError(f"a simulator gives {shapes[0]}, but the next one takes {shapes[1]}")
         if any(simulator.order.memory for simulator in self.simulators):
             raise GraphError("a stack is of encoders and self-attentions: none may need a memory")
@@ -113,11 +113,11 @@ def _prefix(number: int) -> str:
 
 def _blocks(simulators: Sequence[UniversalSimulator]) -> list[Block]:
     """The blocks of all, each with its simulator's number; only the first X is among the tokens."""
-    found = [simulators[0].layout.block("X")]
+    blocks = [simulators[0].layout.block("X")]
     for number, simulator in enumerate(simulators, start=1):
-        found += [
+        blocks += [
             replace(block, name=_prefix(number) + name)
             for name, block in simulator.layout.blocks.items()
             if name != "X"
         ]
-    return found
+    return blocks

@@ -66,19 +66,19 @@ def compile_simulator(
     Hidden units serve numbers between −1 and 1, unless ``ranges`` says otherwise. Without a ``recipe``
     they are native, where one softmax head can be; else the simulator's own.
     """
-    wanted = target_for(simulator.length, options)
+    target = target_for(simulator.length, options)
     if recipe is None:
         recipe = simulator.style.recipe
-        if wanted.feed_forward != "exact" and recipe == "fetch" and is_plain(simulator.order):
+        if target.feed_forward != "exact" and recipe == "fetch" and is_plain(simulator.order):
             recipe = "native"
     if recipe not in RECIPES:
         raise CompileError(f"there is no recipe {recipe!r}: choose one of {', '.join(RECIPES)}")
     name = f"U for T of order {simulator.order}, recipe {recipe}"
     if recipe == "native":
-        root, scores = native(simulator.order, simulator.layout, wanted, simulator.style.base)
-        model = compile_for(wanted, root, name, reference=simulator.program.node, softmax_scores=scores)
+        root, scores = native(simulator.order, simulator.layout, target, simulator.style.base)
+        model = compile_for(target, root, name, reference=simulator.program.node, softmax_scores=scores)
         return _with_layout(model, simulator)
-    divide_last = wanted.feed_forward == "exact"
+    divide_last = target.feed_forward == "exact"
     style = Style(recipe, stable, simulator.style.base, divide_last)
     built = LayerSimulator(simulator.order, style)
     if built.length > simulator.length:
@@ -89,14 +89,14 @@ def compile_simulator(
     same = built.output.places == simulator.output.places
     if not same:
         raise CompileError(f"the recipe {recipe} puts its result elsewhere: make a U of that recipe")
-    return _with_layout(compile_for(wanted, built.program.node, name), simulator)
+    return _with_layout(compile_for(target, built.program.node, name), simulator)
 
 
 def target_for(length: int, options: Mapping[str, Any]) -> Target:
     """Return the target of a U: real numbers, for hidden units within :data:`RANGES`."""
-    wanted = Target.read(length=length, numeric=True, fixed=True, **options)
-    unlimited = wanted.feed_forward == "exact" or options.get("ranges") is not None
-    return wanted if unlimited else replace(wanted, ranges=RANGES)
+    target = Target.read(length=length, numeric=True, fixed=True, **options)
+    unlimited = target.feed_forward == "exact" or options.get("ranges") is not None
+    return target if unlimited else replace(target, ranges=RANGES)
 
 
 def _with_layout(model: CompiledTransformer, simulator: LayerSimulator) -> CompiledTransformer:

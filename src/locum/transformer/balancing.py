@@ -74,32 +74,32 @@ def balance(config: Config, weights: Weights) -> tuple[Config, Weights]:
     exponents = _System.of(weights).solve(
         limit, growing=config.vocabulary is None and (not feeds or "exact" in feeds)
     )
-    found = _applied(weights, exponents)
-    while not _recovered(weights, exponents, found):  # a weight that is very large or small already
+    balanced = _applied(weights, exponents)
+    while not _recovered(weights, exponents, balanced):  # a weight that is very large or small already
         exponents = np.trunc(exponents / 2).astype(np.int64)
-        found = _applied(weights, exponents)
+        balanced = _applied(weights, exponents)
     slots = exponents[: weights.W_E.shape[1]] + slot_exponents(config, weights.W_E.shape[1])
     said = {
         "before": vars(Spread.of(weights)),
-        "after": vars(Spread.of(found)),
+        "after": vars(Spread.of(balanced)),
         "slots": slots.tolist(),
     }
-    return replace(config, ranges=ranges, report={**config.report, "balanced": said}), found
+    return replace(config, ranges=ranges, report={**config.report, "balanced": said}), balanced
 
 
 def _limited(config: Config, largest: float) -> tuple[tuple[float, float], ...] | None:
     """Return the ranges of tokens that keep their distance from the largest float."""
     if config.vocabulary is not None:
         return None
-    given = config.ranges or ((-np.inf, np.inf),)
-    found = tuple((max(low, -largest), min(high, largest)) for low, high in given)
-    for (low, high), (least, most) in zip(given, found, strict=True):
+    ranges = config.ranges or ((-np.inf, np.inf),)
+    limited = tuple((max(low, -largest), min(high, largest)) for low, high in ranges)
+    for (low, high), (least, most) in zip(ranges, limited, strict=True):
         if least > most:
             raise InputError(
                 f"balanced(): expected tokens up to {largest:.3g} in {config.dtype}, got a network for "
                 f"numbers from {low:.3g} to {high:.3g}"
             )
-    return found
+    return limited
 
 
 def slot_exponents(config: Config, width: int) -> Whole:
@@ -182,9 +182,9 @@ def _applied(weights: Weights, exponents: Whole) -> Weights:
     return Weights(W_E, W_pos, layers, next(left), next(left))
 
 
-def _recovered(weights: Weights, exponents: Whole, found: Weights) -> bool:
+def _recovered(weights: Weights, exponents: Whole, balanced: Weights) -> bool:
     """Say whether the factors can be taken back to the bit: no weight over- or underflowed."""
-    back = _applied(found, -exponents)
+    back = _applied(balanced, -exponents)
     return all(
         np.array_equal(a, b) for (_, a), (_, b) in zip(weights.named(), back.named(), strict=True)
     )
@@ -266,7 +266,7 @@ class _System:
 
     def _least_squares(self) -> NDArray[np.float64]:
         """Conjugate gradients for the exponents whose sizes have the least sum of squares."""
-        found = np.zeros(self.factors)
+        solution = np.zeros(self.factors)
         residual = -self._gathered(self.logarithms)
         direction, square = residual, float(residual @ residual)
         enough = 1e-12 * square
@@ -275,11 +275,11 @@ class _System:
                 break
             moved = self._gains(direction)
             step = square / float(moved @ moved)
-            found = found + step * direction
+            solution = solution + step * direction
             residual = residual - step * self._gathered(moved)
             after = float(residual @ residual)
             direction, square = residual + after / square * direction, after
-        return found
+        return solution
 
     def _gathered(self, sizes: NDArray[np.float64]) -> NDArray[np.float64]:
         gathered = np.bincount(self.columns, self.signs * sizes[self.rows], self.factors)

@@ -76,16 +76,16 @@ class Circuit:
 
     def at(self, block: str, head: int | None = None) -> tuple[CircuitNode, ...]:
         """Return the nodes of a block (``blocks.1.attn``), or of one of its heads."""
-        found = tuple(
+        nodes = tuple(
             node
             for node in self.nodes
             if (node.id == block or node.id.startswith(f"{block}."))
             and (head is None or node.head == head)
         )
-        if not found:
+        if not nodes:
             blocks = sorted({".".join(node.id.split(".")[:3]) for node in self.nodes if "." in node.id})
             raise InputError(f"expected a block of the circuit, got {block!r}; try {', '.join(blocks)}")
-        return found
+        return nodes
 
     def computing(self, sop: str) -> tuple[CircuitNode, ...]:
         """Return the nodes that compute the s-op of that fingerprint."""
@@ -172,10 +172,10 @@ def _plain(item: CircuitNode | CircuitEdge) -> dict[str, Any]:
 
 
 def _listed(data: Mapping[str, Any], name: str) -> Iterable[Any]:
-    found = data.get(name)
-    if not isinstance(found, list):
-        raise InputError(f"expected a list of {name} in a circuit, got {type(found).__name__}")
-    return found
+    items = data.get(name)
+    if not isinstance(items, list):
+        raise InputError(f"expected a list of {name} in a circuit, got {type(items).__name__}")
+    return items
 
 
 def _made(kind: type, item: Any) -> Any:

@@ -103,8 +103,8 @@ def _checked(other: Any, value: Array, name: str) -> Array:
             f"a hook at {name}: expected an array of shape {list(value.shape)}, got "
             f"{type(other).__name__ if shape is None else list(shape)}"
         )
-    found: Array = other
-    return found
+    replacement: Array = other
+    return replacement
 
 
 def setting(place: Place, value: Any) -> ForwardHook:

@@ -70,19 +70,19 @@ def evaluate(
     """
     if not (is_numpy_array(tokens) or is_torch_array(tokens)) or tokens.ndim != 1:
         raise InputError("heads.evaluate takes the tokens as one array or tensor with one axis")
-    wanted = _positions(positions, tokens.shape[0])
+    chosen = _positions(positions, tokens.shape[0])
     arrays = Arrays(tokens, dtype)
     if arrays.float_name not in ("float32", "float64"):
         raise InputError(
             f"expected tokens of float32 or float64, got {arrays.float_name}; "
             "try heads.evaluate(…, dtype='float32')"
         )
-    given = _numbers(tokens, arrays)
+    numbers = _numbers(tokens, arrays)
     if memory is not None and memory < 1:
         raise InputError(
             f"the memory for a chunk of scores is a positive number of bytes, not {memory}"
         )
-    run = _Run(root, lambda: given, tokens.shape[0], arrays, wanted, names)
+    run = _Run(root, lambda: numbers, tokens.shape[0], arrays, chosen, names)
     return run.value(memory, progress, report)
 
 
@@ -100,10 +100,10 @@ def execute(
         raise ExecutionError(problem, abbreviate(root), kind="refused")
     if is_numpy_array(tokens) or is_torch_array(tokens):
         return evaluate(root, tokens, positions=positions, names=names)
-    wanted = _positions(positions, len(tokens))
+    chosen = _positions(positions, len(tokens))
     # Tokens become an array only if they are read: a program may run on strings without reading them.
     value = _Run(
-        root, lambda: _array_of(tokens), len(tokens), Arrays(np.zeros(0)), wanted, names
+        root, lambda: _array_of(tokens), len(tokens), Arrays(np.zeros(0)), chosen, names
     ).value()
     return value if value.ndim == 2 else value.tolist()
 
@@ -155,11 +155,11 @@ def _positions(positions: range | Sequence[int] | None, length: int) -> np.ndarr
         raise InputError("the input is empty: a program needs at least one token")
     if positions is None:
         return np.arange(length, dtype=np.int64)
-    found = np.asarray(positions).reshape(-1)
-    whole = found.size > 0 and found.dtype.kind in "iu"
-    if not whole or found[0] < 0 or found[-1] >= length or bool((np.diff(found) <= 0).any()):
+    chosen = np.asarray(positions).reshape(-1)
+    whole = chosen.size > 0 and chosen.dtype.kind in "iu"
+    if not whole or chosen[0] < 0 or chosen[-1] >= length or bool((np.diff(chosen) <= 0).any()):
         raise InputError(f"positions are ascending integers from 0 to {length - 1}, at least one")
-    return found.astype(np.int64)
+    return chosen.astype(np.int64)
 
 
 def _numbers(tokens: Array, arrays: Arrays) -> Array:

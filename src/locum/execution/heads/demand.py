@@ -80,18 +80,18 @@ class PointDemand:
         elif node.op == "if_else":
             condition, then, otherwise = node.inputs
             self.require(condition, points)
-            for branch, wanted in ((then, True), (otherwise, False)):
-                self.require(branch, self.branch_points(condition, points, wanted))
+            for branch, holds in ((then, True), (otherwise, False)):
+                self.require(branch, self.branch_points(condition, points, holds))
         else:
             for i in node.inputs:
                 self.require(i, points)
 
-    def branch_points(self, condition: Node, points: Points, wanted: bool) -> Points:
+    def branch_points(self, condition: Node, points: Points, holds: bool) -> Points:
         """Where a branch is chosen, if that is known and the same for all heads."""
         if condition not in self.statics or condition.free or not points.is_product:
             return points
         chosen = self.statics.at(condition, product((), points.together)) != 0
-        kept = np.broadcast_to(chosen == wanted, points.together.shape)
+        kept = np.broadcast_to(chosen == holds, points.together.shape)
         return product(points.families, points.together[kept])
 
     def attention(self, node: Node, selector: Node, points: Points, values: Node | None) -> None:

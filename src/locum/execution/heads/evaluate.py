@@ -73,8 +73,8 @@ class Evaluation:
         """The values of a node at its points."""
         try:
             if node.op == "tokens":
-                given = self.tokens()[self.arrays.put(points.together)]
-                return numbers.cast(self.arrays, given, str(node.attributes["cast"]))
+                token_values = self.tokens()[self.arrays.put(points.together)]
+                return numbers.cast(self.arrays, token_values, str(node.attributes["cast"]))
             if node.op == "sum_over":
                 return self.sum_over(node, points)
             if node.op in ("aggregate", "selector_width"):
@@ -105,10 +105,10 @@ class Evaluation:
             raise _missing(node)
         places = np.full(self.statics.length, -1, dtype=np.int64)
         places[stored.together] = np.arange(len(stored.together))
-        found = places[points.positions]
-        if bool(((found < 0) if needed is None else (found < 0) & needed).any()):
+        rows = places[points.positions]
+        if bool(((rows < 0) if needed is None else (rows < 0) & needed).any()):
             raise _missing(node)
-        index = self.arrays.put(np.maximum(found, 0))
+        index = self.arrays.put(np.maximum(rows, 0))
         if points.positions.size == points.positions.shape[-1]:
             return self.arrays.xp.take(value, index.reshape(-1), axis=-1)
         if math.prod(value.shape) == value.shape[-1]:
@@ -128,15 +128,15 @@ class Evaluation:
             shape = np.broadcast_shapes(tuple(value.shape), tuple(chosen.shape))
             return self.arrays.xp.broadcast_to(value, shape)
         then, otherwise = (
-            self.read(branch, points, self.is_chosen(condition, points, wanted))
-            for branch, wanted in zip(branches, (True, False), strict=True)
+            self.read(branch, points, self.is_chosen(condition, points, holds))
+            for branch, holds in zip(branches, (True, False), strict=True)
         )
         return numbers.choose(self.arrays, chosen, then, otherwise)
 
-    def is_chosen(self, condition: Node, points: Points, wanted: bool) -> NDArray[np.bool_]:
+    def is_chosen(self, condition: Node, points: Points, holds: bool) -> NDArray[np.bool_]:
         """At which points a branch is read; it need not have been computed at the others."""
         kept = np.zeros(self.statics.length, dtype=np.bool_)
-        kept[self.demand.branch_points(condition, points, wanted).together] = True
+        kept[self.demand.branch_points(condition, points, holds).together] = True
         return kept[points.positions]
 
     # Sums over families ---------------------------------------------------------------------------

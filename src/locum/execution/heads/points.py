@@ -65,16 +65,16 @@ class Points:
 
     def onto(self, families: Iterable[Node]) -> Points:
         """As seen by a node that depends on these families only."""
-        wanted = in_order(families)
-        if wanted == self.families:
+        axes = in_order(families)
+        if axes == self.families:
             return self
-        if self.is_product or set(wanted) - set(self.families):
-            return product(wanted, self.together)
-        dropped = [axis for axis, family in enumerate(self.families) if family not in wanted]
+        if self.is_product or set(axes) - set(self.families):
+            return product(axes, self.together)
+        dropped = [axis for axis, family in enumerate(self.families) if family not in axes]
         if any(self.positions.shape[axis] > 1 for axis in dropped):
-            return product(wanted, self.together)
+            return product(axes, self.together)
         valid = None if self.valid is None else np.squeeze(self.valid, tuple(dropped))
-        return Points(wanted, np.squeeze(self.positions, tuple(dropped)), valid)
+        return Points(axes, np.squeeze(self.positions, tuple(dropped)), valid)
 
     def joined(self, other: Points) -> Points:
         """Points that cover both."""

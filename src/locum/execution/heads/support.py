@@ -35,22 +35,24 @@ class SupportCondition:
 
 def conditions(body: Node, statics: Statics) -> list[SupportCondition]:
     """Static conditions without which ``body`` is exactly 0."""
-    found: list[SupportCondition] = []
+    supports: list[SupportCondition] = []
     while True:
         if body.op == "aggregate" and _is_zero(body.attributes["default"]):
             for part in conjuncts(formula_of(body.inputs[0])):
                 if isinstance(part, Literal) and is_about_rows(part, statics):
-                    found.append(SupportCondition(part.key, part.predicate, part.query, part.negated))
-            return found
+                    supports.append(
+                        SupportCondition(part.key, part.predicate, part.query, part.negated)
+                    )
+            return supports
         if body.op == "if_else" and body.inputs[0] in statics and _is_zero_constant(body.inputs[2]):
-            found += _split(body.inputs[0])
+            supports += _split(body.inputs[0])
             body = body.inputs[1]
         elif body.op == "negate":
             body = body.inputs[0]
         elif body.op == "multiply" and any(_is_finite(i, statics) for i in body.inputs):
             body = body.inputs[1 if _is_finite(body.inputs[0], statics) else 0]
         else:
-            return found
+            return supports
 
 
 def is_about_rows(literal: Literal, statics: Statics) -> bool:
@@ -58,15 +60,15 @@ def is_about_rows(literal: Literal, statics: Statics) -> bool:
     return statics.is_position_free(literal.key) and literal.query in statics
 
 
-def narrowed(found: list[SupportCondition], points: Points, statics: Statics) -> Points:
+def narrowed(supports: list[SupportCondition], points: Points, statics: Statics) -> Points:
     """The points at which all conditions hold (padded to one number per head), or all points."""
-    if not found or not points.is_product:
+    if not supports or not points.is_product:
         return points
-    start = _solved(found, points, statics)
+    start = _solved(supports, points, statics)
     if start is None:
         return points
     holds = np.ones((1,) * len(start.shape), np.bool_) if start.valid is None else start.valid
-    for condition in found:
+    for condition in supports:
         holds = holds & _holds(condition, start, statics)
     return _compressed(start, holds)
 
@@ -89,16 +91,16 @@ def _is_finite(node: Node, statics: Statics) -> bool:
 
 def _split(condition: Node) -> list[SupportCondition]:
     """A condition on positions as comparisons that must all hold."""
-    found, stack = [], [condition]
+    parts, stack = [], [condition]
     while stack:
         node = stack.pop()
         if node.op == "and":
             stack.extend(node.inputs)
         elif node.op in PREDICATE_OF:
-            found.append(SupportCondition(node.inputs[0], PREDICATE_OF[node.op], node.inputs[1]))
+            parts.append(SupportCondition(node.inputs[0], PREDICATE_OF[node.op], node.inputs[1]))
         else:
-            found.append(SupportCondition(node))
-    return found
+            parts.append(SupportCondition(node))
+    return parts
 
 
 def _holds(condition: SupportCondition, points: Points, statics: Statics) -> NDArray[np.bool_]:
@@ -108,10 +110,10 @@ def _holds(condition: SupportCondition, points: Points, statics: Statics) -> NDA
     return statics.compare(*sides, points, negated=condition.negated)
 
 
-def _solved(found: list[SupportCondition], points: Points, statics: Statics) -> Points | None:
+def _solved(supports: list[SupportCondition], points: Points, statics: Statics) -> Points | None:
     """Points that include all at which the conditions hold; None if there would be too many."""
     groups: dict[Node, list[tuple[str, Node]]] = defaultdict(list)
-    for condition in found:
+    for condition in supports:
         ordered = (
             COMPARISONS[condition.predicate].negation if condition.negated else condition.predicate
         )

@@ -56,8 +56,8 @@ def inverse_head(order: AttentionOrder, X: Matrix, Y: Matrix, of: Of, style: Sty
 
 def _inverse(m: Matrix) -> Matrix:
     """The inverse, whose errors speak of A and V."""
-    found = inverse(m)
-    return replace(found, names=dict.fromkeys(found.names, SINGULAR))
+    inverted = inverse(m)
+    return replace(inverted, names=dict.fromkeys(inverted.names, SINGULAR))
 
 
 def inverse_steps(T: Attention, X: Numbers) -> dict[str, Numbers]:

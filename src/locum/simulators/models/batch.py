@@ -84,8 +84,8 @@ class Group:
     def weights(self, layer: int) -> Array:
         """Compute the weights of the keys in a layer, [text, head, query, key], by U's own steps."""
         value, _ = self.U.step_of_all("softmax")
-        found = self.layers[layer](self.states[layer], self.masks, executor=self.executor, step=value)
-        return found.reshape(len(self.texts), -1, self.n, self.n)
+        weights = self.layers[layer](self.states[layer], self.masks, executor=self.executor, step=value)
+        return weights.reshape(len(self.texts), -1, self.n, self.n)
 
 
 class Batch:
@@ -119,14 +119,14 @@ class Batch:
         for text, length in enumerate(self.lengths):
             n = min(rounded(length), self.model.checkpoint.positions)
             by_length.setdefault(n, []).append(text)
-        found = []
+        groups = []
         for n, members in sorted(by_length.items()):
             while members:
                 count = len(members)
                 size = count if count <= 4 else min(2 ** (count.bit_length() - 1), LARGEST)
-                found.append((n, members[:size]))
+                groups.append((n, members[:size]))
                 members = members[size:]
-        return found
+        return groups
 
     def prepare(self) -> None:
         """Make the plans: run the first layer, and both ends, once."""

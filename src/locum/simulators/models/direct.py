@@ -32,11 +32,11 @@ class DirectForward:
 
     def embed(self, numbers: Any) -> Array:
         """[text, position, feature] before the first layer, of [text, position] numbers of tokens."""
-        found = self.embeddings
-        total = found["words"][numbers] + found["positions"][: numbers.shape[1]]
-        if "types" in found:
-            total = total + found["types"][0]
-        return self.functions.norm(total, found["gain"], found["bias"], self.checkpoint.epsilon)
+        tables = self.embeddings
+        total = tables["words"][numbers] + tables["positions"][: numbers.shape[1]]
+        if "types" in tables:
+            total = total + tables["types"][0]
+        return self.functions.norm(total, tables["gain"], tables["bias"], self.checkpoint.epsilon)
 
     def layer(self, number: int, x: Array, seen: Array) -> Array:
         """One layer; ``seen`` [text, position] is 0 at padding."""

@@ -47,7 +47,7 @@ def attention_of(
         )
     parts = [_split(numpy_of(part), heads) for part in weights]
     biased = None if biases is None else [_split(numpy_of(part), heads) for part in biases]
-    found = [
+    modules = [
         Attention.from_projections(
             *(part[h] for part in parts),
             scale=scale,
@@ -56,7 +56,7 @@ def attention_of(
         )
         for h in range(heads)
     ]
-    return MultiHeadAttention(found, W_O, b_O)
+    return MultiHeadAttention(modules, W_O, b_O)
 
 
 def from_arrays(

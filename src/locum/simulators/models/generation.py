@@ -98,17 +98,17 @@ class LanguageModel:
 
     def generate_directly(self, prompt: Sequence[int], length: int) -> list[int]:
         """The prompt, continued greedily to so many tokens, by direct computation."""
-        found = self.checked(prompt)
-        while len(found) < self.room(length):
-            found.append(int(self.logits(found)[-1].argmax()))
-        return found
+        tokens = self.checked(prompt)
+        while len(tokens) < self.room(length):
+            tokens.append(int(self.logits(tokens)[-1].argmax()))
+        return tokens
 
     def generate(self, prompt: Sequence[int], length: int, *, executor: str | None = None) -> list[int]:
         """The prompt, continued greedily to so many tokens, by U: one run for each new token."""
-        found = self.checked(prompt)
-        while len(found) < self.room(length):
-            found.append(self.simulator.next_token(self, found, executor=executor))
-        return found
+        tokens = self.checked(prompt)
+        while len(tokens) < self.room(length):
+            tokens.append(self.simulator.next_token(self, tokens, executor=executor))
+        return tokens
 
     @cached_property
     def simulator(self) -> GenerationSimulator:
@@ -138,7 +138,7 @@ class LanguageModel:
     def matrices(self, ids: Sequence[int]) -> dict[str, list[Array]]:
         """Tokens and weights, by the names of the layout's blocks."""
         padded = [*ids, *([0] * (self.size - len(ids)))]
-        found = {
+        matrices = {
             "ids": [np.array([padded], dtype=np.float64)],
             "count": [np.full((1, 1), float(len(ids)))],
             "E": [self.embedding],
@@ -147,11 +147,11 @@ class LanguageModel:
             "b_U": [self.bias],
         }
         if self.norm is not None:
-            found |= {"gain": [self.norm[0]], "bias": [self.norm[1]]}
-            found["epsilon"] = [np.full((1, 1), self.epsilon)]
+            matrices |= {"gain": [self.norm[0]], "bias": [self.norm[1]]}
+            matrices["epsilon"] = [np.full((1, 1), self.epsilon)]
         for number, layer in enumerate(self.layers, start=1):
-            found |= {f"{number}: {name}": part for name, part in layer.matrices().items()}
-        return found
+            matrices |= {f"{number}: {name}": part for name, part in layer.matrices().items()}
+        return matrices
 
 
 class GenerationSimulator(Simulator):
@@ -225,8 +225,8 @@ def _looked_up(ids: Matrix, embedding: Matrix, size: int) -> Matrix:
 
 def _greatest_of_row(logits: Matrix, count: Matrix) -> Matrix:
     """The column of the greatest entry in row count − 1, the leftmost of several: hard attention."""
-    wanted = select(indices // logits.columns, count.at(0, 0) - 1, "==") & select(
+    last_row = select(indices // logits.columns, count.at(0, 0) - 1, "==") & select(
         indices, logits.count, "<"
     )
-    column = aggregate(greatest(wanted, logits.sop), indices % logits.columns)
+    column = aggregate(greatest(last_row, logits.sop), indices % logits.columns)
     return logits.derive(column, 1, 1, count)

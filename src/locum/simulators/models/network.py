@@ -46,8 +46,8 @@ def run_head(run: ModelRun, layer: int, head: int, text: int = 0) -> HeadRun:
     U = UniversalSimulator.of(T, len(X), recipe="paper", stable=True)
     report = network.Report()
     began = time.perf_counter()
-    wanted = U.output.places.stretch
-    values = network.evaluate(U.program.node, U.encode(T, X), positions=wanted, report=report)
+    positions = U.output.places.stretch
+    values = network.evaluate(U.program.node, U.encode(T, X), positions=positions, report=report)
     seconds = time.perf_counter() - began
-    found = np.reshape(np.asarray(values, dtype=np.float64), (len(X), -1))
-    return HeadRun(layer, head, found, T(X), U, report, seconds)
+    result = np.reshape(np.asarray(values, dtype=np.float64), (len(X), -1))
+    return HeadRun(layer, head, result, T(X), U, report, seconds)

@@ -71,10 +71,10 @@ def reference_outputs(
             **{name: torch.as_tensor(np.asarray(value)).long() for name, value in inputs.items()},
             output_hidden_states=True,
         )
-    found = {name: getattr(outputs, name, None) for name in ("logits", "pooler_output")}
+    named = {name: getattr(outputs, name, None) for name in ("logits", "pooler_output")}
     states = getattr(outputs, "last_hidden_state", None)
-    found["last_hidden_state"] = outputs.hidden_states[-1] if states is None else states
-    return {name: value.numpy() for name, value in found.items() if value is not None}
+    named["last_hidden_state"] = outputs.hidden_states[-1] if states is None else states
+    return {name: value.numpy() for name, value in named.items() if value is not None}
 
 
 def reference_text(
@@ -91,7 +91,7 @@ def reference_text(
     ids = torch.tensor([prompt])
     with torch.no_grad(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = (
+        generated = (
             model.to(getattr(torch, dtype))
             .eval()
             .generate(
@@ -102,7 +102,7 @@ def reference_text(
                 num_beams=1,
             )
         )
-    return [int(one) for one in found[0, len(prompt) :]]
+    return [int(one) for one in generated[0, len(prompt) :]]
 
 
 def _loaded(folder: Path, kind: str = "AutoModel") -> Any:

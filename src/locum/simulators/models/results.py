@@ -55,10 +55,10 @@ class ModelRun:
     @property
     def last_hidden_state(self) -> Numbers:
         """The last states, [text, position, feature]; 0 where a text is padded to the longest."""
-        found = np.zeros((len(self.batch.texts), self.batch.n, self.states[-1][0].shape[1]))
+        padded = np.zeros((len(self.batch.texts), self.batch.n, self.states[-1][0].shape[1]))
         for text, rows in enumerate(self.states[-1]):
-            found[text, : len(rows)] = rows
-        return found
+            padded[text, : len(rows)] = rows
+        return padded
 
     @property
     def pooler_output(self) -> Numbers | None:
@@ -68,9 +68,9 @@ class ModelRun:
     @property
     def logits(self) -> Numbers | None:
         """The logits of every token, [text, position, word], where the model has them."""
-        found = self._output("logits")
+        logits = self._output("logits")
         shape = (len(self.batch.texts), self.batch.n, -1)
-        return None if found is None else found.reshape(shape)
+        return None if logits is None else logits.reshape(shape)
 
     def _output(self, name: str) -> Numbers | None:
         output = self._outputs.get(name)
@@ -170,7 +170,7 @@ class ModelRun:
     def to_dict(self) -> dict[str, Any]:
         """For scripts."""
         U = self.batch.U
-        found: dict[str, Any] = {
+        data: dict[str, Any] = {
             "model": self.name,
             "form": self.model.form,
             "dtype": self.dtype,
@@ -194,12 +194,12 @@ class ModelRun:
             "seconds": {"planning": self.planning, "simulated": self.simulated.seconds},
         }
         if self.comparison is not None:
-            found["compared_with"] = self.compared_with
-            found["errors"] = self.errors
-            found["cosines"] = self.cosines
-            found["direct_similarities"] = self.direct_similarities.tolist()
-            found["seconds"]["direct"] = self.comparison.seconds
-        return found
+            data["compared_with"] = self.compared_with
+            data["errors"] = self.errors
+            data["cosines"] = self.cosines
+            data["direct_similarities"] = self.direct_similarities.tolist()
+            data["seconds"]["direct"] = self.comparison.seconds
+        return data
 
     def _repr_html_(self) -> str:
         """Show texts, sizes and errors in a notebook."""

@@ -77,12 +77,12 @@ def simulate(
     """
     is_folder = isinstance(module, (str, Path))
     if is_live(module) or (is_folder and (isinstance(inputs, Mapping) or not is_of_bert(module))):
-        if any(given is not None for given in (memory, mask, memory_mask, memory_attention_mask)):
+        if any(option is not None for option in (memory, mask, memory_mask, memory_attention_mask)):
             raise InputError("a whole model takes an attention_mask, and makes its other masks itself")
         return Model(module, form=form, **options).run(inputs, attention_mask, executor=executor)
     if isinstance(module, (str, Path)):
         masks = (memory, mask, attention_mask, memory_mask, memory_attention_mask)
-        if any(given is not None for given in masks):
+        if any(option is not None for option in masks):
             raise InputError("a checkpoint is run on texts, and makes its masks itself: give none")
         made, run = _divided(options)
         return EncoderModel(module, form=form, **made).run(inputs, executor=executor, **run)

@@ -31,20 +31,20 @@ def tokenised(
         tokenizer.no_truncation()
     else:
         tokenizer.enable_truncation(longest)
-    found = []
-    for given in texts:
-        encoded = tokenizer.encode(given.lower() if lowercase else given)
-        text = Text(given, list(encoded.tokens), list(encoded.ids))
+    tokenised = []
+    for source in texts:
+        encoded = tokenizer.encode(source.lower() if lowercase else source)
+        text = Text(source, list(encoded.tokens), list(encoded.ids))
         if not text.numbers:
-            raise InputError(f"the text {given!r} has no tokens")
+            raise InputError(f"the text {source!r} has no tokens")
         if len(text.numbers) > positions:
-            beginning = given if len(given) < 40 else given[:37] + "…"
+            beginning = source if len(source) < 40 else source[:37] + "…"
             raise InputError(
                 f"the text {beginning!r} has {len(text.numbers)} tokens, but the model has only "
                 f"{positions} positions: shorten it, or split it"
             )
-        found.append(text)
-    return found
+        tokenised.append(text)
+    return tokenised
 
 
 def read_tokenizer(folder: Path) -> Any:

@@ -92,9 +92,9 @@ class Attention(AttentionModule):
         model = next((part for part in (queries, keys, values) if is_tensor(part)), queries)
         projections = [like(part, model) for part in (queries, keys, values)]
         if biases is not None:
-            given = len(biases) if hasattr(biases, "__len__") else repr(biases)
-            if given != 3:
-                raise InputError(f"biases are b_Q, b_K and b_V, three vectors, but got {given}")
+            count = len(biases) if hasattr(biases, "__len__") else repr(biases)
+            if count != 3:
+                raise InputError(f"biases are b_Q, b_K and b_V, three vectors, but got {count}")
             for place, (bias, name) in enumerate(zip(biases, ("b_Q", "b_K", "b_V"), strict=True)):
                 weights = projections[place]
                 vector = like(row(bias, name, weights.shape[1]), model)
@@ -152,12 +152,12 @@ class Attention(AttentionModule):
         queries, keys = self.checked(X, memory)
         if self.biased:
             queries, keys = with_ones(queries), with_ones(keys)
-        found = {"XA": queries @ numpy_of(self.A), "Xᵀ": keys.T}
-        found["scores"] = found["XA"] @ found["Xᵀ"]
+        steps = {"XA": queries @ numpy_of(self.A), "Xᵀ": keys.T}
+        steps["scores"] = steps["XA"] @ steps["Xᵀ"]
         shape = (len(queries), len(keys))
-        found["softmax"] = pooled(found["scores"], attended(self.mask, shape), self.pooling)
-        found["XV"] = keys @ numpy_of(self.V)
-        return found | {"output": found["softmax"] @ found["XV"]}
+        steps["softmax"] = pooled(steps["scores"], attended(self.mask, shape), self.pooling)
+        steps["XV"] = keys @ numpy_of(self.V)
+        return steps | {"output": steps["softmax"] @ steps["XV"]}
 
 
 class MultiHeadAttention(AttentionModule):
@@ -225,19 +225,19 @@ class MultiHeadAttention(AttentionModule):
 
     def matrices(self) -> dict[str, list[Array]]:
         """Return those of all heads; W_O in as many parts as there are heads."""
-        found: dict[str, list[Array]] = {}
+        matrices: dict[str, list[Array]] = {}
         for head in self.heads:
             for name, copies in head.matrices().items():
-                found.setdefault(name, []).extend(copies)
+                matrices.setdefault(name, []).extend(copies)
         for name in MASK_BLOCKS:
-            if name in found:
-                found[name] = found[name][:1]
+            if name in matrices:
+                matrices[name] = matrices[name][:1]
         if self.W_O is not None:
             d_v = self.heads[0].attention_order().d_v
-            found["W_O"] = [self.W_O[h * d_v : (h + 1) * d_v] for h in range(len(self.heads))]
+            matrices["W_O"] = [self.W_O[h * d_v : (h + 1) * d_v] for h in range(len(self.heads))]
         if self.b_O is not None:
-            found["b_O"] = [self.b_O]
-        return found
+            matrices["b_O"] = [self.b_O]
+        return matrices
 
     @property
     def masks(self) -> tuple[KeptMask, KeptMask]:
@@ -252,18 +252,18 @@ class MultiHeadAttention(AttentionModule):
 
     def steps(self, X: Array, memory: Array | None = None) -> dict[str, Numbers]:
         """Compute the steps of each head, with its number, then all together."""
-        found: dict[str, Numbers] = {}
+        by_name: dict[str, Numbers] = {}
         outputs = []
         for number, head in enumerate(self.heads):
             steps = head.steps(X, memory)
             outputs.append(steps["output"])
-            found |= numbered(steps, number, len(self.heads))
+            by_name |= numbered(steps, number, len(self.heads))
         together = np.hstack(outputs) if self.combine == "concatenate" else sum(outputs)
         if self.W_O is not None:
             together = together @ numpy_of(self.W_O)
         if self.b_O is not None:
             together = together + numpy_of(self.b_O)
-        return found | {"output": np.asarray(together)}
+        return by_name | {"output": np.asarray(together)}
 
 
 def _read(mask: Mask) -> KeptMask:

@@ -147,10 +147,10 @@ class FactoredAttention(AttentionModule):
             raise InputError(
                 f"expected a score_bias for each of {heads} heads, got {len(self.score_bias)}"
             )
-        given = (b_Q, b_K, b_V)
+        biases = (b_Q, b_K, b_V)
         self.biases: tuple[Array, Array, Array] | None = None
-        if any(bias is not None for bias in given):
-            sizes = zip(("b_Q", "b_K", "b_V"), given, (self.W_Q, self.W_K, self.V), strict=True)
+        if any(bias is not None for bias in biases):
+            sizes = zip(("b_Q", "b_K", "b_V"), biases, (self.W_Q, self.W_K, self.V), strict=True)
             first, second, third = (
                 row(np.zeros(weights.shape[1]) if bias is None else bias, name, weights.shape[1])
                 for name, bias, weights in sizes
@@ -188,20 +188,20 @@ class FactoredAttention(AttentionModule):
 
     def matrices(self) -> dict[str, list[Array]]:
         """The projections and biases, each of all heads, and the mask if it is an array."""
-        found = {"W_Q": [self.W_Q], "W_K": [self.W_K], "V": [self.V]}
+        matrices = {"W_Q": [self.W_Q], "W_K": [self.W_K], "V": [self.V]}
         if self.biases is not None:
-            found |= {f"b_{name}": [bias] for name, bias in zip("QKV", self.biases, strict=True)}
+            matrices |= {f"b_{name}": [bias] for name, bias in zip("QKV", self.biases, strict=True)}
         if self.W_O is not None:
-            found["W_O"] = [self.W_O]
+            matrices["W_O"] = [self.W_O]
         if self.b_O is not None:
-            found["b_O"] = [self.b_O]
+            matrices["b_O"] = [self.b_O]
         if self.rotary is not None:
-            found |= {name: [table] for name, table in self.rotary._asdict().items()}
+            matrices |= {name: [table] for name, table in self.rotary._asdict().items()}
         if self.cache is not None:
-            found |= {name: [rows] for name, rows in self.cache._asdict().items()}
+            matrices |= {name: [rows] for name, rows in self.cache._asdict().items()}
         if self.score_bias is not None:
-            found["score_bias"] = self.score_bias
-        return found | mask_matrices(self.mask)
+            matrices["score_bias"] = self.score_bias
+        return matrices | mask_matrices(self.mask)
 
     def steps(self, X: Array, memory: Array | None = None) -> dict[str, Numbers]:
         """Queries, keys, scores, softmax, XV and output of each head, then all together."""
@@ -224,7 +224,7 @@ class FactoredAttention(AttentionModule):
                 self.cache.joined(new, before) for new, before in zip((K, V), self.cache, strict=False)
             )
         kept = attended(self.mask, (len(queries), len(K[0])))
-        found: dict[str, Numbers] = {}
+        by_name: dict[str, Numbers] = {}
         outputs = []
         for h in range(self.number):
             group = h * self.shared // self.number
@@ -234,13 +234,13 @@ class FactoredAttention(AttentionModule):
             steps["softmax"] = pooled(steps["scores"], kept, "softmax")
             steps |= {"XV": V[group], "output": steps["softmax"] @ V[group]}
             outputs.append(steps["output"])
-            found |= numbered(steps, h, self.number)
+            by_name |= numbered(steps, h, self.number)
         together = np.hstack(outputs)
         if self.W_O is not None:
             together = together @ numpy_of(self.W_O)
         if self.b_O is not None:
             together = together + numpy_of(self.b_O)
-        return found | {"output": np.asarray(together)}
+        return by_name | {"output": np.asarray(together)}
 
     @property
     def masks(self) -> tuple[KeptMask, KeptMask]:

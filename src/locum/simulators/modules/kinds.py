@@ -175,11 +175,11 @@ class Linformer(_Projected):
         x, y = self.inputs(X, memory)
         few_keys = numpy_of(matrix(self.E, "E", (None, len(y)))) @ y
         few_values = numpy_of(self.F) @ y
-        found = {"queries": x @ numpy_of(self.W_Q), "keys": few_keys @ numpy_of(self.W_K)}
-        found["scores"] = found["queries"] @ found["keys"].T
-        found["softmax"] = pooled(found["scores"], True, "softmax")
-        found["XV"] = few_values @ numpy_of(self.V)
-        return found | {"output": found["softmax"] @ found["XV"]}
+        steps = {"queries": x @ numpy_of(self.W_Q), "keys": few_keys @ numpy_of(self.W_K)}
+        steps["scores"] = steps["queries"] @ steps["keys"].T
+        steps["softmax"] = pooled(steps["scores"], True, "softmax")
+        steps["XV"] = few_values @ numpy_of(self.V)
+        return steps | {"output": steps["softmax"] @ steps["XV"]}
 
 
 class Performer(_Projected):

@@ -52,20 +52,20 @@ class Layer(Module):
         self.rms, self.parallel = rms, parallel
         require_real(epsilon, "epsilon", positive=True)
         self.epsilon = float(epsilon)
-        wanted = norm != "none" if feed_forward_residual is None else feed_forward_residual
-        self.feed_forward_residual = wanted and feed_forward is not None
+        residual = norm != "none" if feed_forward_residual is None else feed_forward_residual
+        self.feed_forward_residual = residual and feed_forward is not None
         self.norms: list[Affine] = []
         columns = self.order(1, 1 if cross is not None else 0).normed
-        given = [value for value in norms if value is not None]
-        if len(given) not in (0, len(columns)):
+        affine = [value for value in norms if value is not None]
+        if len(affine) not in (0, len(columns)):
             raise InputError(
-                f"this layer has {len(columns)} norms, but {len(given)} are given: all of them have a "
+                f"this layer has {len(columns)} norms, but {len(affine)} are given: all of them have a "
                 "gain and a bias, or none has"
             )
         self.norms = [
             read_affine(value, number, width, rms)
             for number, (value, width) in enumerate(
-                zip(given or [None] * len(columns), columns, strict=True), start=1
+                zip(affine or [None] * len(columns), columns, strict=True), start=1
             )
         ]
 
@@ -103,12 +103,12 @@ class Layer(Module):
 
     def matrices(self) -> dict[str, list[Array]]:
         """List those of the attentions, the feed-forward and the norms, ε among them."""
-        found = self.attention.matrices() | affine_matrices(self.norms)
+        matrices = self.attention.matrices() | affine_matrices(self.norms)
         if self.cross is not None:
-            found |= {f"cross {name}": copies for name, copies in self.cross.matrices().items()}
+            matrices |= {f"cross {name}": copies for name, copies in self.cross.matrices().items()}
         if self.norm != "none":
-            found["epsilon"] = [np.full((1, 1), self.epsilon)]
-        return found | ({} if self.feed_forward is None else self.feed_forward.matrices())
+            matrices["epsilon"] = [np.full((1, 1), self.epsilon)]
+        return matrices | ({} if self.feed_forward is None else self.feed_forward.matrices())
 
     @property
     def masks(self) -> tuple[KeptMask, KeptMask]:

@@ -88,12 +88,12 @@ class AttentionModule(Module):
 
 def sizes(order: AttentionOrder) -> list[str]:
     """Abbreviate an order: d and d_v, and whatever else is not the default."""
-    found = [f"d={order.d}", f"d_v={order.d_v}"]
+    sizes = [f"d={order.d}", f"d_v={order.d_v}"]
     for field in fields(order):
         value = getattr(order, field.name)
         if field.name not in ("kind", "d", "d_v") and value != field.default:
-            found.append(f"{field.name}={value!r}")
-    return found
+            sizes.append(f"{field.name}={value!r}")
+    return sizes
 
 
 def with_ones(X: Numbers) -> Numbers:

@@ -56,12 +56,12 @@ class FeedForward:
 
     def matrices(self) -> dict[str, list[Array]]:
         """W1 and W2, and the biases if there are any."""
-        found = {"W1": [self.W1], "W2": [self.W2]}
+        matrices = {"W1": [self.W1], "W2": [self.W2]}
         if self.biased:
-            found |= {"b1": [self.b1], "b2": [self.b2]}
+            matrices |= {"b1": [self.b1], "b2": [self.b2]}
         if self.W_gate is not None:
-            found |= {"W_gate": [self.W_gate]} | ({"b_gate": [self.b_gate]} if self.biased else {})
-        return found
+            matrices |= {"W_gate": [self.W_gate]} | ({"b_gate": [self.b_gate]} if self.biased else {})
+        return matrices
 
     def steps(self, Y: Numbers) -> dict[str, Numbers]:
         """The hidden units, and the result."""
@@ -87,20 +87,20 @@ def read_affine(value: Any, number: int, columns: int, rms: bool = False) -> Aff
 
 def affine_matrices(norms: list[Affine]) -> dict[str, list[Array]]:
     """Gains and biases by the names of their blocks."""
-    found: dict[str, list[Array]] = {}
+    matrices: dict[str, list[Array]] = {}
     for number, norm in enumerate(norms, start=1):
         if norm is not None:
-            found[f"gain{number}"] = [norm[0]]
+            matrices[f"gain{number}"] = [norm[0]]
             if norm[1] is not None:
-                found[f"bias{number}"] = [norm[1]]
-    return found
+                matrices[f"bias{number}"] = [norm[1]]
+    return matrices
 
 
 def normalised(Y: Numbers, norm: Affine, epsilon: float, rms: bool = False) -> Numbers:
     """Layer norm of each row, or the norm by its root mean square."""
     deviation = Y if rms else Y - Y.mean(axis=1, keepdims=True)
     variance = (deviation * deviation).mean(axis=1, keepdims=True)
-    found = deviation / np.sqrt(variance + epsilon)
+    normed = deviation / np.sqrt(variance + epsilon)
     if norm is not None:
-        found = found * numpy_of(norm[0]) + (0 if norm[1] is None else numpy_of(norm[1]))
-    return np.asarray(found)
+        normed = normed * numpy_of(norm[0]) + (0 if norm[1] is None else numpy_of(norm[1]))
+    return np.asarray(normed)

@@ -112,8 +112,8 @@ def weights_of(U: Simulator, parts: list[Tensor], batch: int) -> Tensor:
     value, sizes = U.step_of_all("softmax")
     places = value.places
     heads = sizes[-1] if len(sizes) > (batch > 1) else 1
-    found: Tensor = U.run_parts(value, parts)
-    return found.reshape(batch, heads, -1, places.columns)
+    weights: Tensor = U.run_parts(value, parts)
+    return weights.reshape(batch, heads, -1, places.columns)
 
 
 def _norm_of(n: int, d: int) -> NormedSum:

@@ -78,10 +78,10 @@ def _table(build: Builder, inputs: Sequence[str], keys: Any, values: Any) -> str
 
 
 def _member(build: Builder, value: str, among: Sequence[Any]) -> str:
-    found = build.op("Not", build.op("Equal", value, value))  # nowhere
+    is_member = build.op("Not", build.op("Equal", value, value))  # nowhere
     for number in among:
-        found = build.op("Or", found, build.op("Equal", value, build.number(number)))
-    return found
+        is_member = build.op("Or", is_member, build.op("Equal", value, build.number(number)))
+    return is_member
 
 
 def _nonzero(build: Builder, a: str) -> str:

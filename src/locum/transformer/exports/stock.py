@@ -103,8 +103,8 @@ class StockEncoder(_Stock):
         return self.encoder
 
     def _run(self, stream: Tensor) -> Tensor:
-        found: Tensor = self.encoder(stream, mask=_ahead(stream) if self.config.causal else None)
-        return found
+        stream_out: Tensor = self.encoder(stream, mask=_ahead(stream) if self.config.causal else None)
+        return stream_out
 
 
 class StockDecoder(_Stock):
@@ -128,8 +128,8 @@ class StockDecoder(_Stock):
     def _run(self, stream: Tensor) -> Tensor:
         # There is no encoder to read from: one row of zeros stands for its memory.
         memory = torch.zeros_like(stream[:, :1])
-        found: Tensor = self.decoder(stream, memory, tgt_mask=_ahead(stream))
-        return found
+        stream_out: Tensor = self.decoder(stream, memory, tgt_mask=_ahead(stream))
+        return stream_out
 
 
 def _ahead(stream: Tensor) -> Tensor:

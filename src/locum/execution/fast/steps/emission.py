@@ -56,14 +56,14 @@ class Emission(Arrangement):
             (count,) = over
             whole = self.total(tuple(replace(t, coefficient=t.coefficient * count) for t in terms))
             return self.apply("divide", (whole, LabelledArray(self.steps.number(count), ())))
-        found: LabelledArray | None = None
+        sum_so_far: LabelledArray | None = None
         for term in terms:
             sign, value = self.term(term)
-            if found is None:
-                found = value if sign > 0 else self.apply("negate", (value,))
+            if sum_so_far is None:
+                sum_so_far = value if sign > 0 else self.apply("negate", (value,))
             else:
-                found = self.apply("add" if sign > 0 else "subtract", (found, value))
-        return found or LabelledArray(self.steps.number(0.0), ())
+                sum_so_far = self.apply("add" if sign > 0 else "subtract", (sum_so_far, value))
+        return sum_so_far or LabelledArray(self.steps.number(0.0), ())
 
     def term(self, term: Term) -> tuple[int, LabelledArray]:
         """A term without its sign, and the sign."""
@@ -177,10 +177,10 @@ class Emission(Arrangement):
         mask = self.all_of(masks)
         never = LabelledArray(self.steps.number(-math.inf if factor.sign > 0 else math.inf), ())
         value = self.apply("if_else", (mask, value, never))
-        found = self.summed(value, factor.sums, op)
+        reduced = self.summed(value, factor.sums, op)
         some = self.summed(mask, factor.sums, "any")
         if some.step.value is not None and some.step.value.all():
-            return found
+            return reduced
         return self.apply(
-            "if_else", (some, found, LabelledArray(self.steps.number(factor.default), ()))
+            "if_else", (some, reduced, LabelledArray(self.steps.number(factor.default), ()))
         )

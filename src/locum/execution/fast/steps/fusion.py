@@ -67,8 +67,8 @@ def _rewritten(result: Step, steps: Steps, rule: Rule) -> Step:
         return new[step]
 
     for step in order:
-        found = rule(step, uses, steps)
-        new[step] = renewed(step if found is None else found)
+        replacement = rule(step, uses, steps)
+        new[step] = renewed(step if replacement is None else replacement)
     return new[result]
 
 

@@ -166,7 +166,7 @@ def matching_axes(native: Shape, shape: Shape, strides: Shape) -> tuple[int, ...
         (size, stride): n
         for n, (size, stride) in enumerate(zip(native, row_major(native), strict=True))
     }
-    found = [available.get(axis) for axis in zip(shape, strides, strict=True)]
-    order = tuple(n for n in found if n is not None)
+    axes = [available.get(axis) for axis in zip(shape, strides, strict=True)]
+    order = tuple(n for n in axes if n is not None)
     complete = len(order) == len(shape) == len(native) and len(set(order)) == len(order)
     return order if complete else None

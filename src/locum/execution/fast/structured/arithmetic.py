@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from locum.execution.arrays import Array, Arrays
-from locum.execution.elementwise import MEANINGS, Interval, apply, checked, ieee, refusing
+from locum.execution.elementwise import MEANINGS, apply, checked, ieee, refusing
 from locum.execution.fast.structured.series import (
     MAX_CHARACTERS,
     Series,
@@ -21,6 +21,7 @@ from locum.execution.fast.structured.series import (
     as_whole,
     found_bounds,
 )
+from locum.execution.integer_bounds import Interval
 from locum.graph.atoms import INT64_LIMIT, LARGEST_EXACT
 
 _REFUSE = refusing(lambda problem, kind, where: Unstructured(problem))

@@ -171,15 +171,15 @@ def mpnet(source: Source) -> Description:
 
 def distilbert(source: Source) -> Description:
     """Read a DistilBERT: no token types, and no pooler."""
-    given = source.fields(DISTILBERT)
+    fields = source.fields(DISTILBERT)
     values = {
-        "hidden_size": given["dim"],
-        "num_hidden_layers": given["n_layers"],
-        "num_attention_heads": given["n_heads"],
-        "intermediate_size": given["hidden_dim"],
-        "hidden_act": given["activation"],
+        "hidden_size": fields["dim"],
+        "num_hidden_layers": fields["n_layers"],
+        "num_attention_heads": fields["n_heads"],
+        "intermediate_size": fields["hidden_dim"],
+        "hidden_act": fields["activation"],
         "layer_norm_eps": 1e-12,
-        **{name: given[name] for name in ("max_position_embeddings", "tie_word_embeddings")},
+        **{name: fields[name] for name in ("max_position_embeddings", "tie_word_embeddings")},
     }
     head = ("vocab_transform", "vocab_layer_norm", "vocab_projector")
     return _encoder(source, values, _names("transformer.layer", values), _DISTILBERT, head=head)

@@ -107,10 +107,10 @@ def read_fields(
     for name, field in table.items():
         names = (name, *field.names)
         known |= set(names)
-        given = next((other for other in names if other in config), None)
-        value = field.default if given is None else config[given]
+        present = next((other for other in names if other in config), None)
+        value = field.default if present is None else config[present]
         if not field.accepts(value):
-            shown = f"{given or name} in config.json, got {value!r:.60}"
+            shown = f"{present or name} in config.json, got {value!r:.60}"
             raise InputError(f"{where}: expected {field.expected} as {shown}")
         values[name] = value
     unknown = [name for name in config if name not in known and not _NEUTRAL.fullmatch(name)]

@@ -87,17 +87,17 @@ class Generation:
         """Return it for scripts."""
         U = self.simulator
         assert U is not None
-        found: dict[str, Any] = {
+        data: dict[str, Any] = {
             name: getattr(self, name) for name in ("model", "prompt", "ids", "text", "tokens")
         }
-        found["simulator"] = {
+        data["simulator"] = {
             "order": str(U.order),
             "tokens": U.length,
             "layers": U.architecture.layers,
             "heads": U.architecture.heads,
             "program": U.hash,
         }
-        return found | {"seconds": {"first": self.first_seconds, "others": self.seconds}}
+        return data | {"seconds": {"first": self.first_seconds, "others": self.seconds}}
 
 
 def generate(

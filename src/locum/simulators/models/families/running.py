@@ -83,23 +83,23 @@ class Model:
         self._finished = finished
         description = self.description
         stack, encoder = description.stack, description.encoder
-        given = self.tokenised(inputs)
+        tokenised = self.tokenised(inputs)
         if attention_mask is not None:
-            given["attention_mask"] = attention_mask
+            tokenised["attention_mask"] = attention_mask
         outputs: dict[str, Any] = {}
         if encoder is None:
-            states, batch = self._run_stack(stack, given, executor)
+            states, batch = self._run_stack(stack, tokenised, executor)
         else:
-            before, batch = self._run_stack(encoder, given, executor)
+            before, batch = self._run_stack(encoder, tokenised, executor)
             outputs["encoder_last_hidden_state"] = self._shaped(before[-1], batch)
-            states, batch = self._run_decoder(given, before[-1], batch, executor)
+            states, batch = self._run_decoder(tokenised, before[-1], batch, executor)
         last = states[-1]
         n = len(last) // batch
         for name, (stage, first) in description.outputs.items():
             value = stage(last, every=n if first else 1, executor=executor)
             outputs[name] = self._rounded(value) if first else self._shaped(value, batch)
         if self.sentence is not None:
-            mask = read_padding(given.get("attention_mask"), "attention_mask", np.ones((batch, n)))
+            mask = read_padding(tokenised.get("attention_mask"), "attention_mask", np.ones((batch, n)))
             counts = np.ones((batch, n)) if mask is None else mask
             outputs["embeddings"] = self._rounded(self._pooled(last, counts, executor))
         hidden = tuple(self._shaped(state, batch) for state in states)
@@ -118,12 +118,12 @@ class Model:
         return [("host", part) for part in HOST] + [("U", part) for part in BY_U]
 
     def _run_stack(
-        self, stack: Stack, given: Mapping[str, Any], executor: str | None
+        self, stack: Stack, tokenised: Mapping[str, Any], executor: str | None
     ) -> tuple[list[Array], int]:
         """Return the states of all texts, and how many texts there are."""
         if self.description.patches is not None:
-            _require(given, ("pixel_values",), ())
-            pixels = like(read_pixels(given["pixel_values"]), self.kind)
+            _require(tokenised, ("pixel_values",), ())
+            pixels = like(read_pixels(tokenised["pixel_values"]), self.kind)
             rows = self.description.patches(pixels)
             n = len(rows) // len(pixels)
             # The first row of an image is of another kind than the others, which are patches.
@@ -135,31 +135,31 @@ class Model:
             optional = ["attention_mask"] + ["token_type_ids"] * (stack.types is not None)
             if self.description.encoder is not None:
                 optional += ["decoder_input_ids", "decoder_attention_mask"]
-            _require(given, ("input_ids",), tuple(optional))
+            _require(tokenised, ("input_ids",), tuple(optional))
             assert stack.words is not None
-            ids = read_ids(given["input_ids"], "input_ids", len(stack.words), stack.longest)
-            mask = read_padding(given.get("attention_mask"), "attention_mask", ids)
+            ids = read_ids(tokenised["input_ids"], "input_ids", len(stack.words), stack.longest)
+            mask = read_padding(tokenised.get("attention_mask"), "attention_mask", ids)
             count = 0 if stack.types is None else len(stack.types)
-            inputs = Inputs(ids, mask, read_types(given.get("token_type_ids"), ids, count))
+            inputs = Inputs(ids, mask, read_types(tokenised.get("token_type_ids"), ids, count))
             X = self.embedded(stack, inputs, executor)
         return self.layers(stack, X, inputs, executor), len(inputs.ids)
 
     def _run_decoder(
-        self, given: Mapping[str, Any], memory: Array, batch: int, executor: str | None
+        self, tokenised: Mapping[str, Any], memory: Array, batch: int, executor: str | None
     ) -> tuple[list[Array], int]:
         """Return the states of a decoder that attends to an encoder's last states."""
         stack = self.description.stack
-        if "decoder_input_ids" not in given:
+        if "decoder_input_ids" not in tokenised:
             raise InputError("this model has a decoder: expected decoder_input_ids beside input_ids")
         assert stack.words is not None
         name = "decoder_input_ids"
-        ids = read_ids(given[name], name, len(stack.words), stack.longest)
+        ids = read_ids(tokenised[name], name, len(stack.words), stack.longest)
         if len(ids) != batch:
             raise InputError(f"got {batch} texts, but {len(ids)} in {name}")
         name = "decoder_attention_mask"
-        inputs = Inputs(ids, read_padding(given.get(name), name, ids))
-        keys = read_ids(given["input_ids"], "input_ids", 10**12, None)
-        keys_mask = read_padding(given.get("attention_mask"), "attention_mask", keys)
+        inputs = Inputs(ids, read_padding(tokenised.get(name), name, ids))
+        keys = read_ids(tokenised["input_ids"], "input_ids", 10**12, None)
+        keys_mask = read_padding(tokenised.get("attention_mask"), "attention_mask", keys)
         X = self.embedded(stack, inputs, executor)
         return self.layers(stack, X, inputs, executor, memory, keys_mask), batch
 
@@ -295,11 +295,11 @@ def _kind_of(tensors: Mapping[str, Any]) -> Array:
     return floating[0].new_zeros(0)
 
 
-def _require(given: Mapping[str, Any], needed: tuple[str, ...], optional: tuple[str, ...]) -> None:
+def _require(inputs: Mapping[str, Any], needed: tuple[str, ...], optional: tuple[str, ...]) -> None:
     """Refuse inputs that a model does not take, and ask for those that it needs."""
     for name in needed:
-        if name not in given:
+        if name not in inputs:
             raise InputError(f"this model takes {', '.join(needed)}: expected {name}")
-    for name in given:
+    for name in inputs:
         if name not in (*needed, *optional):
             raise InputError(f"this model does not take {name}: expected {', '.join(needed)}")
