@@ -160,7 +160,7 @@ def _torch_encoder(torch: Any, folder: Path) -> Any:
     return module
 
 
-@pytest.mark.parametrize("length", [1, 2, 511, 512])
+@pytest.mark.parametrize("length", [1, 2, 33, 512])
 def test_the_shortest_and_the_longest_texts(formula: Formula, length: int) -> None:
     numbers = [101 + k % 1000 for k in range(length)]
     run: Any = locum.simulate(

@@ -23,7 +23,7 @@ from locum.sweeps.case import part
 from locum.sweeps.store import Store
 
 #: Only so that a hang is a failure.
-PATIENCE = 300
+PATIENCE = 1800
 
 
 def trials(count: int, **settings: Any) -> list[Case]:
@@ -261,6 +261,11 @@ SPEC = '[[sweep]]\nkind = "trial"\nseed = { first = 0, count = 30 }\nseconds = 0
 ENDLESS = '[[sweep]]\nkind = "trial"\nseed = [1, 2]\nends = "too long"\n'
 
 
+def heed_interrupts() -> None:
+    """Undo what a shell does to jobs in the background, from which the tests may have been started."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def start(folder: Path, spec: str) -> subprocess.Popen[str]:
     (folder / "spec.toml").write_text(spec, encoding="utf-8")
     return subprocess.Popen(
@@ -270,6 +275,7 @@ def start(folder: Path, spec: str) -> subprocess.Popen[str]:
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        preexec_fn=heed_interrupts,
     )
 
 
