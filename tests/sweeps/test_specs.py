@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import json
+import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -75,14 +76,22 @@ def test_the_specs_of_the_house(path: Path) -> None:
 @pytest.mark.parametrize("name", KINDS)
 def test_every_kind_has_its_function_and_lists(name: str) -> None:
     kind = KINDS[name]
-    function = resolve(kind.function)
-    code: Any = function.__code__
-    assert {*code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]} == kind.settings.keys()
+    inspect.signature(resolve(kind.function)).bind(**kind.settings)
     for listed in kind.lists.values():
         assert all(Case(name, settings) for settings in resolve(listed)())
+
+
+def test_the_kinds_are_listed() -> None:
+    done = command_line("sweep", "--kinds", columns=400)
+    assert done.returncode == 0
+    found = json_of("sweep", "--kinds")["kinds"]
+    assert found.keys() == KINDS.keys()
+    assert found["fuzz"]["settings"]["size"]["default"] == 12
+    for kind in KINDS.values():
+        assert kind.summary in done.stdout
     page = (Path(__file__).parents[2] / "docs" / "sweeps.md").read_text(encoding="utf-8")
-    row = next(row for row in page.splitlines() if row.startswith(f"| `{name}` |"))
-    assert all(f"`{setting}`" in row for setting in (*kind.settings, *kind.lists))
+    shown = re.findall(r"^\| `(\w+)` \|", page[page.index("| kind |") :].partition("\n\n")[0], re.M)
+    assert {*shown} <= KINDS.keys()
 
 
 def test_the_command(tmp_path: Path) -> None:
@@ -112,6 +121,7 @@ def test_what_the_command_refuses(tmp_path: Path) -> None:
         "sweep", path, "-o", target
     )
     assert "cannot read" in refused("sweep", tmp_path / "nothing.toml", "-o", target)
+    assert "a sweep needs a spec" in refused("sweep", "-o", target)
     path.write_text(spec("seed = 1"), encoding="utf-8")
     for arguments, words in [
         ((), "needs a file for its results: try -o"),

@@ -7,8 +7,11 @@ ended. Exit code 1 if a case failed, broke, or reached the time limit.
 
 from __future__ import annotations
 
+import json
+import logging
 import re
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,23 +40,25 @@ def _read_shard(context: click.Context, option: click.Parameter, text: str | Non
 
 
 @click.command("sweep", help=__doc__)
-@click.argument("spec", type=PATH)
+@click.argument("spec", type=PATH, required=False)
 @click.option("-o", "--output", "target", type=PATH, help="The file of results, appended to.")
 @click.option("--workers", type=int, help="Processes.  [default: one for each core]")
 @click.option("--shard", callback=_read_shard, metavar="K/N", help="Only the K-th of N equal parts.")
 @click.option("--time-limit", type=float, metavar="SECONDS", help="End a case after so long.")
 @click.option("--scheduler", metavar="ADDRESS", help="Of a Dask cluster: tcp://host:8786.")
 @click.option("--retry", is_flag=True, help="Again what broke or reached the time limit.")
+@click.option("--kinds", "only_kinds", is_flag=True, help="List the kinds of cases and their settings.")
 @click.option("--plan", "only_plan", is_flag=True, help="Say how much there is to do, and stop.")
 @json_option
 def command(
-    spec: Path,
+    spec: Path | None,
     target: Path | None,
     workers: int | None,
     shard: tuple[int, int],
     time_limit: float | None,
     scheduler: str | None,
     retry: bool,
+    only_kinds: bool,
     only_plan: bool,
     as_json: bool,
 ) -> None:
@@ -61,6 +66,11 @@ def command(
     from locum import sweeps
     from locum.sweeps.spec import read_spec
 
+    if only_kinds:
+        _print_kinds(as_json)
+        return
+    if spec is None:
+        raise InputError("a sweep needs a spec, a TOML file of [[sweep]] sections; --kinds lists kinds")
     cases = read_spec(spec)
     if only_plan:
         what = sweeps.plan(cases, target, shard=shard, retry=retry)
@@ -74,6 +84,10 @@ def command(
     if scheduler is not None and workers is not None:
         raise InputError("expected --workers or --scheduler, not both: the cluster has its own workers")
     check_target(target, spec)
+    if scheduler is not None:
+        # What Dask's own threads have to say of a lost connection is in the error that is raised.
+        for name in ("distributed", "tornado", "asyncio"):
+            logging.getLogger(name).setLevel(logging.CRITICAL + 1)
 
     def begin(what: Plan) -> None:
         if not as_json:
@@ -102,6 +116,27 @@ def command(
         _print(report, target)
     if not report.holds:
         raise click.exceptions.Exit(1)
+
+
+def _print_kinds(as_json: bool) -> None:
+    """List the kinds, their settings with defaults, and the lists of cases that they know."""
+    from locum.sweeps.kinds import KINDS
+
+    if as_json:
+        output.print_json({"kinds": {name: kind.to_dict() for name, kind in KINDS.items()}})
+        return
+    from rich.table import Table
+
+    def rows() -> Iterator[tuple[str, str, str, str]]:
+        for name, kind in KINDS.items():
+            yield name, "", kind.summary, ""
+            for title, setting in kind.settings.items():
+                default = "" if setting.is_required else json.dumps(setting.default)
+                yield "", title, f"{setting.meaning} ({setting.expected})", default
+            if kind.lists:
+                yield "", "cases", "a list by its name: " + ", ".join(kind.lists), ""
+
+    output.show(output.add_rows(Table("kind", "setting", "meaning", "default"), rows()))
 
 
 def _size(what: Plan, shard: tuple[int, int]) -> str:

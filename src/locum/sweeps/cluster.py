@@ -99,8 +99,9 @@ def _result(future: Any, case: Case) -> Result:
     except Exception as error:
         if type(error).__name__ == "KilledWorker":
             return failure(case, "error", {"error": "the cluster lost every worker that it was run on"})
+        reason = f"{type(error).__name__}: {error}".partition("\n")[0]
         raise LocumError(
-            f"the cluster could not compute {case.title}: {type(error).__name__}: {error}; the results "
+            f"the cluster could not compute {case.title}: {reason}; the results "
             "so far are kept, and the same command goes on from there"
         ) from None
 

@@ -62,6 +62,11 @@ class Setting:
         """Tell whether one value of it is a list, so that a grid is a list of lists."""
         return self.type.startswith("a list")
 
+    @property
+    def is_required(self) -> bool:
+        """Tell whether it has no default."""
+        return self.default is REQUIRED
+
     def accepts(self, value: Any) -> bool:
         """Tell whether ``value`` is one; what may be left out by None may be None."""
         if value is None:
@@ -91,6 +96,15 @@ class Kind:
     uses: tuple[str, ...] = ()
     #: Lists of settings that a spec asks for by ``cases = "…"``: functions without arguments.
     lists: Mapping[str, str] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give what a spec can say of the kind as plain data."""
+        settings = {
+            name: {"meaning": setting.meaning, "expected": setting.expected}
+            | ({} if setting.is_required else {"default": setting.default})
+            for name, setting in self.settings.items()
+        }
+        return {"summary": self.summary, "settings": settings, "cases": list(self.lists)}
 
 
 KINDS: dict[str, Kind] = {
