@@ -111,16 +111,23 @@ def substitute(formula: Formula, values: Mapping[str, Formula]) -> Formula:
         match part.op:
             case "atom":
                 return values.get(part.name, part)
-            case "not":
-                return negation(below[0])
-            case "and":
-                return conjunction(*below)
-            case "or":
-                return disjunction(*below)
             case _:
-                return make(part.op, *below, name=part.name)
+                return rebuilt(part, below)
 
     return fold(formula, changed)
+
+
+def rebuilt(part: Formula, below: Sequence[Formula]) -> Formula:
+    """Make a formula of the same operation from other parts, and simplify."""
+    match part.op:
+        case "not":
+            return negation(below[0])
+        case "and":
+            return conjunction(*below)
+        case "or":
+            return disjunction(*below)
+        case _:
+            return make(part.op, *below, name=part.name)
 
 
 _BINDS = {"or": 1, "and": 2, "until": 3, "since": 3}

@@ -24,7 +24,6 @@ from collections.abc import Callable, Mapping, Sequence
 
 from locum.dialects.automata import DFA
 from locum.dialects.formulas import (
-    FALSE,
     TRUE,
     Formula,
     atom,
@@ -33,6 +32,7 @@ from locum.dialects.formulas import (
     fold,
     make,
     negation,
+    rebuilt,
 )
 from locum.dialects.ltl import FIRST, LTL, unary
 from locum.dialects.monoid import Monoid
@@ -151,7 +151,7 @@ def _before(formula: Formula, b: Formula, letters: Formula) -> Formula:
                 holds, reached = (conjunction(negation(b), each) for each in below)
                 return make("until", holds, reached)
             case _:
-                return _plain(part, below)
+                return rebuilt(part, below)
 
     return fold(formula, changed)
 
@@ -173,18 +173,6 @@ def _at_blocks(
                 holds = disjunction(negation(b), conjunction(a_block, below[0]))
                 return make("until", holds, conjunction(a_block, below[1]))
             case _:
-                return _plain(part, below)
+                return rebuilt(part, below)
 
     return changed
-
-
-def _plain(part: Formula, below: Sequence[Formula]) -> Formula:
-    match part.op:
-        case "not":
-            return negation(below[0])
-        case "and":
-            return conjunction(*below)
-        case "or":
-            return disjunction(*below)
-        case _:
-            return part if part in (TRUE, FALSE) or part.op == "atom" else make(part.op, *below)
