@@ -44,7 +44,7 @@ PROGRAMS: dict[str, tuple[SOp, int]] = {
 def test_what_is_split_has_the_same_width(name: str) -> None:
     program, heads = PROGRAMS[name]
     selector = program.node.inputs[0]
-    target = Target(length=4, vocabulary=[0, 1, 2])
+    target = Target(length=4, vocabulary=(0, 1, 2))
     parts = split(selector, Selectors(target).values)
     assert parts is not None
     assert len(parts) == heads
@@ -60,7 +60,7 @@ def test_what_is_split_has_the_same_width(name: str) -> None:
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_networks_of_what_is_split(name: str, options: dict[str, Any]) -> None:
     program, _ = PROGRAMS[name]
-    model = locum.compile(program, length=7, vocabulary=[0, 1, 2], **options)
+    model = locum.compile(program, length=7, vocabulary=(0, 1, 2), **options)
     draw = random.Random(name)
     for _ in range(12):
         given = [draw.choice([0, 1, 2]) for _ in range(draw.randint(1, 7))]
@@ -68,7 +68,7 @@ def test_networks_of_what_is_split(name: str, options: dict[str, Any]) -> None:
 
 
 def test_what_is_not_ordered_by_parts_is_not_split() -> None:
-    values = Selectors(Target(length=12, vocabulary=[0, 1, 2])).values
+    values = Selectors(Target(length=12, vocabulary=(0, 1, 2))).values
     for keys in (tokens + indices, tokens * 10 + indices * indices, tokens * indices):
         assert split(select(keys, keys, "<").node, values) is None
     assert split(select(KEYS, KEYS, "==").node, values) is None

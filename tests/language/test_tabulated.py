@@ -14,6 +14,9 @@ from locum.errors import GraphError
 
 WORDS = ("ab", "b", "")
 UNITS: dict[str, Any] = {"attention": "softmax", "length": 6}
+#: What no type checker lets through.
+NO_VALUES: Any = 3
+NO_FUNCTION: Any = "len"
 
 
 def test_functions_of_one_and_of_several_s_ops() -> None:
@@ -57,9 +60,11 @@ def test_any_predicate_selects_what_it_holds_for() -> None:
     draw = random.Random(1)
     for _ in range(20):
         holds = {pair: draw.random() < 0.4 for pair in itertools.product(range(4), range(3))}
-        selector = select(
-            tokens, indices, lambda k, q, holds=holds: holds[k, q], over=(range(4), range(3))
-        )
+
+        def predicate(k: int, q: int, holds: dict[tuple[int, int], bool] = holds) -> bool:
+            return holds[k, q]
+
+        selector = select(tokens, indices, predicate, over=(range(4), range(3)))
         for given in itertools.islice(itertools.product(range(4), repeat=3), 0, 64, 7):
             expected = [[holds[k, q] for k in given] for q in range(3)]
             assert selector(list(given)).tolist() == expected
@@ -84,10 +89,10 @@ def test_values_of() -> None:
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: locum.map(len, tokens, over=3), "expected over=… with values"),
+        (lambda: locum.map(len, tokens, over=NO_VALUES), "expected over=… with values"),
         (lambda: locum.map(len, tokens, over=[]), "one value or more"),
         (lambda: locum.map(len, tokens, over=[[1]]), "numbers, strings or booleans"),
-        (lambda: locum.map("len", tokens, over="ab"), "expected a function"),
+        (lambda: locum.map(NO_FUNCTION, tokens, over="ab"), "expected a function"),
         (lambda: locum.map(len, over="ab"), "one s-op or more"),
         (lambda: locum.map(max, tokens, indices, over="abc"), "2 lists of values"),
         (lambda: locum.map(lambda t: 1 / 0, tokens, over="ab"), "a value for some"),

@@ -9,7 +9,7 @@ and the string "None" beside strings.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import product
 from typing import Any
 
@@ -159,7 +159,7 @@ def table(
     return _lookup(code, rows)
 
 
-def _lookup(node: Node, rows: dict[Any, Atom]) -> Node:
+def _lookup(node: Node, rows: Mapping[Any, Atom]) -> Node:
     return build("lookup", node, table=canonical_table(rows))
 
 
