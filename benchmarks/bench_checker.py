@@ -14,6 +14,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
 from tests.verification.hostile import LABORIOUS, MALFORMED, Change, certificate
 
 from locum.verification.checker.content import sealed
@@ -28,7 +30,7 @@ from locum.verification.checker.check import check
 from locum.verification.checker.content import RejectedError
 begun = time.process_time()
 try:
-    check(read_json(sys.argv[1], 2**24))
+    check(read_json(sys.argv[1], 2**23))
     verdict = "accepted"
 except RejectedError as problem:
     verdict = f"rejected: {problem}"

@@ -180,7 +180,7 @@ def test_a_statement_is_generated_and_cannot_be_chosen() -> None:
     x = locum.tokens
     with pytest.raises(TypeError):
         about("x", (1,), "P = NP", x, [("s", 1, 1)], lambda s: s)  # type: ignore[arg-type, call-arg]
-    for name in ("P", "I", "X ∈ ℝ: P = NP, x", "", "1x", "a" * 13):
+    for name in ("P", "I", "I_2", "X ∈ ℝ: P = NP, x", "", "1x", "a" * 13):
         with pytest.raises(locum.InputError):
             about("x", (1,), x, [(name, 1, 1)], lambda s: s)
     proof = prove(about("P = NP", (1,), x, [("s", 1, 1)], lambda s: s))
@@ -262,3 +262,29 @@ def test_no_two_formulas_have_one_text() -> None:
     }
     for formula, text in formulas.items():
         assert str(formula) == text
+
+
+def test_what_is_not_checked_cannot_stand_in_a_file() -> None:
+    content = certificate("transpose", (2, 2))
+    for change in ({"remark": "P = NP"}, {"claim": content["claim"] | {"title": "P = NP"}}):
+        with pytest.raises(RejectedError, match="expected"):
+            check(sealed(content | change))
+    strange = {"polynomials": [[["\u0663", [[0, 1]]]]]}
+    with pytest.raises(RejectedError, match="expected a rational number"):
+        check(sealed(content | strange))
+
+
+def test_sentences_that_mean_different_things_are_different() -> None:
+    two, three = (Formula.identity(n).softmax()[0, 0] for n in (2, 3))
+    assert str(two) != str(three)
+    x = Formula.input("X", 2, 1)
+    assert str(x @ Formula.of([[0, 1]])) == "X·[0, 1]"
+    assert str(x[0, 0]) == "X[0,0]"
+
+
+def test_a_reference_has_a_value_in_all_its_parts() -> None:
+    """1/s has no value at 0, although it is not the entry that is read."""
+    beside = about(
+        "beside", (1,), locum.tokens, [("s", 1, 1)], lambda s: Formula.beside(1 / s, s)[0, 1]
+    )
+    assert not isinstance(prove(beside), Proof)

@@ -15,7 +15,7 @@ from locum.cli.options import PATH, json_option
 from locum.files import read_json
 
 #: The most bytes of a certificate.
-LIMIT = 2**24
+LIMIT = 2**23
 #: As in the checker, which is imported where it is used.
 STEPS = 25_000_000
 

@@ -77,7 +77,7 @@ def _set(formula: Formula, operands: Sequence[tuple[str, int]]) -> tuple[str, in
             shape = f"<mrow><mn>{attribute[1]}</mn>{_sign('×')}<mn>{attribute[2]}</mn></mrow>"
             return f"<msub>{number}{shape}</msub>", _ATOM
         case "identity":
-            return "<mi>I</mi>", _ATOM
+            return f"<msub><mi>I</mi><mn>{attribute}</mn></msub>", _ATOM
         case "entries" | "below" | "beside":
             columns = {"entries": attribute and attribute[1], "below": 1}.get(op, len(operands))
             rows = [operands[i : i + columns] for i in range(0, len(operands), columns)]

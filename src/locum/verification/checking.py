@@ -57,7 +57,8 @@ def _named(label: Any) -> Claim | None:
     """The claim by that name; None for claims of one's own."""
     match label:
         case {"name": str(name), "shape": list(shape), "recipe": str(recipe), "tolerance": tolerance}:
-            pass
+            if len(label) > 4:
+                raise RejectedError("expected the claim's name, shape, recipe and tolerance alone")
         case _:
             raise RejectedError("expected the claim's name, shape, recipe and tolerance")
     if name not in FAMILIES:

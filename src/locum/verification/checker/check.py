@@ -11,6 +11,7 @@ Trusted are this package and the reader of graphs (``locum.graph``), nothing els
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -75,6 +76,8 @@ class _Check:
         self.content = content
         self.steps = steps
         self.numbers = Numbers(self.subject.entries, steps)
+        # To read a file takes its time, too: a step for every character.
+        self.numbers.spend(len(json.dumps(content)))
         self.settled: dict[Instance, Values] = {}
         self.cases = 0
         self.compared: set[int] = set()
@@ -208,9 +211,10 @@ class _Check:
         evaluator = Evaluator(scalars, self.tokens, self.settled)
         values = evaluator.evaluate(self.subject.program)
         result = [values[place] for row in self.subject.places for place in row]
-        rows = Reference(scalars, inputs_of(self.subject, self.numbers.entries)).evaluate(
-            self.subject.reference
-        )
+        reference = Reference(scalars, inputs_of(self.subject, self.numbers.entries))
+        rows = reference.evaluate(self.subject.reference)
+        if not reference.is_defined:
+            raise RejectedError("a part of the reference may have no value in some case")
         expected = [value for row in rows for value in row]
         self.numbers.spend(OPERATION * len(expected))
         for number in entries:

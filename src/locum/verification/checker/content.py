@@ -28,6 +28,12 @@ REFUTATION = "locum refutation 1"
 MAX_ENTRIES = 2_000
 MAX_NODES = 50_000
 _RELATIONS = ("!=", ">")
+#: What files of both kinds have, and what each has beside; anything else could say what is not shown.
+_FIELDS = {
+    "format", "claim", "inputs", "domain", "formulas", "relations", "tokens", "places", "program",
+    "statement", "digest",
+}  # fmt: skip
+_OWN_FIELDS = {CERTIFICATE: {"functions", "polynomials", "trees", "cases"}, REFUTATION: {"entries"}}
 
 
 class RejectedError(InputError):
@@ -83,6 +89,9 @@ def read_subject(content: Any, kind: str) -> Subject:
     """Read the part that all files have, and compare the statement with what it should say."""
     if not isinstance(content, dict) or content.get("format") != kind:
         raise RejectedError(f"expected a file of the format {kind!r}")
+    unknown = sorted(content.keys() - _FIELDS - _OWN_FIELDS[kind])
+    if unknown:
+        raise RejectedError(f"expected no field {unknown[0][:40]!r}")
     if content.get("digest") != digest(content):
         raise RejectedError("the file was changed: its digest does not fit its content")
     inputs = tuple(Formula("input", (), x) for x in _list(content, "inputs", 100))

@@ -18,8 +18,8 @@ Attribute: TypeAlias = Any
 LARGEST = 100_000
 _RATIONAL = re.compile(r"-?[0-9]+(/[1-9][0-9]*)?")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,11}")
-#: Names that statements use themselves: the program and the identity matrix.
-_RESERVED = ("P", "I")
+#: Names that statements use themselves: the program and identity matrices.
+_RESERVED = re.compile(r"P|I(_.*)?")
 
 
 class Operand(Protocol):
@@ -60,7 +60,7 @@ def _is_size(*values: Any) -> bool:
 def _input(_: Operands, attribute: Attribute) -> Shape:
     match attribute:
         case [str(name), rows, columns] if (
-            _NAME.fullmatch(name) and name not in _RESERVED and _is_size(rows, columns)
+            _NAME.fullmatch(name) and not _RESERVED.fullmatch(name) and _is_size(rows, columns)
         ):
             return rows, columns
     raise InputError(

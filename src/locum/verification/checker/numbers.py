@@ -264,7 +264,7 @@ class Numbers:
 
     def _exponential(self, argument: Quotient, base: Fraction | None) -> Quotient:
         self.spend(OPERATION * len(argument.top) * (1 + len(argument.factors)))
-        self.spend(len(self.state.rows) * (4 + len(self.variables) // 128))
+        self.spend(len(self.state.rows) * (4 + len(self.variables) // 64))
         whole: dict[Hashable, Fraction] = {
             (base, *self._in_lowest_terms(monomial, argument.factors)): Fraction(
                 coefficient, argument.scale

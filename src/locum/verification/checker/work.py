@@ -18,7 +18,7 @@ from locum.verification.checker.polynomials import TooLargeError
 #: Steps that a check may take unless told otherwise: some seconds.
 STEPS = 25_000_000
 #: What any operation costs beside its terms, and what an enclosure of a function costs.
-OPERATION = 25
+OPERATION = 35
 ENCLOSURE = 50_000
 #: Bytes of one polynomial, and of all values that are kept, at most, as they are estimated.
 MAX_BYTES = 150_000_000

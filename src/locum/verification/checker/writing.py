@@ -103,7 +103,8 @@ def _write(formula: Expression, operands: Sequence[tuple[str, int]], letters: bo
             number = text if level == _ATOM else f"({text})"
             return f"{number}_{{{attribute[1]}×{attribute[2]}}}", _ATOM
         case "identity":
-            return "I", _ATOM
+            # With its order: σ(I)[0,0] is another number for each.
+            return f"I_{attribute}", _ATOM
         case "entries":
             columns = attribute[1]
             rows = [operands[i : i + columns] for i in range(0, len(operands), columns)]
@@ -120,8 +121,8 @@ def _write(formula: Expression, operands: Sequence[tuple[str, int]], letters: bo
             return f"{part(0, _ATOM)}⁻¹", _ATOM
         case "matmul":
             left, right = part(0, _PRODUCT), part(1, _PRODUCT)
-            # A dot where names, numbers or bars side by side could be misread.
-            apart = "|" in (left[-1], right[0]) or right[0].isdigit()
+            # A dot where names, numbers or bars side by side could be misread; X[0, 1] is no entry.
+            apart = "|" in (left[-1], right[0]) or right[0].isdigit() or right[0] == "["
             readable = (letters or left[-1] in "ᵀ)]¹") and not apart
             return left + ("" if readable else "·") + right, _PRODUCT
         case "add" | "subtract":
