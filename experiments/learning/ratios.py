@@ -48,13 +48,13 @@ def _networks() -> Iterator[tuple[str, str, CompiledTransformer | None]]:
         yield name, "hard, exact", entry.model
         if isinstance(entry.built, (int, float)) or hasattr(entry.built, "accepts"):
             continue
-        options: dict[str, Any] = {
+        setting: dict[str, Any] = {
             "length": entry.longest,
             "vocabulary": entry.alphabet,
             "causal": entry.causal,
         }
-        soft = {"attention": "softmax", "feed_forward": "relu"}
-        yield name, "softmax, relu", compile_program(entry.built, **options, **soft)
+        soft: dict[str, Any] = {"attention": "softmax", "feed_forward": "relu"}
+        yield name, "softmax, relu", compile_program(entry.built, **setting, **soft)
 
 
 def measure() -> list[dict[str, Any]]:
