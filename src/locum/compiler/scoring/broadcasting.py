@@ -195,7 +195,20 @@ class _Broadcasting:
                 classes = self.selectors.classes(condition)
                 if condition.attributes["predicate"] != "==" and classes is not None:
                     wanted += classes.count
+            elif condition.op in ("selector_or", "selector_not"):
+                wanted += self._slots_of_formula(condition)
         return wanted > 2 * self.target.longest
+
+    def _slots_of_formula(self, condition: Node) -> int:
+        """How many classes a formula of conditions has, if what they are of is not known at once."""
+        if self.selectors.pattern(condition) is not None:
+            return 0
+        try:
+            found = self.selectors.together(condition)
+        except Unscored:
+            return 0
+        late = not (self._at_once(found.key) and self._at_once(found.query))
+        return found.classes.count if late else 0
 
     def _at_once(self, node: Node) -> bool:
         """Whether it is known before the first layer."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
 from typing import Self
@@ -34,6 +35,17 @@ MAX_RANKS = 4096
 MAX_TOGETHER = 1024
 
 
+@dataclass(frozen=True)
+class Together:
+    """A formula of conditions as one: numbers of keys and of queries, how many, and their classes."""
+
+    key: Node
+    keys: int
+    query: Node
+    queries: int
+    classes: Classes
+
+
 class Selectors(Patterns):
     """Patterns and scores: those found here, or known from another stage."""
 
@@ -41,6 +53,7 @@ class Selectors(Patterns):
         super().__init__(target)
         self._scores: dict[Node, Scores] = {}
         self._classes: dict[Node, Classes] = {}
+        self._formulas: dict[Node, Together] = {}
         #: The greatest absolute value of an s-op that scores are made of.
         self._greatest: dict[Node, float] = {}
 
@@ -59,6 +72,7 @@ class Selectors(Patterns):
         new = super().knowing(values)
         new._scores = {**self._scores, **scores}
         new._classes, new._greatest = dict(self._classes), dict(self._greatest)
+        new._formulas = dict(self._formulas)
         return new
 
     def _found(self, selector: Node) -> Scores:
@@ -166,6 +180,20 @@ class Selectors(Patterns):
 
     def _together(self, condition: Node) -> Scores:
         """Any formula of conditions on few values: its keys together are one key, so its queries."""
+        found = self.together(condition)
+        if found.classes.count > MAX_CLASSES:
+            raise Unscored
+        return self._by_classes(
+            found.classes, found.query, range(found.queries), found.key, range(found.keys)
+        )
+
+    def together(self, condition: Node) -> Together:
+        """Return the classes of a formula of conditions, or raise :class:`Unscored`."""
+        if condition not in self._formulas:
+            self._formulas[condition] = self._classified(condition)
+        return self._formulas[condition]
+
+    def _classified(self, condition: Node) -> Together:
         atoms = [node for node in postorder(condition) if node.op == "select"]
         if any(node.op == "best" for node in postorder(condition)):
             raise Unscored
@@ -174,11 +202,7 @@ class Selectors(Patterns):
         key, key_values = self._tuple(keys)
         query, query_values = self._tuple(queries)
         pattern = evaluated(condition, keys, key_values, queries, query_values)
-        classes = Classes.of(pattern)
-        if classes.count > MAX_CLASSES:
-            raise Unscored
-        codes_of_keys, codes_of_queries = range(len(key_values)), range(len(query_values))
-        return self._by_classes(classes, query, codes_of_queries, key, codes_of_keys)
+        return Together(key, len(key_values), query, len(query_values), Classes.of(pattern))
 
     def _tuple(self, nodes: Sequence[Node]) -> tuple[Node, list[tuple[Atom, ...]]]:
         """One integer for the values of several s-ops, and which values each number means."""
