@@ -125,7 +125,7 @@ def test_interrupted_anywhere_and_resumed_is_the_same_as_uninterrupted(
     content = whole.read_bytes()
     ends = [at + 1 for at, byte in enumerate(content) if byte == ord("\n")]
     draw = random.Random(0)
-    cuts = [0, 5, 60, ends[3], ends[3] - 1, ends[3] + 1, draw.randrange(len(content))]
+    cuts = [0, 60, ends[3], ends[3] - 1, draw.randrange(len(content))]
     for cut in cuts:
         path = tmp_path / f"{cut}.jsonl"
         path.write_bytes(content[:cut] + (b"\0" * 9 if cut == 60 else b""))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import json
 import queue
+import time
 from collections.abc import Generator
 from typing import Any
 
@@ -20,7 +21,9 @@ from locum.sweeps.result import Result, read_line
 
 #: Cases that are with the scheduler at one time, for each thread of the cluster and at least.
 _AHEAD, _LEAST = 4, 64
-#: Seconds to wait for the scheduler, and for its first worker.
+#: Seconds after which it is asked how large the cluster has become.
+_LOOK = 5.0
+#: Seconds to wait for the scheduler.
 _PATIENCE = 30.0
 
 #: Workers of ours that no task uses at the moment, in a process of the cluster.
@@ -76,13 +79,16 @@ def perform(cases: list[Case], scheduler: str, limit: float | None) -> Generator
             with_whom[future] = case
             return future
 
-        first = [submit() for _ in range(min(len(cases), _window(client)))]
+        window, looked = _window(client), time.monotonic()
+        first = [submit() for _ in range(min(len(cases), window))]
         completed = importlib.import_module("distributed").as_completed(first, loop=client.loop)
         for future in completed:
             case = with_whom.pop(future)
             yield _result(future, case)
             future.release()
-            if (another := submit()) is not None:
+            if time.monotonic() - looked > _LOOK:
+                window, looked = _window(client), time.monotonic()
+            while len(with_whom) < window and (another := submit()) is not None:
                 completed.add(another)
     finally:
         client.close()
@@ -107,7 +113,7 @@ def _result(future: Any, case: Case) -> Result:
 
 
 def _client(scheduler: str) -> Any:
-    """Connect, and see that the cluster has this version of Locum."""
+    """Connect to a scheduler."""
     try:
         distributed = importlib.import_module("distributed")
     except ImportError:

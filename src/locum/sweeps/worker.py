@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import queue
-import sys
 import threading
 import time
 import traceback
@@ -69,13 +68,19 @@ def main() -> None:
     os.dup2(2, 1)
 
     def read() -> None:
-        for line in sys.stdin.buffer:
-            lines.put(line)
+        unfinished = b""
+        while content := os.read(0, 2**16):
+            *whole, unfinished = (unfinished + content).split(b"\n")
+            for line in whole:
+                lines.put(line)
         os._exit(0)  # nobody waits for an answer any more
 
     def say(message: dict[str, Any]) -> None:
-        answers.write(json.dumps(message, allow_nan=False).encode() + b"\n")
-        answers.flush()
+        try:
+            answers.write(json.dumps(message, allow_nan=False).encode() + b"\n")
+            answers.flush()
+        except OSError:
+            os._exit(0)
 
     threading.Thread(target=read, daemon=True).start()
     say({"ready": True})
