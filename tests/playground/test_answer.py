@@ -20,7 +20,7 @@ from locum.playground.exercises import EXERCISES
 from locum.playground.program import Program
 from locum.playground.requests import tokens
 from locum.playground.universal import PRESETS
-from locum.playground.weights import _agrees
+from locum.playground.weights import MAX_UNITS, _agrees
 from locum.simulators import Attention, UniversalSimulator
 from tests.playground.solutions import SOLUTIONS
 
@@ -140,11 +140,15 @@ def test_masked_scores_are_nothing() -> None:
 
 def test_units_add_up_to_what_a_slot_gets() -> None:
     network = ask("compile", source=REVERSE, input="hello")["network"]
-    ((slot, formula),) = network["feeds"][0]
-    units = network["units"][0][slot]
-    assert formula == f"s{slot} = 13 relu units on s4"
-    assert len(units) >= 13
-    assert units[0].count("relu(") == 1
+    written = [
+        (slot, layer, text) for layer, feed in enumerate(network["feeds"]) for slot, text in feed
+    ]
+    assert written
+    for slot, layer, formula in written:
+        units = network["units"][layer][slot]
+        found = re.fullmatch(rf"s{slot} \+?= (\d+) relu units? on s.*", formula)
+        assert found
+        assert len([unit for unit in units if "relu(" in unit]) == min(int(found[1]), MAX_UNITS)
     exact = ask("compile", source=REVERSE, input="hello", feed_forward="exact")["network"]
     assert not any(exact["units"])
 
@@ -323,6 +327,31 @@ def test_a_wrong_solution_is_not_accepted(key: str, source: str) -> None:
     assert "bug" not in str(reply.get("error"))
 
 
+def test_brackets_are_checked_at_the_depth_where_shortcuts_fail() -> None:
+    """Right on all words of up to four brackets: it looks at the bracket before, and at the first."""
+    source = SOLUTIONS["two_kinds"] + (
+        "\nfirst = aggregate(select(indices, 0, ==), tokens);\n"
+        "last = aggregate(select(indices, length - 1, ==), tokens);\n"
+        'pair = (first == "(" and last == ")") or (first == "[" and last == "]");\n'
+        "shortcut = balanced if length < 6 else pair;"
+    )
+    name = re.findall(r"^(\w+) =", SOLUTIONS["two_kinds"], re.MULTILINE)[-1]
+    reply = ask("exercise", key="two_kinds", source=source.replace("balanced if", f"{name} if"))
+    assert not reply["solved"]
+    assert len(reply["counterexample"]["input"]) == 6
+    assert reply["checked"] > 340
+
+
+@pytest.mark.parametrize("typed", ["[1e400]", "[null, 1]", "[[1]]", "[NaN]"])
+def test_a_list_of_other_things_is_not_read_as_characters(typed: str) -> None:
+    assert "expected a list of texts, finite numbers" in refused("run", source="x = 1;", input=typed)
+
+
+def test_an_input_too_long_to_compile_is_refused() -> None:
+    words = refused("compile", source="x = indices;", input="ab" * 20)
+    assert "at most 32 tokens to compile, got 40" in words
+
+
 def test_the_library_does_not_solve_an_exercise() -> None:
     source = "sorted = sort(tokens, tokens);"
     assert "without sort of the library" in refused("exercise", key="sort", source=source)
@@ -353,7 +382,7 @@ def test_the_counterexample_is_the_shortest() -> None:
         ({"action": "run", "source": "x;", "input": ""}, "at least one token"),
         ({"action": "run", "source": "x;", "input": "a" * 65}, "at most 64 tokens"),
         ({"action": "run", "source": "x;", "input": "\ud800"}, "input: expected a text"),
-        ({"action": "run", "source": "x;", "input": '["\\ud800"]'}, None),
+        ({"action": "run", "source": "x;", "input": '["\\ud800"]'}, "expected a list of texts"),
         ({"action": "compile", "source": "x;", "input": "a", "length": 1000}, "integer from 1 to 32"),
         ({"action": "compile", "source": "x;", "input": "a", "length": True}, "integer from 1 to 32"),
         ({"action": "compile", "source": "x;", "input": "a", "dtype": "float32"}, "beside them"),
@@ -367,11 +396,8 @@ def test_the_counterexample_is_the_shortest() -> None:
         ({"action": "save", "source": "x;", "input": "a", "pane": "<script>"}, "pane: expected one of"),
     ],
 )
-def test_bad_requests_are_refused_by_name(request_: dict[str, Any], words: str | None) -> None:
+def test_bad_requests_are_refused_by_name(request_: dict[str, Any], words: str) -> None:
     reply = answer(request_)
-    if words is None:  # an input of characters that merely look like a list
-        assert reply["ok"] or "surrogate" in reply["error"]
-        return
     assert not reply["ok"]
     assert words in reply["error"]
 

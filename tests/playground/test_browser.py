@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from locum.paper import figure2
+from locum.playground import answer
 from locum.playground.examples import FIRST_STEPS
 from locum.playground.saving import PAGE
 from locum.playground.share import fragment, state
@@ -170,15 +171,21 @@ def test_weights_have_scores_patterns_and_units(page: Page, address: str) -> Non
     expect(page.locator("#option-feed_forward")).to_have_value("relu")
     page.focus("#moment")
     page.keyboard.press("ArrowLeft")
-    expect(page.locator("#moment-name")).to_have_text("after layer 2's attention")
-    scores = page.locator("#sublayer .scores tbody tr")
-    expect(scores.first.locator("td")).to_have_text(["0", "7", "12", "15", "16"])
-    expect(scores.locator("td.top")).to_have_text(["16", "9", "4", "1", "0"])
+    network = answer({"action": "compile", "source": REVERSE, "input": "hello"})["network"]
+    last = network["depth"] - 1
+    expect(page.locator("#moment-name")).to_have_text(f"after layer {last}'s attention")
+    ((*rows,),) = network["inputs"][0]["scores"][last]
+    cells = page.locator("#sublayer .scores td")
+    expect(cells).to_have_count(sum(map(len, rows)))
+    shown = [float((cell.get_attribute("title") or "").split(": ")[-1]) for cell in cells.all()]
+    assert shown == [score for row in rows for score in row]
+    expect(page.locator("#sublayer .scores td.top")).to_have_count(5)
     expect(page.locator("#sublayer .grid:not(.scores) td.on")).to_have_count(5)
+    first = next(layer for layer, feed in enumerate(network["feeds"]) if feed)
     page.keyboard.press("Home")
-    page.keyboard.press("ArrowRight")
-    page.keyboard.press("ArrowRight")
-    page.locator("#sublayer .feed summary").click()
+    for _ in range(2 * first + 2):
+        page.keyboard.press("ArrowRight")
+    page.locator("#sublayer .feed summary").first.click()
     expect(page.locator("#sublayer .feed details div").first).to_contain_text("relu(")
 
 
@@ -221,6 +228,19 @@ def test_an_answer_to_an_older_program_is_not_shown(page: Page, address: str) ->
     expect(page.locator("#weights")).not_to_have_class("stale")
     expect(page.locator("#sublayer tr").last).to_have_text("answer024")
     expect(page.locator("#stale-note")).to_be_hidden()
+
+
+def test_typing_over_a_selection_keeps_to_the_policy(page: Page, address: str) -> None:
+    opened(page, address, source="x = indices;\ny = length;\n", input="abc")
+    expect(page.locator(".cm-value").last).to_have_text("[3]*3 (ints)")
+    page.locator(".cm-content").click()
+    page.keyboard.press("Control+a")
+    page.keyboard.type("z = 1 + indices;")
+    expect(page.locator(".cm-value")).to_have_text("[1, 2, 3] (ints)")
+    page.keyboard.press("Control+z")
+    page.keyboard.press("Control+a")
+    page.keyboard.type("(")  # brackets are put around what is selected
+    expect(page.locator(".cm-line").first).to_have_text(re.compile(r"^\(x = indices;"))
 
 
 def test_fast_typing_ends_with_the_values_of_the_last_text(page: Page, address: str) -> None:

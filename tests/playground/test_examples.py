@@ -99,4 +99,4 @@ def test_every_example_compiles_to_what_it_says() -> None:
             reply = answer(request | {"feed_forward": "exact"})
         json.dumps(reply, allow_nan=False)
         assert "as printed (erratum E4)" in name or reply["run"]["agrees"], name
-    assert refused == NOT_BY_UNITS | {"inverse as printed (erratum E4)"}
+    assert refused <= NOT_BY_UNITS | {"inverse as printed (erratum E4)"}

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+import socket
+import threading
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
+import uvicorn
 from starlette.testclient import TestClient
 
 from locum.playground import answer
@@ -143,6 +146,55 @@ def test_who_asks_is_the_address_and_not_what_a_header_says(client: TestClient, 
 def test_other_methods_are_refused(client: TestClient) -> None:
     assert client.put("/answer", json=GOOD).status_code == 405
     assert client.post("/", json=GOOD).status_code == 405
+
+
+@pytest.fixture(scope="module")
+def port(pool: FakePool) -> Iterator[int]:
+    """A real server, for requests that no client would send."""
+    listening = socket.create_server(("127.0.0.1", 0))
+    server = uvicorn.Server(uvicorn.Config(application(pool), log_level="critical"))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
+    thread.start()
+    yield listening.getsockname()[1]
+    server.should_exit = True
+    thread.join()
+
+
+def sent(port: int, text: bytes) -> bytes:
+    """Send bytes; return all that comes back until the server closes."""
+    with socket.create_connection(("127.0.0.1", port)) as connection:
+        connection.sendall(text)
+        parts = []
+        while part := connection.recv(4096):
+            parts.append(part)
+        return b"".join(parts)
+
+
+_HEAD = b"POST /answer HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nConnection: close\r\n"
+_INSIDE = b"GET /main.js HTTP/1.1\r\nHost: x\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    "lengths",
+    [
+        b"Content-Length: 6\r\nTransfer-Encoding: chunked\r\n",
+        b"Content-Length: 6\r\nContent-Length: 60\r\n",
+        b"Content-Length: +6\r\n",
+        b"Transfer-Encoding: xchunked\r\n",
+        b"Content-Length: 0x6\r\n",
+    ],
+)
+def test_a_request_cannot_be_hidden_in_another(port: int, lengths: bytes) -> None:
+    reply = sent(port, _HEAD + lengths + b"\r\n0\r\n\r\n" + _INSIDE)
+    assert reply.count(b"HTTP/1.1 ") == 1
+    assert b"200 OK" not in reply
+    assert b"Traceback" not in reply
+
+
+def test_a_good_request_is_answered_by_the_same_server(port: int) -> None:
+    body = json.dumps(GOOD).encode()
+    reply = sent(port, _HEAD + b"Content-Length: %d\r\n\r\n" % len(body) + body)
+    assert b"200 OK" in reply
 
 
 def test_the_page_is_small_and_needs_nothing_from_elsewhere() -> None:

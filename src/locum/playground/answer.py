@@ -63,7 +63,7 @@ def catalogue() -> dict[str, Any]:
 _PROGRAM = {"source": text(requests.MAX_SOURCE), "input": text(requests.MAX_INPUT)}
 _NAME = {"name": text(100).optional()}
 _NETWORK = {
-    "length": integer(1, 32).optional(),
+    "length": integer(1, requests.MAX_LENGTH).optional(),
     "vocabulary": text(requests.MAX_INPUT).optional(),
     "numeric": boolean().optional(False),
     "fixed": boolean().optional(False),

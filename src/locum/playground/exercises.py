@@ -33,6 +33,8 @@ class Exercise:
     alphabet: Word
     lengths: tuple[int, ...]
     right: Callable[[Word], list[Any]]
+    #: Longer inputs on which wrong solutions fail that are right on all short ones.
+    longer: tuple[str, ...] = ()
     #: A name of the library that would be the solution itself.
     without: str | None = None
 
@@ -41,6 +43,7 @@ class Exercise:
         for length in self.lengths:
             for word in itertools.product(self.alphabet, repeat=length):
                 yield "".join(word) if isinstance(self.alphabet, str) else list(word)
+        yield from self.longer
 
     def described(self) -> dict[str, str]:
         """Describe it for the page."""
@@ -134,6 +137,22 @@ def is_balanced(word: Word) -> bool:
     return not stack
 
 
+def _nested(pairs: int) -> tuple[str, ...]:
+    """List the words of so many pairs of brackets that are balanced if their kinds are ignored.
+
+    >>> len(_nested(2)), "([)]" in _nested(2), ")(" in _nested(1)
+    (32, True, False)
+    """
+    shapes = ("".join(shape) for shape in itertools.product("()", repeat=2 * pairs))
+    kinds = {"(": "([", ")": ")]"}
+    return tuple(
+        "".join(word)
+        for shape in shapes
+        if is_balanced(shape)
+        for word in itertools.product(*(kinds[bracket] for bracket in shape))
+    )
+
+
 _LETTERS, _UP_TO_FIVE = "abc", (1, 2, 3, 4, 5)
 
 EXERCISES = {
@@ -197,7 +216,7 @@ EXERCISES = {
             "The depth at a position: opened so far minus closed so far. It must never be negative.",
             'opened = indicator(tokens == "(");\nclosed = indicator(tokens == ")");\n'
             "balanced = opened == closed;\n",
-            "(()())", "()", (1, 2, 3, 4, 5, 6, 7), lambda word: _everywhere(is_balanced(word), word),
+            "(()())", "()", (1, 2, 3, 4, 5, 6, 7, 8), lambda word: _everywhere(is_balanced(word), word),
         ),
         Exercise(
             "two_kinds", "Balanced brackets of two kinds",
@@ -206,6 +225,7 @@ EXERCISES = {
             "best(selector, indices) attends to the greatest index that is selected.",
             'opened = indicator(tokens == "(" or tokens == "[");\nbalanced = opened == 1;\n',
             "([]())", "()[]", (1, 2, 3, 4), lambda word: _everywhere(is_balanced(word), word),
+            longer=_nested(3),
         ),
     )
 }  # fmt: skip

@@ -19,6 +19,8 @@ from locum.errors import InputError
 
 #: Characters of a program and of an input, tokens of an input, tokens of a vocabulary.
 MAX_SOURCE, MAX_INPUT, MAX_TOKENS, MAX_VOCABULARY = 20_000, 2_000, 64, 40
+#: Length of the longest input of a compiled network.
+MAX_LENGTH = 32
 #: Rows and columns of a matrix of U, the largest of its numbers.
 MAX_SIDE, MAX_NUMBER = 6, 1e6
 
@@ -174,14 +176,20 @@ def _is_number(value: Any) -> bool:
 def tokens(typed: str) -> str | list[Any]:
     """Read an input as it is typed: a JSON list of tokens, a JSON string, or else its characters.
 
-    >>> tokens("hello"), tokens('[1, 2.0, "a"]'), tokens("[()]"), tokens('"[1]"')
-    ('hello', [1, 2.0, 'a'], '[()]', '[1]')
+    >>> tokens("hello"), tokens('[1, 2.0, "a"]'), tokens("[()]"), tokens("[[]]"), tokens('"[1]"')
+    ('hello', [1, 2.0, 'a'], '[()]', '[[]]', '[1]')
     """
     try:
         value = json.loads(typed) if typed[:1] in ("[", '"') else typed
     except (ValueError, RecursionError):
         value = typed
     if not isinstance(value, str) and not _are_tokens(value):
+        # Brackets alone are characters; a list of other things is a slip.
+        if any(character.isalnum() for character in typed):
+            raise InputError(
+                "expected a list of texts, finite numbers or booleans, or characters in quotes, "
+                f"got {typed[:40]}"
+            )
         value = typed
     if isinstance(value, str) and _has_surrogates(value):
         raise InputError("the input contains an unpaired surrogate and is not valid Unicode")

@@ -16,6 +16,7 @@ from locum.errors import InputError
 from locum.execution import run as run_program
 from locum.playground.panes import right, texts
 from locum.playground.program import Program
+from locum.playground.requests import MAX_LENGTH
 from locum.playground.requests import tokens as read_tokens
 from locum.playground.requests import vocabulary as read_vocabulary
 from locum.transformer import CompiledTransformer
@@ -75,6 +76,8 @@ def _compiled(
     if not numeric:
         words = list(program.tokens) if not listed else read_vocabulary(listed)
     length = options.pop("length") or max(len(program.tokens), DEFAULT_LENGTH)
+    if length > MAX_LENGTH:
+        raise InputError(f"expected an input of at most {MAX_LENGTH} tokens to compile, got {length}")
     model = compile_program(
         value,
         length=length,

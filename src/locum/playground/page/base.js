@@ -48,6 +48,9 @@ Locum.ask = async (action, fields, kind = action) => {
   }
 };
 
+// What was asked, and is not wanted any more: its answer is null.
+Locum.forget = (...kinds) => { for (const kind of kinds) if (Locum.pending[kind]) { Locum.pending[kind].abort(); delete Locum.pending[kind]; } };
+
 // Statements and what they became light up together: every such element has data-statements="0 2".
 Locum.link = (element, statements) => { if (statements && statements.length) element.dataset.statements = statements.join(" "); return element; };
 Locum.lit = new Set();
@@ -67,9 +70,9 @@ document.addEventListener("focusin", lightOf);
 
 Locum.later = (wait, work) => { let timer; return (...rest) => { clearTimeout(timer); timer = setTimeout(() => work(...rest), wait); }; };
 Locum.number = (value) => {
-  if (Number.isInteger(value) && Math.abs(value) < 1e6) return String(value).replace("-", "−");
+  if (Number.isInteger(value) && Math.abs(value) < 1e6) return String(value).replaceAll("-", "−");
   const size = Math.abs(value);
-  return (size !== 0 && (size >= 1e5 || size < 1e-3) ? value.toExponential(1) : String(Number(value.toPrecision(4)))).replace("-", "−");
+  return (size !== 0 && (size >= 1e5 || size < 1e-3) ? value.toExponential(1) : String(Number(value.toPrecision(4)))).replaceAll("-", "−");
 };
 Locum.store = {
   get: (key) => { try { return localStorage.getItem("locum " + key); } catch { return null; } },

@@ -77,6 +77,17 @@ Locum.makeEditor = (parent, { changed, hovered, readOnly }) => {
     return { from: word ? word.from : context.pos, options, validFor: /^[a-zA-Z_0-9]*$/ };
   };
 
+  // What is typed over a selection is put in here: the browser would merge lines by inline styles, which the
+  // policy forbids.
+  const typedOver = (event, view) => {
+    const { from, to, empty } = view.state.selection.main, text = event.data;
+    if (event.inputType !== "insertText" || !text || empty || event.isComposing || view.state.readOnly) return false;
+    const insert = () => view.state.update(view.state.replaceSelection(text), { userEvent: "input.type", scrollIntoView: true });
+    if (!view.state.facet(EditorView.inputHandler).some((handle) => handle(view, from, to, text, insert))) view.dispatch(insert());
+    event.preventDefault();
+    return true;
+  };
+
   // In a shadow root, CodeMirror's styles are adopted sheets, which a strict policy allows.
   const root = parent.attachShadow({ mode: "open" }), mount = document.createElement("div");
   root.appendChild(mount);
@@ -95,6 +106,7 @@ Locum.makeEditor = (parent, { changed, hovered, readOnly }) => {
           if (update.selectionSet && view.hasFocus) hovered(at(update.state.selection.main.head));
         }),
         EditorView.domEventHandlers({
+          beforeinput: typedOver,
           mousemove: (event) => { const place = view.posAtCoords({ x: event.clientX, y: event.clientY }); hovered(place === null ? [] : at(place)); },
           mouseleave: () => hovered([]),
         }),

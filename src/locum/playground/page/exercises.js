@@ -16,6 +16,7 @@ Locum.exercises = (() => {
     byId("verdict").textContent = "";
     byId("exercises").value = current ? key : "";
     if (!current) return;
+    byId("examples").value = "";
     byId("exercise-title").textContent = current.title;
     byId("exercise-task").textContent = current.task;
     byId("exercise-hint").textContent = current.hint;

@@ -57,6 +57,7 @@
     version++;
     isRight = false;
     old(PANES, true);
+    Locum.forget("draw", "compile", "analyse", "apply");
     Locum.editor.fade();
     Locum.exercises.touched();
     runLater();

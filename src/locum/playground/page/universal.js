@@ -110,7 +110,7 @@ Locum.universal = (() => {
   const run = () => {
     byId("u-result").classList.add("stale");
     if (!Locum.saved) byId("u-proof").hidden = true;
-    if (Locum.pending.certify) Locum.pending.certify.abort();
+    Locum.forget("certify", "u-prove", "u-prove certificate", "explain");
     runLater();
   };
   const runLater = Locum.later(60, async () => {

@@ -133,7 +133,7 @@ Locum.weights = (() => {
       line.tabIndex = 0;
       const name = add(line, "th", `s${slot} ${stay.short}`);
       name.title = stay.label; name.scope = "row";
-      const largest = Math.max(...values.map(Math.abs), 1e-300);
+      const largest = Math.max(...values.map(Math.abs), 1e-6); // what is smaller is rounding, and stays pale
       for (const value of values) {
         const cell = add(line, "td", number(value), value > 0 ? "pos" : value < 0 ? "neg" : "");
         cell.style.setProperty("--w", Math.abs(value) / largest);
