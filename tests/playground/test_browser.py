@@ -230,6 +230,23 @@ def test_an_answer_to_an_older_program_is_not_shown(page: Page, address: str) ->
     expect(page.locator("#stale-note")).to_be_hidden()
 
 
+def test_a_request_that_was_given_up_does_not_make_a_pane_fresh(page: Page, address: str) -> None:
+    opened(page, address, source="x = indices;", input="abc", pane="weights")
+    expect(page.locator("#network dl")).to_contain_text("relu")
+    expect(page.locator("#weights")).not_to_have_class("stale")
+    held = answers(page, "compile")
+    page.select_option("#option-attention", "softmax")
+    waited(page, held)
+    page.select_option("#option-feed_forward", "gelu")  # the first request is given up
+    last = waited(page, held)
+    expect(page.locator("#weights")).to_have_class("stale")
+    expect(page.locator("#network dl")).to_contain_text("relu")
+    last.continue_()
+    expect(page.locator("#network dl")).to_contain_text("gelu")
+    expect(page.locator("#weights")).not_to_have_class("stale")
+    page.unroute("**/answer")
+
+
 def test_typing_over_a_selection_keeps_to_the_policy(page: Page, address: str) -> None:
     opened(page, address, source="x = indices;\ny = length;\n", input="abc")
     expect(page.locator(".cm-value").last).to_have_text("[3]*3 (ints)")

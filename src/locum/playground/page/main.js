@@ -14,13 +14,16 @@
   // What is shown belongs to a version of program and input. Any change makes it old at once, and answers
   // to what was asked before are not shown.
   let version = 0, isRight = false;
+  const asking = {};
   const old = (names, is) => { for (const pane of names) byId(pane).classList.toggle("stale", is); };
   const reveal = async (pane) => {
-    const mine = version, ask = async (...rest) => { const reply = await Locum.ask(...rest); return mine === version ? reply : null; };
+    // Of several requests for a pane the last one shows it; an earlier one, given up, does not make it fresh.
+    const mine = version, turn = (asking[pane] = (asking[pane] || 0) + 1), isMine = () => mine === version && turn === asking[pane];
+    const ask = async (...rest) => { const reply = await Locum.ask(...rest); return isMine() ? reply : null; };
     const work = { heads: () => panes.heads(state, ask), weights: () => Locum.weights.show(state, ask, () => { if (isRight) reveal("weights"); }), values: () => {}, counts: () => panes.counts(state, ask) }[pane];
     old([pane], true);
     await work();
-    if (mine === version && isRight) { old([pane], false); Locum.light(Locum.lit); }
+    if (isMine() && isRight) { old([pane], false); Locum.light(Locum.lit); }
   };
   const revealLater = Locum.later(120, () => { if (isRight) reveal(state.pane); });
 
