@@ -13,6 +13,7 @@ import pytest
 
 from locum.cli.main import COMMANDS, summary
 from locum.paper import listings
+from locum.playground.examples import program_names
 from tests.cli.conftest import Run
 
 
@@ -74,6 +75,22 @@ def test_a_file_goes_before_a_listing(
     code, _, err = command("run", "transpos")
     assert code == 2
     assert "cannot read transpos: No such file or directory; the paper's listings are cofactor" in err
+
+
+def test_examples_are_found_by_name(
+    command: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in program_names():
+        code, out, err = command("run", name, "--json")
+        assert code == 0, err
+        assert len(json.loads(out)["results"]) == 1, name
+    assert command("run", "reverse", "--input", "abc")[1].endswith("[c, b, a] (strings)\n")
+    code, out, _ = command(
+        "compile", "reverse", "--length", "4", "--vocab", "abc", "-o", "folder", "--json"
+    )
+    assert code == 0
+    assert "[c, a, b] (strings)" in command("apply", "folder", "--input", "bac")[1]
 
 
 def test_a_drawing_as_json(command: Run, tmp_path: Path) -> None:

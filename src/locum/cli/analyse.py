@@ -1,6 +1,6 @@
 """Count layers and heads of the transformer that a program describes.
 
-PROGRAM is a file of RASP text, a graph as JSON, or the name of one of the paper's listings. Counted
+PROGRAM is a file of RASP text, a graph as JSON, or the name of a listing or an example. Counted
 is what --name names, otherwise every s-op and selector that the program names or shows.
 """
 

@@ -1,6 +1,6 @@
 """Compile a program, or U, into the weights of a transformer.
 
-PROGRAM is a file of RASP text, a graph as JSON, or the name of one of the paper's listings. The
+PROGRAM is a file of RASP text, a graph as JSON, or the name of a listing or an example. The
 folder that -o names gets config.json and model.safetensors; `locum apply` runs it. What a network
 cannot hold is refused, with the reason and the s-op it lies in.
 """

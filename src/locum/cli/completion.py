@@ -1,8 +1,6 @@
 """Print the script with which a shell completes commands and options: bash, zsh or fish.
 
-    eval "$(locum completion bash)"
-
-in the file that your shell reads at its start.
+Put eval "$(locum completion bash)" into the file that your shell reads at its start.
 """
 
 from __future__ import annotations
@@ -14,7 +12,7 @@ from locum.cli import output
 from locum.cli.options import json_option
 
 
-@click.command("completion", help=f"\b\n{__doc__}")
+@click.command("completion", help=__doc__)
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @json_option
 def command(shell: str, as_json: bool) -> None:

@@ -1,6 +1,6 @@
 """Draw a program on an input: layers as columns, heads as grids, values flowing (SVG).
 
-PROGRAM is a file of RASP text, a graph as JSON, or the name of one of the paper's listings.
+PROGRAM is a file of RASP text, a graph as JSON, or the name of a listing or an example.
 """
 
 from __future__ import annotations

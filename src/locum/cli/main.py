@@ -97,9 +97,9 @@ def summary(name: str) -> str:
 def cli() -> None:
     """Locum: a universal simulator of attention, and the RASP it is written in.
 
-    PROGRAM is a file of RASP text, a graph as JSON, or the name of one of the paper's listings, such as
-    transpose. Every command takes --json and then prints one JSON object. Exit codes: 0 done, 1 a claim
-    did not hold, 2 bad input, 70 a bug in Locum, 130 interrupted.
+    PROGRAM is a file of RASP text, a graph as JSON, or the name of one of the paper's listings or of an
+    example, such as transpose or sort_freq. Every command takes --json and then prints one JSON object.
+    Exit codes: 0 done, 1 a claim did not hold, 2 bad input, 70 a bug in Locum, 130 interrupted.
     """
 
 

@@ -1,6 +1,6 @@
 """Show the steps on whole arrays by which the fast executor runs a program on numbers.
 
-PROGRAM is a file of RASP text, a graph as JSON, or the name of one of the paper's listings. What is
+PROGRAM is a file of RASP text, a graph as JSON, or the name of a listing or an example. What is
 not lowered to views and products is run by sorting and sums over ranges (structured).
 """
 

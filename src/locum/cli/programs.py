@@ -1,4 +1,4 @@
-"""Read the program of a command: RASP text, a graph as JSON, or a listing of the paper by name."""
+"""Read the program of a command: RASP text, a graph as JSON, a listing or an example by name."""
 
 from __future__ import annotations
 
@@ -104,15 +104,20 @@ class Program:
 
 
 def _source(path: Path) -> str:
-    """Read a file, or the listing of that name if there is no such file."""
+    """Read a file, or the listing or example of that name if there is no such file."""
     from locum.paper import listings
+    from locum.playground.examples import program_names, program_text
 
     if path.is_file() or path.suffix or path.name != str(path):
         return read_text(path, LIMIT)
     if path.name in listings.names():
         return listings.text(path.name)
+    if path.name in program_names():
+        return program_text(path.name)
     try:
         return read_text(path, LIMIT)
     except InputError as error:
-        names = ", ".join(listings.names())
-        raise InputError(f"{error}; the paper's listings are {names}") from None
+        names, programs = ", ".join(listings.names()), ", ".join(program_names())
+        raise InputError(
+            f"{error}; the paper's listings are {names}; the example programs are {programs}"
+        ) from None

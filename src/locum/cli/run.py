@@ -1,6 +1,6 @@
 """Run a program on an input and show what it computes.
 
-PROGRAM is a file of RASP text, a graph as JSON, or the name of one of the paper's listings. Shown
+PROGRAM is a file of RASP text, a graph as JSON, or the name of a listing or an example. Shown
 is every expression that stands alone in the program, or the names given with --show.
 """
 

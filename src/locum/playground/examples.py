@@ -14,6 +14,7 @@ from locum.paper import listings
 
 PROGRAMS = Path(__file__).with_name("programs")
 _EXAMPLE = re.compile(r"^set example (.+)\n+", re.MULTILINE)
+_ASSIGNED = re.compile(r"^(\w+) = ", re.MULTILINE)
 #: ``Erratum E2: …`` in the comments of a listing as printed.
 _ERRATUM = re.compile(r"^# Erratum (E\d+)", re.MULTILINE)
 #: ``# Listing 5, MaxMinSort: …``, the first line of a listing.
@@ -99,6 +100,26 @@ def examples() -> list[dict[str, Any]]:
         {"name": name, "group": group, "source": source, "input": typed}
         for group, name, source, typed in rows
     ]
+
+
+def program_names() -> list[str]:
+    """List the names that :func:`program_text` takes.
+
+    >>> "sort_freq" in program_names()
+    True
+    """
+    return sorted({*EVERYDAY, *COOKBOOK})
+
+
+def program_text(name: str) -> str:
+    """Return an everyday program, or one of the cookbook; it ends by showing its last name.
+
+    >>> program_text("reverse").splitlines()[-1]
+    'reverse;'
+    """
+    folder = "everyday" if name in EVERYDAY else "cookbook"
+    text = (PROGRAMS / folder / f"{name}.rasp").read_text(encoding="utf-8").rstrip()
+    return f"{text}\n{_ASSIGNED.findall(text)[-1]};\n"
 
 
 def without_example(text: str) -> tuple[str, str]:
