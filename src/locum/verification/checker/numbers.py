@@ -107,7 +107,7 @@ class Numbers:
     @property
     def _length(self) -> int:
         """Bytes of a term: a monomial has a field for every variable, be it used or not."""
-        return 200 + len(self.variables) * WIDTH // 8
+        return 150 + len(self.variables) * WIDTH // 8
 
     def keep(self, values: Iterable[object]) -> None:
         """Count the memory of values that stay."""

@@ -9,7 +9,7 @@ from typing import TypeAlias
 from locum.verification.checker.formula_table import rational
 from locum.verification.checker.formulas import Formula
 from locum.verification.checker.scalars import Scalars
-from locum.verification.checker.values import UNKNOWN, Missing, Scalar
+from locum.verification.checker.values import Scalar, without_value
 from locum.verification.checker.work import OPERATION
 from locum.verification.checker.writing import nodes
 
@@ -32,14 +32,6 @@ class Reference:
                 self.values[id(part)] = self._value(part, [self.values[id(o)] for o in part.operands])
                 self.scalars.numbers.keep(entry for row in self.values[id(part)] for entry in row)
         return self.values[id(formula)]
-
-    @property
-    def is_defined(self) -> bool:
-        """Whether every part of what was evaluated has a value, also one that only stands beside."""
-        return not any(
-            value is UNKNOWN or isinstance(value, Missing)
-            for rows in self.values.values() for row in rows for value in row
-        )  # fmt: skip
 
     def _do(self, name: str, *values: Scalar) -> Scalar:
         self.scalars.numbers.spend(OPERATION)
@@ -65,7 +57,9 @@ class Reference:
                 return [[next(entries)[0][0] for _ in range(columns)] for _ in range(rows)]
             case "entry":
                 i, j = attribute
-                return [[operands[0][i][j]]]
+                # Strict as the program is: what stands beside the entry must have a value, too.
+                trouble = without_value([value for row in operands[0] for value in row])
+                return [[operands[0][i][j] if trouble is None else trouble]]
             case "transpose":
                 return [[operands[0][i][j] for i in range(columns)] for j in range(rows)]
             case "matmul":

@@ -20,9 +20,10 @@ STEPS = 25_000_000
 #: What any operation costs beside its terms, and what an enclosure of a function costs.
 OPERATION = 35
 ENCLOSURE = 50_000
-#: Bytes of one polynomial, and of all values that are kept, at most, as they are estimated.
+#: Bytes of one polynomial at most, and bytes of all values that are kept for each step that is
+#: allowed, as they are estimated: 500 MB unless told otherwise.
 MAX_BYTES = 150_000_000
-MAX_KEPT = 400_000_000
+BYTES_PER_STEP = 20
 
 
 class Work:
@@ -31,7 +32,7 @@ class Work:
     def __init__(self, steps: int) -> None:
         self.steps = self._given = steps
         self._kept: dict[int, object] = {}
-        self._bytes = 0
+        self._bytes = self._most = 0
 
     def spend(self, steps: int) -> None:
         """Count work about to be done, or refuse it."""
@@ -44,8 +45,16 @@ class Work:
         if id(value) not in self._kept:
             self._kept[id(value)] = value
             self._bytes += size
-            if self._bytes > MAX_KEPT:
-                raise TooLargeError(f"its values take more than {MAX_KEPT:,} bytes")
+            self._most = max(self._most, self._bytes)
+            if self._bytes > BYTES_PER_STEP * self._given:
+                raise TooLargeError(
+                    f"its values take more than {BYTES_PER_STEP * self._given:,} bytes: try --steps N"
+                )
+
+    @property
+    def needed(self) -> int:
+        """The least number of steps that would have been enough so far."""
+        return max(self._given - self.steps, -(-self._most // BYTES_PER_STEP))
 
     def forget(self) -> None:
         """Begin anew to count what is kept."""
