@@ -14,6 +14,9 @@ from locum.paper.errata import ERRATA
 from locum.paper.items import ITEMS
 from locum.paper.labels import LABELS
 from locum.paper.report import Report, reproduce
+from tests.paper.proven import prove_all, together
+
+pytestmark = together
 
 #: The labels of the paper's source in their order, with their lines.
 SOURCE = Path(__file__).parent / "labels.txt"
@@ -21,7 +24,9 @@ SOURCE = Path(__file__).parent / "labels.txt"
 
 @pytest.fixture(scope="module")
 def report() -> Report:
-    return reproduce()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("locum.paper.report.prove_all", prove_all)
+        return reproduce()
 
 
 def test_every_label_of_the_paper_has_a_row(report: Report) -> None:

@@ -14,18 +14,19 @@ from locum.paper.errata import ERRATA
 from locum.paper.findings import work
 from locum.paper.item import ClaimInstance
 from locum.paper.items import ITEMS
-from locum.paper.right_as_printed import stated
 from locum.verification import Claim, Proof, Refutation, Unproven, about, claim, prove
 from locum.verification.prover.proof import NotProvenError, Prover
 from locum.verification.prover.refute import looks_wrong
+from tests.paper.proven import together, verdicts
 
 SMALL = [instance for item in ITEMS.values() for instance in item.quick_proofs]
 REFUTABLE = {number: e.refutable for number, e in ERRATA.items() if e.refutable is not None}
 
 
+@together
 @pytest.mark.parametrize("instance", SMALL, ids=str)
 def test_representative_claims_are_proven(instance: ClaimInstance) -> None:
-    verdict = prove(stated(instance))
+    verdict = verdicts()[instance]
     assert isinstance(verdict, Proof), str(verdict)
     assert verdict.claim.statement.startswith("for all ")
 
