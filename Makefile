@@ -53,7 +53,7 @@ quick: $(VENV)/.dev ## the essentials, in half a minute
 	$(BIN)/python -m pytest -q -n auto $(QUICK)
 
 test: $(VENV)/.models ## the tests
-	$(BIN)/python -m pytest -q -n auto --dist loadgroup
+	$(BIN)/python -m pytest -q -n auto
 
 lint: $(VENV)/.dev ## style and strict type checking
 	$(BIN)/ruff check .

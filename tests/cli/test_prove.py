@@ -10,7 +10,7 @@ import pytest
 
 import locum
 from tests.cli.commands import command_line
-from tests.paper.proven import prove_all, together
+from tests.paper.proven import prove_all
 
 
 def test_prove_and_check(tmp_path: Path) -> None:
@@ -73,7 +73,6 @@ def test_certify() -> None:
     assert "certified" in command_line("certify", "--order", "2,2,2").stdout
 
 
-@together
 def test_claims(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("locum.paper.findings.prove_all", prove_all)
     page = tmp_path / "claims.html"

@@ -1,20 +1,13 @@
-"""The proofs and refutations of the paper's items at a few shapes, searched for once in a process.
-
-Tests that need them are marked with :data:`together`, so that they run in one worker.
-"""
+"""The proofs and refutations of the paper's items at a few shapes, searched for once in a process."""
 
 from __future__ import annotations
 
 from functools import cache
 
-import pytest
-
 from locum.paper.findings import Finding, Progress, work
 from locum.paper.findings import prove_all as search
 from locum.paper.item import ClaimInstance
 from locum.verification.prover.prove import Verdict
-
-together = pytest.mark.xdist_group("the proofs of the paper")
 
 
 @cache

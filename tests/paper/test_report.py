@@ -14,9 +14,7 @@ from locum.paper.errata import ERRATA
 from locum.paper.items import ITEMS
 from locum.paper.labels import LABELS
 from locum.paper.report import Report, reproduce
-from tests.paper.proven import prove_all, together
-
-pytestmark = together
+from tests.paper.proven import prove_all
 
 #: The labels of the paper's source in their order, with their lines.
 SOURCE = Path(__file__).parent / "labels.txt"

@@ -17,13 +17,12 @@ from locum.paper.items import ITEMS
 from locum.verification import Claim, Proof, Refutation, Unproven, about, claim, prove
 from locum.verification.prover.proof import NotProvenError, Prover
 from locum.verification.prover.refute import looks_wrong
-from tests.paper.proven import together, verdicts
+from tests.paper.proven import verdicts
 
 SMALL = [instance for item in ITEMS.values() for instance in item.quick_proofs]
 REFUTABLE = {number: e.refutable for number, e in ERRATA.items() if e.refutable is not None}
 
 
-@together
 @pytest.mark.parametrize("instance", SMALL, ids=str)
 def test_representative_claims_are_proven(instance: ClaimInstance) -> None:
     verdict = verdicts()[instance]
