@@ -68,6 +68,7 @@ ENTRIES = (
             "circuits",
             "transformer",
             "feed_forwards",
+            "learning",
             "from_tracr",
         ),
     ),

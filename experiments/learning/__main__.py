@@ -41,6 +41,8 @@ def rows_of(group: str, found: Result) -> list[dict[str, Any]]:
     for name, task in (("keys", "fetch"), ("positions", "fetch"), ("size", "matmul")):
         if settings["task"] != task:
             shared[name] = ""
+    if settings["task"] == "fetch":
+        shared["tolerance"] = ""
     rows = [{**shared, **row} for row in result["rows"]]
     return rows + [{**shared, "sigma": settings["sigmas"][0], **point} for point in result["curves"]]
 

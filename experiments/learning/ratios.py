@@ -15,6 +15,7 @@ import numpy as np
 from locum.compiler import compile as compile_program
 from locum.cookbook import COOKBOOK
 from locum.cookbook.entry import Compiled
+from locum.dialects.recogniser import Recogniser
 from locum.errors import CompileError
 from locum.simulators import UniversalSimulator
 from locum.simulators.weights import RECIPES
@@ -42,19 +43,24 @@ def _networks() -> Iterator[tuple[str, str, CompiledTransformer | None]]:
                 yield f"U, {recipe}", host, None
                 continue
             yield f"U, {recipe}", host, model
+    soft: dict[str, Any] = {"attention": "softmax", "feed_forward": "relu"}
     for name, entry in COOKBOOK.items():
         if not isinstance(entry, Compiled):
             continue
         yield name, "hard, exact", entry.model
-        if isinstance(entry.built, (int, float)) or hasattr(entry.built, "accepts"):
+        try:
+            if isinstance(entry.built, Recogniser):
+                model = entry.built.compile(entry.longest, name=name, **soft)
+            else:
+                setting: dict[str, Any] = {
+                    "length": entry.longest,
+                    "vocabulary": entry.alphabet,
+                    "causal": entry.causal,
+                }
+                model = compile_program(entry.built, **setting, **soft)
+        except CompileError:
             continue
-        setting: dict[str, Any] = {
-            "length": entry.longest,
-            "vocabulary": entry.alphabet,
-            "causal": entry.causal,
-        }
-        soft: dict[str, Any] = {"attention": "softmax", "feed_forward": "relu"}
-        yield name, "softmax, relu", compile_program(entry.built, **setting, **soft)
+        yield name, "softmax, relu", model
 
 
 def measure() -> list[dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from html import escape
 
@@ -15,21 +16,43 @@ _DASHES = ("", "6 3", "2 3", "8 3 2 3")
 
 
 def line_chart(
-    title: str, x: Sequence[int], lines: Mapping[str, Sequence[float]], label: str = "n"
+    title: str,
+    x: Sequence[int],
+    lines: Mapping[str, Sequence[float]],
+    label: str = "n",
+    *,
+    ticks: Sequence[str] | None = None,
+    logarithmic: bool = False,
 ) -> str:
     """Return an SVG with a line for each name, its name at its end.
 
+    ``ticks`` are written at the places ``x`` instead of their numbers; ``logarithmic`` is the axis of
+    values, which are then positive.
+
     >>> line_chart("heads", [1, 2], {"paper": [3, 8]}).count("<polyline")
     1
+    >>> ">10⁻²<" in line_chart("error", [1, 2], {"all": [0.01, 1.0]}, logarithmic=True)
+    True
     """
-    top = max(max(values) for values in lines.values()) or 1
+    every = [value for values in lines.values() for value in values]
     low, high = x[0], x[-1]
+    if logarithmic:
+        least, top = (
+            math.floor(_log(min(every))),
+            max(math.ceil(_log(max(every))), _log(min(every)) + 1),
+        )
+        step = max(1, math.ceil((top - least) / 6))
+        levels = {_power(k): 10.0**k for k in range(least, math.ceil(top) + 1, step)}
+    else:
+        least, top = 0, max(every) or 1
+        levels = {f"{tick:,}": tick for tick in sorted({round(top * part / 4) for part in range(5)})}
 
     def across(value: float) -> float:
         return _LEFT + (value - low) / ((high - low) or 1) * (_WIDTH - _LEFT - _RIGHT)
 
     def up(value: float) -> float:
-        return _HEIGHT - _BOTTOM - value / top * (_HEIGHT - _TOP - _BOTTOM)
+        height = (_log(value) if logarithmic else value) - least
+        return _HEIGHT - _BOTTOM - height / (top - least) * (_HEIGHT - _TOP - _BOTTOM)
 
     parts = [
         (
@@ -37,18 +60,18 @@ def line_chart(
             'font-family="system-ui, sans-serif" font-size="12" fill="currentColor">'
         )
     ]
-    for tick in sorted({round(top * part / 4) for part in range(5)}):
-        y = up(tick)
+    for name, level in levels.items():
+        y = up(level)
         parts.append(
             f'<line x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{y:.1f}" y2="{y:.1f}" '
             'stroke="currentColor" stroke-opacity=".15"/>'
-            f'<text x="{_LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{tick:,}</text>'
+            f'<text x="{_LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{name}</text>'
         )
-    for value in x:
-        place = f'x="{across(value):.1f}" y="{_HEIGHT - 14}"'
-        parts.append(f'<text {place} text-anchor="middle">{value}</text>')
+    for value, written in zip(x, ticks or x, strict=True):
+        place = f'x="{across(value):.1f}" y="{_HEIGHT - 19}"'
+        parts.append(f'<text {place} text-anchor="middle">{escape(str(written))}</text>')
     parts.append(
-        f'<text x="{(_LEFT + _WIDTH - _RIGHT) / 2}" y="{_HEIGHT - 1}" text-anchor="middle">'
+        f'<text x="{(_LEFT + _WIDTH - _RIGHT) / 2}" y="{_HEIGHT - 5}" text-anchor="middle">'
         f"{escape(label)}</text>"
     )
     ends: list[float] = []
@@ -88,3 +111,27 @@ def bar_chart(title: str, shares: Mapping[str, float]) -> str:
         drawing.text(left + full + 8, y + 15, f"{100 * share:.0f} %", "soft", size=13)
     width = max(left + full + 60, 32 + 7.6 * len(title))
     return drawing.svg(width, 56.0 + row * len(shares), title)
+
+
+def as_file(chart: str) -> str:
+    """Return a chart as a picture of its own, with paper and ink of light and dark pages.
+
+    >>> as_file(line_chart("heads", [1, 2], {"paper": [3, 8]})).startswith("<svg xmlns=")
+    True
+    """
+    head, _, rest = chart.partition(">")
+    style = (
+        "<style>svg{color:#1c2530;background:#ffffff}"
+        "@media (prefers-color-scheme: dark){svg{color:#e6edf3;background:#0d1117}}</style>"
+    )
+    sized = head.replace("<svg", f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}"', 1)
+    return f"{sized}>{style}{rest}\n"
+
+
+def _log(value: float) -> float:
+    return math.log10(max(value, 1e-300))
+
+
+def _power(exponent: int) -> str:
+    digits = str(exponent).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+    return "1" if exponent == 0 else f"10{digits}"
