@@ -65,9 +65,10 @@ def prove_everything() -> int:
     certified = max(error.get("certified", 0.0) for error in errors)
     observed = max(error.get("observed", 0.0) for error in errors)
     sound = all(error.get("holds") for error in errors) and certified <= TIGHT * observed
+    times = f"{certified / observed:.0f}" if observed else "no number of"
     print(
         f"{'ok ' if sound else 'NOT'} certified error of U of order (8, 8, 8), {proving.INPUTS} random "
-        f"inputs: at most {certified:.1e}; worst seen {observed:.1e}, {certified / observed:.0f} times less"
+        f"inputs: at most {certified:.1e}; worst seen {observed:.1e}, {times} times less"
     )
     print(f"{len(cases)} proofs and refutations in {time.perf_counter() - started:.0f} s")
     return 0 if holds and sound else 1
