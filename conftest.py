@@ -10,6 +10,7 @@ import os
 import random
 import re
 import sys
+from pathlib import Path
 
 # Before NumPy and torch are loaded, here and in the processes that tests start: each process has one
 # core, and threads would reserve address space that tests of memory limits count.
@@ -34,6 +35,17 @@ settings.load_profile("default")
 
 #: Packages that examples in docstrings may need and a core installation has not.
 OPTIONAL = ("torch", "transformers", "transformer_lens", "onnx", "starlette", "z3")
+
+
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    """Leave out modules of the package that import at once what is not installed."""
+    if collection_path.suffix != ".py" or "src" not in collection_path.parts:
+        return None
+    missing = [name for name in OPTIONAL if importlib.util.find_spec(name) is None]
+    if not missing:
+        return None
+    pattern = rf"^(?:import|from) (?:{'|'.join(missing)})\b"
+    return bool(re.search(pattern, collection_path.read_text(encoding="utf-8"), re.MULTILINE)) or None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -22,13 +22,11 @@ def stage(folder: Path, generated: dict[str, str]) -> None:
     """Fill ``folder`` with the sources: ``generated`` has pages (and pictures) by their path in docs/."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    for name in ROOT_PAGES:
-        shutil.copy(ROOT / f"{name}.md", folder)
     shutil.copytree(DOCS / "pictures", folder / "docs" / "pictures")
-    for page in DOCS.glob("*.md"):
+    for page in (*(ROOT / f"{name}.md" for name in ROOT_PAGES), *DOCS.glob("*.md")):
         # A notebook is a file of the repository, and a page of the site.
-        text = re.sub(r"\]\((notebooks/\w+)\.py\)", r"](\1.md)", page.read_text(encoding="utf-8"))
-        (folder / "docs" / page.name).write_text(text, encoding="utf-8")
+        text = re.sub(r"\]\(([\w/]*notebooks/\w+)\.py\)", r"](\1.md)", page.read_text(encoding="utf-8"))
+        (folder / page.relative_to(ROOT)).write_text(text, encoding="utf-8")
     for path, text in generated.items():
         target = folder / "docs" / path
         target.parent.mkdir(parents=True, exist_ok=True)

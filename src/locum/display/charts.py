@@ -100,7 +100,7 @@ def bar_chart(title: str, shares: Mapping[str, float]) -> str:
     (5, True)
     """
     drawing = Drawing()
-    left = 16 + 7.5 * max(map(len, shares), default=0)
+    left = 16 + 8.0 * max(map(len, shares), default=0)
     full, row = 340.0, 28
     drawing.text(16, 28, title, size=14)
     for number, (name, share) in enumerate(shares.items()):
@@ -109,7 +109,7 @@ def bar_chart(title: str, shares: Mapping[str, float]) -> str:
         drawing.box(left, y, full, 20, "off")
         drawing.box(left, y, full * min(max(share, 0.0), 1.0), 20, "on", line=False)
         drawing.text(left + full + 8, y + 15, f"{100 * share:.0f} %", "soft", size=13)
-    width = max(left + full + 60, 32 + 7.6 * len(title))
+    width = max(left + full + 60, 32 + 8.6 * len(title))
     return drawing.svg(width, 56.0 + row * len(shares), title)
 
 
