@@ -29,7 +29,7 @@ from locum.verification.checker.scalars import Scalars
 from locum.verification.checker.values import UNKNOWN, Open
 from locum.verification.prover.booleans import Boolean
 from locum.verification.prover.cases import Case, Question, Questions, Undecided
-from locum.verification.prover.elementwise import OPEN, Broken
+from locum.verification.prover.operands import OPEN, Broken
 from locum.verification.prover.ring import Ratio, Ring, SlotsError, UnsupportedError
 from locum.verification.prover.symbolic import SymbolicDomain
 from tests.verification.random_claims import chains, integer_points, points

@@ -3,23 +3,31 @@
 Rational numbers and booleans are what they are in the exact domain; what depends on the input is a
 :class:`~locum.verification.prover.ring.Ratio` (a number) or an open
 :class:`~locum.verification.prover.booleans.Boolean`. A number that depends on an open boolean is a
-*choice* of the ring. :class:`Broken` is what has no value; ``Undecided`` is that of which nothing is
-known, perhaps not even whether it has a value.
+*choice* of the ring. ``Broken`` (``operands.py``) is what has no value; ``Undecided`` is that of which
+nothing is known, perhaps not even whether it has a value.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from flint import fmpq, fmpz
+from flint import fmpq
 
 from locum.execution.domains import AverageError, MissingError, NotRealError, Value
 from locum.execution.domains.exact import ExactDomain
 from locum.graph import OPERATIONS, Atom
 from locum.verification.prover.booleans import Boolean, boolean, lowered
 from locum.verification.prover.cases import POSITIVE_ONLY, Case, Undecided
+from locum.verification.prover.operands import (
+    OPEN,
+    Broken,
+    first_open,
+    integral,
+    is_boolean,
+    is_number,
+    is_rational,
+)
 from locum.verification.prover.ring import Ratio, Ring, Signs, UnsupportedError
 
 EXACT = ExactDomain()
@@ -30,39 +38,6 @@ RISKY = frozenset(("divide", "modulo", "floor_divide", "power", "log", "sqrt", "
 NOT_NEGATIVE: Signs = frozenset((0, 1))
 #: What means that there is no value; anything else that goes wrong is a limit.
 NO_VALUE = (ZeroDivisionError, NotRealError, MissingError, AverageError)
-
-
-@dataclass(frozen=True)
-class Broken:
-    """What has no value, and why."""
-
-    reason: str
-
-
-#: What may stand in place of a value.
-OPEN = (Undecided, Broken)
-
-
-def first_open(values: Sequence[Value]) -> Undecided | Broken | None:
-    """The first operand without a definite value; ``Broken`` before ``Undecided``."""
-    open_ones = [value for value in values if isinstance(value, OPEN)]
-    broken = [value for value in open_ones if isinstance(value, Broken)]
-    return (broken or open_ones or [None])[0]
-
-
-def is_rational(value: Value) -> bool:
-    """Whether a value is a number without symbols."""
-    return type(value) is int or isinstance(value, fmpq)
-
-
-def is_number(value: Value) -> bool:
-    """Whether a value is certainly a number, not a boolean."""
-    return is_rational(value) or isinstance(value, Ratio)
-
-
-def is_boolean(value: Value) -> bool:
-    """Whether a value is certainly a boolean."""
-    return isinstance(value, (bool, Boolean))
 
 
 class Elementwise:
@@ -415,8 +390,3 @@ class Elementwise:
             return self.ring.opaque(name, self.lift(a))
 
         return function
-
-
-def integral(value: fmpq) -> Value:
-    """A rational number without a denominator as an integer."""
-    return int(value.p) if fmpz(value.q) == 1 else value

@@ -20,15 +20,8 @@ from locum.execution.domains.floats import FloatDomain
 from locum.graph import COMPARISONS, Atom
 from locum.verification.prover.booleans import FALSE, TRUE, Boolean, boolean, pattern_of
 from locum.verification.prover.cases import Case, Question, Undecided
-from locum.verification.prover.elementwise import (
-    EXACT,
-    OPEN,
-    Broken,
-    Elementwise,
-    first_open,
-    is_boolean,
-    is_number,
-)
+from locum.verification.prover.elementwise import EXACT, Elementwise
+from locum.verification.prover.operands import OPEN, Broken, first_open, is_boolean, is_number
 from locum.verification.prover.ring import Ratio, Ring, Slot, UnsupportedError
 
 _FLOAT = FloatDomain()
