@@ -47,6 +47,7 @@ COMMANDS = (
     "prove",
     "repl",
     "run",
+    "score",
     "simulate",
     "sweep",
 )

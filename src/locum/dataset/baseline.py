@@ -10,6 +10,7 @@ Both return what ``locum score`` reads.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,7 +18,7 @@ import numpy as np
 
 from locum.dataset.parts import EMBED, OUTPUT, PLACES, Edge, Truth
 from locum.dataset.patching import PathRun, runs_of
-from locum.dataset.verify import Network
+from locum.dataset.verify import FINAL, Network
 
 
 def by_patching(network: Network, truth: Truth, pairs: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -41,34 +42,39 @@ def _effect(runs: Sequence[PathRun], edges: Sequence[Edge]) -> float:
 
 
 def _axes(network: Network, pairs: Sequence[dict[str, Any]]) -> list[float]:
-    """The effect of each axis of the stream, set behind the embeddings and behind every layer."""
-    width = network.tensors["embed.W_E"].shape[1]
-    effects = np.zeros(width)
+    """The effect of each axis of the stream, set behind the embeddings and behind every layer.
+
+    It is set to what it is on the other input, with what positions embed exchanged between positions.
+    """
+    effects = np.zeros(network.tensors["embed.W_E"].shape[1])
+    points = [*(f"blocks.{layer}.hook_resid_pre" for layer in range(len(network.layers))), FINAL]
     for length in {len(pair["clean"]) for pair in pairs}:
         chosen = [pair for pair in pairs if len(pair["clean"]) == length]
         clean, other = (
             np.array([network.ids(pair[name]) for pair in chosen]) for name in ("clean", "other")
         )
         answers = network.answers(network.logits(clean))
-        for axis in range(width):
-            for layer in range(len(network.layers) + 1):
-                found = network.answers(
-                    network.read_off(_with_axis(network, clean, other, layer, axis))
-                )
-                changed = (np.abs(found - answers) > 1e-4).any(axis=1).sum() / len(pairs)
-                effects[axis] = max(effects[axis], changed)
-    return effects.tolist()
+        _, places = network.embed(clean)
+        exchanged = places.copy()
+        for row, pair in enumerate(chosen):
+            exchanged[row, network.sink :] = places[row, network.sink :][pair["positions"]]
+        streams: dict[str, Any] = {}
+        network.stream(other, streams.__setitem__)
+        for axis, point in itertools.product(range(len(effects)), points):
+            value = (streams[point] + exchanged - places)[..., axis]
+            found = network.answers(network.read_off(_with_axis(network, clean, point, axis, value)))
+            changed = (np.abs(found - answers) > 1e-4).any(axis=1).sum() / len(pairs)
+            effects[axis] = max(effects[axis], changed)
+    listed: list[float] = effects.tolist()
+    return listed
 
 
-def _with_axis(network: Network, clean: Any, other: Any, layer: int, axis: int) -> Any:
-    """The stream with one axis as on another input, from before a layer on."""
-    streams: dict[str, Any] = {}
-    point = f"blocks.{layer}.hook_resid_pre" if layer < len(network.layers) else "final"
-    network.stream(other, streams.__setitem__)
+def _with_axis(network: Network, clean: Any, point: str, axis: int, value: Any) -> Any:
+    """The stream with one axis set, from a reading point on."""
 
     def change(name: str, stream: Any) -> None:
         if name == point:
-            stream[..., axis] = streams[point][..., axis]
+            stream[..., axis] = value
 
     return network.stream(clean, change)
 

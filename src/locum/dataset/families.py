@@ -4,7 +4,7 @@ Every :class:`Source` is a program by its name and the sizes that it is compiled
 that all inputs can be run, but for one long size of each program, of which a sample is.
 
 >>> SOURCES["cookbook/parity"].sizes[0]
-Size(length=5, tokens=2)
+Size(length=6, tokens=2)
 >>> sorted({source.family for source in SOURCES.values()})
 ['C-RASP', 'U', 'constructions', 'cookbook', 'published tasks', 'tracr library']
 """

@@ -1,0 +1,141 @@
+"""Scores: the truth scores 1, unknown names are refused, baselines solve what they should."""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from locum.cli.main import cli
+from locum.dataset import Item, load, score
+from locum.dataset.baseline import by_patching, by_weights
+from locum.dataset.making import make
+from locum.errors import InputError
+
+
+@pytest.fixture(scope="module")
+def items(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Item]:
+    """One circuit, plain, rotated and realistic."""
+    place = tmp_path_factory.mktemp("scored")
+    tiers = ["plain", "rotated", "realistic"]
+    rows = make(str(place), "cookbook/induction", "softmax", tiers, length=4, tokens=2)["rows"]
+    return {row["tier"]: load(place / row["folder"]) for row in rows}
+
+
+@pytest.fixture(scope="module")
+def patched(items: dict[str, Item]) -> dict[str, Any]:
+    """What activation patching finds."""
+    return {
+        tier: by_patching(item.network, item.truth, item.pairs[:16]) for tier, item in items.items()
+    }
+
+
+def truth_of(item: Item) -> dict[str, Any]:
+    """The true circuit, as a method would say it."""
+    truth = item.truth
+    return {
+        "edges": [{"source": s, "target": t} for s, t in sorted(truth.edges)],
+        "slots": [{"direction": item.directions[slot].tolist()} for slot in truth.true_slots],
+    }
+
+
+def test_the_truth_scores_one_in_every_tier(items: dict[str, Item]) -> None:
+    for item in items.values():
+        for row in score(item.truth, truth_of(item), item.directions)["levels"].values():
+            assert (row["precision"], row["recall"], row["average_precision"]) == (1.0, 1.0, 1.0)
+            assert row["roc_auc"] in (1.0, None)
+
+
+def test_the_order_of_entries_says_nothing(items: dict[str, Item], patched: dict[str, Any]) -> None:
+    item, found = items["realistic"], patched["realistic"]
+    shuffled = copy.deepcopy(found)
+    for entries in shuffled.values():
+        random.Random(1).shuffle(entries)
+    assert score(item.truth, shuffled, item.directions) == score(item.truth, found, item.directions)
+
+
+def test_patching_solves_edges_everywhere_and_slots_only_where_they_are_axes(
+    items: dict[str, Item], patched: dict[str, Any]
+) -> None:
+    levels = {
+        tier: score(item.truth, patched[tier], item.directions)["levels"]
+        for tier, item in items.items()
+    }
+    for tier in items:
+        assert levels[tier]["edges"]["precision"] == 1.0
+        assert levels[tier]["edges"]["roc_auc"] > 0.9
+    assert levels["plain"]["slots"]["recall"] > 0.5
+    for tier in ("rotated", "realistic"):
+        assert levels[tier]["slots"]["average_precision"] == 0.0
+
+
+def test_weights_give_plain_networks_away_and_realistic_ones_not(items: dict[str, Item]) -> None:
+    areas = {
+        tier: score(item.truth, by_weights(item.network, item.truth))["levels"]["edges"]["precision"]
+        for tier, item in items.items()
+    }
+    assert areas["plain"] > 2 * areas["realistic"]
+
+
+@pytest.mark.parametrize(
+    ("found", "words"),
+    [
+        ([], "expected an object with some of edges"),
+        ({"circuits": []}, "expected an object with some of edges"),
+        ({"heads": {}}, "heads: expected a list"),
+        ({"heads": [{"id": "blocks.0.attn.head.7"}]}, "heads.0.: the network has no 'blocks.0.attn.he"),
+        ({"heads": [{"id": "blocks.0.attn.head.0"}] * 2}, "comes twice"),
+        ({"qkv": [{"id": "blocks.0.attn.head.0"}]}, "did you mean blocks.0.attn.head.0"),
+        ({"edges": [{"source": "embed"}]}, "expected source, target and perhaps score"),
+        ({"edges": [{"source": "output", "target": "output"}]}, "no 'output'"),
+        (
+            {"edges": [{"source": "blocks.1.attn.head.0", "target": "blocks.0.attn.head.0.q"}]},
+            "comes behind",
+        ),
+        (
+            {"edges": [{"source": "embed", "target": "output", "score": float("nan")}]},
+            "a finite number",
+        ),
+        ({"slots": [{"direction": [0, 0]}]}, "not all of them 0"),
+        ({"slots": [{"direction": [1, 0]}]}, "as many as d_model"),
+        ({"slots": [{"direction": "up"}]}, "expected a direction"),
+    ],
+)
+def test_what_the_network_does_not_have_is_refused_by_name(
+    items: dict[str, Item], found: Any, words: str
+) -> None:
+    with pytest.raises(InputError, match=words):
+        score(items["plain"].truth, found, items["plain"].directions)
+
+
+def test_the_command_scores_beside_an_item_and_alone(items: dict[str, Item], tmp_path: Path) -> None:
+    item = items["rotated"]
+    (tmp_path / "found.json").write_text(json.dumps(truth_of(item)))
+    arguments = ["score", str(item.folder / "circuit.json"), str(tmp_path / "found.json")]
+    result = CliRunner().invoke(cli, [*arguments, "--json"], catch_exceptions=False)
+    data = json.loads(result.output)
+    assert data["levels"]["edges"]["f1"] == data["faithfulness"]["of_the_circuit"] == 1.0
+    curve = [share for _, share in data["faithfulness"]["curve"]]
+    assert curve[-1] == 1.0 > curve[0]
+    assert "average precision" in CliRunner().invoke(cli, arguments).output
+    (tmp_path / "circuit.json").write_bytes((item.folder / "circuit.json").read_bytes())
+    arguments[1] = str(tmp_path / "circuit.json")
+    (tmp_path / "found.json").write_text('{"heads": []}')
+    alone = json.loads(CliRunner().invoke(cli, [*arguments, "--json"]).output)
+    assert alone["levels"]["heads"]["recall"] == 0.0
+    assert "faithfulness" not in alone
+
+
+def test_items_are_loaded_in_python_and_torch(items: dict[str, Item]) -> None:
+    item = items["plain"]
+    assert item.model(item.inputs[5]) == item.outputs[5] == item.network([item.inputs[5]])[0]
+    assert item.model.circuit == item.circuit
+    assert item.certificate["agrees"]
+    assert "select" in item.program
+    with pytest.raises(InputError, match=r"try \.network"):
+        items["realistic"].model
