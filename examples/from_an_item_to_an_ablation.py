@@ -1,0 +1,73 @@
+# %% [markdown]
+# # From an item of the dataset to an ablation plot
+#
+# An item is a network and the circuit that it was compiled to have. This notebook (percent format:
+# Jupyter opens it with jupytext) makes one item, reads it back, takes one head away at a time, and
+# plots how many answers break. `locum dataset FOLDER --size 100` makes more, and
+# `locum.dataset.load(FOLDER)` reads them.
+
+# %%
+import sys
+import tempfile
+from pathlib import Path
+
+from locum.dataset import load, score
+from locum.dataset.baseline import by_patching
+from locum.dataset.making import make
+
+folder = Path(tempfile.mkdtemp())
+tiers = ["plain", "decoys"]
+rows = make(str(folder), "cookbook/induction", "softmax", tiers, length=4, tokens=2)["rows"]
+item = load(folder / rows[1]["folder"])
+print(item.program)
+
+# %% [markdown]
+# ## The label
+#
+# The network of this tier has decoys: heads that compute something that nobody uses.
+
+# %%
+for head in item.truth.heads:
+    print(head, "true" if head in item.truth.true_heads else "decoy")
+
+# %% [markdown]
+# ## The ablation
+#
+# The share of inputs whose answer changes when a head writes nothing.
+
+# %%
+broken = {}
+for head in item.truth.heads:
+    _, layer, _, _, number = head.split(".")
+    block = f"blocks.{layer}.attn"
+    answers = [item.model.ablate(given, block, head=int(number)) for given in item.inputs]
+    wrong = sum(found != right for found, right in zip(answers, item.outputs, strict=True))
+    broken[head] = wrong / len(answers)
+    print(f"{head:<22} {'█' * round(30 * broken[head])} {broken[head]:.2f}")
+
+assert all((broken[head] > 0) == (head in item.truth.true_heads) for head in broken)
+
+# %% [markdown]
+# ## The plot
+
+# %%
+parts = []
+for place, (head, share) in enumerate(broken.items()):
+    x, high = 40 + 60 * place, 90 * share
+    colour = "steelblue" if head in item.truth.true_heads else "peru"
+    bar = f'x="{x}" y="{110 - high:.1f}" width="40" height="{high:.1f}"'
+    parts.append(f'<rect {bar} fill="{colour}"/>')
+    parts.append(f'<text x="{x}" y="124" font-size="9">head {head[7]}.{head[-1]}</text>')
+size = 80 + 60 * len(broken)
+target = Path(sys.argv[1]) if len(sys.argv) > 1 else folder / "ablation.svg"
+drawn = f'<svg xmlns="http://www.w3.org/2000/svg" width="{size}" height="140">{"".join(parts)}</svg>'
+target.write_text(drawn, encoding="utf-8")
+print("drawn in", target.name)
+
+# %% [markdown]
+# ## What a method finds, scored
+
+# %%
+found = by_patching(item.network, item.truth, item.pairs[:8])
+levels = score(item.truth, found, item.directions)["levels"]
+print({level: round(row["average_precision"], 2) for level, row in levels.items()})
