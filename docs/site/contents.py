@@ -66,6 +66,7 @@ ENTRIES = (
             "notebooks/ablation",
             "compiler",
             "circuits",
+            "dataset",
             "transformer",
             "feed_forwards",
             "learning",
