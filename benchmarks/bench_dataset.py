@@ -1,7 +1,7 @@
 """Score our two baselines on the tiers of a dataset, and draw the chart of docs/dataset.md.
 
 ``python benchmarks/bench_dataset.py FOLDER [--circuits 30] [--svg FILE]``; FOLDER is what
-``locum dataset FOLDER --size 100 --tier all`` wrote. Circuits of up to five layers that have all tiers.
+``locum dataset FOLDER --size 100 --tier all`` wrote; circuits of up to three layers in all tiers.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from locum.dataset.tiers import TIERS
 from locum.display.svg import Drawing
 
 LEVELS = ("edges", "heads", "qkv", "slots")
-PAIRS = 10
+PAIRS = 8
+_SHORT = dict(zip(TIERS, ("plain", "rot.", "sup.", "dec.", "norm", "real."), strict=True))
 Averages = dict[tuple[str, str, str], float]
 
 
@@ -31,7 +32,7 @@ def circuits(folder: Path, most: int) -> list[str]:
     names = sorted(path.name for path in (folder / "items" / "plain").iterdir())
     names = [n for n in names if all((folder / "items" / tier / n).is_dir() for tier in TIERS)]
     random.Random(0).shuffle(names)
-    few = [n for n in names if len(load_item(folder / "items/plain" / n).network.layers) <= 5]
+    few = [n for n in names if len(load_item(folder / "items/plain" / n).network.layers) <= 3]
     return few[:most]
 
 
@@ -66,22 +67,22 @@ def chart(averages: Averages, number: int) -> str:
             for bar, tier in enumerate(TIERS):
                 value = averages.get((method, tier, level), 0.0)
                 drawing.begin(f"{method}, {level}, {tier}: {value:.2f}")
-                kind = "on" if tier == "plain" else "out" if bar % 2 else "in"
+                kind = "on" if tier == "plain" else "soft"
                 drawing.box(x + bar * 24, base - value * high, 20, value * high, kind)
                 drawing.text(
                     x + bar * 24 + 10,
                     base - value * high - 3,
-                    f"{value:.2f}"[1:] if value < 1 else "1",
+                    "1" if value > 0.995 else f"{value:.2f}"[1:],
                     "soft",
                     size=8,
                     at="middle",
                 )
-                drawing.text(x + bar * 24 + 10, base + 11, tier[:4], "soft", size=7, at="middle")
+                drawing.text(x + bar * 24 + 10, base + 11, _SHORT[tier], "soft", size=7, at="middle")
                 drawing.end()
             drawing.text(x + 70, base + 27, level, size=12, at="middle")
     title = f"Average precision by tier, mean of {number} circuits"
     drawing.text(left, 24, title, size=14)
-    return drawing.svg(left + len(LEVELS) * wide + 20, 64 + 2 * (high + 58), title)
+    return drawing.svg(left + len(LEVELS) * wide + 20, 20 + 2 * (high + 58), title)
 
 
 def main() -> None:

@@ -82,7 +82,9 @@ def _with_axis(network: Network, clean: Any, point: str, axis: int, value: Any) 
 def by_weights(network: Network, truth: Truth) -> dict[str, Any]:
     """Return the same, scored by the norms of products of weights."""
     tensors = network.tensors
-    writes: dict[str, Any] = {EMBED: tensors["embed.W_E"], PLACES: tensors["pos_embed.W_pos"]}
+    # What is the same for all tokens, or at all positions, tells a reader nothing.
+    words, places = tensors["embed.W_E"], tensors["pos_embed.W_pos"][network.sink :]
+    writes: dict[str, Any] = {EMBED: words - words.mean(axis=0), PLACES: places - places.mean(axis=0)}
     reads: dict[str, Any] = {OUTPUT: tensors["unembed.W_U"]}
     for layer in range(len(network.layers)):
         attn, mlp = f"blocks.{layer}.attn", f"blocks.{layer}.mlp"

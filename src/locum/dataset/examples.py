@@ -25,15 +25,16 @@ def examples_for(inputs: Inputs, draw: random.Random) -> dict[str, Any]:
     return {
         "inputs": [given for given, _ in chosen],
         "outputs": [answer for _, answer in chosen],
-        "pairs": _pairs(inputs, draw),
+        "pairs": pairs_for(inputs, draw, _PAIRS),
     }
 
 
-def _pairs(inputs: Inputs, draw: random.Random) -> list[dict[str, Any]]:
+def pairs_for(inputs: Inputs, draw: random.Random, most: int) -> list[dict[str, Any]]:
+    """Return so many pairs, drawn at random; most have different outputs."""
     # Longer inputs have more to tell apart: two of three pairs are of the longest.
     lengths = [length for length, rows in inputs.rows.items() if len(rows) > 1]
     pairs = []
-    for number in range(_PAIRS):
+    for number in range(most):
         length = max(lengths) if number % 3 else draw.choice(lengths)
         clean, other = (draw.randrange(len(inputs.rows[length])) for _ in range(2))
         for _ in range(20):

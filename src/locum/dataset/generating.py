@@ -125,12 +125,13 @@ class _Making:
 
     def _is_new(self, rows: Rows) -> bool:
         first = rows[0]
+        digest = first["circuit"].rpartition("-")[2]  # one program may have two names
         # A named program comes in several sizes and kinds of attention; a random one comes once.
-        if first["circuit"] in self.circuits or (
+        if digest in self.circuits or (
             first["family"] == RANDOM and first["program_hash"] in self.programs
         ):
             return False
-        self.circuits.add(first["circuit"])
+        self.circuits.add(digest)
         self.programs.add(first["program_hash"])
         return True
 

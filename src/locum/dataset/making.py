@@ -32,9 +32,11 @@ from locum.dataset.agreement import (
     worst_error,
 )
 from locum.dataset.drawing import draw_program
-from locum.dataset.examples import examples_for
+from locum.dataset.examples import examples_for, pairs_for
 from locum.dataset.families import SOURCES
 from locum.dataset.labelled import Labelled
+from locum.dataset.parts import Truth
+from locum.dataset.patching import faithfulness, runs_of
 from locum.dataset.shape import shape_of, split_of
 from locum.dataset.staircase import with_stairs
 from locum.dataset.tiers import PLAIN, TIERS, decoding_error, in_tier
@@ -53,6 +55,8 @@ LAYERS = range(1, 9)
 _ATTEMPTS = 60
 #: Circuits are checked on all inputs where there are at most so many, else on a sample of so many.
 _MOST_CHECKED, _SAMPLED = 400, 60
+#: Pairs on which necessary edges alone have to keep every answer.
+_PAIRS = 160
 #: Inputs on which heads are ablated and decoders fitted, of each length.
 _FITTED = 150
 #: How deep attention is nested in programs that should have so many layers.
@@ -203,6 +207,7 @@ def _written(
     if not circuit.checked["complete"]:
         raise RejectedProgramError("the edges that are necessary are not all that matter")
     plain = Labelled.of(model, circuit)
+    _check_label(plain, inputs, draw)
     examples = examples_for(inputs, draw)
 
     def right(candidate: Labelled) -> bool:
@@ -246,6 +251,16 @@ def _written(
         "left_out": left_out,
         "hashes": {"program": stable_hash(program)},
     }
+
+
+def _check_label(plain: Labelled, inputs: Inputs, draw: random.Random) -> None:
+    """Turn down a circuit that lacks something which only other pairs of inputs show."""
+    truth = Truth(plain.circuit)
+    if truth.true_heads != set(truth.heads):
+        raise RejectedProgramError("a head has no edge that is necessary")
+    runs = runs_of(plain.network, truth, pairs_for(inputs, draw, _PAIRS))
+    if faithfulness(runs, truth.edges) < 1:
+        raise RejectedProgramError("on other pairs, edges matter that were not found to be necessary")
 
 
 def _files(
