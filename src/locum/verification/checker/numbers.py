@@ -121,7 +121,7 @@ class Numbers:
         if a is _ONE or b is _ONE:
             return b if a is _ONE else a
         # Monomials are as long as there are variables; coefficients take the product of their bits.
-        each = 1 + len(self.variables) // 256 + (a.bits * b.bits >> 17)
+        each = 2 + len(self.variables) // 256 + (a.bits * b.bits >> 17)
         self.spend(OPERATION + len(a) * len(b) * each)
         term = self._length + (a.bits + b.bits) // 8
         return a.times(b, min(MAX_TERMS, MAX_BYTES // term))
@@ -137,10 +137,11 @@ class Numbers:
         """a + b"""
         # One of the sums is copied, which takes a fraction of the time of products.
         few, many = sorted((len(a.top), len(b.top)))
-        each = 1 + len(self.variables) // 256 + (a.top.bits + b.top.bits >> 12)
-        self.spend(OPERATION + few * each + many // 8)
+        each = 2 + len(self.variables) // 256 + (a.top.bits + b.top.bits >> 12)
+        self.spend(OPERATION + few * each + many // 2)
         if a.scale == b.scale and a.factors == b.factors:
             return self._normal(a.top + b.top, a.scale, a.factors)
+        self.spend(2 * (few + many))
         scale = math.lcm(a.scale, b.scale)
         mine, other = dict(a.factors), dict(b.factors)
         common = {n: max(mine.get(n, 0), other.get(n, 0)) for n in (*mine, *other)}
@@ -221,7 +222,7 @@ class Numbers:
         """Cancel variables that every term has, and a common divisor of the coefficients."""
         if not top:
             return Quotient(top)
-        self.spend(len(factors) * (1 + len(top) // 2) + (len(top) if scale != 1 else 0))
+        self.spend(len(factors) * (1 + len(top) // 2) + (3 * len(top) if scale != 1 else 0))
         kept = []
         for number, power in factors:
             factor = self.state.factors[number]

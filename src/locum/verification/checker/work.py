@@ -1,7 +1,7 @@
 """What a check may cost, counted: steps and bytes, so that the answer does not depend on a clock.
 
-A *step* is the product of two short terms, or whatever takes as long. Everything that a file can make
-long is counted before it is done; a file that asks for more than there is, is refused.
+The product of two short terms is two *steps*, and whatever takes longer, more. Everything that a file
+can make long is counted before it is done; a file that asks for more than there is, is refused.
 
 >>> work = Work(steps=100)
 >>> work.spend(60)
@@ -21,9 +21,9 @@ STEPS = 25_000_000
 OPERATION = 35
 ENCLOSURE = 50_000
 #: Bytes of one polynomial at most, and bytes of all values that are kept for each step that is
-#: allowed, as they are estimated: 500 MB unless told otherwise.
+#: allowed, as they are estimated: 350 MB unless told otherwise.
 MAX_BYTES = 150_000_000
-BYTES_PER_STEP = 20
+BYTES_PER_STEP = 14
 
 
 class Work:
