@@ -80,6 +80,7 @@ ROOMS: dict[str, list[str]] = {
         "architecture",
         "report",
         "cache",
+        "circuit_picture",
         "circuit",
         "residual",
         "balancing",

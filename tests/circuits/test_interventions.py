@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -133,6 +134,20 @@ def test_sops_and_parts_are_found_both_ways() -> None:
     assert model.where(locum.tokens) == ()
     with pytest.raises(InputError, match="expected a block of the circuit"):
         model.what("blocks.9.attn")
+
+
+def test_a_circuit_is_drawn(tmp_path: Any) -> None:
+    """Every part is a box, edges that are not necessary are dashed, and nothing typed is markup."""
+    program = locum.where(locum.tokens == "<&", locum.indices, 7) + 0 * locum.length
+    model = locum.compile(program, length=3, vocabulary=["<&", "b"], **UNITS)
+    circuit = check_circuit(model)
+    drawn = circuit.draw(tmp_path / "circuit.svg")
+    assert (tmp_path / "circuit.svg").read_text(encoding="utf-8") == drawn == circuit._repr_svg_()
+    root = ElementTree.fromstring(drawn)
+    boxes = [n for n in circuit.nodes if n.kind not in ("slot", "q", "k", "v", "o")]
+    assert sum(element.get("class") == "box" for element in root.iter()) == len(boxes)
+    dashed = sum(element.get("class") == "idle" for element in root.iter())
+    assert bool(dashed) == any(edge.necessary is False for edge in circuit.edges)
 
 
 def test_a_circuit_survives_saving(tmp_path: Any) -> None:

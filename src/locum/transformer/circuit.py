@@ -19,6 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from locum.errors import InputError
+from locum.files import write_file
+from locum.transformer.circuit_picture import circuit_svg
 
 
 @dataclass(frozen=True)
@@ -146,6 +148,29 @@ class Circuit:
             lines.append(f"  {_box(source)} {arrow}{f'|{via}|' if via else ''} {_box(target)}")
         return "\n".join(dict.fromkeys(lines))
 
+    def draw(self, path: str | Path | None = None) -> str:
+        """Return a picture as SVG, from the embedding to the output, and write it to ``path`` if given.
+
+        Edges that are known not to be necessary are dashed; pointing at an edge says what flows.
+        """
+        drawn = [n for n in self.nodes if n.kind not in ("slot", "q", "k", "v", "o")]
+        last = max((_column(node) for node in drawn), default=0)
+        boxes = [
+            (node.id, last + 1 if node.kind == "output" else _column(node), node.label)
+            for node in drawn
+        ]
+        arrows: dict[tuple[str, str, str, bool], None] = {}
+        for edge in self.edges:
+            ends = _part(edge.source), _part(edge.target)
+            arrows[(*ends, edge.flows, edge.necessary is False)] = None
+        svg = circuit_svg(boxes, arrows, f"a circuit of {len(drawn)} parts, {len(self.edges)} edges")
+        if path is not None:
+            write_file(path, svg)
+        return svg
+
+    def _repr_svg_(self) -> str:
+        return self.draw()
+
     def __str__(self) -> str:
         shown = [f"{len(self.nodes)} nodes, {len(self.edges)} edges"]
         flag = {None: " ", False: "·", True: "!"}
@@ -154,6 +179,11 @@ class Circuit:
             for edge in self.edges
         ]
         return "\n".join(shown)
+
+
+def _column(node: CircuitNode) -> int:
+    """From left to right: embeddings, then heads and units of each layer."""
+    return 0 if node.layer is None else 2 * node.layer + (1 if node.kind == "head" else 2)
 
 
 def _part(identifier: str) -> str:
