@@ -6,8 +6,8 @@ whether it is complete (changing all that is not necessary, at once, changes non
 every s-op that the network holds is interchanged in the program and in the network, and the pairs of
 inputs are counted on which the two differ. S-ops that a table passes by are named: there they differ.
 
-The exit code is 1 if a circuit is not complete, an edge that is marked necessary breaks nothing when it
-is changed together with those that are not, or an s-op differs that nothing passes by.
+The exit code is 1 if a circuit is not complete, or an edge that is marked necessary breaks nothing when
+it is changed, alone or together with those that are not.
 """
 
 from __future__ import annotations
