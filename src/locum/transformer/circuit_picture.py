@@ -35,10 +35,10 @@ def circuit_svg(
         columns.setdefault(column, []).append((name, label))
     places: dict[str, tuple[float, float]] = {}
     tallest = max((len(column) for column in columns.values()), default=0)
-    for x, column in enumerate(sorted(columns)):
+    for across, column in enumerate(sorted(columns)):
         top = (tallest - len(columns[column])) / 2
-        for y, (name, _) in enumerate(columns[column]):
-            places[name] = (EDGE + x * (WIDTH + ACROSS), EDGE + (top + y) * (HEIGHT + DOWN))
+        for down, (name, _) in enumerate(columns[column]):
+            places[name] = (EDGE + across * (WIDTH + ACROSS), EDGE + (top + down) * (HEIGHT + DOWN))
     width = 2 * EDGE + len(columns) * (WIDTH + ACROSS) - ACROSS
     height = 2 * EDGE + tallest * (HEIGHT + DOWN) - DOWN
     head = (
