@@ -82,7 +82,7 @@ def chart(averages: Averages, number: int) -> str:
             drawing.text(x + 70, base + 27, level, size=12, at="middle")
     title = f"Average precision by tier, mean of {number} circuits"
     drawing.text(left, 24, title, size=14)
-    return drawing.svg(left + len(LEVELS) * wide + 20, 20 + 2 * (high + 58), title)
+    return drawing.svg(left + len(LEVELS) * wide + 20, 46 + 2 * (high + 58), title)
 
 
 def main() -> None:

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from locum.cli.main import cli
-from locum.dataset import Item, load, score
+from locum.dataset import Dataset, Item, load, score
 from locum.dataset.baseline import by_patching, by_weights
 from locum.dataset.making import make
 from locum.errors import InputError
@@ -135,6 +135,9 @@ def test_items_are_loaded_in_python_and_torch(items: dict[str, Item]) -> None:
     item = items["plain"]
     assert item.model(item.inputs[5]) == item.outputs[5] == item.network([item.inputs[5]])[0]
     assert item.model.circuit == item.circuit
+    tensors, label = Dataset(item.folder, [{"folder": ".", "id": "plain/one"}]).to_torch()[0]
+    assert tuple(tensors["embed.W_E"].shape) == item.network.tensors["embed.W_E"].shape
+    assert label["heads"] == sorted(item.truth.true_heads)
     assert item.certificate["agrees"]
     assert "select" in item.program
     with pytest.raises(InputError, match=r"try \.network"):
