@@ -109,6 +109,7 @@ Locum.universal = (() => {
   // Every change makes what is shown old at once; proofs of before go.
   const run = () => {
     byId("u-result").classList.add("stale");
+    byId("u-problem").textContent = "";
     if (!Locum.saved) byId("u-proof").hidden = true;
     Locum.forget("certify", "u-prove", "u-prove certificate", "explain");
     runLater();
