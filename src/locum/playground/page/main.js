@@ -144,7 +144,9 @@
   // Without a link the first example is shown, unless something has been typed already.
   const fromLink = async () => {
     const linked = await Locum.share.unpack(location.hash), typed = Locum.editor.text();
-    adopt(linked || (typed ? { source: typed, input: byId("input").value || first.input } : first));
+    // What was opened before the page was ready stays open.
+    const begun = { ...(typed ? { source: typed, input: byId("input").value || first.input } : first), pane: state.pane, mode: state.mode, u: state.u || Locum.universal.initial() };
+    adopt(linked || begun);
     byId("link-note").hidden = linked !== null || location.hash.length < 2;
   };
   window.addEventListener("hashchange", fromLink);
