@@ -87,3 +87,9 @@ def test_every_claim_of_the_readme_names_a_command_that_there_is() -> None:
 def test_the_version_is_the_same_everywhere() -> None:
     for name in ("CITATION.cff", "CHANGELOG.md", "README.md"):
         assert __version__ in (ROOT / name).read_text(encoding="utf-8"), name
+
+
+def test_the_page_on_installing_has_every_extra() -> None:
+    page = (ROOT / "docs" / "installing.md").read_text(encoding="utf-8")
+    rows = set(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE))
+    assert rows == PROJECT["optional-dependencies"].keys() - {"dev"}
