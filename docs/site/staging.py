@@ -13,7 +13,7 @@ from pathlib import Path
 from docs.site.contents import DOCS, ENTRIES, ROOT, Entry
 
 #: Links to files of the repository that are not pages; these files are offered as downloads.
-LINK = re.compile(r"\]\(((?:\.\./)*[\w./-]+\.(?:py|v|rasp|cff|txt|toml|lark))\)")
+LINK = re.compile(r"\]\(((?:\.\./)*[\w./-]+\.(?!md\b)\w+)\)")
 #: Pages beside docs/, with their titles in the sidebar.
 ROOT_PAGES = {"README": "Read me", "CONTRIBUTING": "Contributing", "CHANGELOG": "Changelog"}
 
@@ -36,8 +36,10 @@ def stage(folder: Path, generated: dict[str, str]) -> None:
         for link in LINK.findall(page.read_text(encoding="utf-8")):
             # A copy, not a symbolic link to the folder: builders of packages follow those.
             target = Path(os.path.normpath(page.parent / link))
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(ROOT / target.relative_to(folder), target)
+            file = ROOT / target.relative_to(folder)
+            if file.is_file() and not target.exists():
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(file, target)
 
 
 def home(folder: Path) -> str:
