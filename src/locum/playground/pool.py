@@ -10,12 +10,12 @@ from __future__ import annotations
 import json
 import multiprocessing
 import signal
-import threading
 from collections.abc import Mapping
 from multiprocessing.connection import Connection
 from types import TracebackType
 from typing import Any, Self
 
+from locum.locks import Lock
 from locum.playground.line import BusyError, Line, Ticket
 from locum.playground.worker import LAST, Limits, work
 
@@ -75,7 +75,7 @@ class Pool:
         #: Workers that were replaced because they broke a limit or died.
         self.replaced = 0
         self._line = Line(self.size, waiting, share)
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._closed = False
         self._free = [_Worker(self.limits) for _ in range(self.size)]
 

@@ -17,6 +17,7 @@ from typing import Any
 
 import locum
 from locum.errors import LocumError
+from locum.locks import Lock
 from locum.sweeps.case import Case
 from locum.sweeps.kinds import kind_named
 from locum.sweeps.result import Result
@@ -159,7 +160,7 @@ class _Crew:
     def __init__(self, cases: Iterable[Case], limit: float | None) -> None:
         self._cases = iter(cases)
         self._limit = limit
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._workers = set[Worker]()
         self._is_stopped = False
         self.results: queue.SimpleQueue[Result | BaseException | None] = queue.SimpleQueue()
