@@ -207,8 +207,8 @@ def _written(
     if not circuit.checked["complete"]:
         raise RejectedProgramError("the edges that are necessary are not all that matter")
     plain = Labelled.of(model, circuit)
-    _check_label(plain, inputs, draw)
     examples = examples_for(inputs, draw)
+    _check_label(plain, [*examples["pairs"], *pairs_for(inputs, draw, _PAIRS)])
 
     def right(candidate: Labelled) -> bool:
         return worst_error(candidate.network, batches, expected) <= tolerance
@@ -253,12 +253,12 @@ def _written(
     }
 
 
-def _check_label(plain: Labelled, inputs: Inputs, draw: random.Random) -> None:
+def _check_label(plain: Labelled, pairs: list[dict[str, Any]]) -> None:
     """Turn down a circuit that lacks something which only other pairs of inputs show."""
     truth = Truth(plain.circuit)
     if truth.true_heads != set(truth.heads):
         raise RejectedProgramError("a head has no edge that is necessary")
-    runs = runs_of(plain.network, truth, pairs_for(inputs, draw, _PAIRS))
+    runs = runs_of(plain.network, truth, pairs)
     if faithfulness(runs, truth.edges) < 1:
         raise RejectedProgramError("on other pairs, edges matter that were not found to be necessary")
 
