@@ -310,7 +310,7 @@ def test_units_and_soft_heads(kind: str, rasp: str, tmp_path: Path) -> None:
     assert f"  feed-forward {kind}\n  units        layer 0: table " in shown
     assert "nothing leaks\n" in shown
     assert "realised" not in shown
-    assert "snap: rounded, " in page.read_text(encoding="utf-8")
+    assert "table: a table of 8, " in page.read_text(encoding="utf-8")
     assert json_of(*start, *soft)["report"]["realised"][0]["s-op"] == "length"
     assert command_line("apply", str(path), "--input", "abcd", "--check").returncode == 0
     native = ("compile", "--simulator", "2,2,2", "--recipe", "native", "--range", "-1", "1")

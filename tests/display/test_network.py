@@ -296,12 +296,10 @@ def test_thousands_of_units_are_a_few_lines() -> None:
 
 
 def test_deep_networks_keep_to_the_width() -> None:
-    ranks = locum.selector_width(locum.select(locum.tokens, locum.tokens, "<") | (same_token & before))
-    ordered = locum.aggregate(locum.select(ranks, locum.indices, "=="), locum.tokens)
-    backwards = locum.select(locum.indices, locum.length - 1 - locum.indices, "==")
-    network = locum.compile(
-        locum.aggregate(backwards, ordered), length=5, vocabulary=[1, 2, 3], feed_forward="relu"
-    )
+    moved = locum.tokens
+    for step in range(1, 8):  # each waits for the one before
+        moved = locum.aggregate(locum.select(locum.indices, (moved + step) % 5, "=="), locum.tokens, 0)
+    network = locum.compile(moved, length=5, vocabulary=[1, 2, 3], feed_forward="relu")
     text = network_text(network, [1, 2, 3])
     assert network.architecture.layers > 6
     assert max(map(len, text.splitlines())) <= 100

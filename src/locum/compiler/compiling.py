@@ -59,7 +59,7 @@ def count_layers(source: Node | HasNode, **options: Any) -> int:
     >>> from locum import indices, select, selector_width
     >>> before = selector_width(select(indices, indices, "<"))
     >>> count_layers(before, length=4, vocabulary="ab")
-    0
+    1
     """
     target = Target.read(**options)
     plain = program.normalise(node_of(source), numeric=target.numeric)
