@@ -67,8 +67,8 @@ paper: $(VENV)/.core ## the paper on one page: report.html and report.md, every 
 	$(BIN)/locum paper --html report.html --markdown report.md
 
 $(VENV)/.docs: $(VENV)/.core
-	$(PIP) -e '.[docs]'
-	-$(PIP) -e '.[torch,lens]'
+	$(PIP) -e '.[docs,torch,web]'
+	-$(PIP) -e '.[lens]'
 	@touch $@
 
 # TransformerLens, for the tutorial and the site; an index may lack it, and then the site says so.
