@@ -106,12 +106,13 @@ class Program:
 def _source(path: Path) -> str:
     """Read a file, or the listing or example of that name if there is no such file."""
     from locum.paper import listings
-    from locum.playground.examples import program_names, program_text
 
     if path.is_file() or path.suffix or path.name != str(path):
         return read_text(path, LIMIT)
     if path.name in listings.names():
         return listings.text(path.name)
+    from locum.playground.examples import program_names, program_text  # takes longer than to run most
+
     if path.name in program_names():
         return program_text(path.name)
     try:
