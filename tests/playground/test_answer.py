@@ -478,3 +478,15 @@ def test_nothing_for_terminals_is_loaded() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == []
+
+
+def test_what_is_certified_is_t_of_x() -> None:
+    """A base of U's own, or scores that are rounded before U sees them, would enclose another value."""
+    given = {"X": [[1, 0.5], [0, 1]], "A": [[1, 0], [0.3, 1]], "V": [[1], [2]], "recipe": "fetch"}
+    plain = {**given, "base": None, "temperature": 1}
+    assert ask("certify", **plain)["seen"] >= 0
+    assert ask("certify", **plain | {"temperature": 0.5})["ok"]
+    for changed, words in (({"base": 2}, "base e"), ({"temperature": 0.3}, "without rounding")):
+        reply = answer({"action": "certify", **plain, **changed})
+        assert words in reply["error"]
+    assert not answer({"action": "run", "source": "tokens_asis;", "input": f"[{10**400}]"})["ok"]

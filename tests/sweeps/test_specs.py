@@ -45,8 +45,8 @@ def test_grids_and_ranges() -> None:
         ('[[sweep]]\n\nkind = "os:system"', "no kind of case 'os:system': expected one of trial", 3),
         ("[[sweep]]\nkind = [1]", "no kind of case", 2),
         (spec("seed = 1\nsead = 2"), "has no setting 'sead': expected seed, seconds, ends", 4),
-        (spec("seed = 1") + spec('seed = "a"'), "seed: expected an integer, got 'a'", 6),
-        (spec("seed = [1, 2.5]"), "seed: expected an integer, got 2.5", 3),
+        (spec("seed = 1") + spec('seed = "a"'), "seed: expected an integer ≥ 0, got 'a'", 6),
+        (spec("seed = [1, 2.5]"), "seed: expected an integer ≥ 0, got 2.5", 3),
         (spec("seed = []"), "seed: expected at least one value", 3),
         (spec("seed = { first = 0 }"), "expected a range", 3),
         (spec("seed = { first = 0, count = 0 }"), "a count of 1 or more, got 0", 3),
@@ -144,3 +144,23 @@ def test_what_the_command_refuses(tmp_path: Path) -> None:
     assert not target.exists()
     with pytest.raises(InputError, match="settings"):
         Case("trial", {"seed": 1, "seconds": 10**400_000})
+
+
+def test_a_number_is_one_case_however_it_is_written() -> None:
+    cases = [Case("trial", {"seed": 1, "seconds": seconds}) for seconds in (0, 0.0, -0.0)]
+    assert len({case.key for case in cases}) == 1
+    assert cases[0] == Case("trial", {"seed": 1})
+
+
+@pytest.mark.parametrize("kind", ["trial", "fuzz", "circuit"])
+def test_seeds_are_not_negative(kind: str) -> None:
+    """Python draws the same numbers from -1 and 1: they would be one case under two keys."""
+    with pytest.raises(InputError, match="expected an integer ≥ 0, got -1"):
+        Case(
+            kind, {"folder": "x", "source": "random", "seed": -1} if kind == "circuit" else {"seed": -1}
+        )
+
+
+def test_a_spec_without_cases_is_refused() -> None:
+    with pytest.raises(InputError, match="at least one"):
+        parse_spec("sweep = []")

@@ -167,7 +167,10 @@ def _matrix(value: Any) -> list[list[float]] | None:
 
 
 def _is_number(value: Any) -> bool:
-    return type(value) in (int, float) and math.isfinite(value)
+    # Integers beyond the floats have no place in a matrix, and isfinite cannot look at them.
+    return (type(value) is int and abs(value) <= 2**1000) or (
+        type(value) is float and math.isfinite(value)
+    )
 
 
 # Inputs of programs -------------------------------------------------------------------------------

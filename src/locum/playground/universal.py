@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -73,10 +74,23 @@ def certify(
     temperature: float,
 ) -> dict[str, Any]:
     """Enclose the true T(X), and bound what float64 can lose on these numbers."""
+    if base is not None:
+        raise InputError("base: expected none, since T(X) has the exponential of base e; try without")
     T, U, x = _given(X, A, V, recipe, base, temperature)
+    if temperature and not _divides(A, temperature, T.A):
+        raise InputError(
+            f"temperature: expected one by which A is divided without rounding, got {temperature}; "
+            "try 1, 0.5 or 2"
+        )
     certified = certify_result(U, T, x)
-    seen = certified.seen(U(T, x))
+    seen = max(0.0, certified.seen(U(T, x)))
     return {"text": str(certified), "seen": seen, **certified.to_dict()}
+
+
+def _divides(A: list[list[float]], temperature: float, scores: Any) -> bool:
+    """Whether A divided by the temperature is exact: what is enclosed is T(X), not a neighbour's."""
+    pairs = zip((x for row in A for x in row), np.ravel(scores).tolist(), strict=True)
+    return all(Fraction(x) == Fraction(y) * Fraction(temperature) for x, y in pairs)
 
 
 def _given(

@@ -29,6 +29,11 @@ def _is_number(value: Any) -> bool:
     return _is_integer(value) or (isinstance(value, float) and math.isfinite(value))
 
 
+def _as_float(value: int | float) -> int | float:
+    """Return a number as a float, and 0 without a sign; integers that floats merge stay as they are."""
+    return value if abs(value) > 2**53 else float(value) + 0.0
+
+
 def _each(test: Callable[[Any], bool]) -> Callable[[Any], bool]:
     return lambda value: isinstance(value, (list, tuple)) and all(map(test, value))
 
@@ -75,6 +80,18 @@ class Setting:
             return False
         return self.least is None or value >= self.least
 
+    def plain(self, value: Any) -> Any:
+        """Write a number in one way: 0, 0.0 and -0.0 are one case, not three.
+
+        >>> Setting("a number", "").plain(-0.0), Setting("a list of numbers", "").plain([1, 0.5])
+        (0.0, [1.0, 0.5])
+        """
+        if value is not None and self.type == "a number":
+            return _as_float(value)
+        if value is not None and self.type == "a list of numbers":
+            return [_as_float(number) for number in value]
+        return value
+
     @property
     def expected(self) -> str:
         """Say what a value must be."""
@@ -112,7 +129,7 @@ KINDS: dict[str, Kind] = {
         "a rehearsal: waits, and ends as it is told",
         "locum.sweeps.trial:trial",
         {
-            "seed": Setting("an integer", "the result is drawn from it"),
+            "seed": Setting("an integer", "the result is drawn from it", least=0),
             "seconds": Setting("a number", "how long it takes", 0.0, least=0),
             "ends": Setting(
                 "a text",
@@ -133,7 +150,7 @@ KINDS: dict[str, Kind] = {
             "length": Setting("an integer", "the longest input of a named program", None),
             "tokens": Setting("an integer", "how many tokens a named program has", None),
             "layers": Setting("an integer", "the layers of a random program", None),
-            "seed": Setting("an integer", "what a random program is drawn from", 0),
+            "seed": Setting("an integer", "what a random program is drawn from", 0, least=0),
         },
         uses=("numpy",),
     ),
@@ -169,7 +186,7 @@ KINDS: dict[str, Kind] = {
         "a random program, every executor against dense execution",
         "locum.verification.fuzzing:compare",
         {
-            "seed": Setting("an integer", "of the program and its input"),
+            "seed": Setting("an integer", "of the program and its input", least=0),
             "size": Setting("an integer", "the most operations of the program", 12, least=1),
             "length": Setting("an integer", "the most tokens of the input", 8, least=1),
         },
@@ -265,5 +282,5 @@ def complete(name: object, settings: Mapping[str, Any]) -> dict[str, Any]:
             raise InputError(
                 f"setting {title} of kind {name}: expected {setting.expected}, got {repr(value)[:60]}"
             )
-        found[title] = value
+        found[title] = setting.plain(value)
     return found

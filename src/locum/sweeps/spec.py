@@ -60,7 +60,11 @@ def parse_spec(text: str) -> list[Case]:
         if name != "sweep":
             raise SpecError(f"unknown name {name!r}: expected [[sweep]]", _line(text, name))
     sections = content.get("sweep")
-    if not isinstance(sections, list) or not all(isinstance(part, dict) for part in sections):
+    if (
+        not isinstance(sections, list)
+        or not sections
+        or not all(isinstance(part, dict) for part in sections)
+    ):
         raise SpecError("expected at least one [[sweep]] with a kind and its settings")
     cases: list[Case] = []
     for number, section in enumerate(sections):
