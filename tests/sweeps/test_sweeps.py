@@ -101,8 +101,8 @@ def test_cases_that_are_none() -> None:
     for kind, settings, words in [
         ("os", {}, "no kind of case 'os': expected one of trial"),
         ("trial", {}, "needs the setting seed"),
-        ("trial", {"seed": 1.5}, "expected an integer, got 1.5"),
-        ("trial", {"seed": True}, "expected an integer, got True"),
+        ("trial", {"seed": 1.5}, "expected an integer ≥ 0, got 1.5"),
+        ("trial", {"seed": True}, "expected an integer ≥ 0, got True"),
         ("trial", {"seed": 1, "sead": 2}, "no setting 'sead': expected seed, seconds, ends"),
         ("trial", {"seed": 1, "seconds": float("nan")}, "expected a number ≥ 0, got nan"),
         ("trial", {"seed": 1, "ends": "well"}, "expected one of done, failed"),
