@@ -14,12 +14,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-#: On a busy machine the same work takes more processor time, because cores share caches and units.
-_BUSY = 4
 #: What any text may take: seconds of processor time, and bytes.
-SECONDS, BYTES = 2 * _BUSY, 10**9
+SECONDS, BYTES = 2, 10**9
 #: Seconds that are left of them when Python, NumPy and the grammar have been loaded.
-SECONDS_WARM = 1.5 * _BUSY
+SECONDS_WARM = 1.5
 
 #: Ways in which a text reaches the language.
 COMMANDS = {
