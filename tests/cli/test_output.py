@@ -253,3 +253,10 @@ def test_only_one_module_prints() -> None:
         ]
         bad = ("print", "click.echo", "click.secho", "Console", "table.add_row", "sys.stdout.write")
         assert not [call for call in calls if call in bad], path.name
+
+
+def test_an_interrupt_before_the_commands_are_there(tmp_path: Path) -> None:
+    (tmp_path / "click.py").write_text("raise KeyboardInterrupt\n")  # as if Ctrl-C came while it was imported
+    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    done = shell(f"{LOCUM} operations", PYTHONPATH=path)
+    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"locum: interrupted\n")
