@@ -333,3 +333,9 @@ def test_help_loads_nothing_heavy() -> None:
         "assert click.testing.CliRunner().invoke(m.cli, ['--help']).exit_code == 0"
     )
     assert loaded_by(code) == set()
+
+
+def test_a_name_that_needs_torch_says_so() -> None:
+    script = "import sys; sys.modules['torch'] = None; import locum; locum.register_attention"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert "locum.register_attention needs torch, which is not installed" in done.stderr

@@ -29,7 +29,15 @@ def __getattr__(name: str) -> Any:
     """Import a public name when it is first used: U needs NumPy, and ``import locum`` does not."""
     if name not in _MODULES:
         raise AttributeError(f"module 'locum' has no attribute {name!r}")
-    value = getattr(importlib.import_module(_MODULES[name]), name)
+    try:
+        value = getattr(importlib.import_module(_MODULES[name]), name)
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        raise ModuleNotFoundError(
+            f"locum.{name} needs torch, which is not installed: try pip install 'locum[torch]'",
+            name="torch",
+        ) from None
     globals()[name] = value
     return value
 

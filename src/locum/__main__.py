@@ -11,7 +11,7 @@ def main() -> None:
     try:
         from locum.cli.main import main as run
     except KeyboardInterrupt:
-        print("locum: interrupted", file=sys.stderr)
+        sys.stderr.write("locum: interrupted\n")
         sys.exit(130)
     run()
 

@@ -256,7 +256,8 @@ def test_only_one_module_prints() -> None:
 
 
 def test_an_interrupt_before_the_commands_are_there(tmp_path: Path) -> None:
-    (tmp_path / "click.py").write_text("raise KeyboardInterrupt\n")  # as if Ctrl-C came while it was imported
+    # As if Ctrl-C came while it was imported.
+    (tmp_path / "click.py").write_text("raise KeyboardInterrupt\n")
     path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
     done = shell(f"{LOCUM} operations", PYTHONPATH=path)
     assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"locum: interrupted\n")
