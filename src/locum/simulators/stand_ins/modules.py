@@ -16,12 +16,16 @@ from torch.nn.utils.parametrize import is_parametrized
 
 from locum.errors import InputError
 from locum.simulators.models.torch_layers import from_torch, torch_layers
+from locum.simulators.models.torch_matrices import (
+    attention_matrices,
+    layer_matrices,
+    norm_matrices,
+    number_token,
+)
 from locum.simulators.order import Order
 from locum.simulators.stand_ins.arguments import (
     added,
-    attention_matrices,
     in_one_dtype,
-    layer_matrices,
     require_no_dropout,
     require_same_batch,
 )
@@ -239,7 +243,7 @@ class StandInLayer(StandIn):
             inputs["M"] = M.reshape(-1, d)
             of_memory = added(*memory_masks, (batch, heads, n, M.shape[1]), rows, batched)
             inputs |= {f"cross {name}": mask for name, mask in of_memory.items()}
-        inputs, matrices = in_one_dtype(inputs, layer_matrices(self))
+        inputs, matrices = in_one_dtype(inputs, layer_matrices(self, self.order))
         result: Tensor = run_layer(self.number, self.block, batch, inputs, matrices)
         result, kept = result.reshape(batch, n, -1), autocast_dtype(X)
         if kept is None:
@@ -285,16 +289,14 @@ class StandInNorm(StandIn):
     def __init__(self, module: nn.LayerNorm) -> None:
         super().__init__(module)
         self.eps: float = module.eps
+        self.normalized_shape = module.normalized_shape
 
     def forward(self, X: Tensor) -> Tensor:
         """Norm each row."""
         rows = X.reshape(-1, X.shape[-1])
-        weight = rows.new_ones(rows.shape[-1]) if self.weight is None else self.weight
-        bias = torch.zeros_like(weight) if self.bias is None else self.bias
-        epsilon = torch.full((1, 1), self.eps, dtype=torch.float64)
-        tensors, _ = in_one_dtype(
-            {"X": rows, "gain": weight[None], "bias": bias[None], "epsilon": epsilon}, {}
-        )
+        matrices = norm_matrices(self, rows)
+        epsilon = number_token(self.eps, rows)
+        tensors, _ = in_one_dtype({"X": rows, **matrices, "epsilon": epsilon}, {})
         result: Tensor = run_norm(**tensors)
         single = X.is_cuda and autocast_dtype(X) is not None
         return result.reshape(X.shape).to(torch.float32 if single else X.dtype)

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 from locum.errors import InputError
-from locum.simulators.models.torch_layers import _is
+from locum.simulators.models.torch_layers import is_of
 
 
 def stand_in(module: Any, where: str | None = None) -> Any:
@@ -75,7 +75,7 @@ def _replacement(module: Any, name: str, number: int) -> Any:
         (nn.TransformerEncoder, modules.StandInEncoder),
     ]
     for kind, make in kinds:
-        if _is(module, kind):
+        if is_of(module, kind):
             try:
                 made = make(module)
             except InputError as error:
@@ -101,4 +101,4 @@ def _replacement(module: Any, name: str, number: int) -> Any:
 def _has_stand_in(module: Any, kinds: list[tuple[type, Callable[[Any], Any]]]) -> bool:
     from locum.simulators.stand_ins.interface import uses_attention_interface
 
-    return any(_is(module, kind) for kind, _ in kinds) or uses_attention_interface(module)
+    return any(is_of(module, kind) for kind, _ in kinds) or uses_attention_interface(module)

@@ -18,7 +18,7 @@ from locum.execution.arrays import is_readable
 from locum.locks import Lock
 from locum.simulators import recording
 from locum.simulators.models.batch import simulator_of
-from locum.simulators.models.embedding_and_pooling import NormedSum
+from locum.simulators.models.embedding_and_pooling import normed_sum
 from locum.simulators.order import Order
 from locum.simulators.simulator import Simulator
 from locum.simulators.stand_ins.projected import projected_attention
@@ -91,7 +91,7 @@ def layer_simulator(number: int, batch: int, inputs: Mapping[str, Tensor]) -> Si
 @nonstrict_trace
 def run_norm(X: Tensor, gain: Tensor, bias: Tensor, epsilon: Tensor) -> Tensor:
     """Norm each row of X."""
-    U = _norm_of(*map(int, X.shape))
+    U = normed_sum(*map(int, X.shape))
     return _run(U, {"X": X, "gain": gain, "bias": bias, "epsilon": epsilon}, None)
 
 
@@ -114,15 +114,6 @@ def weights_of(U: Simulator, parts: list[Tensor], batch: int) -> Tensor:
     heads = sizes[-1] if len(sizes) > (batch > 1) else 1
     weights: Tensor = U.run_parts(value, parts)
     return weights.reshape(batch, heads, -1, places.columns)
-
-
-def _norm_of(n: int, d: int) -> NormedSum:
-    if (n, d) not in _norms:
-        _norms[n, d] = NormedSum(n, d)
-    return _norms[n, d]
-
-
-_norms: dict[tuple[int, int], NormedSum] = {}
 
 
 def _run(U: Simulator, inputs: Mapping[str, Tensor], block: int | None) -> Tensor:

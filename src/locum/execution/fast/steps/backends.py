@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from locum.errors import InputError
-from locum.execution.arrays import Array, Arrays, is_readable, is_tensor
+from locum.execution.arrays import Array, Arrays, is_tensor, known_number
 from locum.execution.elementwise import MEANINGS, checked, refusing
 from locum.execution.fast.steps.step import Shape, Step, row_major
 
@@ -202,10 +202,10 @@ class Backend:
         self, x: Array, epsilon: Array, gain: Array | None = None, bias: Array | None = None
     ) -> Array:
         """(x − mean) / √(variance + ε) · gain + bias along the last axis: torch only."""
-        # Torch's takes ε as a number, which can be read off a tensor on the CPU without waiting.
-        if not self.arrays.on_gpu and not epsilon.requires_grad and is_readable(epsilon):
-            norm = self.arrays.xp.nn.functional.layer_norm
-            return norm(x, x.shape[-1:], gain, bias, epsilon.item())
+        # Torch's takes ε as a number.
+        number = known_number(epsilon)
+        if number is not None:
+            return self.arrays.xp.nn.functional.layer_norm(x, x.shape[-1:], gain, bias, number)
         variance, mean = self.arrays.xp.var_mean(x, -1, correction=0, keepdim=True)
         result = (x - mean) / (variance + epsilon).sqrt()
         return result if gain is None else result * gain + bias

@@ -178,6 +178,8 @@ def _layer_norm(step: Step, uses: Counter[Step], steps: Steps) -> Step | None:
         return None
     if x.shape != step.shape or mean_column is None or _averaged(mean_column) is not x:
         return None
+    while epsilon.op in ("view", "reshape") and epsilon.inputs[0].size == 1:
+        (epsilon,) = epsilon.inputs  # as it comes: what is known of the input is not known of a view
     return steps.make("layer_norm", (x, epsilon), step.shape)
 
 
