@@ -15,10 +15,14 @@ from pathlib import Path
 # Before NumPy and torch are loaded, here and in the processes that tests start: each process has one
 # core, and threads would reserve address space that tests of memory limits count.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# Modules are compiled once, not in each of the many processes that tests start.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
+
+sys.dont_write_bytecode = False  # the rewritten tests, too
 
 # No deadlines, and nothing is "too slow": machines differ, and may be busy.
 settings.register_profile(
@@ -38,14 +42,17 @@ OPTIONAL = ("torch", "transformers", "transformer_lens", "onnx", "starlette", "z
 
 
 def pytest_ignore_collect(collection_path: Path) -> bool | None:
-    """Leave out modules of the package that import at once what is not installed."""
+    """Leave out modules without examples, and those that import at once what is not installed."""
     if collection_path.suffix != ".py" or "src" not in collection_path.parts:
         return None
+    text = collection_path.read_text(encoding="utf-8")
+    if ">>>" not in text:
+        return True
     missing = [name for name in OPTIONAL if importlib.util.find_spec(name) is None]
     if not missing:
         return None
     pattern = rf"^(?:import|from) (?:{'|'.join(missing)})\b"
-    return bool(re.search(pattern, collection_path.read_text(encoding="utf-8"), re.MULTILINE)) or None
+    return bool(re.search(pattern, text, re.MULTILINE)) or None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

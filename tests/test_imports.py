@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import functools
 import importlib.util
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -245,10 +247,21 @@ def module_of(path: Path) -> str:
 MODULES = {module_of(path): path for path in sorted(ROOT.rglob("*.py"))}
 
 
+def statements(tree: ast.AST) -> Iterator[ast.AST]:
+    """Every statement of a file: imports are statements, and most of a file is expressions."""
+    waiting = [tree]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        for block in ("body", "orelse", "finalbody", "handlers", "cases"):
+            below = getattr(node, block, [])
+            waiting += below if isinstance(below, list) else []
+
+
 def imported(path: Path) -> set[str]:
     """Modules of the house that a file imports, wherever in it."""
     names = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in statements(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -260,13 +273,29 @@ def imported(path: Path) -> set[str]:
     return {name.removeprefix("locum.") for name in names if name.startswith("locum.")}
 
 
-IMPORTS = {module: imported(path) for module, path in MODULES.items()}
+@functools.cache
+def all_imports() -> dict[str, set[str]]:
+    return {module: imported(path) for module, path in MODULES.items()}
+
+
+def test_imports_are_found_wherever_they_stand(tmp_path: Path) -> None:
+    file = tmp_path / "file.py"
+    file.write_text(
+        "import locum.graph\n"
+        "class A:\n def f(self):\n  try:\n   import locum.files\n  except OSError:\n"
+        "   from locum import budget\n  else:\n   import locum.errors\n"
+        "  finally:\n   import locum.locks\n"
+        "if 0: pass\nelif 1:\n with open('a'):\n  import locum.sweeps\n"
+        "match 1:\n case 1:\n  from locum.analysis import Head\n"
+    )
+    names = {"graph", "files", "budget", "errors", "locks", "sweeps", "analysis"}
+    assert imported(file) == names
 
 
 @pytest.mark.parametrize("folder", ROOMS)
 def test_imports_run_one_way(folder: str) -> None:
     rooms, prefix = ROOMS[folder], f"{folder}." if folder else ""
-    for module, targets in IMPORTS.items():
+    for module, targets in all_imports().items():
         room = module.removeprefix(prefix).split(".")[0]
         if not module.startswith(prefix) or room in ("", *FACES):
             continue
@@ -301,7 +330,7 @@ def test_a_circle_is_found() -> None:
 
 
 def test_no_circle_of_imports() -> None:
-    found = [sorted(group) for group in circles(IMPORTS)]
+    found = [sorted(group) for group in circles(all_imports())]
     assert not found, f"these modules import each other: {found}"
 
 
