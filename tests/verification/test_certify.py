@@ -16,7 +16,8 @@ from locum.execution import dense
 from locum.graph import OPERATIONS
 from locum.verification.certified.balls import BallDomain, precise
 from locum.verification.certified.certify import certify, certify_matrix
-from locum.verification.certified.sensitivity import SLOPES, Rounded, worst_error
+from locum.verification.certified.rounding import FORMATS
+from locum.verification.certified.sensitivity import SLOPES, Rounded, worst_error, worst_errors
 from locum.verification.checker.knowledge import Knowledge
 from locum.verification.checker.numbers import Numbers
 from locum.verification.checker.scalars import Scalars
@@ -169,6 +170,77 @@ def test_what_is_not_remembered_moves_by_its_whole_ball() -> None:
         nothing = Rounded(double - double, "subtract", (double, double), arb(0))
         assert float(worst_error(double)) >= 1
         assert float(worst_error(nothing)) == 0
+
+
+def test_results_that_share_their_parts_have_the_bounds_that_each_has_alone() -> None:
+    """Sums hand their slopes on; what several of them use must not be counted in one of them only."""
+    chance = np.random.default_rng(3)
+    with precise(128):
+        balls: list[Any] = [arb(float(x), 2.0**-40) for x in chance.normal(size=4)]
+        for _ in range(60):
+            name = str(chance.choice(["add", "subtract", "multiply"]))
+            a, b = (balls[k] for k in chance.integers(len(balls), size=2))
+            value, error = BallDomain().meanings[name](a, b), arb(2.0**-50)
+            balls.append(Rounded(arb(value) + arb(0, error), name, (a, b), error))
+        for together, ball in zip(worst_errors(balls), balls, strict=True):
+            alone = worst_error(ball)
+            assert abs(together - alone) <= alone * 2.0**-20
+            # By hand, from the definition: the slope in each rounding and variable, one by one.
+            by_hand = sum(abs(_slope(ball, part)) * _moves(part) for part in _parts(ball))
+            assert abs(together - by_hand) <= alone * 2.0**-20
+
+
+def _parts(ball: Any) -> list[Any]:
+    found: dict[int, Any] = {}
+    left = [ball]
+    while left:
+        part = left.pop()
+        if id(part) not in found:
+            found[id(part)] = part
+            left += part.operands if isinstance(part, Rounded) else []
+    return list(found.values())
+
+
+def _moves(part: Any) -> Any:
+    return part.error if isinstance(part, Rounded) else 2 * part.rad()
+
+
+def _slope(ball: Any, part: Any) -> Any:
+    """∂(ball)/∂(part), forwards."""
+    slopes: dict[int, Any] = {}
+    for here in sorted(_parts(ball), key=lambda one: getattr(one, "number", -1)):
+        if here is part:
+            slopes[id(here)] = arb(1)
+        elif isinstance(here, Rounded):
+            slopes[id(here)] = sum(
+                slopes[id(operand)] * slope(*here.operands)
+                for operand, slope in zip(here.operands, SLOPES[here.operation], strict=True)
+            )
+        else:
+            slopes[id(here)] = arb(0)
+    return slopes[id(ball)]
+
+
+def test_positions_with_the_same_operands_share_one_rounding() -> None:
+    """x/3 · y is the same float wherever it is computed, so a difference of two of them is 0."""
+    t, first = locum.tokens, locum.select(locum.indices, 0, "==")
+    x, y = locum.aggregate(first, t / 3), locum.aggregate(first, t / 7)
+    there = locum.aggregate(locum.select(locum.indices, 1, "=="), x * y)
+    result = certify_matrix(Matrix(x * y - there, 1, 3), [1.0, 2.0, 3.0])
+    assert (result.errors <= 5e-324).all()
+    assert (result.lower <= 0).all()
+    assert (result.upper >= 0).all()
+
+
+def test_operations_on_integers_stay_integers_and_large_ones_are_rounded() -> None:
+    domain = BallDomain(FORMATS["float64"])
+    for name, expected in (("add", 2**53 + 1), ("subtract", 2**53 - 1), ("multiply", 2**53)):
+        assert domain.meanings[name](2**53, 1) == expected
+    for _ in range(2):  # the second time it is remembered
+        total = domain.meanings["add"](2**53 + 1, arb(0.5))
+        assert total.contains(2**53 + 2)
+        assert total.contains(2**53)
+    assert domain.meanings["multiply"](True, arb(3)) == 3
 
 
 @pytest.mark.parametrize(

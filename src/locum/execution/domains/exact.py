@@ -152,15 +152,13 @@ class ExactDomain(Domain):
         return _rational(atom)
 
     def mixture(self, values: Sequence[Value]) -> str | None:
-        strings = sum(isinstance(value, str) for value in values)
-        if strings in (0, len(values)):
+        if len({issubclass(kind, str) for kind in set(map(type, values))}) < 2:
             return None
         return "a sequence cannot mix strings with numbers or bools"
 
     def is_numeric(self, values: Sequence[Value]) -> bool:
-        return not any(isinstance(value, str) for value in values) and not all(
-            isinstance(value, bool) for value in values
-        )
+        kinds = set(map(type, values))
+        return bool(kinds - {bool}) and not any(issubclass(kind, str) for kind in kinds)
 
     def mean(self, values: Sequence[Value]) -> Value:
         total = fmpq(0)

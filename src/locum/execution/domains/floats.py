@@ -175,11 +175,11 @@ class FloatDomain(Domain):
 
     def select(self, keys: Sequence[Value], queries: Sequence[Value], predicate: str) -> Pattern:
         together = _comparable([*keys, *queries])
-        apart = len(_strings(keys)) == 1 and len(_strings(queries)) == 1
-        if together is None and apart and predicate in ("==", "!="):
-            # Strings on one side, numbers on the other: these are never equal.
-            return np.full((len(queries), len(keys)), predicate == "!=")
         if together is None:
+            apart = len(_strings(keys)) == 1 and len(_strings(queries)) == 1
+            if apart and predicate in ("==", "!="):
+                # Strings on one side, numbers on the other: these are never equal.
+                return np.full((len(queries), len(keys)), predicate == "!=")
             return super().select(keys, queries, predicate)
         k, q = together[: len(keys)], together[len(keys) :]
         pattern: Pattern = COMPARISONS[predicate].holds(k[None, :], q[:, None])  # [query, key]
@@ -266,7 +266,7 @@ def _as_array(values: Sequence[Value]) -> NDArray[Any] | None:
     if float in types:
         exact = all(abs(v) <= LARGEST_EXACT for v in values if type(v) is not float)
         return np.array(values, dtype=np.float64) if exact else None
-    exact = all(abs(v) < INT64_LIMIT for v in values)
+    exact = not values or (min(values) > -INT64_LIMIT and max(values) < INT64_LIMIT)
     return np.array(values, dtype=np.int64) if exact else None
 
 

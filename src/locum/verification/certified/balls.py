@@ -37,6 +37,10 @@ _EXACT, _FLOAT = ExactDomain(), FloatDomain()
 PRECISION = 128
 #: Python's float floor division is exact for quotients below this.
 _EXACT_QUOTIENT = 2**52
+#: Operations on integers that give integers, which every format has as they are.
+_WHOLE = ("add", "subtract", "multiply")
+#: So many results of an operation are remembered.
+_REMEMBERED = 2**18
 
 
 class BallDomain(Domain):
@@ -50,6 +54,9 @@ class BallDomain(Domain):
     def __init__(self, rounding: Rounding | None = None, ties: bool = False) -> None:
         self.rounding = rounding
         self.ties = ties
+        if rounding is not None:
+            self._largest, self._tiny = arb(rounding.largest), arb(rounding.tiny)
+            self._units = {False: arb(rounding.unit), True: arb(rounding.library * rounding.unit)}
         own: dict[str, Callable[..., Value]] = {
             "add": self._add,
             # A number minus itself is 0, rounded or not: the greatest score of a row, say.
@@ -76,6 +83,7 @@ class BallDomain(Domain):
         self.meanings = {
             **{name: self._concrete(name) for name in _EXACT.meanings},
             **{name: self._mixed(name, own[name]) for name in own},
+            **{name: self._once(name, own[name]) for name in _WHOLE},
             "and": lambda a, b: self._truth(a) and self._truth(b),
             "or": lambda a, b: self._truth(a) or self._truth(b),
             "not": lambda a: not self._truth(a),
@@ -93,6 +101,8 @@ class BallDomain(Domain):
         transcendental = name in ("sqrt", "power")
 
         def meaning(*values: Value) -> Value:
+            if all(isinstance(value, arb) for value in values):
+                return function(*values)
             numbers = self._as_floats(values)
             if exact is not None and not any(isinstance(value, arb) for value in numbers):
                 try:
@@ -101,6 +111,27 @@ class BallDomain(Domain):
                     if not transcendental:
                         raise
             return function(*numbers)
+
+        return meaning
+
+    def _once(self, name: str, function: Callable[..., Value]) -> Callable[..., Value]:
+        """The same, where many positions ask for the same numbers: they get the same ball.
+
+        Rounded arithmetic is deterministic, so these positions have one rounding, not one each.
+        """
+        exact, mixed = _EXACT.meanings[name], self._mixed(name, function)
+        #: By the identities of two operands, which are kept, so that nothing else gets their numbers.
+        remembered: dict[tuple[int, int], tuple[Value, Value, Value]] = {}
+
+        def meaning(a: Value, b: Value) -> Value:
+            if type(a) is int and type(b) is int:
+                return exact(a, b)
+            found = remembered.get((id(a), id(b)))
+            if found is None:
+                if len(remembered) >= _REMEMBERED:
+                    remembered.clear()
+                found = remembered[id(a), id(b)] = a, b, mixed(a, b)
+            return found[2]
 
         return meaning
 
@@ -147,10 +178,9 @@ class BallDomain(Domain):
         if self.rounding is None:
             return value
         size = value.abs_upper()
-        if not size < self.rounding.largest:
+        if not size < self._largest:
             raise OverflowError(f"a value may be too large for {self.rounding.name}")
-        units = self.rounding.library if library else 1
-        error = (size * (units * self.rounding.unit) + self.rounding.tiny).upper()
+        error = (size * self._units[library] + self._tiny).upper()
         widened = value + arb(0, error)
         return Rounded(widened, operation, tuple(map(_ball, operands)), error) if operation else widened
 
@@ -257,7 +287,7 @@ class BallDomain(Domain):
         return self.meanings["divide"](total, len(values))
 
     def select(self, keys: Sequence[Value], queries: Sequence[Value], predicate: str) -> Pattern:
-        if all(type(value) in (int, bool) for value in (*keys, *queries)):
+        if {*map(type, keys), *map(type, queries)} <= {int, bool}:
             return _FLOAT.select(keys, queries, predicate)
         return super().select(keys, queries, predicate)
 
@@ -265,13 +295,13 @@ class BallDomain(Domain):
         if selected.dtype == object:
             return [self._one_of(row, values, default) for row in candidates_of(selected)]
         self.require_numbers(selected, values)
-        result = []
-        for row in selected:
-            keys = np.flatnonzero(row).tolist()
-            if len(keys) > 1:
-                result.append(self.mean([values[k] for k in keys]))
-            else:
-                result.append(values[keys[0]] if keys else default)
+        counts, first = selected.sum(axis=1), selected.argmax(axis=1)
+        result = [
+            values[k] if count else default
+            for k, count in zip(first.tolist(), counts.tolist(), strict=True)
+        ]
+        for q in np.flatnonzero(counts > 1).tolist():
+            result[q] = self.mean([values[k] for k in np.flatnonzero(selected[q]).tolist()])
         return result
 
     def _one_of(self, row: Candidates, values: Sequence[Value], default: Value) -> Value:

@@ -34,7 +34,7 @@ from locum.simulators import UniversalSimulator
 from locum.simulators.modules.module import Module
 from locum.verification.certified.balls import PRECISION, BallDomain, precise
 from locum.verification.certified.rounding import FORMATS
-from locum.verification.certified.sensitivity import worst_error
+from locum.verification.certified.sensitivity import worst_errors
 from locum.verification.certified.ties import TooCloseError
 
 #: Where comparisons are not decided, this many bits make sums of products of most floats exact.
@@ -111,7 +111,8 @@ def certify_matrix(program: Matrix, tokens: Sequence[float], *, dtype: str = "fl
     true = _true_entries(program, tokens)
     rounded = _entries(program, tokens, BallDomain(FORMATS[dtype], ties=True), PRECISION)
     with precise(PRECISION):
-        errors = [_error(a, b) for a, b in zip(rounded, true, strict=True)]
+        moved = worst_errors(rounded)
+        errors = [_error(a, b, c) for a, b, c in zip(rounded, true, moved, strict=True)]
         widths = [_above(2 * ball.rad()) for ball in true]
         lower = [_below(ball) for ball in true]
         upper = [_above(ball) for ball in true]
@@ -153,9 +154,9 @@ def _as_ball(value: Any) -> arb:
     return arb(int(value)) if isinstance(value, (bool, int)) else arb(value)
 
 
-def _error(rounded: arb, true: arb) -> float:
+def _error(rounded: arb, true: arb, moved: arb) -> float:
     """Bound a distance in two ways: by what is in both balls, and by what all roundings can move."""
-    distance, moved = _above(abs(rounded - true)), worst_error(rounded)
+    distance = _above(abs(rounded - true))
     return min(distance, _above(moved)) if moved.is_finite() else distance
 
 

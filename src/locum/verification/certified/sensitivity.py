@@ -8,7 +8,7 @@ F(0) is the true result, F(δ) that of floats, and for some ξ between 0 and δ
 
     F(δ) − F(0) = Σ δᵢ · ∂F/∂δᵢ(ξ),
 
-so :func:`worst_error` adds up the greatest |δᵢ| · |∂F/∂δᵢ| over the box of all roundings.
+so :func:`worst_errors` adds up the greatest |δᵢ| · |∂F/∂δᵢ| over the box of all roundings.
 
 Why that is sound: a ball was widened by its δ in both directions, so the balls enclose every
 intermediate value at every point between 0 and δ, and slopes computed on the balls enclose those at ξ.
@@ -27,13 +27,17 @@ bound loose, never wrong.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import count
-from typing import Any
+from typing import Any, TypeAlias
 
 from flint import arb
 
+#: ∂(result)/∂(ball) by the number of the result.
+Slopes: TypeAlias = Mapping[int, Any]
+
 _numbers = count()
+_NONE = arb(0)
 
 
 class Rounded(arb):
@@ -58,10 +62,12 @@ def _around_zero(_: arb) -> arb:
     return arb(0, 1)
 
 
+#: The slope of a sum in its terms.
+_SAME = 1
 #: ∂(operation)/∂(operand) for every operand. Functions of Lipschitz constant 1 may have a kink.
 SLOPES: Mapping[str, tuple[Callable[..., Any], ...]] = {
-    "add": (lambda a, b: 1, lambda a, b: 1),
-    "subtract": (lambda a, b: 1, lambda a, b: -1),
+    "add": (lambda a, b: _SAME, lambda a, b: _SAME),
+    "subtract": (lambda a, b: _SAME, lambda a, b: -1),
     "multiply": (lambda a, b: b, lambda a, b: a),
     "divide": (lambda a, b: 1 / b, lambda a, b: -a / (b * b)),
     "power": (lambda a, b: b * a ** (b - 1), lambda a, b: a**b * a.log()),
@@ -78,26 +84,63 @@ SLOPES: Mapping[str, tuple[Callable[..., Any], ...]] = {
 
 def worst_error(result: arb) -> arb:
     """Bound the distance of a rounded result from the true one; not finite where slopes are not."""
-    #: ∂(result)/∂(ball), complete when everything that is made of the ball has been gone through.
-    slopes: dict[int, Any] = {id(result): 1}
-    variables: dict[int, arb] = {} if isinstance(result, Rounded) else {id(result): result}
-    total = arb(0)
-    for ball in _latest_first(result):
-        slope = slopes.pop(id(ball))
-        total += abs(slope) * ball.error
+    return worst_errors([result])[0]
+
+
+def worst_errors(results: Sequence[arb]) -> list[arb]:
+    """The same for several results, which may share what they are made of.
+
+    Every ball has its slopes, ∂(result)/∂(ball) by the number of the result. They are complete when
+    everything that is made of the ball has been gone through. A sum hands its own slopes on to its
+    terms, so a mapping may belong to several balls and is never changed; their roundings are added up
+    before they meet the slopes.
+    """
+    slopes: dict[int, Slopes] = {}
+    variables: dict[int, arb] = {}
+    for number, result in enumerate(results):
+        _hand_on(slopes, result, {number: 1}, variables)
+    errors: dict[int, tuple[Slopes, arb]] = {}
+    for ball in _latest_first(results):
+        mine = slopes.pop(id(ball))
+        _, before = errors.get(id(mine), (mine, _NONE))
+        errors[id(mine)] = mine, before + ball.error
         for operand, partial in _partials(ball):
-            if not isinstance(operand, Rounded):
-                variables[id(operand)] = operand
-            slopes[id(operand)] = slopes.get(id(operand), 0) + slope * partial
-    for number, variable in variables.items():
-        total += abs(slopes[number]) * (2 * variable.rad())
-    return total.upper()
+            _hand_on(slopes, operand, _times(mine, partial), variables)
+    moves = [(slopes[number], 2 * variable.rad()) for number, variable in variables.items()]
+    totals = [_NONE] * len(results)
+    for theirs, error in [*errors.values(), *moves]:
+        for number, slope in theirs.items():
+            totals[number] += abs(slope) * error
+    return [total.upper() for total in totals]
 
 
-def _latest_first(result: arb) -> list[Rounded]:
-    """Everything remembered that a result is made of, each before its operands."""
+def _hand_on(slopes: dict[int, Slopes], ball: arb, more: Slopes, variables: dict[int, arb]) -> None:
+    """Add slopes to those of a ball; what no operation made is noted as a variable."""
+    if not isinstance(ball, Rounded):
+        variables[id(ball)] = ball
+    theirs = slopes.get(id(ball))
+    if theirs is not None:
+        more = {
+            **theirs,
+            **{
+                number: theirs[number] + slope if number in theirs else slope
+                for number, slope in more.items()
+            },
+        }
+    slopes[id(ball)] = more
+
+
+def _times(slopes: Slopes, partial: Any) -> Slopes:
+    """Follow slopes through an operation."""
+    if partial is _SAME:
+        return slopes
+    return {number: slope * partial for number, slope in slopes.items()}
+
+
+def _latest_first(results: Sequence[arb]) -> list[Rounded]:
+    """Everything remembered that results are made of, each before its operands."""
     found: dict[int, Rounded] = {}
-    left = [result] if isinstance(result, Rounded) else []
+    left = [result for result in results if isinstance(result, Rounded)]
     while left:
         ball = left.pop()
         if ball.number not in found:

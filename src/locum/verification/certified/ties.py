@@ -50,6 +50,8 @@ class Cell:
 
 def candidates_of(pattern: Any) -> list[Candidates]:
     """The rows of a pattern, decided ones as candidates that are certain."""
+    if pattern.dtype != object:
+        return [_certain(np.flatnonzero(row).tolist()) for row in pattern]
     rows = []
     for row in pattern:
         cells = row.tolist()
@@ -57,9 +59,12 @@ def candidates_of(pattern: Any) -> list[Candidates]:
         if open_ones:
             rows.append(open_ones[0].row)
         else:
-            keys = tuple(k for k, here in enumerate(cells) if here)
-            rows.append(Candidates(keys, True, bool(keys), len(keys) <= 1))
+            rows.append(_certain([k for k, here in enumerate(cells) if here]))
     return rows
+
+
+def _certain(keys: Sequence[int]) -> Candidates:
+    return Candidates(tuple(keys), True, bool(keys), len(keys) <= 1)
 
 
 def contenders(selected: Any, scores: Sequence[Value], greater: Callable[..., bool], ties: bool) -> Any:
@@ -69,13 +74,12 @@ def contenders(selected: Any, scores: Sequence[Value], greater: Callable[..., bo
     found = [winners[row] for row in rows]
     shape = selected.shape
     decided = all(isinstance(one, tuple) for one in found)
-    array: Any = np.zeros(shape, dtype=np.bool_ if decided else object)
+    array: Any = np.full(shape, False, dtype=np.bool_ if decided else object)
     for q, one in enumerate(found):
         if isinstance(one, tuple):
-            array[q, :] = [k in one for k in range(shape[1])]
+            array[q, list(one)] = True
         else:
-            cell = Cell(one)
-            array[q, :] = [cell if k in one.keys else False for k in range(shape[1])]
+            array[q, list(one.keys)] = Cell(one)
     return array
 
 
