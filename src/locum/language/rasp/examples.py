@@ -117,28 +117,29 @@ class Examples:
             self._account(tokens)
         text = echo.sop_block(shown, tokens, visible, self.full_display)
         kind = sequence_type(values)
-        return Result("s-op", text, name, type=kind, values=list(values), node=sop.node)
+        return Result("s-op", text, name, type=kind, values=list(values), node=sop.node, tokens=tokens)
 
     def _selector(self, selector: Selector, name: str | None, run: bool) -> Result:
         pattern = self.on_example(selector.node) if run else []
         shown = name if name is not None else self.names.of(selector.node)
         tokens, most, matrix = self._grid(self.tokens["selector"], pattern)
+        node = selector.node
         visible = pattern if run and self.showing["selector"] else None
         text = echo.selector_block(shown, tokens, visible, most)
-        return Result("selector", text, name, matrix=matrix, node=selector.node)
+        return Result("selector", text, name, matrix=matrix, node=node, tokens=tokens)
 
     def _applied(self, applied: Applied) -> Result:
         node = applied.program.node
         if isinstance(applied.program, Selector):
             tokens, most, matrix = self._grid(applied.tokens, applied.value)
             text = echo.applied_block(tokens, applied.value, True, most=most)
-            return Result("selector", text, matrix=matrix, node=node)
+            return Result("selector", text, matrix=matrix, node=node, tokens=tokens)
         self._account(applied.value)
         if self.full_display:
             self._account(applied.tokens)
         text = echo.applied_block(applied.tokens, applied.value, False, self.full_display)
-        kind = sequence_type(applied.value)
-        return Result("s-op", text, type=kind, values=list(applied.value), node=node)
+        kind, values = sequence_type(applied.value), list(applied.value)
+        return Result("s-op", text, type=kind, values=values, node=node, tokens=applied.tokens)
 
     def _grid(self, tokens: Any, pattern: Any) -> tuple[Any, int | None, list[list[int]] | None]:
         """Prepare a pattern: its labels, how many rows are shown (None: all), and all its cells."""

@@ -39,16 +39,17 @@ class Result:
     message: str | None = None
     line: int | None = None
     column: int | None = None
-    #: Of an s-op or selector: the graph.
+    #: Of an s-op or selector: the graph, and the input that it was run on.
     node: Node | None = None
+    tokens: Any = None
 
     def _repr_html_(self) -> str:
         """Return what the REPL would print, as it would print it."""
         return text_rows(self.kind, [("", self.printed.strip("\n"))])
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fields that apply, without the text and the graph."""
-        hidden = ("printed", "node")
+        """Return the fields that apply, without the text, the graph and its input."""
+        hidden = ("printed", "node", "tokens")
         fields = {name: value for name, value in vars(self).items() if name not in hidden}
         present = {name: value for name, value in fields.items() if value is not None}
         if self.kind == "atom":

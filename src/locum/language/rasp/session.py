@@ -100,7 +100,11 @@ class Session:
 
     def feed(self, lines: str) -> list[Result]:
         """Run the statements that more lines of one long text finish; :meth:`end` runs the rest."""
-        return list(self._results(self._reader.feed(lines)))
+        return list(self.feeding(lines))
+
+    def feeding(self, lines: str) -> Iterator[Result]:
+        """Run statements as :meth:`feed` does, each only when its result is asked for."""
+        return self._results(self._reader.feed(lines))
 
     def end(self) -> list[Result]:
         """Run, or report, what the lines that were fed left unfinished."""
@@ -249,8 +253,8 @@ class Session:
         self.scope.remember(value if len(tree.children[1].children) == 1 else value[-1])
         if len(results) == 1:
             return results[0]
-        printed = "".join(result.printed for result in results)
-        return Result("multi", printed, items=[result.to_dict() for result in results])
+        text = "".join(result.printed for result in results)
+        return Result("multi", text, items=[result.to_dict() for result in results])
 
     def _run_define(self, tree: Syntax) -> Result:
         self._machine.evaluate(tree, self.scope)

@@ -8,10 +8,12 @@ from importlib import resources
 from locum.language.rasp.builtins import BASE, EXTENSIONS, base_scope
 from locum.language.rasp.limits import Limits
 from locum.language.rasp.machine import Machine
+from locum.language.rasp.mistakes import RaspError
 from locum.language.rasp.naming import Names
 from locum.language.rasp.reader import Statement, read
 from locum.language.rasp.scope import Scope
 from locum.language.rasp.trees import inner
+from locum.language.rasp.values import Builtin, Value
 
 
 @cache
@@ -37,3 +39,17 @@ def program_scope(library: Scope) -> Scope:
     known = {name for scope in library.chain() for name in scope.names}
     reserved = (known | BASE) - {"tokens", *EXTENSIONS}
     return Scope(library, frozenset(reserved), remembers=True)
+
+
+def take_away(scope: Scope, name: str) -> None:
+    """Have every call of a function of the library refused, by whatever name or list it is reached.
+
+    What else is called so (a parameter, a function inside another) is not that function.
+    """
+    owner = next(each for each in scope.chain() if name in each.names)
+    taken = owner.names[name]
+
+    def refuse(*_: Value) -> Value:
+        raise RaspError("reserved-name", f"expected a program without {name} of the library")
+
+    owner.names[name] = Builtin(name, taken.parameters, refuse, taken.origin)
