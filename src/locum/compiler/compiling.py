@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy as np
 from locum.compiler import bounds, network, program, scoring, units, weights
 from locum.compiler.network.lowering import Lowered
 from locum.compiler.network.slots import Slots
+from locum.compiler.program.origins import Origins
 from locum.compiler.report import report
 from locum.compiler.scoring.scores import Scores
 from locum.compiler.target import REFERENCE, Target
@@ -79,14 +80,44 @@ def compile_for(
     names: Mapping[Node, str] | None = None,
     share_positions: bool = True,
 ) -> CompiledTransformer:
-    """Call the stages; the error says so where hidden units cannot do it, but instructions can.
+    """Call the stages.
 
     ``softmax_scores`` has the scores of selectors that stand for softmax heads, which RASP has no word
     for; ``reference`` is then the program that says what the network computes.
     """
+    return make(
+        target, root, name, reference=reference, softmax_scores=softmax_scores, names=names,
+        share_positions=share_positions,
+    ).model  # fmt: skip
 
-    def compiled(target: Target) -> CompiledTransformer:
-        return _compiled(target, root, name, reference, softmax_scores, names, share_positions)
+
+@dataclass(frozen=True)
+class Made:
+    """A network, and the stages' own account of it."""
+
+    model: CompiledTransformer
+    lowered: Lowered
+    slots: Slots
+
+
+def make(
+    target: Target,
+    root: Node,
+    name: str,
+    *,
+    reference: Node | None = None,
+    softmax_scores: Mapping[Node, Scores] | None = None,
+    names: Mapping[Node, str] | None = None,
+    share_positions: bool = True,
+    origins: Origins | None = None,
+) -> Made:
+    """Call the stages; the error says so where hidden units cannot do it, but instructions can.
+
+    ``origins`` is told which nodes the stages made for which.
+    """
+
+    def compiled(target: Target) -> Made:
+        return _compiled(target, root, name, reference, softmax_scores, names, share_positions, origins)
 
     try:
         return compiled(target)
@@ -110,16 +141,17 @@ def _compiled(
     softmax_scores: Mapping[Node, Scores] | None,
     names: Mapping[Node, str] | None,
     share_positions: bool,
-) -> CompiledTransformer:
+    origins: Origins | None,
+) -> Made:
     """Call the stages, one after another."""
     plain_of = partial(program.normalise, numeric=target.numeric)
     given_scores = {s: scores.map(plain_of) for s, scores in (softmax_scores or {}).items()}
 
-    plain = plain_of(root)
+    plain = plain_of(root, origins=origins)
     known = scoring.Known.of(target, plain, given_scores)
     if target.causal:
         program.require_causal(plain, known.selectors)
-    plain, known = scoring.broadcast(plain, known)
+    plain, known = scoring.broadcast(plain, known, origins)
     outputs = weights.categories(plain, known)
     weights.require_held(reference or root, plain, known)
     lowered, slots, fitted = _shallowest(plain, known, names, outputs, share_positions)
@@ -143,7 +175,7 @@ def _compiled(
         ranges=target.served,
         report=report(lowered, fitted) | {"circuit": assembled.circuit.data()},
     )
-    return CompiledTransformer(config, assembled.weights)
+    return Made(CompiledTransformer(config, assembled.weights), lowered, slots)
 
 
 def _shallowest(

@@ -8,7 +8,7 @@ factors become forms and cost nothing; what is known from the position or the to
 from __future__ import annotations
 
 import heapq
-from collections.abc import Hashable, Mapping
+from collections.abc import Collection, Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import count
 
@@ -44,6 +44,8 @@ class Lowered:
     label: Labels
     #: The s-op that a signal holds, where a head moves it or a feed-forward computes it.
     holds: Mapping[Signal, Node] = field(default_factory=dict)
+    #: The s-ops that a column of the embeddings stands for, each up to a factor and a constant.
+    embeds: Mapping[Signal, Collection[Node]] = field(default_factory=dict)
 
 
 def lower(
@@ -72,6 +74,7 @@ def lower(
         tuple(lowering.undefined.values()),
         label,
         lowering.holds(),
+        lowering.embeds,
     )
 
 
@@ -98,6 +101,7 @@ class _Lowering:
         #: For what is counted: the share of attention that the sink (or position 0) gets.
         self._shares: dict[Node, Signal] = {}
         self._embedding = Embedding(share_positions=share_positions)
+        self.embeds: dict[Signal, dict[Node, None]] = {}
         self._heads = Heads(self.linear)
         # Counting needs a sink; so does whatever may select nothing. A decoder has its begin marker.
         causal = self.known.target.causal
@@ -179,9 +183,10 @@ class _Lowering:
                 numbers = [
                     self.known.codes.number(v, node) for v in self.known.values.at_positions(node)
                 ]
-                return self._embedding.at_positions(numbers, self.label(node))
+                return self._embedded(node, self._embedding.at_positions(numbers, self.label(node)))
             case Role.TOKEN:
-                return self._embedding.of_tokens(self._of_tokens(node), self.label(node))
+                form = self._embedding.of_tokens(self._of_tokens(node), self.label(node))
+                return self._embedded(node, form)
             case Role.NUMBER:
                 if node not in self._signals:
                     self._signals[node] = Signal("tokens", 0, tokens=np.ones(1))
@@ -192,6 +197,12 @@ class _Lowering:
                 return Form({self._shares[node]: 1.0})
             case _:
                 return Form({self._computed(node): 1.0})
+
+    def _embedded(self, node: Node, form: Form) -> Form:
+        """The form of an s-op that stands in the embeddings."""
+        for signal in form.terms:
+            self.embeds.setdefault(signal, {})[node] = None
+        return form
 
     def _of_tokens(self, node: Node) -> list[float]:
         column = self.known.values.table(node)
@@ -275,7 +286,10 @@ class _Lowering:
             self._shares[node] = signal
             first = np.zeros(self.known.target.longest)
             first[0] = 1.0
-            form = Form() if tied else self._embedding.at_positions(first.tolist(), "indices == 0")
+            form = Form()
+            if not tied:
+                form = self._embedding.at_positions(first.tolist(), "indices == 0")
+                self._embedded(attending, form)
             value = Value(form, signal, at_sink=1.0, share=tied)
         else:
             signal = Signal(self.label(node), time)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 
+from locum.compiler.program.origins import Origins
 from locum.errors import CompileError
 from locum.graph import Node, Sort, abbreviate, build, members, postorder, size_of, sort_of
 from locum.graph.families import opened
@@ -22,7 +23,7 @@ from locum.graph.traversal import replace_families, with_inputs
 MAX_MEMBERS = 100_000
 
 
-def normalise(root: Node, *, numeric: bool = False) -> Node:
+def normalise(root: Node, *, numeric: bool = False, origins: Origins | None = None) -> Node:
     """``root`` with every ``sum_over`` written out, and casts of ``numeric`` tokens as arithmetic."""
     if sort_of(root) is not Sort.SOP:
         raise CompileError(
@@ -34,7 +35,9 @@ def normalise(root: Node, *, numeric: bool = False) -> Node:
             "only a whole program can be compiled: families of this one are not summed over",
             abbreviate(root),
         )
-    root = opened(root)
+    given, root = root, opened(root)
+    if origins is not None:
+        origins.renamed(given, root)
     members_in_all = sum(
         math.prod(size_of(f) for f in {*node.inputs[1:], *node.free})
         for node in postorder(root)
@@ -53,6 +56,8 @@ def normalise(root: Node, *, numeric: bool = False) -> Node:
         elif same.op == "tokens" and numeric:
             same = _cast(same)
         new[node] = same
+        if origins is not None:
+            origins.rewrote(node, same)
     return new[root]
 
 

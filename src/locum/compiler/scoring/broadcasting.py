@@ -17,6 +17,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from locum.compiler.program.conditions import conditions
+from locum.compiler.program.origins import Origins
 from locum.compiler.program.value_tables import distinct
 from locum.compiler.program.values import Values
 from locum.compiler.scoring.candidates import Candidates, EveryKey, FewKeys, few_keys
@@ -37,7 +38,7 @@ MAX_KEYS = 256
 _KNOWN = ("indices", "length", "tokens")
 
 
-def broadcast(root: Node, known: Known) -> tuple[Node, Known]:
+def broadcast(root: Node, known: Known, origins: Origins | None = None) -> tuple[Node, Known]:
     """Rewrite the program so that every selector that attention uses has scores.
 
     Returns it with what is known of it now: the values and the scores of what is new in it.
@@ -47,6 +48,9 @@ def broadcast(root: Node, known: Known) -> tuple[Node, Known]:
     for node in postorder(root):
         same = with_inputs(node, tuple(new[i] for i in node.inputs))
         new[node] = stage.attention(same) if same.op in ("aggregate", "selector_width") else same
+        if origins is not None:
+            origins.rewrote(node, same)
+            origins.rewrote(node, new[node])
     known = stage.known if new[root] is root else stage.known.of_program(new[root])
     return new[root], known
 
