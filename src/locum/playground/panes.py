@@ -12,6 +12,7 @@ from locum.errors import InputError
 from locum.execution import run as run_program
 from locum.graph.definitions import expand_definitions, names_of_definitions
 from locum.language import echo
+from locum.language.handles import SOp
 from locum.playground.program import Program, described
 from locum.playground.requests import tokens as read_tokens
 
@@ -22,13 +23,15 @@ MAX_HEADS = 60
 def run(source: str, typed: str) -> dict[str, Any]:
     """Run every statement on the input: values, types and mistakes, each with its line."""
     program = Program(source, read_tokens(typed))
+    sops = [name for name, value in program.programs().items() if isinstance(value, SOp)]
     return {
         "input": [echo.scalar(token) for token in program.tokens],
         # A program may say ``set example``; what was typed is then not what is shown.
         "own": program.has_own_example,
-        "statements": [described(statement) for statement in program.statements],
+        "statements": [described(statement, program.tokens) for statement in program.statements],
         "errors": program.errors,
-        "sops": [name for name, value in program.programs().items() if hasattr(value, "plan")],
+        "sops": sops,
+        "why": None if sops else program.why_no_sop(),
     }
 
 

@@ -1,31 +1,38 @@
 """Run a program line by line, and remember which statement made which part of the graph.
 
 That is what links the panes: a head, a slot or a row of values belongs to the statement that first
-built its node.
+built its node, and to those whose value it is.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from locum.errors import InputError
+from locum.errors import InputError, LimitError
 from locum.graph import Node, postorder
 from locum.graph.atoms import identity
-from locum.graph.definitions import expand_definitions, names_of_definitions
-from locum.graph.labels import Labels
+from locum.graph.definitions import expand_definitions
 from locum.language import echo
 from locum.language.handles import Selector, SOp, wrap
 from locum.language.rasp.limits import Limits
 from locum.language.rasp.results import Result
 from locum.language.rasp.session import Session
+from locum.language.rasp.standard import take_away
 
 #: Tighter than those of a REPL: a page answers while one types.
 LIMITS = Limits(steps=50_000, text_steps=75_000, memory=150_000_000, heads=5_000)
 
-_WORD = re.compile(r"[A-Za-z_][A-Za-z_0-9]*")
+#: Why a program that ends so has no s-op, by what its last statement is.
+_NO_SOP = {
+    "none": "a loop or a command gives none; name what a loop computes, as in x = indices + 1;",
+    "function": "a function makes one when it is called, as in x = f(tokens);",
+    "list": "a list is none; name one of its members, as in x = members[0];",
+    "dict": "a dict is none; name one of its members, as in x = members[0];",
+    "atom": "a plain value is none; constant(3) is one",
+    "selector": "a selector is none; aggregate with it, or take its selector_width",
+}
 
 
 @dataclass
@@ -35,26 +42,36 @@ class Statement:
     first: int
     last: int
     result: Result
-    #: What it built: names and graphs.
+    #: What it built: names and graphs; and each of these on the example of the moment.
     built: dict[str, Node] = field(default_factory=dict)
+    parts: list[Result] = field(default_factory=list)
 
 
 class Program:
-    """A source text, run on an input within the limits of a session; no file can be loaded."""
+    """A source text, run on an input within the limits of a session; no file can be loaded.
 
-    def __init__(self, source: str, tokens: Any) -> None:
+    ``without``: functions of the library that it may not call.
+    """
+
+    def __init__(self, source: str, tokens: Any, without: Sequence[str] = ()) -> None:
         self.session = Session(tokens, folders=(), limits=LIMITS)
+        for name in without:
+            take_away(self.session.scope, name)
         self.statements: list[Statement] = []
         self._run(source)
         self.tokens = self.session.examples.tokens["s-op"]
-        self.has_own_example = list(map(identity, self.tokens)) != list(map(identity, tokens))
+        self.has_own_example = not same_tokens(self.tokens, tokens)
         self.names = self.session.names_of_nodes()
-        #: Which statement built a node first, in the graph as written and with definitions expanded.
+        #: Which statement built a node first, in the graph as written and with definitions expanded;
+        #: and which have it as their own value.
         self.owner: dict[Node, int] = {}
+        self._valued: dict[Node, set[int]] = {}
         for number, statement in enumerate(self.statements):
             for node in statement.built.values():
+                for same in (node, expand_definitions(node)):
+                    self._valued.setdefault(same, set()).add(number)
                 for part in postorder(node, expand_definitions(node)):
-                    if part.inputs:
+                    if part.inputs or part.op == "length":
                         self.owner.setdefault(part, number)
 
     def _run(self, source: str) -> None:
@@ -65,26 +82,37 @@ class Program:
                 return
             if not session.waiting:
                 begin = number
-            before = dict(session.scope.names)
-            self._add(session.feed(line + "\n"), begin, number, before)
-        before = dict(session.scope.names)
-        self._add(session.end(), begin, len(lines), before)
+            self._add(session.feeding(line + "\n"), begin, number)
+        self._add(session.end(), begin, len(lines))
 
-    def _add(self, results: list[Result], begin: int, end: int, before: dict[str, Any]) -> None:
+    def _add(self, results: Iterable[Result], begin: int, end: int) -> None:
         """Keep the results of one line; errors count their lines from where reading began."""
-        changed = {
-            name: value.node
-            for name, value in self.session.scope.names.items()
-            if isinstance(value, (SOp, Selector)) and before.get(name) is not value and name != "out"
-        }
+        session = self.session
+        before = dict(session.scope.names)
         for result in results:
-            first = begin + (result.line or 1) - 1
-            statement = Statement(first, end, result)
+            statement = Statement(begin + (result.line or 1) - 1, end, result)
             if result.kind in ("none", "multi"):  # a loop, or several names at once
+                changed = {
+                    name: value.node
+                    for name, value in session.scope.names.items()
+                    if isinstance(value, (SOp, Selector))
+                    and before.get(name) is not value
+                    and name != "out"
+                }
                 statement.built = changed
+                statement.parts = self._shown(changed)
             elif result.node is not None:
                 statement.built = {result.name or "out": result.node}
+                statement.parts = [result]
             self.statements.append(statement)
+            before = dict(session.scope.names)
+
+    def _shown(self, changed: dict[str, Node]) -> list[Result]:
+        """Run what has just been built on the example, as far as the budget of the text goes."""
+        try:
+            return [self.session.examples.result(wrap(node), name) for name, node in changed.items()]
+        except LimitError:
+            return []
 
     @property
     def errors(self) -> list[dict[str, Any]]:
@@ -117,62 +145,70 @@ class Program:
             known = ", ".join(sops) or "none"
             raise InputError(f"expected the name of an s-op of the program ({known}), got {name!r}")
         if not sops:
-            raise InputError("the program has no s-op yet; try reverse = aggregate(flip, tokens);")
+            raise InputError(self.why_no_sop())
         name = name if name is not None else list(sops)[-1]
         return name, sops[name]
+
+    def why_no_sop(self) -> str:
+        """Say why there is no s-op, and what would make one."""
+        shown = [s.result.kind for s in self.statements if s.result.kind in _NO_SOP]
+        if not shown:
+            return "there is no s-op yet; try reverse = aggregate(flip, tokens);"
+        return f"there is no s-op yet: {_NO_SOP[shown[-1]]}"
 
     # Links ----------------------------------------------------------------------------------------
 
     def statements_of(self, nodes: Iterable[Node]) -> list[int]:
-        """Return the statements that built any of these nodes."""
-        return sorted({self.owner[node] for node in nodes if node in self.owner})
-
-    def by_label(self, root: Node) -> LabelOwners:
-        """Return who owns what, by the labels that pictures and networks give to nodes."""
-        names = {**names_of_definitions(root), **self.names}
-        return LabelOwners(self, names)
-
-
-class LabelOwners:
-    """The statements that own the labels of slots and heads in a compiled network."""
-
-    def __init__(self, program: Program, names: dict[Node, str]) -> None:
-        self._exact: dict[str, int] = {}
-        label = Labels(names)
-        for node, number in program.owner.items():
-            self._exact.setdefault(label(node), number)
-        self._named = {
-            name: number
-            for number, statement in enumerate(program.statements)
-            for name in statement.built
-        }
-
-    def of(self, label: str) -> list[int]:
-        """Return the statement whose node has this label, or else those whose names occur in it."""
-        if label in self._named:
-            return [self._named[label]]
-        if label in self._exact:
-            return [self._exact[label]]
-        known = [self._named.get(word, self._exact.get(word)) for word in _WORD.findall(label)]
-        return sorted({number for number in known if number is not None})
+        """Return the statements that first built any of these nodes, or have it as their value."""
+        found: set[int] = set()
+        for node in nodes:
+            found |= self._valued.get(node, set())
+            if node in self.owner:
+                found.add(self.owner[node])
+        return sorted(found)
 
 
-def described(statement: Statement) -> dict[str, Any]:
-    """Describe a statement as JSON; values are texts, as the REPL writes them."""
+def same_tokens(one: Sequence[Any], other: Sequence[Any]) -> bool:
+    """Tell whether two inputs are the same; 1, 1.0 and true are three tokens."""
+    return list(map(identity, one)) == list(map(identity, other))
+
+
+def described(statement: Statement, tokens: Sequence[Any]) -> dict[str, Any]:
+    """Describe a statement as JSON; values are texts, as the REPL writes them.
+
+    ``input`` is there where it was run on other ``tokens`` than these; ``parts`` where it gave several
+    names, or those of a loop, their values.
+    """
     result = statement.result
     entry: dict[str, Any] = {"line": statement.last, "first": statement.first, "kind": result.kind}
+    entry |= _values(result, tokens) | {"text": _beside(statement)}
+    if result.kind in ("none", "multi"):
+        entry["parts"] = [{"kind": part.kind} | _values(part, tokens) for part in statement.parts]
+    return entry
+
+
+def _values(result: Result, tokens: Sequence[Any]) -> dict[str, Any]:
+    entry: dict[str, Any] = {}
     for name in ("name", "type", "matrix", "args"):
         value = getattr(result, name)
         if value is not None:
             entry[name] = value
     if result.values is not None:
         entry["values"] = [echo.scalar(value) for value in result.values]
-    entry["text"] = _beside(result)
+    if result.tokens is not None and not same_tokens(result.tokens, tokens):
+        entry["input"] = [echo.scalar(token) for token in result.tokens]
     return entry
 
 
-def _beside(result: Result) -> str:
+def _beside(statement: Statement) -> str:
     """Write what stands beside the line."""
+    result = statement.result
+    if result.kind == "multi" and len(statement.parts) == len(result.items or []):
+        return ", ".join(f"{part.name} = {_echoed(part)}" for part in statement.parts)
+    return _echoed(result)
+
+
+def _echoed(result: Result) -> str:
     match result.kind:
         case "s-op":
             return echo.sequence(result.values or [])

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from locum.compiler import compile as compile_program
+from locum.compiler.tracing import Trace, compile_traced
 from locum.display.network.expressions import combination
 from locum.display.network.page import network_data
 from locum.errors import InputError
@@ -32,19 +32,25 @@ MAX_UNITS = 16
 CLOSE = 1e-9
 #: Between which numbers others are drawn, where real-valued tokens have no bounds.
 DRAWN = (-2.0, 2.0)
+#: What a request means that does not say: the same as the page. (The length is then that of the input,
+#: or 8 if that is more; the vocabulary, the tokens of the input; the tolerance, the compiler's own.)
+DEFAULTS: dict[str, Any] = {
+    "length": None, "vocabulary": None, "numeric": False, "fixed": False, "causal": False,
+    "attention": "hard", "feed_forward": "relu", "tolerance": None, "low": None, "high": None,
+}  # fmt: skip
 
 
 def compile(source: str, typed: str, name: str | None, **options: Any) -> dict[str, Any]:  # noqa: A001
     """Compile an s-op to weights: slots over time, heads, feed-forwards, sizes, error bound."""
-    program, name, model = _compiled(source, typed, name, options)
+    program, name, model, trace = _compiled(source, typed, name, options)
     data = network_data(model, [program.tokens], scores=True)
-    owners = program.by_label(program.sop(name)[1].node)
-    for stays in data["slots"]:
+    for slot, stays in enumerate(data["slots"]):
         for stay in stays:
-            stay["statements"] = owners.of(stay["label"])
-    for heads in data["heads"]:
-        for head in heads:
-            head["statements"] = owners.of(head["label"])
+            nodes = trace.held(slot, stay["first"], stay["until"])
+            stay["statements"] = program.statements_of(nodes)
+    for heads, traced in zip(data["heads"], trace.heads, strict=True):
+        for head, nodes in zip(heads, traced, strict=False):  # of very many, the first are shown
+            head["statements"] = program.statements_of(nodes)
     data["units"] = [_units(layer.feed_forward) for layer in model.weights.layers]
     return {"name": name, "network": data, "run": _applied(program, name, model, program.tokens)}
 
@@ -56,14 +62,14 @@ def apply(
 
     Random inputs are drawn here, not in the page: a browser does not tell 1 from 1.0.
     """
-    program, name, model = _compiled(source, typed, name, options)
+    program, name, model, _ = _compiled(source, typed, name, options)
     drawn = [*map(read_tokens, inputs), *_drawn(model, others, seed)]
     return {"name": name, "runs": [_applied(program, name, model, tokens) for tokens in drawn]}
 
 
 def _compiled(
     source: str, typed: str, name: str | None, options: dict[str, Any]
-) -> tuple[Program, str, CompiledTransformer]:
+) -> tuple[Program, str, CompiledTransformer, Trace]:
     program = right(source, typed)
     name, value = program.sop(name)
     numeric, listed = options.pop("numeric"), options.pop("vocabulary")
@@ -78,7 +84,7 @@ def _compiled(
     length = options.pop("length") or max(len(program.tokens), DEFAULT_LENGTH)
     if length > MAX_LENGTH:
         raise InputError(f"expected an input of at most {MAX_LENGTH} tokens to compile, got {length}")
-    model = compile_program(
+    model, trace = compile_traced(
         value,
         length=length,
         vocabulary=words,
@@ -93,7 +99,7 @@ def _compiled(
             f"this network has {model.architecture.d_model:,} slots; the playground shows {MAX_WIDTH}. "
             "Try a shorter length or a smaller vocabulary, or `locum compile`"
         )
-    return program, name, model
+    return program, name, model, trace
 
 
 def _units(feed: FeedForwardWeights | None) -> dict[int, list[str]]:

@@ -30,29 +30,39 @@ Locum.panes = (() => {
     });
   };
 
-  // Values: every s-op on the input.
+  // Values: every s-op on the input. What was run on another one (applied to it, or before `set example`) has its own table.
   const values = (result) => {
-    const pane = clear(byId("values")), table = add(pane, "table", null, "list"), top = add(table, "tr");
-    add(table, "caption", "every s-op on the input");
-    for (const text of ["s-op", "type", ...result.input]) add(top, "th", text);
-    const tokens = add(table, "tr");
-    add(tokens, "td", "tokens"); add(tokens, "td", "");
-    for (const token of result.input) add(tokens, "td", token, "cell");
-    result.statements.forEach((s, number) => {
-      if (s.kind !== "s-op") return;
-      const line = link(add(table, "tr"), [number]);
-      line.tabIndex = 0;
-      add(line, "td", s.name || "out"); add(line, "td", s.type || "");
-      for (const value of s.values) add(line, "td", value, "cell");
-    });
-    const selectors = result.statements.flatMap((s, n) => (s.kind === "selector" && s.matrix ? [[s, n]] : []));
-    if (selectors.length && result.input.length <= MAX_DRAWN) {
+    const pane = clear(byId("values"));
+    const shown = result.statements.flatMap((s, n) => (s.parts || [s]).map((part) => [part, n]));
+    const table = (caption, input) => {
+      const made = add(pane, "table", null, "list"), top = add(made, "tr");
+      add(made, "caption", caption);
+      for (const text of ["s-op", "type", ...input]) add(top, "th", text);
+      return made;
+    };
+    const row = (into, part, n) => {
+      const line = n === null ? add(into, "tr") : link(add(into, "tr"), [n]);
+      if (n !== null) line.tabIndex = 0;
+      add(line, "td", part.name || "out"); add(line, "td", part.type || "");
+      for (const value of part.values) add(line, "td", value, "cell");
+    };
+    const first = table("every s-op on the input", result.input), others = new Map();
+    row(first, { name: "tokens", values: result.input }, null);
+    for (const [part, n] of shown) {
+      if (part.kind !== "s-op") continue;
+      if (!part.input) { row(first, part, n); continue; }
+      const input = JSON.stringify(part.input);
+      if (!others.has(input)) others.set(input, table(`on ${part.input.join(" ")}, as the program asks`, part.input));
+      row(others.get(input), part, n);
+    }
+    const selectors = shown.filter(([part]) => part.kind === "selector" && part.matrix && part.matrix.length <= MAX_DRAWN);
+    if (selectors.length) {
       add(pane, "h3", "selectors");
-      const row = add(pane, "div", null, "row");
-      for (const [s, n] of selectors) {
-        const card = link(add(row, "div", null, "head"), [n]);
-        add(card, "div", s.name || "out", "title");
-        grid(card, { tokens: result.input, rows: s.matrix, values: [] });
+      const cards = add(pane, "div", null, "row");
+      for (const [part, n] of selectors) {
+        const card = link(add(cards, "div", null, "head"), [n]);
+        add(card, "div", part.name || "out", "title");
+        grid(card, { tokens: part.input || result.input, rows: part.matrix, values: [], caption: part.input ? `on ${part.input.join(" ")}` : "" });
       }
     }
   };
@@ -87,7 +97,7 @@ Locum.panes = (() => {
       const reply = await ask("prove", asked());
       if (reply) { text.textContent = reply.ok ? reply.text : reply.error; text.hidden = false; }
     });
-    Locum.certificate(add(row, "button", "Certificate"), text, asked, "prove").id = "certificate";
+    Locum.certificate(add(row, "button", "Certificate"), text, "prove", asked, "prove").id = "certificate";
     add(pane, "h3", "what a regular language is for transformers");
     const second = add(pane, "div", null, "row"), regex = Locum.labelled(second, "expression (+ is union)", document.createElement("input")); regex.value = "(ab+ba)*"; regex.id = "regex";
     const go = add(second, "button", "Classify"), result = add(pane, "div"); go.id = "classify"; result.id = "language";

@@ -1,0 +1,105 @@
+"""Statements and what they became, linked by the nodes of the graph and never by names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from locum.compiler import compile as compile_program
+from locum.compiler.tracing import compile_traced
+from locum.graph import postorder
+from locum.playground.examples import examples
+from locum.playground.program import Program
+from locum.playground.requests import tokens
+from tests.playground.test_answer import ask
+
+
+def parts(source: str, typed: str, **options: Any) -> tuple[dict[str, list[int]], dict[str, list[int]]]:
+    """Slots and heads by their labels, each with its statements."""
+    network = ask("compile", source=source, input=typed, **options)["network"]
+    slots = {stay["label"]: stay["statements"] for stays in network["slots"] for stay in stays}
+    heads = {head["label"]: head["statements"] for layer in network["heads"] for head in layer}
+    return slots, heads
+
+
+@pytest.mark.parametrize("feed_forward", ["relu", "exact"])
+def test_a_name_that_is_set_again_links_to_what_it_was(feed_forward: str) -> None:
+    source = (
+        "x = select(tokens, tokens, ==);\na = selector_width(x);\n"
+        "x = select(tokens, tokens, <);\nb = selector_width(x) * a;\nx = indices;\nb;"
+    )
+    slots, heads = parts(source, "abc", feed_forward=feed_forward)
+    assert heads["select(tokens_str, tokens_str, ==)"] == [0]
+    assert heads["select(tokens_str, tokens_str, <)"] == [2]
+    assert slots["b"] == [3, 5]
+    shares = {label: found for label, found in slots.items() if label.startswith("1/(1+n)")}
+    assert sorted({number for found in shares.values() for number in found}) == [1, 3]
+
+
+def test_an_sop_that_was_called_like_a_later_one_is_its_own() -> None:
+    source = (
+        "x = aggregate(select(indices, indices, <=), tokens_int);\n"
+        "y = x > 1;\nx = aggregate(select(indices, 0, ==), tokens_int);\nz = 1 if y and x > 2 else 0;"
+    )
+    slots, heads = parts(source, "[1, 3, 2]")
+    assert heads == {"select(indices, indices, <=)": [0], "select(indices, 0, ==)": [2]}
+    # Both are moved into one slot.
+    assert slots["aggregate(select(indices, indices, <=), tokens_int) + x"] == [0, 2]
+
+
+def test_two_statements_with_one_value_share_its_slot() -> None:
+    slots, _ = parts("a = tokens_int * tokens_int;\nb = a;\nc = tokens_int * tokens_int;", "[1, 2]")
+    assert slots["c"] == [0, 1, 2]
+
+
+def test_loops_and_several_names_on_one_line_have_their_own_parts() -> None:
+    source = (
+        "for i in [1] { p = tokens_int * 2; } for i in [1] { q = tokens_int * tokens_int; } "
+        "r, s = tokens_int % 2, p; r, s = s % 3, q;"
+    )
+    program = Program(source, [1, 2])
+    assert [set(statement.built) for statement in program.statements] == [
+        {"p"}, {"q"}, {"r", "s"}, {"r", "s"},
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("feed_forward", ["relu", "exact"])
+def test_every_slot_but_leaves_and_marks_belongs_to_a_statement(feed_forward: str) -> None:
+    leaves = {"indices", "tokens", "tokens_str", "tokens_int", "tokens_float", "is_sink", "length"}
+    for example in examples()[:20:3]:
+        source, typed = example["source"], example["input"]
+        slots, heads = parts(source, typed, feed_forward=feed_forward)
+        assert {label for label, found in slots.items() if not found} <= leaves, example["name"]
+        assert all(heads.values())
+
+
+def test_the_traced_network_is_the_compiled_one_and_has_nodes_of_the_program() -> None:
+    for example in examples()[:4]:
+        program = Program(example["source"], tokens(example["input"]))
+        _, value = program.sop(None)
+        options: dict[str, Any] = {"length": 6, "vocabulary": list(program.tokens)}
+        model, trace = compile_traced(value, **options)
+        plain = compile_program(value, **options)
+        assert plain.config == model.config
+        assert [len(layer) for layer in trace.heads] == [len(layer) for layer in model.config.heads]
+        known = set(postorder(value.node))
+        held = {node for slot in trace.slots for each in slot for node in each.nodes}
+        assert held | {node for layer in trace.heads for head in layer for node in head} <= known
+
+
+def test_values_stand_under_the_input_they_belong_to() -> None:
+    source = (
+        'r = tokens;\nr("ab");\nset example "xyz"\nq = tokens;\n'
+        "a, b = indices, length;\nfor i in [1] { c = indices + i; }"
+    )
+    reply = ask("run", source=source, input="hello")
+    first, applied, _, q, several, loop = reply["statements"]
+    assert reply["input"] == list("xyz")
+    assert (first["input"], applied["input"]) == (list("hello"), list("ab"))
+    assert "input" not in q
+    assert [(part["name"], part["values"]) for part in several["parts"]] == [
+        ("a", ["0", "1", "2"]), ("b", ["3", "3", "3"]),
+    ]  # fmt: skip
+    assert several["text"] == "a = [0, 1, 2] (ints), b = [3]*3 (ints)"
+    assert loop["parts"][0]["values"] == ["1", "2", "3"]
