@@ -1,14 +1,18 @@
-"""Ten exercises, each checked on all short inputs; the shortest wrong one is the counterexample."""
+"""Ten exercises, each checked on all short inputs and a few longer ones; the first wrong one is shown.
+
+Whether a solution calls what it is to be written without is decided when it runs, by which function is
+called: an alias is that function, and a parameter of the same name is not.
+"""
 
 from __future__ import annotations
 
+import heapq
 import itertools
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from locum.errors import InputError, LocumError
+from locum.errors import LocumError
 from locum.language import echo
 from locum.paper import listings
 from locum.playground.examples import without_example
@@ -34,16 +38,19 @@ class Exercise:
     lengths: tuple[int, ...]
     right: Callable[[Word], list[Any]]
     #: Longer inputs on which wrong solutions fail that are right on all short ones.
-    longer: tuple[str, ...] = ()
-    #: A name of the library that would be the solution itself.
-    without: str | None = None
+    longer: tuple[Word, ...]
+    #: Functions of the library that would be the solution itself.
+    without: tuple[str, ...] = ()
 
     def words(self) -> Iterator[Word]:
-        """Yield every input, short ones first."""
-        for length in self.lengths:
-            for word in itertools.product(self.alphabet, repeat=length):
-                yield "".join(word) if isinstance(self.alphabet, str) else list(word)
-        yield from self.longer
+        """Yield every input, by length: all short ones, the example and longer ones."""
+        short = (
+            "".join(word) if isinstance(self.alphabet, str) else list(word)
+            for length in self.lengths
+            for word in itertools.product(self.alphabet, repeat=length)
+        )
+        more = sorted((tokens(self.example), *self.longer), key=len)
+        yield from heapq.merge(short, more, key=len)
 
     def described(self) -> dict[str, str]:
         """Describe it for the page."""
@@ -54,10 +61,8 @@ class Exercise:
 def check(key: str, source: str) -> dict[str, Any]:
     """Check a solution: solved, or the shortest input on which it is wrong."""
     exercise = EXERCISES[key]
-    program = Program(source, tokens(exercise.example))
+    program = Program(source, tokens(exercise.example), exercise.without)
     program.require_right()
-    if exercise.without and _uses(source, exercise.without):
-        raise InputError(f"expected a program without {exercise.without} of the library")
     name, value = program.sop(None)
     checked = 0
     for word in exercise.words():
@@ -69,6 +74,8 @@ def check(key: str, source: str) -> dict[str, Any]:
             problem = ""
         except LocumError as error:
             values, problem = None, str(error)
+        if values is not None:
+            problem = _other_kind(values, expected)
         if values is None or not _same(values, expected):
             return {
                 "solved": False,
@@ -86,12 +93,6 @@ def check(key: str, source: str) -> dict[str, Any]:
     return {"solved": True, "name": name, "checked": checked, "counterexample": None}
 
 
-def _uses(source: str, name: str) -> bool:
-    """Tell whether a program calls a name of the library (and does not define it itself)."""
-    code = re.sub(r"#.*", "", source)
-    return re.search(rf"\b{name}\s*\(", code) is not None and f"def {name}" not in code
-
-
 def _same(values: Sequence[Any], expected: Sequence[Any]) -> bool:
     return all(_equal(value, right) for value, right in zip(values, expected, strict=True))
 
@@ -104,6 +105,20 @@ def _equal(value: Any, expected: Any) -> bool:
         return abs(float(value) - float(expected)) <= 1e-9
     except OverflowError:  # an integer beyond all floats
         return False
+
+
+def _other_kind(values: Sequence[Any], expected: Sequence[Any]) -> str:
+    """Say so where a value is of another kind than the right one, which may look the same."""
+    for place, (value, right) in enumerate(zip(values, expected, strict=True)):
+        given, asked = _kind(value), _kind(right)
+        if given != asked:
+            advice = "; try tokens_float" if (given, asked) == ("text", "number") else ""
+            return f"at position {place} it is the {given} {echo.scalar(value)}, not a {asked}{advice}"
+    return ""
+
+
+def _kind(value: Any) -> str:
+    return {str: "text", bool: "truth"}.get(type(value), "number")
 
 
 def _texts(values: Word) -> list[str]:
@@ -154,6 +169,7 @@ def _nested(pairs: int) -> tuple[str, ...]:
 
 
 _LETTERS, _UP_TO_FIVE = "abc", (1, 2, 3, 4, 5)
+_WORDS = ("abcabc", "banana", "mississippi", "cbaabccbaabc")
 
 EXERCISES = {
     exercise.key: exercise
@@ -163,45 +179,54 @@ EXERCISES = {
             "Which position holds what position i must receive? select(keys, queries, ==) compares.",
             "# An s-op has a value at each position. The last s-op of the program is your answer.\n"
             "reverse = tokens;\n",
-            "hello", _LETTERS, _UP_TO_FIVE, lambda word: list(word)[::-1],
+            "hello", _LETTERS, _UP_TO_FIVE, lambda word: list(word)[::-1], _WORDS,
         ),
         Exercise(
             "shift", "One to the right",
-            'Move every token one place to the right; "_" stands at the first position.',
+            'Move every token one place to the right; "_" stands at the first position (without the '
+            "library's shift).",
             "aggregate(selector, values, default) gives the default where nothing is selected.",
             "right = tokens;\n",
-            "hello", _LETTERS, _UP_TO_FIVE, lambda word: ["_", *word[:-1]],
+            "hello", _LETTERS, _UP_TO_FIVE, lambda word: ["_", *word[:-1]], _WORDS,
+            without=("shift",),
         ),
         Exercise(
-            "count", "How many a", "Give the number of a's in the input, at every position.",
+            "count", "How many a",
+            "Give the number of a's in the input, at every position (without the library's count).",
             "A head averages. What is the mean of a 0/1 sequence, and what is the length?",
             'is_a = indicator(tokens == "a");\nnumber = is_a;\n',
             "banana", _LETTERS, _UP_TO_FIVE, lambda word: _everywhere(list(word).count("a"), word),
+            _WORDS, without=("count",),
         ),
         Exercise(
             "histogram", "Histogram", "Give at each position how often its own token occurs.",
             "selector_width(s) counts the keys that a query selects.",
             "same = select(tokens, tokens, ==);\nhistogram = indices;\n",
             "hello", _LETTERS, _UP_TO_FIVE, lambda word: [list(word).count(letter) for letter in word],
+            _WORDS,
         ),
         Exercise(
-            "new", "Seen before?", "True where a token occurs for the first time, False elsewhere.",
+            "new", "Seen before?",
+            "True where a token occurs for the first time, False elsewhere (without the library's "
+            "mark_first_instance).",
             "Selectors can be combined: s and t. Keys before the query: select(indices, indices, <).",
             "new = indices == 0;\n",
             "hello", _LETTERS, _UP_TO_FIVE,
-            lambda word: [letter not in word[:i] for i, letter in enumerate(word)],
+            lambda word: [letter not in word[:i] for i, letter in enumerate(word)], _WORDS,
+            without=("mark_first_instance",),
         ),
         Exercise(
             "palindrome", "Palindrome", "True everywhere if the input reads the same backwards.",
             "Compare with the reversed input, then ask whether any position differs.",
             "palindrome = tokens == tokens;\n",
             "level", "ab", (1, 2, 3, 4, 5, 6, 7), lambda word: _everywhere(word == word[::-1], word),
+            ("abcba", "abcda", "abbccbba", "abbccabba", "abcdeedcba", "abcdefdcba"),
         ),
         Exercise(
             "sort", "Sort", "Give the tokens in alphabetical order (without the library's sort).",
             "A token's rank is the number of tokens before it; equal ones keep their order.",
             "smaller = select(tokens, tokens, <);\nrank = selector_width(smaller);\nsorted = tokens;\n",
-            "hello", _LETTERS, _UP_TO_FIVE, lambda word: sorted(word), without="sort",
+            "hello", _LETTERS, _UP_TO_FIVE, lambda word: sorted(word), _WORDS, without=("sort",),
         ),
         Exercise(
             "listing5", "Find the bug in Listing 5",
@@ -210,6 +235,7 @@ EXERCISES = {
             "What does an odd position compute for MaxminusMin, and what does it ask for?",
             without_example(listings.text("maxmin"))[0],
             "[1.0, -2.0, 3.0, 4.0]", (-2.0, -1.0, 1.0, 3.0), (2, 4), _pairs_sorted,
+            ([0.5, 0.5, -7.0, 9.0, 2.0, 1.0], [-1.0, -3.5, 0.0, 0.0, 8.0, -8.0, 4.0, 5.0]),
         ),
         Exercise(
             "balanced", "Balanced brackets", "True everywhere if the brackets ( and ) are balanced.",
@@ -217,6 +243,7 @@ EXERCISES = {
             'opened = indicator(tokens == "(");\nclosed = indicator(tokens == ")");\n'
             "balanced = opened == closed;\n",
             "(()())", "()", (1, 2, 3, 4, 5, 6, 7, 8), lambda word: _everywhere(is_balanced(word), word),
+            ("(((())))()", "((()))())(", "(()(()))(())", "(()(()))(()))(", ")()()()()("),
         ),
         Exercise(
             "two_kinds", "Balanced brackets of two kinds",
@@ -225,7 +252,7 @@ EXERCISES = {
             "best(selector, indices) attends to the greatest index that is selected.",
             'opened = indicator(tokens == "(" or tokens == "[");\nbalanced = opened == 1;\n',
             "([]())", "()[]", (1, 2, 3, 4), lambda word: _everywhere(is_balanced(word), word),
-            longer=_nested(3),
+            (*_nested(3), "([([])])", "([([)])]", "[[(())()]]", "[[(())(])]", "([])()[]()"),
         ),
     )
 }  # fmt: skip

@@ -39,7 +39,7 @@ Locum.exercises = (() => {
       return;
     }
     const wrong = reply.counterexample;
-    add(verdict, "span", `✗ on ${wrong.input.join(" ")} it should be ${wrong.expected.join(" ")}, but ${reply.name} ${wrong.values ? "is " + wrong.values.join(" ") : "has no value: " + wrong.problem} `);
+    add(verdict, "span", `✗ on ${wrong.input.join(" ")} it should be ${wrong.expected.join(" ")}, but ${reply.name} ${wrong.values ? "is " + wrong.values.join(" ") + (wrong.problem ? ` (${wrong.problem})` : "") : "has no value: " + wrong.problem} `);
     add(verdict, "button", "show it").addEventListener("click", () => load(source, wrong.typed));
   };
   const start = (loader) => {
