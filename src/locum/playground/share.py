@@ -11,16 +11,18 @@ stored anywhere, and a server never sees it, since browsers do not send fragment
 from __future__ import annotations
 
 import base64
-import binascii
 import json
+import math
+import re
 import zlib
-from typing import Any
+from typing import Any, NoReturn
 
 from locum.errors import InputError
 
 PREFIX = "#v1="
-#: The most bytes that a link may unpack to.
-LARGEST = 200_000
+#: The most bytes that a link may unpack to, and the most lists and objects inside one another.
+LARGEST, DEEPEST = 200_000, 8
+_PACKED = re.compile(r"[A-Za-z0-9_-]*")
 
 
 def fragment(content: dict[str, Any]) -> str:
@@ -32,19 +34,57 @@ def fragment(content: dict[str, Any]) -> str:
 
 
 def state(link: str) -> dict[str, Any]:
-    """Return the state that a fragment holds."""
+    """Return the state that a fragment holds; the page's script refuses the same ones."""
     try:
         if not link.startswith(PREFIX):
             raise ValueError
-        text = link.removeprefix(PREFIX)
-        packed = base64.b64decode(text + "=" * (-len(text) % 4), altchars="-_", validate=True)
-        unpacker = zlib.decompressobj(-zlib.MAX_WBITS)
-        data = unpacker.decompress(packed, LARGEST)
-        if not unpacker.eof:
-            raise ValueError
-        content = json.loads(data)
-    except (ValueError, binascii.Error, zlib.error, RecursionError):
+        text = _unpacked(link.removeprefix(PREFIX))
+        content = json.loads(text, parse_constant=_refuse, parse_float=_finite, parse_int=_held)
+        _require_shallow(content)
+    except (ValueError, OverflowError, zlib.error, RecursionError):
         raise InputError(f"expected a link of the playground ({PREFIX}…), got {link[:40]!r}") from None
     if not isinstance(content, dict):
-        raise InputError("expected a link that holds an object")
+        raise InputError("expected a link of the playground that holds an object")
     return content
+
+
+def _unpacked(text: str) -> str:
+    """Return the text that was packed: one stream to the last byte, and no longer than allowed."""
+    if not _PACKED.fullmatch(text) or len(text) % 4 == 1:
+        raise ValueError
+    packed = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+    unpacker = zlib.decompressobj(-zlib.MAX_WBITS)
+    data = unpacker.decompress(packed, LARGEST + 1)
+    if len(data) > LARGEST or not unpacker.eof or unpacker.unused_data:
+        raise ValueError
+    return data.decode("utf-8")
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(constant)  # NaN and Infinity are not JSON
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(text)
+    return number
+
+
+def _held(text: str) -> int:
+    _finite(text)  # a browser has no larger ones
+    return int(text)
+
+
+def _require_shallow(content: Any) -> None:
+    level = [content]
+    for _ in range(DEEPEST + 1):
+        level = [part for parts in level for part in _parts(parts)]
+    if level:
+        raise ValueError
+
+
+def _parts(content: Any) -> list[Any]:
+    if isinstance(content, dict):
+        return list(content.values())
+    return content if isinstance(content, list) else []

@@ -1,7 +1,7 @@
 // The state of the page in the fragment of a link: JSON, raw deflate, base64url (playground/share.py does the same).
 "use strict";
 Locum.share = (() => {
-  const PREFIX = "#v1=", LARGEST = 200000;
+  const PREFIX = "#v1=", LARGEST = 200000, DEEPEST = 8;
   const through = async (bytes, stream) => new Uint8Array(await new Response(new Blob([bytes]).stream().pipeThrough(stream)).arrayBuffer());
   const pack = async (state) => {
     const bytes = await through(new TextEncoder().encode(JSON.stringify(state)), new CompressionStream("deflate-raw"));
@@ -9,15 +9,29 @@ Locum.share = (() => {
     for (const byte of bytes) text += String.fromCharCode(byte);
     return PREFIX + btoa(text).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
   };
-  // Null if the fragment is not one of ours.
+  // What a stream gives, or an error as soon as it gives more than is allowed.
+  const bounded = async (bytes, stream) => {
+    const reader = new Blob([bytes]).stream().pipeThrough(stream).getReader(), parts = [];
+    for (let size = 0; ; ) {
+      const { done, value } = await reader.read();
+      if (done) break;
+      size += value.length;
+      if (size > LARGEST) { await reader.cancel(); throw new RangeError("too large"); }
+      parts.push(value);
+    }
+    return new Uint8Array(await new Blob(parts).arrayBuffer());
+  };
+  const finite = (_, value) => { if (typeof value === "number" && !Number.isFinite(value)) throw new RangeError("not a number"); return value; };
+  const isDeep = (value, left) => value !== null && typeof value === "object" && (left === 0 || Object.values(value).some((part) => isDeep(part, left - 1)));
+  // Null if the fragment is not one of ours; playground/share.py refuses the same ones.
   const unpack = async (fragment) => {
-    if (!fragment.startsWith(PREFIX)) return null;
+    const packed = fragment.slice(PREFIX.length);
+    if (!fragment.startsWith(PREFIX) || !/^[A-Za-z0-9_-]*$/.test(packed) || packed.length % 4 === 1) return null;
     try {
-      const text = atob(fragment.slice(PREFIX.length).replaceAll("-", "+").replaceAll("_", "/"));
-      const bytes = await through(Uint8Array.from(text, (c) => c.charCodeAt(0)), new DecompressionStream("deflate-raw"));
-      if (bytes.length > LARGEST) return null;
-      const state = JSON.parse(new TextDecoder().decode(bytes));
-      return state && typeof state === "object" ? state : null;
+      const text = atob(packed.replaceAll("-", "+").replaceAll("_", "/"));
+      const bytes = await bounded(Uint8Array.from(text, (c) => c.charCodeAt(0)), new DecompressionStream("deflate-raw"));
+      const state = JSON.parse(new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes), finite);
+      return state && typeof state === "object" && !Array.isArray(state) && !isDeep(state, DEEPEST) ? state : null;
     } catch { return null; }
   };
   return { pack, unpack };
