@@ -22,6 +22,7 @@ from locum.playground.saving import PAGE
 from locum.playground.share import fragment, state
 from locum.verification import check
 from tests.playground.solutions import SOLUTIONS
+from tests.playground.test_share import LINKS, NO_LINKS
 
 pytest.importorskip("playwright", reason="the browser tests need playwright")
 from playwright.sync_api import BrowserContext, Locator, Page, Route, expect, sync_playwright
@@ -326,12 +327,38 @@ def test_u_steps_as_explain_does(page: Page, address: str) -> None:
     expect(page.locator("#u-error")).to_contain_text("U of order (3, 3, 3)")
     page.fill("#u-temperature", "0")
     expect(page.get_by_text("0: hard attention")).to_be_visible()
+    page.fill("#u-temperature", "0.5")
+    expect(page.locator("#u-result:not(.stale)")).to_be_visible()
     page.click("#u-prove")
     expect(page.locator("#u-proof")).to_contain_text("Proven, attention 3 3 3 (fetch)")
-    page.fill("#u-temperature", "0.5")
+    page.fill("#u-base", "2")
     expect(page.locator("#u-proof")).to_be_hidden()
+    for button in ("#u-prove", "#u-certificate", "#u-certify"):
+        page.click(button)
+        expect(page.locator("#u-proof")).to_contain_text("base: expected")
+        page.fill("#u-base", "3" if button == "#u-prove" else "2")
+        expect(page.locator("#u-proof")).to_be_hidden()
+    page.fill("#u-base", "e")
     page.click("#u-certify")
     expect(page.locator("#u-proof")).to_contain_text("float64 error ≤")
+
+
+def test_u_proves_hard_attention_where_it_is_hard(page: Page, address: str) -> None:
+    u = {"X": [[1, 2], [0, 1]], "A": [[1, 0], [0, 1]], "V": [[1], [3]], "recipe": "fetch"}
+    opened(page, address, mode="universal", u={**u, "temperature": 0})
+    page.click("#u-prove")
+    expect(page.locator("#u-proof")).to_contain_text("Proven, hard_attention 2 2 1")
+    page.select_option("#u-recipe", "paper")
+    page.click("#u-prove")
+    expect(page.locator("#u-proof")).to_contain_text("recipe: expected fetch")
+    page.fill("#u-X-0-0", "0.1")
+    page.fill("#u-X-0-1", "0.2")
+    page.fill("#u-X-1-0", "0.3")
+    page.fill("#u-X-1-1", "0")
+    page.fill("#u-A-0-1", "1")
+    page.fill("#u-A-1-0", "1")
+    expect(page.locator("#u-problem")).to_contain_text("rounding decides which are the greatest")
+    expect(page.locator("#u-result")).to_be_hidden()
 
 
 def test_u_shows_nothing_for_what_is_no_number(page: Page, address: str) -> None:
@@ -407,12 +434,46 @@ def test_links_carry_the_state_both_ways(page: Page, address: str) -> None:
 def test_a_link_that_cannot_be_read_is_told(page: Page, address: str) -> None:
     page.goto(address + "#v9=AAAA")
     expect(page.locator("#link-note")).to_be_visible()
-    opened(page, address, source="x = 1;", options={"length": "<b>", "feed_forward": 7, "odd": 1})
+    opened(page, address, source="x = 1;", options={"length": "<b>", "feed_forward": 7})
+    expect(page.locator("#stale-note")).to_contain_text("there is no s-op yet: a plain value is none")
     expect(page.locator("#link-note")).to_be_hidden()
+    odd: dict[str, Any] = {"pane": "else", "options": {"feed_forward": [1], "odd": 1, "length": 4}}
+    opened(page, address, source="x = indices;", other=1, u={"X": [[1]]}, **odd)
+    expect(page.locator("#link-note")).to_have_text(
+        "Parts of this link are not understood and were left out: "
+        "other, options.feed_forward, options.odd, pane, u."
+    )
     opened(page, address, source="x = indices;", pane="weights", options={"length": "<b>"})
     expect(page.locator("#network .bad")).to_contain_text(
         'length: expected an integer from 1 to 32, got "<b>"'
     )
+
+
+def test_the_page_reads_the_links_that_python_reads(page: Page, address: str) -> None:
+    opened(page, address)
+    unpacked = (
+        "async (link) => { const found = await Locum.share.unpack(link); return found !== null; }"
+    )
+    expect(page.locator("#link-note")).to_be_hidden()
+    assert [why for why, link in NO_LINKS.items() if page.evaluate(unpacked, link)] == []
+    assert [why for why, link in LINKS.items() if not page.evaluate(unpacked, link)] == []
+
+
+def test_values_of_another_input_have_a_table_of_their_own(page: Page, address: str) -> None:
+    source = (
+        'r = tokens;\nr("ab");\nset example "xyz"\na, b = indices, tokens;\n'
+        'set selector example "pq"\ns = select(tokens, tokens, ==);\n'
+    )
+    opened(page, address, source=source, input="hello", pane="values")
+    tables = page.locator("#values > table")
+    expect(tables).to_have_count(3)
+    assert texts(tables.nth(0).locator("tr"))[1:] == [
+        ["tokens", "", "x", "y", "z"], ["a", "int", "0", "1", "2"], ["b", "string", "x", "y", "z"],
+    ]  # fmt: skip
+    assert texts(tables.nth(1).locator("tr"))[1:] == [["r", "string", *"hello"]]
+    expect(tables.nth(2).locator("caption")).to_have_text("on a b, as the program asks")
+    expect(page.locator("#values .grid caption")).to_have_text("on p q")
+    assert page.locator("#values .grid thead th").all_inner_texts() == ["", "p", "q"]
 
 
 def test_exercises_check_themselves_and_remember(page: Page, address: str) -> None:

@@ -63,23 +63,28 @@ def catalogue() -> dict[str, Any]:
 _PROGRAM = {"source": text(requests.MAX_SOURCE), "input": text(requests.MAX_INPUT)}
 _NAME = {"name": text(100).optional()}
 _NETWORK = {
-    "length": integer(1, requests.MAX_LENGTH).optional(),
-    "vocabulary": text(requests.MAX_INPUT).optional(),
-    "numeric": boolean().optional(False),
-    "fixed": boolean().optional(False),
-    "causal": boolean().optional(False),
-    "attention": choice(*ATTENTIONS).optional("hard"),
-    "feed_forward": choice(*FEED_FORWARDS).optional("relu"),
-    "tolerance": number(1e-12, 1.0).optional(),
-    "low": number(-1e6, 1e6).optional(),
-    "high": number(-1e6, 1e6).optional(),
+    name: field.optional(weights.DEFAULTS[name])
+    for name, field in {
+        "length": integer(1, requests.MAX_LENGTH),
+        "vocabulary": text(requests.MAX_INPUT),
+        "numeric": boolean(),
+        "fixed": boolean(),
+        "causal": boolean(),
+        "attention": choice(*ATTENTIONS),
+        "feed_forward": choice(*FEED_FORWARDS),
+        "tolerance": number(1e-12, 1.0),
+        "low": number(-1e6, 1e6),
+        "high": number(-1e6, 1e6),
+    }.items()
 }
-_UNIVERSAL = {
-    **{name: requests.matrix() for name in ("X", "A", "V")},
-    "recipe": choice(*universal.RECIPES).optional("fetch"),
-    "base": number(1e-3, 1e3).optional(),
-    # 0 is hard attention; below the least other one, scores would not be numbers any more.
-    "temperature": temperature().optional(1.0),
+_UNIVERSAL = {name: requests.matrix() for name in ("X", "A", "V")} | {
+    name: field.optional(universal.DEFAULTS[name])
+    for name, field in {
+        "recipe": choice(*universal.RECIPES),
+        "base": number(1e-3, 1e3),
+        # 0 is hard attention; below the least other one, scores would not be numbers any more.
+        "temperature": temperature(),
+    }.items()
 }
 
 ACTIONS: dict[str, Action] = {
@@ -109,6 +114,9 @@ ACTIONS: dict[str, Action] = {
             "recipe": text(20).optional(),
             "certificate": boolean().optional(False),
         },
+    ),
+    "prove_universal": Action(
+        universal.prove, {**_UNIVERSAL, "certificate": boolean().optional(False)}
     ),
     "classify": Action(claims.classify, {"regex": text(200)}),
     "exercise": Action(

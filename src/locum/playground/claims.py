@@ -22,11 +22,7 @@ def prove(name: str, shape: list[int], recipe: str | None, certificate: bool) ->
 
     With ``certificate``, what ``locum check`` goes through again is in the answer, as text.
     """
-    if sum(shape) > MAX_SHAPE:
-        raise InputError(
-            f"shape: expected integers that sum to at most {MAX_SHAPE}, got {sum(shape)}; "
-            "`locum prove` has no such limit"
-        )
+    require_small(shape)
     verdict = prove_claim(name, *shape, recipe=recipe, seconds=SECONDS, terms=TERMS, megabytes=400)
     reply = {"text": str(verdict), **verdict.to_dict()}
     if certificate:
@@ -34,6 +30,15 @@ def prove(name: str, shape: list[int], recipe: str | None, certificate: bool) ->
             raise InputError(f"there is no certificate: {verdict}")
         reply["certificate"] = json.dumps(verdict.certificate)
     return reply
+
+
+def require_small(shape: list[int]) -> None:
+    """Refuse a shape whose proof would take long."""
+    if sum(shape) > MAX_SHAPE:
+        raise InputError(
+            f"shape: expected integers that sum to at most {MAX_SHAPE}, got {sum(shape)}; "
+            "`locum prove` has no such limit"
+        )
 
 
 def classify(regex: str) -> dict[str, Any]:

@@ -27,6 +27,7 @@ CHOICES = {
     "feedForwards": list(FEED_FORWARDS),
     "recipes": list(universal.RECIPES),
     "presets": {},
+    "defaults": {"network": weights.DEFAULTS, "universal": universal.DEFAULTS},
 }
 #: The policy of a saved page loads no icon, and a file needs none.
 _ICON = '<link rel="icon" href="data:,">'

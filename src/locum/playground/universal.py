@@ -11,10 +11,12 @@ from locum.analysis import architecture
 from locum.errors import InputError
 from locum.graph import abbreviate
 from locum.paper import figure2
+from locum.playground import claims
 from locum.simulators import UniversalSimulator
 from locum.simulators.formula.head import RECIPES
 from locum.simulators.modules.attention import Attention
 from locum.verification import certify as certify_result
+from locum.verification.claims.named import claim as named_claim
 
 #: Heads of a step that are named.
 MAX_NAMED = 40
@@ -31,6 +33,8 @@ PRESETS = {
     "Figure 2": {"X": figure2.X.tolist(), "A": figure2.T.A.tolist(), "V": figure2.T.V.tolist()},
     "A trained head": TRAINED,
 }
+#: What a request means that does not say: the same as the page.
+DEFAULTS: dict[str, Any] = {"recipe": "paper", "base": None, "temperature": 1.0}
 
 
 def explain(
@@ -48,6 +52,9 @@ def explain(
     T, U, x = _given(X, A, V, recipe, base, temperature)
     n, d, d_v = len(X), len(A), len(V[0])
     explanation = U.explain(T, x)
+    if temperature == 0:
+        steps = {step.name: step for step in explanation}
+        _require_ties(X, A, steps["softmax"].matrix, steps["softmax"].direct)
     programs = dict(U.each_step())
     tokens = U.encode(T, x).tolist()
     size = U.architecture
@@ -61,7 +68,6 @@ def explain(
             for step in explanation
         ],
         "error": explanation.error,
-        "claim": {"name": "attention", "shape": [n, d, d_v], "recipe": recipe},
     }
 
 
@@ -85,6 +91,60 @@ def certify(
     certified = certify_result(U, T, x)
     seen = max(0.0, certified.seen(U(T, x)))
     return {"text": str(certified), "seen": seen, **certified.to_dict()}
+
+
+def prove(
+    X: list[list[float]],
+    A: list[list[float]],
+    V: list[list[float]],
+    recipe: str,
+    base: float | None,
+    temperature: float,
+    certificate: bool,
+) -> dict[str, Any]:
+    """Prove for all T and X of this order that this very U computes T(X).
+
+    At temperature 0 that is hard attention; at any other, T has A divided by it, and all A are meant.
+    """
+    if base is not None:
+        raise InputError(f"base: expected e, the base of what is proven, got {base:g}; try e")
+    _, U, _ = _given(X, A, V, recipe, base, temperature)
+    shape = [len(X), len(A), len(V[0])]
+    name, chosen = ("hard_attention", None) if temperature == 0 else ("attention", recipe)
+    claims.require_small(shape)
+    if named_claim(name, *shape, recipe=chosen).program is not U.output.sop.node:
+        raise InputError(
+            f"recipe: expected fetch, the U that {name} is proven of, got {recipe}; try fetch, or a "
+            "temperature above 0"
+        )
+    return claims.prove(name, shape, chosen, certificate)
+
+
+def _require_ties(X: list[list[float]], A: list[list[float]], weights: Any, direct: Any) -> None:
+    """Refuse hard attention where the greatest scores of the numbers as typed are not those of floats.
+
+    0.1 + 0.2 and 0.3 tie, but not as floats; a mean over other keys is another result altogether.
+    """
+    x, a = ([[Fraction(repr(entry)) for entry in row] for row in rows] for rows in (X, A))
+    scores = _product(_product(x, a), list(map(list, zip(*x, strict=True))))
+    for query, row in enumerate(scores):
+        greatest = {key for key, score in enumerate(row) if score == max(row)}
+        for found in (weights[query], direct[query]):
+            other = greatest ^ {key for key, weight in enumerate(found) if weight > 0}
+            if other:
+                keys = sorted(greatest | other)
+                raise InputError(
+                    f"temperature: expected scores whose ties floats keep; those of row {query} of X "
+                    f"with the rows {', '.join(map(str, keys))} are about {float(row[keys[0]]):g}, and "
+                    "rounding decides which are the greatest; try numbers such as 0.5 and 0.25, or a "
+                    "temperature above 0"
+                )
+
+
+def _product(a: list[list[Fraction]], b: list[list[Fraction]]) -> list[list[Fraction]]:
+    columns = list(zip(*b, strict=True))
+    zero = Fraction(0)
+    return [[sum((p * q for p, q in zip(r, c, strict=True)), zero) for c in columns] for r in a]
 
 
 def _divides(A: list[list[float]], temperature: float, scores: Any) -> bool:
@@ -122,4 +182,4 @@ def _heads(value: Any) -> dict[str, Any]:
     return {"layers": size.layers, "heads": size.heads, "selectors": named}
 
 
-__all__ = ["PRESETS", "RECIPES", "certify", "explain"]
+__all__ = ["PRESETS", "RECIPES", "certify", "explain", "prove"]

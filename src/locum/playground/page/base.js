@@ -86,9 +86,9 @@ Locum.download = (name, text, type) => {
   setTimeout(() => URL.revokeObjectURL(link.href), 1000);
 };
 // A button that asks for the certificate of a proof, and downloads it; `locum check` goes through it again.
-Locum.certificate = (button, text, fields, name) => {
+Locum.certificate = (button, text, action, fields, name, problem = () => "") => {
   button.addEventListener("click", async () => {
-    const reply = await Locum.ask("prove", { ...fields(), certificate: true }, name + " certificate");
+    const reply = problem() ? { ok: false, error: problem() } : await Locum.ask(action, { ...fields(), certificate: true }, name + " certificate");
     if (!reply) return;
     text.hidden = false;
     text.textContent = reply.ok ? `${reply.text}\nlocum check certificate.json goes through it again.` : reply.error;

@@ -3,7 +3,7 @@
 (async () => {
   const { byId, ask, panes } = Locum;
   const state = { mode: "rasp", source: "", input: "hello", pane: "heads", name: null, options: {}, u: null, exercise: null };
-  const PANES = ["heads", "weights", "values", "counts"], LONGEST = 60000;
+  const PANES = ["heads", "weights", "values", "counts"], LONGEST = 60000, UNREADABLE = byId("link-note").textContent;
 
   // Dark and light: the reader's choice, or else the system's.
   const theme = (name) => { document.documentElement.dataset.theme = name; };
@@ -52,7 +52,7 @@
     isRight = shown.errors.length === 0 && shown.sops.length > 0;
     // With a mistake in the program, the panes keep what they had, paler, and say so.
     byId("stale-note").hidden = isRight;
-    byId("stale-note").textContent = !result.ok || shown.errors.length ? "There is a mistake; what is pale was before it." : "There is no s-op yet.";
+    byId("stale-note").textContent = !result.ok || shown.errors.length ? "There is a mistake; what is pale was before it." : result.why;
     if (isRight) revealLater();
   };
   const runLater = Locum.later(40, run);
@@ -112,20 +112,37 @@
   byId("more").addEventListener("keydown", (event) => { if (event.key === "Escape") { byId("more").open = false; byId("more").firstElementChild.focus(); } });
   document.addEventListener("pointerdown", (event) => { if (!byId("more").contains(event.target)) byId("more").open = false; });
 
-  // What a link, or a saved page, says about the state; anything odd in it is left out.
-  const isText = (value) => typeof value === "string";
+  // What a link, or a saved page, says about the state. What is not understood is left out, and its names are returned.
+  const isText = (value) => typeof value === "string", isObject = (value) => value !== null && typeof value === "object" && !Array.isArray(value);
+  const isMatrix = (rows) => Array.isArray(rows) && rows.length > 0 && rows.length <= Locum.universal.LARGEST && rows.every((row) => Array.isArray(row) && row.length > 0 && row.length <= Locum.universal.LARGEST && row.length === rows[0].length && row.every((entry) => typeof entry === "number"));
+  const isU = (u) => isObject(u) && ["X", "A", "V"].every((name) => isMatrix(u[name])) && u.X[0].length === u.A.length && u.A[0].length === u.A.length && u.V.length === u.A.length;
   const adopt = (given) => {
+    const odd = [], take = (name, isRight, otherwise) => {
+      if (given[name] === undefined || given[name] === null) return otherwise;
+      if (isRight(given[name])) return given[name];
+      odd.push(name);
+      return otherwise;
+    };
+    for (const name of Object.keys(given)) if (!["source", "input", "pane", "name", "options", "mode", "u", "exercise"].includes(name)) odd.push(name);
     state.options = {};
-    for (const [name, value] of Object.entries(given.options || {})) if (["string", "number", "boolean"].includes(typeof value)) state.options[name] = value;
+    for (const [name, value] of Object.entries(take("options", isObject, {}))) {
+      if (value === null) continue;
+      if (Locum.weights.fields().includes(name) && ["string", "number", "boolean"].includes(typeof value)) state.options[name] = value;
+      else odd.push(`options.${name}`);
+    }
     byId("weights").replaceChildren();
-    state.pane = PANES.includes(given.pane) ? given.pane : "heads";
-    const matrices = given.u && ["X", "A", "V"].every((name) => Array.isArray(given.u[name]) && given.u[name].length && given.u[name].every((row) => Array.isArray(row) && row.length));
-    state.u = matrices ? { ...Locum.universal.initial(), ...given.u } : null;
-    if (!Locum.saved) Locum.exercises.open(isText(given.exercise) ? given.exercise : null, false);
-    load(isText(given.source) ? given.source : "", isText(given.input) ? given.input : "hello");
-    state.name = isText(given.name) ? given.name : null;
+    state.pane = take("pane", (pane) => PANES.includes(pane), "heads");
+    const u = take("u", isU, null), fields = ["X", "A", "V", ...Object.keys(Locum.catalogue.defaults.universal)];
+    for (const name of Object.keys(u || {})) if (!fields.includes(name)) odd.push(`u.${name}`);
+    state.u = u ? { ...Locum.universal.initial(), ...u } : null;
+    const mode = take("mode", (mode) => mode === "rasp" || (mode === "universal" && u), "rasp");
+    const isExercise = (key) => Locum.catalogue.exercises.some((exercise) => exercise.key === key);
+    if (!Locum.saved) Locum.exercises.open(take("exercise", isExercise, null), false);
+    load(take("source", isText, ""), take("input", isText, "hello"));
+    state.name = take("name", isText, null);
     openPane(state.pane);
-    openMode(given.mode === "universal" && matrices ? "universal" : "rasp");
+    openMode(mode);
+    return odd;
   };
   if (new URLSearchParams(location.search).has("embed")) document.body.classList.add("embed");
   if (Locum.saved) {
@@ -145,9 +162,10 @@
   const fromLink = async () => {
     const linked = await Locum.share.unpack(location.hash), typed = Locum.editor.text();
     // What was opened before the page was ready stays open.
-    const begun = { ...(typed ? { source: typed, input: byId("input").value || first.input } : first), pane: state.pane, mode: state.mode, u: state.u || Locum.universal.initial() };
-    adopt(linked || begun);
-    byId("link-note").hidden = linked !== null || location.hash.length < 2;
+    const begun = { source: typed || first.source, input: typed ? byId("input").value || first.input : first.input, pane: state.pane, mode: state.mode, u: state.u || Locum.universal.initial() };
+    const odd = adopt(linked || begun), isLink = location.hash.length > 1;
+    byId("link-note").textContent = linked ? `Parts of this link are not understood and were left out: ${odd.join(", ")}.` : UNREADABLE;
+    byId("link-note").hidden = !isLink || (linked !== null && !odd.length);
   };
   window.addEventListener("hashchange", fromLink);
   await fromLink();

@@ -88,15 +88,14 @@ Locum.universal = (() => {
     add(result, "div", null, "steps").id = "u-steps";
     add(result, "div").id = "u-step";
     if (Locum.saved) return;
-    const order = () => ({ name: "attention", shape: [state.X.length, state.A.length, state.V[0].length], recipe: state.recipe });
     add(right, "h3", "how sure is it?");
     const proof = add(right, "div", null, "row"), prove = add(proof, "button", "Prove it for all T and X of this order"), text = add(right, "pre", "");
     prove.id = "u-prove"; text.id = "u-proof"; text.hidden = true;
     prove.addEventListener("click", async () => {
-      const verdict = await ask("prove", order(), "u-prove");
+      const verdict = problem() ? { ok: false, error: problem() } : await ask("prove_universal", asked(), "u-prove");
       if (verdict) { text.textContent = verdict.ok ? verdict.text : verdict.error; text.hidden = false; }
     });
-    Locum.certificate(add(proof, "button", "Certificate"), text, order, "u-prove").id = "u-certificate";
+    Locum.certificate(add(proof, "button", "Certificate"), text, "prove_universal", asked, "u-prove", problem).id = "u-certificate";
     const certify = add(proof, "button", "Certify these numbers");
     certify.id = "u-certify";
     certify.addEventListener("click", async () => {
@@ -148,7 +147,7 @@ Locum.universal = (() => {
   };
   return {
     open: (given, onchange) => { state = given; changed = onchange; draw(); run(); },
-    initial: () => ({ ...structuredClone(Object.values(Locum.catalogue.presets)[0] || {}), recipe: "paper", base: null, temperature: 1 }),
-    problem, asked,
+    initial: () => ({ ...structuredClone(Object.values(Locum.catalogue.presets)[0] || {}), ...Locum.catalogue.defaults.universal }),
+    problem, asked, LARGEST,
   };
 })();

@@ -5,10 +5,10 @@ Locum.weights = (() => {
   let network = null, moment = null;
 
   // Options, all of them explicit in what is asked and shared: a default may change, a link must not.
-  const DEFAULTS = { attention: "hard", feed_forward: "relu" };
-  const FIELDS = ["length", "vocabulary", "numeric", "fixed", "causal", "attention", "feed_forward", "tolerance", "low", "high"];
-  const chosen = (state) => ({ ...DEFAULTS, ...state.options });
-  const options = (state) => Object.fromEntries(FIELDS.filter((f) => ![undefined, null, "", false].includes(chosen(state)[f])).map((f) => [f, chosen(state)[f]]));
+  // The defaults are those of the server, which it tells (empty boxes and boxes that are not ticked are left out).
+  const defaults = () => (Locum.catalogue ? Locum.catalogue.defaults.network : {});
+  const chosen = (state) => ({ ...defaults(), ...state.options });
+  const options = (state) => Object.fromEntries(Object.keys(defaults()).filter((f) => ![undefined, null, "", false].includes(chosen(state)[f])).map((f) => [f, chosen(state)[f]]));
   const form = (parent, state, change) => {
     const box = add(parent, "div", null, "options");
     const field = (name, text, element, read) => {
@@ -155,5 +155,5 @@ Locum.weights = (() => {
       result.className = reply.ok && !wrong ? "good" : "bad";
     });
   };
-  return { show, options };
+  return { show, options, fields: () => Object.keys(defaults()) };
 })();

@@ -1,0 +1,95 @@
+"""Settings: each is used, or refused in words; what a request leaves out is what the page has."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from locum.playground.answer import ACTIONS
+from locum.playground.examples import FIRST_STEPS
+from locum.verification import check
+from tests.playground.test_answer import ask, refused, saved
+
+U: dict[str, Any] = {"X": [[1, 0.5], [0, 1]], "A": [[1, 0], [0.5, 1]], "V": [[1], [2]]}
+REVERSE = FIRST_STEPS["reverse"][1]
+
+
+@pytest.mark.parametrize(
+    ("temperature", "claim"), [(1, "attention"), (0.5, "attention"), (0, "hard_attention")]
+)
+def test_what_is_proven_is_the_u_that_is_shown(temperature: float, claim: str) -> None:
+    reply = ask("prove_universal", **U, recipe="fetch", temperature=temperature, certificate=True)
+    assert (reply["claim"], reply["verdict"], reply["shape"]) == (claim, "proven", [2, 2, 1])
+    assert check(json.loads(reply["certificate"]))
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"base": 2}, "base: expected e, the base of what is proven, got 2"),
+        ({"recipe": "paper", "temperature": 0}, "recipe: expected fetch"),
+        ({"V": [[1]]}, "V: expected 2×1, got 1×1"),
+        ({"X": [[1] * 6] * 6, "A": [[1] * 6] * 6, "V": [[1]] * 6}, "sum to at most 12"),
+    ],
+)
+def test_a_setting_that_no_proof_is_about_is_refused(changed: dict[str, Any], words: str) -> None:
+    assert words in refused("prove_universal", **U | {"recipe": "fetch"} | changed)
+
+
+@pytest.mark.parametrize(
+    ("X", "A"),
+    [
+        ([[0.1, 0.2], [0.3, 0.0]], [[1, 1], [1, 1]]),
+        ([[0.1], [0.7]], [[0.0]]),
+        ([[1, 1], [0.3, 0.6], [0.7, 0.2]], [[0.1, 0], [0, 0.1]]),
+        ([[1, 3], [1, 0], [0, 1 / 3]], [[0.1, 0], [0, 0.1]]),
+    ],
+)
+@pytest.mark.parametrize("recipe", ["paper", "fetch"])
+def test_hard_attention_keeps_the_ties_of_decimals_or_refuses(X: Any, A: Any, recipe: str) -> None:
+    """Zeros tie in floats, too; sums such as 0.1 + 0.2 and 0.3 do not."""
+    from fractions import Fraction
+
+    from locum.playground import answer
+
+    V = [[1.0]] * len(A)
+    reply = answer({"action": "explain", "X": X, "A": A, "V": V, "recipe": recipe, "temperature": 0})
+    if not reply["ok"]:
+        assert "rounding decides which are the greatest" in reply["error"]
+        return
+    exact = [[Fraction(repr(x)) for x in row] for row in X]
+    a = [[Fraction(repr(x)) for x in row] for row in A]
+    size = range(len(a))
+    (weights,) = (step["matrix"] for step in reply["steps"] if step["name"] == "softmax")
+    for q, query in enumerate(exact):
+        row = [sum(query[i] * a[i][j] * key[j] for i in size for j in size) for key in exact]
+        greatest = [score == max(row) for score in row]
+        assert weights[q] == [is_one / sum(greatest) for is_one in greatest]
+
+
+def test_ties_that_rounding_breaks_are_refused() -> None:
+    given = {"X": [[0.1, 0.2], [0.3, 0.0]], "A": [[1, 1], [1, 1]], "V": [[1], [2]], "temperature": 0}
+    assert "temperature: expected scores whose ties floats keep" in refused("explain", **given)
+    assert "ties" in saved("save_universal", **given)["answers"]["explain"]["error"]
+    assert ask("explain", **given | {"X": [[0.25, 0.5], [0.75, 0.0]]})["error"] == 0
+
+
+def test_what_is_left_out_has_the_defaults_that_the_page_is_told() -> None:
+    defaults = ask("catalogue")["defaults"]
+    assert defaults["universal"] == {"recipe": "paper", "base": None, "temperature": 1.0}
+    assert (defaults["network"]["attention"], defaults["network"]["feed_forward"]) == ("hard", "relu")
+    for action in ("explain", "certify", "save_universal", "prove_universal"):
+        fields = ACTIONS[action].fields
+        assert {n: f.default for n, f in fields.items() if n in defaults["universal"]} == defaults[
+            "universal"
+        ]
+    for action in ("compile", "apply", "save"):
+        fields = ACTIONS[action].fields
+        assert {n: f.default for n, f in fields.items() if n in defaults["network"]} == defaults[
+            "network"
+        ]
+    assert ask("explain", **U) == ask("explain", **U, **defaults["universal"])
+    program = {"source": REVERSE, "input": "abc"}
+    assert ask("compile", **program) == ask("compile", **program, **defaults["network"])
