@@ -180,6 +180,7 @@ ROOMS: dict[str, list[str]] = {
         "weights",
         "report",
         "compiling",
+        "tracing",
         "listing",
     ],
     "simulators": [
