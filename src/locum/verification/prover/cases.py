@@ -335,6 +335,8 @@ def remainder_by(polynomial: fmpq_mpoly, divisors: Sequence[fmpq_mpoly]) -> fmpq
 
 def _irreducible(polynomial: fmpq_mpoly) -> list[tuple[fmpq_mpoly, int]]:
     """The irreducible factors with their powers; one of them has the constant factor."""
+    if polynomial.total_degree() == 1:
+        return [(polynomial, 1)]
     # A polynomial of degree 1 in a variable, a·v + b, is irreducible if a and b have no common factor:
     # for differences of scores that is far quicker to see than by factoring.
     degrees = polynomial.degrees()

@@ -116,6 +116,8 @@ class Ring:
             if not common.is_constant():
                 top, bottom = _quotient(top, common), _quotient(bottom, common)
         leading = bottom.leading_coefficient()
+        if leading == 1:
+            return Ratio(self, top, bottom)
         return Ratio(self, top / leading, bottom / leading)
 
     # Slots ----------------------------------------------------------------------------------------
@@ -198,11 +200,7 @@ class Ring:
     def is_passing(self, value: Ratio) -> bool:
         """Whether a choice occurs in a value."""
         first = len(self.names) + self.lasting
-        return any(
-            degree and variable >= first
-            for polynomial in (value.top, value.bottom)
-            for variable, degree in enumerate(polynomial.degrees())
-        )
+        return any(value.top.degrees()[first:]) or any(value.bottom.degrees()[first:])
 
     def forget_choices(self) -> None:
         """Free the slots of choices: they belong to one run in one case."""
