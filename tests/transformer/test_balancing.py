@@ -15,7 +15,14 @@ from locum.cookbook import COOKBOOK
 from locum.cookbook.entry import Compiled
 from locum.errors import InputError
 from locum.simulators import UniversalSimulator
-from locum.transformer import AttentionWeights, CompiledTransformer, Config, LayerWeights, Weights
+from locum.transformer import (
+    AttentionWeights,
+    CompiledTransformer,
+    Config,
+    FeedForwardWeights,
+    LayerWeights,
+    Weights,
+)
 from locum.transformer.balancing import Spread
 from tests.transformer.random_models import logits, random_inputs, random_model
 
@@ -261,3 +268,39 @@ def test_a_head_of_one_number_is_balanced_by_the_root() -> None:
     assert attention is not None
     assert attention.W_Q[0, 0, 0] * attention.W_K[0, 0, 0] * balanced.weights.W_E[0, 0] ** 2 == 4096
     assert ratio(balanced) == 64
+
+
+def test_the_least_floats_of_a_query_are_kept() -> None:
+    """A query of x and a key of y·2⁻¹² would meet at 2⁻⁶ each: then the least x is 0, and ties all."""
+    shape, none = (1, 1, 1), np.zeros((1, 1))
+    head = AttentionWeights(
+        np.ones(shape), none, np.full(shape, 2.0**-12), none,
+        np.ones(shape), none, np.ones(shape), np.zeros(1), ("hard",),
+    )  # fmt: skip
+    model = one_slot([1.0])
+    weights = dataclasses.replace(model.weights, layers=(LayerWeights(head, None),))
+    model = CompiledTransformer(model.config, weights)
+    inputs = [[2.0**-1073, 2.0**101], [5 * 2.0**-1074, -(2.0**100)]]
+    assert logits(model, inputs)[0, 0] == 2.0**101
+    assert same_bits(model, model.balanced(), inputs)
+
+
+def test_the_least_floats_of_a_slot_are_kept() -> None:
+    """A slot that is written by 1 and 2²⁰ and read by 2⁻¹⁰ and 1, with no other freedom."""
+    feed = FeedForwardWeights(
+        "gelu", np.array([[2.0**-10, 1.0], [0, 0]]), np.zeros(2),
+        np.array([[0, 1.0], [0, 1.0]]), np.zeros(2),
+    )  # fmt: skip
+    model = one_slot([1.0])
+    weights = Weights(
+        np.array([[1.0, 0]]),
+        np.array([[0, 0], [2.0**20, 0]]),
+        (LayerWeights(None, feed),),
+        np.array([[0], [1.0]]),
+        np.zeros(1),
+    )
+    config = dataclasses.replace(model.config, slots=("token", "answer"))
+    model = CompiledTransformer(config, weights)
+    inputs = [[2.0**-1070, 1.0], [3 * 2.0**-1074, 2.0]]
+    assert logits(model, inputs)[0, 0] == 2.0**-1071
+    assert same_bits(model, model.balanced(), inputs)

@@ -5,7 +5,8 @@ query larger and that of its key smaller, a value larger and what its head write
 and both halves of gated units scale, too. Functions of exact feed-forwards and gelu units do not:
 their inputs stay as they are, as does what comes out. All factors are powers of two, so that every
 activation is multiplied by one, and no rounding changes: outputs are the same to the bit, unless a
-number leaves the range of floats.
+number leaves the range of floats. In networks on real numbers nothing that may hold one of any size
+is made smaller, lest the least of them become 0.
 
 First the sum of squares of the logarithms of all non-zero weights is made least (Curtis and Reid,
 "On the automatic scaling of matrices for Gaussian elimination", 1972), then the greatest of them is
@@ -24,6 +25,7 @@ from numpy.typing import NDArray
 
 from locum.errors import InputError
 from locum.transformer.config import Config
+from locum.transformer.reach import halvings, real_slots, real_units, real_values
 from locum.transformer.weights import Array, LayerWeights, Weights
 
 Whole: TypeAlias = NDArray[np.int64]
@@ -65,15 +67,12 @@ def balance(config: Config, weights: Weights) -> tuple[Config, Weights]:
 
     ``report["balanced"]`` has the largest and smallest weight before and after, and for each slot the
     exponent of 2 by which it holds more than its label says. Tokens so large that they might leave the
-    range of floats are refused; and where real-valued tokens meet exact functions, which may jump at 0,
-    nothing that holds them is made smaller, lest the least of them become 0.
+    range of floats are refused.
     """
     limit = int(np.finfo(config.dtype).maxexp) // 4
     ranges = _limited(config, 2.0**limit)
-    feeds = weights.feed_forwards
-    exponents = _System.of(weights).solve(
-        limit, growing=config.vocabulary is None and (not feeds or "exact" in feeds)
-    )
+    system = _System.of(weights)
+    exponents = system.solve(*_bounds(weights, system.factors, limit, config.vocabulary is None))
     balanced = _applied(weights, exponents)
     while not _recovered(weights, exponents, balanced):  # a weight that is very large or small already
         exponents = np.trunc(exponents / 2).astype(np.int64)
@@ -114,54 +113,87 @@ def slot_exponents(config: Config, width: int) -> Whole:
     return np.array(listed, np.int64)
 
 
-def _tensors(weights: Weights) -> Iterator[tuple[Array, Gains, str]]:
-    """Yield each tensor with the factors that it may gain, in the order of :meth:`Weights.named`.
+def _bounds(
+    weights: Weights, factors: int, limit: int, growing: bool
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the least and the greatest exponent of each factor.
 
-    Factors are numbered: slots first, then those of the layers. The last is what each factor is of:
-    v for values, which hold what a slot holds.
+    With ``growing``, nothing that depends on tokens becomes smaller, unless it stays an integer
+    multiple of what it is read from: a number of a query or a key, a relu unit, a half of a gated one.
+    Their product does not, nor do values, which patterns multiply.
     """
-    count = width = weights.W_E.shape[1]
-    slots = np.arange(width)
-
-    def more(*shape: int) -> Whole:
-        nonlocal count
-        count += int(np.prod(shape))
-        return np.arange(count - int(np.prod(shape)), count).reshape(shape)
-
-    yield weights.W_E, ((slots, 1),), ""
-    yield weights.W_pos, ((slots, 1),), ""
-    for layer in weights.layers:
+    low, high = np.full(factors, -float(limit)), np.full(factors, float(limit))
+    if not growing:
+        return low, high
+    found = list(real_slots(weights))
+    low[: len(found[-1])][found[-1]] = 0
+    for number, (score, value, units) in enumerate(_factors(weights)):
+        layer, (real, later) = weights.layers[number], found[2 * number : 2 * number + 2]
         if (heads := layer.attention) is not None:
-            score, value = more(*heads.b_Q.shape), more(*heads.b_V.shape)
-            read = (slots[:, None], -1)
-            yield heads.W_Q, (read, (score[:, None], 1)), ""
-            yield heads.b_Q, ((score, 1),), ""
-            yield heads.W_K, (read, (score[:, None], -1)), ""
-            yield heads.b_K, ((score, -1),), ""
-            yield heads.W_V, (read, (value[:, None], 1)), "v"
-            yield heads.b_V, ((value, 1),), "v"
-            yield heads.W_O, ((slots, 1), (value[:, :, None], -1)), ""
-            yield heads.b_O, ((slots, 1),), ""
+            low[score] = np.maximum(low[score], -halvings(heads.W_Q, real))
+            high[score] = np.minimum(high[score], halvings(heads.W_K, real))
+            low[value[real_values(heads, real)]] = 0
         if (feed := layer.feed_forward) is not None:
-            hidden = feed.W_out.shape[0]
-            inner = more(hidden) if feed.kind in ("relu", "glu") else None
-            gate = more(hidden) if feed.W_gate is not None else None
-            into: Gains = () if inner is None else ((inner, 1),)
-            leaving = tuple((unit[:, None], -1) for unit in (inner, gate) if unit is not None)
-            yield feed.W_in, ((slots[:, None], -1), *into), ""
-            yield feed.b_in, into, ""
-            yield feed.W_out, ((slots, 1), *leaving), ""
-            yield feed.b_out, ((slots, 1),), ""
-            if feed.W_gate is not None and gate is not None:
-                yield feed.W_gate, ((slots[:, None], -1), (gate, 1)), ""
-    yield weights.W_U, ((slots[:, None], -1),), ""
-    yield weights.b_U, (), ""
+            if units:
+                low[units[0]] = np.maximum(low[units[0]], -halvings(feed.W_in, later))
+            if feed.W_gate is not None:
+                high[units[0]] = np.minimum(high[units[0]], halvings(feed.W_gate, later))
+                low[units[1][real_units(feed, later)]] = 0
+    return low, high
+
+
+def _factors(weights: Weights) -> Iterator[tuple[Whole, Whole, tuple[Whole, ...]]]:
+    """Number the factors: slots come first; then, for each layer, those of scores, values and units."""
+    count = weights.W_E.shape[1]
+
+    def more(shape: tuple[int, ...]) -> Whole:
+        nonlocal count
+        first, count = count, count + int(np.prod(shape))
+        return np.arange(first, count).reshape(shape)
+
+    for layer in weights.layers:
+        heads, feed = layer.attention, layer.feed_forward
+        score = more((0,) if heads is None else heads.b_Q.shape)
+        value = more((0,) if heads is None else heads.b_V.shape)
+        # Units of gelu and arguments of exact functions have no factor; gated ones have one by which
+        # one half grows and the other shrinks, and one of their product.
+        halves = {"relu": 1, "glu": 2}.get(feed.kind, 0) if feed is not None else 0
+        hidden = (0,) if feed is None else feed.W_out.shape[:1]
+        yield score, value, tuple(more(hidden) for _ in range(halves))
+
+
+def _tensors(weights: Weights) -> Iterator[tuple[Array, Gains]]:
+    """Yield each tensor with the factors that it may gain, in the order of :meth:`Weights.named`."""
+    slots = np.arange(weights.W_E.shape[1])
+    yield weights.W_E, ((slots, 1),)
+    yield weights.W_pos, ((slots, 1),)
+    for layer, (score, value, units) in zip(weights.layers, _factors(weights), strict=True):
+        if (heads := layer.attention) is not None:
+            reads = (slots[:, None], -1)
+            yield heads.W_Q, (reads, (score[:, None], 1))
+            yield heads.b_Q, ((score, 1),)
+            yield heads.W_K, (reads, (score[:, None], -1))
+            yield heads.b_K, ((score, -1),)
+            yield heads.W_V, (reads, (value[:, None], 1))
+            yield heads.b_V, ((value, 1),)
+            yield heads.W_O, ((slots, 1), (value[:, :, None], -1))
+            yield heads.b_O, ((slots, 1),)
+        if (feed := layer.feed_forward) is not None:
+            into: Gains = tuple((unit, 1) for unit in units[:1])
+            yield feed.W_in, ((slots[:, None], -1), *into)
+            yield feed.b_in, into
+            yield feed.W_out, ((slots, 1), *((unit[:, None], -1) for unit in units[-1:]))
+            yield feed.b_out, ((slots, 1),)
+            if feed.W_gate is not None:
+                yield feed.W_gate, ((slots[:, None], -1), (units[0], -1), (units[1], 1))
+    yield weights.W_U, ((slots[:, None], -1),)
+    yield weights.b_U, ()
 
 
 def _applied(weights: Weights, exponents: Whole) -> Weights:
     """Multiply every tensor by its factors."""
     scaled = []
-    for tensor, gains, _ in _tensors(weights):
+    for tensor, gains in _tensors(weights):
         power = sum((sign * exponents[factor] for factor, sign in gains), np.zeros((), np.int64))
         with np.errstate(all="ignore"):
             scaled.append(np.ldexp(tensor, power.astype(np.int32)).astype(tensor.dtype))
@@ -200,37 +232,31 @@ class _System:
     columns: Whole
     signs: NDArray[np.float64]
     factors: int
-    #: Whether a factor is of a slot or of a value; and how many slots there are.
-    holds: NDArray[np.bool_]
     slots: int
 
     @classmethod
     def of(cls, weights: Weights) -> _System:
         logarithms: list[NDArray[np.float64]] = []
         entries: list[tuple[Whole, Whole, NDArray[np.float64]]] = []
-        values, count, factors = [], 0, weights.W_E.shape[1]
-        for tensor, gains, what in _tensors(weights):
+        count = 0
+        for tensor, gains in _tensors(weights):
             places = np.nonzero(tensor)
             rows = np.arange(count, count + len(places[0]))
             count += len(rows)
             logarithms.append(np.log2(np.abs(tensor[places]).astype(np.float64)))
             for factor, sign in gains:
-                factors = max(factors, int(factor.max(initial=-1)) + 1)
                 columns = np.broadcast_to(factor, tensor.shape)[places]
                 entries.append((rows, columns, np.full(len(rows), float(sign))))
-            if what == "v":
-                values.append(gains[-1][0].ravel())
         rows, columns, signs = (np.concatenate(part) for part in zip(*entries, strict=True))
         order = np.argsort(columns, kind="stable")
-        holds = np.zeros(factors, np.bool_)
-        holds[np.concatenate([np.arange(weights.W_E.shape[1]), *values])] = True
+        layers = [[score, value, *units] for score, value, units in _factors(weights)]
+        factors = weights.W_E.shape[1] + sum(part.size for layer in layers for part in layer)
         return cls(
             np.concatenate(logarithms),
             rows[order],
             columns[order],
             signs[order],
             factors,
-            holds,
             weights.W_E.shape[1],
         )
 
@@ -242,17 +268,13 @@ class _System:
         gained = self.signs * exponents[self.columns]
         return np.bincount(self.rows, gained, len(self.logarithms)).astype(np.float64)
 
-    def solve(self, limit: int, *, growing: bool) -> Whole:
-        """Return whole exponents with the least ratio of largest to smallest that was found.
-
-        With ``growing``, no slot and no value becomes smaller.
-        """
+    def solve(self, low: NDArray[np.float64], high: NDArray[np.float64]) -> Whole:
+        """Return whole exponents within bounds, of the least ratio of largest to smallest found."""
         if not self.rows.size:
             return np.zeros(self.factors, np.int64)
-        low = np.where(self.holds & growing, 0.0, -limit)
 
         def inside(exponents: NDArray[np.float64]) -> NDArray[np.float64]:
-            return np.clip(exponents, low, limit)
+            return np.clip(exponents, low, high)
 
         start = inside(self._least_squares())
         best, least = np.zeros(self.factors), float(np.ptp(self.logarithms))
