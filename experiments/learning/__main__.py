@@ -1,4 +1,4 @@
-"""Make a table of the results of a sweep: ``python -m experiments.learning FILE.jsonl -o results.csv``.
+"""Make a table of the results of sweeps: ``python -m experiments.learning FILE.jsonl… -o results.csv``.
 
 A row for each network that was trained; rows with a ``step`` are errors on the way there.
 """
@@ -20,10 +20,10 @@ from locum.sweeps.result import Result, read_line
 
 COLUMNS = (
     "group", "case", "task", "order", "keys", "positions", "size", "tolerance", "soften", "balanced",
-    "start", "trainable", "optimiser", "rate", "decay", "relative", "anneal", "steps", "batch",
-    "sigma", "seed", "step", "error_before", "error_wide_before", "error_smaller_before",
+    "start", "trainable", "optimiser", "rate", "decay", "relative", "anneal", "inputs", "steps",
+    "batch", "sigma", "seed", "step", "error_before", "error_wide_before", "error_smaller_before",
     "error", "error_wide", "error_smaller", "distance", "zeros_rms", "recovered",
-    "parameters", "nonzeros", "largest", "locum", "torch", "numpy", "python",
+    "parameters", "nonzeros", "largest", "hardware", "locum", "torch", "numpy", "python",
 )  # fmt: skip
 
 
@@ -33,7 +33,7 @@ def rows_of(group: str, found: Result) -> list[dict[str, Any]]:
     shared = {
         **{name: value for name, value in settings.items() if name in COLUMNS},
         **{name: value for name, value in found.versions.items() if name in COLUMNS},
-        **{name: result[name] for name in ("parameters", "nonzeros", "largest")},
+        **{name: result[name] for name in ("hardware", "parameters", "nonzeros", "largest")},
         "group": group,
         "case": found.key[:12],
         "order": "x".join(map(str, settings["order"] or ())),
@@ -71,14 +71,15 @@ def written(row: Mapping[str, Any]) -> dict[str, Any]:
 def main() -> None:
     """Read the command line, the results, and write the table."""
     parser = argparse.ArgumentParser(description="Make a table of the results of a sweep.")
-    parser.add_argument("results", type=Path, help="what locum sweep wrote")
+    parser.add_argument("results", type=Path, nargs="+", help="what locum sweep wrote")
     parser.add_argument("-o", "--output", type=Path, required=True, help="the table, a .csv")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     arguments = parser.parse_args()
     try:
-        rows = table(arguments.results.read_bytes().splitlines(keepends=True))
+        lines = [path.read_bytes().splitlines(keepends=True) for path in arguments.results]
+        rows = table([line for part in lines for line in part])
     except (OSError, LocumError) as error:
-        print(f"expected the results of a sweep in {arguments.results}: {error}", file=sys.stderr)
+        print(f"expected the results of sweeps: {error}", file=sys.stderr)
         raise SystemExit(2) from None
     with arguments.output.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, COLUMNS, extrasaction="ignore", lineterminator="\n")

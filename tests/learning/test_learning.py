@@ -13,6 +13,7 @@ from locum.sweeps.kinds import KINDS
 
 torch: Any = pytest.importorskip("torch")
 
+from locum.learning import training  # noqa: E402
 from locum.learning.constructions import construction  # noqa: E402
 from locum.learning.grid import GROUPS  # noqa: E402
 from locum.learning.network import Network  # noqa: E402
@@ -72,6 +73,34 @@ def test_trainings_depend_on_their_seed_alone(name: str) -> None:
             assert single[title] == pytest.approx(value, rel=1e-6, abs=1e-9), title
 
 
+def test_networks_that_take_turns_are_trained_as_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    together = train(FEW)["rows"]
+    monkeypatch.setitem(training._MOST_NUMBERS, "cpu", 1)
+    for row, alone in zip(together, train(FEW)["rows"], strict=True):
+        assert alone == pytest.approx(row, rel=1e-6, abs=1e-9)
+
+
+def test_inputs_of_a_smaller_order_are_all_that_is_trained_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = {"task": "U", "order": [1, 2, 1], "sigmas": [0.1], "seeds": 1, "steps": 3, "batch": 4}
+    built = construction(settings)
+    whole = train(settings)["rows"]
+    (narrow,) = train({**settings, "inputs": "smaller"})["rows"]
+    assert narrow["error"] != whole[0]["error"]
+    assert narrow["error_before"] == whole[0]["error_before"]
+    # The same as if the inputs were drawn so.
+    monkeypatch.setattr(type(built), "inputs", _narrow(type(built).inputs))
+    (drawn,) = train(settings)["rows"]
+    assert drawn["distance"] == narrow["distance"]
+
+
+def _narrow(draw: Any) -> Any:
+    def inputs(self: Any, draws: Any, count: int, *reach: float) -> Any:
+        drawn = draw(self, draws, count, *reach)
+        return self.smaller(drawn) if count == 4 else drawn
+
+    return inputs
+
+
 def test_what_is_held_fast_does_not_move() -> None:
     held = train({**FEW, "trainable": "nonzeros"})["rows"]
     assert all(row["zeros_rms"] == 0 and row["distance"] > 0 for row in held)
@@ -127,6 +156,10 @@ def test_muon_steps_as_torch_does_up_to_its_half_precision() -> None:
         ({"trainable": "some"}, "as what is trainable"),
         ({"start": "here"}, "expected the start"),
         ({"task": "fetch", "keys": "hash", "positions": 4}, "expected keys of"),
+        ({"device": "abacus"}, "expected the device cpu, or cuda"),
+        ({"device": "cuda:99"}, "expected the device cpu, or cuda"),
+        ({"inputs": "some"}, "expected inputs whole or smaller"),
+        ({"inputs": "smaller"}, "with a smaller order inside"),
     ],
 )
 def test_unknown_settings_are_refused(wrong: dict[str, Any], said: str) -> None:

@@ -100,8 +100,82 @@ def slow() -> list[Settings]:
     ]
 
 
-#: All groups by name, in the order in which they are run.
+#: Larger orders, on a GPU: from 12 tokens to 192.
+ORDERS = ([2, 2, 2], [3, 2, 2], [4, 4, 4], [8, 4, 4], [8, 8, 8])
+WIDE_SIGMAS = [1e-6, 3e-6, 1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2]
+ON_GPU: Settings = {"task": "U", "sigmas": WIDE_SIGMAS, "seeds": 4, "batch": 16, "device": "cuda"}
+
+
+def orders() -> list[Settings]:
+    """U of larger orders, non-zeros alone: how the basin depends on the order."""
+    absolute: list[Settings] = [{"rate": 10.0**-k, "trainable": "nonzeros"} for k in (3, 4, 5, 6)]
+    relative: list[Settings] = [{"rate": 10.0**-k, "relative": True} for k in (3, 4, 5)]
+    return [
+        {**ON_GPU, "order": order, **way}
+        for order in ([2, 1, 1], *ORDERS)
+        for way in [*absolute, *relative]
+    ]
+
+
+def orders_all() -> list[Settings]:
+    """U of larger orders, all weights, balanced or not.
+
+    From (4, 4, 4) on the squares of positions are the largest weights, and balancing changes none.
+    """
+    return [
+        {**ON_GPU, "order": order, "rate": rate, "balanced": balanced}
+        for order, ways in zip(ORDERS[:-1], (BOTH, BOTH, (False,), (False,)), strict=True)
+        for rate in (1e-4, 1e-5, 1e-6)
+        for balanced in ways
+    ]
+
+
+def orders_optimisers() -> list[Settings]:
+    """U of larger orders, non-zeros alone, by other optimisers."""
+    shared: Settings = {**ON_GPU, "trainable": "nonzeros"}
+    return [
+        {**shared, "order": order, "optimiser": name, "rate": rate}
+        for order in ([2, 2, 2], [4, 4, 4], [8, 4, 4])
+        for name, rate in (("muon", 1e-4), ("muon", 1e-5), ("sgd", 1e-4), ("sgd", 1e-5))
+    ]
+
+
+def orders_inputs() -> list[Settings]:
+    """U trained on attentions of a smaller order alone, then asked about its own."""
+    shared: Settings = {**ON_GPU, "trainable": "nonzeros", "rate": 1e-5, "steps": 400}
+    return [
+        {**shared, "order": order, "inputs": inputs}
+        for order in ([2, 2, 2], [4, 4, 4])
+        for inputs in ("whole", "smaller")
+    ]
+
+
+def orders_positions() -> list[Settings]:
+    """One head that fetches among more positions, by kind of keys."""
+    sigmas = [1e-6, 3e-6, 1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1]
+    shared: Settings = {"sigmas": sigmas, "trainable": "nonzeros", "batch": 8, "steps": 100, "seeds": 4}
+    return [
+        {"task": "fetch", "keys": keys, "positions": count, **shared, "device": "cuda"}
+        for count in (64, 128, 256)
+        for keys in ("squares", "one-hot", "bits")
+    ]
+
+
+def orders_random() -> list[Settings]:
+    """U of larger orders from random weights."""
+    start: Settings = {**ON_GPU, "start": "random", "sigmas": [1.0], "seeds": 8}
+    return [
+        {**start, "order": order, "optimiser": name, "rate": rate, "batch": 64, "steps": 2000}
+        for order in ([2, 2, 2], [4, 4, 4])
+        for name, rate in (("adam", 1e-2), ("adam", 1e-3), ("muon", 1e-2), ("sgd", 1e-1))
+    ]
+
+
+#: All groups by name, in the order in which they are run; those of orders ask for a GPU.
 GROUPS: dict[str, Callable[[], list[Settings]]] = {
     group.__name__: group
-    for group in (zeros, basin, positions, softness, annealing, larger, slow, random)
+    for group in (
+        *(zeros, basin, positions, softness, annealing, larger, slow, random),
+        *(orders, orders_all, orders_optimisers, orders_inputs, orders_positions, orders_random),
+    )
 }

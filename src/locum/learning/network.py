@@ -44,6 +44,12 @@ class Network:
             tuple(stand_ins),
         )
 
+    def numbers(self, positions: int) -> int:
+        """Return the most numbers that one tensor of a layer has for one input."""
+        heads = [shape[0] for name, shape in self.shapes.items() if name.endswith(".W_Q")]
+        units = [shape[1] for name, shape in self.shapes.items() if name.endswith(".W_in")]
+        return positions * max([positions * most for most in heads] + units + [1])
+
     def vector(self, model: CompiledTransformer) -> Tensor:
         """Return the parameters of a model as one vector."""
         parts = [tensor.ravel() for _, tensor in model.weights.named()]

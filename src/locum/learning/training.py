@@ -5,8 +5,9 @@ Settings (all have defaults but the task): the construction (``task``, ``order``
 ``sigmas``, the scales of noise on its non-zero weights, w·(1 + σ·N(0, 1)); ``trainable`` (all,
 nonzeros or zeros of the construction); ``optimiser``, ``rate`` (falls to 0 linearly; ``decay`` False
 keeps it), ``relative`` (each weight's rate times its own size), ``anneal`` (the scores of heads that
-stand in for hard ones begin at this fraction, and are whole after half of the steps); ``steps``,
-``batch``, ``seeds``, ``device``.
+stand in for hard ones begin at this fraction, and are whole after half of the steps); ``inputs``
+(whole: of the order itself; smaller: of a smaller order, padded with zeros); ``steps``, ``batch``,
+``seeds``, ``device``.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from torch import Tensor
 from torch.func import grad, vmap
 
 from locum.errors import InputError
-from locum.learning.constructions import Construction, construction
+from locum.learning.constructions import Construction, Numbers, construction
 from locum.learning.network import Network
 from locum.learning.optimisers import optimiser
 
@@ -36,6 +37,7 @@ DEFAULTS: dict[str, Any] = {
     "decay": True,
     "relative": False,
     "anneal": 1.0,
+    "inputs": "whole",
     "steps": 200,
     "batch": 32,
     "seeds": 8,
@@ -46,6 +48,8 @@ DEFAULTS: dict[str, Any] = {
 }
 #: Inputs that errors are measured on.
 _HELD_OUT = 256
+#: The most numbers of one tensor of patterns or units; more networks than fit take turns.
+_MOST_NUMBERS = {"cpu": 2**25, "cuda": 2**27}
 
 
 def learn(**settings: Any) -> dict[str, Any]:
@@ -64,16 +68,21 @@ def train(settings: Mapping[str, Any]) -> dict[str, Any]:
     True
     """
     chosen = {**DEFAULTS, **settings}
+    device = device_named(str(chosen["device"]))
     built = construction(chosen)
+    if chosen["inputs"] not in ("whole", "smaller"):
+        raise InputError(f"expected inputs whole or smaller, got {chosen['inputs']!r}")
+    if chosen["inputs"] == "smaller" and built.smaller is None:
+        raise InputError("expected a U with a smaller order inside, such as (2, 2, 2), got no such")
     network = Network.of(built.model)
-    exact = network.vector(built.model).to(chosen["device"])
+    exact = network.vector(built.model).to(device)
     cells = [
         (float(sigma), int(chosen["first_seed"]) + seed)
         for sigma in chosen["sigmas"]
         for seed in range(int(chosen["seeds"]))
     ]
     start = torch.stack([_start(chosen, network, exact, *cell) for cell in cells])
-    measure = _Measure(built, network, chosen["device"])
+    measure = _Measure(built, network, device)
     rows = [
         {"sigma": sigma, "seed": seed, **before}
         for (sigma, seed), before in zip(cells, measure(start, "_before"), strict=True)
@@ -88,12 +97,37 @@ def train(settings: Mapping[str, Any]) -> dict[str, Any]:
         row["zeros_rms"] = _plain(grown[number])
         row["recovered"] = row["error"] is not None and row["error"] <= RECOVERED
     return {
+        "hardware": torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu",
         "parameters": exact.numel(),
         "nonzeros": int(kept.sum()),
         "largest": float(exact.abs().max()),
         "rows": rows,
         "curves": curves,
     }
+
+
+def device_named(name: str) -> torch.device:
+    """Return the device of that name, if this machine has it.
+
+    >>> device_named("cpu")
+    device(type='cpu')
+    """
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        device = torch.device("meta")
+    count = torch.cuda.device_count() if device.type == "cuda" else 1
+    if device.type not in _MOST_NUMBERS or (device.index or 0) >= count:
+        raise InputError(
+            f"expected the device cpu, or cuda where torch finds a GPU (it finds "
+            f"{torch.cuda.device_count()}), got {name!r}"
+        )
+    return device
+
+
+def _together(network: Network, device: torch.device, positions: int, batch: int) -> int:
+    """Return how many networks are computed at once."""
+    return max(1, _MOST_NUMBERS[device.type] // (batch * network.numbers(positions)))
 
 
 def _start(
@@ -139,6 +173,7 @@ def _descend(
     if chosen["relative"]:
         mask = mask * exact.abs()
     step_of = optimiser(str(chosen["optimiser"]), network)
+    narrow = built.smaller if chosen["inputs"] == "smaller" and built.smaller else _as_they_are
     steps, batch, anneal = int(chosen["steps"]), int(chosen["batch"]), float(chosen["anneal"])
     spread = float(built.answers(built.inputs(np.random.default_rng(0), 4096)).var())
 
@@ -146,14 +181,15 @@ def _descend(
         apart = network.forward(vector, inputs, warmth)[:, places] - right
         return apart.square().mean() / spread
 
-    gradients = vmap(grad(loss), in_dims=(0, 0, 0, None))
+    together = _together(network, exact.device, built.length, batch)
+    gradients = vmap(grad(loss), in_dims=(0, 0, 0, None), chunk_size=together)
     # Networks of one seed see the same inputs, whatever their noise and however many there are.
     draws = {seed: np.random.default_rng([seed, 1]) for seed in seeds}
     found, curves = start, []
     for step in range(steps):
         if step in chosen["curve"]:
             curves += _curve(step, seeds, measure(found, ""))
-        drawn = {seed: built.inputs(draw, batch) for seed, draw in draws.items()}
+        drawn = {seed: narrow(built.inputs(draw, batch)) for seed, draw in draws.items()}
         inputs = np.stack([drawn[seed] for seed in seeds])
         right = np.stack([built.answers(drawn[seed]) for seed in seeds])
         warmth = torch.tensor(min(1.0, anneal ** (1 - 2 * step / steps)), dtype=exact.dtype)
@@ -167,6 +203,10 @@ def _descend(
     return found, curves
 
 
+def _as_they_are(inputs: Numbers) -> Numbers:
+    return inputs
+
+
 def _curve(step: int, seeds: list[int], errors: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [
         {"step": step, "seed": seed, "error": row["error"]}
@@ -177,8 +217,9 @@ def _curve(step: int, seeds: list[int], errors: list[dict[str, Any]]) -> list[di
 class _Measure:
     """Errors of many networks on inputs that they were not trained on."""
 
-    def __init__(self, built: Construction, network: Network, device: str) -> None:
+    def __init__(self, built: Construction, network: Network, device: torch.device) -> None:
         self.network, self.places = network, list(built.places)
+        self.together = _together(network, device, built.length, _HELD_OUT)
         draw = np.random.default_rng(12345)
         near, far = (built.inputs(draw, _HELD_OUT, reach) for reach in (1.0, 2.0))
         sets = {"error": near, "error_wide": far}
@@ -194,9 +235,10 @@ class _Measure:
         rows: list[dict[str, Any]] = [{} for _ in vectors]
         for name, (inputs, right, spread) in self.sets.items():
             with torch.no_grad():
-                outputs = vmap(lambda vector, given=inputs: self.network.forward(vector, given))(
-                    vectors
-                )
+                outputs = vmap(
+                    lambda vector, given=inputs: self.network.forward(vector, given),
+                    chunk_size=self.together,
+                )(vectors)
             apart = (outputs[:, :, self.places] - right).square().mean(dim=(1, 2)).sqrt() / spread
             for row, error in zip(rows, apart, strict=True):
                 row[name + suffix] = _plain(error)
