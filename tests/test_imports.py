@@ -85,6 +85,7 @@ ROOMS: dict[str, list[str]] = {
         "circuit_picture",
         "circuit",
         "residual",
+        "reach",
         "balancing",
         "encoding",
         "forward",
