@@ -152,8 +152,10 @@ def _steps(keys: Vector, values: Vector, *, alike: bool) -> tuple[Vector, Vector
     """
     gaps = np.diff(keys)
     rise = 2.0 ** np.floor(np.log2(np.full_like(gaps, gaps.min()) if alike else gaps))
-    more = (np.diff(values) != 0) & (rise < gaps)
-    at = np.concatenate([keys, (keys[1:] - rise)[more]])
+    starts = keys[1:] - rise
+    # Beside a gap that is not much wider, a start is rounded to the key before it.
+    more = (np.diff(values) != 0) & (starts > keys[:-1])
+    at = np.concatenate([keys, starts[more]])
     heights = np.concatenate([values, values[:-1][more]])
     order = np.argsort(at, kind="stable")
     return at[order], heights[order]

@@ -184,7 +184,7 @@ def cast(weights: Weights, dtype: str) -> Weights:
         arrays = {name: value for name, value in vars(part).items() if isinstance(value, np.ndarray)}
         for value in arrays.values():
             largest = float(np.abs(value).max(initial=0.0))
-            if largest > float(np.finfo(dtype).max):
+            if not largest <= float(np.finfo(dtype).max):  # nor is NaN a weight
                 raise CompileError(f"a weight would be {largest:.3g}, which {dtype} does not hold")
         return replace(part, **{name: value.astype(dtype) for name, value in arrays.items()})
 
