@@ -39,36 +39,39 @@ class PairRun:
         order = np.random.default_rng(seed).permutation(other_places.shape[1] - self.sink) + self.sink
         shuffled = other_places.copy()
         shuffled[:, self.sink :] = other_places[:, order]
-        self.clean = self._cache(self.words, self.places)
-        self.other = self._cache(other_words, other_places)
+        #: What every layer reads on the clean inputs, and the unembedding at last.
+        self.streams: list[Array] = []
+        others: list[Array] = []
+        self.clean = self._cache(self.words, self.places, self.streams)
+        self.other = self._cache(other_words, other_places, others)
         self.other["hook_pos_embed"] = shuffled
         #: Activations on inputs of another length, for what is the same on all inputs of this one.
         self.elsewhere: dict[str, Array] = {}
-        self.answers = self._read_off(self.clean["final"])
-        self.other_answers = self._read_off(self.other["final"])
+        self.answers = self._read_off(self.streams[-1])
+        self.other_answers = self._read_off(others[-1])
 
     def borrow(self, run: PairRun) -> None:
         """Take activations of inputs of another length, for what depends on the length alone."""
         batch, positions = self.words.shape[:2]
         at = np.minimum(np.arange(positions), run.words.shape[1] - 1)
         which = np.arange(batch) % len(run.words)
-        self.elsewhere = {
-            name: value[which][:, at] for name, value in run.clean.items() if name != "final"
-        }
+        self.elsewhere = {name: value[which][:, at] for name, value in run.clean.items()}
 
-    def _cache(self, words: Array, places: Array) -> dict[str, Array]:
+    def _cache(self, words: Array, places: Array, streams: list[Array]) -> dict[str, Array]:
         cache: dict[str, Array] = {"hook_embed": words, "hook_pos_embed": places}
 
         def keep(name: str, value: Array) -> None:
             if name.endswith((".hook_z", ".hook_post")):
                 cache[name] = value
+            elif name.endswith(".hook_resid_pre"):
+                streams.append(value)
 
-        cache["final"] = self._forward(words + places, keep)
+        streams.append(self._forward(words + places, keep))
         return cache
 
-    def _forward(self, stream: Array, tap: Tap | None) -> Array:
+    def _forward(self, stream: Array, tap: Tap | None, first: int = 0) -> Array:
         how = {"sink": self.model.config.sink, "causal": self.model.config.causal}
-        return forward(self.model.weights, stream, **how, tap=tap)
+        return forward(self.model.weights, stream, **how, tap=tap, first=first)
 
     def _read_off(self, stream: Array) -> NDArray[Any]:
         """The answer at every position: the place of the greatest logit, or a number."""
@@ -97,10 +100,13 @@ class PairRun:
     def patched(self, edges: Iterable[CircuitEdge]) -> NDArray[Any] | None:
         """The answers with these edges as on the other inputs; None where there is no answer."""
         readers: dict[str, list[CircuitEdge]] = {}
+        first = len(self.streams) - 1
         for edge in edges:
-            for hook in self._hooks(self.nodes[edge.target]):
+            target = self.nodes[edge.target]
+            first = first if target.layer is None else min(first, target.layer)
+            for hook in self._hooks(target):
                 readers.setdefault(hook, []).append(edge)
-        now: dict[str, Array] = {"hook_embed": self.words, "hook_pos_embed": self.places}
+        now = dict(self.clean)  # as it is before the first layer that reads something else
 
         def tap(name: str, value: Array) -> Array | None:
             if name.endswith((".hook_z", ".hook_post")):
@@ -113,7 +119,7 @@ class PairRun:
             return changed
 
         try:
-            stream = self._forward(self.words + self.places, tap)
+            stream = self._forward(self.streams[first], tap, first)
         except ExecutionError:
             return None
         for edge in readers.get("unembed", ()):

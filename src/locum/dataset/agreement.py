@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -48,10 +48,8 @@ class Inputs:
         ]
 
 
-def inputs_for(
-    program: Node, tokens: Sequence[Atom], lengths: tuple[int, int], draw: random.Random
-) -> Inputs:
-    """Return all inputs of these lengths, or a sample, with what dense execution says to each."""
+def inputs_for(tokens: Sequence[Atom], lengths: tuple[int, int], draw: random.Random) -> Inputs:
+    """Return all inputs of these lengths, or a sample; what is expected is still to be found."""
     shortest, longest = lengths
     space = count_inputs(len(tokens), longest, shortest == longest)
     complete = space <= MOST_INPUTS
@@ -64,10 +62,16 @@ def inputs_for(
         for length in chosen:
             drawn = {tuple(draw.choices(tokens, k=length)) for _ in range(SAMPLE // len(chosen))}
             rows[length] = [list(row) for row in sorted(drawn)]
+    return Inputs(rows, {}, complete, space)
+
+
+def with_answers(inputs: Inputs, program: Node) -> Inputs:
+    """Return inputs with what dense execution says to each."""
     expected = {
-        length: [run(program, row, executor="dense") for row in part] for length, part in rows.items()
+        length: [run(program, row, executor="dense") for row in part]
+        for length, part in inputs.rows.items()
     }
-    return Inputs(rows, expected, complete, space)
+    return replace(inputs, expected=expected)
 
 
 def depends_on_tokens(inputs: Inputs) -> bool:
@@ -113,7 +117,8 @@ def worst_error(network: Network, batches: Sequence[Array], expected: Sequence[A
 
 def idle_heads(network: Network, batches: Sequence[Array], tolerance: float) -> list[str]:
     """Return the heads whose ablation (what they write is 0) changes no answer."""
-    before = [network.answers(network.logits(ids)) for ids in batches]
+    longest_first = batches[::-1]  # they show most
+    before = [network.answers(network.logits(ids)) for ids in longest_first]
     idle = []
     for layer in range(len(network.layers)):
         for head in range(network.heads(layer)):
@@ -121,7 +126,7 @@ def idle_heads(network: Network, batches: Sequence[Array], tolerance: float) -> 
             without = network.tensors[name].copy()
             without[head] = 0
             other = Network(network.config, network.tensors | {name: without})
-            after = (other.answers(other.logits(ids)) for ids in batches)
+            after = (other.answers(other.logits(ids)) for ids in longest_first)
             if all(
                 np.allclose(one, two, rtol=tolerance, atol=tolerance)
                 for one, two in zip(before, after, strict=True)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,7 @@ from locum.dataset.agreement import (
     expected_answers,
     idle_heads,
     inputs_for,
+    with_answers,
     worst_error,
 )
 from locum.dataset.drawing import draw_program
@@ -40,12 +41,14 @@ from locum.dataset.patching import faithfulness, runs_of
 from locum.dataset.shape import shape_of, split_of
 from locum.dataset.staircase import with_stairs
 from locum.dataset.tiers import PLAIN, TIERS, decoding_error, in_tier
+from locum.dataset.verify import Network
 from locum.errors import LocumError
 from locum.files import Content, write_folder
 from locum.graph import Atom, Node, stable_hash
 from locum.graph.printer import to_rasp
 from locum.language.handles import SOp
 from locum.transformer import CompiledTransformer
+from locum.transformer.weights import Array
 
 ITEMS = "items"
 RANDOM = "random"
@@ -57,6 +60,8 @@ _ATTEMPTS = 60
 _MOST_CHECKED, _SAMPLED = 400, 60
 #: Pairs on which necessary edges alone have to keep every answer.
 _PAIRS = 160
+#: What a real-valued answer has to change by, at least, when a head is ablated.
+_CHANGE = 1e-4
 #: Inputs on which heads are ablated and decoders fitted, of each length.
 _FITTED = 150
 #: How deep attention is nested in programs that should have so many layers.
@@ -158,7 +163,11 @@ def _item(
     draw = random.Random(identity)
     undefined = [token for token, _ in model.config.undefined]
     known = [token for token in wanted.vocabulary if token not in undefined]
-    inputs = inputs_for(program, known, model.config.lengths, draw)
+    inputs = inputs_for(known, model.config.lengths, draw)
+    network = Labelled.of(model, model.circuit).network
+    # Before the program is run on all inputs, which takes longer.
+    _require_alive(network, batches_of(network, inputs, _FITTED), _CHANGE)
+    inputs = with_answers(inputs, program)
     if not depends_on_tokens(inputs):
         raise RejectedProgramError("its answer does not depend on the tokens")
     return _written(folder, wanted, model, inputs, identity, [t for t in tiers if t in TIERS], draw)
@@ -167,9 +176,9 @@ def _item(
 def _answers_differ(wanted: Wanted) -> bool:
     """Whether a few inputs have different answers; a look before the work of compiling."""
     draw = random.Random(0)
-    rows = [draw.choices(wanted.vocabulary, k=wanted.length) for _ in range(12)]
-    answers = [wanted.program(row) for row in rows]
-    return any(answer != answers[0] for answer in answers)
+    first, *rows = (draw.choices(wanted.vocabulary, k=wanted.length) for _ in range(12))
+    answer = wanted.program(first)
+    return any(wanted.program(row) != answer for row in rows)
 
 
 def _identity(program: Node, wanted: Wanted, attention: str) -> str:
@@ -201,8 +210,8 @@ def _written(
         raise RejectedProgramError(f"the network is off by {error:.2g}")
     if not any(map(unlabelled.heads, range(len(unlabelled.layers)))):
         raise RejectedProgramError("it has no head")
-    if idle := idle_heads(unlabelled, some, max(1e-4, tolerance)):
-        raise RejectedProgramError(f"ablating {idle[0]} changes no answer")
+    if tolerance > _CHANGE:
+        _require_alive(unlabelled, some, tolerance)
     circuit = check_circuit(model, most=_MOST_CHECKED if inputs.space <= _MOST_CHECKED else _SAMPLED)
     if not circuit.checked["complete"]:
         raise RejectedProgramError("the edges that are necessary are not all that matter")
@@ -251,6 +260,12 @@ def _written(
         "left_out": left_out,
         "hashes": {"program": stable_hash(program)},
     }
+
+
+def _require_alive(network: Network, batches: Sequence[Array], change: float) -> None:
+    """Turn down a network with a head without which no answer changes by more than that."""
+    if idle := idle_heads(network, batches, change):
+        raise RejectedProgramError(f"ablating {idle[0]} changes no answer")
 
 
 def _check_label(plain: Labelled, pairs: list[dict[str, Any]]) -> None:

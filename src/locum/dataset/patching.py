@@ -6,7 +6,8 @@ as on the other input. So nobody else sees the change. It works in any basis and
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -30,9 +31,9 @@ class PathRun:
         places = places.copy()
         for row, pair in enumerate(pairs):
             places[row, sink:] = self.places[row, sink:][pair["positions"]]
-        self.clean, self.logits = self._run({}, {})
-        whole, _ = self._run({EMBED: other - self.words}, {}, everywhere=True)
-        self.other = whole | {EMBED: other, PLACES: places}
+        self.clean, self.logits = _run(network, {EMBED: self.words, PLACES: self.places})
+        whole, _ = _run(network, {EMBED: other, PLACES: self.places})
+        self.other = whole | {PLACES: places}
         elsewhere = self._elsewhere(pairs)
         #: What each part writes where an edge is changed.
         self.exchanged = {
@@ -45,67 +46,19 @@ class PathRun:
 
     def _elsewhere(self, pairs: Sequence[dict[str, Any]]) -> dict[str, Any]:
         """What parts write on inputs of another length, where pairs have one."""
-        size = self.words.shape[1]
-        found: dict[str, list[Any]] = {}
-        for row, pair in enumerate(pairs):
-            if pair["elsewhere"] is None:
-                return {}
-            written = _written_on(self.network, self.truth, pair["elsewhere"])
-            at = np.minimum(np.arange(size), len(written[EMBED]) - 1)
+        given = [pair["elsewhere"] for pair in pairs]
+        if any(row is None for row in given):
+            return {}
+        size, sink = self.words.shape[1], self.network.sink
+        found = {part: np.array(value) for part, value in self.clean.items()}
+        for length in {len(row) for row in given}:
+            rows = [row for row, other in enumerate(given) if len(other) == length]
+            embedded = self.network.embed([self.network.ids(given[row]) for row in rows])
+            written, _ = _run(self.network, dict(zip((EMBED, PLACES), embedded, strict=True)))
+            at = np.minimum(np.arange(sink, size), length + sink - 1)
             for part, value in written.items():
-                moved = value[at]
-                moved[: self.network.sink] = self.clean[part][row, : self.network.sink]
-                found.setdefault(part, []).append(moved)
-        return {part: np.stack(values) for part, values in found.items()}
-
-    def _run(
-        self,
-        embedded: dict[str, Any],
-        changes: dict[str, dict[str, Any]],
-        *,
-        everywhere: bool = False,
-    ) -> tuple[dict[str, Any], Any]:
-        """Return what every part writes, and the logits; ``changes`` are of writers, by reader."""
-        network = self.network
-        now: dict[str, Any] = {EMBED: self.words, PLACES: self.places}
-        if everywhere:
-            now = {part: value + embedded.get(part, 0) for part, value in now.items()}
-        constant: Any = 0.0
-
-        def read(reader: str) -> Any:
-            total = constant
-            different = changes.get(reader, {})
-            for part, value in now.items():
-                total = total + different.get(part, value)
-            return total
-
-        for layer in range(len(network.layers)):
-            block = f"blocks.{layer}"
-            if network.heads(layer):
-                norm, heads = f"{block}.ln1", range(network.heads(layer))
-                plain = network.normed(norm, read(""))
-                projected = {
-                    letter: network.projected(layer, letter.upper(), plain) for letter in "qkv"
-                }
-                for head in heads:
-                    for letter in "qkv":
-                        reader = f"{block}.attn.head.{head}.{letter}"
-                        if reader in changes:
-                            own = network.normed(norm, read(reader))
-                            whole = network.projected(layer, letter.upper(), own)
-                            projected[letter][:, :, head] = whole[:, :, head]
-                z = network.attended(layer, projected["q"], projected["k"], projected["v"])
-                written = network.written(layer, z)
-                for head in heads:
-                    now[f"{block}.attn.head.{head}"] = written[head]
-                constant = constant + network.tensors[f"{block}.attn.b_O"]
-            if network.has_units(layer):
-                mlp = f"{block}.mlp"
-                own = network.normed(f"{block}.ln2", read(mlp))
-                active = np.maximum(network.before_units(layer, own), 0)
-                now[mlp] = active @ network.tensors[f"{mlp}.W_out"]
-                constant = constant + network.tensors[f"{mlp}.b_out"]
-        return now, network.read_off(read(OUTPUT))
+                found[part][rows, sink:] = value[:, at]
+        return found
 
     def patched(self, edges: Collection[Edge]) -> Any:
         """Return the logits with these edges as on the other inputs.
@@ -116,7 +69,8 @@ class PathRun:
         for writer, reader in edges:
             changes.setdefault(reader, {})[writer] = self.exchanged[writer]
         with np.errstate(all="ignore"):
-            return self._run({}, changes)[1]
+            embedded = {EMBED: self.words, PLACES: self.places}
+            return _run(self.network, embedded, changes)[1]
 
     def same(self, logits: Any) -> Any:
         """Return for every pair whether the answer is the clean one at every position."""
@@ -127,11 +81,47 @@ class PathRun:
         return (np.abs(answers - self.answers) <= scale).all(axis=1)
 
 
-def _written_on(network: Network, truth: Truth, given: list[Any]) -> dict[str, Any]:
-    """What every part writes on one input, [position, axis]."""
-    pair = {"clean": given, "other": given, "positions": list(range(len(given))), "elsewhere": None}
-    run = PathRun(network, truth, [pair])
-    return {part: value[0].copy() for part, value in run.clean.items()}
+def _run(
+    network: Network,
+    embedded: Mapping[str, Any],
+    changes: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
+) -> tuple[dict[str, Any], Any]:
+    """Return what every part writes, and the logits; ``changes`` are of writers, by reader."""
+    now = dict(embedded)
+    constant: Any = 0.0
+
+    def read(reader: str) -> Any:
+        total = constant
+        different = changes.get(reader, {})
+        for part, value in now.items():
+            total = total + different.get(part, value)
+        return total
+
+    for layer in range(len(network.layers)):
+        block = f"blocks.{layer}"
+        if network.heads(layer):
+            norm, heads = f"{block}.ln1", range(network.heads(layer))
+            plain = network.normed(norm, read(""))
+            projected = {letter: network.projected(layer, letter.upper(), plain) for letter in "qkv"}
+            for head in heads:
+                for letter in "qkv":
+                    reader = f"{block}.attn.head.{head}.{letter}"
+                    if reader in changes:
+                        own = network.normed(norm, read(reader))
+                        whole = network.projected(layer, letter.upper(), own)
+                        projected[letter][:, :, head] = whole[:, :, head]
+            z = network.attended(layer, projected["q"], projected["k"], projected["v"])
+            written = network.written(layer, z)
+            for head in heads:
+                now[f"{block}.attn.head.{head}"] = written[head]
+            constant = constant + network.tensors[f"{block}.attn.b_O"]
+        if network.has_units(layer):
+            mlp = f"{block}.mlp"
+            own = network.normed(f"{block}.ln2", read(mlp))
+            active = np.maximum(network.before_units(layer, own), 0)
+            now[mlp] = active @ network.tensors[f"{mlp}.W_out"]
+            constant = constant + network.tensors[f"{mlp}.b_out"]
+    return now, network.read_off(read(OUTPUT))
 
 
 def runs_of(network: Network, truth: Truth, pairs: Sequence[dict[str, Any]]) -> list[PathRun]:

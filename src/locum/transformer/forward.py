@@ -38,16 +38,18 @@ def forward(
     causal: bool = False,
     tap: Tap | None = None,
     patterns: bool = False,
+    first: int = 0,
 ) -> Array:
     """Return the residual stream after the last layer; ``tap`` sees scores only with ``patterns``.
 
-    With ``causal``, no query attends to a key behind it: such scores are −∞.
+    With ``causal``, no query attends to a key behind it: such scores are −∞. ``stream`` is what layer
+    ``first`` reads.
     """
     show = shown_to(tap)
     # A number that leaves the range of floats becomes inf or NaN, stays so, and is refused where the
     # answer is read off.
     with np.errstate(all="ignore"):
-        for number, layer in enumerate(weights.layers):
+        for number, layer in enumerate(weights.layers[first:], first):
             prefix = f"blocks.{number}"
             stream = show(f"{prefix}.hook_resid_pre", stream)
             if layer.attention is not None:
