@@ -147,10 +147,10 @@ class Plan:
     def counts(self) -> Mapping[str, int]:
         """Count products, gathers, masks… of the plan (of structured steps: of the last run).
 
-        Fused attention counts as the two products that it is.
+        Fused attention counts as the two products that it is, a product with a bias as one.
         """
         counts = Counter(step.op for step in self.steps)
-        counts["matmul"] += 2 * counts["attention"]
+        counts["matmul"] += 2 * counts["attention"] + counts["biased_product"]
         counts["softmax"] += counts["attention"]
         counts["mask"] = sum(_is_mask(step) for step in self.steps)
         return sum(self._structured.values(), counts)

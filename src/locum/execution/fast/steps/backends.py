@@ -94,6 +94,8 @@ class Backend:
                 return operator.methodcaller("softmax", -1) if arrays.on_torch else _softmax
             case "attention", ():
                 return self.attention
+            case "biased_product", ():
+                return lambda x, weights, bias: xp.addmm(bias, x, weights)
             case "gelu", ():
                 return xp.nn.functional.gelu  # type: ignore[no-any-return]
             case "layer_norm", ():

@@ -3,6 +3,7 @@
 - x − max, exp, over its sum, all along the last axis, is a *softmax*;
 - two batched products with a large softmax between them are *attention*, where the backend has that;
   scores that some condition replaces by numbers below all others are those of an attention with a mask;
+- a product of matrices plus a row, the same for each of its rows, is a *biased_product*;
 - y/2 · (1 + erf(y/√2)) is a *gelu*; deviations from the row mean over the root of their mean square and
   an ε are a *layer_norm*, with its gain and bias.
 
@@ -26,7 +27,9 @@ _HIDDEN = -1e308
 
 def fused(result: Step, steps: Steps, library: bool) -> Step:
     """The result by fused steps; ``library`` says whether the backend has more than a softmax."""
-    rules = (_softmax, _attention, _gelu, _layer_norm, _gain_and_bias) if library else (_softmax,)
+    rules: tuple[Rule, ...] = (_softmax,)
+    if library:
+        rules = (_softmax, _attention, _gelu, _layer_norm, _gain_and_bias, _biased_product)
     for rule in rules:
         result = _rewritten(result, steps, rule)
     return result
@@ -191,6 +194,24 @@ def _gain_and_bias(step: Step, uses: Counter[Step], steps: Steps) -> Step | None
     if norm.op != "layer_norm" or uses[norm] != 1 or not gain.shape == bias.shape == step.shape[-1:]:
         return None
     return steps.make("layer_norm", (*norm.inputs, gain, bias), step.shape)
+
+
+def _biased_product(step: Step, uses: Counter[Step], steps: Steps) -> Step | None:
+    """xW + b, whatever shape the product is given before b is added."""
+    if not _is(step, "add") or step.boolean:
+        return None
+    shaped, bias = step.inputs
+    product = shaped.inputs[0] if shaped.op == "reshape" else shaped
+    if product.op != "matmul" or len(product.shape) != 2 or uses[product] != 1 or uses[shaped] != 1:
+        return None
+    axes = len(bias.shape)
+    if bias.boolean or not axes or bias.shape != step.shape[-axes:] or shaped.shape != step.shape:
+        return None
+    if math.prod(bias.shape) != product.shape[1]:
+        return None
+    row = steps.make("reshape", (bias,), product.shape[1:]) if axes > 1 else bias
+    sum_ = steps.make("biased_product", (*product.inputs, row), product.shape)
+    return sum_ if shaped is product else steps.make("reshape", (sum_,), step.shape)
 
 
 def _averaged(mean: Step) -> Step | None:

@@ -56,7 +56,9 @@ def greatest_integer(
             bounds[step] = opaque(node)
         else:
             bounds[step] = bound = _bound(step, below)
-            if bound is not None and (step.op in ("sum", "matmul") or _is_arithmetic(step)):
+            if step.op == "biased_product":  # the product alone may be of integers, its bias not
+                greatest = max(greatest, bound or 0.0, _product(step, below[:2]) or 0.0)
+            elif bound is not None and (step.op in ("sum", "matmul") or _is_arithmetic(step)):
                 greatest = max(greatest, bound)
     return greatest
 
@@ -80,8 +82,19 @@ def _bound(step: Step, below: list[Bound]) -> Bound:
     if step.op == "sum":
         return _arithmetic("multiply", (whole[0], step.inputs[0].size // max(1, step.size)))
     if step.op == "matmul":
-        return _arithmetic("multiply", (_arithmetic("multiply", whole), step.inputs[0].shape[-1]))
+        return _product(step, whole)
+    if step.op == "biased_product":
+        product = _product(step, whole[:2])
+        return None if product is None else _arithmetic("add", (product, whole[2]))
     return None
+
+
+def _product(step: Step, below: Sequence[Bound]) -> Bound:
+    """The bound of a product of matrices whose entries have these bounds."""
+    sizes = [bound for bound in below if bound is not None]
+    if len(sizes) < len(below):
+        return None
+    return _arithmetic("multiply", (_arithmetic("multiply", sizes), step.inputs[0].shape[-1]))
 
 
 def _elementwise(op: str, below: list[Bound]) -> Bound:

@@ -201,10 +201,15 @@ class Model:
             others["M"] = memory
         if memory_mask is not None:
             others["cross attention_mask"] = memory_mask
+        others = self._converted(others)
+        by_window: dict[int | None, tuple[KeptMask, dict[str, Array]]] = {}
         states = [X]
         for number in range(len(stack.layers)):
             window = stack.windows[number] if stack.windows else None
-            mask, rows = masks(stack.causal, window, inputs.mask, batch, n)
+            if window not in by_window:
+                mask, numbers = masks(stack.causal, window, inputs.mask, batch, n)
+                by_window[window] = mask, self._converted(numbers)
+            mask, rows = by_window[window]
             cross = None if memory_mask is None else memory_mask[0]
             ready = self.prepared(stack, number, mask, cross, n, m, batch)
             block = number if memory is None else f"decoder.{number}"
@@ -232,6 +237,10 @@ class Model:
                 matrices.pop(f"cross {name}", None)
             self._prepared[key] = Prepared(build(order), matrices, self.kind)
         return self._prepared[key]
+
+    def _converted(self, blocks: Mapping[str, Any]) -> dict[str, Array]:
+        """Return blocks that all layers read in the kind of array that is computed in, once."""
+        return {name: like(block, self.kind) for name, block in blocks.items()}
 
     def _pooled(self, rows: Array, counts: Numbers, executor: str | None) -> Array:
         """Return one row for each text, as the folder says."""
