@@ -286,3 +286,31 @@ BAD_INPUTS: list[tuple[Any, str]] = [
 def test_bad_inputs_are_refused(inputs: Any, problem: str) -> None:
     with pytest.raises(InputError, match=problem):
         locum.simulate(built(GPT2, torch.float64), inputs)
+
+
+@pytest.mark.parametrize(
+    ("fields", "problem"),
+    [
+        ({"partial_rotary_factor": 0.5}, "turns all columns of a head"),
+        ({"rope_parameters": {"rope_theta": 9.0, "partial_rotary_factor": 0.5}}, "turns all columns"),
+        ({"vocab_size": 20}, "expected a table of 20 words"),
+    ],
+)
+def test_a_folder_whose_config_says_something_else(
+    fields: dict[str, Any], problem: str, tmp_path: Path
+) -> None:
+    """The library passes over a partial_rotary_factor of a Llama, and does not load other sizes."""
+    case = CASES["llama"][0]
+    built(case, torch.float32).save_pretrained(tmp_path)
+    file = tmp_path / "config.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | fields))
+    with pytest.raises(InputError, match=problem):
+        locum.simulate(tmp_path, inputs_of(case))
+
+
+def test_other_architectures_are_refused_as_such() -> None:
+    config = transformers.GemmaConfig(
+        vocab_size=20, hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=8
+    )
+    with pytest.raises(InputError, match="the architecture 'gemma'"):
+        locum.simulate(transformers.GemmaModel(config).eval(), [[3]])

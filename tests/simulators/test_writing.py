@@ -97,6 +97,28 @@ def test_what_is_refused(text: Any, options: dict[str, Any], problem: str) -> No
         locum.generate(built(GPT2, torch.float64), text, **options)
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("encoder_repetition_penalty", 2.0), ("stop_strings", ["a"]), ("max_time", 1.0), ("own", 3)],
+)
+def test_other_settings_are_refused(name: str, value: Any) -> None:
+    model = built(GPT2, torch.float64)
+    setattr(model.generation_config, name, value)
+    with pytest.raises(InputError, match=name):
+        locum.generate(model, [3])
+
+
+def test_a_prompt_with_padding_is_refused() -> None:
+    """The library leaves out what its pad_token_id says, if no mask comes with the ids."""
+    model = built(GPT2, torch.float64)
+    model.generation_config.eos_token_id, model.generation_config.pad_token_id = None, 5
+    assert len(locum.generate(model, [3, 4], 2).ids) == 2
+    with pytest.raises(InputError, match="token 5, which is padding"):
+        locum.generate(model, [5, 3, 4], 2)
+    model.generation_config.eos_token_id = 5
+    assert locum.generate(model, [5, 3, 4], 2).ids
+
+
 def test_settings_that_would_change_the_text_are_refused() -> None:
     model = built(GPT2, torch.float64)
     model.generation_config.repetition_penalty = 1.5

@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,6 @@ from numpy.typing import NDArray
 
 from locum.errors import InputError
 from locum.execution.arrays import Array, like, numpy_of
-from locum.files import read_json
 from locum.simulators.checking import positive_integer
 from locum.simulators.models.families.caching import CachedLayer, cached_layer
 from locum.simulators.models.families.choosing import Choice
@@ -25,6 +23,7 @@ from locum.simulators.models.families.inputs import Inputs, read_ids
 from locum.simulators.models.families.outputs import BY_U, HOST
 from locum.simulators.models.families.rotary import tables
 from locum.simulators.models.families.running import Model
+from locum.simulators.models.families.settings import read_settings
 from locum.simulators.models.tokenising import read_tokenizer
 from locum.simulators.modules.module import Numbers
 from locum.simulators.prepared import Prepared
@@ -36,23 +35,6 @@ HOST_IN_GENERATION = (
     "new rows of keys and values into the cache, which is a part of U's next input",
     "the choice of the next token among the logits",
 )
-#: Settings of generation_config.json that would change greedy text, and what they are when they do not.
-_NEUTRAL: dict[str, Any] = {
-    "repetition_penalty": 1.0,
-    "no_repeat_ngram_size": 0,
-    "num_beams": 1,
-    "bad_words_ids": None,
-    "suppress_tokens": None,
-    "begin_suppress_tokens": None,
-    "forced_bos_token_id": None,
-    "forced_eos_token_id": None,
-    "sequence_bias": None,
-    "min_length": 0,
-    "min_new_tokens": None,
-    "penalty_alpha": None,
-    "guidance_scale": None,
-    "exponential_decay_length_penalty": None,
-}
 
 
 @dataclass(frozen=True)
@@ -137,8 +119,10 @@ def generate(
         model = Model(model, **options)
     positive_integer(max_new_tokens, "max_new_tokens")
     choose = Choice(do_sample, temperature, top_k, top_p, seed)
-    ends = _ends(model)
+    settings = read_settings(model.source)
     tokenizer, prompt = _prompt(model, text)
+    if not isinstance(text, str):
+        settings.require_no_padding(prompt)
     writer = Writer(model, executor, attentions)
     longest = model.description.stack.longest
     if longest is not None and len(prompt) + max_new_tokens > longest + 1:
@@ -149,7 +133,7 @@ def generate(
     began = time.perf_counter()
     ids, first = [choose(writer.feed(prompt))], time.perf_counter()
     finished(f"token {len(ids)}")
-    while len(ids) < max_new_tokens and ids[-1] not in ends:
+    while len(ids) < max_new_tokens and ids[-1] not in settings.ends:
         ids.append(choose(writer.feed(ids[-1:])))
         finished(f"token {len(ids)}")
     ended = time.perf_counter()
@@ -290,32 +274,6 @@ def _prompt(model: Model, text: Any) -> tuple[Any, list[int]]:
     if len(ids) != 1:
         raise InputError(f"one text is continued at a time, but got {len(ids)}")
     return tokenizer, [int(one) for one in ids[0]]
-
-
-def _ends(model: Model) -> set[int]:
-    """List the ids that end a text; refuse settings that would change greedy text."""
-    source = model.source
-    settings = {name: source.config[name] for name in _NEUTRAL if name in source.config}
-    if source.folder is not None:
-        path = source.folder / "generation_config.json"
-        settings |= _settings(path) if path.is_file() else {}
-    elif source.generation is not None:
-        settings |= source.generation
-    for name, neutral in _NEUTRAL.items():
-        if settings.get(name, neutral) not in (neutral, None):
-            raise InputError(
-                f"{source.where}: {name} = {settings[name]!r} in the generation config would change "
-                f"the text: expected {neutral!r}"
-            )
-    end = settings.get("eos_token_id", source.config.get("eos_token_id"))
-    return {end} if isinstance(end, int) else set(end or ())
-
-
-def _settings(path: Path) -> dict[str, Any]:
-    content = read_json(path, 2**20)
-    if not isinstance(content, dict):
-        raise InputError(f"{path}: expected a JSON object, got {type(content).__name__}")
-    return content
 
 
 def _rounded(count: int) -> int:

@@ -36,11 +36,12 @@ _KNOWN = {
 
 
 def frequencies(
-    source: Source, values: Mapping[str, Any], width: int, turned: float = 1.0
+    source: Source, values: Mapping[str, Any], width: int, turned: float | None = None
 ) -> NDArray[np.float32]:
     """Return the frequency of each column of a head; 0 where it is not turned.
 
-    ``turned``: the part of the columns that is turned, unless the config says.
+    ``turned``: the part of the columns that is turned, unless the config says; None for families that
+    turn all of them (the library passes over a partial_rotary_factor there, so it is refused here).
     """
     parameters = dict(values["rope_scaling"] or {}) | dict(values["rope_parameters"] or {})
     kind = parameters.pop("rope_type", parameters.pop("type", "default"))
@@ -48,6 +49,12 @@ def frequencies(
     base = parameters.pop("rope_theta", values["rope_theta"] or 10000.0)
     own = values["partial_rotary_factor"]
     part = parameters.pop("partial_rotary_factor", turned if own is None else own)
+    if turned is None and part not in (None, 1):
+        raise InputError(
+            f"{source.where}: a {source.family} turns all columns of a head: expected no "
+            f"partial_rotary_factor in config.json, or 1, got {part!r:.60}"
+        )
+    part = 1.0 if part is None else part
     if kind not in _KNOWN:
         raise InputError(
             f"{source.where}: expected rope_type {', '.join(_KNOWN)} in config.json, got {kind!r}"

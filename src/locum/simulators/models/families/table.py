@@ -62,19 +62,35 @@ FAMILIES: dict[str, Family] = {
 def describe(model: Any, form: str = "factored") -> tuple[Description, Source]:
     """Read a folder or a live model of any family."""
     choose(form, FORMS, "form")
-    source = live_source(model, form) if is_live(model) else _folder_source(model, form)
-    family = FAMILIES.get(source.family)
+    if not is_live(model):
+        source = _folder_source(model, form)
+        family = _family(source.family, source.where)
+    else:
+        name = type(model).__name__
+        family = _family(str(model.config.model_type), name)
+        source = live_source(model, form)
+        if name not in family.classes:
+            raise InputError(
+                f"objects of the class {name} are not simulated: of the family {family.title}, "
+                f"{', '.join(family.classes)} are"
+            )
+    description = family.read(source)
+    words, count = description.stack.words, source.config.get("vocab_size")
+    if words is not None and count is not None and count != len(words):
+        raise InputError(
+            f"{source.where}: expected a table of {count!r:.60} words (vocab_size), got {len(words)}"
+        )
+    return description, source
+
+
+def _family(name: str, where: str) -> Family:
+    family = FAMILIES.get(name)
     if family is None:
         raise InputError(
-            f"{source.where}: the architecture {source.family!r} (model_type) is not simulated: "
+            f"{where}: the architecture {name!r} (model_type) is not simulated: "
             f"{', '.join(FAMILIES)} are"
         )
-    if source.folder is None and source.architecture not in family.classes:
-        raise InputError(
-            f"objects of the class {source.architecture} are not simulated: of the family "
-            f"{family.title}, {', '.join(family.classes)} are"
-        )
-    return family.read(source), source
+    return family
 
 
 def _folder_source(path: str | Path, form: str) -> Source:

@@ -1,0 +1,120 @@
+"""The settings of generation_config.json: those that leave greedy text alone, and those that do not.
+
+Any other setting than these is refused by its name, unless it is null or has the transformers library's
+own default, and so is one that would change the text.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from locum.errors import InputError
+from locum.files import read_json
+from locum.simulators.models.families.source import Source
+
+#: Settings that would change greedy text, and what they are when they do not.
+_NEUTRAL: dict[str, Any] = {
+    "repetition_penalty": 1.0,
+    "encoder_repetition_penalty": 1.0,
+    "no_repeat_ngram_size": 0,
+    "encoder_no_repeat_ngram_size": 0,
+    "num_beams": 1,
+    "num_return_sequences": 1,
+    "min_length": 0,
+    "token_healing": False,
+    **dict.fromkeys(
+        (
+            *("bad_words_ids", "suppress_tokens", "begin_suppress_tokens", "forced_bos_token_id"),
+            *("forced_eos_token_id", "forced_decoder_ids", "sequence_bias", "min_new_tokens"),
+            *("penalty_alpha", "guidance_scale", "exponential_decay_length_penalty", "stop_strings"),
+            *("max_time", "constraints", "force_words_ids", "watermarking_config", "dola_layers"),
+        )
+    ),
+}
+#: Settings of lengths (which the caller gives), of sampling, of beams, of caches, of what is returned.
+_HARMLESS = re.compile(
+    r"""max_(length|new_tokens) | do_sample | temperature | top_[kph] | min_p | typical_p
+    | (epsilon|eta)_cutoff | (bos|eos|pad|decoder_start)_token_id | _?transformers_version
+    | _from_model_config | output_[a-z_]+ | return_[a-z_]+ | use_cache | cache_[a-z_]+
+    | length_penalty | early_stopping | num_beam_groups | diversity_penalty | renormalize_logits
+    | remove_invalid_values | low_memory | (disable_)?compile(_config)? | is_assistant
+    | (num_)?assistant_[a-z_]+ | prompt_lookup_num_tokens | max_matching_ngram_size
+    | target_lookbehind | (prefill_)?chunk_size | trust_remote_code""",
+    re.VERBOSE,
+)
+
+
+class Settings(NamedTuple):
+    """What generation takes from a model's settings."""
+
+    #: The ids that end a text.
+    ends: frozenset[int]
+    #: The id of padding, if there is one.
+    pad: int | None
+
+    def require_no_padding(self, prompt: Sequence[int]) -> None:
+        """Refuse ids of padding in a prompt: the library takes no notice of such tokens.
+
+        (It does so unless padding ends texts, too.)
+        """
+        if self.pad is not None and self.pad not in self.ends and self.pad in prompt:
+            raise InputError(
+                f"the prompt has the token {self.pad}, which is padding (pad_token_id): expected the "
+                "ids of one text, without any"
+            )
+
+
+def read_settings(source: Source) -> Settings:
+    """Read what ends a text, and what pads it; refuse settings that would change greedy text."""
+    settings = {name: source.config[name] for name in _NEUTRAL if name in source.config}
+    if source.folder is not None:
+        path = source.folder / "generation_config.json"
+        if path.is_file():
+            content = read_json(path, 2**20)
+            if not isinstance(content, dict):
+                raise InputError(f"{path}: expected a JSON object, got {type(content).__name__}")
+            settings |= content
+    elif source.generation is not None:
+        settings |= source.generation
+    _require_neutral(settings, source.where)
+    end = settings.get("eos_token_id", source.config.get("eos_token_id"))
+    ids = [end] if isinstance(end, int) else end or []
+    if not isinstance(ids, list) or not all(type(one) is int for one in ids):
+        raise InputError(
+            f"{source.where}: expected the id of a token, or a list of such, as eos_token_id, got "
+            f"{end!r:.60}"
+        )
+    pad = settings.get("pad_token_id", source.config.get("pad_token_id"))
+    return Settings(frozenset(ids), pad if isinstance(pad, int) else None)
+
+
+def _require_neutral(settings: Mapping[str, Any], where: str) -> None:
+    """Refuse settings that would change greedy text, or that nobody here knows."""
+    defaults: dict[str, Any] | None = None
+    for name, value in settings.items():
+        if value is None or _HARMLESS.fullmatch(name):
+            continue
+        if name not in _NEUTRAL:
+            defaults = _defaults() if defaults is None else defaults
+            if name not in defaults or defaults[name] != value:
+                raise InputError(
+                    f"{where}: the setting {name} ({value!r:.60}) of the generation config is not "
+                    "known, and may change the text"
+                )
+        elif value != _NEUTRAL[name]:
+            raise InputError(
+                f"{where}: {name} = {value!r:.60} in the generation config would change the text: "
+                f"expected {_NEUTRAL[name]!r}"
+            )
+
+
+def _defaults() -> dict[str, Any]:
+    """Return the defaults of the transformers library, where that is installed."""
+    if importlib.util.find_spec("transformers") is None:
+        return {}
+    from transformers import GenerationConfig
+
+    return dict(GenerationConfig().to_dict())
