@@ -54,3 +54,9 @@ def test_one_interrupt_ends_it_and_leaves_no_workers(send: Callable[[int, int], 
 def test_the_documents_count_what_it_counts() -> None:
     text = (Path(__file__).parents[2] / "docs" / "verification.md").read_text(encoding="utf-8")
     assert re.findall(r"(\d+) proofs and refutations", text) == [str(len(jobs()))]
+
+
+def test_each_proof_is_counted_once() -> None:
+    """A corrected claim may be among the item's own."""
+    keys = [case.key for case in jobs()]
+    assert len(set(keys)) == len(keys)

@@ -124,7 +124,7 @@ def work(everything: bool) -> dict[str, Work]:
     """List the work for every item: at a few shapes, or (``everything``) at all of them.
 
     An erratum that several items name is refuted under the first of them; its corrected claim is proven
-    there, too.
+    there, too. What is among the item's own claims already is listed once.
     """
     remaining = {number: e.refutable for number, e in ERRATA.items() if e.refutable is not None}
     jobs = {}
@@ -132,7 +132,7 @@ def work(everything: bool) -> dict[str, Work]:
         refutations = {n: remaining.pop(n) for n in item.errata if n in remaining}
         proofs = item.proofs if everything else item.quick_proofs
         corrected = (refutable.corrected for refutable in refutations.values())
-        jobs[key] = Work((*proofs, *corrected), refutations)
+        jobs[key] = Work(tuple(dict.fromkeys((*proofs, *corrected))), refutations)
     return jobs
 
 
