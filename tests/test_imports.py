@@ -167,6 +167,7 @@ ROOMS: dict[str, list[str]] = {
         "agreement",
         "examples",
         "making",
+        "asked",
         "candidates",
         "generating",
     ],

@@ -66,6 +66,62 @@ def test_specs_that_are_refused(text: str, words: str, line: int | None) -> None
     assert refusal.value.place == ("" if line is None else f", line {line}")
 
 
+def asks(kind: str, text: str) -> str:
+    return f'[[sweep]]\nkind = "{kind}"\n{text}\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "line"),
+    [
+        (
+            asks("proof", 'claim = "prayer"\nshape = [1]'),
+            "claim: there is no claim 'prayer': expected",
+            3,
+        ),
+        (asks("proof", 'claim = ["softmax", "x"]\nshape = [1, 1]'), "claim: there is no claim 'x'", 3),
+        (
+            asks("proof", 'claim = "softmax"\nshape = [[1, 2], [2]]'),
+            "shape: softmax takes r c: expected 2 positive integers, got .2.",
+            4,
+        ),
+        (asks("proof", 'claim = "softmax"\nshape = [1, 0]'), "shape: .*got .1, 0.", 4),
+        (
+            asks("proof", 'shape = [1, 2]\nclaim = "softmax"\nrecipe = "paper"'),
+            "recipe: softmax has no recipe 'paper': expected stable, plain",
+            5,
+        ),
+        (asks("proof", 'claim = "listing-1"\nshape = [1, 2]'), "shape: listing-1 takes columns", 4),
+        (
+            asks("proof", 'claim = "listing-1"\nshape = [1]\nrecipe = "paper"'),
+            "recipe: .*one form only",
+            5,
+        ),
+        (asks("refutation", 'erratum = ["E2", "E99"]'), "erratum: 'E99' is no wrong result", 3),
+        (asks("learning", 'task = "U"'), "order: expected n, d and d_v of U", None),
+        (asks("learning", 'task = "U"\norder = [2, 0, 1]'), "order: expected", 4),
+        (asks("learning", 'task = "fetch"\ndevice = "abacus"'), "device: expected cpu or cuda", 4),
+        (asks("learning", 'task = "fetch"\ninputs = "smaller"'), "inputs: expected a U", 4),
+        (
+            asks("circuit", 'folder = "a"\nsource = "abacus"'),
+            "source: there is no program 'abacus': expected random, or such as",
+            4,
+        ),
+        (asks("circuit", 'folder = "a"\nsource = "random"\nlayers = 9'), "layers: expected 1 to 8", 5),
+        (
+            asks("circuit", 'folder = "a"\nsource = "random"\nlayers = 2\ntiers = ["plane"]'),
+            "tiers: expected one or more of plain",
+            6,
+        ),
+    ],
+)
+def test_what_there_is_not_is_refused_when_the_spec_is_read(
+    text: str, words: str, line: int | None
+) -> None:
+    with pytest.raises(SpecError, match=words) as refusal:
+        parse_spec(text)
+    assert refusal.value.place == ("" if line is None else f", line {line}")
+
+
 @pytest.mark.parametrize("path", SPECS, ids=lambda path: path.name)
 def test_the_specs_of_the_house(path: Path) -> None:
     cases = read_spec(path)
@@ -77,6 +133,10 @@ def test_the_specs_of_the_house(path: Path) -> None:
 def test_every_kind_has_its_function_and_lists(name: str) -> None:
     kind = KINDS[name]
     inspect.signature(resolve(kind.function)).bind(**kind.settings)
+    if kind.check is not None:
+        inspect.signature(resolve(kind.check)).bind({})
+    if kind.kept is not None:
+        inspect.signature(resolve(kind.kept)).bind({}, {})
     for listed in kind.lists.values():
         assert all(Case(name, settings) for settings in resolve(listed)())
 

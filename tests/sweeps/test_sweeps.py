@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -206,6 +207,46 @@ def test_what_cannot_be_written_is_refused_at_once(tmp_path: Path) -> None:
     for target in (folder, pipe, loop, tmp_path / "no" / "folder", "/dev/null", tmp_path / "a\0b"):
         with pytest.raises(LocumError, match="cannot write"):
             run(trials(1), target)
+
+
+def test_an_empty_file_that_was_there_stays(tmp_path: Path) -> None:
+    """Only a file that the sweep itself made is removed when nothing was written."""
+    for path in (tmp_path / "there.jsonl", tmp_path / "new.jsonl"):
+        if path.stem == "there":
+            path.touch()
+        run([], path, workers=1)
+        with Store(path):
+            pass
+        assert path.exists() == (path.stem == "there")
+
+
+def test_zeros_are_ours_only_after_results(whole: Path, tmp_path: Path) -> None:
+    """A disk leaves zeros where the end of a file was lost; a file of zeros alone may be anything."""
+    path = tmp_path / "zeros.jsonl"
+    path.write_bytes(b"\0" * 300)
+    with pytest.raises(InputError, match="line 1: not a result of a sweep"):
+        run(trials(1), path, workers=1)
+    assert path.read_bytes() == b"\0" * 300
+    path.write_bytes(whole.read_bytes() + b"\0" * 300)
+    report = run(trials(30), path, workers=1)
+    assert report.plan.repair is not None
+    assert path.read_bytes() == whole.read_bytes()
+
+
+def test_what_was_written_beside_a_result_and_is_gone_is_made_again(tmp_path: Path) -> None:
+    folder, path = tmp_path / "data", tmp_path / "results.jsonl"
+    settings = {"folder": str(folder), "source": "cookbook/parity", "length": 3, "tokens": 2}
+    cases = [Case("circuit", settings)]
+    report = run(cases, path, workers=1)
+    (row,) = report.results[0].result["rows"]
+    assert plan(cases, path).remaining == []
+    shutil.rmtree(folder / row["folder"])
+    assert (plan(cases, path).gone, plan(cases, path).remaining) == (1, cases)
+    again = run(cases, path, workers=1)
+    assert again.plan.gone == 1
+    assert (folder / row["folder"] / "certificate.json").is_file()
+    assert contents(again.results) == contents(report.results)
+    assert plan(cases, path).to_dict()["gone"] == 0
 
 
 def test_a_link_stays_a_link(tmp_path: Path) -> None:

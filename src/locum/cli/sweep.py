@@ -153,6 +153,8 @@ def _size(what: Plan, shard: tuple[int, int]) -> str:
     lines = ["; ".join(parts) + "."]
     if what.older:
         lines.append(f"{what.older:,} of the results come from another state of the source code.")
+    if what.gone:
+        lines.append(f"{what.gone:,} results are of files that are gone; those are made again.")
     if what.foreign:
         lines.append(f"{what.foreign:,} results of other cases or versions in the file are left alone.")
     if what.repair:

@@ -18,7 +18,7 @@ from typing import Any
 from locum import __version__
 from locum.dataset.candidates import NAMED_SHARE, named_candidates, random_candidates
 from locum.dataset.index import write_index
-from locum.dataset.making import ITEMS, RANDOM, make
+from locum.dataset.making import ITEMS, RANDOM
 from locum.dataset.tiers import PLAIN, REALISTIC, ROTATED, TIERS
 from locum.dataset.verify import WORKSHOP
 from locum.errors import InputError, LocumError
@@ -107,20 +107,24 @@ class _Making:
         """Return the rows of all chosen items."""
         wanted = math.floor(size * NAMED_SHARE)
         found: Rows = []
-        count = 0
+        chosen: list[Case] = []
         for share, candidates in ((wanted, self.named), (size, self.random)):
             for _ in range(_WAVES):
-                missing = share - count
+                missing = share - len(chosen)
                 if missing <= 0:
                     break
                 # A few more than are missing: some are turned down, or are there already.
                 wave = list(itertools.islice(candidates, missing + missing // 4 + 1))
-                for rows in self._made(wave):
-                    if count < share and self._is_new(rows):
+                for case, rows in self._made(wave):
+                    if len(chosen) < share and self._is_new(rows):
                         found += rows
-                        count += 1
-        if count < size:
-            raise LocumError(f"expected {size} circuits, but only {count} distinct ones were found")
+                        chosen.append(case)
+        if len(chosen) < size:
+            raise LocumError(
+                f"expected {size} circuits, but only {len(chosen)} distinct ones were found"
+            )
+        # What was one too many in a smaller dataset was removed then, or somebody removed it since.
+        self._run(chosen, gone=True)
         return found
 
     def _is_new(self, rows: Rows) -> bool:
@@ -135,27 +139,33 @@ class _Making:
         self.programs.add(first["program_hash"])
         return True
 
-    def _made(self, wave: list[dict[str, Any]]) -> Iterator[Rows]:
+    def _made(self, wave: list[dict[str, Any]]) -> Iterator[tuple[Case, Rows]]:
         """Make a wave of candidates; yield the rows of those that are accepted, in their order."""
         settings = [{**one, "folder": str(self.place), "tiers": self.tiers} for one in wave]
         cases = [Case("circuit", one) for one in settings]
+        for case, result in zip(cases, self._run(cases, gone=False), strict=True):
+            rows = [dict(row) for row in result.result["rows"]]
+            if not rows:
+                self.turned_down += 1
+                continue
+            yield case, rows
+
+    def _run(self, cases: list[Case], *, gone: bool) -> list[Result]:
+        """Make what is not in the results yet; with ``gone``, also items that are no longer there."""
         results = run(
             cases,
             self.place / WORKSHOP / _RESULTS,
             workers=self.workers,
             time_limit=_TIME_LIMIT,
+            gone=gone,
             progress=self._tell,
         ).results
-        for one, result in zip(settings, results, strict=True):
+        for case, result in zip(cases, results, strict=True):
             if result.outcome != "done":
-                raise LocumError(f"a candidate ended with {result.outcome}: {result.result}; {one}")
-            rows = [dict(row) for row in result.result["rows"]]
-            if not rows:
-                self.turned_down += 1
-                continue
-            if not all((self.place / row["folder"]).is_dir() for row in rows):
-                rows = make(**one)["rows"]  # removed since: it was one too many in a smaller dataset
-            yield rows
+                raise LocumError(
+                    f"a candidate ended with {result.outcome}: {result.result}; {case.settings}"
+                )
+        return results
 
     def _tell(self, done: int, total: int, result: Result) -> None:
         if self.progress is not None:

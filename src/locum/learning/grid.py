@@ -2,10 +2,32 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
 Settings = dict[str, Any]
+
+
+def problem_of(settings: Settings) -> tuple[str, str] | None:
+    """Return the setting that is wrong and what is wrong with it, if one is.
+
+    >>> problem_of({"task": "U", "order": [2, 2], "device": "cpu", "sigmas": [0.1], "curve": []})
+    ('order', 'expected n, d and d_v of U, such as [2, 1, 1], got [2, 2]')
+    """
+    order = settings["order"]
+    if settings["task"] == "U" and (
+        order is None or len(order) != 3 or any(number < 1 for number in order)
+    ):
+        return "order", f"expected n, d and d_v of U, such as [2, 1, 1], got {order}"
+    if settings["device"] != "cpu" and not re.fullmatch(r"cuda(:[0-9]+)?", settings["device"]):
+        return "device", f"expected cpu or cuda, got {settings['device']!r}"
+    if not settings["sigmas"]:
+        return "sigmas", "expected at least one scale of noise, got []"
+    if settings.get("inputs") == "smaller" and (settings["task"] != "U" or max(order[1:]) < 2):
+        return "inputs", "expected a U with a smaller order inside, such as [2, 2, 2]"
+    return None
+
 
 #: The smallest order with a softmax over more than one key.
 SMALL: Settings = {"task": "U", "order": [2, 1, 1], "steps": 150, "batch": 16}

@@ -113,6 +113,10 @@ class Kind:
     uses: tuple[str, ...] = ()
     #: Lists of settings that a spec asks for by ``cases = "…"``: functions without arguments.
     lists: Mapping[str, str] = field(default_factory=dict)
+    #: Looks settings of a spec up: a function that returns the setting that is wrong, and why, or None.
+    check: str | None = None
+    #: Tells whether what a case wrote beside its result is still there, by its settings and its result.
+    kept: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Give what a spec can say of the kind as plain data."""
@@ -153,6 +157,8 @@ KINDS: dict[str, Kind] = {
             "seed": Setting("an integer", "what a random program is drawn from", 0, least=0),
         },
         uses=("numpy",),
+        check="locum.dataset.asked:problem_of_circuit",
+        kept="locum.dataset.asked:is_there",
     ),
     "proof": Kind(
         "a claim of the paper, proven for all inputs of a shape",
@@ -164,6 +170,7 @@ KINDS: dict[str, Kind] = {
         },
         uses=("numpy", "flint"),
         lists={"all": "locum.paper.proving:proofs", "quick": "locum.paper.proving:quick_proofs"},
+        check="locum.paper.asked:problem_of_proof",
     ),
     "refutation": Kind(
         "a wrong statement of the paper, refuted by numbers",
@@ -171,6 +178,7 @@ KINDS: dict[str, Kind] = {
         {"erratum": Setting("a text", "its number, such as E2")},
         uses=("numpy", "flint"),
         lists={"all": "locum.paper.proving:refutations"},
+        check="locum.paper.asked:problem_of_refutation",
     ),
     "certificate": Kind(
         "the certified error of U on random inputs, against the error that is seen",
@@ -223,6 +231,7 @@ KINDS: dict[str, Kind] = {
             "device": Setting("a text", "cpu, or cuda where there is one", "cpu"),
         },
         uses=("torch", "numpy"),
+        check="locum.learning.grid:problem_of",
         lists={
             name: f"locum.learning.grid:{name}"
             for name in (

@@ -12,6 +12,7 @@ from typing import Any
 
 from locum.errors import InputError
 from locum.sweeps.case import Case, distinct, part
+from locum.sweeps.kinds import kind_named, resolve
 from locum.sweeps.processes import cores, perform
 from locum.sweeps.result import OUTCOMES, Result
 from locum.sweeps.store import Store, read
@@ -36,6 +37,8 @@ class Plan:
     foreign: int
     #: Results that count and were computed by another state of the source code.
     older: int
+    #: Results of which what was written beside them is gone: they are computed again.
+    gone: int = 0
     #: What was repaired in the file, in words.
     repair: str | None = None
 
@@ -49,6 +52,7 @@ class Plan:
             "repeated": self.repeated,
             "other_results": self.foreign,
             "by_other_code": self.older,
+            "gone": self.gone,
             "repair": self.repair,
         }
 
@@ -78,12 +82,13 @@ def plan(
     *,
     shard: tuple[int, int] = (1, 1),
     retry: bool = False,
+    gone: bool = True,
 ) -> Plan:
     """Say what :func:`run` with the same arguments would do; the file is only read."""
     known = {}
     if output is not None and Path(output).exists():
         known = {result.key: result for result in read(output)}
-    return _plan(cases, known, shard, retry, None)
+    return _plan(cases, known, shard, retry, gone, None)
 
 
 def _plan(
@@ -91,6 +96,7 @@ def _plan(
     known: dict[str, Result],
     shard: tuple[int, int],
     retry: bool,
+    gone: bool,
     repair: str | None,
 ) -> Plan:
     given = list(cases)
@@ -99,15 +105,25 @@ def _plan(
     mine = part(once, shard)
     again = ("error", "time limit") if retry else ()
     found = {case.key: known[case.key] for case in mine if case.key in known}
-    kept = {key for key, result in found.items() if result.outcome not in again}
+    lost = {key for key, result in found.items() if gone and not _is_kept(result)}
+    kept = {key for key, result in found.items() if result.outcome not in again} - lost
     return Plan(
         cases=mine,
         remaining=[case for case in mine if case.key not in kept],
         repeated=len(given) - len(once),
         foreign=len(known.keys() - keys),
         older=sum(found[key].versions.get("code") != code_hash() for key in kept),
+        gone=len(lost),
         repair=repair,
     )
+
+
+def _is_kept(result: Result) -> bool:
+    """Tell whether what a case wrote beside its result, if its kind does so, is still there."""
+    kept = kind_named(result.kind).kept
+    if kept is None or result.outcome != "done":
+        return True
+    return bool(resolve(kept)(result.settings, result.result))
 
 
 def run(
@@ -119,6 +135,7 @@ def run(
     shard: tuple[int, int] = (1, 1),
     scheduler: str | None = None,
     retry: bool = False,
+    gone: bool = True,
     started: Callable[[Plan], None] | None = None,
     progress: Progress | None = None,
 ) -> Report:
@@ -127,8 +144,9 @@ def run(
     On ``workers`` processes of this machine (as many as there are cores), or on those of the Dask
     ``scheduler``, an address such as "tcp://host:8786". A case that takes more than ``time_limit``
     seconds is ended and has that outcome. ``shard`` (k, n) does the k-th of n parts. ``retry`` computes
-    again what ended with an error or at the time limit. Whatever ends the sweep early, the same call
-    goes on from there. Without an ``output`` the results are only returned.
+    again what ended with an error or at the time limit, ``gone`` that of which the files it wrote are
+    gone. Whatever ends the sweep early, the same call goes on from there. Without an ``output`` the
+    results are only returned.
 
     >>> report = run([Case("trial", {"seed": seed}) for seed in range(3)], None, workers=1)
     >>> report.outcomes
@@ -142,7 +160,7 @@ def run(
     with contextlib.ExitStack() as stack:
         store = None if output is None else stack.enter_context(Store(output))
         results = {} if store is None else store.results
-        what = _plan(cases, results, shard, retry, None if store is None else store.repair)
+        what = _plan(cases, results, shard, retry, gone, None if store is None else store.repair)
         if started is not None:
             started(what)
         found = _compute(what.remaining, workers, time_limit, scheduler)

@@ -79,7 +79,8 @@ class _Place:
         self.text, self.number = text, number
 
     def error(self, problem: str, name: str | None = None) -> SpecError:
-        return SpecError(problem, _line(self.text, name, self.number))
+        line = _line(self.text, name, self.number)
+        return SpecError(problem, _line(self.text, None, self.number) if line is None else line)
 
 
 def _line(text: str, name: str | None, section: int = -1) -> int | None:
@@ -117,9 +118,15 @@ def _cases(section: Mapping[str, Any], place: _Place, room: int) -> list[Case]:
         raise place.error(f"this makes {count:,} cases; a spec may have {MOST_CASES:,} in all")
     try:
         grid = itertools.product(*values)
-        return [Case(name, dict(zip(fields, point, strict=True))) for point in grid]
+        cases = [Case(name, dict(zip(fields, point, strict=True))) for point in grid]
     except InputError as error:
         raise place.error(str(error)) from None
+    if kind.check is not None:
+        problem_of = resolve(kind.check)
+        for case in cases:
+            if (problem := problem_of(case.settings)) is not None:
+                raise place.error(f"{problem[0]}: {problem[1]}", problem[0])
+    return cases
 
 
 def _listed(name: str, kind: Kind, fields: dict[str, Any], place: _Place) -> list[Case]:

@@ -49,7 +49,9 @@ def _results(file: IO[bytes], path: str | Path) -> Iterator[Result | bytes]:
     while line := file.readline(MOST_LINE + 1):
         number += 1
         if not line.endswith(b"\n"):
-            if len(line) > MOST_LINE or not could_begin(line):
+            # Zeros are what never reached the disk; but of zeros alone nothing says that they are ours.
+            foreign = number == 1 and not line.strip(b"\0")
+            if foreign or len(line) > MOST_LINE or not could_begin(line):
                 raise InputError(_refusal(path, number, "not a result of a sweep"))
             try:
                 yield read_line(line + b"\n")
@@ -90,17 +92,21 @@ class Store:
                 os.close(self._handle)
                 self._handle = self._open()
                 self._lock()
-            self._is_new = os.fstat(self._handle).st_size == 0
             self._load()
         except BaseException:
             self.close()
             raise
 
     def _open(self) -> int:
-        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
+        flags = os.O_RDWR | os.O_APPEND | getattr(os, "O_BINARY", 0)
         flags |= getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
         try:
-            return os.open(self.path, flags, 0o666)
+            with contextlib.suppress(FileExistsError):
+                handle = os.open(self.path, flags | os.O_CREAT | os.O_EXCL, 0o666)
+                self._is_new = True
+                return handle
+            self._is_new = False
+            return os.open(self.path, flags | os.O_CREAT, 0o666)
         except (OSError, ValueError) as error:
             raise InputError(f"cannot write {self.path}: {getattr(error, 'strerror', error)}") from None
 

@@ -1,0 +1,52 @@
+"""What a spec of a sweep asks for: whether there is such a claim, recipe, shape or erratum.
+
+Each function returns nothing, or the setting that is wrong and what is wrong with it.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from typing import Any
+
+from locum.paper.errata import ERRATA
+from locum.paper.right_as_printed import LISTINGS
+from locum.verification.claims.named import FAMILIES
+
+
+def problem_of_proof(settings: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Look a claim up, without building it.
+
+    >>> problem_of_proof({"claim": "transpose", "shape": [2], "recipe": None})
+    ('shape', 'transpose takes r c: expected 2 positive integers, got [2]')
+    """
+    name, shape, recipe = settings["claim"], settings["shape"], settings["recipe"]
+    if name in LISTINGS:
+        parameters: tuple[str, ...] = tuple(inspect.signature(LISTINGS[name]).parameters)
+        recipes: tuple[str, ...] = ()
+    elif name in FAMILIES:
+        parameters, recipes = FAMILIES[name].parameters, FAMILIES[name].recipes
+    else:
+        known = ", ".join([*FAMILIES, *LISTINGS])
+        return "claim", f"there is no claim {name!r}: expected one of {known}"
+    if recipe is not None and recipe not in recipes:
+        choices = ", ".join(recipes) or "none: it has one form only"
+        return "recipe", f"{name} has no recipe {recipe!r}: expected {choices}"
+    if len(shape) != len(parameters) or any(number < 1 for number in shape):
+        taken = " ".join(parameters) or "no numbers"
+        expected = f"expected {len(parameters)} positive integers, got {list(shape)}"
+        return "shape", f"{name} takes {taken}: {expected}"
+    return None
+
+
+def problem_of_refutation(settings: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Look an erratum up.
+
+    >>> problem_of_refutation({"erratum": "E2"}) is None
+    True
+    """
+    known = [number for number, found in ERRATA.items() if found.refutable is not None]
+    if settings["erratum"] in known:
+        return None
+    problem = f"{settings['erratum']!r} is no wrong result of the paper"
+    return "erratum", f"{problem}: expected one of {', '.join(known)}"
