@@ -8,7 +8,7 @@ bound of the network as it is in the end, with the errors that its parts really 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -33,6 +33,8 @@ DEFAULT_TOLERANCE = 1e-3
 #: Heads are cheap to make exact: their tolerance is this much smaller.
 _FOR_HEADS = 2.0**-8
 _ROUNDS = 14
+#: The same refusal at so many tolerances, each an eighth of the one before: it is not theirs to mend.
+_SAME_REFUSALS = 3
 #: Scores of all heads together, up to which the rounding of exact networks is bounded.
 _MAX_CELLS = 2**24
 
@@ -118,15 +120,18 @@ class _Fitting:
         problem: CompileError | None = None
         last: Fitted | None = None
         before: tuple[float, float] | None = None
+        refusals: list[_Unfit] = []
         for _ in range(_ROUNDS):
             try:
                 last = self._attempt(tolerance)
             except _Unfit as unfit:
                 problem = problem or CompileError(str(unfit), unfit.where)
-                if not self.can_bend:
+                refusals.append(unfit)
+                if not self.can_bend or _is_hopeless(refusals):
                     break
                 tolerance /= 8
                 continue
+            refusals.clear()
             if last.error <= self.limit and (best is None or last.tolerance > best.tolerance):
                 best = last
             if not last.error or self.limit == math.inf or (best and best.error > 0.85 * self.limit):
@@ -204,6 +209,7 @@ class _Fitting:
             raise _Unfit(
                 f"{kind} units cannot do this: {error}",
                 abbreviate(unit.node),
+                error.needed,
             ) from None
 
     # Heads --------------------------------------------------------------------------------------
@@ -235,6 +241,21 @@ class _Fitting:
 class _Unfit(Exception):  # noqa: N818  (a signal to try again, not an error)
     """With this tolerance it cannot be done; with a smaller one perhaps."""
 
-    def __init__(self, problem: str, where: str) -> None:
+    def __init__(self, problem: str, where: str, needed: float) -> None:
         super().__init__(problem)
         self.where = where
+        self.needed = needed
+
+
+def _is_hopeless(refusals: Sequence[_Unfit]) -> bool:
+    """Whether no smaller tolerance mends this: it changes nothing, or takes ever more segments.
+
+    Ranges shrink with the tolerance, by what is noise in them: once they take more segments than at the
+    tolerance before, the root of the tolerance shrinks faster, and goes on doing so.
+    """
+    if len(refusals) > 1:
+        before, now = refusals[-2:]
+        if before.where == now.where and now.needed > before.needed > 0:
+            return True
+    last = [(str(refusal), refusal.where) for refusal in refusals[-_SAME_REFUSALS:]]
+    return len(last) == _SAME_REFUSALS and len(set(last)) == 1

@@ -174,7 +174,14 @@ class PiecewiseLinear:
 
 
 class OutsideError(ValueError):
-    """A function is asked for where it has no value, or none that straight segments can follow."""
+    """A function is asked for where it has no value, or none that straight segments can follow.
+
+    ``needed``: how many segments it would take, where they are too many.
+    """
+
+    def __init__(self, problem: str, needed: float = 0) -> None:
+        super().__init__(problem)
+        self.needed = needed
 
 
 def approximate(name: str, low: float, high: float, error: float) -> PiecewiseLinear:
@@ -191,7 +198,8 @@ def approximate(name: str, low: float, high: float, error: float) -> PiecewiseLi
         if sum(segments) > MAX_SEGMENTS:
             raise OutsideError(
                 f"{name} on [{low:.4g}, {high:.4g}] within {error:.2g} takes more than "
-                f"{MAX_SEGMENTS:,} segments"
+                f"{MAX_SEGMENTS:,} segments",
+                sum(segments),
             )
         found = _balanced(curve, pieces, segments)
         if found.error <= error:
@@ -284,7 +292,7 @@ def exponential(low: float, high: float, error: float) -> PiecewiseLinear:
             break
         count += max(1, count // 50)
         if count > MAX_SEGMENTS:
-            raise OutsideError(f"exp within a relative {error:.2g} takes too many segments")
+            raise OutsideError(f"exp within a relative {error:.2g} takes too many segments", count)
     knots = np.linspace(low, high, count + 1)
     # Knots are rounded: widths differ in the last bits, and exp with them.
     slack = (64 + 16 * max(abs(low), abs(high))) * _UNIT

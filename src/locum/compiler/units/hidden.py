@@ -82,7 +82,14 @@ class Hidden:
 
 
 class UnitsError(ValueError):
-    """A gate that these units cannot realise; the message says why."""
+    """A gate that these units cannot realise; the message says why.
+
+    ``needed``: how many segments it would take, where they are too many.
+    """
+
+    def __init__(self, problem: str, needed: float = 0) -> None:
+        super().__init__(problem)
+        self.needed = needed
 
 
 def ridges(

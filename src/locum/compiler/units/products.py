@@ -87,7 +87,7 @@ def _relu_product(a: Argument, b: Argument, tolerance: float, unit: float) -> Hi
         count = max(1, math.ceil((high - low) / width))
         if count > MAX_SEGMENTS:
             raise UnitsError(
-                f"a product within {tolerance:.2g} takes more than {MAX_SEGMENTS:,} segments"
+                f"a product within {tolerance:.2g} takes more than {MAX_SEGMENTS:,} segments", count
             )
         knots = np.linspace(low, high, count + 1) if high > low else np.array([low, low + 1e-6])
         direction, at, coefficient, level = along(PiecewiseLinear(knots, knots**2, 0.0))
