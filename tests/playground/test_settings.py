@@ -76,6 +76,42 @@ def test_ties_that_rounding_breaks_are_refused() -> None:
     assert ask("explain", **given | {"X": [[0.25, 0.5], [0.75, 0.0]]})["error"] == 0
 
 
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (
+            {"low": -1, "high": 1},
+            "low and high: expected none, since the tokens are those of the vocabulary",
+        ),
+        ({"feed_forward": "exact", "tolerance": 0.1}, "tolerance: expected none"),
+        ({"numeric": True, "vocabulary": "ab"}, "vocabulary: expected none beside any real numbers"),
+    ],
+)
+def test_an_option_that_would_do_nothing_is_refused(options: dict[str, Any], words: str) -> None:
+    program = {"source": REVERSE, "input": "abc"}
+    assert words in refused("compile", **program, **options)
+    assert words in refused("apply", **program, **options)
+    assert words in saved("save", **program, **options)["answers"]["compile"]["error"]
+
+
+def test_a_fixed_length_is_that_of_the_input() -> None:
+    network = ask("compile", source=REVERSE, input="abc", fixed=True)["network"]
+    assert dict(network["facts"])["takes"] == "3 tokens: a, b, c"
+
+
+@pytest.mark.parametrize("typed", ["['a', 'b']", "[1, 2", '"hello', "[a, b]", ' ["a" 1]', "[1,]"])
+def test_half_a_list_is_not_read_as_characters(typed: str) -> None:
+    assert "expected a list of texts" in refused("run", source="x = tokens;", input=typed)
+    assert "expected a list of texts" in refused(
+        "compile", source=REVERSE, input="ab", vocabulary=typed
+    )
+
+
+def test_a_list_may_have_spaces_around_it() -> None:
+    assert ask("run", source="x = tokens_int;", input=" [1, 2] ")["input"] == ["1", "2"]
+    assert ask("run", source="x = tokens;", input=" a[1]")["input"] == list(" a[1]")
+
+
 def test_what_is_left_out_has_the_defaults_that_the_page_is_told() -> None:
     defaults = ask("catalogue")["defaults"]
     assert defaults["universal"] == {"recipe": "paper", "base": None, "temperature": 1.0}

@@ -182,18 +182,7 @@ def tokens(typed: str) -> str | list[Any]:
     >>> tokens("hello"), tokens('[1, 2.0, "a"]'), tokens("[()]"), tokens("[[]]"), tokens('"[1]"')
     ('hello', [1, 2.0, 'a'], '[()]', '[[]]', '[1]')
     """
-    try:
-        value = json.loads(typed) if typed[:1] in ("[", '"') else typed
-    except (ValueError, RecursionError):
-        value = typed
-    if not isinstance(value, str) and not _are_tokens(value):
-        # Brackets alone are characters; a list of other things is a slip.
-        if any(character.isalnum() for character in typed):
-            raise InputError(
-                "expected a list of texts, finite numbers or booleans, or characters in quotes, "
-                f"got {typed[:40]}"
-            )
-        value = typed
+    value = _as_json(typed) if typed.lstrip()[:1] in ("[", '"') else typed
     if isinstance(value, str) and _has_surrogates(value):
         raise InputError("the input contains an unpaired surrogate and is not valid Unicode")
     if not value:
@@ -201,6 +190,24 @@ def tokens(typed: str) -> str | list[Any]:
     if len(value) > MAX_TOKENS:
         raise InputError(f"expected an input of at most {MAX_TOKENS} tokens, got {len(value)}")
     return value
+
+
+def _as_json(typed: str) -> str | list[Any]:
+    """Read a list or a string; brackets alone are characters, half a list is a slip."""
+    try:
+        value = json.loads(typed)
+    except (ValueError, RecursionError):
+        value = None
+    if isinstance(value, str):
+        return value
+    if _are_tokens(value):
+        return list(value)
+    if any(character.isalnum() for character in typed):
+        raise InputError(
+            "expected a list of texts, finite numbers or booleans, or characters in quotes, "
+            f'got {typed[:40]}; try ["a", 1.5, true]'
+        )
+    return typed
 
 
 def _are_tokens(value: Any) -> bool:

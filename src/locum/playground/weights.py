@@ -33,7 +33,8 @@ CLOSE = 1e-9
 #: Between which numbers others are drawn, where real-valued tokens have no bounds.
 DRAWN = (-2.0, 2.0)
 #: What a request means that does not say: the same as the page. (The length is then that of the input,
-#: or 8 if that is more; the vocabulary, the tokens of the input; the tolerance, the compiler's own.)
+#: or 8 if that is more and the length is not fixed; the vocabulary, the tokens of the input; the
+#: tolerance, the compiler's own.)
 DEFAULTS: dict[str, Any] = {
     "length": None, "vocabulary": None, "numeric": False, "fixed": False, "causal": False,
     "attention": "hard", "feed_forward": "relu", "tolerance": None, "low": None, "high": None,
@@ -78,10 +79,21 @@ def _compiled(
         raise InputError("low and high: expected both, or neither, got one of them")
     if numeric and listed:
         raise InputError("vocabulary: expected none beside any real numbers")
+    if low is not None and not numeric:
+        raise InputError(
+            "low and high: expected none, since the tokens are those of the vocabulary; try any real "
+            "numbers (numeric), or leave them out"
+        )
+    if options["tolerance"] is not None and options["feed_forward"] == "exact":
+        raise InputError(
+            "tolerance: expected none, since exact feed-forwards approximate nothing; try relu units, "
+            "or leave it out"
+        )
     words: Sequence[Any] | None = None
     if not numeric:
         words = list(program.tokens) if not listed else read_vocabulary(listed)
-    length = options.pop("length") or max(len(program.tokens), DEFAULT_LENGTH)
+    shortest = 0 if options["fixed"] else DEFAULT_LENGTH
+    length = options.pop("length") or max(len(program.tokens), shortest)
     if length > MAX_LENGTH:
         raise InputError(f"expected an input of at most {MAX_LENGTH} tokens to compile, got {length}")
     model, trace = compile_traced(

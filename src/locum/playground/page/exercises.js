@@ -2,7 +2,8 @@
 "use strict";
 Locum.exercises = (() => {
   const { add, byId, ask, clear } = Locum;
-  const solved = () => new Set(JSON.parse(Locum.store.get("solved") || "[]"));
+  // Other pages of this address may have written there, too.
+  const solved = () => { try { return new Set(JSON.parse(Locum.store.get("solved") || "[]")); } catch { return new Set(); } };
   let current = null, load = null;
   const list = () => {
     const choose = byId("exercises"), done = solved();

@@ -55,7 +55,7 @@ Locum.universal = (() => {
     typed = new Map();
     const main = clear(byId("universal")), left = add(main, "section"), right = add(main, "section");
     left.setAttribute("aria-label", "T and X"); right.setAttribute("aria-label", "U's steps");
-    add(left, "h2", "T(X) = softmax(X A Xᵀ) X V");
+    const formula = add(left, "h2", "");
     add(left, "p", "U is one fixed network for every T of an order. It receives T and X as tokens.", "soft");
     dimensions(left);
     for (const name of NAMES) edit(left, name);
@@ -75,7 +75,11 @@ Locum.universal = (() => {
     const heat = Locum.labelled(add(left, "div", null, "row"), "temperature", document.createElement("input"));
     Object.assign(heat, { type: "range", min: 0, max: 3, step: 0.05, value: state.temperature, id: "u-temperature", disabled: Boolean(Locum.saved) });
     const degrees = add(heat.parentElement, "span", "");
-    const tell = () => { degrees.textContent = state.temperature === 0 ? " 0: hard attention" : ` ${state.temperature}`; };
+    const tell = () => {
+      const t = state.temperature;
+      degrees.textContent = t === 0 ? " 0: hard attention" : ` ${t}`;
+      formula.textContent = t === 0 ? "T(X) = hardmax(X A Xᵀ) X V" : `T(X) = softmax(X A Xᵀ${t === 1 ? "" : ` / ${t}`}) X V`;
+    };
     heat.addEventListener("input", () => { state.temperature = Number(heat.value); tell(); run(); });
     tell();
     add(right, "p", "", "bad").id = "u-problem";

@@ -48,7 +48,7 @@ Locum.weights = (() => {
       if (Locum.saved || chosen(state).feed_forward === "exact") return;
       const exact = add(box, "button", "Try exact feed-forwards");
       exact.id = "try-exact";
-      exact.addEventListener("click", () => { state.options.feed_forward = byId("option-feed_forward").value = "exact"; change(); });
+      exact.addEventListener("click", () => { state.options.feed_forward = byId("option-feed_forward").value = "exact"; state.options.tolerance = byId("option-tolerance").value = ""; change(); });
       return;
     }
     network = reply.network;
