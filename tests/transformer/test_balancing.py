@@ -304,3 +304,26 @@ def test_the_least_floats_of_a_slot_are_kept() -> None:
     inputs = [[2.0**-1070, 1.0], [3 * 2.0**-1074, 2.0]]
     assert logits(model, inputs)[0, 0] == 2.0**-1071
     assert same_bits(model, model.balanced(), inputs)
+
+
+def test_what_is_ablated_is_meant_as_labels_say() -> None:
+    """A slot of a balanced network holds 2ᵏ times what its label says; so does what it is set to."""
+    model = UniversalSimulator(2, 1, 1).compile("native", **UNITS, feed_forward="glu")
+    balanced, inputs = model.balanced(), [[0.5, -0.25, 1.0, 0.75]]
+    assert any(balanced.config.report["balanced"]["slots"])
+    nodes = [n for n in model.circuit.nodes if n.kind in ("embed", "pos_embed", "slot")]
+    assert {node.kind for node in nodes} == {"embed", "pos_embed", "slot"}
+    for part in [*nodes, "embed", "blocks.1.hook_resid_mid", "blocks.0.hook_attn_out"]:
+        assert balanced.ablate(inputs, part, value=0.75) == model.ablate(inputs, part, value=0.75)
+    pattern = "blocks.0.attn.hook_pattern"
+    assert balanced.ablate(inputs, pattern, value=0.5) == model.ablate(inputs, pattern, value=0.5)
+    for part in ("blocks.0.attn", "blocks.0.mlp", "blocks.0.attn.hook_q", "blocks.0.mlp.hook_pre"):
+        assert balanced.ablate(inputs, part) == model.ablate(inputs, part)
+        with pytest.raises(InputError, match="expected the value 0 at blocks"):
+            balanced.ablate(inputs, part, value=0.75)
+    with pytest.raises(InputError, match="expected slots from 0"):
+        balanced.ablate(inputs, "embed", places=[99], value=1.0)
+    torch = pytest.importorskip("torch")
+    ids = torch.tensor(model.encode(inputs))
+    found, wanted = (m.to_torch().ablate(ids, nodes[0], value=0.75) for m in (balanced, model))
+    assert torch.equal(found, wanted)

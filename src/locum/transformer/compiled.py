@@ -29,7 +29,7 @@ from locum.transformer.encoding import Encoding, Rows
 from locum.transformer.exports import lens
 from locum.transformer.folder import saving
 from locum.transformer.forward import Tap, forward, shown_to
-from locum.transformer.interventions import ForwardHook, read_component, setting, tap_of
+from locum.transformer.interventions import ForwardHook, ablation, read_component, setting, tap_of
 from locum.transformer.notebook import model_html
 from locum.transformer.report import render
 from locum.transformer.residual import ResidualStream
@@ -137,9 +137,12 @@ class CompiledTransformer:
         """Return the answer with a component set to a number: heads, hidden units, columns.
 
         ``component`` is ``blocks.1.attn`` (with ``head``), ``blocks.1.mlp`` (with ``places``, hidden
-        units), ``embed``, the name of a hook, or a node of :attr:`circuit`.
+        units), ``embed``, the name of a hook, or a node of :attr:`circuit`. In a balanced network
+        ``value`` is what the label of a slot says, not what the slot holds; heads and hidden units, of
+        which there is no such measure, can be set to 0 only.
         """
-        return self.run_with_hooks(inputs, [setting(read_component(component, head, places), value)])
+        place = read_component(component, head, places)
+        return self.run_with_hooks(inputs, [ablation(self.config, place, value)])
 
     def patch(
         self,

@@ -9,17 +9,25 @@ Place(hook='blocks.1.attn.hook_z', head=0, last=None)
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from locum.errors import InputError
+from locum.transformer.balancing import slot_exponents
 from locum.transformer.circuit import CircuitNode
+from locum.transformer.config import Config
 from locum.transformer.forward import Tap
 from locum.transformer.weights import Array
 
 #: (name of a hook or a test of names, what to call with the activation and the hook).
 ForwardHook = tuple["str | Callable[[str], bool]", Callable[..., Any]]
+
+
+#: Ends of hooks of the stream, whose numbers are slots; and of numbers that balancing leaves alone.
+_STREAM = ("embed", "resid_pre", "resid_mid", "resid_post", "attn_out", "mlp_out")
+_UNSCALED = ("hook_pattern", "hook_attn_scores")
 
 
 @dataclass(frozen=True)
@@ -122,5 +130,35 @@ def setting(place: Place, value: Any) -> ForwardHook:
                 f"got {place}"
             ) from None
         return changed
+
+    return place.hook, call
+
+
+def ablation(config: Config, place: Place, value: float) -> ForwardHook:
+    """Return a hook that sets a place to a number, in the measure of its label.
+
+    A balanced network holds its numbers times powers of two: slots get the number times theirs. Those
+    of heads and hidden units are not told, so that there only 0 can be meant.
+    """
+    if value == 0 or "balanced" not in config.report or place.hook.endswith(_UNSCALED):
+        return setting(place, value)
+    if not place.hook.endswith(_STREAM):
+        raise InputError(
+            f"ablate on a balanced network: expected the value 0 at {place.hook}, which holds numbers "
+            f"times powers of two, got {value}; try the network before balanced()"
+        )
+    exponents = slot_exponents(config, len(config.slots)).tolist()
+    hooks = [
+        setting(Place(place.hook, place.head, (slot,)), math.ldexp(value, exponents[slot]))[1]
+        for slot in (range(len(exponents)) if place.last is None else place.last)
+        if -len(exponents) <= slot < len(exponents)
+    ]
+    if place.last is not None and len(hooks) != len(place.last):
+        raise InputError(f"expected slots from 0 to {len(exponents) - 1}, got {list(place.last)}")
+
+    def call(activation: Any, hook: HookPoint) -> Any:
+        for each in hooks:
+            activation = each(activation, hook=hook)
+        return activation
 
     return place.hook, call

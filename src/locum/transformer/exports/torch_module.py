@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from locum.errors import InputError
 from locum.transformer.circuit import CircuitNode
 from locum.transformer.config import Config
-from locum.transformer.interventions import ForwardHook, read_component, setting, tap_of
+from locum.transformer.interventions import ForwardHook, ablation, read_component, setting, tap_of
 from locum.transformer.weights import HARD, AttentionWeights, FeedForwardWeights, LayerWeights, Weights
 
 
@@ -67,7 +67,8 @@ class TorchTransformer(nn.Module):
         value: float = 0.0,
     ) -> Tensor:
         """Return logits with a component set to a number, as ``CompiledTransformer.ablate``."""
-        return self.run_with_hooks(inputs, [setting(read_component(component, head, places), value)])
+        place = read_component(component, head, places)
+        return self.run_with_hooks(inputs, [ablation(self.config, place, value)])
 
     def patch(
         self,
