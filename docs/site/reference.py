@@ -65,7 +65,7 @@ CONSTANTS = (
     ("tokens that `locum draw` draws", "locum.display.flow", "MAX_LENGTH"),
     (
         "values of which the compiler lists combinations",
-        "locum.compiler.program.values",
+        "locum.compiler.program.sources",
         "MAX_COMBINATIONS",
     ),
     ("states of an automaton", "locum.dialects.automata", "MAX_STATES"),

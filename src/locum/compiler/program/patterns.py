@@ -15,7 +15,8 @@ from typing import Self
 import numpy as np
 
 from locum.compiler.program.conditions import Pattern, conditions, reflexive, select
-from locum.compiler.program.values import MAX_POSITIONS, Values
+from locum.compiler.program.sources import MAX_POSITIONS
+from locum.compiler.program.values import Values
 from locum.compiler.target import DOMAIN, Target
 from locum.errors import CompileError
 from locum.graph import Atom, Node, Sort, postorder, sort_of

@@ -1,0 +1,202 @@
+"""Which values an aggregate can take: what it moves, or the means of what it may select."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+
+from locum.compiler.program.conditions import Pattern
+from locum.compiler.program.means import Unlisted, means_of_positions, means_of_subsets
+from locum.compiler.program.sources import MAX_COMBINATIONS, MAX_VALUES, Sources
+from locum.compiler.program.value_tables import Source, ValueTable, distinct
+from locum.compiler.target import DOMAIN, Target
+from locum.errors import CompileError
+from locum.graph import Atom, Node, build
+from locum.graph.atoms import LARGEST_EXACT
+
+
+class SelectorFacts(Protocol):
+    """What values depend on of selectors (``patterns.py``)."""
+
+    def unique(self, selector: Node) -> bool:
+        """Whether each query selects at most one key, whatever the input."""
+        ...
+
+    def at_length(self, selector: Node, length: int) -> Pattern | None:
+        """[query, key] on inputs of one length, where positions and length tell; else None."""
+        ...
+
+
+class ValuesOfInputs(Protocol):
+    """What is known of the s-op that an aggregate reads (``values.py``)."""
+
+    def table(self, node: Node) -> ValueTable | None:
+        """Its values over its sources, or None where there are too many."""
+        ...
+
+    def finite(self, node: Node) -> tuple[Atom, ...] | None:
+        """All values it may take, in order, or None where they are not finitely many (or too many)."""
+        ...
+
+    def depends_on(self, node: Node, *sources: str) -> bool:
+        """Whether a value is known from these sources alone."""
+        ...
+
+    def at_length(self, node: Node, length: int) -> list[Atom]:
+        """The value at each position of an input of that length, if nothing else matters."""
+        ...
+
+
+class Aggregates:
+    """The tables of aggregates, each by the first rule that says something."""
+
+    def __init__(
+        self, target: Target, values: ValuesOfInputs, selectors: SelectorFacts, sources: Sources
+    ) -> None:
+        self._target = target
+        self._values = values
+        self._selectors = selectors
+        self._sources = sources
+
+    def table(self, node: Node) -> ValueTable | None:
+        """Its values over its sources, or None where they cannot be listed."""
+        table = self._moved(node) or self._mean_of_positions(node)
+        return table or self._mean_of_equals(node) or self._mean(node)
+
+    def _moved(self, node: Node) -> ValueTable | None:
+        """What an aggregate finds where it takes no mean, or means of equal values alone."""
+        values = self._values.finite(node.inputs[1])
+        if values is None:
+            return None
+        default = node.attributes["default"]
+        assert not isinstance(default, tuple)
+        moved = all(isinstance(value, (str, bool)) for value in values)  # their mean is an error
+        if not moved and not self._selectors.unique(node.inputs[0]):
+            # n·v / n is v where n·v is not rounded. Strings beside numbers are moved: no sequence of an
+            # input mixes the two.
+            numbers = [value for value in values if not isinstance(value, str)]
+            exact = all(_sums_exactly(value, self._target.longest) for value in numbers)
+            if not exact or (len(numbers) > 1 and not _of_equals(node)):
+                return None
+        return self._sources.add(node, distinct((*values, default)))
+
+    def _mean_of_equals(self, node: Node) -> ValueTable | None:
+        """A mean of equal numbers whose sum is rounded: each as it comes out for so many of them.
+
+        They differ in their last bits: tables of hidden units refuse to tell them apart where that
+        matters. Exact functions do not look, so there nothing is said.
+        """
+        values = self._values.finite(node.inputs[1])
+        default = node.attributes["default"]
+        assert not isinstance(default, tuple)
+        counts = range(2, self._target.longest + 1)
+        if values is None or not _of_equals(node) or self._target.feed_forward == "exact":
+            return None
+        strings = any(isinstance(value, str) for value in values)
+        if strings or len(values) * len(counts) > MAX_COMBINATIONS:
+            return None
+        means = [DOMAIN.mean([value] * count) for value in values for count in counts]
+        return self._sources.add(node, distinct((*values, *means, default)))
+
+    def _mean_of_positions(self, node: Node) -> ValueTable | None:
+        """A mean that positions and length tell, as dense execution rounds it."""
+        selector, value = node.inputs
+        if self._target.longest**2 > MAX_COMBINATIONS or not self._values.depends_on(
+            value, "indices", "length"
+        ):
+            return None
+        default = node.attributes["default"]
+        assert not isinstance(default, tuple)
+        values: list[Atom | None] = []
+        for length in range(self._target.shortest, self._target.longest + 1):
+            pattern = self._selectors.at_length(selector, length)
+            if pattern is None:
+                return None
+            row: list[Atom | None]
+            try:
+                row = [*DOMAIN.aggregate(pattern, self._values.at_length(value, length), default)]
+            except (ArithmeticError, CompileError, TypeError, ValueError):
+                row = [None] * length
+            values += [*row, *[None] * (self._target.longest - length)]
+        sources: tuple[Source, ...] = ("indices",) if self._target.fixed else ("length", "indices")
+        first = values[0]
+        if all(v is not None and type(v) is type(first) and v == first for v in values):
+            return ValueTable((), (first,))
+        return ValueTable(sources, tuple(values))
+
+    def _mean(self, node: Node) -> ValueTable | None:
+        """A mean of finitely many numbers, whose sums are exact."""
+        values = self._values.finite(node.inputs[1])
+        if values is None:
+            return None
+        default = node.attributes["default"]
+        assert not isinstance(default, tuple)
+        try:
+            table = self._mean_of_rows(node, default)
+            if table is not None:
+                return table
+            means = distinct((*means_of_subsets(values, self._target.longest), default))
+        except Unlisted:
+            return None
+        return self._sources.add(node, means) if len(means) <= MAX_VALUES else None
+
+    def _mean_of_rows(self, node: Node, default: Atom) -> ValueTable | None:
+        """A mean over keys that positions and length tell: which one can be where is known, too."""
+        selector, value = node.inputs
+        if self._target.longest**2 > MAX_COMBINATIONS:
+            return None
+        at = self._by_position(value)
+        by_row: dict[bytes, Sequence[Atom]] = {}
+        at_query: dict[tuple[int, int], Sequence[Atom]] = {}
+        for length in range(self._target.shortest, self._target.longest + 1):
+            pattern = self._selectors.at_length(selector, length)
+            if pattern is None:
+                return None
+            for position, row in enumerate(pattern):
+                keys = np.flatnonzero(row).tolist()
+                name = np.packbits(row).tobytes()
+                if name not in by_row:
+                    by_row[name] = means_of_positions(at, keys) if keys else [default]
+                at_query[position, length] = by_row[name]
+        values = distinct(v for means in by_row.values() for v in means)
+        if len(values) > MAX_VALUES:
+            raise Unlisted
+        place = {v: i for i, v in enumerate(values)}
+        limits = {
+            "indices": np.zeros((self._target.longest, len(values)), dtype=bool),
+            "length": np.zeros((len(self._sources.domain("length")), len(values)), dtype=bool),
+        }
+        for (position, length), means in at_query.items():
+            here = [place[v] for v in means]
+            limits["indices"][position, here] = True
+            limits["length"][length - self._target.shortest, here] = True
+        return self._sources.add(node, values, limits)
+
+    def _by_position(self, node: Node) -> list[tuple[Atom, ...]]:
+        """The values that an s-op may have at each position."""
+        table, values = self._values.table(node), self._values.finite(node) or ()
+        if table is None or "indices" not in table.sources:
+            return [values] * self._target.longest
+        sizes = [len(self._sources.domain(source)) for source in table.sources]
+        grid = np.empty(len(table.values), dtype=object)
+        grid[:] = table.values
+        rows = np.moveaxis(grid.reshape(sizes), table.sources.index("indices"), 0)
+        by_position = rows.reshape(len(rows), -1).tolist()
+        return [distinct(v for v in row if v is not None) for row in by_position]
+
+
+def _sums_exactly(value: bool | int | float, count: int) -> bool:
+    """Whether up to ``count`` equal numbers are added up without rounding."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return False
+    numerator, _ = value.as_integer_ratio()
+    return abs(numerator) * count <= LARGEST_EXACT
+
+
+def _of_equals(node: Node) -> bool:
+    """Whether all keys that an aggregate may select have one value: it takes what they are best by."""
+    selector, value = node.inputs
+    return selector.op == "best" and selector.inputs[1] in (value, build("negate", value))
