@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from pathlib import Path
 from typing import Any
@@ -206,7 +207,28 @@ def training_in_part(model: Any) -> None:
     model.transformer.h[1].attn.train()
 
 
+def own_attention(model: Any) -> None:
+    def nothing(module: Any, query: Any, key: Any, value: Any, mask: Any, **options: Any) -> Any:
+        return value.transpose(1, 2) * 0, None
+
+    transformers.AttentionInterface.register("nothing", nothing)
+    model.set_attn_implementation("nothing")
+
+
+def own_config(model: Any) -> None:
+    config = copy.deepcopy(model.config)
+    config.scale_attn_weights = False
+    model.transformer.h[1].attn.config = config
+
+
+def without_numbers(model: Any) -> None:
+    model.to("meta")
+
+
 CHANGES = {
+    own_attention: r"attn_implementation='nothing', a function of .*test_families",
+    own_config: r"h\.1\.attn has a config of its own, in which scale_attn_weights is False",
+    without_numbers: "meta device",
     training: r"training mode, and \w+_pdrop is 0\.1: expected model\.eval\(\)",
     training_in_part: "training mode",
     hooked: r"h\.0\.mlp has a forward hook",
@@ -227,6 +249,17 @@ def test_a_changed_model_is_refused(change: Any) -> None:
     change(model)
     with pytest.raises(InputError, match=CHANGES[change]):
         locum.simulate(model, inputs_of(GPT2))
+
+
+def test_what_a_model_saves_is_not_what_it_computes_by() -> None:
+    model, inputs = built(GPT2, torch.float64), inputs_of(GPT2)
+    expected = locum.simulate(model, inputs).logits
+
+    def doubled(module: Any, state: Any, prefix: str, metadata: Any) -> None:
+        state.update({name: 2 * tensor for name, tensor in state.items()})
+
+    model.register_state_dict_post_hook(doubled)
+    assert torch.equal(locum.simulate(model, inputs).logits, expected)
 
 
 def test_a_model_that_gave_its_states_before() -> None:

@@ -260,3 +260,19 @@ def test_inputs_that_mean_nothing_are_refused() -> None:
         locum.stand_in(T)(X)
     assert (locum.stand_in(T).eval()(X) - T.eval()(X)).abs().max() < 1e-12
     assert by_U(X * torch.nan).isnan().all()  # NaN goes through, as in torch
+
+
+def test_heads_that_were_changed_afterwards_are_refused() -> None:
+    layer = torch.nn.TransformerEncoderLayer(8, 2, 12, 0.0, batch_first=True).eval()
+    by_U = locum.stand_in(layer)
+    by_U.self_attn.num_heads = 4
+    with pytest.raises(InputError, match="expected num_heads=2"):
+        by_U(torch.randn(1, 3, 8))
+
+
+def test_several_shapes_are_compiled_one_by_one() -> None:
+    layer = torch.nn.TransformerEncoderLayer(8, 2, 12, 0.0, batch_first=True).eval()
+    compiled = torch.compile(locum.stand_in(layer), fullgraph=True, dynamic=False, backend="eager")
+    for shape in ((2, 3, 8), (1, 4, 8)):
+        X = torch.randn(shape)
+        assert torch.allclose(compiled(X), layer(X), atol=1e-5)

@@ -40,6 +40,11 @@ def layer_matrices(module: Any, order: Order) -> dict[str, Tensor]:
     """Return the matrices of an encoder or decoder layer as tokens, by the names of their blocks."""
     matrices = attention_matrices(module.self_attn)
     norms = [module.norm1, module.norm2]
+    if module.self_attn.num_heads != order.attention.heads:
+        raise InputError(
+            f"expected num_heads={order.attention.heads}, as the layer had when it was read, got "
+            f"{module.self_attn.num_heads}: change the original, and read it again"
+        )
     if order.cross is not None:
         matrices |= attention_matrices(module.multihead_attn, "cross ")
         norms.append(module.norm3)

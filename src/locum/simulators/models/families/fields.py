@@ -60,6 +60,11 @@ class Field:
     names: tuple[str, ...] = ()
 
 
+def is_neutral(name: str) -> bool:
+    """Tell whether a field says nothing about what a model computes in ``eval()``."""
+    return _NEUTRAL.fullmatch(name) is not None
+
+
 def size(default: int, *names: str) -> Field:
     """Describe a positive integer."""
     return Field(default, "a positive integer", _is_size, names)
@@ -113,7 +118,7 @@ def read_fields(
             shown = f"{present or name} in config.json, got {value!r:.60}"
             raise InputError(f"{where}: expected {field.expected} as {shown}")
         values[name] = value
-    unknown = [name for name in config if name not in known and not _NEUTRAL.fullmatch(name)]
+    unknown = [name for name in config if name not in known and not is_neutral(name)]
     if unknown:
         defaults = _defaults(family)
         for name in unknown:

@@ -10,9 +10,12 @@ from __future__ import annotations
 import copy
 import sys
 import warnings
+from collections.abc import Mapping
 from typing import Any
 
 from locum.errors import InputError
+from locum.simulators.matrices import require_readable
+from locum.simulators.models.families.fields import is_neutral
 from locum.simulators.models.families.source import Source
 from locum.simulators.models.torch_layers import require_untouched
 
@@ -38,13 +41,18 @@ def live_source(model: Any, form: str = "factored") -> Source:
             f"expected a class of the transformers library itself, got {name}, which may compute "
             "something else"
         )
-    _require_as_built(model, kind.__name__)
+    tensors = {
+        key: tensor.detach()
+        for named in (model.named_parameters, model.named_buffers)
+        for key, tensor in named(remove_duplicate=False)
+    }
+    for key, tensor in tensors.items():
+        require_readable(tensor, key)
+    saved = _require_as_built(model, kind.__name__, tensors)
     _require_no_dropout(model, kind.__name__)
-    tensors = {key: tensor.detach() for key, tensor in model.state_dict(keep_vars=True).items()}
     for key, buffer in model.named_buffers():
-        if key not in tensors:
+        if key not in saved:
             _require_made_of_config(buffer, key)
-            tensors[key] = buffer
     prefix = f"{kind.base_model_prefix}."
     tensors = {key.removeprefix(prefix): tensor for key, tensor in tensors.items()}
     settings = getattr(model, "generation_config", None)
@@ -73,8 +81,11 @@ def _require_no_dropout(model: Any, name: str) -> None:
             )
 
 
-def _require_as_built(model: Any, name: str) -> None:
-    """Refuse a model any part of which is not what its class makes of its config."""
+def _require_as_built(model: Any, name: str, tensors: Mapping[str, Any]) -> set[str]:
+    """Refuse a model any part of which is not what its class makes of its config.
+
+    Gives the names of the tensors that are saved with such a model.
+    """
     import torch
 
     with torch.device("meta"), warnings.catch_warnings():
@@ -99,13 +110,19 @@ def _require_as_built(model: Any, name: str) -> None:
         if getattr(forward, "__module__", "").split(".")[0] not in ("torch", "transformers"):
             raise InputError(f"the forward of {_full_name(part)} was replaced by {forward!r}")
         _require_same_attributes(part, pattern, what)
-    shapes = {key: tensor.shape for key, tensor in fresh.state_dict().items()}
-    for key, tensor in model.state_dict(keep_vars=True).items():
+        _require_same_config(part, pattern, model.config, what)
+    shapes = {
+        key: tensor.shape
+        for named in (fresh.named_parameters, fresh.named_buffers)
+        for key, tensor in named(remove_duplicate=False)
+    }
+    for key, tensor in tensors.items():
         if shapes.get(key) != tensor.shape:
             raise InputError(
                 f"{name}.{key} is {tuple(tensor.shape)}, but its config makes it "
                 f"{tuple(shapes.get(key, ()))}"
             )
+    return set(fresh.state_dict())
 
 
 def _require_same_attributes(part: Any, pattern: Any, what: str) -> None:
@@ -124,6 +141,35 @@ def _require_same_attributes(part: Any, pattern: Any, what: str) -> None:
                 f"{what}.{key} is a {type(mine).__name__}, but the config makes it a "
                 f"{type(its).__name__}"
             )
+
+
+def _require_same_config(part: Any, pattern: Any, config: Any, what: str) -> None:
+    """Refuse a part with a config of its own, and attention by a function that nobody here knows."""
+    own = vars(part).get("config")
+    if own is None:
+        return
+    if own is not config:
+        mine, its = own.to_dict(), pattern.config.to_dict()
+        other = [
+            key for key in {**its, **mine} if mine.get(key) != its.get(key) and not is_neutral(key)
+        ]
+        if other:
+            raise InputError(
+                f"{what} has a config of its own, in which {other[0]} is {mine.get(other[0])!r:.60}: "
+                "expected the model as its config makes it"
+            )
+    name = getattr(own, "_attn_implementation", None)
+    if name in (None, "eager"):
+        return
+    from transformers import AttentionInterface
+
+    function: Any = AttentionInterface().get(name)
+    where = str(getattr(function, "__module__", ""))
+    if function is not None and where.split(".")[0] not in ("transformers", "locum"):
+        raise InputError(
+            f"{what} computes its attention by attn_implementation={name!r}, a function of {where}, "
+            'which may compute something else: try model.set_attn_implementation("sdpa")'
+        )
 
 
 def _require_made_of_config(buffer: Any, name: str) -> None:
