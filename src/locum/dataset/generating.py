@@ -29,6 +29,8 @@ from locum.sweeps import Case, Result, run
 DEFAULT_TIERS = (PLAIN, ROTATED, REALISTIC)
 #: The most circuits of one dataset, and how often more candidates are tried.
 MOST, _WAVES = 100_000, 12
+#: One in so many candidates is in addition to what is missing: random ones are seldom turned down.
+_MORE = 16
 _REQUEST, _RESULTS = "request.json", "results.jsonl"
 #: Seconds after which a candidate is given up.
 _TIME_LIMIT = 600.0
@@ -114,7 +116,7 @@ class _Making:
                 if missing <= 0:
                     break
                 # A few more than are missing: some are turned down, or are there already.
-                wave = list(itertools.islice(candidates, missing + missing // 4 + 1))
+                wave = list(itertools.islice(candidates, missing + missing // _MORE + 1))
                 for case, rows in self._made(wave):
                     if len(chosen) < share and self._is_new(rows):
                         found += rows

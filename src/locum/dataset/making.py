@@ -55,7 +55,7 @@ RANDOM = "random"
 #: Layers that an item may have.
 LAYERS = range(1, 9)
 #: How often a random program is drawn again.
-_ATTEMPTS = 60
+_ATTEMPTS = 240
 #: Circuits are checked on all inputs where there are at most so many, else on a sample of so many.
 _MOST_CHECKED, _SAMPLED = 400, 60
 #: Pairs on which necessary edges alone have to keep every answer.
@@ -64,8 +64,9 @@ _PAIRS = 160
 _CHANGE = 1e-4
 #: Inputs on which heads are ablated and decoders fitted, of each length.
 _FITTED = 150
-#: How deep attention is nested in programs that should have so many layers.
-_DEPTHS = {1: (1,), 2: (2,), 3: (2, 3), 4: (3, 4), 5: (4, 5), 6: (5, 6), 7: (6, 7), 8: (7, 8)}
+#: How deep attention is nested in programs that should have so many layers; of deep ones, only what
+#: most often has as many.
+_DEPTHS = {1: (1,), 2: (2,), 3: (2, 3), 4: (3, 4), 5: (5,), 6: (6,), 7: (7,), 8: (8,)}
 #: What random programs are for: tokens and the longest input.
 _RANDOM_SIZES = (("ab", 5), ("abc", 4), ("abc", 4), ("abcd", 3), ("ab", 6))
 
