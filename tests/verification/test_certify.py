@@ -232,6 +232,22 @@ def test_positions_with_the_same_operands_share_one_rounding() -> None:
     assert (result.upper >= 0).all()
 
 
+@pytest.mark.parametrize("combined", ["and", "or", "not", "width"])
+def test_candidates_that_are_combined_are_an_error_in_words(combined: str) -> None:
+    """Selectors of undecided rows raised a bare ValueError without the place."""
+    t = locum.tokens
+    greatest = locum.best(locum.full, t * t / 3)
+    selector = {
+        "and": greatest & locum.select(locum.indices, 1, "=="),
+        "or": greatest | locum.select(locum.indices, 1, "=="),
+        "not": ~greatest,
+        "width": greatest,
+    }[combined]
+    program = locum.selector_width(selector) if combined == "width" else locum.aggregate(selector, t)
+    with pytest.raises(locum.ExecutionError, match="which key scores highest"):
+        certify_matrix(Matrix(program, 1, 2), [0.1, -0.1])
+
+
 def test_operations_on_integers_stay_integers_and_large_ones_are_rounded() -> None:
     domain = BallDomain(FORMATS["float64"])
     for name, expected in (("add", 2**53 + 1), ("subtract", 2**53 - 1), ("multiply", 2**53)):

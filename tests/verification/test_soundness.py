@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from fractions import Fraction
 
 import pytest
 
@@ -82,6 +83,27 @@ def test_a_program_without_a_value_is_not_proven(program: SOp, reason: str) -> N
     assert reason in verdict.problem
     with pytest.raises(locum.ExecutionError):
         SOp(claim.program)(list(map(float, verdict.entries)))
+
+
+def test_the_numbers_of_a_refutation_are_those_that_refute() -> None:
+    """They lay closer to 2 than any float does: rounded to floats, they refuted nothing."""
+    width = locum.selector_width(locum.select(X, X, "<"))
+    verdict = prove(
+        about(
+            "zero",
+            (3,),
+            locum.indicator(width & (X * token(2) == width)),
+            [("s", 1, 3)],
+            lambda s: [[0] * 4],
+            layout=[(0, 0, 0), (0, 0, 1), (0, 0, 2), 2],
+            conditions=lambda s: [(s[0, 0], ">")],
+        )
+    )
+    assert isinstance(verdict, Refutation)
+    entries = [Fraction(number) for number in verdict.entries]
+    assert any(SOp(verdict.claim.program)([*entries, Fraction(2)], domain="exact"))
+    shown = json.loads(json.dumps(verdict.to_dict()))["counterexample"]["s"][0]
+    assert [Fraction(number) for number in shown] == entries
 
 
 def test_limits_refute_nothing() -> None:

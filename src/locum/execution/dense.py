@@ -199,11 +199,11 @@ class _Run:
             case "family", []:
                 value = [domain.constant(heads[node])] * size
             case "selector_and", [np.ndarray() as a, np.ndarray() as b]:
-                return a & b
+                return self.whole(node, lambda: a & b, heads)
             case "selector_or", [np.ndarray() as a, np.ndarray() as b]:
-                return a | b
+                return self.whole(node, lambda: a | b, heads)
             case "selector_not", [np.ndarray() as a]:
-                return ~a
+                return self.whole(node, lambda: ~a, heads)
             case "select", [list(keys), list(queries)]:
                 if size * size > MAX_CELLS:
                     problem = f"a pattern of {size:,} × {size:,} cells is too large for dense execution"
@@ -213,7 +213,7 @@ class _Run:
             case "best", [np.ndarray() as selected, list(scores)]:
                 return self.whole(node, lambda: domain.best(selected, scores), heads)
             case "selector_width", [np.ndarray() as selected]:
-                value = domain.widths(selected)
+                value = self.whole(node, lambda: domain.widths(selected), heads)
             case "aggregate", [np.ndarray() as selected, list(values)]:
                 atom = node.default
                 value = self.whole(

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any, TypeAlias
 
 from locum.errors import InputError
@@ -28,6 +29,9 @@ from locum.verification.prover.certificate import certificate
 from locum.verification.prover.limits import Limits
 from locum.verification.prover.proof import NotProvenError, Progress, Prover
 from locum.verification.prover.refute import counterexample, quick_counterexample
+
+#: A number of a counterexample.
+Number: TypeAlias = int | float | Fraction
 
 #: Steps for checking a certificate that was just made, which is not hostile.
 _STEPS = 100 * STEPS
@@ -100,13 +104,13 @@ class Refutation:
         return self.refuted.problem
 
     @property
-    def entries(self) -> tuple[int | float, ...]:
-        """The numbers, in the order of the inputs' entries."""
+    def entries(self) -> tuple[Number, ...]:
+        """The numbers, in the order of the inputs' entries; fractions where no float is the number."""
         texts = [x for rows in self.refuted.inputs.values() for row in rows for x in row]
         return tuple(_number(text) for text in texts)
 
     @property
-    def inputs(self) -> dict[str, list[list[int | float]]]:
+    def inputs(self) -> dict[str, list[list[Number]]]:
         """The numbers, by the names of the matrices."""
         return {
             name: [[_number(text) for text in row] for row in rows]
@@ -117,11 +121,18 @@ class Refutation:
         """The verdict as JSON, without the certificate."""
         found = self.refuted.found
         return {
-            "verdict": "refuted", **_about(self.claim), "counterexample": self.inputs,
+            "verdict": "refuted", **_about(self.claim), "counterexample": self._plain_inputs(),
             "found": None if found is None else list(found),
             "expected": list(self.refuted.expected), "problem": self.problem,
             "seconds": self.seconds,
         }  # fmt: skip
+
+    def _plain_inputs(self) -> dict[str, list[list[int | float | str]]]:
+        """The numbers as JSON has them; a fraction that no float is stays a text, such as "1/3"."""
+        return {
+            name: [[str(x) if isinstance(x, Fraction) else x for x in row] for row in rows]
+            for name, rows in self.inputs.items()
+        }
 
     def check_command(self, file: object) -> str:
         """What to type to have the numbers in ``file`` tried again."""
@@ -220,7 +231,8 @@ def prove(
         if found is not None:
             return Refutation(claim, *found, spent)
         return Unproven(claim, str(problem), problem.assumptions, spent)
-    content = certificate(claim, evidence)
+    content, cases, found_terms = certificate(claim, evidence), evidence.cases, evidence.terms
+    del evidence  # its polynomials are large, and so are the checker's
     searched = time.perf_counter()
     try:
         checked = check(content, _STEPS)
@@ -228,9 +240,7 @@ def prove(
         reason = f"{claim.title} is not proven: the checker rejects the certificate: {problem}"
         return Unproven(claim, reason, "", time.perf_counter() - started)
     spent = time.perf_counter() - searched
-    return Proof(
-        claim, content, evidence.cases, evidence.terms, searched - started, spent, checked.steps
-    )  # fmt: skip
+    return Proof(claim, content, cases, found_terms, searched - started, spent, checked.steps)
 
 
 def _about(claim: Claim) -> dict[str, Any]:
@@ -240,7 +250,13 @@ def _about(claim: Claim) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _number(text: str) -> int | float:
-    """An entry as a number of Python."""
-    top, _, bottom = text.partition("/")
-    return int(top) / int(bottom) if bottom else int(top)
+def _number(text: str) -> Number:
+    """An entry as a number of Python that is equal to it: a rounded one may be no counterexample."""
+    exact = Fraction(text)
+    if exact.denominator == 1:
+        return exact.numerator
+    try:
+        near = float(exact)
+    except OverflowError:
+        return exact
+    return near if near == exact else exact
