@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from functools import partial
 from typing import Any
 
@@ -21,7 +21,7 @@ from locum.execution import fast, run
 from locum.execution.elementwise import MEANINGS
 from locum.execution.fast import structured
 from locum.graph import OPERATIONS, Node, Operation, build
-from locum.graph.atoms import canonical_set, canonical_table
+from locum.graph.atoms import canonical_set, canonical_table, identity
 from locum.graph.node import pool_size
 from locum.transformer.functions import INSTRUCTIONS, Functions, Instruction
 
@@ -68,13 +68,19 @@ def on_tokens(row: Operation, **columns: Any) -> Node:
     return build(row.name, *(locum.aggregate(s, locum.tokens).node for s in first), **columns)
 
 
+#: What dense execution says, by program and input: every executor is held against the same answers.
+_answers: dict[Hashable, list[Any] | None] = {}
+
+
 def dense(program: Node, values: list[Any]) -> list[Any] | None:
     """What the program means; None where it has no value."""
-    try:
-        result: list[Any] = run(program, values)
-    except LocumError:
-        return None
-    return result
+    key = (program, identity(tuple(values)))
+    if key not in _answers:
+        try:
+            _answers[key] = run(program, values)
+        except LocumError:
+            _answers[key] = None
+    return _answers[key]
 
 
 def same(value: Any, expected: Any, *, typed: bool = True) -> bool:
