@@ -24,16 +24,19 @@ def postorder(
     does not keep what its links use waiting.
     """
     seen: set[Node] = set()
-    stack = [(root, False) for root in reversed(roots)]
+    #: Nodes to visit; None says that the inputs of the node below it have been walked.
+    stack: list[Node | None] = [*reversed(roots)]
     while stack:
-        node, inputs_done = stack.pop()
-        if inputs_done:
-            yield node
+        node = stack.pop()
+        if node is None:
+            done = stack.pop()
+            assert done is not None
+            yield done
         elif node not in seen and (into is None or into(node)):
             seen.add(node)
-            stack.append((node, True))
+            stack += (node, None)
             inputs = sorted(node.inputs, key=_by_depth) if deepest_first else reversed(node.inputs)
-            stack.extend((i, False) for i in inputs if i not in seen)
+            stack += [i for i in inputs if i not in seen]
 
 
 def _by_depth(node: Node) -> int:

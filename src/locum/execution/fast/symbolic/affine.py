@@ -34,6 +34,14 @@ class Affine:
         self.constant = constant
         self._hash = hash((self.parts, constant))
 
+    @classmethod
+    def _ordered(cls, parts: tuple[tuple[str, int], ...], constant: int) -> Affine:
+        """Skip sorting parts that are in order and not 0: most expressions come from others."""
+        self = cls.__new__(cls)
+        self.parts, self.constant = parts, constant
+        self._hash = hash((parts, constant))
+        return self
+
     def __eq__(self, other: object) -> bool:
         return (
             isinstance(other, Affine) and self.constant == other.constant and self.parts == other.parts
@@ -50,9 +58,11 @@ class Affine:
 
     def __add__(self, other: Affine | int) -> Affine:
         if isinstance(other, int):
-            return Affine(self.parts, self.constant + other) if other else self
+            return Affine._ordered(self.parts, self.constant + other) if other else self
         if not other.parts:
             return self + other.constant
+        if not self.parts:
+            return other + self.constant
         total = dict(self.parts)
         for v, k in other.parts:
             total[v] = total.get(v, 0) + k
@@ -67,7 +77,8 @@ class Affine:
     def __mul__(self, factor: int) -> Affine:
         if factor == 1:
             return self
-        return Affine(((v, k * factor) for v, k in self.parts), self.constant * factor)
+        parts = tuple([(v, k * factor) for v, k in self.parts]) if factor else ()
+        return Affine._ordered(parts, self.constant * factor)
 
     @property
     def is_constant(self) -> bool:
@@ -88,7 +99,7 @@ class Affine:
 
     def without(self, name: str) -> Affine:
         """Drop the part of one variable."""
-        return Affine((part for part in self.parts if part[0] != name), self.constant)
+        return Affine._ordered(tuple([p for p in self.parts if p[0] != name]), self.constant)
 
     def substitute(self, name: str, value: Affine) -> Affine:
         """Replace a variable by ``value``."""
@@ -98,12 +109,12 @@ class Affine:
 
 def variable(name: str) -> Affine:
     """Return a loop variable as an expression."""
-    return Affine(((name, 1),))
+    return Affine._ordered(((name, 1),), 0)
 
 
 def number(value: int) -> Affine:
     """Return an integer as an expression."""
-    return Affine((), value)
+    return Affine._ordered((), value)
 
 
 def bounds(e: Affine, box: Box) -> tuple[int, int]:

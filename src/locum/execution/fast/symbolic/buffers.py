@@ -35,4 +35,5 @@ def is_input(node: Node) -> bool:
 
 def ordered(node: Node) -> list[Node]:
     """List the free families of a node in a fixed order."""
-    return sorted(node.free, key=lambda f: str(f.attributes["name"]))
+    free = node.free
+    return sorted(free, key=lambda f: str(f.attributes["name"])) if len(free) > 1 else list(free)
