@@ -19,7 +19,7 @@ from locum.dataset import Item, score
 from locum.dataset.baseline import by_patching, by_weights
 from locum.dataset.loading import load_item
 from locum.dataset.tiers import TIERS
-from locum.display.svg import Drawing
+from locum.language.drawing.svg import Drawing
 
 LEVELS = ("edges", "heads", "qkv", "slots")
 PAIRS = 8

@@ -19,8 +19,8 @@ from locum import constructions as c
 from locum import indices, select, to_rasp, tokens
 from locum.cli.programs import Program
 from locum.display.claims import sentence
-from locum.display.flow import flow_svg
 from locum.language import Session
+from locum.language.drawing.flow import flow_svg
 from locum.language.handles import SOp
 from locum.paper import listings
 from locum.paper.errata import ERRATA

@@ -40,7 +40,7 @@ def command(
     program: Path, name: str | None, input_text: str | None, target: Path, as_json: bool
 ) -> None:
     """Draw one s-op, to a file or to standard output."""
-    from locum.display.flow import flow_svg
+    from locum.language.drawing.flow import flow_svg
 
     to_file = str(target) != "-"
     if to_file:

@@ -98,7 +98,7 @@ def _line(lines: TextIO, limit: int) -> str:
 
 def draw_beside(program: SOp, name: str, tokens: Any) -> Path:
     """Draw into the folder comp_flows, as ``draw`` of Weiss's implementation does."""
-    from locum.display.flow import flow_svg
+    from locum.language.drawing.flow import flow_svg
 
     folder = Path("comp_flows")
     folder.mkdir(exist_ok=True)

@@ -7,7 +7,6 @@ operators build is the graph and nothing else.
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeAlias, cast
 from weakref import WeakValueDictionary
@@ -165,9 +164,9 @@ class SOp(Handle):
         >>> aggregate(full, indices).draw("abc")
         a picture of out on 'abc' (SVG); save(path) writes it
         """
-        # Pictures are made in a room above this one, which this one therefore does not import.
-        flow = importlib.import_module("locum.display.flow")
-        return Picture(flow.flow_svg(self.node, given, name), f"{name} on {given!r}")
+        from locum.language.drawing.flow import flow_svg
+
+        return Picture(flow_svg(self.node, given, name), f"{name} on {given!r}")
 
     def plan(
         self,

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from locum.analysis import architecture
-from locum.display.flow import flow_svg
-from locum.display.heads import shown_heads
 from locum.errors import InputError
 from locum.execution import run as run_program
 from locum.graph.definitions import expand_definitions, names_of_definitions
 from locum.language import echo
+from locum.language.drawing.flow import flow_svg
+from locum.language.drawing.heads import shown_heads
 from locum.language.handles import SOp
 from locum.playground.program import Program, described
 from locum.playground.requests import tokens as read_tokens

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import locum
-from locum.display.flow import flow_svg
-from locum.display.heads import MAX_MEMBERS, shown_heads
 from locum.graph import Node, Sort
 from locum.graph.definitions import expand_definitions, names_of_definitions
 from locum.language import echo
+from locum.language.drawing.flow import flow_svg
+from locum.language.drawing.heads import MAX_MEMBERS, shown_heads
 from locum.shortening import shortened_apart
 from tests.cases import CASES, matmul, reverse
 from tests.strategies import inputs, programs

@@ -14,13 +14,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from locum.analysis import architecture
-from locum.display.heads import ShownHead, shown_heads
-from locum.display.svg import Drawing
 from locum.errors import InputError
 from locum.execution import run
 from locum.graph import Node, postorder
 from locum.graph.definitions import expand_definitions, names_of_definitions
 from locum.language import echo
+from locum.language.drawing.heads import ShownHead, shown_heads
+from locum.language.drawing.svg import Drawing
 from locum.shortening import shortened_apart
 
 #: Longer inputs would give a picture nobody can look at.
