@@ -345,7 +345,8 @@ def test_u_steps_as_explain_does(page: Page, address: str) -> None:
 
 def test_u_proves_hard_attention_where_it_is_hard(page: Page, address: str) -> None:
     u = {"X": [[1, 2], [0, 1]], "A": [[1, 0], [0, 1]], "V": [[1], [3]], "recipe": "fetch"}
-    opened(page, address, mode="universal", u={**u, "temperature": 0})
+    opened(page, address, mode="universal", u={**u, "temperature": 0, "base": "e"})
+    expect(page.locator("#universal h2").first).to_have_text("T(X) = hardmax(X A Xᵀ) X V")
     page.click("#u-prove")
     expect(page.locator("#u-proof")).to_contain_text("Proven, hard_attention 2 2 1")
     page.select_option("#u-recipe", "paper")
@@ -447,6 +448,7 @@ def test_a_link_that_cannot_be_read_is_told(page: Page, address: str) -> None:
     expect(page.locator("#network .bad")).to_contain_text(
         'length: expected an integer from 1 to 32, got "<b>"'
     )
+    expect(page.locator("#try-exact")).to_have_count(0)
 
 
 def test_the_page_reads_the_links_that_python_reads(page: Page, address: str) -> None:
@@ -457,6 +459,15 @@ def test_the_page_reads_the_links_that_python_reads(page: Page, address: str) ->
     expect(page.locator("#link-note")).to_be_hidden()
     assert [why for why, link in NO_LINKS.items() if page.evaluate(unpacked, link)] == []
     assert [why for why, link in LINKS.items() if not page.evaluate(unpacked, link)] == []
+
+
+def test_a_mistake_behind_wide_characters_is_at_its_place(page: Page, address: str) -> None:
+    opened(page, address)
+    # Another page of this address may have written what it likes.
+    page.evaluate("localStorage.setItem('locum solved', '{')")
+    opened(page, address, source='x = "\N{GRINNING FACE}\N{GRINNING FACE}" + unknown;', input="ab")
+    expect(page.locator(".cm-lintRange-error")).to_have_text("unknown")
+    page.evaluate("localStorage.removeItem('locum solved')")
 
 
 def test_values_of_another_input_have_a_table_of_their_own(page: Page, address: str) -> None:

@@ -114,6 +114,7 @@ def test_the_mended_listing_solves_its_exercise() -> None:
             "the number 1, not a truth",
         ),
         ("reverse", "x = indices;", "the number 0, not a text"),
+        ("count", SOLUTIONS["count"] + "\nx = number + 0.00001;", "it is 1.00001, not 1"),
     ],
 )
 def test_another_kind_of_value_is_told(key: str, source: str, words: str) -> None:

@@ -20,6 +20,8 @@ from locum.playground.program import Program
 from locum.playground.requests import tokens
 
 Word = Sequence[Any]
+#: Numbers that differ by less look alike.
+SHOWN = 1e-2
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,7 @@ def check(key: str, source: str) -> dict[str, Any]:
         except LocumError as error:
             values, problem = None, str(error)
         if values is not None:
-            problem = _other_kind(values, expected)
+            problem = _unseen(values, expected)
         if values is None or not _same(values, expected):
             return {
                 "solved": False,
@@ -97,23 +99,25 @@ def _same(values: Sequence[Any], expected: Sequence[Any]) -> bool:
     return all(_equal(value, right) for value, right in zip(values, expected, strict=True))
 
 
-def _equal(value: Any, expected: Any) -> bool:
+def _equal(value: Any, expected: Any, rounding: float = 1e-9) -> bool:
     """Tell whether a value is the right one: a number up to rounding, a truth as a truth."""
     if isinstance(value, str | bool) or isinstance(expected, str | bool):
         return type(value) is type(expected) and bool(value == expected)
     try:
-        return abs(float(value) - float(expected)) <= 1e-9
+        return abs(float(value) - float(expected)) <= rounding
     except OverflowError:  # an integer beyond all floats
         return False
 
 
-def _other_kind(values: Sequence[Any], expected: Sequence[Any]) -> str:
-    """Say so where a value is of another kind than the right one, which may look the same."""
+def _unseen(values: Sequence[Any], expected: Sequence[Any]) -> str:
+    """Say what is wrong where it may not be seen: a value of another kind, or off by very little."""
     for place, (value, right) in enumerate(zip(values, expected, strict=True)):
         given, asked = _kind(value), _kind(right)
         if given != asked:
             advice = "; try tokens_float" if (given, asked) == ("text", "number") else ""
             return f"at position {place} it is the {given} {echo.scalar(value)}, not a {asked}{advice}"
+        if given == "number" and not _equal(value, right) and _equal(value, right, SHOWN):
+            return f"at position {place} it is {value!r}, not {right!r}"
     return ""
 
 

@@ -136,7 +136,8 @@ Locum.makeEditor = (parent, { changed, hovered, readOnly }) => {
         return Decoration.widget({ widget: new Value(short), side: 1 }).range(line(number).to);
       });
       const diagnostics = result.errors.map((error) => {
-        const there = line(error.line), from = Math.min(there.from + error.column - 1, there.to);
+        // Columns count characters; the editor counts halves of some.
+        const there = line(error.line), from = Math.min(there.from + [...there.text].slice(0, error.column - 1).join("").length, there.to);
         const rest = there.text.slice(from - there.from), word = (rest.match(/^(\w+|\S)/) || [""])[0];
         return { from, to: Math.min(there.to, from + Math.max(1, word.length)), severity: "error", message: error.message };
       });

@@ -134,7 +134,7 @@
     state.pane = take("pane", (pane) => PANES.includes(pane), "heads");
     const u = take("u", isU, null), fields = ["X", "A", "V", ...Object.keys(Locum.catalogue.defaults.universal)];
     for (const name of Object.keys(u || {})) if (!fields.includes(name)) odd.push(`u.${name}`);
-    state.u = u ? { ...Locum.universal.initial(), ...u } : null;
+    state.u = u ? { ...Locum.universal.initial(), ...u, ...(u.base === "e" ? { base: null } : {}) } : null;
     const mode = take("mode", (mode) => mode === "rasp" || (mode === "universal" && u), "rasp");
     const isExercise = (key) => Locum.catalogue.exercises.some((exercise) => exercise.key === key);
     if (!Locum.saved) Locum.exercises.open(take("exercise", isExercise, null), false);

@@ -45,7 +45,7 @@ Locum.weights = (() => {
     const box = clear(byId("network"));
     if (!reply.ok) {
       add(box, "p", reply.error, "bad");
-      if (Locum.saved || chosen(state).feed_forward === "exact") return;
+      if (Locum.saved || !reply.error.includes("feed_forward='exact'")) return;
       const exact = add(box, "button", "Try exact feed-forwards");
       exact.id = "try-exact";
       exact.addEventListener("click", () => { state.options.feed_forward = byId("option-feed_forward").value = "exact"; state.options.tolerance = byId("option-tolerance").value = ""; change(); });
@@ -55,7 +55,7 @@ Locum.weights = (() => {
     const facts = add(box, "dl");
     for (const [name, value] of network.facts) { const pair = add(facts, "div"); add(pair, "dt", name); add(pair, "dd", value); }
     const off = reply.run.difference ? `, up to ${reply.run.difference.toExponential(1)}` : "";
-    add(box, "p", reply.run.agrees ? `✓ the network gives what the program gives on this input${off}` : `✗ the network gives ${reply.run.output.join(" ")}, the program ${reply.run.expected.join(" ")}`, reply.run.agrees ? "good" : "bad");
+    add(box, "p", reply.run.agrees ? `✓ the network gives what the program gives on this input${off}` : `✗ the network gives ${reply.run.output.join(" ")}, the program ${reply.run.expected.join(" ")}${off}`, reply.run.agrees ? "good" : "bad");
     const row = add(box, "div", null, "row"), slider = add(row, "input");
     Object.assign(slider, { type: "range", min: 0, max: 2 * network.depth, step: 1, id: "moment" });
     slider.setAttribute("aria-label", "sublayer");
