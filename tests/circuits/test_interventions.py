@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 from xml.etree import ElementTree
 
@@ -13,6 +14,7 @@ import locum
 from locum.circuits import alignment, check_circuit
 from locum.errors import InputError
 from locum.language.everyday import EVERYDAY
+from locum.language.tracr_library import PROGRAMS
 from locum.transformer.circuit import Circuit
 
 UNITS: dict[str, Any] = {"attention": "softmax", "feed_forward": "relu"}
@@ -123,6 +125,19 @@ def test_a_bypassed_sop_is_found_out() -> None:
     parts = alignment(compiled("dyck2", length=5), most=24)
     assert any(part.mismatches for part in parts)
     assert any(not part.mismatches for part in parts)
+    # The circuit says so itself, as data.
+    assert all(part.passed_by for part in parts if part.mismatches)
+    assert any(not part.passed_by for part in parts)
+
+
+def test_what_is_not_passed_by_is_aligned() -> None:
+    """Squares of counts are looked up by shares of attention; all others agree."""
+    model = locum.compile(PROGRAMS["sort_unique"].make(3), length=3, vocabulary=[0, 1, 2], **UNITS)
+    parts = alignment(model, most=20)
+    assert any(part.mismatches for part in parts)
+    assert all(part.passed_by for part in parts if part.mismatches)
+    again = Circuit.read(json.loads(json.dumps(model.circuit.data())))
+    assert [node.passed_by for node in again.nodes] == [node.passed_by for node in model.circuit.nodes]
 
 
 def test_sops_and_parts_are_found_both_ways() -> None:

@@ -2,8 +2,8 @@
 
 An s-op of the program is replaced by what it is on another input, and so are all parts of the network
 that compute it. Where the answers agree on every pair of inputs, these parts are that s-op, for all
-that comes after it. They need not agree: a table may look up what the s-op depends on, past the s-op
-itself.
+that comes after it. They need not agree where the s-op is *passed by*: a table looks up what it depends
+on, past the s-op itself. The compiler says so of each node (``passed_by``).
 
 >>> import locum
 >>> from locum.language.everyday import EVERYDAY
@@ -39,6 +39,8 @@ class Aligned:
     nodes: tuple[str, ...]
     pairs: int
     mismatches: int
+    #: S-ops that depend on it and do not read it in the network; where there are none, all pairs agree.
+    passed_by: tuple[str, ...] = ()
 
 
 def alignment(model: CompiledTransformer, *, most: int = 40, seed: int = 0) -> tuple[Aligned, ...]:
@@ -84,7 +86,9 @@ def _aligned(
         hooks = [setting(place, cache[place.hook]) for place in places]
         patched = model.run_with_hooks(clean, hooks)
         mismatches += not all(map(_equal, patched, answer))
-    return Aligned(nodes[0].label, tuple(node.id for node in nodes), len(pairs), mismatches)
+    passed_by = tuple(dict.fromkeys(label for node in nodes for label in node.passed_by))
+    names = tuple(node.id for node in nodes)
+    return Aligned(nodes[0].label, names, len(pairs), mismatches, passed_by)
 
 
 def _replaced(root: Node, sop: Node, values: Sequence[Atom]) -> Node:

@@ -42,6 +42,9 @@ class CircuitNode:
     #: The fingerprint of the s-op that it computes (``graph/fingerprints.py``).
     sop: str = ""
     role: str = ""
+    #: Labels of s-ops that depend on this one in the program, and pass it by in the network: a table
+    #: looks up what this one depends on.
+    passed_by: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

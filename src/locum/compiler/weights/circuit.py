@@ -13,8 +13,10 @@ from locum.compiler.network.forms import Form, Signal
 from locum.compiler.network.gates import Snap
 from locum.compiler.network.lowering import Lowered
 from locum.compiler.network.network import NO_SINK, Head, Unit, Value
+from locum.compiler.network.roles import Role
 from locum.compiler.network.slots import Group, Slots
 from locum.compiler.units.hidden import Hidden
+from locum.graph import Node
 from locum.graph.fingerprints import fingerprints
 from locum.transformer.circuit import Circuit, CircuitEdge, CircuitNode
 
@@ -45,6 +47,7 @@ class _Drawing:
         self.hidden = hidden
         self.places = places
         self.names = fingerprints(*lowered.holds.values())
+        self.passed = passed_by(lowered)
         self.nodes: dict[str, CircuitNode] = {}
         self.writers: dict[Signal, str] = {}
         self.edges: dict[tuple[str, str, int], CircuitEdge] = {}
@@ -124,6 +127,7 @@ class _Drawing:
                     value.into.label,
                     self._sop(value.into),
                     role,
+                    self._passed(value.into, share=value.share),
                 )
             )
             self.writers[value.into] = writer
@@ -147,6 +151,7 @@ class _Drawing:
                     label=unit.into.label,
                     sop=self._sop(unit.into),
                     role="round" if rounds else f"compute ({kind})",
+                    passed_by=self._passed(unit.into),
                 )
             )
             start += size
@@ -180,6 +185,36 @@ class _Drawing:
             label = self.nodes[source].label if "embed" in source else signal.label
             self.edges[source, target, slot] = CircuitEdge(source, target, slot, label)
 
+    def _passed(self, signal: Signal, *, share: bool = False) -> tuple[str, ...]:
+        node = self.lowered.holds.get(signal)
+        by = () if node is None else self.passed.get((node, share), ())
+        return tuple(map(self.lowered.label, by))
+
     def _sop(self, signal: Signal) -> str:
         node = self.lowered.holds.get(signal)
         return "" if node is None else self.names[node]
+
+
+def passed_by(lowered: Lowered) -> dict[tuple[Node, bool], list[Node]]:
+    """Return, for s-ops and for their shares of attention, which s-ops depend on them unseen.
+
+    What an s-op depends on, down to what the network reads for it, is passed by: it is computed anew
+    from what is read, whatever the network holds in its place.
+    """
+    roles, found = lowered.roles, dict[tuple[Node, bool], list[Node]]()
+    for node in lowered.schedule.order:
+        if roles.of(node) in (Role.POSITION, Role.TOKEN, Role.NUMBER):
+            continue
+        reads = set(roles.reads(node))
+        shares = {roles.counted(read) for read in reads if roles.counted(read) is not read}
+        stack, seen = [node], {node}
+        while stack:
+            for below in stack.pop().inputs:
+                if below in seen or below in reads:
+                    continue
+                seen.add(below)
+                found.setdefault((below, False), []).append(node)
+                if below not in shares:
+                    found.setdefault((below, True), []).append(node)
+                    stack.append(below)
+    return found
