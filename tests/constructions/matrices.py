@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -18,12 +19,18 @@ entries = st.one_of(
 rationals = st.fractions(-5, 5, max_denominator=7)
 
 
+@cache
+def _lists(of: st.SearchStrategy[Any], size: int) -> st.SearchStrategy[list[Any]]:
+    """Made once: Hypothesis validates every strategy anew."""
+    return st.lists(of, min_size=size, max_size=size)
+
+
 def arrays(draw: st.DrawFn, *shapes: tuple[int, int], of: Any = entries) -> list[Any]:
-    found = []
+    drawn = []
     for shape in shapes:
-        values = draw(st.lists(of, min_size=math.prod(shape), max_size=math.prod(shape)))
-        found.append(np.array(values, dtype=object if of is rationals else float).reshape(shape))
-    return found
+        values = draw(_lists(of, math.prod(shape)))
+        drawn.append(np.array(values, dtype=object if of is rationals else float).reshape(shape))
+    return drawn
 
 
 def together(*matrices: Any) -> list[Any]:
