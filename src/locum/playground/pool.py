@@ -12,7 +12,6 @@ import multiprocessing
 import signal
 from collections.abc import Mapping
 from multiprocessing.connection import Connection
-from types import TracebackType
 from typing import Any, Self
 
 from locum.locks import Lock
@@ -151,12 +150,7 @@ class Pool:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
 
