@@ -6,23 +6,17 @@ to draw fails loudly. Programs are graphs with sharing, not trees, and may use f
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from functools import cache
+from typing import Any, TypeVar
 
 from hypothesis import strategies as st
 
-from locum.graph import (
-    CASTS,
-    OPERATIONS,
-    PREDICATES,
-    Atom,
-    Node,
-    Sort,
-    build,
-    family,
-    sort_of,
-    sum_over,
-)
+from locum.graph import CASTS, PREDICATES, Atom, Node, Sort, build
 from locum.graph.atoms import canonical_set, canonical_table
+from locum.graph.random_programs import INNER_OPERATIONS, grow
+
+T = TypeVar("T")
 
 small_ints = st.integers(-3, 5)
 floats = st.sampled_from([0.0, -0.0, 0.5, -1.5, 2.0, 1e300, float("inf"), 0.1])
@@ -82,7 +76,36 @@ ATTENTION = (
     *("add", "subtract", "modulo", "if_else", "equal", "less", "minimum", "indicator", "multiply"),
 )
 
-_OTHERS = tuple(name for name, row in OPERATIONS.items() if row.group not in ("leaf", "family"))
+
+class _HypothesisDraws:
+    """What Hypothesis decides about a program."""
+
+    def __init__(
+        self,
+        draw: st.DrawFn,
+        ops: tuple[str, ...],
+        atoms: st.SearchStrategy[Atom],
+        casts: tuple[str, ...],
+    ) -> None:
+        self.draw, self.ops, self.atoms, self.casts = draw, ops, atoms, casts
+
+    def choice(self, options: Sequence[T]) -> T:
+        return self.draw(st.sampled_from(options))
+
+    def integer(self, low: int, high: int) -> int:
+        return self.draw(st.integers(low, high))
+
+    def attribute(self, name: str) -> Any:
+        return self.draw(_attribute(name, self.atoms, self.casts))
+
+    def has_families(self) -> bool:
+        return self.draw(st.booleans())
+
+    def operations(self) -> Sequence[str]:
+        return self.ops
+
+    def sums_now(self) -> bool:
+        return self.draw(st.integers(0, 3)) == 0
 
 
 @st.composite
@@ -90,7 +113,7 @@ def programs(
     draw: st.DrawFn,
     size: int = 12,
     sorts: tuple[Sort, ...] = (Sort.SOP, Sort.SELECTOR),
-    ops: tuple[str, ...] = _OTHERS,
+    ops: tuple[str, ...] = INNER_OPERATIONS,
     atoms: st.SearchStrategy[Atom] = atoms,
     casts: tuple[str, ...] = CASTS,
     parts: tuple[Node, ...] = (),
@@ -99,37 +122,10 @@ def programs(
 
     It may use ``parts`` as well as the leaves; an operation named twice in ``ops`` comes more often.
     """
-
-    def make(op: str, *inputs: Node) -> Node:
-        drawn = {name: draw(_attribute(name, atoms, casts)) for name in OPERATIONS[op].attributes}
-        return build(op, *inputs, **drawn)
-
-    nodes = [make("constant"), build("indices"), build("length"), make("tokens")]
-    nodes.append(make("select", nodes[1], nodes[1]))
-    nodes.extend(parts)
-    if draw(st.booleans()):
-        nodes.extend(family(draw(st.integers(1, 3)), name) for name in ("l", "m"))
-    for _ in range(draw(st.integers(1, size))):
-        op = draw(st.sampled_from(ops))
-        chosen = [draw(st.sampled_from(_of_sort(nodes, sort))) for sort in OPERATIONS[op].takes]
-        nodes.append(make(op, *chosen))
-        if nodes[-1].free and sort_of(nodes[-1]) is Sort.SOP and draw(st.integers(0, 3)) == 0:
-            nodes.append(sum_over([draw(st.sampled_from(_by_name(nodes[-1])))], nodes[-1]))
-    last = next(node for node in reversed(nodes) if sort_of(node) in sorts)
-    if last.free and sort_of(last) is Sort.SELECTOR:
-        last = build("selector_width", last)
-    return sum_over(_by_name(last), last) if last.free else last
+    return grow(_HypothesisDraws(draw, ops, atoms, casts), size, sorts, parts)
 
 
-def _by_name(node: Node) -> list[Node]:
-    return sorted(node.free, key=lambda f: str(f.attributes["name"]))
-
-
-def _of_sort(nodes: list[Node], sort: Sort) -> list[Node]:
-    allowed = (Sort.SOP, Sort.FAMILY) if sort is Sort.SOP else (sort,)
-    return [node for node in nodes if sort_of(node) in allowed]
-
-
+@cache
 def _attribute(
     name: str, atoms: st.SearchStrategy[Atom], casts: tuple[str, ...]
 ) -> st.SearchStrategy[Any]:

@@ -14,26 +14,16 @@ from __future__ import annotations
 import math
 import random
 import warnings
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, TypeVar
 
 from locum.errors import ExecutionError, LimitError, LocumError
 from locum.execution import run
-from locum.graph import (
-    CASTS,
-    OPERATIONS,
-    PREDICATES,
-    Atom,
-    Node,
-    Sort,
-    build,
-    dumps,
-    family,
-    loads,
-    sort_of,
-    stable_hash,
-    sum_over,
-)
+from locum.graph import CASTS, PREDICATES, Atom, Node, dumps, loads, stable_hash
 from locum.graph.atoms import canonical_set, canonical_table
+from locum.graph.random_programs import INNER_OPERATIONS, grow
+
+T = TypeVar("T")
 
 #: Executors that are compared with dense execution, and with which options.
 EXECUTORS: dict[str, dict[str, Any]] = {
@@ -46,7 +36,6 @@ ROUNDING = (1e-9, 1e-12)
 
 _FLOATS = (0.0, -0.0, 0.5, -1.5, 2.0, 0.25, 1e300, math.inf)
 _TEXTS = ("", "a", "b", "ab", "1", "-2.5", "é")
-_OPERATIONS = tuple(name for name, row in OPERATIONS.items() if row.group not in ("leaf", "family"))
 #: Attention comes more often than its share of the table.
 _ATTENTION = (
     *("select", "selector_and", "selector_or", "selector_not", "best") * 3,
@@ -164,50 +153,45 @@ def draw_atom(draw: random.Random) -> Atom:
             return draw.randint(-3, 5)
 
 
+class _SeededDraws:
+    """What a seed decides about a program."""
+
+    def __init__(self, draw: random.Random) -> None:
+        self.draw = draw
+
+    def choice(self, options: Sequence[T]) -> T:
+        return self.draw.choice(options)
+
+    def integer(self, low: int, high: int) -> int:
+        return self.draw.randint(low, high)
+
+    def attribute(self, name: str) -> Any:
+        draw = self.draw
+        match name:
+            case "cast":
+                return draw.choice(CASTS)
+            case "predicate":
+                return draw.choice(PREDICATES)
+            case "values":
+                return canonical_set([draw_atom(draw) for _ in range(draw.randint(0, 3))])
+            case "table":
+                pairs = {draw_atom(draw): draw_atom(draw) for _ in range(draw.randint(1, 3))}
+                return canonical_table(pairs)
+            case "value" | "default":
+                return draw_atom(draw)
+        raise AssertionError(f"nobody said how to draw the attribute {name}")
+
+    def has_families(self) -> bool:
+        return self.draw.random() < 0.3
+
+    def operations(self) -> Sequence[str]:
+        more = self.draw.random() >= 0.5
+        return (*INNER_OPERATIONS, *_ATTENTION) if more else INNER_OPERATIONS
+
+    def sums_now(self) -> bool:
+        return self.draw.random() < 0.25
+
+
 def draw_program(draw: random.Random, size: int) -> Node:
     """Draw a well-formed program of up to ``size`` operations: a graph with sharing and families."""
-
-    def make(op: str, *inputs: Node) -> Node:
-        drawn = {name: _attribute(draw, name) for name in OPERATIONS[op].attributes}
-        return build(op, *inputs, **drawn)
-
-    nodes = [make("constant"), build("indices"), build("length"), make("tokens")]
-    nodes.append(make("select", nodes[1], nodes[1]))
-    if draw.random() < 0.3:
-        nodes += [family(draw.randint(1, 3), name) for name in ("l", "m")]
-    names = _OPERATIONS if draw.random() < 0.5 else (*_OPERATIONS, *_ATTENTION)
-    for _ in range(draw.randint(1, size)):
-        op = draw.choice(names)
-        nodes.append(make(op, *(draw.choice(_of_sort(nodes, sort)) for sort in OPERATIONS[op].takes)))
-        last = nodes[-1]
-        if last.free and sort_of(last) is Sort.SOP and draw.random() < 0.25:
-            nodes.append(sum_over([draw.choice(_by_name(last))], last))
-    last = next(node for node in reversed(nodes) if sort_of(node) in (Sort.SOP, Sort.SELECTOR))
-    if last.free and sort_of(last) is Sort.SELECTOR:
-        last = build("selector_width", last)
-    return sum_over(_by_name(last), last) if last.free else last
-
-
-def _by_name(node: Node) -> list[Node]:
-    return sorted(node.free, key=lambda part: str(part.attributes["name"]))
-
-
-def _of_sort(nodes: list[Node], sort: Sort) -> list[Node]:
-    allowed = (Sort.SOP, Sort.FAMILY) if sort is Sort.SOP else (sort,)
-    return [node for node in nodes if sort_of(node) in allowed]
-
-
-def _attribute(draw: random.Random, name: str) -> Any:
-    match name:
-        case "cast":
-            return draw.choice(CASTS)
-        case "predicate":
-            return draw.choice(PREDICATES)
-        case "values":
-            return canonical_set([draw_atom(draw) for _ in range(draw.randint(0, 3))])
-        case "table":
-            pairs = {draw_atom(draw): draw_atom(draw) for _ in range(draw.randint(1, 3))}
-            return canonical_table(pairs)
-        case "value" | "default":
-            return draw_atom(draw)
-    raise AssertionError(f"nobody said how to draw the attribute {name}")
+    return grow(_SeededDraws(draw), size)
