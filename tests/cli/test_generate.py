@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import base64
 import json
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.cli.conftest import Run
-from tests.simulators.families import Case, built, gpt2
+from tests.simulators.families import CASES, Case, built, gpt2
 
 torch: Any = pytest.importorskip("torch")
 
@@ -54,6 +57,78 @@ def test_simulate_on_a_decoder(command: Run, folder: Path, tmp_path: Path) -> No
     assert max(found["errors"].values()) < 1e-5
     assert (tmp_path / "states.npz").is_file()
     assert command(*arguments)[0] == 0
-    code, _, err = command(*arguments, "--layers", "1")
-    assert code == 2
-    assert "--layers is for the BERT family" in err
+    for option, problem in (
+        (("--layers", "2"), "1 layers: expected 1 to 1, got 2"),
+        (("--head", "0,7", "--html", str(tmp_path / "no.html")), "expected LAYER < 1 and HEAD < 2"),
+        (("--head", "0,0"), "expected --html beside it"),
+    ):
+        code, _, err = command(*arguments, *option)
+        assert code == 2
+        assert problem in err
+    assert not (tmp_path / "no.html").exists()
+
+
+LETTERS = {letter: number for number, letter in enumerate("abcdefghijklmnopqrstuvw")}
+
+
+@pytest.mark.parametrize("family", ["roberta", "electra", "albert", "mpnet", "gpt_neox", "llama"])
+def test_every_text_family_has_layers_heads_and_a_page(
+    command: Run, tmp_path: Path, family: str
+) -> None:
+    tokenizers: Any = pytest.importorskip("tokenizers")
+    case = CASES[family][0]
+    model = built(case, torch.float64)
+    model.save_pretrained(tmp_path)
+    tokenizers.Tokenizer(tokenizers.models.BPE(vocab=LETTERS, merges=[])).save(
+        str(tmp_path / "tokenizer.json")
+    )
+    page = tmp_path / "page.html"
+    arguments = ("simulate", "--model", str(tmp_path), "--text", "hello", "--text", "dog", "--json")
+    code, out, err = command(*arguments, "--html", str(page), "--head", "1,1")
+    assert code == 0, err
+    found = json.loads(out)
+    assert len(found["state_errors"]) == found["layers"] + 1
+    assert max(found["state_errors"]) < 1e-5
+    data = page_data(page)
+    assert data["first"] == {"layer": 1, "head": 1}
+    assert [text["tokens"] for text in data["texts"]] == [list("hello"), list("dog")]
+    for one in data["maps"]:
+        ours, theirs = (numbers(one[side]) for side in ("ours", "theirs"))
+        assert np.abs(ours - theirs).max() < 1e-5
+        assert np.abs(ours.sum(axis=1) - 1).max() < 1e-5
+    code, out, err = command(*arguments, "--layers", "1")
+    assert code == 0, err
+    cut = json.loads(out)
+    assert (cut["layers"], list(cut["outputs"])) == (1, ["last_hidden_state"])
+    assert cut["state_errors"] == pytest.approx(found["state_errors"][:2], abs=1e-6)
+
+
+def page_data(page: Path) -> Any:
+    text = page.read_text(encoding="utf-8")
+    return json.loads(text.split('type="application/json">')[1].split("</script>")[0])
+
+
+def numbers(packed: Any) -> Any:
+    return np.frombuffer(base64.b64decode(packed["data"])).reshape(packed["shape"])
+
+
+def test_a_bar_is_shown_while_a_model_is_run(
+    command: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the bar is told: each layer that is done, of how many; and of the loading."""
+    told: list[tuple[int, str, list[str]]] = []
+
+    @contextmanager
+    def bar(total: int, noun: str, what: str = "", quiet: bool = False) -> Any:
+        told.append((total, noun, []))
+        yield told[-1][2].append
+
+    monkeypatch.setattr("locum.cli.simulate_family.progress", bar)
+    monkeypatch.setattr("locum.cli.generate.progress", bar)
+    assert command("simulate", "--model", str(folder), "--text", "you", "--no-compare")[0] == 0
+    loading = (1, "models loaded", ["the model"])
+    assert told == [loading, (1, "layers", ["layer 0"])]
+    told.clear()
+    arguments = ("--model", str(folder), "--text", "you", "--max-new-tokens", "2", "--no-compare")
+    assert command("generate", *arguments)[0] == 0
+    assert told == [loading, (2, "tokens", ["token 1", "token 2"])]

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-import numpy as np
 
 from locum.cli import output
 from locum.cli.archives import npz
 from locum.cli.progress import progress
+from locum.errors import InputError
 from locum.files import write_file
+
+if TYPE_CHECKING:
+    from locum.simulators.models.families.comparing import ComparedRun
 
 #: How far an output may be from the model's own, relative to its greatest number, in each dtype.
 TOLERANCES = {"float32": 1e-4, "float64": 1e-9}
@@ -21,74 +24,72 @@ def simulate_family(
     folder: str,
     texts: tuple[str, ...],
     *,
+    layers: int | None,
     form: str,
     dtype: str | None,
     executor: str | None,
+    head: tuple[int, int] | None,
     compare: bool,
+    html: Path | None,
     save: Path | None,
     as_json: bool,
 ) -> None:
     """Run the texts through the model, print what came of it, and exit with 1 if it is not right."""
-    from locum.execution.arrays import numpy_of
+    from locum.simulators.models.families.comparing import compared_run
     from locum.simulators.models.families.running import Model
-    from locum.simulators.models.reference import TRANSFORMERS, reference_outputs
 
     with progress(1, "models loaded", "loading the model", quiet=as_json) as advance:
-        model = Model(folder, form=form, dtype=dtype)
+        model = Model(folder, form=form, dtype=dtype, layers=layers)
         advance("the model")
-    layers = len(model.description.stack.layers)
-    with progress(layers, "layers", quiet=as_json) as advance:
-        given = model.tokenised(list(texts))
-        outputs = model.run(given, executor=executor, finished=advance)
-    arrays = {
-        name: numpy_of(getattr(outputs, name))
-        for name in ("last_hidden_state", "logits", "pooler_output")
-        if getattr(outputs, name) is not None
-    }
+    stack = model.description.stack
+    count = len(stack.layers)
+    if head is not None and (head[0] >= count or head[1] >= stack.heads):
+        raise InputError(
+            f"--head: expected LAYER < {count} and HEAD < {stack.heads}, got {head[0]},{head[1]}"
+        )
+    if head is not None and html is None:
+        raise InputError("--head chooses what the page shows first: expected --html beside it")
+    with progress(count, "layers", quiet=as_json) as advance:
+        run = compared_run(
+            model,
+            texts,
+            executor=executor,
+            compare=compare,
+            attentions=html is not None,
+            finished=advance,
+        )
     kind = str(model.kind.dtype).removeprefix("torch.")
-    theirs = (
-        reference_outputs(Path(folder), kind, given, model.source.architecture) if compare else None
-    )
-    errors: dict[str, float] | None = None
-    if theirs is not None:
-        errors = {
-            name: _error(arrays[name], its, given) for name, its in theirs.items() if name in arrays
-        }
+    if html is not None:
+        from locum.display.model_page import family_page
+
+        write_file(html, family_page(run, *(head or (0, 0))))
     if save is not None:
-        write_file(save, npz(arrays))
-    lengths = np.asarray(given.get("attention_mask", np.ones_like(given["input_ids"]))).sum(axis=1)
+        write_file(save, npz(dict(run.outputs)))
+    errors, of_states = run.errors, run.state_errors
     found: dict[str, Any] = {
         "model": folder,
         "family": model.description.family,
         "dtype": kind,
-        "layers": layers,
-        "texts": [
-            {"text": text, "tokens": int(length)} for text, length in zip(texts, lengths, strict=True)
-        ],
-        "outputs": {name: list(array.shape) for name, array in arrays.items()},
-        "compared_with": None if errors is None else TRANSFORMERS,
+        "layers": count,
+        "texts": [{"text": text.text, "tokens": len(text.numbers)} for text in run.texts],
+        "outputs": {name: list(array.shape) for name, array in run.outputs.items()},
+        "compared_with": run.compared_with,
         "errors": errors,
+        "state_errors": of_states,
         "where": [list(part) for part in model.where],
     }
     if as_json:
         output.print_json(found)
     else:
-        _print(found)
-        if save is not None:
-            output.say(f"Saved in {save}.")
-    if errors and max(errors.values()) > TOLERANCES[kind]:
+        _print(found, run)
+        for path in (html, save):
+            if path is not None:
+                output.say(f"Saved in {path}.")
+    if errors and max(*errors.values(), *(of_states or ())) > TOLERANCES[kind]:
         raise click.exceptions.Exit(1)
 
 
-def _error(ours: Any, theirs: Any, given: dict[str, Any]) -> float:
-    """The greatest difference over the tokens that count, relative to the greatest number."""
-    difference, scale = np.abs(ours - theirs), 1 + np.abs(theirs).max()
-    if difference.ndim == 3 and "attention_mask" in given:
-        difference = difference[np.asarray(given["attention_mask"]) != 0]
-    return float(difference.max() / scale)
-
-
-def _print(found: dict[str, Any]) -> None:
+def _print(found: dict[str, Any], run: ComparedRun) -> None:
     from rich.table import Table
 
     output.print_title(
@@ -102,6 +103,11 @@ def _print(found: dict[str, Any]) -> None:
         for name, shape in found["outputs"].items()
     ]
     output.show(output.add_rows(Table("output", "shape", "greatest relative error"), rows))
+    if found["state_errors"] is not None:
+        places = ["embeddings", *(f"layer {number}" for number in range(found["layers"]))]
+        pairs = zip(places, found["state_errors"], strict=False)
+        rows = [[place, f"{error:.2e}"] for place, error in pairs]
+        output.show(output.add_rows(Table("after", "greatest relative error of a state"), rows))
     if found["compared_with"]:
         output.say(f"Compared with {found['compared_with']}.")
     for where, what in found["where"]:

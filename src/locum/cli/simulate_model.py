@@ -76,16 +76,16 @@ def command(
         if path is not None:
             check_target(path)
     if not is_of_bert(folder):
-        for option, value in (("--layers", layers), ("--head", head), ("--html", html)):
-            if value is not None:
-                raise InputError(f"{option} is for the BERT family: leave it out for {folder}")
         simulate_family(
             folder,
             texts,
+            layers=layers,
             form=form,
             dtype=dtype,
             executor=executor,
+            head=head,
             compare=compare,
+            html=html,
             save=save,
             as_json=as_json,
         )

@@ -7,11 +7,14 @@ those of the chosen layer, else that of the chosen head.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from locum.display.html import filled, packed
+from locum.simulators.models.families.comparing import ComparedRun
 from locum.simulators.models.results import ModelRun
+from locum.simulators.modules.module import Numbers
 
 #: The most numbers of maps in a page (one head is always there).
 NUMBERS = 600_000
@@ -59,19 +62,62 @@ def _facts(run: ModelRun) -> list[list[str]]:
 
 def _maps(run: ModelRun, layer: int, head: int) -> list[dict[str, Any]]:
     """Return the attention maps that the page holds, U's and the model's own."""
-    layers, heads = range(run.model.count), range(run.model.checkpoint.heads)
-    cells = 2 * sum(length**2 for length in run.batch.lengths)
+    sizes = range(run.model.count), range(run.model.checkpoint.heads)
+    return _chosen(run.attention, run.batch.lengths, *sizes, layer, head)
+
+
+def _chosen(
+    attention: Callable[[int, int, int], tuple[Numbers, Numbers | None]],
+    lengths: Sequence[int],
+    layers: range,
+    heads: range,
+    layer: int,
+    head: int,
+) -> list[dict[str, Any]]:
+    """Return all maps if they are small, else those of the layer, else that of the head."""
+    cells = 2 * sum(length**2 for length in lengths)
     if cells * len(layers) * len(heads) > NUMBERS:
         layers = range(layer, layer + 1)
     if cells * len(layers) * len(heads) > NUMBERS:
         heads = range(head, head + 1)
     maps = []
-    for text in range(len(run.batch.texts)):
+    for text in range(len(lengths)):
         for number in layers:
             for h in heads:
-                ours, theirs = run.attention(text, number, h)
+                ours, theirs = attention(text, number, h)
                 direct = None if theirs is None else packed(theirs)
                 maps.append(
                     {"text": text, "layer": number, "head": h, "ours": packed(ours), "theirs": direct}
                 )
     return maps
+
+
+def family_page(run: ComparedRun, layer: int = 0, head: int = 0) -> str:
+    """Return the page of a model of any family; ``layer`` and ``head`` are those shown first."""
+    model, stack, errors = run.model, run.model.description.stack, run.state_errors
+    facts = [
+        ["model", f"{model.description.family}, {len(stack.layers)} layers of {stack.heads} heads"],
+        ["form", model.source.form],
+        ["numbers", str(model.kind.dtype).removeprefix("torch.")],
+    ]
+    if errors is not None:
+        facts.append(["largest relative error", f"{max(errors):.1e}"])
+    lengths = [len(text.numbers) for text in run.texts]
+    sizes = range(len(stack.layers)), range(stack.heads)
+    folder = model.source.folder
+    data = {
+        "title": f"{'a model' if folder is None else folder.name} on U",
+        "facts": facts,
+        "texts": [
+            {"text": text.text, "tokens": text.tokens, "length": length}
+            for text, length in zip(run.texts, lengths, strict=True)
+        ],
+        "where": [list(part) for part in model.where],
+        "errors": errors,
+        "cosines": None,
+        "similarities": None,
+        "directSimilarities": None,
+        "first": {"layer": layer, "head": head},
+        "maps": _chosen(run.attention, lengths, *sizes, layer, head),
+    }
+    return filled(TEMPLATE, data)

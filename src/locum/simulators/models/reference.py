@@ -53,10 +53,22 @@ def reference(folder: Path, dtype: str, ids: Array, attention_mask: Array) -> Re
     return Reference(list(outputs.hidden_states), list(outputs.attentions), seconds)
 
 
+class Outputs(NamedTuple):
+    """What a folder's own class gives: outputs by name, states, and attentions if asked for."""
+
+    outputs: dict[str, Array]
+    states: list[Array]
+    attentions: list[Array]
+
+
 def reference_outputs(
-    folder: Path, dtype: str, inputs: Mapping[str, Any], architecture: str
-) -> dict[str, Array] | None:
-    """Run a folder's own class by transformers; its outputs by name, None where the library cannot."""
+    folder: Path,
+    dtype: str,
+    inputs: Mapping[str, Any],
+    architecture: str,
+    attentions: bool = False,
+) -> Outputs | None:
+    """Run a folder's own class by transformers; None where the library cannot."""
     if any(importlib.util.find_spec(name) is None for name in ("torch", "transformers")):
         return None
     import torch
@@ -70,11 +82,16 @@ def reference_outputs(
         outputs = model.to(getattr(torch, dtype)).eval()(
             **{name: torch.as_tensor(np.asarray(value)).long() for name, value in inputs.items()},
             output_hidden_states=True,
+            output_attentions=attentions,
         )
     named = {name: getattr(outputs, name, None) for name in ("logits", "pooler_output")}
     states = getattr(outputs, "last_hidden_state", None)
     named["last_hidden_state"] = outputs.hidden_states[-1] if states is None else states
-    return {name: value.numpy() for name, value in named.items() if value is not None}
+    return Outputs(
+        {name: value.numpy() for name, value in named.items() if value is not None},
+        [state.numpy() for state in outputs.hidden_states],
+        [each.numpy() for each in (outputs.attentions if attentions else ())],
+    )
 
 
 def reference_text(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -25,9 +25,11 @@ from locum.simulators.models.families.inputs import (
 from locum.simulators.models.families.outputs import BY_U, HOST, ModelOutputs
 from locum.simulators.models.families.parts import looked_up
 from locum.simulators.models.families.rotary import tables
+from locum.simulators.models.families.stage import Stage
 from locum.simulators.models.families.table import describe
 from locum.simulators.models.loading import kind_of_array
 from locum.simulators.models.sentence import Sentence, read_sentence
+from locum.simulators.models.tokenising import Text, tokenised
 from locum.simulators.modules.layer import Layer
 from locum.simulators.modules.masks import KeptMask
 from locum.simulators.modules.module import Numbers
@@ -49,9 +51,15 @@ class Model:
         form: str = "factored",
         dtype: str | None = None,
         backend: str | None = None,
+        layers: int | None = None,
     ) -> None:
-        """``model``: a folder, or a model object of transformers (in its own dtype and device)."""
+        """``model``: a folder, or a model object of transformers (in its own dtype and device).
+
+        ``layers``: only so many of the first ones, and nothing behind them.
+        """
         self.description, self.source = describe(model, form)
+        #: Whether there are fewer layers than the model has.
+        self.is_cut = layers is not None and self._cut(layers)
         if self.source.folder is not None:
             self.given = kind_of_array(dtype, backend)
         elif dtype is not None or backend is not None:
@@ -68,6 +76,19 @@ class Model:
         self._prepared: dict[Any, Prepared] = {}
         self._finished: Callable[[str], None] = lambda name: None
 
+    def _cut(self, layers: int) -> bool:
+        """Leave out all layers but the first ones, and all that stands behind the last one."""
+        stack, every = self.description.stack, len(self.description.stack.layers)
+        if self.description.encoder is not None:
+            raise InputError("a model of an encoder and a decoder is run whole: leave layers out")
+        if not 1 <= layers <= every:
+            raise InputError(f"the model has {every} layers: expected 1 to {every}, got {layers}")
+        if layers == every:
+            return False
+        stack.layers, stack.final = stack.layers[:layers], Stage()
+        self.description.outputs = {}
+        return True
+
     def run(
         self,
         inputs: Any,
@@ -83,27 +104,36 @@ class Model:
         self._finished = finished
         description = self.description
         stack, encoder = description.stack, description.encoder
-        tokenised = self.tokenised(inputs)
+        given = self.tokenised(inputs)
         if attention_mask is not None:
-            tokenised["attention_mask"] = attention_mask
+            given["attention_mask"] = attention_mask
         outputs: dict[str, Any] = {}
         if encoder is None:
-            states, batch = self._run_stack(stack, tokenised, executor)
+            states, batch = self._run_stack(stack, given, executor)
         else:
-            before, batch = self._run_stack(encoder, tokenised, executor)
+            before, batch = self._run_stack(encoder, given, executor)
             outputs["encoder_last_hidden_state"] = self._shaped(before[-1], batch)
-            states, batch = self._run_decoder(tokenised, before[-1], batch, executor)
+            states, batch = self._run_decoder(given, before[-1], batch, executor)
         last = states[-1]
         n = len(last) // batch
         for name, (stage, first) in description.outputs.items():
             value = stage(last, every=n if first else 1, executor=executor)
             outputs[name] = self._rounded(value) if first else self._shaped(value, batch)
         if self.sentence is not None:
-            mask = read_padding(tokenised.get("attention_mask"), "attention_mask", np.ones((batch, n)))
+            mask = read_padding(given.get("attention_mask"), "attention_mask", np.ones((batch, n)))
             counts = np.ones((batch, n)) if mask is None else mask
             outputs["embeddings"] = self._rounded(self._pooled(last, counts, executor))
         hidden = tuple(self._shaped(state, batch) for state in states)
         return ModelOutputs(hidden[-1], hidden_states=hidden, **outputs)
+
+    def texts(self, texts: Sequence[str]) -> list[Text]:
+        """Tokenise texts by the folder's own tokenizer, cut as the folder says."""
+        folder, description = self.source.folder, self.description
+        if folder is None:
+            raise InputError("a live model has no tokenizer: expected a folder")
+        longest = (description.encoder or description.stack).longest
+        sentence = self.sentence or Sentence()
+        return tokenised(folder, texts, longest or 10**9, sentence.longest, sentence.lowercase)
 
     def tokenised(self, inputs: Any) -> dict[str, Any]:
         """Return the inputs by the names that the library gives them, texts as their token ids."""
