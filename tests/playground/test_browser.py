@@ -358,7 +358,7 @@ def test_u_proves_hard_attention_where_it_is_hard(page: Page, address: str) -> N
     page.fill("#u-X-1-1", "0")
     page.fill("#u-A-0-1", "1")
     page.fill("#u-A-1-0", "1")
-    expect(page.locator("#u-problem")).to_contain_text("rounding decides which are the greatest")
+    expect(page.locator("#u-problem")).to_contain_text("are rounded by more than they differ")
     expect(page.locator("#u-result")).to_be_hidden()
 
 

@@ -57,7 +57,7 @@ def test_hard_attention_keeps_the_ties_of_decimals_or_refuses(X: Any, A: Any, re
     V = [[1.0]] * len(A)
     reply = answer({"action": "explain", "X": X, "A": A, "V": V, "recipe": recipe, "temperature": 0})
     if not reply["ok"]:
-        assert "rounding decides which are the greatest" in reply["error"]
+        assert "are rounded by more than they differ" in reply["error"]
         return
     exact = [[Fraction(repr(x)) for x in row] for row in X]
     a = [[Fraction(repr(x)) for x in row] for row in A]
@@ -69,10 +69,26 @@ def test_hard_attention_keeps_the_ties_of_decimals_or_refuses(X: Any, A: Any, re
         assert weights[q] == [is_one / sum(greatest) for is_one in greatest]
 
 
+@pytest.mark.parametrize("recipe", ["fetch", "tiled"])
+def test_large_scores_that_rounding_moves_are_refused_at_any_temperature(recipe: str) -> None:
+    """Both keys tie, and U and the direct formula agreed that one wins: their error was 0."""
+    given = {"X": [[100000.1, 200000.2], [300000.3, 0]], "A": [[999999.9] * 2] * 2, "V": [[1], [0]]}
+    for temperature in (0, 0.001, 1):
+        words = refused("explain", **given, recipe=recipe, temperature=temperature)
+        assert "are rounded by more than they differ" in words
+    small = given | {"A": [[1e-6] * 2] * 2}
+    (weights,) = (
+        step["matrix"]
+        for step in ask("explain", **small, recipe=recipe, temperature=1)["steps"]
+        if step["name"] == "softmax"
+    )
+    assert weights == [[pytest.approx(0.5, abs=1e-6)] * 2] * 2
+
+
 def test_ties_that_rounding_breaks_are_refused() -> None:
     given = {"X": [[0.1, 0.2], [0.3, 0.0]], "A": [[1, 1], [1, 1]], "V": [[1], [2]], "temperature": 0}
-    assert "temperature: expected scores whose ties floats keep" in refused("explain", **given)
-    assert "ties" in saved("save_universal", **given)["answers"]["explain"]["error"]
+    assert "temperature: expected scores that floats tell apart" in refused("explain", **given)
+    assert "tell apart" in saved("save_universal", **given)["answers"]["explain"]["error"]
     assert ask("explain", **given | {"X": [[0.25, 0.5], [0.75, 0.0]]})["error"] == 0
 
 

@@ -11,7 +11,7 @@ from locum.analysis import architecture
 from locum.errors import InputError
 from locum.graph import abbreviate
 from locum.paper import figure2
-from locum.playground import claims
+from locum.playground import claims, rounding
 from locum.simulators import UniversalSimulator
 from locum.simulators.formula.head import RECIPES
 from locum.simulators.modules.attention import Attention
@@ -52,9 +52,10 @@ def explain(
     T, U, x = _given(X, A, V, recipe, base, temperature)
     n, d, d_v = len(X), len(A), len(V[0])
     explanation = U.explain(T, x)
-    if temperature == 0:
-        steps = {step.name: step for step in explanation}
-        _require_ties(X, A, steps["softmax"].matrix, steps["softmax"].direct)
+    weights = next(step for step in explanation if step.name == "softmax")
+    # What U is off by is shown; what the direct formula is off by would not be. Of ties both keep all.
+    for found in (weights.direct, weights.matrix) if temperature == 0 else (weights.direct,):
+        rounding.require_right(X, A, temperature, found.tolist())
     programs = dict(U.each_step())
     tokens = U.encode(T, x).tolist()
     size = U.architecture
@@ -118,33 +119,6 @@ def prove(
             "temperature above 0"
         )
     return claims.prove(name, shape, chosen, certificate)
-
-
-def _require_ties(X: list[list[float]], A: list[list[float]], weights: Any, direct: Any) -> None:
-    """Refuse hard attention where the greatest scores of the numbers as typed are not those of floats.
-
-    0.1 + 0.2 and 0.3 tie, but not as floats; a mean over other keys is another result altogether.
-    """
-    x, a = ([[Fraction(repr(entry)) for entry in row] for row in rows] for rows in (X, A))
-    scores = _product(_product(x, a), list(map(list, zip(*x, strict=True))))
-    for query, row in enumerate(scores):
-        greatest = {key for key, score in enumerate(row) if score == max(row)}
-        for found in (weights[query], direct[query]):
-            other = greatest ^ {key for key, weight in enumerate(found) if weight > 0}
-            if other:
-                keys = sorted(greatest | other)
-                raise InputError(
-                    f"temperature: expected scores whose ties floats keep; those of row {query} of X "
-                    f"with the rows {', '.join(map(str, keys))} are about {float(row[keys[0]]):g}, and "
-                    "rounding decides which are the greatest; try numbers such as 0.5 and 0.25, or a "
-                    "temperature above 0"
-                )
-
-
-def _product(a: list[list[Fraction]], b: list[list[Fraction]]) -> list[list[Fraction]]:
-    columns = list(zip(*b, strict=True))
-    zero = Fraction(0)
-    return [[sum((p * q for p, q in zip(r, c, strict=True)), zero) for c in columns] for r in a]
 
 
 def _divides(A: list[list[float]], temperature: float, scores: Any) -> bool:
