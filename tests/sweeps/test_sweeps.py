@@ -249,6 +249,28 @@ def test_what_was_written_beside_a_result_and_is_gone_is_made_again(tmp_path: Pa
     assert plan(cases, path).to_dict()["gone"] == 0
 
 
+@pytest.mark.parametrize("happens", ["removed", "moved", "emptied", "appended to"])
+@pytest.mark.parametrize("done", [2, 4], ids=["in the middle", "after the last"])
+def test_a_file_that_something_else_changes_ends_the_sweep(
+    happens: str, done: int, tmp_path: Path
+) -> None:
+    path = tmp_path / "results.jsonl"
+
+    def change(number: int, total: int, result: Result) -> None:
+        if number == done:
+            if happens == "removed":
+                path.unlink()
+            elif happens == "moved":
+                path.rename(tmp_path / "elsewhere.jsonl")
+            elif happens == "emptied":
+                path.write_bytes(b"")
+            else:
+                path.write_bytes(path.read_bytes() + b"words\n")
+
+    with pytest.raises(LocumError, match="while the sweep wrote it, and results may be lost"):
+        run(trials(4), path, workers=1, progress=change)
+
+
 def test_a_link_stays_a_link(tmp_path: Path) -> None:
     link, target = tmp_path / "link.jsonl", tmp_path / "target.jsonl"
     link.symlink_to(target)

@@ -73,8 +73,10 @@ def perform(cases: list[Case], scheduler: str, limit: float | None) -> Generator
             case = next(waiting, None)
             if case is None:
                 return None
+            # Of tasks with one name Dask runs one: a case has as many names as limits.
+            name = f"locum-{case.key}-{limit}"
             future = client.submit(
-                task, case.kind, json.dumps(case.settings), case.key, limit, key=f"locum-{case.key}"
+                task, case.kind, json.dumps(case.settings), case.key, limit, key=name
             )
             with_whom[future] = case
             return future

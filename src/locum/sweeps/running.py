@@ -175,6 +175,8 @@ def run(
             results[result.key] = result
             if progress is not None:
                 progress(len(what.remaining) - len(waiting), len(what.remaining), result)
+        if store is not None:
+            store.check()
         return Report(what, [results[case.key] for case in what.cases])
 
 

@@ -92,6 +92,8 @@ class Store:
                 self._handle = self._open()
                 self._lock()
             self._load()
+            #: How many bytes the file has: more or fewer are not ours.
+            self._size = os.fstat(self._handle).st_size
         except BaseException:
             self.close()
             raise
@@ -150,10 +152,26 @@ class Store:
 
     def append(self, result: Result) -> None:
         """Add a result: its whole line, or nothing."""
-        self._write(result.line())
+        self.check()
+        line = result.line()
+        self._write(line)
+        self._size += len(line)
         self.results[result.key] = result
         if time.monotonic() - self._synchronised >= _SYNCHRONISE:
             self._synchronise()
+
+    def check(self) -> None:
+        """Refuse to go on, or to end well, if something else has changed, moved or removed the file."""
+        if not self._is_current():
+            happened = "was moved or removed"
+        elif os.fstat(self._handle).st_size != self._size:
+            happened = "was changed by another program"
+        else:
+            return
+        raise LocumError(
+            f"{self.path} {happened} while the sweep wrote it, and results may be lost; the same "
+            "command computes what is missing"
+        )
 
     def _write(self, line: bytes) -> None:
         size = os.fstat(self._handle).st_size
