@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
-import torch
-from torch import nn
 
 import locum
 from locum.errors import InputError
 from locum.execution.arrays import known_number, remember_number
-from locum.simulators.models.live_layers import live_layer
 from locum.simulators.models.torch_layers import from_torch
 
-LAYERS = {
+torch: Any = pytest.importorskip("torch")
+nn: Any = torch.nn
+
+LAYERS: dict[str, Any] = {
     "attention": nn.MultiheadAttention(8, 2, batch_first=True),
     "attention without biases": nn.MultiheadAttention(8, 4, bias=False),
     "encoder": nn.TransformerEncoderLayer(8, 2, 12, batch_first=True),
@@ -24,6 +26,8 @@ LAYERS = {
 
 @pytest.mark.parametrize("name", LAYERS)
 def test_the_order_is_that_of_the_copy(name: str) -> None:
+    from locum.simulators.models.live_layers import live_layer
+
     module = LAYERS[name]
     memory = int(isinstance(module, nn.TransformerDecoderLayer))
     live, copied = live_layer(module), from_torch(module, form="factored")
@@ -43,7 +47,7 @@ def test_numbers_are_never_out_of_date() -> None:
     changes = [
         lambda: encoder.layers[0].linear1.weight.data.mul_(-2),
         lambda: encoder.layers[1].self_attn.in_proj_weight.data.mul_(3),
-        lambda: encoder.norm.weight.data.fill_(3.0),  # type: ignore[union-attr]
+        lambda: encoder.norm.weight.data.fill_(3.0),
         lambda: setattr(encoder.norm, "eps", 0.5),
         lambda: [
             setattr(norm, "eps", 0.7) for norm in (encoder.layers[0].norm1, encoder.layers[0].norm2)

@@ -43,10 +43,10 @@ def stand_in(module: Any, where: str | None = None) -> Any:
     if not isinstance(module, torch.nn.Module):
         raise InputError(f"expected an nn.Module, got {type(module).__name__}")
     if where is None:
-        return _replacement(copy.deepcopy(module), "the module", 0)
+        return _replacement(_copied(module), "the module", 0)
     if not isinstance(where, str):
         raise InputError(f"expected a pattern of names, such as 'layers.*.self_attn', got {where!r}")
-    model = copy.deepcopy(module)
+    model = _copied(module)
     pattern = re.compile(re.escape(where).replace(r"\*", "[^.]+"))
     parts = [(name, part) for name, part in model.named_modules(remove_duplicate=False) if name]
     chosen = [(name, part) for name, part in parts if pattern.fullmatch(name)]
@@ -60,6 +60,15 @@ def stand_in(module: Any, where: str | None = None) -> Any:
         parent, _, last = name.rpartition(".")
         setattr(model.get_submodule(parent), last, made[part])
     return model
+
+
+def _copied(module: Any) -> Any:
+    """Copy a module, and take back the relu that torch adds to copies of decoder layers."""
+    copied = copy.deepcopy(module)
+    for original, part in zip(module.modules(), copied.modules(), strict=True):
+        if "activation" in vars(part) and "activation" not in vars(original):
+            del part.__dict__["activation"]
+    return copied
 
 
 def _replacement(module: Any, name: str, number: int) -> Any:
