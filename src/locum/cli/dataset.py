@@ -57,5 +57,5 @@ def command(
     output.say(f"Check it with: python {folder / 'verify.py'}")
 
 
-def _counts(found: dict[str, Any]) -> str:
-    return ", ".join(f"{name} {count}" for name, count in found.items())
+def _counts(by_name: dict[str, Any]) -> str:
+    return ", ".join(f"{name} {count}" for name, count in by_name.items())

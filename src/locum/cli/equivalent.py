@@ -27,20 +27,20 @@ def command(p: str, q: str, seconds: float, **options: Any) -> None:
     from locum.dialects.automata import show_word
     from locum.dialects.equivalence import EQUIVALENT, SEPARATED, equivalent
 
-    found = equivalent(read_language(p, options), read_language(q, options), seconds=seconds)
+    comparison = equivalent(read_language(p, options), read_language(q, options), seconds=seconds)
     if options["as_json"]:
-        output.print_json(found.to_dict())
-    elif found.verdict == EQUIVALENT:
-        scope = "" if found.empty_word else " (on words of one symbol or more)"
-        output.say(f"equivalent, proven by {found.method}{scope}")
-    elif found.word is not None:
-        output.say(f"different: {show_word(found.word)} separates them, and no shorter word does")
-        for name, answer in zip("PQ", found.answers, strict=True):
+        output.print_json(comparison.to_dict())
+    elif comparison.verdict == EQUIVALENT:
+        scope = "" if comparison.empty_word else " (on words of one symbol or more)"
+        output.say(f"equivalent, proven by {comparison.method}{scope}")
+    elif comparison.word is not None:
+        output.say(f"different: {show_word(comparison.word)} separates them, and no shorter word does")
+        for name, answer in zip("PQ", comparison.answers, strict=True):
             runs = ", ".join(f"{how} {_said(value)}" for how, value in answer.by.items())
             output.say(f"  {name} {'accepts' if answer.expected else 'rejects'} it ({runs})")
     else:
-        output.say(f"not decided within {seconds:g} seconds; {found.method}")
-    if found.verdict == SEPARATED:
+        output.say(f"not decided within {seconds:g} seconds; {comparison.method}")
+    if comparison.verdict == SEPARATED:
         raise click.exceptions.Exit(1)
 
 

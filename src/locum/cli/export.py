@@ -37,8 +37,8 @@ def command(coq: bool, name: str | None, shape: tuple[int, ...], as_json: bool) 
         raise InputError(f"expected one of {', '.join(BY_NAME)}, got {name!r}")
     tie = BY_NAME[name]
     if len(shape) != len(tie.arguments) or min(shape) < 1:
-        wanted = " ".join(tie.arguments)
-        raise InputError(f"{name}: expected the sizes {wanted}, integers ≥ 1, got {shape}")
+        sizes = " ".join(tie.arguments)
+        raise InputError(f"{name}: expected the sizes {sizes}, integers ≥ 1, got {shape}")
     term = coq_term(tie.program(*shape))
     if as_json:
         output.print_json({"name": name, "shape": list(shape), "theorem": tie.theorem, "term": term})

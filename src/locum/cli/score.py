@@ -30,13 +30,13 @@ def command(circuit: Path, found: Path, threshold: float, as_json: bool) -> None
     from locum.transformer.circuit import Circuit
 
     truth = Truth(Circuit.load(circuit))
-    given = read_json(found, 2**27)
+    parts = read_json(found, 2**27)
     folder = circuit.parent
     beside = all((folder / name).is_file() for name in ("config.json", "examples.json"))
     result = (
-        score_item(folder, truth, given, threshold)
+        score_item(folder, truth, parts, threshold)
         if beside
-        else score(truth, given, threshold=threshold)
+        else score(truth, parts, threshold=threshold)
     )
     if as_json:
         output.print_json(result)

@@ -72,11 +72,6 @@ class DFA:
             if part[0] in useful
         )
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether it accepts nothing; right only if every state can be reached, as when minimal."""
-        return not self.accepting
-
     def useful(self) -> frozenset[int]:
         """Return the states from which an accepting one can be reached."""
         before: list[list[int]] = [[] for _ in self.transitions]

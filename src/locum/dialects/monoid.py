@@ -193,11 +193,6 @@ class Monoid:
         return True
 
     @cached_property
-    def is_r_trivial(self) -> bool:
-        """Whether no two elements generate the same right ideal."""
-        return all(len(part) == 1 for part in components(self.products))
-
-    @cached_property
     def r_equivalent_idempotents(self) -> tuple[int, int] | None:
         """Return two different idempotents that generate the same right ideal, if there are any."""
         idempotents = set(self.idempotents)
