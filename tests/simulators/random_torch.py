@@ -100,7 +100,7 @@ def torch_verdict(seed: int) -> str:
     given = X if first else X.transpose(0, 1)
     memory = None if not to_memory else (M if first else M.transpose(0, 1))
     prefix = "memory_" if to_memory else ""
-    masks = {f"{prefix}mask": mask, f"{prefix}attention_mask": seen}
+    masks: dict[str, Any] = {f"{prefix}mask": mask, f"{prefix}attention_mask": seen}
     masks = {name: one for name, one in masks.items() if one is not None}
     try:
         found = locum.simulate(module, given, memory, **masks)

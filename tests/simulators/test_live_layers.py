@@ -44,14 +44,20 @@ def test_numbers_are_never_out_of_date() -> None:
         nn.TransformerEncoderLayer(8, 2, 12, 0.0, batch_first=True), 2, norm=nn.LayerNorm(8)
     ).eval()
     X = torch.randn(2, 3, 8)
-    changes = [
-        lambda: encoder.layers[0].linear1.weight.data.mul_(-2),
-        lambda: encoder.layers[1].self_attn.in_proj_weight.data.mul_(3),
+    first, second = encoder.layers
+
+    def other_epsilons() -> None:
+        first.norm1.eps = first.norm2.eps = 0.7
+
+    def other_last_epsilon() -> None:
+        encoder.norm.eps = 0.5
+
+    changes: list[Any] = [
+        lambda: first.linear1.weight.data.mul_(-2),
+        lambda: second.self_attn.in_proj_weight.data.mul_(3),
         lambda: encoder.norm.weight.data.fill_(3.0),
-        lambda: setattr(encoder.norm, "eps", 0.5),
-        lambda: [
-            setattr(norm, "eps", 0.7) for norm in (encoder.layers[0].norm1, encoder.layers[0].norm2)
-        ],
+        other_last_epsilon,
+        other_epsilons,
     ]
     for change in changes:
         before = encoder(X)

@@ -8,7 +8,7 @@ called.
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -94,9 +94,11 @@ def simulate(
     fast, of_torch = executor in (None, "fast", "auto"), not isinstance(module, Module)
     layers = Layers([module])
     if of_torch:
-        live = None
+        live: Callable[[Any], Module] | None = None
         if fast and form == "factored" and is_tensor(inputs):
-            from locum.simulators.models.live_layers import live_layer as live
+            from locum.simulators.models.live_layers import live_layer
+
+            live = live_layer
         layers = torch_layers(module, form=form, live=live)
     if memory is None and (memory_mask is not None or memory_attention_mask is not None):
         raise InputError("memory_mask and memory_attention_mask belong to a memory, and there is none")

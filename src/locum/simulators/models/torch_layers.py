@@ -122,7 +122,7 @@ def _nn() -> Any:
 
 
 @functools.lru_cache(maxsize=256)
-def _methods(kind: type) -> frozenset[str]:
+def _methods(kind: Any) -> frozenset[str]:
     """List the names of a class's methods: they are asked for with every run."""
     return frozenset(name for name in dir(kind) if isinstance(getattr(kind, name, None), FunctionType))
 
@@ -194,7 +194,8 @@ def require_untouched(module: Any, what: str) -> None:
                 f"{of} has a forward hook ({unknown[0]!r}), which may change what it "
                 "computes: remove it (torch.nn.utils.prune.remove makes pruning permanent)"
             )
-    methods = _methods(type(module))
+    kind: Any = type(module)
+    methods = _methods(kind)
     for name in vars(module):
         if name in methods:
             raise InputError(

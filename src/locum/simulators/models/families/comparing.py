@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -85,7 +85,9 @@ def compared_run(
     assert folder is not None
     tokenised = model.texts(texts)
     given = model.tokenised([text.numbers for text in tokenised])
-    recorded = record("*attn.hook_pattern") if attentions else nullcontext({})
+    recorded: AbstractContextManager[dict[str, Any]] = nullcontext({})
+    if attentions:
+        recorded = record("*attn.hook_pattern")
     with recorded as cache:
         found = model.run(given, executor=executor, finished=finished)
     layers = len(model.description.stack.layers)

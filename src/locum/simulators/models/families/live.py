@@ -161,9 +161,8 @@ def _require_same_config(part: Any, pattern: Any, config: Any, what: str) -> Non
     name = getattr(own, "_attn_implementation", None)
     if name in (None, "eager"):
         return
-    from transformers import AttentionInterface
-
-    function: Any = AttentionInterface().get(name)
+    registry: Any = sys.modules["transformers"]
+    function: Any = registry.AttentionInterface().get(name)
     where = str(getattr(function, "__module__", ""))
     if function is not None and where.split(".")[0] not in ("transformers", "locum"):
         raise InputError(

@@ -115,6 +115,7 @@ def _defaults() -> dict[str, Any]:
     """Return the defaults of the transformers library, where that is installed."""
     if importlib.util.find_spec("transformers") is None:
         return {}
-    from transformers import GenerationConfig
+    import transformers
 
-    return dict(GenerationConfig().to_dict())
+    kind: Any = transformers.GenerationConfig
+    return dict(kind().to_dict())
