@@ -91,6 +91,19 @@ class SelectorAnd(Selector):
         ]
 
 
+class SelectorOr(Selector):
+    def __call__(self, given: list[Any]) -> list[list[bool]]:
+        first, second = self.fst(given), self.snd(given)  # type: ignore[attr-defined]
+        return [
+            [a or b for a, b in zip(*rows, strict=True)] for rows in zip(first, second, strict=True)
+        ]
+
+
+class SelectorNot(Selector):
+    def __call__(self, given: list[Any]) -> list[list[bool]]:
+        return [[not chosen for chosen in row] for row in self.inner(given)]  # type: ignore[attr-defined]
+
+
 class SelectorWidth(SOp):
     def __call__(self, given: list[Any]) -> list[Any]:
         return [sum(row) for row in self.selector(given)]  # type: ignore[attr-defined]

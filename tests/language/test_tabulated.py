@@ -103,3 +103,24 @@ def test_values_of() -> None:
 def test_bad_input(call: Any, words: str) -> None:
     with pytest.raises(GraphError, match=words):
         call()
+
+
+def test_values_that_no_table_tells_apart_are_refused() -> None:
+    """Equal values with different results, None above a number, NaN, lists: wrong once, or a crash."""
+    with pytest.raises(GraphError, match="one result for values that are equal"):
+        locum.map(lambda t: type(t).__name__, tokens, over=[1, 1.0])
+    with pytest.raises(GraphError, match="one result for values that are equal"):
+        locum.map(lambda t, i: type(t).__name__, tokens, indices, over=([1, 1.0], range(2)))
+    with pytest.raises(GraphError, match="beside None"):
+        locum.map(lambda t: None if t == "a" else float("-inf"), tokens, over="ab")
+    with pytest.raises(GraphError, match="equal to themselves"):
+        locum.map(lambda t: float("nan"), tokens, over="ab")
+    with pytest.raises(GraphError, match="as values, got"):
+        locum.map(lambda t: [t], tokens, over="ab")
+    with pytest.raises(GraphError, match="a program holds no vocabulary"):
+        locum.map(str.upper, tokens)
+    with pytest.raises(GraphError, match="a program holds no vocabulary"):
+        locum.select(tokens, tokens, lambda k, q: k == q)
+    assert locum.map(str, tokens, over=["a", 1])(["a"]) == ["a"]
+    apart = locum.map(lambda t: None if t == "a" else "None", tokens, over="ab")("ab")
+    assert len(set(apart)) == 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from itertools import product
 from typing import Any
 
 import pytest
@@ -107,3 +108,49 @@ def test_a_predicate_of_pairs_costs_classes_not_cells() -> None:
         locum.from_tracr(program, vocabulary="abcdefgh", length=12), length=12, vocabulary="abcdefgh"
     )
     assert model.architecture.d_model < 100
+
+
+NONE = {
+    "None beside the text None": mapped(lambda t: "None", previous),
+    "None is not less": rasp.SelectorWidth(selector=select(previous, tokens, C.LT)),
+    "not None": rasp.SelectorWidth(selector=rasp.SelectorNot(inner=select(previous, tokens, C.EQ))),
+    "None or the same": rasp.SelectorWidth(
+        selector=rasp.SelectorOr(fst=select(previous, previous, C.NEQ), snd=before)
+    ),
+    "None through two": both(lambda a, b: a + b, previous, reverse),
+    "None beside negative numbers": mapped(
+        lambda i: -3 if i else None,
+        aggregate(select(indices, mapped(lambda i: i - 1, indices), C.EQ), indices),
+    ),
+    "None of a predicate": rasp.SelectorWidth(
+        selector=select(previous, tokens, lambda k, q: k is None or k != q)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NONE)
+def test_none_is_told_apart_from_every_value(name: str) -> None:
+    """What Tracr gives, with None as one atom that no other value is; networks have it, too."""
+    program = NONE[name]
+    ours = locum.from_tracr(program, vocabulary="ab", length=3)
+    model = locum.compile(ours, length=3, vocabulary="ab")
+    atoms: dict[Any, Any] = {}
+    for size in (1, 2, 3):
+        for given in map(list, product("ab", repeat=size)):
+            try:
+                answer = program(given)
+            except TypeError:  # a mean of None
+                continue
+            found = ours(given)
+            assert model(given) == found
+            for value, atom in zip(answer, found, strict=True):
+                assert atoms.setdefault(value, atom) == atom
+    assert len(set(atoms.values())) == len(atoms)
+    assert all(atom == value for value, atom in atoms.items() if value is not None)
+
+
+def test_tokens_of_several_kinds_are_looked_up_as_they_are() -> None:
+    program = mapped(lambda t: f"{t}!", tokens)
+    ours = locum.from_tracr(program, vocabulary=["a", 1], length=2)
+    assert ours(["a", "a"]) == ["a!", "a!"]
+    assert ours([1]) == ["1!"]

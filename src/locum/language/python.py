@@ -82,7 +82,7 @@ def select(
     """
     nodes = sop_node(keys, "select"), sop_node(queries, "select")
     if callable(predicate):
-        sets = tabulated.domains(() if over is None else over, 2, "select")
+        sets = tabulated.domains(over, 2, "select")
         return Selector(tabulated.selector(predicate, *nodes, *sets))
     return Selector(build("select", *nodes, predicate=_text(predicate, "select")))
 

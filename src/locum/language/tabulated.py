@@ -25,13 +25,14 @@ MAX_ROWS = 2**15
 
 
 def map(  # noqa: A001  (the name users know it by: locum.map)
-    function: Callable[..., Any], *sops: Operand, over: Iterable[Any]
+    function: Callable[..., Any], *sops: Operand, over: Iterable[Any] | None = None
 ) -> SOp:
     """Apply a Python function at every position, as a table over the values that ``over`` lists.
 
     ``over`` has the values of one s-op, or one list for each. Where the function raises, or for a value
     that is not listed, there is none, and running the program is an error. ``locum.values_of`` lists
-    the values of any s-op that takes finitely many.
+    the values of any s-op that takes finitely many; programs hold no vocabulary, so that ``over`` has
+    to be given. Results of several kinds, or that are no atoms (tuples), come out as text.
 
     >>> from locum import indices, tokens
     >>> map(str.upper, tokens, over="abc")("cab")
@@ -52,36 +53,75 @@ def map(  # noqa: A001  (the name users know it by: locum.map)
 
 
 class Domain:
-    """The values that an s-op takes, as Python has them and as the atoms that stand for them."""
+    """The values that an s-op takes, as Python has them and as the atoms that stand for them.
 
-    def __init__(self, values: Iterable[Any]) -> None:
-        plain = [value.item() if hasattr(value, "item") else value for value in values]
+    ``own``: the s-op has these very values, whatever their kinds. Else values of several kinds, and
+    such as are no atoms (tuples), are the text that Python has for them.
+    """
+
+    def __init__(self, values: Iterable[Any], *, own: bool = False, name: str = "map") -> None:
+        plain = [_plain(value, name) for value in values]
         self.all = list({(type(v), v): v for v in plain}.values())
         kinds = {type(v) for v in self.all if v is not None}
-        numbers = [v for v in self.all if isinstance(v, (bool, int, float))]
         self._numeric = kinds <= {bool, int, float}
-        self._strings = kinds <= {str}
-        self._none = int(min([0, *(v // 1 for v in numbers if abs(v) < 2**53)])) - 1
+        self._own = own or self._numeric or kinds <= {str}
+        self._none: Atom = "None"
+        if None in self.all:
+            self._none = self._below(name) if self._numeric else self._beside()
+
+    def _below(self, name: str) -> int:
+        """An integer below all numbers."""
+        least = min((v for v in self.all if v is not None), default=0)
+        if not least > -(2**53):
+            raise GraphError(
+                f"{name}: expected numbers above -2^53 beside None, which is a number below all of "
+                f"them, got {least!r}"
+            )
+        return int(min(0, least // 1)) - 1
+
+    def _beside(self) -> str:
+        """A text that is none of the values."""
+        texts = {value if self._own else repr(value) for value in self.all if value is not None}
+        found = "None"
+        while found in texts:
+            found = f"<{found}>"
+        return found
 
     def atom(self, value: Any) -> Atom:
         """Return the atom that stands for a value."""
         value = value.item() if hasattr(value, "item") else value
         if value is None:
-            return self._none if self._numeric else "None"
-        if is_atom(value) and (self._numeric or self._strings):
-            return value
-        return repr(value)
+            return self._none
+        return value if self._own and is_atom(value) else repr(value)
 
     @property
     def as_they_are(self) -> bool:
         """Whether every value is its own atom."""
-        return None not in self.all and (self._numeric or self._strings)
+        return None not in self.all and self._own
 
 
-def domains(over: Iterable[Any], count: int, name: str) -> list[Domain]:
+def _plain(value: Any, name: str) -> Any:
+    """A value as Python has it, not NumPy: one that can be a key, and is equal to itself."""
+    try:
+        plain = value.item() if hasattr(value, "item") else value
+        hash(plain)
+    except (TypeError, ValueError):
+        raise GraphError(
+            f"{name}: expected numbers, strings, booleans or None as values, got {value!r:.80}"
+        ) from None
+    if plain != plain:  # NaN
+        raise GraphError(f"{name}: expected values that are equal to themselves, got {value!r:.80}")
+    return plain
+
+
+def domains(over: Iterable[Any] | None, count: int, name: str) -> list[Domain]:
     """Read the values of ``count`` s-ops: one list, or one for each of several."""
     if not isinstance(over, Iterable):
-        raise GraphError(f'{name}: expected over=… with values, such as "abc", got {over!r}')
+        lists = "values" if count == 1 else f"{count} lists of values, one for each s-op"
+        raise GraphError(
+            f"{name}: expected over=… with {lists}, since a program holds no vocabulary, got {over!r}; "
+            'try "abc", or locum.values_of(x, vocabulary=…, length=…)'
+        )
     listed = [over] if count == 1 else list(over)
     if len(listed) != count or not all(isinstance(each, Iterable) for each in listed):
         raise GraphError(
@@ -98,7 +138,7 @@ def domains(over: Iterable[Any], count: int, name: str) -> list[Domain]:
                 raise GraphError(
                     f"{name}: expected numbers, strings or booleans in over=…, got {value!r}"
                 )
-        found.append(Domain(values))
+        found.append(Domain(values, own=True, name=name))
     return found
 
 
@@ -140,27 +180,43 @@ def table(
 ) -> Node:
     """Return a lookup table; of several arguments, by the number of their combination."""
     if len(nodes) == 1:
-        return _lookup(nodes[0], {sets[0].atom(row[0]): values.atom(r) for row, r in results})
-    places = [{(type(v), v): i for i, v in enumerate(each.all)} for each in sets]
+        pairs = ((sets[0].atom(row[0]), values.atom(result)) for row, result in results)
+        return _lookup(nodes[0], _rows(pairs, "map"))
+    # By equality: 1, 1.0 and True are one key of a table.
+    places = [{each.atom(v): i for i, v in enumerate(each.all)} for each in sets]
     code: Node | None = None
-    for node, each in zip(nodes, sets, strict=True):
-        place = _lookup(node, {each.atom(v): i for i, v in enumerate(each.all)})
+    for node, each, place in zip(nodes, sets, places, strict=True):
+        digit = _lookup(node, place)
         if code is None:
-            code = place
+            code = digit
         else:
-            code = build("add", build("multiply", code, constant(len(each.all))), place)
+            code = build("add", build("multiply", code, constant(len(each.all))), digit)
     assert code is not None
-    rows = {}
-    for row, result in results:
-        number = 0
-        for value, where, each in zip(row, places, sets, strict=True):
-            number = number * len(each.all) + where[type(value), value]
-        rows[number] = values.atom(result)
-    return _lookup(code, rows)
+
+    def number(row: Sequence[Any]) -> int:
+        found = 0
+        for value, place, each in zip(row, places, sets, strict=True):
+            found = found * len(each.all) + place[each.atom(value)]
+        return found
+
+    return _lookup(code, _rows(((number(row), values.atom(r)) for row, r in results), "map"))
 
 
 def _lookup(node: Node, rows: Mapping[Any, Atom]) -> Node:
     return build("lookup", node, table=canonical_table(rows))
+
+
+def _rows(pairs: Iterable[tuple[Atom, Atom]], name: str) -> dict[Atom, Atom]:
+    """Rows of a table; values that are one key (1, 1.0 and True) have to have one result."""
+    found: dict[Atom, Atom] = {}
+    for key, value in pairs:
+        before = found.setdefault(key, value)
+        if type(before) is not type(value) or before != value:
+            raise GraphError(
+                f"{name}: expected one result for values that are equal, got {before!r} and {value!r} "
+                f"for {key!r}; try over=… with one of them"
+            )
+    return found
 
 
 def selector(

@@ -30,6 +30,7 @@ from locum.language.python import (
 from locum.language.tabulated import Domain, call_on_all, selector, table
 
 _MODULE = "tracr.rasp.rasp"
+_NAME = "from_tracr"
 
 
 def from_tracr(program: Any, *, vocabulary: Iterable[Atom], length: int) -> SOp:
@@ -92,13 +93,13 @@ class _Importer:
         if _is(item, "Selector"):
             return self._selector(item)
         if _is(item, "TokensType"):
-            return _Imported(tokens, Domain(self.vocabulary))
+            return _Imported(tokens, Domain(self.vocabulary, own=True, name=_NAME))
         if _is(item, "IndicesType"):
             return _Imported(indices, Domain(range(self.longest)))
         if _is(item, "LengthType"):
             return _Imported(length, Domain(range(1, self.longest + 1)))
         if _is(item, "Full"):
-            values = Domain([item.fill])
+            values = Domain([item.fill], name=_NAME)
             return _Imported(constant(values.atom(item.fill)), values)
         if _is(item, "SelectorWidth"):
             return _Imported(selector_width(self._of(item.selector)), Domain(range(self.longest + 1)))
@@ -120,7 +121,7 @@ class _Importer:
             return _Imported(
                 aggregate(selector, moved, 0 if item.default is None else item.default), None
             )
-        together = Domain([*value.values.all, item.default])
+        together = Domain([*value.values.all, item.default], name=_NAME)
         moved = value.sop
         if any(together.atom(v) != value.values.atom(v) for v in value.values.all):
             moved = lookup(moved, {value.values.atom(v): together.atom(v) for v in value.values.all})
@@ -138,7 +139,7 @@ class _Importer:
                 )
             return _Imported(traced, None)
         defined = call_on_all(function, known, "from_tracr", strict=True)
-        values = Domain(result for _, result in defined)
+        values = Domain((result for _, result in defined), name=_NAME)
         traced = _traced(function, arguments) if all(v.as_they_are for v in known) else None
         if traced is not None and values.as_they_are and _agree(function, known, defined):
             return _Imported(traced, values)
