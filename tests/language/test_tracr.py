@@ -154,3 +154,15 @@ def test_tokens_of_several_kinds_are_looked_up_as_they_are() -> None:
     ours = locum.from_tracr(program, vocabulary=["a", 1], length=2)
     assert ours(["a", "a"]) == ["a!", "a!"]
     assert ours([1]) == ["1!"]
+
+
+@pytest.mark.parametrize("comparison", [C.LT, C.NEQ, C.EQ])
+def test_values_that_texts_stand_for_compare_as_values(comparison: Any) -> None:
+    """Texts were compared: (2,) came behind (10,), and a token was not what had been moved."""
+    ten = mapped(lambda i: (10 if i else 2,), indices)
+    program = rasp.SelectorWidth(selector=select(ten, ten, comparison))
+    ours = locum.from_tracr(program, vocabulary="ab", length=3)
+    assert ours("aba") == program(list("aba"))
+    moved = aggregate(select(indices, mapped(lambda i: i + 1, indices), C.EQ), tokens, "a")
+    other = rasp.SelectorWidth(selector=select(tokens, moved, C.NEQ))
+    assert locum.from_tracr(other, vocabulary=["a", 1], length=3)("aa") == other(["a", "a"])

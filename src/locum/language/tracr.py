@@ -161,9 +161,9 @@ class _Importer:
         name = getattr(item.predicate, "name", None)
         if name in ("TRUE", "FALSE"):
             return full if name == "TRUE" else ~full
-        # Nothing compares with None there.
+        # Nothing compares with None there, and texts of other values compare as texts.
         sets = [part.values for part in (keys, queries) if part.values is not None]
-        if name is not None and all(None not in values.all for values in sets):
+        if name is not None and all(values.as_they_are for values in sets):
             return select(keys.sop, queries.sop, str(item.predicate.value))
         if keys.values is None or queries.values is None:
             raise GraphError("from_tracr: a predicate on means has to be a comparison")
