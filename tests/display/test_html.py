@@ -21,6 +21,7 @@ from locum.paper.findings import Finding, examine, work
 from locum.paper.items import ITEMS
 from locum.paper.right_as_printed import stated
 from locum.verification import prove
+from locum.verification.claims.named import claim as named_claim
 
 TEMPLATES = [page.TEMPLATE, model_page.TEMPLATE]
 PAYLOADS = [
@@ -127,7 +128,9 @@ def test_the_page_of_claims_says_each_thing_once() -> None:
         assert verdict.claim.hash[:16] in text
         assert claims.file_of(verdict) in files
     assert "<b>E2: the printed statement is refuted:</b>" in text
-    assert text.count("sort_2 sorts every 2 consecutive entries of a row, greatest first") == 1
+    assert (
+        text.count("sort<sub>2</sub> sorts every 2 consecutive entries of a row, greatest first") == 1
+    )
     assert "Measured: R ∘ S = RS for the 0/1 matrix of a selector" in text
     anchors = set(re.findall(r'id="([^"]+)"', text))
     assert set(re.findall(r'href="#([^"]+)"', text)) <= anchors
@@ -140,3 +143,20 @@ def prove_item(key: str) -> Finding:
     proofs = tuple(prove(stated(instance)) for instance in job.proofs)
     refutations = {number: prove(one.claim()) for number, one in job.refutations.items()}
     return replace(examine(item), proofs=proofs, refutations=refutations)
+
+
+def test_the_page_of_claims_sets_names_indices_and_errata() -> None:
+    """Names of matrices stood as W_Q and epsilon beside set formulas; errata had dashes and stars."""
+    shown = claims.sentence(named_claim("linear", 2, 2, 2)) + claims.sentence(
+        named_claim("layer_norm", 1, 2)
+    )
+    assert "⟨<math><mi>X</mi></math>, <math><msub><mi>W</mi><mi>Q</mi></msub></math>" in shown
+    assert "W_Q" not in shown
+    assert "epsilon" not in shown
+    text = claims.page([Finding(item, {"paper": []}, True) for item in ITEMS.values()])
+    errata = text[text.index("<h2>Errata</h2>") :]
+    assert "input <em>values</em>" in errata
+    assert "(−1)<sup>i+j</sup>" in errata
+    assert "d = d<sub>v</sub>" in errata
+    assert "–." not in errata
+    assert "<code>Det(Cofactor())</code>" in errata

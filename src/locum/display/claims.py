@@ -58,9 +58,20 @@ def sentence(claim: Claim) -> str:
     # The tokens and positions are the same words as in the statement.
     read = claim.statement.partition(": ")[2].partition(" = ")[0]
     return (
-        f"for all {inputs}{' with ' + conditions if conditions else ''}: {html.escape(read)} = "
+        f"for all {inputs}{' with ' + conditions if conditions else ''}: {_read(read, claim)} = "
         f"<span class=formula>{mathml(claim.reference)}</span>, P being <code>{claim.hash[:16]}…</code>"
     )
+
+
+def _read(text: str, claim: Claim) -> str:
+    """Set the tokens and positions of a statement: names of matrices, and how often a number comes."""
+    names = {x.attribute[0] for x in claim.inputs}
+    text = re.sub(
+        r"[A-Za-z][A-Za-z0-9_]*",
+        lambda found: f"<math>{name(found[0])}</math>" if found[0] in names else found[0],
+        html.escape(text),
+    )
+    return re.sub(r"\^\{([0-9]+)\}", r"<sup>\1</sup>", text)
 
 
 def legend(findings: Sequence[Finding]) -> list[str]:
@@ -91,7 +102,7 @@ def page(findings: Sequence[Finding], folder: str = "certificates") -> str:
         f"<td>{_badges(finding)}</td></tr>"
         for finding in findings
     )
-    symbols = "".join(f"<li>{html.escape(line)}</li>" for line in legend(findings))
+    symbols = "".join(f"<li>{_with_indices(html.escape(line))}</li>" for line in legend(findings))
     proven = len({v.statement for finding in findings for v in finding.proofs if v.holds})
     refuted = sum(v.holds is False for finding in findings for v in finding.refutations.values())
     style = f"<style>{_STYLE}</style>"
@@ -170,13 +181,27 @@ def _errata(findings: Sequence[Finding]) -> str:
     numbers = dict.fromkeys(number for finding in findings for number in finding.item.errata)
     rows = "".join(
         f'<li id="{number}"><b>{number}</b>, {_with_code(erratum.where)}: {_with_code(erratum.wrong)}. '
-        f"{_with_code(erratum.counterexample)}. Right: {_with_code(erratum.right)}.</li>"
+        f"{_labelled('Example', erratum.counterexample)}{_labelled('Right', erratum.right)}</li>"
         for number, erratum in ERRATA.items()
         if number in numbers
     )
     return f"<section><h2>Errata</h2><ul>{rows}</ul></section>" if rows else ""
 
 
+def _labelled(label: str, text: str) -> str:
+    """Write a sentence with its label; none for a dash, which says that there is nothing."""
+    return "" if text == "–" else f"{label}: {_with_code(text)}. "
+
+
 def _with_code(text: str) -> str:
-    """Set what stands between backquotes as code."""
-    return re.sub(r"`([^`]*)`", r"<code>\1</code>", html.escape(text))
+    """Set what stands between backquotes as code, between stars with stress; indices and powers."""
+    parts = re.split(r"`([^`]*)`", html.escape(text))
+    for place in range(0, len(parts), 2):
+        stressed = re.sub(r"\*([^*]+)\*", r"<em>\1</em>", parts[place])
+        parts[place] = _with_indices(re.sub(r"\^\(([^)]*)\)", r"<sup>\1</sup>", stressed))
+    return "".join(f"<code>{part}</code>" if place % 2 else part for place, part in enumerate(parts))
+
+
+def _with_indices(text: str) -> str:
+    """Set what follows an underscore as an index: Match_3."""
+    return re.sub(r"\b([A-Za-zσ]+)_([A-Za-z0-9]+)\b", r"\1<sub>\2</sub>", text)

@@ -9,6 +9,8 @@ from locum.verification.checker.formulas import Formula
 from locum.verification.checker.writing import ENTRY_BY_ENTRY, nodes
 
 _SUM, _PRODUCT, _ATOM = range(3)
+#: Letters that names of inputs spell out.
+_GREEK = {"epsilon": "ε", "omega": "ω", "phi": "φ"}
 _WORDS = {
     "exp": "exp",
     "maximum": "max",
@@ -36,15 +38,20 @@ def mathml(formula: Formula) -> str:
 def name(text: str) -> str:
     """Set the name of a matrix: digits and what follows an underscore are subscripts.
 
-    >>> name("W_Q"), name("A0")
-    ('<msub><mi>W</mi><mi>Q</mi></msub>', '<msub><mi>A</mi><mn>0</mn></msub>')
+    >>> name("W_Q"), name("A0"), name("epsilon")
+    ('<msub><mi>W</mi><mi>Q</mi></msub>', '<msub><mi>A</mi><mn>0</mn></msub>', '<mi>ε</mi>')
     """
     letter, _, index = text.partition("_")
     if index:
-        return f"<msub><mi>{html.escape(letter)}</mi><mi>{html.escape(index)}</mi></msub>"
+        return f"<msub><mi>{_letter(letter)}</mi><mi>{_letter(index)}</mi></msub>"
     stem = text.rstrip("0123456789")
     digits = text[len(stem) :]
-    return f"<msub><mi>{stem}</mi><mn>{digits}</mn></msub>" if digits else f"<mi>{stem}</mi>"
+    found = _letter(stem)
+    return f"<msub><mi>{found}</mi><mn>{digits}</mn></msub>" if digits else f"<mi>{found}</mi>"
+
+
+def _letter(text: str) -> str:
+    return html.escape(_GREEK.get(text, text))
 
 
 def _sign(text: str) -> str:
