@@ -55,7 +55,10 @@ def radius(rows: Sequence[Row], keys: str, positions: str) -> float:
 
     This is Spearman and Kärber's estimate on a logarithmic axis, which uses all scales.
     """
-    own = _where(rows, group="positions", keys=keys, positions=positions)
+    return _half(_where(rows, group="positions", keys=keys, positions=positions))
+
+
+def _half(own: Sequence[Row]) -> float:
     sigmas = _scales(own)
     found = math.log(float(sigmas[0]))
     for low, high in itertools.pairwise(sigmas):
@@ -77,6 +80,18 @@ def positions(rows: Sequence[Row]) -> str:
     title = "Noise from which half of the heads recover, by the number of positions"
     places = range(len(counts))
     return line_chart(title, places, lines, "positions N", ticks=counts, logarithmic=True)
+
+
+def orders(rows: Sequence[Row]) -> str:
+    """Draw the radius of the basin of U by the tokens of its input, beside one that falls like 1/N²."""
+    tokens = {"2x1x1": 4, "2x2x2": 12, "3x2x2": 14, "4x4x4": 48, "8x4x4": 64, "8x8x8": 192}
+    own = _where(rows, group="orders", trainable="nonzeros", rate="0.0001")
+    found = [_half(_where(own, order=order)) for order in tokens]
+    counts = list(tokens.values())
+    lines = {"U": found, "1/N²": [found[0] * (counts[0] / count) ** 2 for count in counts]}
+    title = "Noise from which half of the networks U recover, by the tokens of ⟨T, X⟩; Adam, non-zeros"
+    places = range(len(counts))
+    return line_chart(title, places, lines, "tokens N", ticks=list(map(str, counts)), logarithmic=True)
 
 
 def zeros(rows: Sequence[Row]) -> str:
@@ -103,7 +118,13 @@ def balancing(rows: Sequence[Row]) -> str:
     return line_chart(title, range(3), lines, "rate of Adam", ticks=rates, logarithmic=True)
 
 
-CHARTS = {"basin": basin, "positions": positions, "zeros": zeros, "balancing": balancing}
+CHARTS = {
+    "basin": basin,
+    "positions": positions,
+    "zeros": zeros,
+    "balancing": balancing,
+    "orders": orders,
+}
 
 
 def main() -> None:
