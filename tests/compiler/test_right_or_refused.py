@@ -498,8 +498,8 @@ def test_tables_of_numbers_far_apart(program: SOp, large: float, kind: str) -> N
 def test_tables_with_keys_a_rounding_apart(kind: str) -> None:
     """Tables with keys of one value that only rounding tells apart once had NaN for weights."""
     earlier = select(indices, indices, "<")
-    codes = [lookup(tokens, dict(zip("abc", row, strict=True))) for row in ((1, 2, 0), (1, 0, 2))]
-    place = aggregate(best(select(*codes, "==") & earlier, -indices), indices, -1)
+    keys, queries = lookup(tokens, {"a": 1, "b": 2, "c": 0}), lookup(tokens, {"a": 1, "b": 0, "c": 2})
+    place = aggregate(best(select(keys, queries, "==") & earlier, -indices), indices, -1)
     later = selector_width(select(tokens, "c", "==") & select(indices, indices, ">"))
     program = (later + place - lookup(tokens, {"a": 0, "b": 2, "c": 1})) % 3
     model = compiler.compile(program, length=4, vocabulary="abc", feed_forward=kind)

@@ -24,6 +24,7 @@ from locum.transformer import (
     Weights,
 )
 from locum.transformer.balancing import Spread
+from locum.transformer.circuit import CircuitNode
 from tests.transformer.random_models import logits, random_inputs, random_model
 
 EXACT = {"feed_forward": "exact"}
@@ -313,7 +314,8 @@ def test_what_is_ablated_is_meant_as_labels_say() -> None:
     assert any(balanced.config.report["balanced"]["slots"])
     nodes = [n for n in model.circuit.nodes if n.kind in ("embed", "pos_embed", "slot")]
     assert {node.kind for node in nodes} == {"embed", "pos_embed", "slot"}
-    for part in [*nodes, "embed", "blocks.1.hook_resid_mid", "blocks.0.hook_attn_out"]:
+    parts: list[str | CircuitNode] = [*nodes, "embed", "blocks.1.hook_resid_mid"]
+    for part in [*parts, "blocks.0.hook_attn_out"]:
         assert balanced.ablate(inputs, part, value=0.75) == model.ablate(inputs, part, value=0.75)
     pattern = "blocks.0.attn.hook_pattern"
     assert balanced.ablate(inputs, pattern, value=0.5) == model.ablate(inputs, pattern, value=0.5)
