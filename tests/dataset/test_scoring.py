@@ -113,6 +113,21 @@ def test_what_the_network_does_not_have_is_refused_by_name(
         score(items["plain"].truth, found, items["plain"].directions)
 
 
+@pytest.mark.parametrize(
+    "found",
+    [
+        {"slots": [{"direction": 3}]},
+        {"slots": [{"direction": None}]},
+        {"slots": [{"direction": [10**400]}]},
+        {"heads": [{"id": "blocks.0.attn.head.0", "score": 10**400}]},
+    ],
+)
+def test_no_direction_and_no_score_is_refused(items: dict[str, Item], found: dict[str, Any]) -> None:
+    """These once were errors of Python's."""
+    with pytest.raises(InputError, match="expected a"):
+        score(items["plain"].truth, found)
+
+
 def test_the_command_scores_beside_an_item_and_alone(items: dict[str, Item], tmp_path: Path) -> None:
     item = items["rotated"]
     (tmp_path / "found.json").write_text(json.dumps(truth_of(item)))

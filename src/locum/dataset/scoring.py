@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import difflib
 import itertools
-import math
+import sys
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -194,7 +194,9 @@ def _entry(entry: Any, where: str, fields: Collection[str]) -> float:
     if not isinstance(entry, Mapping) or not set(fields) <= set(entry) <= {*fields, "score"}:
         raise InputError(f"{where}: expected {', '.join(fields)} and perhaps score, got {entry!r:.120}")
     value = entry.get("score", 1.0)
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    # An integer may be larger than any float.
+    if not number or not abs(value) <= sys.float_info.max:
         raise InputError(f"{where}: expected a finite number as score, got {value!r:.40}")
     return float(value)
 
@@ -242,9 +244,10 @@ def _direction(entry: Any, place: int, entries: list[Any]) -> tuple[Array, float
     value = _entry(entry, where, ("direction",))
     try:
         direction = np.array(entry["direction"], dtype=float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         direction = np.zeros(0)
-    width = len(entries[0]["direction"]) if isinstance(entries[0], Mapping) else 0
+    first = entries[0].get("direction") if isinstance(entries[0], Mapping) else None
+    width = len(first) if isinstance(first, list) else 0
     sound = direction.ndim == 1 and len(direction) == width and np.isfinite(direction).all()
     if not sound or not direction.any():
         raise InputError(f"{where}: expected a direction of d_model finite numbers, not all of them 0")
