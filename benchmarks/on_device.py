@@ -8,6 +8,7 @@ that fails says so in its row, and the others go on. Every row is printed when i
 
 from __future__ import annotations
 
+import copy
 import gc
 import importlib
 import statistics
@@ -82,6 +83,10 @@ class Cases:
         on_U, X = locum.stand_in(encoder), torch.randn(batch, n, d, **kind)
         before = torch.get_float32_matmul_precision()
         torch.set_float32_matmul_precision("high" if tf32 else "highest")
+        # Torch's fast path on a GPU takes GELU's approximation by tanh for GELU: not the exact one.
+        torch.backends.mha.set_fastpath_enabled(False)
+        exact = copy.deepcopy(encoder).double()(X.double())
+        torch.backends.mha.set_fastpath_enabled(True)
         try:
             return self.compared(
                 {
@@ -90,6 +95,8 @@ class Cases:
                     "simulate": lambda: locum.simulate(encoder, X),
                 },
                 1.2,
+                exact,
+                sum(parameter.nbytes for parameter in encoder.parameters()) + X.nbytes,
             )
         finally:
             torch.set_float32_matmul_precision(before)
@@ -187,16 +194,25 @@ class Cases:
         row["peer_ms_per_token"] = row["peer_ms"] / new
         return row
 
-    def compared(self, work: dict[str, Work], claimed: float | None) -> Row:
-        """Time each kind of work beside the peer; greatest differences and memory of each."""
+    def compared(
+        self,
+        work: dict[str, Work],
+        claimed: float | None,
+        exact: torch.Tensor | None = None,
+        given: int = 0,
+    ) -> Row:
+        """Time each kind of work beside the peer; greatest differences and memory of each.
+
+        Differences are those from the peer, or, with ``exact``, those of all from that. ``given`` are
+        the bytes of parameters and inputs, which count to the memory of each.
+        """
         peer = work["peer"]
-        expected = peer().double()
+        expected = peer().double() if exact is None else exact
         row: Row = {"claimed": claimed, "scale": float(expected.abs().max())}
         memory = {}
         for name, one in work.items():
-            one()  # plans are made
-            memory[name] = self.memory(one)
-            if name != "peer":
+            memory[name] = self.memory(one, given)
+            if name != "peer" or exact is not None:
                 row[f"error_{name}"] = float((one().double() - expected).abs().max())
         times = self.interleaved({**work, "control": peer})
         row["rounds"] = len(times["peer"])
@@ -228,17 +244,26 @@ class Cases:
             torch.cuda.synchronize()
         return time.perf_counter()
 
-    def memory(self, work: Work) -> dict[str, float] | None:
-        """Return MB of a run beyond what was there before it."""
+    def memory(self, work: Work, given: int) -> dict[str, float] | None:
+        """Return MB of a run beyond what was there before, the same with what is given, what stays."""
         if self.device != "cuda":
             return None
+        gc.collect()
         torch.cuda.synchronize()
         before = torch.cuda.memory_allocated()
+        for _ in range(3):  # plans are made, and calls recorded
+            work()
+        torch.cuda.synchronize()
+        kept = torch.cuda.memory_allocated() - before
         torch.cuda.reset_peak_memory_stats()
         work()
         torch.cuda.synchronize()
         peak = torch.cuda.max_memory_allocated()
-        return {"beyond": (peak - before) / 1e6, "in_all": peak / 1e6}
+        return {
+            "beyond": (peak - before) / 1e6,
+            "in_all": (given + peak - before) / 1e6,
+            "kept": kept / 1e6,
+        }
 
 
 def measured(device: str, seconds: float, small: bool, json: bool) -> list[Row]:
@@ -256,6 +281,8 @@ def line(row: Row) -> str:
     if "error" in row:
         return f"{row['case']}: failed after {row['seconds']} s: {row['error']}"
     found = f"{row['case']}: {row['peer_ms']:.3f} ms"
+    if "error_peer" in row:
+        found += f" error {row['error_peer']:.1e}"
     for name in ("stand_in", "simulate", "attention", "whole", "U", "fused", "generate", "control"):
         if name in row:
             low, high = row[f"{name}_quartiles"]
@@ -267,6 +294,6 @@ def line(row: Row) -> str:
     if "same" in row:
         found += f"; same text: {row['same']}"
     if any(row["memory_mb"].values()):
-        each = (f"{name} {one['beyond']:.1f}" for name, one in row["memory_mb"].items())
+        each = (f"{name} {one['in_all']:.1f}" for name, one in row["memory_mb"].items())
         found += f"; MB: {', '.join(each)}"
     return found

@@ -200,6 +200,7 @@ ROOMS: dict[str, list[str]] = {
         "specialised",
         "universal",
         "recording",
+        "cuda_graphs",
         "prepared",
         "stack",
         "models",

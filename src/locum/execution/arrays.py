@@ -34,14 +34,20 @@ def is_tensor(value: object) -> bool:
 
 
 def is_readable(tensor: Array) -> bool:
-    """Whether the numbers of a tensor can be looked at: not while it is traced, compiled or mapped."""
+    """Whether the numbers of a tensor can be looked at: not while it is traced, nor in a CUDA graph."""
+    torch: Any = sys.modules["torch"]
+    recorded = tensor.is_cuda and torch.cuda.is_current_stream_capturing()
+    return not (recorded or is_traced(tensor))
+
+
+def is_traced(tensor: Array) -> bool:
+    """Whether a tensor is traced, compiled or mapped: it has no numbers yet."""
     torch: Any = sys.modules["torch"]
     kind = type(tensor)  # FakeTensors and the like have others than these
     if kind is not torch.Tensor and kind is not torch.nn.Parameter:
-        return False
-    return not (
-        torch._C._functorch.is_functorch_wrapped_tensor(tensor) or torch.compiler.is_compiling()
-    )
+        return True
+    mapped = torch._C._functorch.is_functorch_wrapped_tensor(tensor)
+    return bool(mapped or torch.compiler.is_compiling())
 
 
 def numpy_of(array: Array) -> NDArray[np.float64]:
@@ -75,7 +81,7 @@ def remember_number(tensor: Array, number: float) -> None:
 
 def known_number(tensor: Array) -> float | None:
     """Return the number in a tensor of one, if it can be told without waiting for a GPU."""
-    if tensor.requires_grad or not is_readable(tensor):
+    if tensor.requires_grad or is_traced(tensor):
         return None
     if tensor.device.type == "cpu":
         return float(tensor.item())

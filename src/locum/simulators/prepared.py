@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 
 from locum.execution.arrays import Array, like
 from locum.simulators.matrices import as_given, is_half, stacked_rows
-from locum.simulators.recording import take
-from locum.simulators.simulator import Simulator
+from locum.simulators.recording import is_active, take
+from locum.simulators.simulator import Simulator, in_single
 
 if TYPE_CHECKING:
     from locum.constructions import Matrix
@@ -32,13 +32,19 @@ class Prepared:
         self, simulator: Simulator, matrices: Mapping[str, Sequence[Array]], model: Array
     ) -> None:
         """Convert the matrices to the kind of array that ``model`` is; other blocks come with a run."""
-        self.simulator, self.model = simulator, model.float() if is_half(model) else model
+        # Where steps cannot be done in a half type, the simulator says so.
+        self.simulator, self.model = simulator, model
+        if is_half(model) and not model.is_cuda:
+            self.model = model.float()
         self.names = list(simulator.layout.blocks)
         self.parts: dict[str, Array] = {}
         for name, block in simulator.layout.blocks.items():
             if name not in matrices:
                 continue
-            copies = [like(copy, self.model) for copy in matrices[name]]
+            # A number such as ε would be another in a half type.
+            one = is_half(self.model) and (block.rows, block.columns) == (1, 1)
+            kind = self.model[:0].float() if one else self.model
+            copies = [like(copy, kind) for copy in matrices[name]]
             part = stacked_rows(copies)
             block.require(part, joined=True)
             self.parts[name] = part
@@ -67,7 +73,9 @@ class Prepared:
             self.simulator.layout.blocks[name].require(part, joined=True)
             own[name] = like(part, self.model)
         parts = [own[name] if name in own else self.parts[name] for name in self.names]
+        value = self.simulator.output if step is None else step
+        whole = step is None and not is_active()
+        parts = self.simulator.computable(parts) if whole else in_single(parts)
         if block is not None:
             take(self.simulator, parts, block)
-        value = self.simulator.output if step is None else step
         return as_given(self.simulator.run_parts(value, parts, executor), X)

@@ -53,6 +53,11 @@ class _Recorder:
 _active: ContextVar[_Recorder | None] = ContextVar("locum_recorder", default=None)
 
 
+def is_active() -> bool:
+    """Whether something is being recorded."""
+    return _active.get() is not None
+
+
 @contextmanager
 def record(*names: str) -> Iterator[dict[str, Array]]:
     """Record steps of U while the block runs: ``with locum.record("*hook_pattern") as cache: …``.

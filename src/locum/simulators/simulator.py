@@ -10,7 +10,9 @@ from __future__ import annotations
 import itertools
 import math
 import weakref
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -31,6 +33,7 @@ from locum.language.handles import SOp
 from locum.language.python import stable_hash
 from locum.simulators.formula.layer import NamedStep
 from locum.simulators.layout import Layout, device_of
+from locum.simulators.matrices import is_half
 
 if TYPE_CHECKING:
     from locum.execution.fast import Plan
@@ -39,6 +42,20 @@ if TYPE_CHECKING:
 DEFAULT_EXECUTOR = "auto"
 #: Longer sequences are not run: they would fill the memory.
 MAX_TOKENS = 2**28
+
+
+#: Where to keep what a run reads beside its parts, if someone will repeat the run without us.
+_keeper: ContextVar[list[object] | None] = ContextVar("locum_keeper", default=None)
+
+
+@contextmanager
+def keeping(kept: list[object]) -> Iterator[None]:
+    """Keep what runs in this block read: plans with their constants, and parts of one number."""
+    token = _keeper.set(kept)
+    try:
+        yield
+    finally:
+        _keeper.reset(token)
 
 
 class Simulator:
@@ -117,6 +134,9 @@ class Simulator:
         places = self._places if value is self.output else value.places
         if executor is None or executor in ("fast", "auto"):
             plan = self._plan(value, places, parts)
+            kept = _keeper.get()
+            if kept is not None:
+                kept += [plan, *(part for part in parts if math.prod(part.shape) == 1)]
             if plan is not None:
                 try:
                     result = places.take(plan.run_checked(parts))
@@ -140,6 +160,21 @@ class Simulator:
         except ExecutionError as error:
             raise self.explained(error) from None
         return read(places, like(values, parts[0]), positions.start)
+
+    def computable(self, parts: list[Array]) -> list[Array]:
+        """Give parts of a half type in single precision, unless every step rounds once in that type.
+
+        Squares of deviations overflow in float16, and exponentials and their sums need more digits; but
+        kernels of a GPU for products, attention and norms compute in single precision by themselves.
+        """
+        first = parts[0]
+        if not is_half(first):
+            return parts
+        if first.is_cuda:
+            plan = self._plan(self.output, self._places, parts)
+            if plan is not None and plan.is_rounded_once:
+                return parts
+        return in_single(parts)
 
     def explained(self, error: ExecutionError) -> ExecutionError:
         """Say more of an error, if this simulator knows what helps."""
@@ -205,6 +240,11 @@ class Simulator:
                         value = replace(value, sop=SOp(node), names={})
                     named.append((step.name + called, value))
         return named
+
+
+def in_single(parts: Sequence[Array]) -> list[Array]:
+    """Give parts of half types in single precision."""
+    return [part.float() if is_half(part) else part for part in parts]
 
 
 def read(places: Places, values: Any, begin: int = 0) -> Array:

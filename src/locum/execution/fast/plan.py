@@ -17,7 +17,7 @@ from locum.execution.fast import structured
 from locum.execution.fast.explaining import explained
 from locum.execution.fast.planning import Blueprint
 from locum.execution.fast.steps.backends import Backend, Function
-from locum.execution.fast.steps.fusion import fused, in_order
+from locum.execution.fast.steps.fusion import fused, in_order, is_rounded_once
 from locum.execution.fast.steps.magnitude import greatest_integer, integer_bound
 from locum.execution.fast.steps.step import Step, Steps
 from locum.execution.fast.tokens import is_floating, largest
@@ -46,7 +46,7 @@ class Plan:
         strict: bool = False,
     ) -> None:
         self.backend, self.blueprint, self.names, self.strict = backend, blueprint, names, strict
-        result = fused(blueprint.result, steps, library=backend.has_fused)
+        result = fused(blueprint.result, steps, library=backend.has_fused, half=backend.is_half)
         self.steps = in_order(result)
         place = {step: n for n, step in enumerate(self.steps)}
         last = {place[i]: n for n, step in enumerate(self.steps) for i in step.inputs}
@@ -154,6 +154,11 @@ class Plan:
         counts["softmax"] += counts["attention"]
         counts["mask"] = sum(_is_mask(step) for step in self.steps)
         return sum(self._structured.values(), counts)
+
+    @cached_property
+    def is_rounded_once(self) -> bool:
+        """Whether half types lose one rounding in each step, and no more."""
+        return all(map(is_rounded_once, self.steps))
 
     @property
     def opaque(self) -> Mapping[Node, str]:

@@ -8,6 +8,7 @@ called.
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -91,6 +92,12 @@ def simulate(
     if options:
         raise InputError(f"{', '.join(sorted(options))} belongs to checkpoints, not to modules")
     choose(form, FORMS, "form")
+    masks = (memory, mask, attention_mask, memory_mask, memory_attention_mask)
+    plain = form == "factored" and executor is None and all(option is None for option in masks)
+    if plain and is_tensor(inputs) and inputs.is_cuda and not isinstance(module, Module):
+        result = _replayed(module, inputs)
+        if result is not None:
+            return result
     fast, of_torch = executor in (None, "fast", "auto"), not isinstance(module, Module)
     layers = Layers([module])
     if of_torch:
@@ -123,6 +130,23 @@ def simulate(
         for k in range(batch.items)
     ]
     return batch.answer(stacked_rows(each))
+
+
+def _replayed(module: Any, X: Array) -> Array | None:
+    """Return what simulate gives for a torch module on a GPU, by a recording of an earlier call."""
+    import torch
+
+    from locum.simulators.cuda_graphs import replayed
+
+    if not isinstance(module, torch.nn.Module):
+        return None
+    result = replayed(module, X, lambda X: simulate(module, X, executor="auto"), differentiable=False)
+    if result is None:
+        return None
+    # A finite sum has finite terms only; what is not finite is refused where it is read.
+    wide = X.dtype if X.dtype.itemsize > 2 else torch.float32
+    total = X.sum(dtype=wide) + result.sum(dtype=wide)
+    return result if math.isfinite(total.item()) else None
 
 
 class _GivenMasks(NamedTuple):

@@ -60,13 +60,20 @@ def _as_numbers(mask: Tensor, name: str, like: Tensor) -> Tensor:
 def in_one_dtype(
     inputs: Mapping[str, Tensor], matrices: Mapping[str, Tensor]
 ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-    """Return all tensors in the type of X, half types in float32, and on its device."""
+    """Return all tensors in the type of X, and on its device; half types in float32, but on a GPU.
+
+    There the simulator says what can be computed in them. A number such as ε stays as it is.
+    """
     X = inputs["X"]
-    dtype = torch.float64 if X.dtype is torch.float64 else torch.float32
-    return (
-        {name: tensor.to(dtype=dtype, device=X.device) for name, tensor in inputs.items()},
-        {name: tensor.to(dtype=dtype, device=X.device) for name, tensor in matrices.items()},
-    )
+    dtype = X.dtype if X.is_cuda or X.dtype is torch.float64 else torch.float32
+
+    def converted(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        return {
+            name: tensor if name == "epsilon" else tensor.to(dtype=dtype, device=X.device)
+            for name, tensor in tensors.items()
+        }
+
+    return converted(inputs), converted(matrices)
 
 
 def require_same_batch(X: Tensor, memory: Tensor) -> None:

@@ -107,7 +107,10 @@ def attention(
             f"expected keys {(batch, key_heads, m, width)} beside values {tuple(value.shape)} and "
             f"queries {tuple(query.shape)}, got {tuple(key.shape)}"
         )
-    dtype = torch.float64 if query.dtype is torch.float64 else torch.float32
+    if n > 1 and key_heads < heads:  # then one kernel computes all heads, without their scores
+        key, value = (x.repeat_interleave(heads // key_heads, 1) for x in (key, value))
+        key_heads = heads
+    dtype = query.dtype if query.is_cuda or query.dtype is torch.float64 else torch.float32
     added = _added(attention_mask, position_bias, (batch, heads, n, m), dtype)
     rows = m
     if n == 1 and m % _STEP and not torch.compiler.is_compiling():

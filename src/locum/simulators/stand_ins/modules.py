@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch.nn.utils.parametrize import is_parametrized
 
 from locum.errors import InputError
+from locum.simulators.cuda_graphs import replayed
 from locum.simulators.models.torch_layers import from_torch, torch_layers
 from locum.simulators.models.torch_matrices import (
     attention_matrices,
@@ -275,8 +276,21 @@ class StandInEncoder(nn.Module):
         is_causal: bool | None = None,
     ) -> Tensor:
         """Compute all layers, one after another, then the norm."""
+        if mask is None and src_key_padding_mask is None and not torch.compiler.is_compiling():
+            result = replayed(self, src, self._run, differentiable=True)
+            if result is not None:
+                return result
+        return self._run(src, mask, src_key_padding_mask, bool(is_causal))
+
+    def _run(
+        self,
+        src: Tensor,
+        mask: Tensor | None = None,
+        padding: Tensor | None = None,
+        is_causal: bool = False,
+    ) -> Tensor:
         for layer in self.layers:
-            src = layer(src, mask, src_key_padding_mask, bool(is_causal))
+            src = layer(src, mask, padding, is_causal)
         return src if self.norm is None else self.norm(src)
 
 

@@ -20,7 +20,7 @@ from locum.simulators import recording
 from locum.simulators.models.batch import simulator_of
 from locum.simulators.models.embedding_and_pooling import normed_sum
 from locum.simulators.order import Order
-from locum.simulators.simulator import Simulator
+from locum.simulators.simulator import Simulator, in_single
 from locum.simulators.stand_ins.projected import projected_attention
 
 P = ParamSpec("P")
@@ -112,12 +112,13 @@ def weights_of(U: Simulator, parts: list[Tensor], batch: int) -> Tensor:
     value, sizes = U.step_of_all("softmax")
     places = value.places
     heads = sizes[-1] if len(sizes) > (batch > 1) else 1
-    weights: Tensor = U.run_parts(value, parts)
+    weights: Tensor = U.run_parts(value, in_single(parts))
     return weights.reshape(batch, heads, -1, places.columns)
 
 
 def _run(U: Simulator, inputs: Mapping[str, Tensor], block: int | None) -> Tensor:
     parts = _parts(U, inputs)
+    parts = in_single(parts) if recording.is_active() else U.computable(parts)
     if block is not None:
         for name in ("added", "added to heads", "cross added", "cross added to heads"):
             if name in inputs:

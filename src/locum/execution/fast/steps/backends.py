@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from locum.errors import InputError
-from locum.execution.arrays import Array, Arrays, is_tensor, known_number
+from locum.execution.arrays import Array, Arrays, is_tensor, is_traced, known_number
 from locum.execution.elementwise import MEANINGS, checked, refusing
 from locum.execution.fast.steps.step import Shape, Step, row_major
 
@@ -58,6 +58,8 @@ class Backend:
         self.key = (self.name, arrays.float_name, str(arrays.device))
         #: Whether it has operations for softmax(q kᵀ) v, GELU and layer norms.
         self.has_fused = arrays.on_torch
+        #: Whether numbers have 16 bits.
+        self.is_half = arrays.float_name in ("float16", "bfloat16")
         torch: Any = sys.modules.get("torch")
         #: Counts what watches the operations of torch: tracers among them.
         self._modes = torch._C._len_torch_dispatch_stack if arrays.on_torch else None
@@ -94,10 +96,14 @@ class Backend:
                 return operator.methodcaller("softmax", -1) if arrays.on_torch else _softmax
             case "attention", ():
                 return self.attention
+            case "attention", ("causal",):
+                return functools.partial(self.attention, causal=True)
             case "biased_product", ():
                 return lambda x, weights, bias: xp.addmm(bias, x, weights)
             case "gelu", ():
                 return xp.nn.functional.gelu  # type: ignore[no-any-return]
+            case "gelu", ("in place",):
+                return self.gelu_in_place
             case "layer_norm", ():
                 return self.layer_norm
         raise AssertionError(f"no backend knows the step {step.op}")
@@ -186,19 +192,31 @@ class Backend:
 
         return fill
 
-    def attention(self, q: Array, k: Array, v: Array, mask: Array | None = None) -> Array:
+    def attention(
+        self, q: Array, k: Array, v: Array, mask: Array | None = None, causal: bool = False
+    ) -> Array:
         """softmax(q kᵀ) v, batched, of the keys at which the mask holds: torch only."""
-        attend = self.arrays.xp.nn.functional.scaled_dot_product_attention
+        attend = functools.partial(
+            self.arrays.xp.nn.functional.scaled_dot_product_attention, is_causal=causal, scale=1.0
+        )
         if mask is not None and mask.ndim < 2:
             mask = mask.reshape(1, -1)
         if q.ndim == 4:
-            return attend(q, k, v, mask, scale=1.0)
+            return attend(q, k, v, mask)
         # The fast kernels want [batch, head, position, feature], with nothing missing.
-        one, two, three = (x.reshape(1, -1, *x.shape[-2:]) for x in (q, k, v))
+        leading = q.shape[:-2]
+        outer, inner = 1, math.prod(leading)
         if mask is not None and mask.ndim > 2:
-            scores = (q.shape[-2], k.shape[-2])
-            mask = mask.broadcast_to(*q.shape[:-2], *scores).reshape(1, -1, *scores)
-        return attend(one, two, three, mask, scale=1.0).reshape(*q.shape[:-1], v.shape[-1])
+            outer, inner, mask = _gathered(mask, leading)
+        one, two, three = (x.reshape(outer, inner, *x.shape[-2:]) for x in (q, k, v))
+        return attend(one, two, three, mask).reshape(*q.shape[:-1], v.shape[-1])
+
+    def gelu_in_place(self, x: Array) -> Array:
+        """GELU in the memory of x, which nobody else reads, unless torch may need x again."""
+        if x.requires_grad or self.is_tracing() or is_traced(x):
+            return self.arrays.xp.nn.functional.gelu(x)
+        torch: Any = sys.modules["torch"]
+        return torch._C._nn.gelu_(x)
 
     def layer_norm(
         self, x: Array, epsilon: Array, gain: Array | None = None, bias: Array | None = None
@@ -208,9 +226,25 @@ class Backend:
         number = known_number(epsilon)
         if number is not None:
             return self.arrays.xp.nn.functional.layer_norm(x, x.shape[-1:], gain, bias, number)
-        variance, mean = self.arrays.xp.var_mean(x, -1, correction=0, keepdim=True)
-        result = (x - mean) / (variance + epsilon).sqrt()
-        return result if gain is None else result * gain + bias
+        single = x.float() if self.is_half else x
+        variance, mean = self.arrays.xp.var_mean(single, -1, correction=0, keepdim=True)
+        result = (single - mean) / (variance + epsilon).sqrt()
+        result = result if gain is None else result * gain + bias
+        return result.to(x.dtype)
+
+
+def _gathered(mask: Array, leading: Shape) -> tuple[int, int, Array]:
+    """Gather the axes before the scores into two, so that a mask is not repeated if that can be."""
+    scores = mask.shape[-2:]
+    own = (1,) * (len(leading) + 2 - mask.ndim) + tuple(mask.shape[:-2])
+    for place in range(len(leading) + 1):
+        outer, inner = math.prod(leading[:place]), math.prod(leading[place:])
+        if own == (1,) * place + leading[place:]:
+            return outer, inner, mask.reshape(1, inner, *scores)
+        if own == leading[:place] + (1,) * (len(leading) - place):
+            return outer, inner, mask.reshape(outer, 1, *scores)
+    size = math.prod(leading)
+    return 1, size, mask.broadcast_to(*leading, *scores).reshape(1, size, *scores)
 
 
 def _matmul(a: Array, b: Array) -> Array:

@@ -16,8 +16,11 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 
-from locum.execution.fast.steps.step import Step, Steps
+import numpy as np
+
+from locum.execution.fast.steps.step import Shape, Step, Steps
 
 #: Scores of one head from which on fused attention pays (measured on a CPU: even at 32², half at 512²).
 _WORTHWHILE = 32 * 32
@@ -25,14 +28,32 @@ _WORTHWHILE = 32 * 32
 _HIDDEN = -1e308
 
 
-def fused(result: Step, steps: Steps, library: bool) -> Step:
-    """The result by fused steps; ``library`` says whether the backend has more than a softmax."""
+def fused(result: Step, steps: Steps, library: bool, half: bool = False) -> Step:
+    """The result by fused steps; ``library`` says whether the backend has more than a softmax.
+
+    In half types every attention is fused, however small: then its scores are never rounded to one.
+    """
     rules: tuple[Rule, ...] = (_softmax,)
     if library:
-        rules = (_softmax, _attention, _gelu, _layer_norm, _gain_and_bias, _biased_product)
+        attention = partial(_attention, least=0 if half else _WORTHWHILE)
+        rules += (attention, _gelu, _layer_norm, _gain_and_bias, _biased_product, _in_place)
     for rule in rules:
         result = _rewritten(result, steps, rule)
     return result
+
+
+#: Steps that only move numbers, and those that libraries compute in single precision from half types,
+#: and round once; sums of two are rounded once in any case.
+_ROUNDED_ONCE = {
+    *("input", "view", "reshape", "permute", "expand", "concatenate"),
+    *("matmul", "biased_product", "attention", "gelu", "layer_norm"),
+}
+
+
+def is_rounded_once(step: Step) -> bool:
+    """Whether a step on half types loses no more than one rounding of its result."""
+    simple = step.op == "apply" and step.settings[0] in ("add", "maximum")
+    return step.value is not None or step.op in _ROUNDED_ONCE or simple
 
 
 #: A rule: the step, how often each step is used, and where to make new ones.
@@ -90,12 +111,12 @@ def _softmax(step: Step, uses: Counter[Step], steps: Steps) -> Step | None:
     return steps.make("softmax", (scores,), step.shape)
 
 
-def _attention(step: Step, uses: Counter[Step], steps: Steps) -> Step | None:
+def _attention(step: Step, uses: Counter[Step], steps: Steps, least: int) -> Step | None:
     """matmul(softmax(matmul(q, kᵀ)), v), batched and large enough: else three steps are faster."""
     if step.op != "matmul" or len(step.shape) < 3:
         return None
     weights, v = step.inputs
-    if weights.op != "softmax" or uses[weights] != 1 or math.prod(weights.shape[-2:]) < _WORTHWHILE:
+    if weights.op != "softmax" or uses[weights] != 1 or math.prod(weights.shape[-2:]) < least:
         return None
     scores, masks = _unmasked(weights.inputs[0], uses)
     if scores.op != "matmul" or uses[scores] != 1:
@@ -106,7 +127,21 @@ def _attention(step: Step, uses: Counter[Step], steps: Steps) -> Step | None:
         return None
     axes = len(k_transposed.shape)
     k = steps.permute(k_transposed, (*range(axes - 2), axes - 1, axes - 2))
+    if len(masks) == 1 and _is_causal(masks[0], weights.shape[-2:]):
+        return steps.make("attention", (q, k, v), step.shape, ("causal",))
     return steps.make("attention", (q, k, v, *masks), step.shape)
+
+
+def _is_causal(mask: Step, scores: Shape) -> bool:
+    """Whether a mask shows the keys up to each query, and no others: kernels know that by a word."""
+    if (
+        mask.value is None
+        or not mask.boolean
+        or mask.size != math.prod(scores)
+        or scores[0] != scores[1]
+    ):
+        return False
+    return bool((mask.value.reshape(scores) == np.tri(scores[0])).all())
 
 
 def _unmasked(scores: Step, uses: Counter[Step]) -> tuple[Step, tuple[Step, ...]]:
@@ -156,6 +191,17 @@ def _gelu(step: Step, uses: Counter[Step], steps: Steps) -> Step | None:
     return steps.make("gelu", (y,), step.shape)
 
 
+def _in_place(step: Step, uses: Counter[Step], steps: Steps) -> Step | None:
+    """A gelu of a product that is made for it alone needs no memory of its own."""
+    if step.op != "gelu" or step.inputs[0].op not in ("matmul", "biased_product"):
+        return None
+    return (
+        steps.make("gelu", step.inputs, step.shape, ("in place",))
+        if uses[step.inputs[0]] == 1
+        else None
+    )
+
+
 def _is_half(half: Step, y: Step) -> bool:
     if _is(half, "multiply") and half.inputs[0] is y:
         return _is_number(half.inputs[1], 0.5)
@@ -197,21 +243,26 @@ def _gain_and_bias(step: Step, uses: Counter[Step], steps: Steps) -> Step | None
 
 
 def _biased_product(step: Step, uses: Counter[Step], steps: Steps) -> Step | None:
-    """xW + b, whatever shape the product is given before b is added."""
-    if not _is(step, "add") or step.boolean:
+    """x W + b, or (y + x W) + b, where b has a number for each column: then y is added last."""
+    if not _is(step, "add"):
         return None
-    shaped, bias = step.inputs
-    product = shaped.inputs[0] if shaped.op == "reshape" else shaped
-    if product.op != "matmul" or len(product.shape) != 2 or uses[product] != 1 or uses[shaped] != 1:
+    total, bias = step.inputs
+    addend = None
+    if _is(total, "add") and uses[total] == 1 and total.inputs[0].shape == step.shape:
+        addend, total = total.inputs
+    product = total.inputs[0] if total.op == "reshape" and uses[total] == 1 else total
+    if product.op != "matmul" or len(product.shape) != 2 or uses[product] != 1:
         return None
-    axes = len(bias.shape)
-    if bias.boolean or not axes or bias.shape != step.shape[-axes:] or shaped.shape != step.shape:
+    columns = product.shape[-1]
+    if bias.boolean or bias.size != columns or total.shape != step.shape or not bias.shape:
         return None
-    if math.prod(bias.shape) != product.shape[1]:
-        return None
-    row = steps.make("reshape", (bias,), product.shape[1:]) if axes > 1 else bias
-    sum_ = steps.make("biased_product", (*product.inputs, row), product.shape)
-    return sum_ if shaped is product else steps.make("reshape", (sum_,), step.shape)
+    if step.shape[-len(bias.shape) :] != bias.shape:
+        return None  # one for each row, say
+    result = steps.make(
+        "biased_product", (*product.inputs, steps.reshape(bias, (columns,))), product.shape
+    )
+    result = steps.reshape(result, step.shape)
+    return result if addend is None else steps.make("apply", (addend, result), step.shape, ("add",))
 
 
 def _averaged(mean: Step) -> Step | None:
