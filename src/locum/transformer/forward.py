@@ -121,9 +121,12 @@ def _by_patterns(scores: Array, v: Array, hard: NDArray[np.bool_], prefix: str, 
     chosen = _weigh(show(f"{prefix}.attn.hook_attn_scores", scores), hard)
     counts = chosen.sum(axis=-1, keepdims=True)
     pattern = chosen / counts
+    kept = pattern.copy()
     other = show(f"{prefix}.attn.hook_pattern", pattern)
-    # The very numbers of a run without patterns, unless somebody put others in their place.
-    z: Array = chosen @ v / counts if other is pattern else other @ v
+    # The very numbers of a run without patterns, unless somebody put others in their place, or wrote
+    # others into the array.
+    same = other is pattern and np.array_equal(kept, pattern, equal_nan=True)
+    z: Array = chosen @ v / counts if same else other @ v
     return z
 
 

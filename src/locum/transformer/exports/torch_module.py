@@ -40,7 +40,8 @@ class TorchTransformer(nn.Module):
     def forward(self, inputs: Tensor) -> Tensor:
         """Return logits [batch, position, d_vocab_out] for ids or numbers [batch, position]."""
         words, places = embeddings(inputs, self.embed.W_E, self.pos_embed.W_pos, self.config)
-        stream: Tensor = self.hook_embed(words) + self.hook_pos_embed(places)
+        # A copy: a hook that writes into what it is shown must not write into W_pos.
+        stream: Tensor = self.hook_embed(words) + self.hook_pos_embed(places.clone())
         for block in self.blocks:
             stream = block(stream)
         logits: Tensor = stream[:, int(self.config.sink) :] @ self.unembed.W_U + self.unembed.b_U
@@ -188,11 +189,25 @@ class _Attention(nn.Module):
         chosen = torch.where(self.hard, (scores == top).to(stream.dtype), torch.exp(scores - top))
         counts = chosen.sum(dim=-1, keepdim=True)
         pattern = chosen / counts
-        other = self.get_submodule("hook_pattern")(pattern)
+        other, same = _passed(self.get_submodule("hook_pattern"), pattern)
         # Summed first and divided after, unless somebody put another pattern in its place.
-        z = self._shown("z", chosen @ v / counts if other is pattern else other @ v)
+        z = self._shown("z", chosen @ v / counts if same else other @ v)
         out: Tensor = (z @ self.W_O).sum(dim=1) + self.b_O
         return out
+
+
+def _passed(hook: nn.Module, value: Tensor) -> tuple[Tensor, bool]:
+    """Return what a hook leaves of a tensor, and whether it is the same, not written into either."""
+    if not (hook._forward_hooks or hook._forward_pre_hooks):
+        passed: Tensor = hook(value)
+        return passed, passed is value
+    # Versions count no writes through .data or NumPy; numbers do not show that a zero was added whose
+    # gradient is wanted.
+    kept, version = value.detach().clone(), None if value.is_inference() else value._version
+    other: Tensor = hook(value)
+    if other is not value or (version is not None and value._version != version):
+        return other, False
+    return other, value.is_meta or torch.allclose(kept, value, rtol=0, atol=0, equal_nan=True)
 
 
 class _FeedForward(nn.Module):
