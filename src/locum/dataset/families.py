@@ -202,7 +202,7 @@ def _simulators() -> dict[str, Source]:
     found = {}
     for order in ((1, 1, 1), (2, 1, 1), (1, 2, 1), (2, 1, 2)):
         for recipe in ("fetch", "paper"):
-            simulator = UniversalSimulator(*order, recipe=recipe)
+            simulator = UniversalSimulator(*order, recipe=recipe, stable=False)
             name = f"U{order} {recipe}".replace(" ", "")
             sizes = tuple(Size(simulator.length, k) for k in (2, 3) if k**simulator.length <= _MANY)
             found[name] = Source("U", _always(simulator.program), numbers, sizes, fixed=True)
