@@ -43,6 +43,9 @@ REVERSE = FIRST_STEPS["reverse"][1]
 #: Milliseconds for anything to appear: workers of a fresh server are starting, and machines are busy.
 PATIENCE = 300_000
 
+#: What is said of digits that a number would drop.
+_FEWER = "expected at most 17 digits, and none too small, got"
+
 
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
@@ -369,6 +372,12 @@ def test_u_shows_nothing_for_what_is_no_number(page: Page, address: str) -> None
     for box, text, words in (
         ("#u-X-1-0", "", "X row 1 column 0: expected a number, got nothing"),
         ("#u-X-1-0", "1e400", "X row 1 column 0: expected a number, got 1e400"),
+        ("#u-X-1-0", "0x10", "X row 1 column 0: expected a number, got 0x10"),
+        (
+            "#u-X-1-0",
+            "1.00000000000000000001",
+            f"X row 1 column 0: {_FEWER} 1.00000000000000000001",
+        ),
         (
             "#u-X-1-0",
             "1e7",

@@ -85,6 +85,27 @@ def test_large_scores_that_rounding_moves_are_refused_at_any_temperature(recipe:
     assert weights == [[pytest.approx(0.5, abs=1e-6)] * 2] * 2
 
 
+def test_a_base_below_1_turns_the_order_of_scores_around() -> None:
+    """The least scores win there, and rounding of these was not looked at: 0.2 was shown for 1/3."""
+    given = {"X": [[1e6, 0], [999999.9999999999, 1], [0, 2]], "A": [[-1e4, 0], [0, 0]], "V": [[0], [1]]}
+    words = refused("explain", **given, recipe="fetch", base=0.5, temperature=1)
+    assert "are rounded by more than they differ" in words
+    assert ask("explain", **U, recipe="fetch", base=0.5)["steps"]
+    assert ask("explain", **U, recipe="fetch", base=2.718)["steps"]
+
+
+@pytest.mark.parametrize(
+    "again", ["x = 5;", 'x = "s";', "x = [1];", "x = [tokens];", "def x(a) { return a; }"]
+)
+def test_a_name_that_is_set_again_is_no_s_op_any_more(again: str) -> None:
+    source = f"y = tokens;\nx = indices;\n{again}\n"
+    assert ask("run", source=source, input="xyz")["sops"] == ["y"]
+    assert "expected the name of an s-op of the program (y), got 'x'" in refused(
+        "draw", source=source, input="xyz", name="x"
+    )
+    assert ask("run", source=source + "x = tokens;\n", input="xyz")["sops"] == ["y", "x"]
+
+
 def test_ties_that_rounding_breaks_are_refused() -> None:
     given = {"X": [[0.1, 0.2], [0.3, 0.0]], "A": [[1, 1], [1, 1]], "V": [[1], [2]], "temperature": 0}
     assert "temperature: expected scores that floats tell apart" in refused("explain", **given)

@@ -130,13 +130,21 @@ class Program:
             raise InputError(f"{place}: {error['message']}")
 
     def programs(self) -> dict[str, SOp | Selector]:
-        """Return every s-op and selector that the program names or shows, in order."""
-        found: dict[str, SOp | Selector] = {}
+        """Return every s-op and selector that the program names or shows, in order.
+
+        A name that was set again, to a number or a function, say, is no s-op any more.
+        """
+        built: dict[str, SOp | Selector] = {}
         for statement in self.statements:
             for name, node in statement.built.items():
-                found.pop(name, None)
-                found[name] = wrap(node)
-        return found
+                built.pop(name, None)
+                built[name] = wrap(node)
+        now = self.session.scope.names
+        return {
+            name: value
+            for name, value in built.items()
+            if name == "out" or isinstance(now.get(name, value), (SOp, Selector))
+        }
 
     def sop(self, name: str | None) -> tuple[str, SOp]:
         """Return the s-op of that name, or the last one."""

@@ -22,12 +22,17 @@ CLOSE = 1e-6
 Matrix = list[list[float]]
 
 
-def require_right(X: Matrix, A: Matrix, temperature: float, weights: Matrix) -> None:
-    """Refuse attention weights that are not those of X A Xᵀ as these decimals say it."""
+def require_right(
+    X: Matrix, A: Matrix, temperature: float, weights: Matrix, base: float | None = None
+) -> None:
+    """Refuse attention weights that are not those of X A Xᵀ as these decimals say it.
+
+    ``base`` is that of the exponential, e if None; below 1 the least scores have the greatest weight.
+    """
     x, a = ([[Fraction(repr(entry)) for entry in row] for row in rows] for rows in (X, A))
     scores = _product(_product(x, a), [list(column) for column in zip(*x, strict=True)])
     for query, (row, found) in enumerate(zip(scores, weights, strict=True)):
-        exact = _weights(row, Fraction(repr(temperature)))
+        exact = _weights(row, Fraction(repr(temperature)), 1.0 if base is None else math.log(base))
         off = [key for key, pair in enumerate(zip(exact, found, strict=True)) if not _close(*pair)]
         if off:
             size = max(abs(float(score)) for score in row)
@@ -39,13 +44,15 @@ def require_right(X: Matrix, A: Matrix, temperature: float, weights: Matrix) -> 
             )
 
 
-def _weights(scores: list[Fraction], temperature: Fraction) -> list[float]:
-    """Softmax of exact scores; at temperature 0, all of it on the greatest."""
+def _weights(scores: list[Fraction], temperature: Fraction, logarithm: float) -> list[float]:
+    """Softmax of exact scores, by a base of this logarithm; at temperature 0, all on the greatest."""
     greatest = max(scores)
     if not temperature:
         count = scores.count(greatest)
         return [1 / count if score == greatest else 0.0 for score in scores]
-    powers = [math.exp(max(float((score - greatest) / temperature), -1e3)) for score in scores]
+    first = greatest if logarithm > 0 else min(scores)
+    exponents = [float((score - first) / temperature) * logarithm for score in scores]
+    powers = [math.exp(max(exponent, -1e3)) for exponent in exponents]
     return [power / sum(powers) for power in powers]
 
 

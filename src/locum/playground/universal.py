@@ -56,6 +56,8 @@ def explain(
     # What U is off by is shown; what the direct formula is off by would not be. Of ties both keep all.
     for found in (weights.direct, weights.matrix) if temperature == 0 else (weights.direct,):
         rounding.require_right(X, A, temperature, found.tolist())
+    if base is not None:  # then U is not what the direct formula gives
+        rounding.require_right(X, A, temperature, weights.matrix.tolist(), base)
     programs = dict(U.each_step())
     tokens = U.encode(T, x).tolist()
     size = U.architecture
