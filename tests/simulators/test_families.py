@@ -74,6 +74,23 @@ def test_a_folder_on_lists_of_ids(kind: str, tmp_path: Path) -> None:
             assert float((torch.as_tensor(ours)[keep] - theirs[keep]).abs().max()) <= 1e-10
 
 
+@pytest.mark.parametrize("family", CASES)
+def test_every_state_is_the_one_that_the_library_lists(family: str) -> None:
+    case = CASES[family][0]
+    model, inputs = built(case, torch.float64), inputs_of(case)
+    given = {name: x.double() if x.is_floating_point() else x for name, x in inputs.items()}
+    with torch.no_grad():
+        expected = in_full_precision(model)(**given, output_hidden_states=True)
+    theirs = getattr(expected, "hidden_states", None) or expected.decoder_hidden_states
+    ours = locum.simulate(model, inputs).hidden_states
+    assert len(ours) == len(theirs)
+    counts = inputs.get("attention_mask", torch.ones(2, 1)).bool()
+    for one, other in zip(ours, theirs, strict=True):
+        difference = (one - other).abs()
+        same = counts.shape == difference.shape[:2]
+        assert float((difference[counts] if same else difference).max()) <= 1e-10
+
+
 #: Fields whose default the library makes of others.
 DERIVED = {
     *("rope_parameters", "layer_types", "num_key_value_heads", "head_dim", "sliding_window"),

@@ -71,6 +71,20 @@ def test_sampling() -> None:
     assert locum.generate(model, [3, 4], 4, do_sample=True, temperature=1e-6).ids == greedy
 
 
+@pytest.mark.parametrize(
+    ("name", "value"), [("top_k", 1), ("temperature", 0.5), ("top_p", 0.5), ("min_p", 0.5)]
+)
+def test_settings_of_sampling_are_not_passed_over(name: str, value: float) -> None:
+    model = built(GPT2, torch.float64)
+    greedy = locum.generate(model, [3, 4], 4).ids
+    setattr(model.generation_config, name, value)
+    with pytest.raises(locum.InputError, match=f"{name} = {value} of the generation config"):
+        locum.generate(model, [3, 4], 4, do_sample=True)
+    assert locum.generate(model, [3, 4], 4).ids == greedy
+    if name != "min_p":
+        assert len(locum.generate(model, [3, 4], 4, do_sample=True, **{name: value}).ids) == 4
+
+
 def test_attention_of_each_token_and_its_page() -> None:
     generation = locum.generate(built(GPT2, torch.float64), [3, 4], 3, attentions=True)
     assert [weights.shape for weights in generation.attentions] == [(1, 2, 2), (1, 2, 3), (1, 2, 4)]

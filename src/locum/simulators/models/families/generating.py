@@ -103,7 +103,8 @@ def generate(
     - ``text``: a text (the folder has a tokenizer), or a list of token ids.
     - ``max_new_tokens``: how many tokens are written at most; the model's end-of-text token ends it.
     - ``do_sample``: draw tokens (by ``temperature``, ``top_k``, ``top_p``, from ``seed``) instead of
-      taking the most likely one, as the library's greedy ``generate`` does.
+      taking the most likely one, as the library's greedy ``generate`` does. Without ``top_k`` any token
+      may be drawn; the library's default is 50. Settings of the model's own have to be given, too.
     - ``attentions``: whether to keep the weights of all heads for each new token.
     - ``options``: dtype and backend, for a folder.
 
@@ -120,6 +121,8 @@ def generate(
     positive_integer(max_new_tokens, "max_new_tokens")
     choose = Choice(do_sample, temperature, top_k, top_p, seed)
     settings = read_settings(model.source)
+    if do_sample:
+        settings.require_sampling(temperature=temperature, top_k=top_k, top_p=top_p)
     tokenizer, prompt = _prompt(model, text)
     if not isinstance(text, str):
         settings.require_no_padding(prompt)

@@ -26,7 +26,8 @@ class ModelOutputs:
     last_hidden_state: Array
     logits: Array | None = None
     pooler_output: Array | None = None
-    #: The states before the first layer and after each, the last of them behind the last norm.
+    #: The states before the first layer and after each; the last is behind the last norm where the
+    #: library has it so (not in ViT).
     hidden_states: tuple[Array, ...] = ()
     encoder_last_hidden_state: Array | None = None
     #: One row for each text, as the modules.json of a folder says (sentence-transformers).

@@ -124,7 +124,8 @@ class Model:
             counts = np.ones((batch, n)) if mask is None else mask
             outputs["embeddings"] = self._rounded(self._pooled(last, counts, executor))
         hidden = tuple(self._shaped(state, batch) for state in states)
-        return ModelOutputs(hidden[-1], hidden_states=hidden, **outputs)
+        listed = hidden if stack.ends_normed else hidden[:-1]
+        return ModelOutputs(hidden[-1], hidden_states=listed, **outputs)
 
     def texts(self, texts: Sequence[str]) -> list[Text]:
         """Tokenise texts by the folder's own tokenizer, cut as the folder says."""
@@ -245,8 +246,8 @@ class Model:
             block = number if memory is None else f"decoder.{number}"
             states.append(ready(states[-1], others | rows, executor=executor, block=block))
             self._finished(f"layer {number}")
-        states[-1] = stack.final(states[-1], executor=executor)
-        return states
+        last = stack.final(states[-1], executor=executor)
+        return [*(states[:-1] if stack.ends_normed else states), last]
 
     def prepared(
         self, stack: Stack, number: int, mask: KeptMask, cross: KeptMask, n: int, m: int, batch: int

@@ -34,6 +34,17 @@ _NEUTRAL: dict[str, Any] = {
         )
     ),
 }
+#: Settings of sampling, and the value that changes nothing.
+_DRAWN: dict[str, float] = {
+    "temperature": 1.0,
+    "top_k": 0,
+    "top_p": 1.0,
+    "typical_p": 1.0,
+    "min_p": 0.0,
+    "top_h": 1.0,
+    "epsilon_cutoff": 0.0,
+    "eta_cutoff": 0.0,
+}
 #: Settings of lengths (which the caller gives), of sampling, of beams, of caches, of what is returned.
 _HARMLESS = re.compile(
     r"""max_(length|new_tokens) | do_sample | temperature | top_[kph] | min_p | typical_p
@@ -54,6 +65,16 @@ class Settings(NamedTuple):
     ends: frozenset[int]
     #: The id of padding, if there is one.
     pad: int | None
+    #: What the settings say of sampling.
+    sampling: Mapping[str, Any]
+
+    def require_sampling(self, **given: float | None) -> None:
+        """Refuse to draw by other settings than the model's own, unless the caller gave them."""
+        for name, value in self.sampling.items():
+            if value == _DRAWN[name] or given.get(name) not in (None, _DRAWN[name]):
+                continue
+            what = f"expected a {name} beside do_sample" if name in given else "it is not known here"
+            raise InputError(f"{name} = {value!r:.60} of the generation config changes draws: {what}")
 
     def require_no_padding(self, prompt: Sequence[int]) -> None:
         """Refuse ids of padding in a prompt: the library takes no notice of such tokens.
@@ -88,7 +109,8 @@ def read_settings(source: Source) -> Settings:
             f"{end!r:.60}"
         )
     pad = settings.get("pad_token_id", source.config.get("pad_token_id"))
-    return Settings(frozenset(ids), pad if isinstance(pad, int) else None)
+    sampling = {name: settings[name] for name in _DRAWN if settings.get(name) is not None}
+    return Settings(frozenset(ids), pad if isinstance(pad, int) else None, sampling)
 
 
 def _require_neutral(settings: Mapping[str, Any], where: str) -> None:

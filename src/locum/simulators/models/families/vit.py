@@ -108,6 +108,7 @@ def vit(source: Source) -> Description:
         source.tensor("embeddings.position_embeddings", 1, count + 1, d).reshape(count + 1, d),
         types=_below(first, own),
         final=source.layer_norm(Stage(), "layernorm", d, small),
+        ends_normed=False,
     )
     outputs = {}
     if source.architecture == "ViTForImageClassification":
