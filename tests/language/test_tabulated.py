@@ -124,3 +124,54 @@ def test_values_that_no_table_tells_apart_are_refused() -> None:
     assert locum.map(str, tokens, over=["a", 1])(["a"]) == ["a"]
     apart = locum.map(lambda t: None if t == "a" else "None", tokens, over="ab")("ab")
     assert len(set(apart)) == 2
+
+
+#: Queries that select disjoint keys, overlapping ones, none, and all.
+PREDICATES: dict[str, Any] = {
+    "disjoint": lambda k, q: k == q,
+    "overlapping": lambda k, q: k <= q,
+    "none": lambda k, q: False,
+    "all": lambda k, q: True,
+}
+
+
+@pytest.mark.parametrize("kind", PREDICATES)
+@pytest.mark.parametrize("executor", ["dense", "fast"])
+def test_values_that_a_predicate_does_not_list_are_refused(kind: str, executor: str) -> None:
+    """They counted as not selected, without a word."""
+    holds = PREDICATES[kind]
+    for program in (
+        selector_width(select(tokens, tokens, holds, over=([0, 1, 2], [0, 1, 2]))),
+        selector_width(select(tokens, indices, holds, over=([0, 1, 2], [0, 1, 2]))),
+        selector_width(select(indices, tokens, holds, over=([0, 1, 2], [0, 1, 2]))),
+    ):
+        assert program([0, 1, 2], executor=executor) == [
+            sum(holds(k, q) for k in range(3)) for q in range(3)
+        ]
+        for given in ([0, 0.5], [7, 1]):
+            with pytest.raises(locum.LocumError, match=r"the table has nothing for (0\.5|7)"):
+                program(given, executor=executor)
+
+
+@pytest.mark.parametrize("kind", ["disjoint", "overlapping"])
+@pytest.mark.parametrize("options", [{"feed_forward": "exact"}, {}])
+def test_networks_refuse_values_that_a_predicate_does_not_list(
+    kind: str, options: dict[str, Any]
+) -> None:
+    chosen = select(tokens, tokens, PREDICATES[kind], over=([0, 1, 2], [0, 1, 2]))
+    program = selector_width(chosen)
+    model = locum.compile(program, vocabulary=[0, 1, 2, 7], **UNITS, **options)
+    assert model([2, 0, 1]) == program([2, 0, 1])
+    with pytest.raises(locum.LocumError, match="has no value for it, in the token 7"):
+        model([7, 1])
+
+
+def test_what_a_predicate_raises_is_refused_with_the_pair() -> None:
+    """Such a pair counted as not selected."""
+    with pytest.raises(GraphError, match=r"ZeroDivisionError.*for key 0 and query 1"):
+        select(tokens, indices, lambda k, q: 1 / k > q, over=([1, 0], [1, 2]))
+    with pytest.raises(GraphError, match=r"TypeError.*for key 'a' and query 0"):
+        select(tokens, indices, lambda k, q: k < q, over=("a", [0]))
+    # None is no value: the function is not asked.
+    found = select(tokens, tokens, lambda k, q: k < q, over=([None, 1, 2], [1, 2]))
+    assert found([1, 2]).tolist() == [[False, False], [True, False]]

@@ -73,7 +73,8 @@ def select(
 ) -> Selector:
     """Compare keys with queries: row q, column k is ``keys[k] ? queries[q]``, with ``==``, ``<``, ….
 
-    A Python function of key and query is tabulated over two lists of values.
+    A Python function of key and query is tabulated over two lists of values. Where it raises, it is
+    refused; with a value that is not listed, running the program is an error.
 
     >>> select(indices, indices, "<")("ab").tolist()
     [[False, False], [True, False]]

@@ -220,30 +220,40 @@ def _rows(pairs: Iterable[tuple[Atom, Atom]], name: str) -> dict[Atom, Atom]:
 
 
 def selector(
-    predicate: Callable[..., Any], keys: Node, queries: Node, of_keys: Domain, of_queries: Domain
+    predicate: Callable[..., Any],
+    keys: Node,
+    queries: Node,
+    of_keys: Domain,
+    of_queries: Domain,
+    *,
+    lenient: bool = False,
 ) -> Node:
     """Return the selector of a predicate, by the queries that select the same keys.
 
-    Where it raises, and of None, it does not hold.
+    Of None it does not hold. Where it raises is refused, and values that are not listed are when the
+    program runs; ``lenient``: of both it does not hold, for lists with values that never occur.
     """
     rows: dict[tuple[Atom, ...], list[Atom]] = {}
     for query in of_queries.all:
-        row = tuple(of_keys.atom(k) for k in of_keys.all if _holds(predicate, k, query))
+        row = tuple(of_keys.atom(k) for k in of_keys.all if _holds(predicate, k, query, lenient))
         rows.setdefault(row, []).append(of_queries.atom(query))
     some = [row for row in rows if row]
-    if not some:
+    if lenient and not some:
         return build("selector_not", everywhere())
     if sum(len(row) for row in some) == len({key for row in some for key in row}):  # equal or disjoint
         number = {key: place for place, row in enumerate(some) for key in row}
         classes = {of_keys.atom(k): number.get(of_keys.atom(k), -1) for k in of_keys.all}
         wanted = {q: some.index(row) if row else -2 for row, members in rows.items() for q in members}
         return build("select", _lookup(keys, classes), _lookup(queries, wanted), predicate="==")
+
+    def among(node: Node, listed: Domain, atoms: Sequence[Atom]) -> Node:
+        if lenient:
+            return build("member", node, values=canonical_set(atoms))
+        return _lookup(node, {listed.atom(v): listed.atom(v) in atoms for v in listed.all})
+
     found: Node | None = None
     for row in some:
-        key, query = (
-            build("member", node, values=canonical_set(atoms))
-            for node, atoms in ((keys, row), (queries, rows[row]))
-        )
+        key, query = among(keys, of_keys, row), among(queries, of_queries, rows[row])
         here = build(
             "selector_and",
             build("select", key, constant(True), predicate="=="),
@@ -254,6 +264,17 @@ def selector(
     return found
 
 
-def _holds(predicate: Callable[..., Any], key: Any, query: Any) -> bool:
-    found = called(predicate, (key, query), strict=True)
-    return found is not None and bool(found[0])
+def _holds(predicate: Callable[..., Any], key: Any, query: Any, lenient: bool) -> bool:
+    if key is None or query is None:
+        return False
+    try:
+        return bool(predicate(key, query))
+    except Exception as error:  # a lambda may raise anything where it is not defined
+        if lenient:
+            return False
+        said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        raise GraphError(
+            "select: expected a function with a value for every key and query in over=…, got "
+            f"{said:.200} for key {key!r:.80} and query {query!r:.80}; try a function that gives False "
+            "there, or over=… without them"
+        ) from error

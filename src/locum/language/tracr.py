@@ -168,7 +168,9 @@ class _Importer:
         if keys.values is None or queries.values is None:
             raise GraphError("from_tracr: a predicate on means has to be a comparison")
         nodes = keys.sop.node, queries.sop.node
-        return Selector(selector(item.predicate, *nodes, keys.values, queries.values))
+        # Lenient: among the values are such as never meet, of which the predicate may make nothing.
+        found = selector(item.predicate, *nodes, keys.values, queries.values, lenient=True)
+        return Selector(found)
 
 
 def _parts(item: Any) -> list[Any]:
