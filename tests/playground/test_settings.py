@@ -106,6 +106,13 @@ def test_a_name_that_is_set_again_is_no_s_op_any_more(again: str) -> None:
     assert ask("run", source=source + "x = tokens;\n", input="xyz")["sops"] == ["y", "x"]
 
 
+@pytest.mark.parametrize("after", ["5;", "x = length * 2;", "x = [1];"])
+def test_out_is_the_last_value(after: str) -> None:
+    reply = ask("run", source=f"y = tokens;\nindices + 1;\n{after}\n", input="abc")
+    assert reply["sops"] == (["y", "x"] if "length" in after else ["y"])
+    assert ask("run", source="y = tokens;\nindices + 1;\n", input="abc")["sops"] == ["y", "out"]
+
+
 def test_ties_that_rounding_breaks_are_refused() -> None:
     given = {"X": [[0.1, 0.2], [0.3, 0.0]], "A": [[1, 1], [1, 1]], "V": [[1], [2]], "temperature": 0}
     assert "temperature: expected scores that floats tell apart" in refused("explain", **given)

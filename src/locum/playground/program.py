@@ -132,7 +132,8 @@ class Program:
     def programs(self) -> dict[str, SOp | Selector]:
         """Return every s-op and selector that the program names or shows, in order.
 
-        A name that was set again, to a number or a function, say, is no s-op any more.
+        A name that was set again, to a number or a function, say, is no s-op any more; ``out`` is the
+        last value, whatever that is.
         """
         built: dict[str, SOp | Selector] = {}
         for statement in self.statements:
@@ -143,7 +144,7 @@ class Program:
         return {
             name: value
             for name, value in built.items()
-            if name == "out" or isinstance(now.get(name, value), (SOp, Selector))
+            if _is_still(now.get(name, value), value, exactly=name == "out")
         }
 
     def sop(self, name: str | None) -> tuple[str, SOp]:
@@ -174,6 +175,13 @@ class Program:
             if node in self.owner:
                 found.add(self.owner[node])
         return sorted(found)
+
+
+def _is_still(now: Any, built: SOp | Selector, exactly: bool) -> bool:
+    """Tell whether a name still stands for an s-op or selector; ``out``, for the very same one."""
+    if not isinstance(now, (SOp, Selector)):
+        return False
+    return not exactly or now.node is built.node
 
 
 def same_tokens(one: Sequence[Any], other: Sequence[Any]) -> bool:
