@@ -82,7 +82,8 @@ def test_settings_of_sampling_are_not_passed_over(name: str, value: float) -> No
         locum.generate(model, [3, 4], 4, do_sample=True)
     assert locum.generate(model, [3, 4], 4).ids == greedy
     if name != "min_p":
-        assert len(locum.generate(model, [3, 4], 4, do_sample=True, **{name: value}).ids) == 4
+        given: dict[str, Any] = {name: value}
+        assert len(locum.generate(model, [3, 4], 4, do_sample=True, **given).ids) == 4
 
 
 def test_attention_of_each_token_and_its_page() -> None:
