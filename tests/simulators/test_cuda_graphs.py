@@ -12,6 +12,7 @@ import locum
 
 torch: Any = pytest.importorskip("torch")
 from locum.simulators import cuda_graphs  # noqa: E402
+from locum.simulators.stand_ins import modules  # noqa: E402
 
 nn = torch.nn
 on_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
@@ -57,6 +58,17 @@ def test_what_changes_a_module_is_noticed(change: str) -> None:
 def test_nothing_is_replayed_on_a_processor() -> None:
     X = torch.zeros(1, 3, 8)
     assert cuda_graphs.replayed(encoder(), X, encoder(), differentiable=False) is None
+
+
+def test_only_plain_calls_are_replayed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hint without its mask is refused, whatever was recorded before."""
+    on_U, X, recorded = locum.stand_in(encoder()), torch.zeros(1, 3, 8), torch.ones(1)
+    monkeypatch.setattr(modules, "replayed", lambda *given, **options: recorded)
+    assert on_U(X) is recorded
+    assert on_U(X, src_key_padding_mask=torch.zeros(1, 3, dtype=torch.bool)) is not recorded
+    assert on_U(X, mask=torch.zeros(3, 3)) is not recorded
+    with pytest.raises(locum.InputError, match="is_causal is a hint"):
+        on_U(X, is_causal=True)
 
 
 @on_gpu

@@ -276,7 +276,8 @@ class StandInEncoder(nn.Module):
         is_causal: bool | None = None,
     ) -> Tensor:
         """Compute all layers, one after another, then the norm."""
-        if mask is None and src_key_padding_mask is None and not torch.compiler.is_compiling():
+        plain = mask is None and src_key_padding_mask is None and not is_causal
+        if plain and not torch.compiler.is_compiling():
             result = replayed(self, src, self._run, differentiable=True)
             if result is not None:
                 return result
