@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import functools
 import importlib.util
+import json
+import re
 from dataclasses import fields
 from pathlib import Path
 
 import pytest
 from docs.site import contents, links, notebooks, recipes, reference
+from docs.site.openings import DRAWN, opening
 from docs.site.snippets import SNIPPETS
 
 import locum
 from locum.language import Limits
 from locum.language.rasp.describing import library_texts, reserved
 from locum.paper.items import ITEMS
+from locum.playground import answer
+from locum.playground.share import fragment, state
 from tests.documents import PAGES, counted, run_page
 
 TORCH = importlib.util.find_spec("torch") is not None
@@ -45,6 +50,50 @@ def test_every_item_has_its_recipe() -> None:
         assert all(f"| {number} " in page for number in item.errata)
         assert all(theorem.partition(".")[2] in page for theorem in item.theorems)
         assert "127.0.0.1:8000/#v1=" in page
+
+
+@pytest.mark.parametrize("key", ITEMS)
+def test_a_recipe_opens_its_own_construction_in_the_playground(key: str) -> None:
+    (link,) = re.findall(r"\(http://127\.0\.0\.1:8000/(#[^)]+)\)", generated()[f"recipes/{key}.md"])
+    opened = state(link)
+    if opened.get("mode") == "universal":
+        assert opened.keys() == {"mode", "u"}
+        reply = answer({"action": "explain", **opened["u"]})
+        assert reply["ok"], reply
+        assert reply["error"] < 1e-5
+        return
+    assert opened.keys() == {"source", "input", "pane"}
+    program = {name: opened[name] for name in ("source", "input")}
+    reply = answer({"action": "run", **program})
+    assert reply["ok"], reply
+    assert reply["errors"] == []
+    # A listing sets its own example; then the input beside it is not another one.
+    assert (
+        not reply.get("own") or [str(value) for value in json.loads(opened["input"])] == reply["input"]
+    )
+    assert answer({"action": "draw", **program})["ok"]
+
+
+def test_what_is_drawn_is_right() -> None:
+    expected: dict[str, list[float]] = {
+        "aggregation": [3, 4, 8, 9, 14],
+        "sum": [7, 7, 7],
+        "multihead": [1, 1, 5, 5, 9, 9, 13, 13],
+        "k-parity": [1] * 7,
+        "encoder-parts": [0, -1.22474, 1.22474, 1.33630, -0.26726, -1.06904],
+        "lipschitz": [0.5, 0.75],
+    }
+    found = {key: program(values) for key, (program, values) in DRAWN.items()}
+    assert found.keys() == expected.keys()
+    for key, values in expected.items():
+        assert found[key][: len(values)] == pytest.approx(values, abs=1e-5)
+
+
+def test_recipes_of_different_items_open_different_things() -> None:
+    opened = {key: fragment(opening(item).state) for key, item in ITEMS.items()}
+    for link in set(opened.values()):
+        same = {key for key, other in opened.items() if other == link}
+        assert len(same) == 1 or same in ({"positions", "attention"}, {"matmul", "complexity"})
 
 
 @needs_torch

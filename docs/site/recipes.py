@@ -11,17 +11,15 @@ import io
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
+from docs.site.openings import DRAWN, LIKE, opening
 from docs.site.snippets import SNIPPETS
 
-from locum import constructions as c
-from locum import indices, select, to_rasp, tokens
+from locum import to_rasp
 from locum.cli.programs import Program
 from locum.display.claims import sentence
 from locum.language import Session
 from locum.language.drawing.flow import flow_svg
-from locum.language.handles import SOp
 from locum.paper import listings
 from locum.paper.errata import ERRATA
 from locum.paper.findings import Finding, examine
@@ -32,19 +30,6 @@ from locum.playground.share import fragment
 
 #: Where ``locum playground`` serves its page unless told otherwise.
 PLAYGROUND = "http://127.0.0.1:8000/"
-#: Programs that are drawn where the paper has no listing: the s-op and its tokens.
-DRAWN: dict[str, tuple[SOp, list[Any]]] = {
-    "aggregation": (c.summed(select(indices, indices, "<="), tokens), [3.0, 1.0, 4.0, 1.0, 5.0]),
-    "sum": (c.summed(select(indices, indices, ">="), tokens, 3), [1.0, 2.0, 4.0]),
-    "multihead": (c.multihead(c.row_sums, 2, c.Matrix(tokens, 2, 2)).sop, [float(n) for n in range(8)]),
-    "k-parity": (c.k_parity(tokens, (1, 4, 6)), [0, 1, 0, 0, 1, 0, 1]),
-    "encoder-parts": (c.layer_norm(c.Matrix(tokens, 2, 3)).sop, [0.5, -1.0, 2.0, 1.5, 0.0, -0.75]),
-    "lipschitz": (c.lipschitz_network(abs, [-1.0, 0.0, 1.0]).program(2).sop, [0.5, -0.75]),
-}
-#: What U begins with in the playground.
-_SMALL = [[1.0, 0.5], [0.0, -1.0]]
-#: Items that are drawn by another's listing.
-_LIKE = {"complexity": "matmul"}
 #: Items about layouts, where there is nothing to draw.
 _NO_PICTURE = {"positions"}
 
@@ -109,7 +94,7 @@ def picture(item: Item) -> str | None:
     if item.key in DRAWN:
         program, values = DRAWN[item.key]
         return flow_svg(program.node, values, item.key.replace("-", "_"))
-    names = ITEMS[_LIKE.get(item.key, item.key)].listings
+    names = ITEMS[LIKE.get(item.key, item.key)].listings
     if not names:
         return None
     loaded = Program(Path(names[-1]))
@@ -242,15 +227,9 @@ def _errata(item: Item) -> Iterator[str]:
 
 def _further(item: Item) -> Iterator[str]:
     yield "## Go on"
-    state: dict[str, Any]
-    if item.listings:
-        state = {"source": listings.text(item.listings[-1]), "input": "hello", "pane": "heads"}
-    elif item.key in DRAWN:
-        program, values = DRAWN[item.key]
-        state = {"source": to_rasp(program), "input": repr(values), "pane": "heads"}
-    else:
-        state = {"mode": "universal", "u": dict.fromkeys(("X", "A", "V"), _SMALL)}
+    opened = opening(item)
     yield (
         f"- `{item.command}` shows it at work.\n"
-        f"- [Open it in the playground]({PLAYGROUND}{fragment(state)}), when `locum playground` runs."
+        f"- [Open it in the playground]({PLAYGROUND}{fragment(opened.state)}), when `locum playground` runs. "
+        f"{opened.note}".rstrip()
     )
