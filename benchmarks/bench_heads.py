@@ -1,4 +1,4 @@
-"""The honest network at size: every live row of every head, scored against all keys.
+"""Literal head execution at size: every live row of every head, scored against all keys.
 
 A matrix product and the whole of U = softmax(X A Xᵀ) X V are run by ``execution.heads`` (hard attention
 with exact position codes) and compared with the same algebra written directly in float64. The table

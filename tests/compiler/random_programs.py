@@ -1,4 +1,4 @@
-"""Random programs in which numbers, strings and truths are kept apart, so that nearly all have a value.
+"""Random programs in which numbers, strings and booleans are kept apart: nearly all have a value.
 
 Attention up to five deep, widths and maxima inside selectors, ties, empty selections, tables,
 remainders, strings that are chosen, moved and defaulted; vocabularies of up to thirty tokens. Drawn

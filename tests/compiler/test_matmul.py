@@ -38,8 +38,8 @@ def multiplied(result: Matrix, model: CompiledTransformer, A: Any, B: Any) -> An
     tokens = np.concatenate([A.ravel(), B.ravel()])
     blanks = np.zeros(model.config.lengths[1] - len(tokens))
     values = np.asarray(model(np.concatenate([tokens, blanks])))
-    stretch = result.places.stretch
-    return result.places.take(values[stretch.start : stretch.stop])
+    positions = result.places.positions
+    return result.places.take(values[positions.start : positions.stop])
 
 
 @pytest.mark.parametrize("recipe", ["paper", "fetch", "scatter", "tiled"])

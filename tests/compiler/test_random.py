@@ -121,7 +121,7 @@ def test_random_programs_in_float32() -> None:
 
 
 def test_the_random_programs_are_deep_enough() -> None:
-    """Two layers on average, strings and truths as answers, inputs of one token."""
+    """Two layers on average, strings and booleans as answers, inputs of one token."""
     layers, answers, shortest = [], set(), 9
     for seed in range(150):
         trial = random_programs.trial(seed)

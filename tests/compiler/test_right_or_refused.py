@@ -209,7 +209,7 @@ def abs_of(x: SOp) -> SOp:
 def test_remainders_beyond_the_floats_are_refused_when_compiling(divided: Any) -> None:
     counts = [selector_width(select(tokens, number, "==")) + 9000 for number in range(5)]
     product = counts[0] * counts[1] * counts[2] * counts[3] * counts[4]
-    with pytest.raises(CompileError, match=r"whole numbers beyond 2\^53"):
+    with pytest.raises(CompileError, match=r"integers beyond 2\^53"):
         compiler.compile(
             divided(product + tokens), length=40, vocabulary=[0, 1, 2, 3, 4], feed_forward="exact"
         )

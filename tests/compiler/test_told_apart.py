@@ -104,7 +104,7 @@ def test_whole_tokens_that_float32_does_not_hold_are_refused() -> None:
     assert model([2**24, 0.5]) == [2**24, 1.5]
     with pytest.raises(InputError, match="a finite number that float32 represents exactly"):
         model([2**24 + 1])
-    with pytest.raises(CompileError, match=r"whole numbers beyond 2\^24"):
+    with pytest.raises(CompileError, match=r"integers beyond 2\^24"):
         compiler.compile(
             tokens == 2**24 + 1, length=2, numeric=True, dtype="float32", feed_forward="exact"
         )
@@ -150,5 +150,5 @@ def test_products_beyond_the_floats_are_not_compared() -> None:
             width = selector_width(select(product_of_all, query, predicate))
             assert _agree(width, [0, 1, 4], vocabulary=[0, 1, 2, 3, 4]) == 39
     compared = product_of_all == product_of_all + 1
-    with pytest.raises(CompileError, match=r"whole numbers beyond 2\^53"):
+    with pytest.raises(CompileError, match=r"integers beyond 2\^53"):
         compiler.compile(compared, length=10, vocabulary=[0, 1, 2, 3, 4], feed_forward="exact")

@@ -2,7 +2,7 @@
 
 ``null`` is RASP's None, which Tracr holds where an aggregate selects nothing, and wherever a function
 is given None. Our aggregates have a default instead: the programs have ``""`` there, which compares
-unequal to every token. So where the corpus has ``null``, strings must be ``""`` and truths False.
+unequal to every token. So where the corpus has ``null``, strings must be ``""`` and booleans False.
 
 ``causal`` entries are run by Tracr under a causal mask, which no program sees. Here the mask is part
 of the program: every selector of it is intersected with ``select(indices, indices, <=)``.

@@ -422,9 +422,12 @@ def test_column_major_matrices() -> None:
         (lambda a, b: c.layer_norm(a, gain=b), "gain and bias are 1×c, but got 2×2"),
         (lambda a, b: c.matmul(b, b, recipe="quick"), "matmul has no recipe 'quick'"),
         (lambda a, b: c.inverse(b, recipe="paper"), "order 3, but this matrix is of order 2"),
-        (lambda a, b: c.multihead(c.transpose, 0, a), "a whole number of heads"),
-        (lambda a, b: Matrix(locum.tokens, 0, 2), "one or more rows"),
-        (lambda a, b: Matrix(locum.tokens, 2, cast(int, 2.5)), "one or more columns"),
+        (lambda a, b: c.multihead(c.transpose, 0, a), "heads: expected an integer, 1 or more, got 0"),
+        (lambda a, b: Matrix(locum.tokens, 0, 2), "rows: expected an integer, 1 or more, got 0"),
+        (
+            lambda a, b: Matrix(locum.tokens, 2, cast(int, 2.5)),
+            "columns: expected an integer, 1 or more, got 2.5",
+        ),
         (lambda a, b: c.broadcast_row(a, 3), "not 2×3"),
         (lambda a, b: c.match3(a, 5), "not a 2×3 one"),
         (lambda a, b: c.prop((2, 2), (0, 5)), r"the index (0, 5) is not one"),
@@ -568,7 +571,7 @@ def test_views_are_checked_and_cost_nothing_where_they_need_not() -> None:
         with pytest.raises(locum.GraphError, match="are not in a 2×2 matrix"):
             view.block(row, column, rows, 2)
     for arguments in ((2, 2, -1), (2, 2, 0, -1)):
-        with pytest.raises(locum.GraphError, match="no negative"):
+        with pytest.raises(locum.GraphError, match="expected an integer, 0 or more, got -1"):
             Matrix(locum.tokens, *arguments)
     assert Matrix(locum.tokens, 6, 6).block(0, 0, 1, 1).reads == 1
     assert (

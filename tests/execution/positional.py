@@ -163,7 +163,7 @@ class _Programs:
         return build("multiply", number(draw.randrange(1, 5)), self.value(depth - 1))
 
     def three_factors(self) -> Node:
-        """A mean over a stretch of keys of three products of loads."""
+        """A mean over a range of keys of three products of loads."""
         value = build("multiply", build("multiply", self.fetched(), self.fetched()), self.fetched())
         size = number(self.draw.randrange(1, 5))
         return build("aggregate", build("select", INDICES, size, predicate="<"), value, default=0)
@@ -238,7 +238,7 @@ def _tripled(a: Matrix, b: Matrix) -> Matrix:
 
 
 def _disturbed(program: Node, draw: random.Random) -> Node:
-    """The same with one whole number changed: no longer a product of matrices, but still a program."""
+    """The same with one integer changed: no longer a product of matrices, but still a program."""
     numbers = [
         node
         for node in postorder(program)

@@ -121,7 +121,7 @@ WHOLE = tuple(
     st.lists(st.integers(-9, 9), min_size=1, max_size=5),
 )
 def test_whole_numbers_are_the_same_in_both_domains(program: Node, given: list[int]) -> None:
-    """Programs that never leave the whole numbers: the same values, types and refusals."""
+    """Programs that never leave the integers: the same values, types and refusals."""
 
     def outcome(domain: str) -> str:
         try:

@@ -1,4 +1,4 @@
-"""The honest network: heads run row by row against all keys agree with their meaning."""
+"""Literal head execution: heads run row by row against all keys agree with their meaning."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ def test_heads_and_batch_are_two_families_and_no_more_products() -> None:
         (UniversalSimulator.of(T, 4), c(4, 8)),
         (UniversalSimulator.of(T, 4).of_batch(5), c(5, 4, 8)),
     ):
-        plan = fast.plan_for(U.program.node, U.parts_of(T, X), U.length, U.output.places.stretch)
+        plan = fast.plan_for(U.program.node, U.parts_of(T, X), U.length, U.output.places.positions)
         assert plan is not None
         plans.append({name: plan.counts[name] for name in ("matmul", "gather", "mask", "structured")})
     assert plans[0] == plans[1] == {"matmul": 6, "gather": 0, "mask": 0, "structured": 0}
@@ -135,7 +135,7 @@ def test_one_fused_attention_whatever_the_mask(mask: str, batch: int) -> None:
     U = UniversalSimulator.of(T, n).of_batch(batch)
     X = torch.tensor(c(batch, n, 4))
     parts = U.parts_of(T, X if batch > 1 else X[0])
-    plan = fast.plan_for(U.program.node, parts, U.length, U.output.places.stretch)
+    plan = fast.plan_for(U.program.node, parts, U.length, U.output.places.positions)
     assert plan is not None
     assert plan.counts["attention"] == 1
     assert plan.counts["concatenate"] == 0  # the tokens stay where they are
@@ -158,7 +158,7 @@ def test_gelu_and_norms_are_single_operations_in_torch() -> None:
     )
     U, X = UniversalSimulator.of(T, 3), torch.tensor(c(3, 4), requires_grad=True)
     parts = U.parts_of(T, X)
-    plan = fast.plan_for(U.program.node, parts, U.length, U.output.places.stretch)
+    plan = fast.plan_for(U.program.node, parts, U.length, U.output.places.positions)
     assert plan is not None
     assert (plan.counts["gelu"], plan.counts["layer_norm"]) == (1, 2)
     assert distance(U(T, X).detach(), T(X.detach())) < 1e-12

@@ -75,7 +75,7 @@ def test_the_layer_of_a_real_model_lowers_to_products() -> None:
     U = UniversalSimulator(order)
     shapes = [(block.rows, block.columns) for block in U.layout.blocks.values()]
     plan = fast.plan(
-        U.program.node, U.length, positions=U.output.places.stretch, segments=shapes, strict=True
+        U.program.node, U.length, positions=U.output.places.positions, segments=shapes, strict=True
     )
     assert not plan.opaque
     assert plan.counts["matmul"] == 8  # Q, K, V, scores, weights times values, W_O, W1, W2

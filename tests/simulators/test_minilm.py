@@ -214,7 +214,7 @@ def test_one_head_on_the_network_itself(formula: Formula) -> None:
     U = UniversalSimulator.of(head, 16, recipe="paper", stable=True)
     report = network.Report()
     tokens = U.encode(head, X)
-    found = network.evaluate(U.program.node, tokens, positions=U.output.places.stretch, report=report)
+    found = network.evaluate(U.program.node, tokens, positions=U.output.places.positions, report=report)
     values = np.split(formula.linear(X, "encoder.layer.2.attention.self.value"), 12, axis=1)[3]
     direct = formula.attention(2, X)[3] @ values
     assert np.abs(np.reshape(found, (16, 32)) - direct).max() <= 1e-10

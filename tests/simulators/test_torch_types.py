@@ -92,7 +92,7 @@ FOREIGN: dict[str, Callable[[], Any]] = {
     "a layer that is none": lambda: changed(encoder(), "layers.1", Negated()),
     "no layers": lambda: nn.TransformerEncoder(layer(), 0, enable_nested_tensor=False),
     "an activation with a setting": lambda: changed(layer(), "activation", nn.LeakyReLU(0.5)),
-    "weights that are whole numbers": lambda: changed(
+    "weights that are integers": lambda: changed(
         layer(), "linear1.weight", nn.Parameter(torch.ones(5, 4, dtype=torch.int8), requires_grad=False)
     ),
     "weights on the meta device": lambda: layer().to("meta"),

@@ -16,7 +16,7 @@ from locum.transformer import (
 )
 from locum.transformer.functions import Functions, Instruction
 
-#: Two inputs, with zeros, halves, negative numbers and one beyond all whole numbers.
+#: Two inputs, with zeros, halves, negative numbers and one beyond all exact integers.
 TOKENS = np.array([[-3.0, -1.0, 0.0, 1.25, 2.0, 2.5, 7.0, 1e30], [-6.5, 0.5, 0.75, 1, -4, 5, 1.5, 3]])
 
 

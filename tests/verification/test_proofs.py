@@ -73,7 +73,7 @@ def test_errata_are_refuted_by_numbers_that_fail_under_dense(number: str) -> Non
 
 
 def mutants(original: Claim) -> list[Claim]:
-    """The claim about programs in which one whole number is one more."""
+    """The claim about programs in which one integer is one more."""
     text = json.loads(dumps(original.program))
     found = []
     for row in range(len(text["nodes"])):

@@ -188,7 +188,7 @@ def _shallowest(
     """Return the network of the fewest layers that is not too noisy, and how exact it is."""
     target = known.target
     refused: CompileError | None = None
-    found: tuple[Lowered, Slots, bounds.Fitted | None] | None = None
+    best: tuple[Lowered, Slots, bounds.Fitted | None] | None = None
     for roles in units.assign_roles(plain, known):
         times = network.schedule(plain, roles)
         lowered = network.lower(plain, times, roles, names, share_positions=share_positions)
@@ -198,11 +198,11 @@ def _shallowest(
         except CompileError as error:
             refused = error
             continue
-        if found is None or (fitted and found[2] and fitted.error < found[2].error):
-            found = lowered, slots, fitted
+        if best is None or (fitted and best[2] and fitted.error < best[2].error):
+            best = lowered, slots, fitted
         if fitted is None or fitted.error <= (target.tolerance or _QUIET):
             break
-    if found is None:
+    if best is None:
         assert refused is not None
         raise refused
-    return found
+    return best

@@ -23,11 +23,11 @@ def values_of(source: Node | HasNode, *, vocabulary: Iterable[Atom], length: int
     """
     target = Target(length=length, vocabulary=tuple(vocabulary))
     root = program.normalise(node_of(source), numeric=False)
-    found = Selectors(target).values.finite(root)
-    if found is None:
+    values = Selectors(target).values.finite(root)
+    if values is None:
         raise CompileError(
             "expected an s-op that takes finitely many values that can be listed, got real numbers, or "
             "too many; try a smaller vocabulary or length",
             abbreviate(root),
         )
-    return found
+    return values

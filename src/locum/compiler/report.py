@@ -14,17 +14,17 @@ _SINKS = {NO_SINK: "none", LOSING_SINK: "where nothing is selected", TIED_SINK: 
 
 
 def report(lowered: Lowered, fitted: Fitted | None) -> dict[str, Any]:
-    """How each head attends; units, temperatures and the error bound; what hangs on rounding."""
-    found: dict[str, Any] = {"attention": _attention(lowered.network), "error_bound": None}
+    """Report how heads attend; units, temperatures and the error bound; what depends on rounding."""
+    account: dict[str, Any] = {"attention": _attention(lowered.network), "error_bound": None}
     if fitted is not None:
-        found |= _fit(fitted, lowered)
+        account |= _fit(fitted, lowered)
     if lowered.roles.rounded:
-        found["hangs on rounding"] = [lowered.label(node) for node in lowered.roles.rounded]
-    return found
+        account["hangs on rounding"] = [lowered.label(node) for node in lowered.roles.rounded]
+    return account
 
 
 def _attention(network: Network) -> list[dict[str, Any]]:
-    """How each head attends."""
+    """Report how each head attends."""
     return [
         {
             **_place((head.time - 1) // 2, "attn"),
@@ -41,14 +41,14 @@ def _attention(network: Network) -> list[dict[str, Any]]:
 def _fit(fitted: Fitted, lowered: Lowered) -> dict[str, Any]:
     """Units and temperatures, and the errors that they have."""
     bounds, network = fitted.bounds, lowered.network
-    found: dict[str, Any] = {"error_bound": fitted.bound}
+    account: dict[str, Any] = {"error_bound": fitted.bound}
     if fitted.hidden:
         layers = (max((u.time for u in network.units), default=0)) // 2
-        found["feed_forward"] = [
+        account["feed_forward"] = [
             _counted([u for u in network.units if u.time == 2 * n], fitted)
             for n in range(1, layers + 1)
         ]
-        found["realised"] = [
+        account["realised"] = [
             {
                 "s-op": lowered.label(unit.node),
                 "gate": type(unit.gate).__name__.lower(),
@@ -61,15 +61,15 @@ def _fit(fitted: Fitted, lowered: Lowered) -> dict[str, Any]:
             for unit in sorted(network.units, key=lambda u: u.time)
         ]
     if bounds.temperatures:
-        found["softmax"] = [
+        account["softmax"] = [
             {"head": head.label, **_place((head.time - 1) // 2, "attn"), **_plain(temperature)}
             for head, temperature in bounds.temperatures.items()
         ]
-    return found
+    return account
 
 
 def _place(layer: int, half: str) -> dict[str, Any]:
-    """The layer, counted from 0, and its half by TransformerLens's name."""
+    """Return the layer, counted from 0, and its half by TransformerLens's name."""
     return {"layer": layer, "block": f"blocks.{layer}.{half}"}
 
 

@@ -175,13 +175,13 @@ def _vocabulary(listed: Sequence[Atom]) -> tuple[Atom, ...]:
     return tokens
 
 
-def _ranges(given: Any, length: int) -> Ranges:
+def _ranges(ranges: Any, length: int) -> Ranges:
     """Read (low, high) for every token, or a list of such pairs; also {"tokens": …}."""
-    if given is None:
+    if ranges is None:
         return ((-math.inf, math.inf),)
-    value = given
-    if isinstance(given, Mapping):
-        value = given["tokens"] if set(given) == {"tokens"} else ()
+    value = ranges
+    if isinstance(ranges, Mapping):
+        value = ranges["tokens"] if set(ranges) == {"tokens"} else ()
     try:
         rows = value if hasattr(value[0], "__len__") else [value]
         pairs = [(float(low), float(high)) for low, high in rows]
@@ -191,6 +191,6 @@ def _ranges(given: Any, length: int) -> Ranges:
     if not sound or len(pairs) not in (1, length):
         raise CompileError(
             f"ranges: expected (low, high) for all tokens, or one such pair for each of the {length} "
-            f"positions, got {given!r}"
+            f"positions, got {ranges!r}"
         )
     return tuple(pairs)

@@ -118,5 +118,5 @@ class _Tracing:
     def _head(self, head: Head) -> tuple[Node, ...]:
         moved = [self.lowered.holds[value.into] for value in head.values]
         selectors = [node.inputs[0] for node in moved if node.op in ("aggregate", "selector_width")]
-        found = dict.fromkeys(node for selector in selectors for node in self._of(selector))
-        return tuple(found or dict.fromkeys(node for each in moved for node in self._of(each)))
+        sources = dict.fromkeys(node for selector in selectors for node in self._of(selector))
+        return tuple(sources or dict.fromkeys(node for each in moved for node in self._of(each)))

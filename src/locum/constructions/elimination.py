@@ -52,7 +52,7 @@ def gauss_jordan(m: Matrix, r: int, tolerance: float) -> Matrix:
 def newton_schulz(m: Matrix, r: int, steps: int | None = None) -> Matrix:
     """X ← X(2I − AX) from X = Aᵀ / (‖A‖₁‖A‖∞), so many times; refused if AX is not I then."""
     if steps is not None and (type(steps) is not int or steps < 0):
-        raise GraphError(f"newton-schulz takes a whole number of steps, but got {steps!r}")
+        raise GraphError(f"newton-schulz: expected an integer number of steps, got {steps!r}")
     a = m.compact()
     row_sizes = a.columns * aggregate(same_row(a), where(a.inside, abs(a.sop), 0))
     column = indices % a.columns

@@ -67,7 +67,7 @@ def _by_flipping(x: SOp) -> SOp:
 def groupsort(m: Matrix, group: int) -> Matrix:
     """Each group of entries (in row-major order) sorted, the greatest first; ties keep order."""
     if type(group) is not int or group < 1:
-        raise GraphError(f"a group has one or more entries, a whole number, but got {group!r}")
+        raise GraphError(f"group: expected an integer, 1 or more, got {group!r}")
     m = as_matrix(m, "groupsort").compact()
     _require_groups(m, group)
     if group == 1:

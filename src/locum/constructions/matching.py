@@ -75,4 +75,4 @@ def _tensor(m: Matrix, n: int, p: int) -> SOp:
 
 def _require_modulus(p: int) -> None:
     if type(p) is not int or p < 1:
-        raise GraphError(f"a modulus is a positive whole number, but got {p!r}")
+        raise GraphError(f"modulus: expected a positive integer, got {p!r}")

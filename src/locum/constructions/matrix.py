@@ -142,7 +142,7 @@ class Matrix:
 
     @property
     def inside(self) -> SOp:
-        """Whether a position lies within the stretch that the matrix takes up."""
+        """Whether a position lies within the range of positions that the matrix takes up."""
         below_end = indices < self.end
         if type(self.offset) is int and self.offset == 0:
             return below_end
@@ -236,7 +236,7 @@ class Matrix:
         length = self._length(sum(math.prod(part.shape) for part in parts))
         options: dict[str, Any] = {"executor": executor, "domain": domain, "strict": strict}
         view = self._numbers(parts, length, options)
-        positions = view.stretch
+        positions = view.positions
         if positions.stop > length:
             raise InputError(
                 f"a {view.rows}×{view.columns} matrix ends at position {positions.stop - 1}, but there "

@@ -37,7 +37,7 @@ def multihead(
     [[1.0], [2.0], [3.0], [4.0]]
     """
     if type(heads) is not int or heads < 1:
-        raise GraphError(f"multihead needs a whole number of heads, one or more, not {heads!r}")
+        raise GraphError(f"heads: expected an integer, 1 or more, got {heads!r}")
     if steps is not None and len(steps) != len(firsts):
         raise GraphError(f"multihead has {len(firsts)} operands, but {len(steps)} steps were given")
     h = family(heads)

@@ -17,13 +17,13 @@ class Places(NamedTuple):
     column_stride: int
 
     @property
-    def stretch(self) -> range:
+    def positions(self) -> range:
         """The positions from the first entry to the last."""
         last = (self.rows - 1) * self.row_stride + (self.columns - 1) * self.column_stride
         return range(self.offset, self.offset + last + 1)
 
     def take(self, values: Any) -> Any:
-        """The entries, out of an array that has the values of the stretch."""
+        """The entries, out of an array that has the values at its positions."""
         shape = (self.rows, self.columns)
         if self.row_stride == self.columns and self.column_stride == 1:
             return values if values.shape == shape else values.reshape(shape)

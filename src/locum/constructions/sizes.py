@@ -27,8 +27,7 @@ def whole(size: Any, what: str, least: int) -> Size:
     except TypeError:
         number = -1
     if isinstance(size, bool) or number < least:
-        expected = "one or more" if least else "no negative"
-        raise GraphError(f"a matrix has {expected} {what}, a whole number, but got {size!r}")
+        raise GraphError(f"{what}: expected an integer, {least} or more, got {size!r}")
     return number
 
 

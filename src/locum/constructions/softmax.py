@@ -2,7 +2,7 @@
 
 The paper's form is exp(x) over the row's sum of exp(x), each row's sum by a head of its own, that is
 a family of r heads. Erratum E1: the listing's base is 2.73; the figure was made with 2.718; here it
-is e unless ``base`` says otherwise. By default the row's maximum is taken off first (by a
+is e unless ``base`` says otherwise. By default the row maximum is subtracted first (by a
 hard-attention head, ``best``), so that nothing overflows; ``stable=False`` is the paper's plain form.
 
 >>> from locum import tokens
@@ -49,7 +49,7 @@ def softmax(
     safe = where(kept, m.sop, 0)
     if stable:
         visible = same_row(m) & select(kept, True, "==")
-        # What is taken off is the entry of greatest weight: the least, if the base is below 1.
+        # What is subtracted is the entry of greatest weight: the least, if the base is below 1.
         weighty = safe if base is None or base >= 1 else -safe
         safe = where(kept, safe - aggregate(greatest(visible, weighty), safe), 0)
     power = exp(safe) if base is None else constant(base) ** safe

@@ -1,6 +1,6 @@
 """Draw random programs that are worth reading: typed, small, and as deep as was asked for.
 
-Symbols, numbers and truths are kept apart, so that programs have a value on every input. Attention is
+Symbols, numbers and booleans are kept apart, so that programs have a value on every input. Attention is
 nested along a spine of a given depth; whatever else a step needs is shallow, or was drawn before, so
 that programs are graphs. Everything hangs on the random generator that comes in.
 

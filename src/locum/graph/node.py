@@ -32,7 +32,7 @@ from locum.errors import GraphError
 from locum.graph.atoms import Atom, Attribute, identity
 from locum.locks import Lock
 
-#: The intern pool. The lock makes look-up and insertion one step, so that two threads cannot both
+#: The intern pool. The lock makes lookup and insertion one step, so that two threads cannot both
 #: build "the" node. The package has three more tables that change, each with a lock of its own: the
 #: handles on nodes (``language/handles.py``, weak), the plans that are kept and the fallbacks that were
 #: warned of (``execution/fast/execute.py``, bounded and weak).

@@ -10,7 +10,7 @@ from torch import Tensor
 from locum.errors import InputError
 from locum.learning.network import Network
 
-#: A step: gradient in, what is taken off the parameters (before the rate) out.
+#: A step: gradient in, what is subtracted from the parameters (before the rate) out.
 Step = Callable[[Tensor], Tensor]
 
 OPTIMISERS = ("sgd", "adam", "muon")

@@ -125,7 +125,7 @@ def _apply(model: CompiledTransformer, program: Matrix, length: int, *matrices: 
     flat = np.concatenate([np.asarray(matrix).ravel() for matrix in matrices])
     sequence[: len(flat)] = flat
     places = program.places
-    values = np.asarray(model(sequence))[places.stretch.start : places.stretch.stop]
+    values = np.asarray(model(sequence))[places.positions.start : places.positions.stop]
     return places.take(values)
 
 

@@ -147,7 +147,7 @@ class Simulator:
                         return result
         executor = executor or DEFAULT_EXECUTOR
         self.require_length(executor)
-        positions = places.stretch
+        positions = places.positions
         try:
             values = execution.run_parts(
                 value.sop.node,
@@ -190,7 +190,7 @@ class Simulator:
         if plan is None:
             self.require_length()
             length = max(self.length, value.needs or 0)  # steps of all heads may need more room
-            plan = fast.plan_for(node, parts, length, places.stretch)
+            plan = fast.plan_for(node, parts, length, places.positions)
             if plan is not None:
                 self._plans[kind] = weakref.ref(plan)
         return plan
@@ -250,7 +250,7 @@ def in_single(parts: Sequence[Array]) -> list[Array]:
 def read(places: Places, values: Any, begin: int = 0) -> Array:
     """Read the entries at these places off the values of a sequence from position ``begin`` on."""
     sequence = values if is_tensor(values) else numpy_of(values)
-    first, last = places.stretch.start - begin, places.stretch.stop - begin
+    first, last = places.positions.start - begin, places.positions.stop - begin
     if sequence.ndim != 1 or len(sequence) < last:
         raise InputError(
             f"a result has {last} values or more in one sequence, but got {tuple(sequence.shape)}"

@@ -109,12 +109,12 @@ class Specialised:
         """Read T(X) off the result."""
         places = self._places
         values = np.asarray(numpy_of(result), dtype=np.float64)
-        stretch = places.stretch
-        if values.ndim != 1 or len(values) < stretch.stop:
+        positions = places.positions
+        if values.ndim != 1 or len(values) < positions.stop:
             raise InputError(
                 f"expected a result of {self.length} numbers, got {' × '.join(map(str, values.shape))}"
             )
-        return places.take(values[stretch.start : stretch.stop])
+        return places.take(values[positions.start : positions.stop])
 
     def __call__(self, X: Array, *, executor: str = "auto") -> Array:
         """Return T(X). Gradients do not pass: X of torch that asks for them is refused."""

@@ -47,7 +47,7 @@ RANGES = (-1.0, 1.0)
 #: Taken off the scores of keys that do not count: e to the power of it is 0, in each type of number.
 PENALTY = {"float64": 2048.0, "float32": 256.0}
 #: Taken off the scores of keys that a causal mask hides: unlike those, they may lead by any amount.
-#: Where inputs have no ranges it is taken off all others, too, lest it is lost in rounding.
+#: Where inputs have no ranges it is subtracted from all others, too, lest it is lost in rounding.
 HIDDEN = {"float64": 2.0**500, "float32": 2.0**100}
 
 
@@ -160,7 +160,7 @@ def softmax_scores(
 
 
 def penalties_for(target: Target) -> tuple[float, float]:
-    """Return what is taken off the scores of keys outside of X, and of keys that a mask hides."""
+    """Return what is subtracted from the scores of keys outside of X, and of keys that a mask hides."""
     hidden = HIDDEN[target.dtype]
     if target.feed_forward == "exact":  # any input is taken, however large its scores
         return hidden, hidden

@@ -126,7 +126,7 @@ def _shown(value: Any) -> Any:
 
 
 def draw_input(draw: random.Random, length: int) -> list[Atom]:
-    """Draw an input: letters, small integers, numbers, truths, large integers."""
+    """Draw an input: letters, small integers, numbers, booleans, large integers."""
     count = draw.randint(1, length)
     pick = draw.choice(
         (

@@ -38,25 +38,25 @@ class Demand:
                 self._head(step)
 
     def of(self, signal: Signal) -> Mask:
-        """Where it is read."""
+        """Return where it is read."""
         return self._of.get(signal, np.zeros(self.size, dtype=bool))
 
     def form(self, form: Form) -> Mask:
-        """Where any part of it is read."""
-        found = np.zeros(self.size, dtype=bool)
+        """Return where any part of a form is read."""
+        where = np.zeros(self.size, dtype=bool)
         for signal in form.terms:
-            found |= self.of(signal)
-        return found
+            where |= self.of(signal)
+        return where
 
     def rows(self, head: Head) -> Mask:
-        """The queries whose result is read."""
-        found = np.zeros(self.size, dtype=bool)
+        """Return the queries whose result is read."""
+        where = np.zeros(self.size, dtype=bool)
         for value in head.values:
-            found |= self.of(value.into)
-        return found
+            where |= self.of(value.into)
+        return where
 
     def allowed(self, head: Head) -> tuple[Mask, bool]:
-        """[query, key] that may be selected, and whether exactly these are, whatever the input."""
+        """Return [query, key] that may be selected, and whether exactly these are on every input."""
         if head not in self._allowed:
             self._allowed[head] = self._found(head)
         return self._allowed[head]
@@ -108,10 +108,10 @@ class Demand:
 
 
 def static(form: Form, size: int) -> Vector | None:
-    """Its values, where it depends on positions alone."""
-    found = np.full(size, form.constant)
+    """Return its values where it depends on positions alone."""
+    values = np.full(size, form.constant)
     for signal, c in form.terms.items():
         if signal.positions is None:
             return None
-        found = found + c * signal.positions
-    return found
+        values = values + c * signal.positions
+    return values

@@ -64,9 +64,9 @@ class Fitted:
         return self.bounds.hidden
 
     def beta(self, head: Head) -> float | None:
-        """The inverse temperature of a head that stands in for a hard one."""
-        found = self.bounds.temperatures.get(head)
-        return None if found is None else found.beta
+        """Return the inverse temperature of a head that stands in for a hard one."""
+        temperature = self.bounds.temperatures.get(head)
+        return None if temperature is None else temperature.beta
 
 
 def fit(lowered: Lowered, slots: Slots, outputs: Iterable[float] | None = None) -> Fitted | None:
@@ -81,7 +81,7 @@ def fit(lowered: Lowered, slots: Slots, outputs: Iterable[float] | None = None) 
         return None
     listed = sorted(outputs or ())
     apart = float(np.diff(listed).min(initial=math.inf))
-    return _Fitting(lowered, slots, apart, few=len(listed) > 1).found()
+    return _Fitting(lowered, slots, apart, few=len(listed) > 1).fit()
 
 
 class _Fitting:
@@ -104,17 +104,17 @@ class _Fitting:
         #: Whether a tolerance changes anything: tables, ramps and what is rounded are as they are.
         self.can_bend = self.soft or any(depends_on_tolerance(gate, kind) for gate in gates)
 
-    def found(self) -> Fitted:
-        """The fit; where leaking heads let no bound through, nothing leaks."""
+    def fit(self) -> Fitted:
+        """Return the fit; where leaking heads have no finite bound, choose heads that do not leak."""
         try:
-            return self._found()
+            return self._fit()
         except CompileError:
             if not (self.soft and self.target.attention == "softmax"):
                 raise
         self.soft = False
-        return self._found()
+        return self._fit()
 
-    def _found(self) -> Fitted:
+    def _fit(self) -> Fitted:
         tolerance = self.asked if self.asked is not None else DEFAULT_TOLERANCE
         best: Fitted | None = None
         problem: CompileError | None = None
@@ -217,7 +217,7 @@ class _Fitting:
     def _choose_temperature(
         self, head: Head, spread: float, fewest: float, tolerance: float
     ) -> tuple[float, float]:
-        """β a power of two: all but the selected keys get nothing, or too little to matter; and ε."""
+        """Choose β, a power of two: unselected keys get no weight, or too little to matter; and ε."""
         full = 2 * UNDERFLOW[self.target.dtype] / head.gap
         least, error = full, 0.0
         if self.soft and math.isfinite(spread):
@@ -248,7 +248,7 @@ class _Unfit(Exception):  # noqa: N818  (a signal to try again, not an error)
 
 
 def _is_hopeless(refusals: Sequence[_Unfit]) -> bool:
-    """Whether no smaller tolerance mends this: it changes nothing, or takes ever more segments.
+    """Return whether a smaller tolerance cannot help: nothing changes, or ever more segments.
 
     Ranges shrink with the tolerance, by what is noise in them: once they take more segments than at the
     tolerance before, the root of the tolerance shrinks faster, and goes on doing so.

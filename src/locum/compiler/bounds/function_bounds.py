@@ -44,7 +44,7 @@ class FunctionBounds:
         return self.lowered.roles
 
     def interval(self, unit: Unit) -> ErrorInterval:
-        """The error interval of what a unit writes."""
+        """Return the error interval of what a unit writes."""
         read = {node: self.intervals.form(form) for node, form in unit.reads.items()}
         known: dict[Node, ErrorInterval] = {}
 
@@ -56,28 +56,28 @@ class FunctionBounds:
             for node in in_order(unit.node, below):
                 counts = self.roles.of(node) is Role.COUNT
                 if counts and self.lowered.schedule.ready[node] == unit.time:
-                    found = self._count(node, read[node])
+                    bound = self._count(node, read[node])
                 elif node in read and node is not unit.node:
-                    found = read[node]
+                    bound = read[node]
                 else:
-                    found = self._interval(node, known)
-                known[node] = self._cleaned(found)
+                    bound = self._interval(node, known)
+                known[node] = self._cleaned(bound)
         return known[unit.node]
 
     def _count(self, node: Node, share: ErrorInterval) -> ErrorInterval:
-        """One over the share of attention that one key gets, rounded: right, if the share nearly is."""
+        """Bound round(1 / share), with one key's share of attention: right if the share nearly is."""
         least = self.intervals.target.shortest if node.op == "length" else 0
-        found = self._between(least, self.intervals.size, 1.0)
+        bound = self._between(least, self.intervals.size, 1.0)
         near = 1 / (4 * (self.intervals.size + 1) ** 2)
-        return found if (share.error < near).all() else self._any(found)
+        return bound if (share.error < near).all() else self._any(bound)
 
-    def _cleaned(self, found: ErrorInterval) -> ErrorInterval:
+    def _cleaned(self, bound: ErrorInterval) -> ErrorInterval:
         """Without NaN: of what cannot be said, nothing is known."""
         return replace(
-            found,
-            low=np.where(np.isnan(found.low), -np.inf, found.low),
-            high=np.where(np.isnan(found.high), np.inf, found.high),
-            error=np.where(np.isnan(found.error), np.inf, found.error),
+            bound,
+            low=np.where(np.isnan(bound.low), -np.inf, bound.low),
+            high=np.where(np.isnan(bound.high), np.inf, bound.high),
+            error=np.where(np.isnan(bound.error), np.inf, bound.error),
         )
 
     def _interval(self, node: Node, known: Mapping[Node, ErrorInterval]) -> ErrorInterval:
@@ -88,42 +88,42 @@ class FunctionBounds:
         if role is Role.TABLE:
             return self._table(node, known)
         inputs = [known[i] for i in self.roles.reads(node)]
-        found = self._computed(node, inputs)
+        bound = self._computed(node, inputs)
         if any(part.unbounded for part in inputs):
-            return replace(found, unbounded=True)
-        return found
+            return replace(bound, unbounded=True)
+        return bound
 
     def _table(self, node: Node, known: Mapping[Node, ErrorInterval]) -> ErrorInterval:
-        """What the nearest keys have: right as long as every source is nearest its own key."""
+        """Bound a lookup by the nearest keys: right while every source is nearest its own key."""
         table = self.roles.values.table(node)
         assert table is not None
-        found = self._among([v for v in table.values if v is not None], node)
+        bound = self._among([v for v in table.values if v is not None], node)
         for source, by in zip(table.sources, self.roles.sources(node), strict=True):
             keys = sorted(self._numbers(self.roles.values.domain(source), by))
             gap = float(np.diff(keys).min(initial=math.inf))
             if (known[by].error >= gap / 2).any():
-                return self._any(found)
-        return found
+                return self._any(bound)
+        return bound
 
     def _numbers(self, atoms: Sequence[Atom], node: Node) -> list[float]:
         return [self.roles.known.codes.number(atom, node) for atom in atoms]
 
     def _among(self, atoms: Sequence[Atom], node: Node) -> ErrorInterval:
-        """One of these atoms, as the type of number holds them."""
+        """Bound a value that is one of these atoms, as the type of number holds them."""
         numbers = np.array(self._numbers(atoms, node) or [0.0])
         step = min(float(lowest_bits(numbers).min()), 1.0)
-        found = self._between(float(numbers.min()), float(numbers.max()), step)
-        return replace(found, error=found.error + representation_error(numbers, self._dtype))
+        bound = self._between(float(numbers.min()), float(numbers.max()), step)
+        return replace(bound, error=bound.error + representation_error(numbers, self._dtype))
 
     def _between(self, low: float, high: float, step: float) -> ErrorInterval:
-        """A number on a grid that the network has as it is."""
+        """Bound a number on a grid that the network has exactly."""
         zero = np.zeros(self.intervals.size)
         largest = max(abs(low), abs(high))
         exact = sums_exactly(largest, step, self.intervals.target.dtype)
         return ErrorInterval(zero + low, zero + high, zero, step if exact else 0.0)
 
     def _any(self, interval: ErrorInterval) -> ErrorInterval:
-        """A number that may be any of an interval instead of the right one."""
+        """Bound a number that may be any of an interval instead of the right one."""
         return replace(interval, error=interval.high - interval.low, step=0.0)
 
     def _computed(self, node: Node, inputs: list[ErrorInterval]) -> ErrorInterval:
@@ -133,31 +133,31 @@ class FunctionBounds:
             truth = self._between(0.0, 1.0, 1.0)
             return self._any(truth) if off else truth
         if node.op == "lookup":
-            found = self._among(list(table_of(node).values()), node)
-            return self._any(found) if off else found
+            bound = self._among(list(table_of(node).values()), node)
+            return self._any(bound) if off else bound
         if node.op == "if_else":
             return self._choice(*inputs)
         if node.op not in _RULES:
             everything = np.full(self.intervals.size, np.inf)
             return ErrorInterval(-everything, everything, everything)
-        found = _RULES[node.op](*inputs)
+        bound = _RULES[node.op](*inputs)
         if off:
-            return self._any(found)
-        largest = found.largest
-        if found.exact and sums_exactly(float(largest.max()), found.step, self._dtype):
-            return found
+            return self._any(bound)
+        largest = bound.largest
+        if bound.exact and sums_exactly(float(largest.max()), bound.step, self._dtype):
+            return bound
         right = self._dtype == "float64" and all(map(self._is_right, inputs))
         beyond = float(largest.max()) > LARGEST_EXACT and self._may_be_int(node)
         if right and node.op not in _LIBRARY_FUNCTIONS and not beyond:
-            return replace(found, step=0.0)  # one operation, which dense execution does, too
+            return replace(bound, step=0.0)  # one operation, which dense execution does, too
         count = _LIBRARY if node.op in _LIBRARY_FUNCTIONS else 1
         rounding = count * self.intervals.unit * np.where(np.isfinite(largest), largest, 0.0)
         rounding = rounding + count * SMALLEST[self._dtype]
-        unbounded = found.unbounded or not np.isfinite(largest).all()
-        return replace(found, error=found.error + rounding, step=0.0, unbounded=unbounded)
+        unbounded = bound.unbounded or not np.isfinite(largest).all()
+        return replace(bound, error=bound.error + rounding, step=0.0, unbounded=unbounded)
 
     def _may_be_int(self, node: Node) -> bool:
-        """Whether dense execution may have an integer there, which it does not round."""
+        """Return whether dense execution may have an integer there, which it does not round."""
         vocabulary = self.intervals.target.vocabulary
         tokens = frozenset([int, float]) if vocabulary is None else types_of(vocabulary)
         return int in possible_types(node, tokens)[node]
@@ -167,13 +167,13 @@ class FunctionBounds:
         return self.intervals.target.dtype
 
     def _is_right(self, interval: ErrorInterval) -> bool:
-        """Whether the network has the very number of dense execution."""
+        """Return whether the network has the very number of dense execution."""
         return not interval.unbounded and not interval.error.any()
 
     def _choice(self, condition: ErrorInterval, a: ErrorInterval, b: ErrorInterval) -> ErrorInterval:
         low, high = np.minimum(a.low, b.low), np.maximum(a.high, b.high)
-        found = ErrorInterval(low, high, np.maximum(a.error, b.error), min(a.step, b.step))
-        return found if self._is_right(condition) else self._any(found)
+        bound = ErrorInterval(low, high, np.maximum(a.error, b.error), min(a.step, b.step))
+        return bound if self._is_right(condition) else self._any(bound)
 
 
 _BOOLEAN = ("and", "or", "not", "indicator", "member")
@@ -199,7 +199,7 @@ def _multiply(a: ErrorInterval, b: ErrorInterval) -> ErrorInterval:
 
 
 def _product(a: Vector, b: Vector) -> Vector:
-    """0 times anything is 0."""
+    """Multiply, with 0 times anything being 0."""
     return np.where((a == 0) | (b == 0), 0.0, a * b)
 
 
@@ -250,7 +250,7 @@ def _whole(function: Callable[[Vector], Vector]) -> _Rule:
 
 
 def _monotone(function: Callable[[Vector], Vector], slope: Callable[[Vector, Vector], Vector]) -> _Rule:
-    """A rising function, whose slope between two numbers is at most ``slope(low, high)``."""
+    """Bound a rising function whose slope between two numbers is at most ``slope(low, high)``."""
 
     def rule(a: ErrorInterval) -> ErrorInterval:
         steepest = slope(a.low - a.error, a.high + a.error)
@@ -265,16 +265,16 @@ def _sine(a: ErrorInterval) -> ErrorInterval:
 
 
 def _power(a: ErrorInterval, b: ErrorInterval) -> ErrorInterval:
-    """exp(b·log a) of positive a; of others nothing is said."""
+    """Bound exp(b·log a) for positive a; give no bound for others."""
     positive = a.low - a.error > 0
     logs = [np.log(np.where(positive, end, 1.0)) for end in (a.low, a.high)]
     nearest = np.where(positive, a.low - a.error, 1.0)
-    found = _RULES["exp"](_multiply(ErrorInterval(logs[0], logs[1], a.error / nearest), b))
+    bound = _RULES["exp"](_multiply(ErrorInterval(logs[0], logs[1], a.error / nearest), b))
     everything = np.full_like(a.low, np.inf)
     return ErrorInterval(
-        np.where(positive, found.low, -everything),
-        np.where(positive, found.high, everything),
-        np.where(positive, found.error, everything),
+        np.where(positive, bound.low, -everything),
+        np.where(positive, bound.high, everything),
+        np.where(positive, bound.error, everything),
     )
 
 

@@ -78,33 +78,33 @@ class GateBounds:
         summands: Summands,
         slot: SlotSum,
     ) -> ErrorInterval:
-        """The error interval of what a unit writes, given those of what it reads."""
+        """Return the error interval of what a unit writes, from those of what it reads."""
         with np.errstate(all="ignore"):
-            found = self._carried(gate, arguments, hidden, slot)
+            bound = self._carried(gate, arguments, hidden, slot)
             if isinstance(gate, Snap) and not gate.whole:
-                found.on_grid = summands.step if slot.exact else 0.0
-                found.error = arguments[0].error + summands.step / 2
+                bound.on_grid = summands.step if slot.exact else 0.0
+                bound.error = arguments[0].error + summands.step / 2
             else:
-                found.step = summands.step if slot.exact else 0.0
+                bound.step = summands.step if slot.exact else 0.0
         rounding = np.zeros(self.intervals.size)
         if not (isinstance(gate, Curved) and gate.relative):  # there it is in proportion, too
-            if not found.grid:
+            if not bound.grid:
                 rounding, unbounded = self._rounding(gate, arguments, hidden, slot)
-                found.unbounded = unbounded
-            found.error = found.error + rounding + hidden.error
-            if found.relative is not None:
+                bound.unbounded = unbounded
+            bound.error = bound.error + rounding + hidden.error
+            if bound.relative is not None:
                 with np.errstate(all="ignore"):
-                    more = np.where(rounding > 0, (rounding + hidden.error) / found.low, 0.0)
-                found.relative = found.relative + more
-                found.own = None if found.own is None else found.own + more
-        found.error = np.where(np.isnan(found.error), np.inf, found.error)
-        found.unbounded = found.unbounded or any(part.unbounded for part in arguments)
-        return self._outside(found, self.demand.of(unit.into), hidden, gate, rounding)
+                    more = np.where(rounding > 0, (rounding + hidden.error) / bound.low, 0.0)
+                bound.relative = bound.relative + more
+                bound.own = None if bound.own is None else bound.own + more
+        bound.error = np.where(np.isnan(bound.error), np.inf, bound.error)
+        bound.unbounded = bound.unbounded or any(part.unbounded for part in arguments)
+        return self._outside(bound, self.demand.of(unit.into), hidden, gate, rounding)
 
     def _carried(
         self, gate: Gate, arguments: list[ErrorInterval], hidden: Hidden, slot: SlotSum
     ) -> ErrorInterval:
-        """What becomes of the errors of the arguments."""
+        """Propagate the errors of the arguments."""
         x, zero = arguments[0], np.zeros(self.intervals.size)
         match gate:
             case Product():
@@ -165,7 +165,7 @@ class GateBounds:
     def _rounding(
         self, gate: Gate, arguments: list[ErrorInterval], hidden: Hidden, slot: SlotSum
     ) -> tuple[Vector, bool]:
-        """Every product and sum of a unit may round, in proportion to what is added up.
+        """Bound the rounding of a unit's products and sums, in proportion to the summed magnitudes.
 
         So may the constant, when it is written down and when it is added. True: that is without
         bounds, and left out.
@@ -183,7 +183,7 @@ class GateBounds:
         return rounding, unbounded
 
     def _cancelled(self, gate: Gate, arguments: list[ErrorInterval]) -> float:
-        """How many times as large as a number are the parts that it is the sum of."""
+        """Return how many times larger than a number the terms are that it is the sum of."""
         most = 1.0
         for form, part in zip(gate.arguments, arguments, strict=True):
             gross = self.intervals.gross(form)
@@ -193,23 +193,23 @@ class GateBounds:
         return most
 
     def _outside(
-        self, found: ErrorInterval, where: Mask, hidden: Hidden, gate: Gate, rounding: Vector
+        self, bound: ErrorInterval, where: Mask, hidden: Hidden, gate: Gate, rounding: Vector
     ) -> ErrorInterval:
-        """Where nobody asked, the network's own number is the truth."""
+        """Return the network's own number as the reference where the program is not read."""
         if hidden.limits is None or isinstance(gate, Masked):
-            low, high = found.net_low, found.net_high
+            low, high = bound.net_low, bound.net_high
         else:
             low, high = (np.full(self.intervals.size, end) for end in hidden.limits)
             low, high = low - rounding, high + rounding
         return ErrorInterval(
-            np.where(where, found.low, low),
-            np.where(where, found.high, high),
-            np.where(where, found.error, 0.0),
-            found.step,
-            None if found.relative is None else np.where(where, found.relative, 0.0),
-            None if found.own is None else np.where(where, found.own, 0.0),
-            found.unbounded,
-            found.on_grid,
+            np.where(where, bound.low, low),
+            np.where(where, bound.high, high),
+            np.where(where, bound.error, 0.0),
+            bound.step,
+            None if bound.relative is None else np.where(where, bound.relative, 0.0),
+            None if bound.own is None else np.where(where, bound.own, 0.0),
+            bound.unbounded,
+            bound.on_grid,
         )
 
     def _curved(self, gate: Curved, x: ErrorInterval, hidden: Hidden, slot: SlotSum) -> ErrorInterval:
@@ -217,49 +217,49 @@ class GateBounds:
         low, error = np.minimum(x.low, high), x.error
         function = CURVES[gate.name].function
         ends = function(low), function(high)
-        found = ErrorInterval(np.minimum(*ends), np.maximum(*ends), error)
+        bound = ErrorInterval(np.minimum(*ends), np.maximum(*ends), error)
         match gate.name:
             case "exp":
                 growth = np.expm1(error)
                 if gate.softmax is not None:
-                    found.error = self._softmax(*gate.softmax, gate.at_most)
+                    bound.error = self._softmax(*gate.softmax, gate.at_most)
                 elif gate.relative:
                     largest = float(np.abs([low, high]).max())
                     rounding = self.intervals.unit * (slot.terms + 8) * (2 * largest + 4)
-                    found.own = np.full(self.intervals.size, hidden.error + rounding)
-                    found.relative = (1 + hidden.error + rounding) * (1 + growth) - 1
-                    found.error = found.relative * found.high
+                    bound.own = np.full(self.intervals.size, hidden.error + rounding)
+                    bound.relative = (1 + hidden.error + rounding) * (1 + growth) - 1
+                    bound.error = bound.relative * bound.high
                 else:
-                    found.error = found.high * growth
+                    bound.error = bound.high * growth
             case "log":
                 absolute = np.where(error < low, -np.log1p(-error / low), np.inf)
                 share = x.proportion()
-                found.error = np.minimum(absolute, np.where(share < 1, -np.log1p(-share), np.inf))
+                bound.error = np.minimum(absolute, np.where(share < 1, -np.log1p(-share), np.inf))
                 if x.own is not None:
-                    found.own = np.where(x.own < 1, -np.log1p(-x.own), np.inf) + hidden.error
+                    bound.own = np.where(x.own < 1, -np.log1p(-x.own), np.inf) + hidden.error
             case "sqrt":
                 below = np.sqrt(low) + np.sqrt(np.maximum(low - error, 0))
-                found.error = np.minimum(np.sqrt(error), np.where(below > 0, error / below, np.inf))
+                bound.error = np.minimum(np.sqrt(error), np.where(below > 0, error / below, np.inf))
             case "reciprocal":
                 near = np.minimum(np.abs(low), np.abs(high))
                 sound = (low > 0) | (high < 0)
-                found.error = np.where(sound & (error < near), error / (near * (near - error)), np.inf)
+                bound.error = np.where(sound & (error < near), error / (near * (near - error)), np.inf)
             case "square":
                 furthest = np.maximum(np.abs(low), np.abs(high))
                 crosses = (low < 0) & (high > 0)
-                found.low = np.where(crosses, 0.0, found.low)
-                found.error = 2 * furthest * error + error**2
+                bound.low = np.where(crosses, 0.0, bound.low)
+                bound.error = 2 * furthest * error + error**2
             case _:
                 near = np.where(
                     (x.net_low < 0) & (x.net_high > 0),
                     0.0,
                     np.minimum(np.abs(x.net_low), np.abs(x.net_high)),
                 )
-                found.error = CURVES[gate.name].slope(near) * error
-        return found
+                bound.error = CURVES[gate.name].slope(near) * error
+        return bound
 
     def _softmax(self, z: Form, log: Form, at_most: float) -> Vector:
-        """The error of exp(z − log b) but for that of its own units.
+        """Bound the error of exp(z − log b) without that of its own units.
 
         Scores off by δ at most move each share of a softmax by tanh(δ/2) at most; what the sum and its
         logarithm add is measured against the scores that the network has.
@@ -326,12 +326,12 @@ def _bend(gate: Bend, x: ErrorInterval) -> ErrorInterval:
 
 
 def _affine(weights: Vector, bias: Vector, largest: Vector, steps: Vector) -> tuple[Vector, Vector]:
-    """How large each unit's sum may be, all its terms taken positively, and on which grid it lies."""
+    """Return each unit's greatest sum of absolute terms, and the grid on which its sums lie."""
     sizes = np.abs(weights) @ largest + np.abs(bias)
     grids = np.minimum((lowest_bits(weights) * steps).min(axis=1, initial=np.inf), lowest_bits(bias))
     return sizes, grids
 
 
 def _fit(sizes: Vector, grids: Vector, dtype: str) -> bool:
-    """Whether sums as large as that, on these grids, are not rounded."""
+    """Return whether sums of that size on these grids are not rounded."""
     return all(sums_exactly(s, g, dtype) for s, g in zip(sizes.tolist(), grids.tolist(), strict=True))

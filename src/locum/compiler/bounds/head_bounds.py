@@ -90,7 +90,7 @@ class HeadBounds:
             )
 
     def _noise(self, head: Head, where: Mask) -> tuple[Vector, bool]:
-        """How far the scores of a query may be off, what is common to all keys left out.
+        """Bound the error of a query's scores, without what is common to all keys.
 
         And whether rounding is left out of it, since nothing bounds the numbers.
         """
@@ -125,7 +125,7 @@ class HeadBounds:
         return self.known.target.dtype
 
     def _mean(self, head: Head, value: Value) -> _Mean:
-        """What hard attention would give."""
+        """Return what hard attention gives."""
         where = self.demand.of(value.into)
         allowed, known = self.demand.allowed(head)
         sink = head.sink != NO_SINK
@@ -175,33 +175,33 @@ class HeadBounds:
             own if positive else None,
             v.unbounded,
         )
-        found = _Mean(mean, least, most, chosen, single=single)
+        hard = _Mean(mean, least, most, chosen, single=single)
         if head.kind == "softmax":  # what is not in play has no weight at all
             top = np.where(allowed, v.net_high, -np.inf).max(axis=1)
             bottom = np.where(allowed, v.net_low, np.inf).min(axis=1)
-            found.spread = np.where(empty, 0.0, top - bottom)
-        return found
+            hard.spread = np.where(empty, 0.0, top - bottom)
+        return hard
 
-    def _moved(self, found: _Mean, shift: Vector, where: Mask) -> ErrorInterval:
-        mean = found.mean
+    def _moved(self, hard: _Mean, shift: Vector, where: Mask) -> ErrorInterval:
+        mean = hard.mean
         error, relative, own, step = mean.error, mean.relative, mean.own, mean.step
-        spread = found.most - found.least if found.spread is None else found.spread
+        spread = hard.most - hard.least if hard.spread is None else hard.spread
         if shift.any():
             step, relative, own = 0.0, None, None
             with np.errstate(invalid="ignore"):  # nothing astray of values without a bound
                 error = error + np.where(shift > 0, shift * spread, 0.0)
         unbounded = False
-        if not step and (shift.any() or not found.single):
+        if not step and (shift.any() or not hard.single):
             rounding = self.intervals.unit * (self.intervals.size + 4)
-            largest = max(abs(found.least), abs(found.most))
+            largest = max(abs(hard.least), abs(hard.most))
             unbounded = not math.isfinite(largest)
             smallest = (self.intervals.size + 4) * SMALLEST[self._dtype]
             error = error + (0.0 if unbounded else rounding * largest + smallest)
             relative = None if relative is None else relative + rounding
             own = None if own is None else own + rounding
         return ErrorInterval(
-            np.where(where, mean.low, found.least),
-            np.where(where, mean.high, found.most),
+            np.where(where, mean.low, hard.least),
+            np.where(where, mean.high, hard.most),
             np.where(where, error, 0.0),
             step,
             relative,
@@ -210,7 +210,7 @@ class HeadBounds:
         )
 
     def _shift(self, head: Head, noise: Vector, means: list[_Mean], where: Mask) -> Vector:
-        """The share of the weight that is not where it should be."""
+        """Return the share of attention weight on the wrong keys."""
         if head.kind == "softmax":
             return np.where(where, np.tanh(noise / 2), 0.0)
         # A key that is selected alone ties with no other: it loses only to noise as large as the gap.
@@ -234,7 +234,7 @@ class HeadBounds:
         return np.where(where, np.minimum(leak + moved, 1.0), 0.0)
 
     def _astray(self, head: Head, noise: Vector) -> Vector:
-        """Where hard attention may select any key, since scores are off; units must not let it."""
+        """Mark where noisy scores let hard attention select any key; units must prevent it."""
         if noise.any() and self.known.target.feed_forward != "exact":
             raise CompileError(
                 "hard attention needs scores to the last bit, but these are computed up to "
@@ -245,8 +245,8 @@ class HeadBounds:
 
 
 def _times(vector: Vector, factor: float) -> Vector:
-    """Where one of the two is 0 nothing is off, however large the other may be."""
+    """Multiply, with 0 times anything being 0, however large."""
     if factor == 0:
         return np.zeros_like(vector)
-    found: Vector = np.where(vector == 0, 0.0, np.where(vector == 0, 1.0, vector) * factor)
-    return found
+    product: Vector = np.where(vector == 0, 0.0, np.where(vector == 0, 1.0, vector) * factor)
+    return product

@@ -77,7 +77,7 @@ class ErrorInterval:
         return self.high + self.error
 
     def argument(self, where: Mask) -> Argument:
-        """The range that units have to serve at these positions (at all, if there are none)."""
+        """Return the range that units have to serve at these positions (all, if none are named)."""
         if not where.any():
             where = np.ones(len(self.low), dtype=bool)
         return Argument(
@@ -88,15 +88,15 @@ class ErrorInterval:
         )
 
     def proportion(self) -> Vector:
-        """The relative error."""
+        """Return the relative error."""
         with np.errstate(all="ignore"):
-            found = np.where(self.low > 0, self.error / self.low, np.inf)
-        found = np.where((self.low >= 0) & (self.error == 0), 0.0, found)
-        return found if self.relative is None else np.minimum(found, self.relative)
+            ratio = np.where(self.low > 0, self.error / self.low, np.inf)
+        ratio = np.where((self.low >= 0) & (self.error == 0), 0.0, ratio)
+        return ratio if self.relative is None else np.minimum(ratio, self.relative)
 
 
 def representation_error(numbers: Vector, dtype: str) -> float:
-    """How far the type of number is from holding these, at most."""
+    """Return the greatest error of holding these numbers in the type of number."""
     with np.errstate(over="ignore"):
         return float(np.abs(numbers.astype(dtype).astype(np.float64) - numbers).max())
 
@@ -165,7 +165,7 @@ def _weight(
 
 
 def _reads_as_it_is(form: Form, dtype: str) -> bool:
-    """Whether it is one signal (times a power of two), or a constant that the type holds."""
+    """Return whether a form is one signal (times a power of two), or a constant the type holds."""
     if form.gross is not None:
         return False
     if not form.terms:
@@ -187,7 +187,7 @@ class ErrorIntervals:
         self.unit = UNIT[self.target.dtype] + UNIT["float64"]
 
     def form(self, form: Form) -> ErrorInterval:
-        """What is known of a form."""
+        """Return what is known of a form."""
         for signal in (*form.terms, *form.uncancelled[0]):
             embedded = signal.positions is not None or signal.tokens is not None
             if embedded and signal not in self.signals:
@@ -195,7 +195,7 @@ class ErrorIntervals:
         return of_form(form, self.signals, self.size, self.target.dtype)
 
     def gross(self, form: Form) -> float:
-        """The greatest sum of the absolute values of all that a form adds up."""
+        """Return the greatest sum of absolute values that a form adds up."""
         return float(_weight(form, self.signals, self.size)[0].max(initial=0.0))
 
     def _embedded(self, signal: Signal) -> ErrorInterval:

@@ -58,7 +58,7 @@ class Bounds:
         return self._heads.temperatures
 
     def run(self) -> ErrorInterval:
-        """The output, after everything before it."""
+        """Return the bound of the output, after that of everything before it."""
         for time, steps in groupby(self.lowered.network.steps(), key=lambda step: step.time):
             together = list(steps)
             self._sink.arrive(time)
@@ -78,7 +78,7 @@ class Bounds:
         self._sink.feed({unit: hidden for unit, hidden in self.hidden.items() if unit.time == time})
 
     def _units(self, units: Sequence[Unit]) -> None:
-        """The units of one feed-forward: what they write into one slot is added up in one sum."""
+        """Bound the units of one feed-forward: what they write into a slot is added in one sum."""
         arguments: dict[Unit, list[ErrorInterval]] = {}
         in_slot: dict[int, list[Unit]] = {}
         for unit in units:

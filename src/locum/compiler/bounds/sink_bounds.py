@@ -48,7 +48,7 @@ class SinkBounds:
             self.held[slots] = self.error[slots] = 0.0
 
     def read_error(self, form: Form) -> float:
-        """How far from 0 a form may be read at the sink."""
+        """Return how far from 0 a form may be read at the sink."""
         coefficients = self._coefficients(form)
         carried = self._carried(coefficients)
         single = len(coefficients) == 1 and set(map(abs, coefficients.values())) == {1.0}
@@ -57,7 +57,7 @@ class SinkBounds:
         return carried + self._rounding(coefficients, form, 0.0)
 
     def default_error(self, value: Value) -> float:
-        """How far from its default a head may read a value at the sink."""
+        """Return how far from its default a head may read a value at the sink."""
         if value.share:
             return 0.0
         coefficients = self._coefficients(value.form)
@@ -116,7 +116,7 @@ class SinkBounds:
             self.error[slot] += (len(parts) + 4) * (self._unit * weight + SMALLEST[self.dtype])
 
     def _coefficients(self, form: Form) -> dict[int, float]:
-        """Those of the slots that hold something at the sink."""
+        """Return the coefficients of the slots that hold something at the sink."""
         return {
             slot: c for slot, c in self.slots.read(form).items() if self.held[slot] or self.error[slot]
         }
@@ -128,8 +128,8 @@ class SinkBounds:
         held = sum(abs(c * float(self.held[slot])) for slot, c in coefficients.items())
         return 2 * (held + abs(form.constant))  # what is subtracted is as large again
 
-    def _rounding(self, coefficients: Mapping[int, float], form: Form, wanted: float) -> float:
-        weight = self._weight(coefficients, form) + wanted
+    def _rounding(self, coefficients: Mapping[int, float], form: Form, expected: float) -> float:
+        weight = self._weight(coefficients, form) + expected
         return (len(coefficients) + 4) * (self._unit * weight + SMALLEST[self.dtype])
 
     def _on_grid(self, coefficients: Mapping[int, float], form: Form) -> bool:

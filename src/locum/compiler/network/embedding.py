@@ -27,7 +27,7 @@ class Embedding:
         self._tokens: dict[bytes, Signal] = {}
 
     def at_positions(self, numbers: Sequence[float], label: str) -> Form:
-        """These numbers at the positions 0, 1, …"""
+        """Embed these numbers at the positions 0, 1, …"""
         vector, factor, constant = np.array(numbers), 1.0, 0.0
         if (vector == vector[0]).all():
             return Form({}, float(vector[0]))
@@ -39,7 +39,7 @@ class Embedding:
         return Form({self._positions[key]: factor}, constant)
 
     def of_tokens(self, numbers: Sequence[float], label: str) -> Form:
-        """These numbers for the tokens of the vocabulary, in its order."""
+        """Embed these numbers for the tokens of the vocabulary, in its order."""
         vector = np.array(numbers)
         if (vector == vector[0]).all():
             return Form({}, float(vector[0]))
@@ -51,7 +51,7 @@ class Embedding:
 
 
 def _named(vector: Vector, factor: float, constant: float, label: str) -> str:
-    """What a column of positions holds, in standard form."""
+    """Return what a column of positions holds, in standard form."""
     if (factor, constant) == (1, 0):
         return label
     if bool((vector == np.arange(len(vector))).all()):
@@ -60,7 +60,7 @@ def _named(vector: Vector, factor: float, constant: float, label: str) -> str:
 
 
 def _standard(vector: Vector) -> tuple[Vector, float, float]:
-    """The vector as constant + factor · (whole numbers from 0 on without a common divisor)."""
+    """Write a vector as constant + factor · (integers from 0 on without a common divisor)."""
     whole = bool((vector == np.round(vector)).all()) and float(np.abs(vector).max()) < 2**40
     if not whole:
         return vector, 1.0, 0.0

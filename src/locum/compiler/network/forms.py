@@ -15,7 +15,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-#: A number, or a truth, for each position (or for each of some units, knots, keys).
+#: A number, or a boolean, for each position (or for each of some units, knots, keys).
 Vector: TypeAlias = NDArray[np.float64]
 Mask: TypeAlias = NDArray[np.bool_]
 
@@ -78,7 +78,7 @@ def total(parts: Iterable[tuple[Form, float]], constant: float = 0.0) -> Form:
         gross_constant += abs(coefficient) * size
         for signal, c in sizes.items():
             gross[signal] = gross.get(signal, 0.0) + abs(coefficient) * c
-    found = Form({signal: c for signal, c in terms.items() if c}, constant, finest=finest)
-    if found.uncancelled == (gross, gross_constant):
-        return found
-    return replace(found, gross=(gross, gross_constant))
+    combined = Form({signal: c for signal, c in terms.items() if c}, constant, finest=finest)
+    if combined.uncancelled == (gross, gross_constant):
+        return combined
+    return replace(combined, gross=(gross, gross_constant))

@@ -20,7 +20,7 @@ _SAFE = {"float64": 2.0**40, "float32": 2.0**13}
 
 
 def lowest_bit(number: float) -> float:
-    """The greatest power of two that a number is a multiple of, as :func:`lowest_bits` has it.
+    """Return the greatest power of two that divides a number, as :func:`lowest_bits` has it.
 
     Without arrays: bounds ask this of every coefficient of every form.
 
@@ -37,7 +37,7 @@ def lowest_bit(number: float) -> float:
 
 
 def lowest_bits(numbers: Vector) -> Vector:
-    """The greatest power of two that each number is a multiple of; infinite for 0, 0 for inf and NaN.
+    """Return the greatest power of two dividing each number; infinite for 0, 0 for inf and NaN.
 
     >>> lowest_bits(np.array([12.0, 0.75, 0.0])).tolist()
     [4.0, 0.25, inf]
@@ -52,12 +52,12 @@ def lowest_bits(numbers: Vector) -> Vector:
 
 
 def sums_exactly(weight: float, step: float, dtype: str) -> bool:
-    """Whether numbers on a grid are added up without rounding, if all of them make ``weight``."""
+    """Return whether numbers on a grid add up without rounding, if all of them make ``weight``."""
     return bool(step >= SMALLEST[dtype] and weight <= EXACT_WHOLE[dtype] * step)
 
 
 def dyadic(numbers: Vector | float, dtype: str) -> bool:
-    """Whether arithmetic with these rounds nothing: multiples of 2⁻¹⁰, and not too large."""
+    """Return whether arithmetic with these is exact: multiples of 2⁻¹⁰, and not too large."""
     array = np.asarray(numbers, dtype=np.float64)
     if not np.isfinite(array).all():
         return False

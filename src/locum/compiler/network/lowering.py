@@ -114,7 +114,7 @@ class _Lowering:
         }
 
     def network(self, root: Node) -> Network:
-        """All of it, with ``root`` as the output."""
+        """Return the whole network, with ``root`` as the output."""
         for node in self.schedule.order:
             if self.roles.of(node) in (Role.AGGREGATE, Role.COUNT):
                 self._attend(node)
@@ -126,7 +126,7 @@ class _Lowering:
         return network
 
     def holds(self) -> dict[Signal, Node]:
-        """The s-op that each signal holds; a share of attention holds the count that it stands for."""
+        """Return the s-op each signal holds; a share of attention holds the count it stands for."""
         shares = {signal: self.roles.counted(node) for node, signal in self._shares.items()}
         return {signal: node for node, signal in self._signals.items()} | shares
 
@@ -140,7 +140,7 @@ class _Lowering:
                 return False
 
     def counts_sink(self, node: Node) -> bool:
-        """Whether the head that counts for a width or a length attends to the sink as well.
+        """Return whether the head that counts a width or a length attends to the sink as well.
 
         It does, so that nothing else is needed to count by; but the length is counted by a head that is
         there anyway, if there is one. Units are made for one of the two shares before there are heads.
@@ -152,7 +152,7 @@ class _Lowering:
     # Forms --------------------------------------------------------------------------------------
 
     def form(self, node: Node) -> Form:
-        """The s-op as a combination of signals; sums are taken apart, however long."""
+        """Write an s-op as a combination of signals; take sums apart, however long."""
         if node not in self._forms:
             parts: list[tuple[Form, float]] = []
             ticket = count()
@@ -174,7 +174,7 @@ class _Lowering:
         return self._forms[node]
 
     def linear(self, linear: Linear) -> Form:
-        """A combination of s-ops as one of signals."""
+        """Write a combination of s-ops as one of signals."""
         return total(((self.form(node), c) for node, c in linear.terms), linear.constant)
 
     def _leaf(self, node: Node) -> Form:
@@ -199,7 +199,7 @@ class _Lowering:
                 return Form({self._computed(node): 1.0})
 
     def _embedded(self, node: Node, form: Form) -> Form:
-        """The form of an s-op that stands in the embeddings."""
+        """Return the form of an s-op that stands in the embeddings."""
         for signal in form.terms:
             self.embeds.setdefault(signal, {})[node] = None
         return form
@@ -219,7 +219,7 @@ class _Lowering:
     # Units --------------------------------------------------------------------------------------
 
     def _computed(self, node: Node) -> Signal:
-        """The signal of a function, which some feed-forward computes."""
+        """Return the signal of a function, which some feed-forward computes."""
         if node not in self._signals:
             time = self.schedule.ready[node]
             signal = Signal(self.label(node), time)
@@ -232,7 +232,7 @@ class _Lowering:
         return self._signals[node]
 
     def _gate(self, node: Node) -> Gate | None:
-        """What it is where feed-forwards have units of one kind; None: a function as it is."""
+        """Return the gate where feed-forwards have units of one kind; None for an exact function."""
         gate = self.roles.gate(node, self.linear)
         if gate is None or self.roles.delay(node) == 1:
             return gate
@@ -243,7 +243,7 @@ class _Lowering:
         return Snap(Form({about: 1.0}))
 
     def _reads(self, root: Node, time: int) -> dict[Node, Form]:
-        """What a unit finds in the stream: all parts of its expression that are there before."""
+        """Return what a unit reads from the stream: the parts of its expression that are there."""
         reads: dict[Node, Form] = {}
         stack, seen = [root], {root}
         while stack:
@@ -262,7 +262,7 @@ class _Lowering:
         return reads
 
     def _inlined(self, node: Node, time: int) -> bool:
-        """Whether a unit at that time computes it itself."""
+        """Return whether a unit at that time computes the s-op itself."""
         return self.roles.fused and (
             self.roles.of(node) in (Role.COUNT, Role.FUNCTION, Role.TABLE, Role.LINEAR)
             and self.schedule.ready[node] == time
@@ -271,7 +271,7 @@ class _Lowering:
     # Heads --------------------------------------------------------------------------------------
 
     def _attend(self, node: Node) -> None:
-        """The head of an aggregate, a width or the length; heads with equal scores are one."""
+        """Add the head of an aggregate, a width or the length; heads with equal scores are one."""
         time = self.schedule.heads[node]
         counting = self.roles.of(node) is Role.COUNT
         attending = self.roles.counted(node)
@@ -298,7 +298,7 @@ class _Lowering:
         self._heads.move(value, scores, sink, time, label, selector, node)
 
     def _default(self, node: Node) -> float:
-        """What an aggregate reads at the sink."""
+        """Return what an aggregate reads at the sink."""
         default = node.attributes["default"]
         assert not isinstance(default, tuple)
         if not self.known.selectors.may_be_empty(node.inputs[0]):

@@ -81,7 +81,7 @@ class Network:
     one: Signal | None = None
 
     def reads(self) -> Iterator[tuple[Form, int]]:
-        """Every form that is read, and when; the output is read at the end of time."""
+        """List every form that is read, and when; the output is read at the end of time."""
         for head in self.heads:
             forms = [*head.queries, *head.keys, *(value.form for value in head.values)]
             if head.sink != NO_SINK:
@@ -120,7 +120,7 @@ class Network:
         return (max((step.time for step in self.steps()), default=0) + 1) // 2
 
     def head_labels(self) -> tuple[tuple[str, ...], ...]:
-        """What the heads of each layer are called."""
+        """Return the labels of the heads of each layer."""
         return tuple(
             tuple(head.label for head in self.heads if head.time == 2 * layer - 1)
             for layer in range(1, self.layers + 1)

@@ -62,7 +62,7 @@ class Roles:
         return self.known.values
 
     def of(self, node: Node) -> Role:
-        """Its role."""
+        """Return the role of an s-op."""
         if node not in self._roles:
             self._roles[node] = self._found(node)
         return self._roles[node]
@@ -88,7 +88,7 @@ class Roles:
             if column is None or column.sources == (node,):
                 bits = EXACT_WHOLE[self.known.target.dtype].bit_length() - 1
                 raise CompileError(
-                    f"strings (or whole numbers beyond 2^{bits}) meet too many other values here to be "
+                    f"strings (or integers beyond 2^{bits}) meet too many other values here to be "
                     "told apart: try a smaller vocabulary or length",
                     abbreviate(node),
                 )
@@ -96,7 +96,7 @@ class Roles:
         return Role.LINEAR if self._linear(node) else Role.FUNCTION
 
     def _needs_table(self, node: Node) -> bool:
-        """Whether floats cannot do what the operation does to its inputs."""
+        """Return whether floats cannot do what the operation does to its inputs."""
         if node.op == "lookup":
             column = self.values.table(node)
             return column is not None and column.sources != (node,)
@@ -110,7 +110,7 @@ class Roles:
         return compares and any(self._beyond(i, limit) for i in node.inputs)
 
     def _beyond(self, node: Node, limit: int) -> bool:
-        """Whether it may be an integer that the floats do not hold with its neighbours."""
+        """Return whether it may be an integer so large that floats skip its neighbours."""
         integers = self.values.integers(node)
         return integers is not None and integers.largest > limit
 
@@ -128,15 +128,15 @@ class Roles:
                 return False
 
     def delay(self, node: Node) -> int:
-        """How long after its attention a count can be read; a function, after what it reads."""
+        """Return how long after its attention a count can be read; a function, after what it reads."""
         return 1
 
     def counted(self, node: Node) -> Node:
-        """The width or the length that a COUNT stands for."""
+        """Return the width or the length that a COUNT stands for."""
         return node
 
     def parts(self, node: Node) -> list[tuple[Node, float]]:
-        """A linear s-op as Σ coefficient · s-op."""
+        """Write a linear s-op as Σ coefficient · s-op."""
         match node.op:
             case "add":
                 return [(node.inputs[0], 1.0), (node.inputs[1], 1.0)]
@@ -155,17 +155,17 @@ class Roles:
                 return [(a, 1 / number if node.op == "divide" else number)]
 
     def gate(self, node: Node, form: Callable[[Linear], Form]) -> Gate | None:
-        """The gate of a function, given how the stream is read; None: it is a function as it is."""
+        """Return the gate of a function that reads the stream so; None for an exact function."""
         return None
 
     def sources(self, node: Node) -> list[Node]:
-        """What a table is looked up by."""
+        """Return what a table is looked up by."""
         column = self.values.table(node)
         assert column is not None
         return source_nodes(column)
 
     def reads(self, node: Node) -> list[Node]:
-        """The s-ops that have to be there before it."""
+        """Return the s-ops that have to be there before it."""
         match self.of(node):
             case Role.POSITION | Role.TOKEN | Role.NUMBER:
                 return []
@@ -183,13 +183,13 @@ class Roles:
 
 
 def source_nodes(column: ValueTable) -> list[Node]:
-    """The s-ops that a table is looked up by."""
+    """Return the s-ops that a table is looked up by."""
     named = {"indices": INDICES, "length": LENGTH, "tokens": TOKENS}
     return [named[s] if isinstance(s, str) else s for s in column.sources]
 
 
 def exact_roles(root: Node, known: Known) -> Roles:
-    """The roles of a program whose feed-forwards compute any function.
+    """Assign the roles of a program whose feed-forwards compute any function.
 
     What jumps at a number that is not reliable (``exactness.py``) becomes a table over its sources; and
     so does what is moved to where it is such a source.
@@ -197,18 +197,18 @@ def exact_roles(root: Node, known: Known) -> Roles:
     exactness = Exactness(known.target, known.values, known.selectors)
     tabled: set[Node] = set()
     rounded: list[Node] = []
-    wanted: list[Node] = []
+    pending: list[Node] = []
     for node in _reachable(root, known):
         if not OPERATIONS[node.op].elementwise or exactness.embedded(node):
             continue
         if all(map(exactness.reliable, jumps_on(node))):
             continue
         if _has_sources(node, known):
-            wanted.append(node)
+            pending.append(node)
         elif known.values.constant(node) is None:
             rounded.append(node)
-    while wanted:
-        node = wanted.pop()
+    while pending:
+        node = pending.pop()
         if node in tabled:
             continue
         tabled.add(node)
@@ -216,12 +216,12 @@ def exact_roles(root: Node, known: Known) -> Roles:
         for source in () if table is None else table.sources:
             origin = _origin(source)
             if origin is not None and not exactness.reliable(origin) and _has_sources(origin, known):
-                wanted.append(origin)
+                pending.append(origin)
     return Roles(known, frozenset(tabled), tuple(rounded))
 
 
 def _origin(source: Source) -> Node | None:
-    """The s-op that computes what a source has, wherever it was moved from."""
+    """Return the s-op that computes what a source has, wherever it was moved from."""
     if isinstance(source, str):
         return None
     while source.op == "aggregate":
@@ -230,13 +230,13 @@ def _origin(source: Source) -> Node | None:
 
 
 def _has_sources(node: Node, known: Known) -> bool:
-    """Whether its values are listed over other things than itself."""
+    """Return whether its values are listed over other s-ops than itself."""
     table = known.values.table(node)
     return table is not None and table.sources not in ((), (node,))
 
 
 def _reachable(root: Node, known: Known) -> Iterator[Node]:
-    """Every s-op of the program, and of the scores of its selectors."""
+    """List every s-op of the program, and of the scores of its selectors."""
     seen, stack = {root}, [root]
     while stack:
         node = stack.pop()
@@ -253,7 +253,7 @@ def _reachable(root: Node, known: Known) -> Iterator[Node]:
 
 
 def in_order(root: Node, reads: Callable[[Node], Iterable[Node]]) -> Iterator[Node]:
-    """Every s-op after what it reads; without recursion."""
+    """Order s-ops, each after what it reads; without recursion."""
     seen: set[Node] = set()
     stack: list[tuple[Node, bool]] = [(root, False)]
     while stack:

@@ -33,7 +33,7 @@ class Schedule:
 
 
 def schedule(root: Node, roles: Roles) -> Schedule:
-    """The times of a program."""
+    """Schedule a program: the time of every s-op."""
     order = list(in_order(root, roles.reads))
     earliest = _Times(roles)
     for node in order:
@@ -63,7 +63,7 @@ class _Levelling:
             self.waiting.setdefault(self._selector(node), []).append(node)
 
     def place(self, node: Node, earliest: int) -> int:
-        """The sublayer for one head."""
+        """Return the sublayer for one head."""
         selector = self._selector(node)
         first, last = earliest, max(earliest, self.windows[node][1])
         for time in range(first, last + 1, 2):
@@ -79,7 +79,7 @@ class _Levelling:
         return time
 
     def _selector(self, node: Node) -> Node:
-        """What a head attends to; the length is counted by one that attends everywhere."""
+        """Return what a head attends to; the length is counted by one that attends everywhere."""
         attending = self.roles.counted(node)
         return attending.inputs[0] if attending.inputs else EVERYWHERE
 
@@ -95,7 +95,7 @@ class _Times:
         self.heads: dict[Node, int] = {}
 
     def attention(self, node: Node) -> int:
-        """The first attention sublayer that a head could run in."""
+        """Return the first attention sublayer that a head could run in."""
         below = max((self.ready[n] for n in self.roles.reads(node)), default=0)
         return below + 1 if below % 2 == 0 else below + 2
 
@@ -125,7 +125,7 @@ def _feed_forward_after(time: int) -> int:
 
 
 def _deadlines(order: list[Node], roles: Roles, root: Node, depth: int) -> dict[Node, int]:
-    """For each head the last sublayer that does not make the network deeper."""
+    """Return for each head the last sublayer that does not make the network deeper."""
     by: dict[Node, int] = {root: depth}
     heads: dict[Node, int] = {}
     for node in reversed(order):

@@ -51,23 +51,23 @@ class Slots:
         self._of = {signal: group for group in self.groups for signal in group.signals}
 
     def of(self, signal: Signal) -> tuple[int, float]:
-        """Its slot, and what it is multiplied by when it is written there."""
+        """Return the slot of a signal, and what it is multiplied by when it is written there."""
         group = self._of[signal]
         return group.slot, group.signals[signal]
 
     def read(self, form: Form) -> dict[int, float]:
-        """A form as coefficients of slots."""
-        found: dict[int, float] = {}
+        """Write a form as coefficients of slots."""
+        coefficients: dict[int, float] = {}
         for signal, coefficient in form.terms.items():
             slot, scale = self.of(signal)
             # Signals of one group have one ratio of coefficient to scale: read the slot once, and by a
             # signal that is written as it is, since a quotient may be rounded.
-            if scale == 1 or slot not in found:
-                found[slot] = coefficient / scale
-        return found
+            if scale == 1 or slot not in coefficients:
+                coefficients[slot] = coefficient / scale
+        return coefficients
 
     def labels(self) -> list[str]:
-        """What each slot holds, in the order of time."""
+        """Return what each slot holds, in the order of time."""
         held: list[list[str]] = [[] for _ in range(self.size)]
         for group in sorted(self.groups, key=lambda g: g.first):
             held[group.slot].append(group.label)
@@ -82,7 +82,7 @@ def lay_out(network: Network, dtype: str, *, reuse: bool = True) -> Slots:
 
 
 def _room(network: Network, dtype: str) -> dict[Signal, float]:
-    """How often each signal may be added to a slot, for those whose units add large constants to it.
+    """Return how often a signal may be added to a slot, where its units add large constants to it.
 
     :class:`Snap` writes (x + C) − C: sums of as many C as that are still integers of their type.
     """
@@ -106,7 +106,7 @@ def _summed_exactly(network: Network, dtype: str) -> set[Signal]:
 
 
 def _exact_table(gate: Table, dtype: str) -> bool:
-    """Whether sums of its hidden units are not rounded."""
+    """Return whether sums of its hidden units are not rounded."""
     return dyadic(gate.values, dtype) and (gate.gridded or dyadic(gate.keys, dtype))
 
 

@@ -22,11 +22,11 @@ class SelectorFacts(Protocol):
     """What values depend on of selectors (``patterns.py``)."""
 
     def unique(self, selector: Node) -> bool:
-        """Whether each query selects at most one key, whatever the input."""
+        """Return whether each query selects at most one key, whatever the input."""
         ...
 
     def at_length(self, selector: Node, length: int) -> Pattern | None:
-        """[query, key] on inputs of one length, where positions and length tell; else None."""
+        """Return [query, key] on inputs of one length, where positions and length tell; else None."""
         ...
 
 
@@ -34,19 +34,19 @@ class ValuesOfInputs(Protocol):
     """What is known of the s-op that an aggregate reads (``values.py``)."""
 
     def table(self, node: Node) -> ValueTable | None:
-        """Its values over its sources, or None where there are too many."""
+        """Tabulate its values over its sources; None where there are too many."""
         ...
 
     def finite(self, node: Node) -> tuple[Atom, ...] | None:
-        """All values it may take, in order, or None where they are not finitely many (or too many)."""
+        """List all values it may take, in order; None where they are infinitely (or too) many."""
         ...
 
     def depends_on(self, node: Node, *sources: str) -> bool:
-        """Whether a value is known from these sources alone."""
+        """Return whether a value is known from these sources alone."""
         ...
 
     def at_length(self, node: Node, length: int) -> list[Atom]:
-        """The value at each position of an input of that length, if nothing else matters."""
+        """Return the value at each position of an input of that length, if nothing else matters."""
         ...
 
 
@@ -62,12 +62,12 @@ class Aggregates:
         self._sources = sources
 
     def table(self, node: Node) -> ValueTable | None:
-        """Its values over its sources, or None where they cannot be listed."""
+        """Tabulate its values over its sources; None where they cannot be listed."""
         table = self._moved(node) or self._mean_of_positions(node)
         return table or self._mean_of_equals(node) or self._mean(node)
 
     def _moved(self, node: Node) -> ValueTable | None:
-        """What an aggregate finds where it takes no mean, or means of equal values alone."""
+        """Tabulate an aggregate that takes no mean, or means of equal values alone."""
         values = self._values.finite(node.inputs[1])
         if values is None:
             return None
@@ -84,7 +84,7 @@ class Aggregates:
         return self._sources.add(node, distinct((*values, default)))
 
     def _mean_of_equals(self, node: Node) -> ValueTable | None:
-        """A mean of equal numbers whose sum is rounded: each as it comes out for so many of them.
+        """Tabulate a mean of equal numbers whose sum is rounded, as it comes out for so many of them.
 
         They differ in their last bits: tables of hidden units refuse to tell them apart where that
         matters. Exact functions do not look, so there nothing is said.
@@ -102,7 +102,7 @@ class Aggregates:
         return self._sources.add(node, distinct((*values, *means, default)))
 
     def _mean_of_positions(self, node: Node) -> ValueTable | None:
-        """A mean that positions and length tell, as dense execution rounds it."""
+        """Tabulate a mean that positions and length tell, as dense execution rounds it."""
         selector, value = node.inputs
         if self._target.longest**2 > MAX_COMBINATIONS or not self._values.depends_on(
             value, "indices", "length"
@@ -128,7 +128,7 @@ class Aggregates:
         return ValueTable(sources, tuple(values))
 
     def _mean(self, node: Node) -> ValueTable | None:
-        """A mean of finitely many numbers, whose sums are exact."""
+        """Tabulate a mean of finitely many numbers, whose sums are exact."""
         values = self._values.finite(node.inputs[1])
         if values is None:
             return None
@@ -144,7 +144,7 @@ class Aggregates:
         return self._sources.add(node, means) if len(means) <= MAX_VALUES else None
 
     def _mean_of_rows(self, node: Node, default: Atom) -> ValueTable | None:
-        """A mean over keys that positions and length tell: which one can be where is known, too."""
+        """Tabulate a mean over keys that positions and length tell, and so which can be where."""
         selector, value = node.inputs
         if self._target.longest**2 > MAX_COMBINATIONS:
             return None
@@ -176,7 +176,7 @@ class Aggregates:
         return self._sources.add(node, values, limits)
 
     def _by_position(self, node: Node) -> list[tuple[Atom, ...]]:
-        """The values that an s-op may have at each position."""
+        """Return the values that an s-op may have at each position."""
         table, values = self._values.table(node), self._values.finite(node) or ()
         if table is None or "indices" not in table.sources:
             return [values] * self._target.longest
@@ -189,7 +189,7 @@ class Aggregates:
 
 
 def _sums_exactly(value: bool | int | float, count: int) -> bool:
-    """Whether up to ``count`` equal numbers are added up without rounding."""
+    """Return whether up to ``count`` equal numbers add up without rounding."""
     if isinstance(value, float) and not math.isfinite(value):
         return False
     numerator, _ = value.as_integer_ratio()
@@ -197,6 +197,6 @@ def _sums_exactly(value: bool | int | float, count: int) -> bool:
 
 
 def _of_equals(node: Node) -> bool:
-    """Whether all keys that an aggregate may select have one value: it takes what they are best by."""
+    """Return whether all keys an aggregate may select have one value: what they are best by."""
     selector, value = node.inputs
     return selector.op == "best" and selector.inputs[1] in (value, build("negate", value))

@@ -56,7 +56,7 @@ class Codes:
         self._codes = {text: start + rank for rank, text in enumerate(sorted(strings))}
 
     def number(self, atom: Atom, where: Node | str) -> float:
-        """The number that the stream holds for it; ``where`` is for the error, if there is none."""
+        """Return the number that the stream holds for it; an error names ``where`` if there is none."""
         if not isinstance(atom, str):
             return require_finite(atom, where)
         if atom not in self._codes:
@@ -69,7 +69,7 @@ class Codes:
 
 
 def _values(node: Node, values: Values) -> Iterator[Atom]:
-    """What it may be over its sources, and over all values of its inputs, which units look up."""
+    """Return its values over its sources, and over all values of its inputs, which units look up."""
     table = values.table(node)
     if table is not None:
         yield from (value for value in dict.fromkeys(table.values) if value is not None)

@@ -17,14 +17,14 @@ Pattern: TypeAlias = NDArray[np.bool_]
 
 
 def conditions(selector: Node) -> list[Node]:
-    """The selector as a conjunction; negations are carried inwards as far as they go.
+    """Write a selector as a conjunction, with negations pushed inwards as far as they go.
 
     >>> from locum import indices, select, tokens
     >>> s = ~(select(tokens, 1, "==") | select(indices, indices, "<"))
     >>> conditions(s.node)
     [<select: select(tokens, 1, !=)>, <select: select(indices, indices, >=)>]
     """
-    found: list[Node] = []
+    conjuncts: list[Node] = []
     stack = [(selector, False)]
     while stack:
         node, negated = stack.pop()
@@ -33,7 +33,7 @@ def conditions(selector: Node) -> list[Node]:
         elif node.op == ("selector_or" if negated else "selector_and"):
             stack.extend((i, negated) for i in reversed(node.inputs))
         elif node.op == "select" and negated:
-            found.append(
+            conjuncts.append(
                 build(
                     "select",
                     *node.inputs,
@@ -41,12 +41,12 @@ def conditions(selector: Node) -> list[Node]:
                 )
             )
         else:
-            found.append(build("selector_not", node) if negated else node)
-    return list(dict.fromkeys(found))
+            conjuncts.append(build("selector_not", node) if negated else node)
+    return list(dict.fromkeys(conjuncts))
 
 
 def select(keys: Sequence[Atom], queries: Sequence[Atom], predicate: str, where: Node) -> Pattern:
-    """The pattern of a comparison, as RASP compares."""
+    """Return the pattern of a comparison, as RASP compares."""
     try:
         return DOMAIN.select(keys, queries, predicate)
     except TypeError as error:
@@ -60,28 +60,28 @@ def evaluated(
     queries: Sequence[Node],
     query_values: Sequence[tuple[Atom, ...]],
 ) -> Pattern:
-    """The pattern of a formula, for these values of its keys and queries."""
-    found: dict[Node, Pattern] = {}
+    """Return the pattern of a formula, for these values of its keys and queries."""
+    patterns: dict[Node, Pattern] = {}
     for node in postorder(condition):
         if node.op == "select":
             k, q = keys.index(node.inputs[0]), queries.index(node.inputs[1])
-            found[node] = select(
+            patterns[node] = select(
                 [values[k] for values in key_values],
                 [values[q] for values in query_values],
                 str(node.attributes["predicate"]),
                 node,
             )
         elif node.op == "selector_not":
-            found[node] = ~found[node.inputs[0]]
+            patterns[node] = ~patterns[node.inputs[0]]
         elif node.op == "selector_and":
-            found[node] = found[node.inputs[0]] & found[node.inputs[1]]
+            patterns[node] = patterns[node.inputs[0]] & patterns[node.inputs[1]]
         elif node.op == "selector_or":
-            found[node] = found[node.inputs[0]] | found[node.inputs[1]]
-    return found[condition]
+            patterns[node] = patterns[node.inputs[0]] | patterns[node.inputs[1]]
+    return patterns[condition]
 
 
 def reflexive(condition: Node) -> bool:
-    """Whether a query certainly selects the key at its own position."""
+    """Return whether a query certainly selects the key at its own position."""
     if condition.op != "select":
         return False
     key, query = condition.inputs

@@ -39,7 +39,7 @@ class Grid(NamedTuple):
         return Grid(min(self.step, other.step), self.largest + other.largest)
 
     def fits(self, dtype: str, count: int = 1) -> bool:
-        """Whether the type of number holds the sum of ``count`` of them, and all on the way to it."""
+        """Return whether the type of number holds sums of ``count`` of them, and partial sums."""
         return self.step > 0 and self.largest * count <= EXACT_WHOLE[dtype] * self.step
 
 
@@ -54,7 +54,7 @@ _ROUNDING = ("floor", "round", "modulo", "floor_divide")
 
 
 def grid_of(values: Iterable[Atom | None]) -> Grid | None:
-    """The coarsest grid that has all of these numbers on it; None for infinite and tiny ones."""
+    """Return the coarsest grid that holds all these numbers; None for infinite and tiny ones."""
     denominator, largest = 1, 0.0
     for value in values:
         if value is None or isinstance(value, str):
@@ -70,7 +70,7 @@ def grid_of(values: Iterable[Atom | None]) -> Grid | None:
 
 
 def jumps_on(node: Node) -> tuple[Node, ...]:
-    """The inputs in which an operation jumps."""
+    """Return the inputs at which an operation is discontinuous."""
     if node.op == "if_else":
         return node.inputs[:1]
     jumps = OPERATIONS[node.op].group == "comparison" or node.op in (*_LOGIC, *_ROUNDING)
@@ -88,30 +88,30 @@ class Exactness:
         self._faithful: dict[Node, bool] = {}
 
     def exact(self, node: Node) -> bool:
-        """Whether no number that it is, or that a sum makes of it, is rounded."""
+        """Return whether neither its values nor sums of them are rounded."""
         grid = self.grid(node)
         return grid is not None and grid.fits(self.target.dtype)
 
     def reliable(self, node: Node) -> bool:
-        """Whether what jumps at this s-op jumps where dense execution does."""
+        """Return whether what jumps at this s-op jumps where dense execution does."""
         return self.exact(node) or (self.target.dtype == "float64" and self.faithful(node))
 
     def grid(self, node: Node) -> Grid | None:
-        """On which grid its values lie, or None where they may lie anywhere."""
+        """Return the grid on which its values lie; None where they may lie anywhere."""
         if node not in self._grids:
             for below in postorder(node, into=lambda n: n not in self._grids):
                 self._grids[below] = self._grid(below) if sort_of(below) is Sort.SOP else None
         return self._grids[node]
 
     def faithful(self, node: Node) -> bool:
-        """Whether the network has its very value, rounded to the network's type of number."""
+        """Return whether the network has its very value, rounded to the network's type of number."""
         if node not in self._faithful:
             for below in postorder(node, into=lambda n: n not in self._faithful):
                 self._faithful[below] = sort_of(below) is Sort.SOP and self._is_faithful(below)
         return self._faithful[node]
 
     def embedded(self, node: Node) -> bool:
-        """Whether it stands in the stream from the start."""
+        """Return whether it stands in the stream from the start."""
         by_token = self.target.vocabulary is not None and self.values.depends_on(node, "tokens")
         return by_token or self.values.depends_on(node, "indices")
 
@@ -177,7 +177,7 @@ def _joined(parts: Sequence[Grid | None]) -> Grid | None:
 
 
 def _computed(node: Node, inputs: Sequence[Grid]) -> Grid | None:
-    """The grid of what arithmetic makes of numbers on grids."""
+    """Return the grid of what arithmetic makes of numbers on grids."""
     a, b = (*inputs, *inputs)[:2]
     match node.op:
         case "add" | "subtract":

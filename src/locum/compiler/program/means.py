@@ -27,7 +27,7 @@ class Unlisted(Exception):  # noqa: N818  (a signal to the caller, not an error)
 
 
 def denominator(values: Sequence[Atom], count: int) -> int:
-    """The power of two by which these numbers become integers whose sums of ``count`` are exact.
+    """Return the power of two that makes these numbers integers whose sums of ``count`` are exact.
 
     Raises :class:`Unlisted` where sums are rounded, too many to be listed, or not sums of numbers.
     """
@@ -45,7 +45,7 @@ def denominator(values: Sequence[Atom], count: int) -> int:
 
 
 def means_of_positions(values: Sequence[Sequence[Atom]], keys: Sequence[int]) -> list[Atom]:
-    """The means over ``keys``, where ``values`` lists what each position may have."""
+    """List the means over ``keys``, where ``values`` lists what each position may have."""
     if len(keys) == 1:
         return list(values[keys[0]])
     together = [value for key in keys for value in values[key]]
@@ -56,7 +56,7 @@ def means_of_positions(values: Sequence[Sequence[Atom]], keys: Sequence[int]) ->
 
 
 def means_of_subsets(values: Sequence[Atom], most: int) -> list[Atom]:
-    """The means of one value up to ``most`` values, any of which may occur any number of times."""
+    """List the means of one to ``most`` values, any of which may occur any number of times."""
     scale = denominator(values, most)
     means, one = list(values), _bits(values, scale)
     sums = one
@@ -77,17 +77,17 @@ def _bits(values: Sequence[Atom], scale: int) -> _Bits:
 
 
 def _plus(sums: _Bits, more: _Bits) -> _Bits:
-    """All sums of one number of each."""
+    """List all sums of one number of each."""
     (least, bits), (start, steps) = sums, more
-    found = 0
+    total = 0
     for step in range(steps.bit_length()):
         if steps >> step & 1:
-            found |= bits << step
-    return least + start, found
+            total |= bits << step
+    return least + start, total
 
 
 def _divided(sums: _Bits, scale: int, count: int) -> list[Atom]:
-    """The means, each rounded once, as dense execution rounds them."""
+    """Divide, rounding each mean once, as dense execution rounds it."""
     least, bits = sums
     totals = (least + step for step in range(bits.bit_length()) if bits >> step & 1)
     return [total / scale / count for total in totals]

@@ -24,7 +24,7 @@ MAX_MEMBERS = 100_000
 
 
 def normalise(root: Node, *, numeric: bool = False, origins: Origins | None = None) -> Node:
-    """``root`` with every ``sum_over`` written out, and casts of ``numeric`` tokens as arithmetic."""
+    """Expand every ``sum_over`` of ``root``, and write casts of ``numeric`` tokens as arithmetic."""
     if sort_of(root) is not Sort.SOP:
         raise CompileError(
             "a selector is no output of a transformer: aggregate with it, or take its width",
@@ -35,9 +35,9 @@ def normalise(root: Node, *, numeric: bool = False, origins: Origins | None = No
             "only a whole program can be compiled: families of this one are not summed over",
             abbreviate(root),
         )
-    given, root = root, opened(root)
+    original, root = root, opened(root)
     if origins is not None:
-        origins.renamed(given, root)
+        origins.renamed(original, root)
     members_in_all = sum(
         math.prod(size_of(f) for f in {*node.inputs[1:], *node.free})
         for node in postorder(root)

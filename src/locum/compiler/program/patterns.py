@@ -39,7 +39,7 @@ class Patterns:
         return new
 
     def pattern(self, selector: Node) -> Pattern | None:
-        """[query, key] where it depends on positions alone, else None."""
+        """Return [query, key] where it depends on positions alone, else None."""
         if selector not in self._patterns:
             for node in postorder(selector, into=lambda n: n not in self._patterns):
                 if node.op == "select" or node.op.startswith("selector_") or node.op == "best":
@@ -72,7 +72,7 @@ class Patterns:
                 return None
 
     def possible(self, selector: Node) -> Pattern:
-        """[query, key]: what may be selected, as far as positions tell."""
+        """Return [query, key] that may be selected, as far as positions tell."""
         allowed = np.ones((self.target.longest, self.target.longest), dtype=bool)
         stack = [selector]
         while stack:
@@ -85,14 +85,14 @@ class Patterns:
         return allowed
 
     def is_mask(self, pattern: Pattern) -> bool:
-        """Whether it selects the query's own position and all before it: what a causal mask leaves."""
+        """Return whether it selects its own position and all before it: what a causal mask leaves."""
         return bool((pattern == np.tri(len(pattern), dtype=bool)).all())
 
     def unique(self, selector: Node) -> bool:
-        """Whether each query selects at most one key, whatever the input."""
-        found = self.pattern(selector)
-        if found is not None:
-            return bool((found.sum(axis=1) <= 1).all())
+        """Return whether each query selects at most one key, whatever the input."""
+        pattern = self.pattern(selector)
+        if pattern is not None:
+            return bool((pattern.sum(axis=1) <= 1).all())
         for condition in conditions(selector):
             pattern = self.pattern(condition)
             if pattern is not None and bool((pattern.sum(axis=1) <= 1).all()):
@@ -107,7 +107,7 @@ class Patterns:
         return False
 
     def _different_everywhere(self, node: Node) -> bool:
-        """Whether an s-op has a different value at every position of an input."""
+        """Return whether an s-op has a different value at every position of an input."""
         slope = self.values.affine(node)
         if slope is not None:
             return slope.indices != 0
@@ -117,7 +117,7 @@ class Patterns:
         return len(set(at)) == len(at)
 
     def may_be_empty(self, selector: Node) -> bool:
-        """Whether some query may select nothing."""
+        """Return whether some query may select nothing."""
         if selector not in self._empty:
             self._empty[selector] = self._may_be_empty(selector)
         return self._empty[selector]
@@ -147,14 +147,14 @@ class Patterns:
         return any(not static[q, : max(q + 1, shortest)].any() for q in range(longest))
 
     def _fetches(self, selector: Node) -> bool:
-        """Whether each query selects the key at some position that it computes."""
+        """Return whether each query selects the key at one position that it computes."""
         if selector.op != "select" or selector.attributes["predicate"] != "==":
             return False
         key, query = selector.inputs
         return key.op == "indices" and self.values.is_position(query)
 
     def _of_positions_and_length(self, selector: Node) -> bool:
-        """Whether positions and length tell what it selects, and can be looked at one by one."""
+        """Return whether positions and length tell what it selects, and are few enough to enumerate."""
         if self.target.longest**2 > MAX_POSITIONS:
             return False
         reads = [
@@ -164,7 +164,7 @@ class Patterns:
         return all(self.values.depends_on(node, "indices", "length") for node in sops)
 
     def at_length(self, selector: Node, length: int) -> Pattern | None:
-        """[query, key] on inputs of one length, where positions and length tell; else None.
+        """Return [query, key] on inputs of one length, where positions and length tell; else None.
 
         None also where it has no value there: that is an error when it is run on such an input.
         """
@@ -176,20 +176,20 @@ class Patterns:
             return None
 
     def _at_length(self, selector: Node, length: int) -> Pattern:
-        found: dict[Node, Pattern] = {}
+        patterns: dict[Node, Pattern] = {}
         for node in postorder(selector):
-            parts = [found[i] for i in node.inputs if i in found]
+            parts = [patterns[i] for i in node.inputs if i in patterns]
             match node.op:
                 case "select":
                     keys, queries = (self.values.at_length(i, length) for i in node.inputs)
-                    found[node] = select(keys, queries, str(node.attributes["predicate"]), node)
+                    patterns[node] = select(keys, queries, str(node.attributes["predicate"]), node)
                 case "selector_and":
-                    found[node] = parts[0] & parts[1]
+                    patterns[node] = parts[0] & parts[1]
                 case "selector_or":
-                    found[node] = parts[0] | parts[1]
+                    patterns[node] = parts[0] | parts[1]
                 case "selector_not":
-                    found[node] = ~parts[0]
+                    patterns[node] = ~parts[0]
                 case "best":
                     scores = self.values.at_length(node.inputs[1], length)
-                    found[node] = DOMAIN.best(parts[0], scores)
-        return found[selector]
+                    patterns[node] = DOMAIN.best(parts[0], scores)
+        return patterns[selector]

@@ -32,7 +32,7 @@ class Range(NamedTuple):
         return max(abs(self.low), abs(self.high))
 
     def join(self, other: Range) -> Range:
-        """The least range that contains both."""
+        """Return the least range that contains both."""
         return Range(min(self.low, other.low), max(self.high, other.high))
 
 
@@ -43,7 +43,7 @@ _TRUTH = Range(0, 1)
 
 
 def combined(node: Node, inputs: Sequence[Range | None]) -> Range | None:
-    """The range of an elementwise s-op by those of its inputs, or None where it may be no integer."""
+    """Return the range of an elementwise s-op from its inputs'; None if it may not be an integer."""
     meaning = MEANINGS[node.op]
     if meaning.kind == "bool" or node.op == "indicator":
         return _TRUTH
@@ -51,8 +51,8 @@ def combined(node: Node, inputs: Sequence[Range | None]) -> Range | None:
     known = [part for part in ranges if part is not None]
     if meaning.bound is None or not meaning.keeps_whole or len(known) < len(ranges):
         return None
-    found = Range(*meaning.bound(*known))
-    return found if found.largest < _ENDLESS else Range(-math.inf, math.inf)
+    bounded = Range(*meaning.bound(*known))
+    return bounded if bounded.largest < _ENDLESS else Range(-math.inf, math.inf)
 
 
 class Affine(NamedTuple):
@@ -63,26 +63,26 @@ class Affine(NamedTuple):
     constant: int
 
     def at(self, position: int, length: int) -> int:
-        """Its value at a position of an input."""
+        """Return its value at a position of an input."""
         return self.indices * position + self.length * length + self.constant
 
     def over(self, shortest: int, longest: int) -> Range:
-        """Its least and its greatest value on inputs of these lengths."""
+        """Return its least and its greatest value on inputs of these lengths."""
         values = [self.at(position, length) for position, length in _corners(shortest, longest)]
         return Range(min(values), max(values))
 
     def is_position(self, shortest: int, longest: int) -> bool:
-        """Whether it is the position of a token of the input, at every position of every input."""
+        """Return whether it equals the position at every position of every input."""
         return all(0 <= self.at(p, length) < length for p, length in _corners(shortest, longest))
 
 
 def _corners(shortest: int, longest: int) -> list[tuple[int, int]]:
-    """Where a linear function of position and length is extreme: (position, length)."""
+    """Return where a linear function of position and length is extreme: (position, length)."""
     return [(p, length) for length in (shortest, longest) for p in (0, length - 1)]
 
 
 def affine(node: Node, inputs: Sequence[Affine | None]) -> Affine | None:
-    """An s-op as an integer combination of position and length, if its inputs are; else None."""
+    """Write an s-op as an integer combination of position and length, if its inputs are; else None."""
     match node.op:
         case "indices":
             return Affine(1, 0, 0)

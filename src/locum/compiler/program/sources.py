@@ -46,7 +46,7 @@ class Sources:
         return other
 
     def domain(self, source: Source) -> tuple[Atom, ...]:
-        """The values of a source."""
+        """Return the values of a source."""
         return self._domains[source]
 
     def add(
@@ -63,7 +63,7 @@ class Sources:
     def joint(
         self, function: Callable[..., Atom], inputs: Sequence[ValueTable], most: int
     ) -> ValueTable | None:
-        """The table of a function of tables; None where more than ``most`` combinations can occur."""
+        """Tabulate a function of tables; None where more than ``most`` combinations can occur."""
         sources = tuple(dict.fromkeys(s for table in inputs for s in table.sources))
         sizes = [len(self.domain(source)) for source in sources]
         total = math.prod(sizes)
@@ -96,7 +96,7 @@ class Sources:
         return ValueTable(sources, tuple(values))
 
     def _occur(self, sources: Sequence[Source], grid: NDArray[np.int64]) -> Pattern:
-        """Which combinations of sources can occur: no position lies behind the end, say."""
+        """Return which combinations of sources can occur: no position is past the end, say."""
         occurs = np.ones(grid.shape[1], dtype=bool)
         axes = {source: axis for axis, source in enumerate(sources)}
         if "indices" in axes and "length" in axes:

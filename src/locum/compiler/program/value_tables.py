@@ -49,7 +49,7 @@ class ValueTable:
 
     @cached_property
     def largest_whole(self) -> float:
-        """The absolute value of its largest whole number; strings count as larger than any."""
+        """The absolute value of its largest integer; strings count as larger than any."""
         if set(map(type, self.values)) == {int}:  # at once, for long columns
             return max(map(abs, self.values))  # type: ignore[arg-type]
         whole = {value for value in self.values if isinstance(value, (int, str))}
@@ -57,14 +57,14 @@ class ValueTable:
 
 
 def meaning(node: Node) -> Callable[..., Atom]:
-    """What an elementwise operation does to scalars."""
+    """Return what an elementwise operation does to scalars."""
     if node.op == "lookup":  # a dictionary finds at once what the definition looks for
         return table_of(node).__getitem__
     return partial(DOMAIN.meanings[node.op], **node.attributes)
 
 
 def table_of(node: Node) -> dict[Atom, Atom]:
-    """The table of a ``lookup``; of equal keys the first counts."""
+    """Return the table of a ``lookup``; of equal keys the first counts."""
     pairs = node.attributes["table"]
     assert isinstance(pairs, tuple)
     table: dict[Atom, Atom] = {}
@@ -79,28 +79,28 @@ def table_of(node: Node) -> dict[Atom, Atom]:
 def each(
     function: Callable[..., Atom], arguments: Sequence[Sequence[Atom | None]]
 ) -> list[Atom | None]:
-    """The function at every combination; None where it fails, or where an argument did."""
+    """Apply the function to every combination; None where it fails, or where an argument did."""
     if not any(None in argument for argument in arguments):
         try:
             return list(map(function, *arguments))
         except _WRONG:
             pass
-    found: list[Atom | None] = []
+    results: list[Atom | None] = []
     for scalars in zip(*arguments, strict=True):
         try:
-            found.append(None if None in scalars else function(*scalars))
+            results.append(None if None in scalars else function(*scalars))
         except _WRONG:
-            found.append(None)
-    return found
+            results.append(None)
+    return results
 
 
 def distinct(values: Iterable[Atom]) -> tuple[Atom, ...]:
-    """Each value once, in order: numbers, then strings; of a truth and an equal number, the number.
+    """List each value once, in order: numbers, then strings; of equal boolean and number, the number.
 
     >>> distinct([3, True, 1, 1.0, "b", "a"]), distinct([True, False])
     ((1, 3, 'a', 'b'), (False, True))
     """
-    # A mean of truths is an error, so what is all truths is known to be moved; with a number among
+    # A mean of booleans is an error, so what is all booleans is known to be moved; with a number among
     # them it is not.
     listed = list(values)
     if set(map(type, listed)) <= {int, float}:  # at once, for long columns
@@ -112,7 +112,7 @@ def distinct(values: Iterable[Atom]) -> tuple[Atom, ...]:
 
 
 def require_finite(value: Atom, where: Node | str) -> float:
-    """A number that a weight can be."""
+    """Return the value as a number that a weight can be, or refuse it."""
     try:
         number = float(value)
     except OverflowError:

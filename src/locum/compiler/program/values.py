@@ -54,7 +54,7 @@ class Values:
         return copy
 
     def table(self, node: Node) -> ValueTable | None:
-        """Its values over its sources, or None where there are too many."""
+        """Tabulate its values over its sources; None where there are too many."""
         if node not in self._tables:
             for below in postorder(node, into=lambda n: n not in self._tables):
                 self._affine[below] = affine(below, [self._affine.get(i) for i in below.inputs])
@@ -63,7 +63,7 @@ class Values:
         return self._tables[node]
 
     def over_sources(self, node: Node) -> ValueTable | None:
-        """Its table over other s-ops, if it has one: also where others take it as it is."""
+        """Return its table over other s-ops, if it has one: also where others take it as it is."""
         table = self.table(node)
         if table is None or table.sources != (node,) or not OPERATIONS[node.op].elementwise:
             return None if table is None or table.sources == (node,) else table
@@ -73,7 +73,7 @@ class Values:
         return self._sources.joint(meaning(node), inputs, MAX_COMBINATIONS)
 
     def finite(self, node: Node) -> tuple[Atom, ...] | None:
-        """All values it may take, in order, or None where they are not finitely many (or too many)."""
+        """List all values it may take, in order; None where they are infinitely (or too) many."""
         if node not in self._finite:
             column = self.table(node)
             atoms = None if column is None else distinct(v for v in column.values if v is not None)
@@ -81,16 +81,16 @@ class Values:
         return self._finite[node]
 
     def domain(self, source: Source) -> tuple[Atom, ...]:
-        """The values of a source."""
+        """Return the values of a source."""
         return self._sources.domain(source)
 
     def depends_on(self, node: Node, *sources: str) -> bool:
-        """Whether a value is known from these sources alone."""
+        """Return whether a value is known from these sources alone."""
         column = self.table(node)
         return column is not None and set(column.sources) <= set(sources)
 
     def constant(self, node: Node) -> Atom | None:
-        """Its value, if it is the same everywhere."""
+        """Return its value, if it is the same everywhere."""
         column = self.table(node)
         return column.values[0] if column is not None and column.constant else None
 
@@ -120,12 +120,12 @@ class Values:
         return combined(node, [self._ranges[i] for i in node.inputs])
 
     def affine(self, node: Node) -> Affine | None:
-        """The s-op as an integer combination of position and length, if it is written as one."""
+        """Write the s-op as an integer combination of position and length, if its definition is one."""
         self.table(node)
         return self._affine[node]
 
     def is_position(self, node: Node) -> bool:
-        """Whether it is the position of a token of the input, at every position of every input."""
+        """Return whether it equals the position at every position of every input."""
         linear = self.affine(node)
         if linear is not None:
             return linear.is_position(self.target.shortest, self.target.longest)
@@ -135,7 +135,7 @@ class Values:
         return choice and all(self.is_position(i) for i in node.inputs[-2:])
 
     def at_positions(self, node: Node) -> tuple[Atom, ...]:
-        """The value at each position of an s-op that depends on the position alone."""
+        """Return the value at each position of an s-op that depends on the position alone."""
         column = self.table(node)
         assert column is not None
         values = column.values * self.target.longest if column.constant else column.values
@@ -149,7 +149,7 @@ class Values:
         return tuple(v for v in values if v is not None)
 
     def at_length(self, node: Node, length: int) -> list[Atom]:
-        """The value at each position of an input of that length, if nothing else matters."""
+        """Return the value at each position of an input of that length, if nothing else matters."""
         column = self.table(node)
         assert column is not None
         sizes = [len(self.domain(source)) for source in column.sources]
@@ -203,7 +203,7 @@ class Values:
                 return None
 
     def _most(self, node: Node, inputs: Sequence[ValueTable]) -> int:
-        """How many combinations of sources are worth looking at."""
+        """Return how many combinations of sources are worth enumerating."""
         sources = {source for column in inputs for source in column.sources}
         if sources <= {"indices", "length"}:
             return MAX_POSITIONS
@@ -214,7 +214,7 @@ class Values:
         return MAX_TRUTHS if attended and truth else MAX_COMBINATIONS
 
     def _by_kind(self, node: Node) -> ValueTable | None:
-        """What an operation gives whatever its inputs are: a boolean, or a value of its table."""
+        """List what an operation gives on any inputs: booleans, or the values of its table."""
         if OPERATIONS[node.op].group == "comparison" or node.op in ("and", "or", "not", "member"):
             return self._sources.add(node, (False, True))
         if node.op == "indicator":
@@ -224,7 +224,7 @@ class Values:
         return None
 
     def _by_inputs(self, node: Node) -> ValueTable | None:
-        """By the values of its inputs, where what these depend on combines in too many ways."""
+        """List its values from its inputs', where what these depend on has too many combinations."""
         inputs: list[ValueTable] = []
         for i in node.inputs:
             table, values = self._tables[i], self.finite(i)
@@ -234,7 +234,7 @@ class Values:
         return self._sources.joint(meaning(node), inputs, MAX_COMBINATIONS)
 
     def _by_range(self, node: Node) -> ValueTable | None:
-        """Every integer of its range."""
+        """List every integer of its range."""
         integers = self._combined(node)
         if integers is None or integers.high - integers.low >= MAX_VALUES:
             return None

@@ -78,7 +78,7 @@ class _Broadcasting:
         return brought.nodes
 
     def attention(self, node: Node) -> Node:
-        """The node itself, if it needs a head and its selector has scores worth their slots."""
+        """Return the node itself if it needs a head and its selector has scores worth their slots."""
         selector = node.inputs[0]
         width = node.op == "selector_width"
         if not width and self.values.depends_on(node, "indices", "length"):
@@ -124,7 +124,7 @@ class _Broadcasting:
         return node
 
     def _is_scored(self, selector: Node, *, width: bool) -> bool:
-        """Whether it has scores, and, where keys are counted, worth their slots."""
+        """Return whether it has scores, and, where keys are counted, ones worth their slots."""
         if width and self._too_many_slots(selector):
             return False
         try:
@@ -136,7 +136,7 @@ class _Broadcasting:
         return not (width and scores.bonus) and not (dear and late)
 
     def _sum_of_widths(self, parts: Sequence[tuple[Node, int]]) -> Node:
-        """The width of a selector that was split."""
+        """Return the width of a selector that was split."""
         count: Node | None = None
         for part, sign in parts:
             counted = self.attention(build("selector_width", part))
@@ -149,7 +149,7 @@ class _Broadcasting:
         return count
 
     def _few(self, selector: Node) -> FewKeys | None:
-        """The few keys that positions allow each query, if they are all that is asked about.
+        """Return the few keys that positions allow each query, if only these are asked about.
 
         A key that is selected only if it is the best of many has to be compared with all of them.
         """
@@ -160,7 +160,7 @@ class _Broadcasting:
         return few_keys(allowed, self.target)
 
     def _require_numbers(self, node: Node) -> None:
-        """Several keys certainly: what is averaged must not all be strings and truths."""
+        """Refuse to average strings and booleans where several keys are certainly selected."""
         values = self.values.finite(node.inputs[1])
         if values and all(isinstance(value, (str, bool)) for value in values):
             raise CompileError(
@@ -170,7 +170,7 @@ class _Broadcasting:
             )
 
     def _among(self, candidates: Candidates, node: Node) -> Node:
-        """A width or an aggregate that the feed-forward computes from what was brought to it."""
+        """Compute a width or an aggregate by the feed-forward, from what was brought to it."""
         row = self.row(node.inputs[0], candidates)
         counts = [build("indicator", here) for here in row]
         count = _total(counts)
@@ -179,8 +179,10 @@ class _Broadcasting:
             return count
         zero, one = constant(0), constant(1)
         brought = self._brought(node.inputs[1], candidates)
-        found = [build("if_else", here, value, zero) for here, value in zip(row, brought, strict=True)]
-        mean = build("divide", _total(found), build("maximum", count, one))
+        selected = [
+            build("if_else", here, value, zero) for here, value in zip(row, brought, strict=True)
+        ]
+        mean = build("divide", _total(selected), build("maximum", count, one))
         if not self.selectors.may_be_empty(node.inputs[0]):
             return mean
         default = node.attributes["default"]
@@ -188,52 +190,52 @@ class _Broadcasting:
         return build("if_else", build("equal", count, zero), constant(default), mean)
 
     def _too_many_slots(self, selector: Node) -> bool:
-        """Whether its scores would take more slots than all keys do, in as many layers.
+        """Return whether its scores would take more slots than all keys do, in as many layers.
 
         That much can be said of comparisons before any scores are made; where they are dear, making
         them takes long.
         """
-        wanted = 0
+        slots = 0
         for condition in conditions(selector):
             if condition.op == "select" and not all(map(self._at_once, condition.inputs)):
                 classes = self.selectors.classes(condition)
                 if condition.attributes["predicate"] != "==" and classes is not None:
-                    wanted += classes.count
+                    slots += classes.count
             elif condition.op in ("selector_or", "selector_not"):
-                wanted += self._slots_of_formula(condition)
-        return wanted > 2 * self.target.longest
+                slots += self._slots_of_formula(condition)
+        return slots > 2 * self.target.longest
 
     def _slots_of_formula(self, condition: Node) -> int:
-        """How many classes a formula of conditions has, if what they are of is not known at once."""
+        """Count the classes of a formula of conditions, unless its inputs are known at once."""
         if self.selectors.pattern(condition) is not None:
             return 0
         try:
-            found = self.selectors.together(condition)
+            joint = self.selectors.together(condition)
         except Unscored:
             return 0
-        late = not (self._at_once(found.key) and self._at_once(found.query))
-        return found.classes.count if late else 0
+        late = not (self._at_once(joint.key) and self._at_once(joint.query))
+        return joint.classes.count if late else 0
 
     def _at_once(self, node: Node) -> bool:
-        """Whether it is known before the first layer."""
+        """Return whether it is known before the first layer."""
         return self.values.depends_on(node, "indices") or self.values.depends_on(node, "tokens")
 
     def row(self, selector: Node, candidates: Candidates) -> list[Node]:
-        """For each candidate, an s-op that is true where the query selects it."""
-        found: dict[Node, list[Node]] = {}
+        """Return for each candidate an s-op that is true where the query selects it."""
+        rows: dict[Node, list[Node]] = {}
         for node in postorder(selector, into=lambda n: sort_of(n) is Sort.SELECTOR):
-            parts = [found[i] for i in node.inputs if i in found]
+            parts = [rows[i] for i in node.inputs if i in rows]
             match node.op:
                 case "select":
-                    found[node] = self._compared(node, candidates)
+                    rows[node] = self._compared(node, candidates)
                 case "selector_and" | "selector_or":
                     op = node.op.removeprefix("selector_")
-                    found[node] = [build(op, a, b) for a, b in zip(*parts, strict=True)]
+                    rows[node] = [build(op, a, b) for a, b in zip(*parts, strict=True)]
                 case "selector_not":
-                    found[node] = [build("not", a) for a in parts[0]]
+                    rows[node] = [build("not", a) for a in parts[0]]
                 case "best":
-                    found[node] = self._greatest(parts[0], node.inputs[1], candidates)
-        return candidates.only_present(found[selector])
+                    rows[node] = self._greatest(parts[0], node.inputs[1], candidates)
+        return candidates.only_present(rows[selector])
 
     def _compared(self, node: Node, candidates: Candidates) -> list[Node]:
         key, query = node.inputs
@@ -254,7 +256,7 @@ class _Broadcasting:
         return [_separated(predicate, build("subtract", each, query), margin / 2) for each in brought]
 
     def _as_it_is(self, node: Node, values: Sequence[Atom]) -> Node:
-        """The same integers, which others depend on as they are, not on all that these depend on.
+        """Return the same integers as an s-op of its own, on whose values alone others then depend.
 
         Rounding changes nothing, but makes an s-op of its own.
         """
@@ -266,7 +268,7 @@ class _Broadcasting:
         return same
 
     def _greatest(self, row: list[Node], score: Node, candidates: Candidates) -> list[Node]:
-        """Of the selected keys those that no other selected key exceeds."""
+        """Keep of the selected keys those that no other selected key exceeds."""
         values = self.values.finite(score)
         if values is not None:
             score = rank(score, values)
@@ -294,7 +296,7 @@ class _Broadcasting:
 
 
 def _separated(predicate: str, difference: Node, margin: float) -> Node:
-    """key ? query, where the difference is 0 or at least two margins."""
+    """Compare key and query whose difference is 0 or at least two margins."""
     above, below = constant(margin), constant(-margin)
     match predicate:
         case ">":
@@ -317,7 +319,7 @@ def _total(parts: list[Node]) -> Node:
 
 
 def _balanced(op: str, parts: list[Node]) -> Node:
-    """All parts combined by an operation, as a balanced tree: long chains are deep."""
+    """Combine all parts by an operation, as a balanced tree: a chain would be deep."""
     while len(parts) > 1:
         paired = [build(op, a, b) for a, b in zip(parts[::2], parts[1::2], strict=False)]
         parts = paired + parts[len(paired) * 2 :]

@@ -49,7 +49,7 @@ class Candidates(ABC):
 
     @abstractmethod
     def only_present(self, row: list[Node]) -> list[Node]:
-        """The same conditions, and that there is such a key."""
+        """Add to the conditions that the key exists."""
 
 
 class EveryKey(Candidates):
@@ -154,19 +154,19 @@ class FewKeys(Candidates):
         )
 
     def only_present(self, row: list[Node]) -> list[Node]:
-        """Those that the position has, before the end of the input."""
-        found = []
+        """Keep those that the position has, before the end of the input."""
+        present = []
         for here, places in zip(row, self.places, strict=True):
             if min(places) < 0:
                 here = build("and", here, at_positions([place >= 0 for place in places]))
             if not self.target.fixed and not self.target.causal:
                 here = build("and", here, build("less", at_positions(places), build("length")))
-            found.append(here)
-        return found
+            present.append(here)
+        return present
 
 
 def few_keys(pattern: NDArray[np.bool_], target: Target) -> FewKeys | None:
-    """The candidates that a pattern of positions leaves, if they are few."""
+    """Return the candidates that a pattern of positions leaves, if they are few."""
     most = int(pattern.sum(axis=1).max(initial=0))
     if not 0 < most <= MAX_FEW or 2 * most > target.longest:
         return None

@@ -33,7 +33,7 @@ class Classes:
     def pairs(
         self, query: Callable[[Pattern], Linear], key: Callable[[Pattern], Linear]
     ) -> tuple[tuple[Linear, Linear], ...]:
-        """(query, key) for each class, given what describes some of the queries, or of the keys."""
+        """Return (query, key) for each class, from what describes some of the queries or keys."""
         queries, keys = self.members, self.holds
         if not self.of_queries:
             queries, keys = keys, queries
@@ -41,7 +41,7 @@ class Classes:
 
     @classmethod
     def of(cls, pattern: Pattern) -> Classes:
-        """By rows or by columns, whichever are fewer."""
+        """Group by rows or by columns, whichever are fewer."""
         rows, of_query = different_rows(pattern)
         columns, of_key = different_rows(pattern.T)
         by_rows = int(rows.any(axis=1).sum()) <= int(columns.any(axis=1).sum())
@@ -51,7 +51,7 @@ class Classes:
 
 
 def different_rows(pattern: Pattern) -> tuple[Pattern, NDArray[np.int64]]:
-    """Each row once, and which of them every row is."""
+    """List each row once, and which of them every row is."""
     numbers: dict[bytes, int] = {}
     packed = np.packbits(pattern, axis=1)
     which = np.array([numbers.setdefault(row.tobytes(), len(numbers)) for row in packed], np.int64)

@@ -23,25 +23,25 @@ from locum.graph.operations import constant
 
 
 def looked_up(node: Node, table: Mapping[Atom, Atom]) -> Node:
-    """The value that the table has for the s-op's own."""
+    """Return the value that the table has for the s-op's own."""
     return build("lookup", node, table=canonical_table(table))
 
 
 def at_positions(values: Sequence[Atom]) -> Node:
-    """The s-op that has these values at the positions 0, 1, …; an error, behind the last."""
+    """Return the s-op with these values at the positions 0, 1, …, an error past the last."""
     if len(set(map(identity, values))) == 1:
         return constant(values[0])
     return looked_up(build("indices"), dict(enumerate(values)))
 
 
 def numbered(numbers: Sequence[int]) -> Node:
-    """The s-op that has these numbers at the positions: the position itself, where they are that."""
+    """Return the s-op with these numbers at the positions: the position itself, if they are equal."""
     in_order = list(numbers) == list(range(len(numbers)))
     return build("indices") if in_order else at_positions(numbers)
 
 
 def rank(node: Node, among: Sequence[Atom]) -> Node:
-    """The place of its value among these, which are all that it has."""
+    """Return the index of its value among these, which are all it takes."""
     if any(value != value for value in among):
         raise CompileError("expected numbers that can be ordered, got NaN", abbreviate(node))
     if whole_numbers(among) and tuple(among) == tuple(range(len(among))):
@@ -50,19 +50,19 @@ def rank(node: Node, among: Sequence[Atom]) -> Node:
 
 
 def whole_numbers(values: Sequence[Atom]) -> bool:
-    """Whether these are whole numbers whose squares are exact."""
+    """Return whether these are integers whose squares are exact."""
     return all(isinstance(v, int) and abs(v) < 2**20 for v in values)
 
 
 def indicator(node: Node, values: Sequence[Atom], chosen: Pattern) -> Linear:
-    """1 where the value is one of the chosen, else 0."""
+    """Return 1 where the value is one of the chosen, else 0."""
     if chosen.all():
         return Linear(constant=1.0)
     return term(looked_up(node, dict(zip(values, map(int, chosen.tolist()), strict=True))))
 
 
 def one_hot(node: Node, values: Sequence[Atom]) -> list[Linear]:
-    """For each value, whether it is the one; the last follows from the others."""
+    """Return for each value whether it is the one; the last follows from the others."""
     hot = [term(build("indicator", build("equal", node, constant(value)))) for value in values[:-1]]
     rest = Linear(tuple((linear.terms[0][0], -1.0) for linear in hot), 1.0)
     return [*hot, rest]

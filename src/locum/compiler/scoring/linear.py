@@ -16,15 +16,15 @@ class Linear:
     constant: float = 0.0
 
     def times(self, factor: float) -> Linear:
-        """All of it, multiplied."""
+        """Multiply all of it."""
         return Linear(tuple((node, factor * c) for node, c in self.terms), factor * self.constant)
 
     def map(self, change: Callable[[Node], Node]) -> Linear:
-        """The same combination of other s-ops."""
+        """Return the same combination of other s-ops."""
         return Linear(tuple((change(node), c) for node, c in self.terms), self.constant)
 
     def plus(self, other: Linear) -> Linear:
-        """The sum of both."""
+        """Return the sum of both."""
         total = dict(self.terms)
         for node, coefficient in other.terms:
             total[node] = total.get(node, 0.0) + coefficient
@@ -37,5 +37,5 @@ NOTHING = Linear()
 
 
 def term(node: Node, coefficient: float = 1.0) -> Linear:
-    """One s-op."""
+    """Return one s-op as a combination."""
     return Linear(((node, coefficient),))

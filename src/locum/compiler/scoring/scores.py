@@ -5,14 +5,14 @@ A selector is a conjunction of conditions, and each condition becomes a *penalty
 Every penalty is a sum of products (something of the query) · (something of the key), plus something
 of the query alone:
 
-- ``key == query`` for whole numbers: −(q − k)² = 2q·k − k² − q²;
+- ``key == query`` for integers: −(q − k)² = 2q·k − k² − q²;
 - anything about finitely many values: Σ_c [query in class c]·[the condition holds for c and the key]
   − 1;
 - anything about positions alone: the same, on the pattern itself; where rows are equal or disjoint
   (each key belongs to one class, as in a permutation, or "the same row") they are an equality of
   class numbers.
 
-All of these are whole numbers, so ties between selected keys are exact in floating point. What has no
+All of these are integers, so ties between selected keys are exact in floating point. What has no
 such form (comparisons of real numbers, maxima of them) is rewritten first: see ``broadcasting.py``.
 """
 
@@ -47,7 +47,7 @@ class Scores:
         )
 
     def map(self, change: Callable[[Node], Node]) -> Scores:
-        """The same scores of other s-ops."""
+        """Return the same scores of other s-ops."""
         pairs = tuple((query.map(change), key.map(change)) for query, key in self.pairs)
         return replace(self, pairs=pairs, offset=self.offset.map(change))
 
@@ -64,7 +64,7 @@ class Unscored(Exception):  # noqa: N818  (a signal between stages, not an error
 
 
 def quadratic(query: Node, key: Node) -> Scores:
-    """−(q − k)², for whole numbers."""
+    """Return the score −(q − k)², for integers."""
     pairs = (
         (term(query, 2.0), term(key)),
         (Linear(constant=-1.0), term(build("multiply", key, key))),
@@ -73,7 +73,7 @@ def quadratic(query: Node, key: Node) -> Scores:
 
 
 def binary(queries: Sequence[int], keys: Sequence[int]) -> Scores:
-    """±1 for each binary digit: the score is 0 where all agree, −2 or less where one does not."""
+    """Score ±1 for each binary digit: 0 where all agree, −2 or less where one does not."""
     lowest = min(*queries, *keys)
     bits = max(1, (max(*queries, *keys) - lowest).bit_length())
     pairs = []

@@ -58,7 +58,7 @@ class Selectors(Patterns):
         self._greatest: dict[Node, float] = {}
 
     def scores(self, selector: Node) -> Scores:
-        """Its scores, or :class:`Unscored`."""
+        """Return its scores, or raise :class:`Unscored`."""
         if selector not in self._scores:
             self._scores[selector] = self._found(selector)
         return self._scores[selector]
@@ -88,14 +88,14 @@ class Selectors(Patterns):
                 rest.append(condition)
             else:
                 static = pattern if static is None else static & pattern
-        found = Scores(()) if static is None else self._of_pattern(static)
+        scores = Scores(()) if static is None else self._of_pattern(static)
         for condition in rest:
-            found = found.plus(self._condition(condition))
-        self._require_exact(found)
-        return found
+            scores = scores.plus(self._condition(condition))
+        self._require_exact(scores)
+        return scores
 
     def _best(self, selector: Node) -> Scores:
-        """Of the selected, those of greatest rank: ranks are worth less than one penalty.
+        """Keep of the selected keys those of greatest rank: ranks count less than one penalty.
 
         Where the selected are the best by another score, a rank is worth less than a rank of that.
         """
@@ -133,7 +133,7 @@ class Selectors(Patterns):
         return self._by_classes(classes, query, queries, key, keys)
 
     def classes(self, condition: Node) -> Classes | None:
-        """The classes of a comparison of values that are known to be few, else None."""
+        """Return the classes of a comparison of values that are known to be few, else None."""
         if condition not in self._classes:
             key, query = condition.inputs
             keys, queries = self.values.finite(key), self.values.finite(query)
@@ -148,14 +148,14 @@ class Selectors(Patterns):
     def _equality(
         self, key: Node, keys: Sequence[Atom], query: Node, queries: Sequence[Atom]
     ) -> Scores:
-        """−(q − k)², for whole numbers, or for ranks among all values."""
+        """Score −(q − k)², for integers, or for ranks among all values."""
         if not whole_numbers((*keys, *queries)):
             together = distinct((*keys, *queries))
             key, query = rank(key, together), rank(query, together)
         return self._equal_integers(query, key)
 
     def _equal_integers(self, query: Node, key: Node) -> Scores:
-        """−(q − k)²; of numbers around their middle, where the floats would not hold the squares."""
+        """Score −(q − k)², around the middle where floats would not hold the squares."""
         scores = quadratic(query, key)
         ranges = [self.values.integers(node) for node in (query, key)]
         if self._is_exact(scores) or None in ranges:
@@ -180,11 +180,11 @@ class Selectors(Patterns):
 
     def _together(self, condition: Node) -> Scores:
         """Any formula of conditions on few values: its keys together are one key, so its queries."""
-        found = self.together(condition)
-        if found.classes.count > MAX_CLASSES:
+        joint = self.together(condition)
+        if joint.classes.count > MAX_CLASSES:
             raise Unscored
         return self._by_classes(
-            found.classes, found.query, range(found.queries), found.key, range(found.keys)
+            joint.classes, joint.query, range(joint.queries), joint.key, range(joint.keys)
         )
 
     def together(self, condition: Node) -> Together:
@@ -205,7 +205,7 @@ class Selectors(Patterns):
         return Together(key, len(key_values), query, len(query_values), Classes.of(pattern))
 
     def _tuple(self, nodes: Sequence[Node]) -> tuple[Node, list[tuple[Atom, ...]]]:
-        """One integer for the values of several s-ops, and which values each number means."""
+        """Encode the values of several s-ops as one integer; return it, and what each integer means."""
         base = self._base(nodes)
         domain = None if base is None else self.values.finite(base)
         if base is not None and domain is not None and len(domain) <= MAX_TOGETHER:
@@ -228,7 +228,7 @@ class Selectors(Patterns):
         return code, combinations
 
     def _base(self, nodes: Sequence[Node]) -> Node | None:
-        """The one s-op that all of these are functions of, if each is a function of one alone."""
+        """Return the one s-op that all these are functions of, if each is a function of one alone."""
         bases: set[Node] = set()
         for node in nodes:
             if self.values.constant(node) is not None:
@@ -239,7 +239,7 @@ class Selectors(Patterns):
         return bases.pop() if len(bases) == 1 else None
 
     def _of_base(self, node: Node, base: Node, domain: Sequence[Atom]) -> list[Atom | None]:
-        """The value of an s-op for each value of the one that it is a function of."""
+        """Return the value of an s-op for each value of the one that it is a function of."""
         fixed = self.values.constant(node)
         if fixed is not None or node is base:
             return list(domain) if fixed is None else [fixed] * len(domain)
@@ -251,7 +251,7 @@ class Selectors(Patterns):
     # Patterns -----------------------------------------------------------------------------------
 
     def _of_pattern(self, pattern: Pattern) -> Scores:
-        """The scores of a selector of positions."""
+        """Return the scores of a selector of positions."""
         if pattern.all() or (self.target.causal and self.is_mask(pattern)):
             return Scores(())
         at = build("indices")
@@ -275,7 +275,7 @@ class Selectors(Patterns):
             raise Unscored
 
     def _is_exact(self, scores: Scores) -> bool:
-        """Whether the type of number holds all scores, which are integers, exactly."""
+        """Return whether the type of number holds all scores, which are integers, exactly."""
         total = 0.0
         for query, key in scores.pairs:
             total += self._largest(query) * self._largest(key)

@@ -33,27 +33,27 @@ def split(selector: Node, values: Values) -> list[tuple[Node, int]] | None:
     >>> from locum.compiler.scoring.selectors import Selectors
     >>> from locum.compiler.target import Target
     >>> values = Selectors(Target(length=3, vocabulary=[1, 2, 3])).values
-    >>> found = split((less | (same & select(indices, indices, "<"))).node, values)
-    >>> [(part is less.node, sign) for part, sign in found]
+    >>> parts = split((less | (same & select(indices, indices, "<"))).node, values)
+    >>> [(part is less.node, sign) for part, sign in parts]
     [(True, 1), (False, 1)]
     >>> keys = (tokens + indices / 4).node
     >>> split(build("select", keys, keys, predicate="<"), values)[0]
     (<select: select(tokens, tokens, <)>, 1)
     """
-    parts = conditions(selector)
-    for place, condition in enumerate(parts):
-        rest = parts[:place] + parts[place + 1 :]
-        found = _alternatives(condition)
+    conjuncts = conditions(selector)
+    for place, condition in enumerate(conjuncts):
+        rest = conjuncts[:place] + conjuncts[place + 1 :]
+        parts = _alternatives(condition)
         disjoint = False
-        if found is None:
-            found = _by_parts(condition, values)
+        if parts is None:
+            parts = _by_parts(condition, values)
             disjoint = True
-        if found is None:
+        if parts is None:
             continue
-        first, second = (_conjunction([part, *rest]) for part in found)
-        if disjoint or _exclude(*found):
+        first, second = (_conjunction([part, *rest]) for part in parts)
+        if disjoint or _exclude(*parts):
             return [(first, 1), (second, 1)]
-        return [(first, 1), (second, 1), (_conjunction([*found, *rest]), -1)]
+        return [(first, 1), (second, 1), (_conjunction([*parts, *rest]), -1)]
     return None
 
 
@@ -62,7 +62,7 @@ def _conjunction(parts: Sequence[Node]) -> Node:
 
 
 def _alternatives(condition: Node) -> tuple[Node, Node] | None:
-    """The two selectors of which one has to hold."""
+    """Return the two selectors of which one has to hold."""
     if condition.op == "selector_or":
         return condition.inputs[0], condition.inputs[1]
     if condition.op == "selector_not" and condition.inputs[0].op == "selector_and":
@@ -72,7 +72,7 @@ def _alternatives(condition: Node) -> tuple[Node, Node] | None:
 
 
 def _exclude(one: Node, other: Node) -> bool:
-    """Whether two conditions of them compare the same s-ops in ways of which one holds at most."""
+    """Return whether two conditions compare the same s-ops in mutually exclusive ways."""
     ways: dict[tuple[Node, ...], list[set[str]]] = {}
     for condition in conditions(one):
         if condition.op == "select":
@@ -118,7 +118,7 @@ def turned_predicate(predicate: str, sign: int) -> str:
 
 
 def _order(summed: Node, first: Node, second: Node, values: Values) -> tuple[int, int] | None:
-    """Whether the sum rises (1) or falls (−1) with the first part, and among equals with the second."""
+    """Return whether the sum rises (1) or falls (−1) with its first part, then with its second."""
     domains = [values.finite(part) for part in (first, second)]
     listed = [distinct(domain) for domain in domains if domain]
     if len(listed) < 2 or len(listed[0]) * len(listed[1]) > MAX_PAIRS:

@@ -48,7 +48,7 @@ class Curve:
 
 
 def _table(density: Callable[[Vector], Vector], reach: float) -> tuple[Vector, Vector]:
-    """∫ density on a grid: it only places knots, so its accuracy is of no consequence."""
+    """Integrate the density on a grid; it only places knots, so its accuracy does not matter."""
     grid = np.linspace(0.0, reach, 4001)
     weights = density(grid)
     steps = (weights[1:] + weights[:-1]) / 2 * np.diff(grid)
@@ -169,7 +169,7 @@ class PiecewiseLinear:
     error: float
 
     def __call__(self, x: Vector) -> Vector:
-        """Its values."""
+        """Return its values."""
         return np.asarray(np.interp(x, self.knots, self.values), dtype=np.float64)
 
 
@@ -185,7 +185,7 @@ class OutsideError(ValueError):
 
 
 def approximate(name: str, low: float, high: float, error: float) -> PiecewiseLinear:
-    """The curve on [low, high] within ``error``."""
+    """Approximate the curve on [low, high] within ``error``."""
     curve = CURVES[name]
     _require_inside(curve, low, high)
     if high <= low:
@@ -201,9 +201,9 @@ def approximate(name: str, low: float, high: float, error: float) -> PiecewiseLi
                 f"{MAX_SEGMENTS:,} segments",
                 sum(segments),
             )
-        found = _balanced(curve, pieces, segments)
-        if found.error <= error:
-            return found
+        line = _balanced(curve, pieces, segments)
+        if line.error <= error:
+            return line
         segments = [count + max(1, count // 50) for count in segments]
 
 
@@ -255,7 +255,7 @@ def _balanced(curve: Curve, pieces: list[tuple[float, float]], segments: list[in
 
 
 def _sag(curve: Curve, at: Vector, side: float) -> tuple[Vector, float]:
-    """How far each chord lies from the curve at most, and on which side: +1 above, −1 below."""
+    """Return each chord's greatest distance from the curve, and its side: +1 above, −1 below."""
     f = curve.function(at)
     width = np.diff(at)
     slope = np.diff(f) / width
@@ -276,7 +276,7 @@ def _sag(curve: Curve, at: Vector, side: float) -> tuple[Vector, float]:
 
 
 def exponential(low: float, high: float, error: float) -> PiecewiseLinear:
-    """exp on [low, high] within a *relative* error: all segments have one width.
+    """Approximate exp on [low, high] within a *relative* error, by segments of one width.
 
     On a segment [t, t + h] the chord over exp is greatest, relatively, at a point that depends on h
     alone.
@@ -300,7 +300,7 @@ def exponential(low: float, high: float, error: float) -> PiecewiseLinear:
 
 
 def _relative_sag(width: float) -> float:
-    """max over the segment of chord/exp − 1: (1 + a·x)·e^−x is greatest at x = 1 − 1/a."""
+    """Return max of chord/exp − 1 over the segment: (1 + a·x)·e^−x is greatest at x = 1 − 1/a."""
     rise = math.expm1(width) / width
     x = min(max(1 - 1 / rise, 0.0), width)
     return max((1 + rise * x) * math.exp(-x) - 1, 0.0) * (1 + 1e-6) + 4 * _UNIT

@@ -65,15 +65,15 @@ class GateRoles(Roles):
         if role is Role.COUNT:
             values = self.values.domain("length" if node.op == "length" else node)
             by = self._by_shares([node], [values])
-            found = self._looked_up(lookup(node, *by, values, self.known.codes, off=True))
+            recipe = self._looked_up(lookup(node, *by, values, self.known.codes, off=True))
         elif role in (Role.LINEAR, Role.FUNCTION, Role.TABLE):
-            found = self._realised(node, role)
+            recipe = self._realised(node, role)
         else:
             return role
-        if isinstance(found, Linear):
-            self._instead[node] = found
+        if isinstance(recipe, Linear):
+            self._instead[node] = recipe
             return Role.LINEAR
-        self._recipes[node] = found
+        self._recipes[node] = recipe
         return Role.FUNCTION
 
     def attempts(self, root: Node) -> Iterator[GateRoles]:
@@ -92,10 +92,10 @@ class GateRoles(Roles):
         seen = set()
         first: list[list[Node]] = [[]] if self.known.target.attention == "softmax" else []
         for scored in (*first, tied, selectors):
-            found = self._keeping_whole(root, scored)
-            if found._whole not in seen:
-                seen.add(found._whole)
-                yield found
+            roles = self._keeping_whole(root, scored)
+            if roles._whole not in seen:
+                seen.add(roles._whole)
+                yield roles
 
     def _keeping_whole(self, root: Node, selectors: Iterable[Node]) -> GateRoles:
         """Copy that rounds the gates that these selectors score by, if they read what is off."""
@@ -115,7 +115,7 @@ class GateRoles(Roles):
         return new
 
     def _is_off(self, node: Node) -> bool:
-        """Whether the network may have another number than the program, if nothing is rounded."""
+        """Return whether the network may differ from the program even if nothing is rounded."""
         for below in postorder(node, into=lambda n: n not in self._off):
             if below not in self._off and sort_of(below) is Sort.SOP:
                 # Roles from below, so that none asks for another that is not there yet.
@@ -132,7 +132,7 @@ class GateRoles(Roles):
         return self._off[node]
 
     def _may_be_off(self, node: Node, off: Mapping[Node, bool]) -> bool:
-        """Whether the network may have another number than the program; ``off`` says so of others."""
+        """Return whether the network may differ from the program; ``off`` says so of its inputs."""
         match self.of(node):
             case Role.POSITION | Role.TOKEN | Role.NUMBER:
                 return False
@@ -149,7 +149,7 @@ class GateRoles(Roles):
                 return approximates or any(off[below] for below in self.reads(node))
 
     def _gates(self, scored: Iterable[Node]) -> Iterator[Node]:
-        """The gates that these s-ops are linear combinations of, wherever they were moved from."""
+        """Return the gates that these s-ops are linear combinations of, before any move."""
         stack, seen = list(scored), set[Node]()
         while stack:
             node = stack.pop()
@@ -165,13 +165,13 @@ class GateRoles(Roles):
                     yield node
 
     def delay(self, node: Node) -> int:
-        """How long after its attention a share can be read; a gate, after what it reads."""
+        """Return how long after its attention a share can be read; a gate, after what it reads."""
         if self.of(node) is Role.COUNT:
             return 0
         return 3 if node in self._whole else 1
 
     def counted(self, node: Node) -> Node:
-        """The width or the length of which this s-op is the share: 1/(1 + width), 1/length."""
+        """Return the width or length of which this s-op is the share: 1/(1 + width), 1/length."""
         if node.op != "divide" or node.inputs[0] is not ONE:
             return node
         below = node.inputs[1]
@@ -181,7 +181,7 @@ class GateRoles(Roles):
         return below.inputs[0] if width and below.inputs[1] is ONE else node
 
     def reads(self, node: Node) -> list[Node]:
-        """The s-ops that have to be there before it."""
+        """Return the s-ops that have to be there before it."""
         role = self.of(node)
         if role is Role.LINEAR:
             return [below for below, _ in self.parts(node)]
@@ -190,13 +190,13 @@ class GateRoles(Roles):
         return super().reads(node)
 
     def parts(self, node: Node) -> list[tuple[Node, float]]:
-        """A linear s-op as a combination of others."""
-        found = self._instead[node]
-        rest = [(constant(found.constant), 1.0)] if found.constant else []
-        return [*found.terms, *rest] or [(ZERO, 1.0)]
+        """Write a linear s-op as a combination of others."""
+        linear = self._instead[node]
+        rest = [(constant(linear.constant), 1.0)] if linear.constant else []
+        return [*linear.terms, *rest] or [(ZERO, 1.0)]
 
     def gate(self, node: Node, form: Callable[[Linear], Form]) -> Gate:
-        """The gate of a function, given how the stream is read."""
+        """Return the gate of a function that reads the stream in this way."""
         recipe = self._recipes[node]
         return recipe.make(*map(form, (*recipe.arguments, *recipe.beside)))
 
@@ -219,25 +219,25 @@ class GateRoles(Roles):
         return self._looked_up(min(tables, key=lambda t: (t.precision, t.steps)))
 
     def _of_reals(self, node: Node) -> bool:
-        """Whether some value of it is not an integer."""
+        """Return whether some value of it is not an integer."""
         values = self.values.finite(node)
         return values is not None and any(isinstance(v, float) and v != int(v) for v in values)
 
     def _looked_up(self, table: Lookup) -> Linear | Recipe:
-        """The gate of a table; where units would round too much, its code is put on a grid first."""
+        """Return the gate of a table; put its code on a grid first where units would round too much."""
         if table.precision is not Precision.ON_GRID:
             return table.recipe()
         scale = SNAP[self.known.target.dtype][1] * table.grid_steps
         code = table.code.times(scale)
         parts = (build("multiply", node, constant(factor)) for node, factor in code.terms)
         total = reduce(lambda one, other: build("add", one, other), parts)
-        # A look-up that never has a value stands for the number on the grid, which no program can have.
+        # A lookup that never has a value stands for the number on the grid, which no program can have.
         on_grid = build("lookup", total, table=_ON_GRID)
         self._recipes[on_grid] = Recipe((code,), lambda x: Snap(x, whole=False))
         return table.on_grid(on_grid, scale)
 
     def _by_sources(self, node: Node) -> Lookup | None:
-        """A table by what an s-op depends on, if that combines in few ways."""
+        """Return a table over what an s-op depends on, if that has few combinations."""
         column = self.values.over_sources(node)
         if column is None:
             return None
@@ -249,7 +249,7 @@ class GateRoles(Roles):
         return lookup(node, by, values, column.values, self.known.codes, off=off)
 
     def _by_inputs(self, node: Node) -> Lookup | None:
-        """A table by the values of an operation's inputs, if they are few."""
+        """Return a table over the values of an operation's inputs, if they are few."""
         finite = [self.values.finite(i) for i in node.inputs]
         known = [domain for domain in finite if domain is not None]
         if len(known) < len(finite) or math.prod(map(len, known)) > MAX_ROWS:

@@ -129,7 +129,7 @@ def power_of_two(at_least: float) -> float:
 
 
 def along(line: PiecewiseLinear, *, steps: bool = False) -> tuple[Vector, Vector, Vector, float]:
-    """A piecewise-linear function as ridges: (direction, knot, coefficient), and a constant.
+    """Write a piecewise-linear function as ridges (direction, knot, coefficient) and a constant.
 
     Anchored where it is flattest, so that coefficients on either side have few signs and do not cancel;
     a function of ``steps``, whose coefficients cancel everywhere, where the sums are smallest.
@@ -156,7 +156,7 @@ def along(line: PiecewiseLinear, *, steps: bool = False) -> tuple[Vector, Vector
 
 
 def _balanced_anchor(knots: Vector, sizes: Vector) -> int:
-    """The knot from which ridges to both sides, of these coefficients, have the smallest sums."""
+    """Return the knot from which ridges of these coefficients, to both sides, sum to least."""
     left = np.cumsum(sizes * (knots - knots[0]))
     right = np.cumsum((sizes * (knots[-1] - knots))[::-1])[::-1]
     return int(np.argmin(np.maximum(left, right)))
@@ -171,7 +171,7 @@ def from_line(
     *,
     steps: bool = False,
 ) -> Hidden:
-    """The units of a piecewise-linear function of ``x``; ``steps``: it is level at every key."""
+    """Return the units of a piecewise-linear function of ``x``; ``steps``: it is level at every key."""
     direction, at, coefficient, constant = along(line, steps=steps)
     pre, bias = direction[:, None], -direction * at
     hidden = ridges(kind, pre, bias, coefficient, constant, line.error, how, (x.largest,), sharpness)
@@ -190,7 +190,7 @@ def from_line(
 
 
 def sharpened(line: PiecewiseLinear, slack: float) -> tuple[float, float]:
-    """A sharpness for gelu, and what it adds to the error: no more than ``slack``."""
+    """Return a sharpness for gelu, and what it adds to the error: no more than ``slack``."""
     spacing = float(np.diff(line.knots).min())
     jump = float(
         np.abs(np.diff(np.concatenate([[0], np.diff(line.values) / np.diff(line.knots), [0]]))).max()

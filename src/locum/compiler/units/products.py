@@ -1,4 +1,4 @@
-"""Products of two numbers, of which one may be a truth: here the kinds of units differ.
+"""Products of two numbers, of which one may be a boolean: here the kinds of units differ.
 
 - ``glu``: relu(a)·b − relu(−a)·b = a·b, exactly;
 - ``relu``: ((s·a + b/s)² − (s·a − b/s)²)/4, each square piecewise linear; with knots h apart both lie
@@ -20,7 +20,7 @@ from locum.compiler.units.hidden import Argument, Hidden, UnitsError, along, pow
 
 
 def masked(kind: str, mask: Argument, value: Argument) -> Hidden:
-    """relu(x − B·(1 − c)) − relu(−x − B·(1 − c)), with B above all |x|."""
+    """Return relu(x − B·(1 − c)) − relu(−x − B·(1 − c)), with B above all |x|."""
     if kind == "glu":
         return Hidden(
             np.array([[0.0, 1.0]]),
@@ -59,7 +59,7 @@ def masked(kind: str, mask: Argument, value: Argument) -> Hidden:
 
 
 def glu_product(a: Argument, b: Argument, tolerance: float, unit: float) -> Hidden:
-    """a·b by one unit for each sign that a may have; nothing to tolerate, and no more rounding."""
+    """Multiply by one glu unit for each sign that a may have; exact but for rounding."""
     signs = [1.0] if a.low >= 0 else [-1.0] if a.high <= 0 else [1.0, -1.0]
     gate = np.array([[sign, 0.0] for sign in signs])
     pre = np.array([[0.0, 1.0] for _ in signs])
@@ -112,7 +112,7 @@ def _relu_product(a: Argument, b: Argument, tolerance: float, unit: float) -> Hi
 
 
 def _balance(a: Argument, b: Argument) -> float:
-    """A scale that makes the ranges of s·a and b/s equally wide."""
+    """Return a scale s that makes the ranges of s·a and b/s equally wide."""
     # A factor that hardly varies is not blown up: its square would round too much.
     wide_a, wide_b = (max(x.high - x.low, x.largest / 16) for x in (a, b))
     if not (math.isfinite(wide_a) and math.isfinite(wide_b)):

@@ -36,7 +36,7 @@ SLIGHT = 2.0**-36
 def realise(
     gate: Gate, kind: str, arguments: tuple[Argument, ...], tolerance: float, unit: float
 ) -> Hidden:
-    """The units of a gate over the ranges of its arguments; ``unit``: the rounding of one operation."""
+    """Return the units of a gate over its arguments' ranges; ``unit``: rounding of one operation."""
     match gate:
         case Product():
             return PRODUCTS[kind](arguments[0], arguments[1], tolerance, unit)
@@ -55,7 +55,7 @@ def realise(
 
 
 def depends_on_tolerance(gate: Gate, kind: str) -> bool:
-    """Whether another tolerance may give a gate other units."""
+    """Return whether another tolerance may give a gate other units."""
     return isinstance(gate, Product | Curved) or (isinstance(gate, Bend) and kind == "gelu")
 
 

@@ -57,14 +57,14 @@ class RealFunctions:
         return self.known.values
 
     def number(self, node: Node) -> float | None:
-        """Its value, if it is one number everywhere."""
+        """Return its value, if it is one number everywhere."""
         value = self.values.constant(node)
         if value is None or isinstance(value, str):
             return None
         return self.known.codes.number(value, abbreviate(node))
 
     def recipe(self, node: Node) -> Linear | Recipe:
-        """The gate of an operation, or what to take instead."""
+        """Return the gate of an operation, or what to take instead."""
         match node.op:
             case "multiply":
                 return self._product(*node.inputs)
@@ -105,11 +105,11 @@ class RealFunctions:
                 )
 
     def _by_position(self, node: Node) -> bool:
-        """Whether it is known from the position."""
+        """Return whether it is known from the position."""
         return self.values.depends_on(node, "indices")
 
     def _truth(self, node: Node) -> Node:
-        """An s-op that is 1 where this one holds, and 0 elsewhere."""
+        """Return an s-op that is 1 where this one holds, and 0 elsewhere."""
         finite = self.values.finite(node)
         if finite is not None and set(finite) <= {0, 1}:
             return node
@@ -162,7 +162,7 @@ class RealFunctions:
         return term(build("multiply", a, build("divide", ONE, b)))
 
     def _greatest_log(self, a: Node, b: Node) -> float:
-        """log of the most that a/b can be, where b is a sum that a is a part of."""
+        """Return log of the greatest a/b, where b is a sum that a is a term of."""
         mask, total = _unmasked(b, otherwise=None)
         factor = 1.0
         while total.op == "multiply" and (number := self.number(total.inputs[0])) is not None:
@@ -216,7 +216,7 @@ class RealFunctions:
         return Recipe((term(a).plus(term(b, -1.0)),), lambda x: Ramp(x, width), approximates=True)
 
     def _apart(self, a: Node, b: Node) -> float | None:
-        """How far different values of two s-ops lie apart: as declared, or as their values tell."""
+        """Return how far different values of two s-ops lie apart: declared, or by their values."""
         if self.known.target.separation is not None:
             # What is compared is equal or a separation apart; or it is compared with half of one.
             return self.known.target.separation / 2
@@ -236,7 +236,7 @@ class RealFunctions:
         return float(np.concatenate(nearest).min(initial=math.inf))
 
     def _means_of_the_same_keys(self, a: Node, b: Node) -> bool:
-        """Whether these are k/m and l/m, or (k − l)/m and 0: a head's means of integers over m keys.
+        """Return whether these are k/m and l/m, or (k − l)/m and 0: means of integers over m keys.
 
         Rounded as the program rounds them they are equal where k = l, and nowhere else.
         """
@@ -256,7 +256,7 @@ class RealFunctions:
 
 
 def _unmasked(node: Node, otherwise: Node | None = ZERO) -> tuple[Node, Node]:
-    """(mask, s-op) of ``s-op if mask else 0`` (or anything else, for None).
+    """Return (mask, s-op) of ``s-op if mask else 0`` (or anything else, for None).
 
     The mask is 1 where there is none.
     """
@@ -266,13 +266,13 @@ def _unmasked(node: Node, otherwise: Node | None = ZERO) -> tuple[Node, Node]:
 
 
 def _to_the(base: Node, exponent: int) -> Node:
-    """base · base · …, by squaring."""
-    found: Node | None = None
+    """Return base · base · …, by squaring."""
+    power: Node | None = None
     while exponent:
         if exponent & 1:
-            found = base if found is None else build("multiply", found, base)
+            power = base if power is None else build("multiply", power, base)
         exponent >>= 1
         if exponent:
             base = build("multiply", base, base)
-    assert found is not None
-    return found
+    assert power is not None
+    return power

@@ -100,12 +100,12 @@ class Lookup:
         return float(2.0 ** math.ceil(math.log2(8 / self.apart)))
 
     def on_grid(self, code: Node, scale: float) -> Recipe:
-        """The gate of a table by its code times ``scale``, which ``code`` has on a grid."""
+        """Return the gate of a table by its code times ``scale``, which ``code`` has on a grid."""
         keys, values = self.keys * scale, self.values
         return Recipe((term(code),), lambda x: Table(x, keys, values, gridded=True), exact=True)
 
     def recipe(self) -> Linear | Recipe:
-        """The gate; a table whose values lie on a line is that line, and needs no units."""
+        """Return the gate; a table whose values lie on a line is that line, and needs no units."""
         at, heights = self.keys, self.values
         if self.merged:
             raise CompileError(
@@ -125,7 +125,7 @@ class Lookup:
 def lookup_of_inputs(
     node: Node, domains: Sequence[Sequence[Atom]], codes: Codes, *, off: bool
 ) -> Lookup:
-    """An operation by a look-up of its inputs, of which ``domains`` has all values."""
+    """Look an operation up by its inputs, of which ``domains`` has all values."""
     values = each(meaning(node), list(zip(*product(*domains), strict=True)))
     return lookup(node, node.inputs, domains, values, codes, off=off)
 
@@ -163,7 +163,7 @@ def lookup(
         Lookup(*_ordered(by, numbers, digits, heights, order), codes.target.dtype, off, where)
         for order in orders
     ]
-    return min(tables, key=lambda found: (found.precision, found.steps, found.reach / found.apart))
+    return min(tables, key=lambda table: (table.precision, table.steps, table.reach / table.apart))
 
 
 def _ordered(
@@ -173,7 +173,7 @@ def _ordered(
     heights: Vector,
     order: Sequence[int],
 ) -> tuple[Linear, Vector, Vector, float, bool]:
-    """The code whose digits run in this order, the last fastest; keys, values, reach, merged."""
+    """Return the code whose digits run in this order, the last fastest; keys, values, reach, merged."""
     code, keys = Linear(), np.zeros(len(heights))
     reach, least = 0.0, 0.0
     for axis in reversed(order):
@@ -203,6 +203,6 @@ def _require_different(domain: Sequence[Atom], numbers: NDArray[np.float64], whe
 
 
 def rounded(node: Node, known: Sequence[Atom], codes: Codes) -> Recipe:
-    """The nearest of few integers, where the argument is one of them up to rounding."""
+    """Return the nearest of few integers, where the argument is one of them up to rounding."""
     numbers = np.array(sorted(codes.number(v, abbreviate(node)) for v in known))
     return Recipe((term(node.inputs[0]),), lambda x: Table(x, numbers, numbers))

@@ -73,8 +73,8 @@ def assemble(
     if outputs is not None:
         weights = unembedded(weights, outputs)
     hidden = {} if fitted is None else fitted.hidden
-    found = circuit(lowered, slots, hidden, assembly.places)
-    return Assembled(cast(weights, target.dtype), tuple(stream.labels()), found)
+    structure = circuit(lowered, slots, hidden, assembly.places)
+    return Assembled(cast(weights, target.dtype), tuple(stream.labels()), structure)
 
 
 @dataclass(frozen=True)
@@ -163,7 +163,7 @@ class Assembly:
         return AttentionWeights(w_q, b_q, w_k, b_k, w_v, b_v, w_o, np.zeros(stream.width), kinds)
 
     def _compete(self, head: Head, stream: Stream, w_q: Matrix, b_q: Matrix, w_k: Matrix) -> None:
-        """The sink's own score: that of a selected key (where it ties), or half a gap below."""
+        """Return the sink's own score: that of a selected key (where it ties), or half a gap below."""
         assert stream.sink_slot is not None
         place = len(head.keys)
         w_k[stream.sink_slot, place] = 1.0
@@ -178,7 +178,7 @@ class Assembly:
 
 
 def cast(weights: Weights, dtype: str) -> Weights:
-    """The same weights in another type of number, if it holds them."""
+    """Return the same weights in another type of number, if it holds them."""
 
     def held(part: Any) -> Any:
         arrays = {name: value for name, value in vars(part).items() if isinstance(value, np.ndarray)}
@@ -196,5 +196,5 @@ def cast(weights: Weights, dtype: str) -> Weights:
         )
         for layer in weights.layers
     )
-    found: Weights = held(replace(weights, layers=layers))
-    return found
+    result: Weights = held(replace(weights, layers=layers))
+    return result

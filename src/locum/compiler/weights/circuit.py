@@ -160,7 +160,7 @@ class _Drawing:
             self.writers[unit.into] = name
 
     def _slot(self, group: Group) -> None:
-        """A subspace of the stream, from when it is written to when it is read for the last time."""
+        """Describe a subspace of the stream, from when it is written to its last read."""
         written = (group.first + 1) // 2 - 1
         hook = "blocks.0.hook_resid_pre" if group.first == 0 else f"blocks.{written}.hook_resid_post"
         last = min((group.last + 1) // 2, self.network.layers) - 1
@@ -201,7 +201,7 @@ def passed_by(lowered: Lowered) -> dict[tuple[Node, bool], list[Node]]:
     What an s-op depends on, down to what the network reads for it, is passed by: it is computed anew
     from what is read, whatever the network holds in its place.
     """
-    roles, found = lowered.roles, dict[tuple[Node, bool], list[Node]]()
+    roles, readers = lowered.roles, dict[tuple[Node, bool], list[Node]]()
     for node in lowered.schedule.order:
         if roles.of(node) in (Role.POSITION, Role.TOKEN, Role.NUMBER):
             continue
@@ -213,8 +213,8 @@ def passed_by(lowered: Lowered) -> dict[tuple[Node, bool], list[Node]]:
                 if below in seen or below in reads:
                     continue
                 seen.add(below)
-                found.setdefault((below, False), []).append(node)
+                readers.setdefault((below, False), []).append(node)
                 if below not in shares:
-                    found.setdefault((below, True), []).append(node)
+                    readers.setdefault((below, True), []).append(node)
                     stack.append(below)
-    return found
+    return readers

@@ -32,7 +32,7 @@ class UnitFeedForward:
     def weights(
         self, stream: Stream, units: Sequence[Unit], erased: Sequence[int]
     ) -> FeedForwardWeights:
-        """The feed-forward that computes these units and erases these slots."""
+        """Return the feed-forward that computes these units and erases these slots."""
         erasers = erasing(self.kind, self.target.dtype, self.target.attention)
         sizes = [self.hidden[unit].size for unit in units]
         total = sum(sizes) + len(erased) * len(erasers)
@@ -78,7 +78,7 @@ class UnitFeedForward:
         return columns, biases
 
     def _constant(self, stream: Stream, gate: Matrix, constants: Matrix) -> None:
-        """A gate has no bias: a slot that is 1 everywhere stands in, at the sink the sink's mark."""
+        """Add constants to a gate, which has no bias, by a slot that is 1 everywhere."""
         assert stream.one_slot is not None
         gate[stream.one_slot] += constants
         if stream.sink_slot is not None:
@@ -86,10 +86,10 @@ class UnitFeedForward:
 
 
 def _closing(stream: Stream, columns: Matrix, biases: Matrix) -> Matrix:
-    """The weights of the sink's mark that make all units 0 there, in whichever order sums are rounded.
+    """Return weights of the sink's mark that make all units 0 there, in any order of rounded sums.
 
     So what the sink holds is known to the last bit, but for the sums of constants.
     """
     sizes = np.abs(stream.at_sink) @ np.abs(columns) + np.abs(biases)
-    found: Matrix = -2 * sizes - _CLOSED * (1 + np.abs(columns).sum(axis=0))
-    return found
+    weights: Matrix = -2 * sizes - _CLOSED * (1 + np.abs(columns).sum(axis=0))
+    return weights

@@ -33,7 +33,7 @@ class ExactFeedForward:
     def weights(
         self, stream: Stream, units: Sequence[Unit], erased: Sequence[int]
     ) -> FeedForwardWeights:
-        """The feed-forward that computes these units and erases these slots."""
+        """Return the feed-forward that computes these units and erases these slots."""
         layer = _Layer(self.lowered, units)
         functions = layer.functions(len(erased))
         w_in = np.zeros((stream.width, functions.arguments))
@@ -76,7 +76,7 @@ class _Layer:
         return self._places[form.key]
 
     def functions(self, erasures: int) -> Functions:
-        """The program; behind the forms stand as many more arguments as there are slots to erase."""
+        """Return the program; after the forms comes one more argument for each slot to erase."""
         arguments = len(self.forms) + erasures
         if arguments == 0:  # functions of nothing: constants need something to be as long as
             arguments = 1
@@ -90,7 +90,7 @@ class _Layer:
         return self._arguments + len(self._instructions) - 1
 
     def _value(self, root: Node, reads: Mapping[Node, Form]) -> int:
-        """The place of an s-op among arguments and results."""
+        """Return the index of an s-op among arguments and results."""
         roles = self.lowered.roles
 
         def below(node: Node) -> list[Node]:
@@ -151,16 +151,16 @@ class _Layer:
             place = sorted(range(len(numbers)), key=numbers.__getitem__)
             keys.append([numbers[i] for i in place])
             order.append(place)
-        found = _reordered(column.values, order)
+        reordered = _reordered(column.values, order)
         inputs = tuple(self._of[by] for by in self.lowered.roles.sources(node))
-        entries = [None if v is None else codes.number(v, label) for v in found]
+        entries = [None if v is None else codes.number(v, label) for v in reordered]
         keys, entries = self._told_apart(keys, entries, label)
         return self._add("table", inputs, label, keys=keys, values=entries)
 
     def _may_be_met(self, atom: Atom) -> bool:
-        """Whether the stream, which holds numbers, may hold this one.
+        """Return whether the stream, which holds numbers, may hold this one.
 
-        It has no strings where it is asked (they have tables of their own), and no whole numbers that
+        It has no strings where it is asked (they have tables of their own), and no integers that
         the floats do not hold.
         """
         if not isinstance(atom, int):
@@ -172,7 +172,7 @@ class _Layer:
     def _told_apart(
         self, keys: list[list[float]], values: list[float | None], label: str
     ) -> tuple[list[list[float]], list[float | None]]:
-        """The table with keys that are one number (1 and True, say) there once.
+        """Keep one of the keys that are one number (1 and True, say).
 
         Values that differ between them would need what the stream does not hold.
         """
@@ -205,13 +205,13 @@ class _Layer:
         if not pairs:
             raise CompileError("its table has nothing for any number that may be looked up", label)
         (keys,), values = self._told_apart([[k for k, _ in pairs]], [v for _, v in pairs], label)
-        found = self._add("table", inputs, label, keys=[keys], values=values)
+        table = self._add("table", inputs, label, keys=[keys], values=values)
         looked_up = self.known.values.finite(node.inputs[0])
         if looked_up is not None and set(looked_up) <= table_of(node).keys():
-            return found
+            return table
         # A table gives the nearest; what it does not have must have no value: divided by 0.
         known = self._add("member", inputs, f"{label} is in the table", values=keys)
-        return self._add("divide", (found, known), label)
+        return self._add("divide", (table, known), label)
 
 
 def _reordered(values: tuple[Any, ...], order: list[list[int]]) -> list[Any]:

@@ -26,17 +26,17 @@ MAX_CATEGORIES = 1024
 
 
 def categories(root: Node, known: Known) -> dict[float, Atom] | None:
-    """What may come out, by its code, if it is one of few things (and not real numbers)."""
-    found = known.values.finite(root)
-    if found is None:
+    """Return the possible outputs by their codes, if they are few (and not real numbers)."""
+    values = known.values.finite(root)
+    if values is None:
         return None
-    if not found:
+    if not values:
         raise CompileError("it has no value for any input", abbreviate(root))
-    strings = any(isinstance(value, str) for value in found)
-    many = len(found) > MAX_CATEGORIES or any(isinstance(value, float) for value in found)
+    strings = any(isinstance(value, str) for value in values)
+    many = len(values) > MAX_CATEGORIES or any(isinstance(value, float) for value in values)
     if many and not strings:
         return None
-    by_code = {known.codes.number(value, abbreviate(root)): value for value in found}
+    by_code = {known.codes.number(value, abbreviate(root)): value for value in values}
     # Logits have squares of codes in them, and must tell neighbours apart.
     largest, apart = max(map(abs, by_code), default=0.0), min(1.0, nearest(by_code))
     if largest < apart * math.isqrt(EXACT_WHOLE[known.target.dtype] // 4):
@@ -73,13 +73,13 @@ def require_held(source: Node, plain: Node, known: Known) -> None:
 
 
 def nearest(codes: Iterable[float]) -> float:
-    """How far the nearest two lie apart; infinitely far, if there are not two."""
+    """Return the distance of the nearest two; infinite, if there are not two."""
     apart = np.diff(sorted(codes))
     return float(apart.min(initial=math.inf))
 
 
 def unembedded(weights: Weights, outputs: Mapping[float, object]) -> Weights:
-    """The weights of a number with a logit for each code instead, the greatest at the nearest of them.
+    """Replace a number's weights by a logit for each code, the greatest at the nearest of them.
 
     2x·v − v² = x² − (x − v)².
     """

@@ -36,7 +36,7 @@ class Stream:
 
     @classmethod
     def of(cls, network: Network, slots: Slots) -> Stream:
-        """The residual stream of a network before its first layer."""
+        """Return the residual stream of a network before its first layer."""
         at_sink = np.zeros(slots.size + network.sink)
         at_sink[slots.size :] = 1.0
         one_slot = None if network.one is None else slots.of(network.one)[0]
@@ -48,11 +48,11 @@ class Stream:
         return len(self.at_sink)
 
     def labels(self) -> list[str]:
-        """What each slot holds."""
+        """Return what each slot holds."""
         return [*self.slots.labels(), *(["is_sink"] if self.sink_slot is not None else [])]
 
     def read(self, form: Form, at_sink: float | None = None) -> tuple[Matrix, float]:
-        """A form as a column and a bias; at the sink it is to read ``at_sink``."""
+        """Return a form as a column and a bias; at the sink it is to read ``at_sink``."""
         column = np.zeros(self.width)
         for slot, coefficient in self.slots.read(form).items():
             column[slot] = coefficient
@@ -61,7 +61,7 @@ class Stream:
         return column, form.constant
 
     def moved(self, value: Value, dtype: str) -> list[tuple[Matrix, float, float]]:
-        """What a head moves, as columns, biases and factors of a sum; one, unless the sink needs more.
+        """Return what a head moves: columns, biases, factors of a sum, one unless the sink needs more.
 
         Beside a 10¹⁵ that the sink holds, a default of 0.001 would be rounded away. Then every slot
         that holds something at the sink is read by itself: x − x is exactly 0.
@@ -87,14 +87,14 @@ class Stream:
         return [*parts, (rest, 0.0, 1.0)] if rest.any() else parts
 
     def _at_slot(self, slot: int | None) -> Matrix:
-        """1 in a slot, 0 elsewhere."""
+        """Return 1 in a slot, 0 elsewhere."""
         assert slot is not None
         column = np.zeros(self.width)
         column[slot] = 1.0
         return column
 
     def after(self, layer: LayerWeights) -> Stream:
-        """The stream behind a layer, which may have changed the sink: it attends to itself alone."""
+        """Return the stream after a layer, which may have changed the sink (it attends to itself)."""
         if self.sink_slot is None:
             return self
         stream = self.at_sink[None, None]
@@ -105,17 +105,17 @@ class Stream:
         return replace(self, at_sink=stream[0, 0])
 
 
-def _recovered(wanted: float, bias: float, factors: Matrix, held: Matrix, dtype: str) -> bool:
-    """Whether the sink reads what is wanted to the last bit, in whichever order it is added up."""
+def _recovered(expected: float, bias: float, factors: Matrix, held: Matrix, dtype: str) -> bool:
+    """Return whether the sink reads the right number to the last bit, in any order of summation."""
     products = factors * held
-    if dyadic(np.array([wanted, bias, *factors, *held, *products]), dtype):
+    if dyadic(np.array([expected, bias, *factors, *held, *products]), dtype):
         return True
     if len(held) + bool(bias) > 1 or not (np.abs(factors) == 1).all():
         return False
     number = np.dtype(dtype).type
     with np.errstate(all="ignore"):
         there = number(bias + products.sum())
-        return bool(there + (number(wanted - bias - products.sum())) == number(wanted))
+        return bool(there + (number(expected - bias - products.sum())) == number(expected))
 
 
 _ignore = shown_to(None)

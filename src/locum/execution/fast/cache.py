@@ -91,7 +91,7 @@ def _checked(length: Any, positions: Any, segments: Any) -> tuple[int, range, tu
     except TypeError:
         length = 0
     if length < 1:
-        raise InputError("a plan is made for a positive whole number of tokens")
+        raise InputError("length: expected a positive integer number of tokens")
     asked = range(length) if positions is None else positions
     shapes = _shapes((length,) if segments is None else segments)
     if not isinstance(asked, range):

@@ -240,7 +240,7 @@ class SelectorRows:
         return greatest
 
     def masks(self, formula: Formula | None = None) -> Iterator[tuple[int, int, Array]]:
-        """Which keys are selected [row, key], for one stretch of keys after another."""
+        """Which keys are selected [row, key], one range of keys after another."""
         for start in range(0, self.head.keys, self.step):
             stop = min(start + self.step, self.head.keys)
             yield (

@@ -142,9 +142,7 @@ def numbered(arrays: Arrays, keys: Array, queries: Array) -> tuple[Array, Array]
             together = together - least
             return together[: keys.shape[0]], together[keys.shape[0] :]
     elif bool(xp.any(xp.isnan(together))):
-        raise ElementError(
-            "a number that is not one (nan) is compared, and no score says how", "refused"
-        )
+        raise ElementError("cannot rank NaN: executor='heads' compares keys by rank", "refused")
     ranks = arrays.to_int(xp.unique_inverse(together).inverse_indices).reshape(together.shape)
     return ranks[: keys.shape[0]], ranks[keys.shape[0] :]
 

@@ -174,7 +174,7 @@ class Selection:
         if arrays.is_int(score):
             score = arrays.to_int(score)
         elif bool(arrays.xp.any(arrays.xp.isnan(score))):
-            raise ElementError("best ranks by a number that is not one (nan)", "refused")
+            raise ElementError("cannot rank NaN: best compares keys by rank", "refused")
         elif static:  # ranks are exact in any type
             score = arrays.to_int(arrays.xp.unique_inverse(score).inverse_indices)
         score = self.arrays.put(score) if static else score

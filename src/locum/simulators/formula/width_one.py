@@ -37,7 +37,7 @@ def width_one_head(order: AttentionOrder, X: Matrix, Y: Matrix, of: Of, style: S
             "would have to be read by another head"
         )
     n, d, d_v = X.places.rows, order.d, order.d_v
-    behind_X = X.places.stretch.stop
+    behind_X = X.places.positions.stop
     behind_scores = max(behind_X + n * d, n * n)
     XA, XV = Matrix(X.sop, n, d, behind_X), Matrix(X.sop, n, d_v, behind_scores)
     projections = _projections(X, of("A"), of("V"), XA, XV)

@@ -68,7 +68,7 @@ class Group:
         self.states: list[Array] = []
 
     def embedded(self) -> Array:
-        """Compute the rows before the first layer: the look-up by the host, the rest by U."""
+        """Compute the rows before the first layer: the lookup by the host, the rest by U."""
         words = self.model.embeddings["words"][self.numbers.reshape(-1)]
         return self.embed(words, executor=self.executor)
 

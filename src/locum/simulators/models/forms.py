@@ -117,7 +117,7 @@ def from_arrays(
 
 
 def _split(part: Numbers, heads: int) -> list[Numbers]:
-    """The columns of each head (or its stretch of a vector)."""
+    """Return the columns of each head (or its range of a vector)."""
     size = part.shape[-1]
     if size % heads:
         raise InputError(f"{heads} heads cannot share {size} columns equally")

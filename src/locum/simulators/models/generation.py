@@ -121,12 +121,12 @@ class LanguageModel:
         )
 
     def checked(self, ids: Sequence[int]) -> list[int]:
-        """Tokens as whole numbers of the vocabulary, one at least and N at most."""
+        """Read tokens as integers of the vocabulary, one at least and N at most."""
         if not 1 <= len(ids) <= self.size:
             raise InputError(f"this model takes 1 to {self.size} tokens, but got {len(ids)}")
         if any(int(token) != token or not 0 <= token < self.vocabulary for token in ids):
             last = self.vocabulary - 1
-            raise InputError(f"tokens are whole numbers from 0 to {last}, but got {ids!r}")
+            raise InputError(f"tokens: expected integers from 0 to {last}, got {ids!r}")
         return [int(token) for token in ids]
 
     def room(self, length: int) -> int:

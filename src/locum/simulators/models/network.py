@@ -46,7 +46,7 @@ def run_head(run: ModelRun, layer: int, head: int, text: int = 0) -> HeadRun:
     U = UniversalSimulator.of(T, len(X), recipe="paper", stable=True)
     report = network.Report()
     began = time.perf_counter()
-    positions = U.output.places.stretch
+    positions = U.output.places.positions
     values = network.evaluate(U.program.node, U.encode(T, X), positions=positions, report=report)
     seconds = time.perf_counter() - began
     result = np.reshape(np.asarray(values, dtype=np.float64), (len(X), -1))

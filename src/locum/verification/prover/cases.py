@@ -324,7 +324,7 @@ def echelon(polynomials: Sequence[fmpq_mpoly]) -> list[fmpq_mpoly]:
 
 
 def remainder_by(polynomial: fmpq_mpoly, divisors: Sequence[fmpq_mpoly]) -> fmpq_mpoly:
-    """What is left of a polynomial when multiples of the divisors are taken off, again and again."""
+    """Return the remainder of a polynomial after subtracting multiples of the divisors, repeatedly."""
     before: Any = None
     while before is None or (not polynomial.is_zero() and polynomial != before):
         before = polynomial

@@ -52,7 +52,7 @@ class Emission(Arrangement):
         """The sum of terms, over the axes that occur in any of them."""
         over = {t.coefficient.denominator if isinstance(t.coefficient, Fraction) else 1 for t in terms}
         if len(terms) > 1 and len(over) == 1 and over != {1}:
-            # The mean of several stretches of keys: added up first, then divided, as any mean is.
+            # The mean of several ranges of keys: added up first, then divided, as any mean is.
             (count,) = over
             whole = self.total(tuple(replace(t, coefficient=t.coefficient * count) for t in terms))
             return self.apply("divide", (whole, LabelledArray(self.steps.number(count), ())))
