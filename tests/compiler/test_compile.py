@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from locum import (
 )
 from locum.errors import CompileError, ExecutionError, InputError, LocumError
 from locum.graph import OPERATIONS
+from locum.transformer import CompiledTransformer
 from locum.transformer.functions import INSTRUCTIONS
 from tests.cases import CASES, FAILURES, Case, Failure
 from tests.compiler.agreement import fingerprint, is_close, others
@@ -105,10 +107,6 @@ def test_selectors_compile_as_widths(case: Case) -> None:
     assert model(given) == [sum(row) for row in case.expected]
 
 
-#: Programs whose errors are about the types of a whole sequence: networks have no types, and answer.
-ANSWERED = {"mixed types", "mixed defaults", "sum of strings"}
-
-
 @pytest.mark.parametrize("failure", FAILURES, ids=lambda failure: failure.name)
 def test_what_has_no_value_has_none_as_weights(failure: Failure) -> None:
     given = list(failure.given)
@@ -116,13 +114,6 @@ def test_what_has_no_value_has_none_as_weights(failure: Failure) -> None:
         if kind == "numeric" and any(isinstance(token, str) for token in given):
             continue
         options: dict[str, Any] = {"numeric": True} if kind == "numeric" else {"vocabulary": given}
-        if failure.name in ANSWERED:
-            assert len(
-                compiler.compile(failure.program, length=len(given), **options, feed_forward="exact")(
-                    given
-                )
-            ) == len(given)
-            continue
         with pytest.raises((CompileError, ExecutionError, InputError)):
             compiler.compile(failure.program, length=len(given), **options, feed_forward="exact")(given)
 
@@ -189,7 +180,10 @@ def test_strings_keep_clear_of_the_numbers_beside_them() -> None:
     for default in (0, 1, 2, 2.5, -1, 10**6, 10**30):
         program = aggregate(shifted, tokens_str, default)
         model = compiler.compile(program == "1", length=3, vocabulary=[1, 2, 3], feed_forward="exact")
-        assert model([1, 2, 3]) == [False, True, False]
+        with pytest.raises(ExecutionError, match="cannot mix strings with numbers"):
+            model([1, 2, 3])
+        weights = CompiledTransformer(replace(model.config, partial=()), model.weights)
+        assert weights([1, 2, 3]) == [False, True, False]
     with pytest.raises(CompileError, match="strings come out of it beside numbers as large as 1e"):
         compiler.compile(
             aggregate(shifted, tokens_str, 1e300), length=3, vocabulary=[1, 2, 3], feed_forward="exact"

@@ -147,7 +147,7 @@ def _compiled(
     plain_of = partial(program.normalise, numeric=target.numeric)
     given_scores = {s: scores.map(plain_of) for s, scores in (softmax_scores or {}).items()}
 
-    plain = plain_of(root, origins=origins)
+    plain = written_out = plain_of(root, origins=origins)
     known = scoring.Known.of(target, plain, given_scores)
     if target.causal:
         program.require_causal(plain, known.selectors)
@@ -156,6 +156,7 @@ def _compiled(
     weights.require_held(reference or root, plain, known)
     lowered, slots, fitted = _shallowest(plain, known, names, outputs, share_positions)
     assembled = weights.assemble(lowered, slots, fitted, outputs)
+    gaps = program.undefined(root, written_out, known.selectors, set(lowered.schedule.order))
 
     config = Config(
         vocabulary=target.vocabulary,
@@ -169,6 +170,7 @@ def _compiled(
         slots=assembled.slots,
         heads=lowered.network.head_labels(),
         undefined=lowered.undefined,
+        partial=tuple(map(lowered.label, gaps)),
         program=dumps(reference or root),
         program_hash=stable_hash(reference or root),
         name=name,

@@ -93,6 +93,8 @@ class CompiledTransformer:
         """Return the compiler's report as text: sizes, how everything was realised, bounds."""
         data = {"name": self.config.name} if self.config.name else {}
         report = {name: value for name, value in self.config.report.items() if name != "circuit"}
+        if self.config.partial:
+            report["may have no value"] = list(self.config.partial)
         return render(data | {"architecture": str(self.architecture)} | report)
 
     # What it does -------------------------------------------------------------------------------

@@ -30,6 +30,9 @@ class Config:
     heads: tuple[tuple[str, ...], ...]
     #: Tokens on which the program is undefined, each with the reason.
     undefined: tuple[tuple[Atom, str], ...] = ()
+    #: S-ops and selectors that may have no value on some input. Weights give a number there all the
+    #: same, so answers to inputs are given only where dense execution has one.
+    partial: tuple[str, ...] = ()
     #: The program (its graph as JSON), its stable hash, and its name.
     program: str = ""
     program_hash: str = ""

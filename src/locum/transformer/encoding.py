@@ -55,8 +55,11 @@ class Encoding:
     def decode(self, logits: Any, rows: Rows | None = None) -> list[list[Any]]:
         """Return the answers of logits [batch, position, d_vocab_out], a row for each token.
 
-        ``rows`` are the inputs: they decide the Python types that the program alone leaves open.
+        ``rows`` are the inputs: they decide the Python types that the program alone leaves open, and
+        where a program that is partial has no value, which is an error.
         """
+        if rows is not None and self.config.partial:
+            self._require_values(rows)
         if not np.isfinite(logits).all():
             raise ExecutionError(
                 "a number left the range of floats", "the residual stream", kind="OverflowError"
@@ -71,6 +74,17 @@ class Encoding:
         if rows is None:
             return answers
         return [self._typed(answer, row) for answer, row in zip(answers, rows, strict=True)]
+
+    def _require_values(self, rows: Rows) -> None:
+        """Raise the error of dense execution where the program has no value."""
+        if self._program is None:
+            return
+        for row in rows:
+            try:
+                run(self._program, list(row), executor="dense")
+            except ExecutionError as error:
+                if error.kind != "too large":  # then nothing is known
+                    raise
 
     def _typed(self, answer: list[Any], row: Sequence[Any]) -> list[Any]:
         """Return the answer to an input in the types of dense execution.

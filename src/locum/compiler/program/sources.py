@@ -64,6 +64,36 @@ class Sources:
         self, function: Callable[..., Atom], inputs: Sequence[ValueTable], most: int
     ) -> ValueTable | None:
         """Tabulate a function of tables; None where more than ``most`` combinations can occur."""
+        found = self._arguments(inputs, most)
+        if found is None:
+            return None
+        sources, total, occurs, arguments = found
+        values = each(function, arguments)
+        first = values[0]
+        # ``tokens * 0`` depends on nothing.
+        if sources and all(v is not None and type(v) is type(first) and v == first for v in values):
+            return ValueTable((), (first,))
+        if len(values) < total:
+            listed: list[Atom | None] = [None] * total
+            for place, v in zip(occurs.tolist(), values, strict=True):
+                listed[place] = v
+            values = listed
+        return ValueTable(sources, tuple(values))
+
+    def has_gap(
+        self, function: Callable[..., Atom], inputs: Sequence[ValueTable], most: int
+    ) -> bool | None:
+        """Say whether a function of tables that have values has none; None: too many to be seen."""
+        found = self._arguments(inputs, most)
+        if found is None:
+            return None
+        rows = [row for row in zip(*found[3], strict=True) if None not in row]
+        return bool(rows) and None in each(function, list(zip(*rows, strict=True)))
+
+    def _arguments(
+        self, inputs: Sequence[ValueTable], most: int
+    ) -> tuple[tuple[Source, ...], int, NDArray[np.int64], list[Sequence[Atom | None]]] | None:
+        """Return sources of tables, how many combinations there are, which occur, and their values."""
         sources = tuple(dict.fromkeys(s for table in inputs for s in table.sources))
         sizes = [len(self.domain(source)) for source in sources]
         total = math.prod(sizes)
@@ -83,17 +113,7 @@ class Sources:
                 arguments.append([table.values[place] for place in places.tolist()])
             else:
                 arguments.append(table.values * len(occurs))
-        values = each(function, arguments)
-        first = values[0]
-        # ``tokens * 0`` depends on nothing.
-        if sources and all(v is not None and type(v) is type(first) and v == first for v in values):
-            return ValueTable((), (first,))
-        if len(values) < total:
-            listed: list[Atom | None] = [None] * total
-            for place, v in zip(occurs.tolist(), values, strict=True):
-                listed[place] = v
-            values = listed
-        return ValueTable(sources, tuple(values))
+        return sources, total, occurs, arguments
 
     def _occur(self, sources: Sequence[Source], grid: NDArray[np.int64]) -> Pattern:
         """Return which combinations of sources can occur: no position is past the end, say."""

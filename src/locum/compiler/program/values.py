@@ -80,6 +80,17 @@ class Values:
             self._finite[node] = atoms if atoms is not None and len(atoms) <= MAX_VALUES else None
         return self._finite[node]
 
+    def has_gap(self, node: Node) -> bool | None:
+        """Say whether an operation has no value where its inputs have one; None: too many to be seen."""
+        own = self.table(node)
+        if own is not None and own.sources not in ((), (node,)) and None not in own.values:
+            return False  # it was computed for all of them
+        inputs = [self.table(i) for i in node.inputs]
+        known = [table for table in inputs if table is not None]
+        if len(known) < len(inputs):
+            return None
+        return self._sources.has_gap(meaning(node), known, MAX_COMBINATIONS)
+
     def domain(self, source: Source) -> tuple[Atom, ...]:
         """Return the values of a source."""
         return self._sources.domain(source)

@@ -1,0 +1,125 @@
+"""Find s-ops that may have no value: a table without an entry, a division by zero, a mixture.
+
+Dense execution refuses such inputs. Heads and hidden units compute some number all the same, or never
+look (a selector that is decided before there is any input is folded), so the network has to be told.
+
+What is listed may have no value, as far as the values of its inputs are known; whatever is not listed
+has one on every input that the network is compiled for.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator, Mapping
+from itertools import product
+
+from locum.compiler.program.patterns import Patterns
+from locum.compiler.program.sources import MAX_COMBINATIONS
+from locum.compiler.program.value_tables import each, meaning
+from locum.execution.types import Types, possible_types, types_of
+from locum.graph import OPERATIONS, Node, Sort, postorder, sort_of
+
+#: Operations that have a value whatever their inputs are, and those that have one for all numbers.
+_ALWAYS = frozenset(("and", "or", "not", "indicator", "member", "equal", "not_equal", "if_else"))
+_ORDERS = ("less", "less_equal", "greater", "greater_equal")
+_ARITHMETIC = ("add", "subtract", "multiply", "negate", "absolute", "minimum", "maximum")
+_OF_NUMBERS = frozenset((*_ORDERS, *_ARITHMETIC))
+_QUOTIENTS = frozenset(("divide", "modulo", "floor_divide"))
+_ROUNDINGS = ("floor", "round")  # infinity has no integer
+_EQUALITIES = ("==", "!=")
+
+
+def undefined(
+    root: Node, written_out: Node, selectors: Patterns, computed: Collection[Node]
+) -> Iterator[Node]:
+    """Yield the s-ops and selectors of a program that may have no value on some input.
+
+    ``written_out`` is the program without families, of which ``selectors`` knows. ``computed`` are the
+    s-ops that the network computes: of real-valued tokens, their units serve exactly the numbers that
+    they have a value for, or refuse the others when they are run.
+
+    >>> from locum import select, selector_width, tokens
+    >>> from locum.compiler.target import Target
+    >>> from locum.compiler.scoring.selectors import Selectors
+    >>> others = selector_width(select(tokens, tokens, "!="))
+    >>> shares = (1 / (others + 1) + 1 / others).node
+    >>> list(undefined(shares, shares, Selectors(Target.read(length=3, vocabulary="ab")), ()))
+    [<divide: 1 / selector_width(select(tokens, tokens, !=))>]
+    """
+    vocabulary = selectors.target.vocabulary
+    numeric = vocabulary is None
+    tokens = frozenset({int, float}) if vocabulary is None else types_of(vocabulary)
+    types = possible_types(root, tokens)
+    for node in postorder(root):
+        if node.op == "sum_over" and str in types[node.inputs[0]]:
+            yield node  # it begins with 0, to which no string can be added
+    found = _Definedness(selectors, possible_types(written_out, tokens))
+    for node in postorder(written_out):
+        served = numeric and node in computed and node.op != "lookup"
+        if not served and found.may_fail(node):
+            yield node
+
+
+class _Definedness:
+    """Tell what may fail of each s-op and selector of a program."""
+
+    def __init__(self, selectors: Patterns, types: Mapping[Node, Types]) -> None:
+        self.selectors, self.values = selectors, selectors.values
+        #: By the operations alone.
+        self.types = types
+
+    def may_fail(self, node: Node) -> bool:
+        """Say whether it may have no value where its inputs have one."""
+        if sort_of(node) is Sort.SOP and _mixed(self.types_at(node)):
+            return True
+        match node.op:
+            case "tokens":
+                table = self.values.table(node)
+                return table is not None and None in table.values
+            case "select":
+                together = frozenset[type]().union(*map(self.types_at, node.inputs))
+                return node.attributes["predicate"] not in _EQUALITIES and _mixed(together)
+            case "best":
+                return _mixed(self.types_at(node.inputs[1]))
+            case "aggregate":
+                selector, value = node.inputs
+                averaged = self.types[value] & {bool, str}  # where 1 and True are one, both may occur
+                return bool(averaged) and not self.selectors.unique(selector)
+            case op if OPERATIONS[op].elementwise:
+                return self._has_gap(node)
+            case _:
+                return False
+
+    def types_at(self, node: Node) -> Types:
+        """Return the types of its values, as far as they are listed, or that it may have."""
+        moved = False
+        while node.op == "aggregate" and not self.selectors.may_be_empty(node.inputs[0]):
+            node, moved = node.inputs[1], True  # what it moves, or means, but not its default
+        known = self.values.finite(node)
+        types = self.types[node] if known is None else types_of(known)
+        return types | {float} if moved and str not in types else types
+
+    def _has_gap(self, node: Node) -> bool:
+        """Say whether an operation may have no value for some values of its inputs."""
+        numbers = not any(str in self.types[i] for i in node.inputs)
+        if node.op in _ALWAYS or (numbers and node.op in _OF_NUMBERS):
+            return False
+        if node.op in _ROUNDINGS and numbers and float not in self.types[node.inputs[0]]:
+            return False
+        values = self.values
+        found = values.has_gap(node)
+        if found is not None:
+            return found
+        domains = [known for i in node.inputs if (known := values.finite(i)) is not None]
+        if len(domains) == len(node.inputs) and math.prod(map(len, domains)) <= MAX_COMBINATIONS:
+            return None in each(meaning(node), list(zip(*product(*domains), strict=True)))
+        if not numbers or node.op not in _QUOTIENTS:
+            return True
+        divisors, between = values.finite(node.inputs[1]), values.integers(node.inputs[1])
+        if divisors is not None:
+            return 0 in divisors
+        return between is None or between.low <= 0 <= between.high
+
+
+def _mixed(types: Types) -> bool:
+    return str in types and len(types) > 1

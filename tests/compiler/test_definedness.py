@@ -1,0 +1,164 @@
+"""Where dense execution has no value, the network gives no answer either; and nowhere else."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import locum
+from locum import (
+    SOp,
+    aggregate,
+    full,
+    indices,
+    length,
+    log,
+    lookup,
+    select,
+    selector_width,
+    tokens,
+    where,
+)
+from locum.errors import CompileError, ExecutionError
+from locum.execution import run
+from locum.graph import Node, build
+from locum.graph.traversal import transform
+from tests.compiler.agreement import is_close
+from tests.compiler.random_programs import trial
+
+ONES = selector_width(select(tokens, 1, "=="))
+KNOWN = lookup(tokens, {0: 4, 1: 4})
+
+#: Programs of tokens 0, 1 and 2 that have no value on some inputs.
+PARTIAL: dict[str, SOp] = {
+    "a mean that is not in the table": lookup(aggregate(full, tokens), {0: 1, 1: 5, 2: 7}),
+    "a mean that is not listed": locum.map(lambda m: m + 1, aggregate(full, tokens), over=[0, 1, 2]),
+    "a count that is not in the table": lookup(ONES, {0: 3, 1: 2}),
+    "a table with one value": KNOWN + indices,
+    "a selector that is decided": selector_width(select(KNOWN, 4, "==")),
+    "a selector that hides it": selector_width(select(KNOWN, 4, "==") | full),
+    "a predicate over too few": selector_width(
+        locum.select(tokens, tokens, lambda k, q: k <= q, over=([0, 1], [0, 1]))
+    ),
+    "a product with 0": 0 * lookup(ONES, {0: 3, 1: 2}),
+    "a division by a count": 6 / (ONES - 1),
+    "a remainder by a count": 7 % ONES,
+    "a logarithm of a count": 0 * log(ONES),
+    "a branch that is not taken": where(ONES == 1, 1, 1 / (ONES - 1)),
+    "a mean of booleans": aggregate(select(tokens, 1, "=="), tokens == 1),
+    "a mean of strings": aggregate(select(tokens, 1, "=="), lookup(tokens, {0: "a", 1: "b", 2: "c"})),
+    "strings beside numbers": where(ONES == indices, lookup(tokens, {0: "a", 1: "b", 2: "c"}), 0),
+    "a default beside strings": aggregate(
+        select(indices, indices - 1, "=="), lookup(tokens, {0: "a", 1: "b", 2: "c"})
+    ),
+    "tables of tables": lookup(lookup(ONES, {0: 1, 1: 2, 2: 0}), {0: 1, 1: 1}),
+}
+
+
+def inputs(vocabulary: Sequence[Any], longest: int) -> list[list[Any]]:
+    sizes = range(1, longest + 1)
+    return [list(given) for size in sizes for given in product(vocabulary, repeat=size)]
+
+
+def value(program: SOp | Node, given: list[Any]) -> Any:
+    """What dense execution gives, or the problem that it sees."""
+    try:
+        return run(program.node if isinstance(program, SOp) else program, given)
+    except ExecutionError as error:
+        return error.problem
+
+
+@pytest.mark.parametrize("kind", ["relu", "exact"])
+@pytest.mark.parametrize("name", PARTIAL)
+def test_a_network_refuses_what_dense_execution_refuses(name: str, kind: str) -> None:
+    program = PARTIAL[name]
+    model = locum.compile(program, length=2, vocabulary=[0, 1, 2], feed_forward=kind)
+    refused = 0
+    for given in inputs([0, 1, 2], 2):
+        wanted = value(program, given)
+        if isinstance(wanted, str):
+            refused += 1
+            with pytest.raises(ExecutionError):
+                model(given)
+        else:
+            assert is_close(model(given), wanted, 1e-9)
+    assert refused
+    assert model.config.partial
+    assert "may have no value" in model.report()
+
+
+def test_the_error_is_that_of_dense_execution() -> None:
+    program = PARTIAL["a mean that is not in the table"]
+    model = locum.compile(program, length=3, vocabulary=[0, 1])
+    for answer in (program, model):
+        with pytest.raises(ExecutionError, match=r"the table has nothing for 0\.5; its keys are 0, 1"):
+            answer([0, 1])
+
+
+def test_saved_networks_and_logits_refuse_too(tmp_path: Path) -> None:
+    model = locum.compile(lookup(aggregate(full, tokens), {0: 1, 1: 5}), length=3, vocabulary=[0, 1])
+    model.save(tmp_path / "model")
+    read = locum.load(tmp_path / "model")
+    assert read.config.partial == model.config.partial != ()
+    assert read([1, 1]) == [5, 5]
+    with pytest.raises(ExecutionError, match=r"nothing for 0\.5"):
+        read([0, 1])
+    logits = [[[0.0, 1.0]] * 2]
+    with pytest.raises(ExecutionError, match=r"nothing for 0\.5"):
+        model.decode(logits, [0, 1])
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        aggregate(select(indices, length - 1 - indices, "=="), tokens),
+        lookup(ONES, {0: 3, 1: 2, 2: 0, 3: 1}),
+        locum.map(lambda m: m * 2, aggregate(full, tokens), over=[0, 1 / 3, 1 / 2, 2 / 3, 1]),
+        6 / (ONES + 1),
+        log(ONES + length),
+        selector_width(select(lookup(tokens, {0: 4, 1: 4}), 4, "==")),
+    ],
+)
+def test_programs_that_always_have_a_value_are_known_to(program: SOp) -> None:
+    model = locum.compile(program, length=3, vocabulary=[0, 1])
+    assert model.config.partial == ()
+    assert all(model(given) == pytest.approx(program(given)) for given in inputs([0, 1], 3))
+
+
+def with_gaps(program: Node, draw: random.Random) -> Node:
+    """The program, with an entry less in some tables and zeros among some divisors."""
+
+    def changed(node: Node) -> Node:
+        if node.op == "lookup" and len(node.table) > 1 and draw.random() < 0.5:
+            table = list(node.table)
+            del table[draw.randrange(len(table))]
+            return build("lookup", *node.inputs, table=tuple(table))
+        if node.op in ("modulo", "divide", "floor_divide") and draw.random() < 0.5:
+            less = build("subtract", node.inputs[1], build("indices"))
+            return build(node.op, node.inputs[0], less)
+        return node
+
+    return transform(program, changed)
+
+
+@pytest.mark.parametrize("seed", [2, 3, 4, 7, 9])
+def test_random_programs_with_gaps(seed: int) -> None:
+    draw = random.Random(seed)
+    given = trial(seed)
+    program, vocabulary = with_gaps(given.program, draw), given.vocabulary[:3]
+    try:
+        model = locum.compile(program, length=3, vocabulary=vocabulary)
+    except CompileError:
+        return
+    for tokens_ in draw.sample(inputs(vocabulary, 3), min(12, len(inputs(vocabulary, 3)))):
+        wanted = value(program, tokens_)
+        if isinstance(wanted, str):
+            with pytest.raises(ExecutionError):
+                model(tokens_)
+        else:
+            assert is_close(model(tokens_), wanted, 1e-9 + model.error_bound)
