@@ -21,6 +21,8 @@ class Comparison(enum.Enum):
     FALSE = "False"
 
     def __call__(self, key: Any, query: Any) -> bool:
+        if key is None or query is None:
+            raise ValueError("key or query is None")
         if self.value in ("True", "False"):
             return self.value == "True"
         # EQ, LT, LEQ, GT, GEQ, NEQ: eq, lt, le, gt, ge, ne.
@@ -77,10 +79,12 @@ class Selector:
 class Select(Selector):
     def __call__(self, given: list[Any]) -> list[list[bool]]:
         keys, queries = self.keys(given), self.queries(given)  # type: ignore[attr-defined]
-        return [
-            [None not in (k, q) and bool(self.predicate(k, q)) for k in keys]  # type: ignore[attr-defined]
-            for q in queries
-        ]
+        return [[self.selects(k, q) for k in keys] for q in queries]
+
+    def selects(self, key: Any, query: Any) -> bool:
+        if isinstance(self.predicate, Comparison) and None in (key, query):  # type: ignore[attr-defined]
+            return False  # as in its networks; its interpreter raises
+        return bool(self.predicate(key, query))  # type: ignore[attr-defined]
 
 
 class SelectorAnd(Selector):
@@ -118,8 +122,10 @@ class Aggregate(SOp):
                 found.append(self.default)  # type: ignore[attr-defined]
             elif len(chosen) == 1:
                 found.append(chosen[0])
-            else:
+            elif all(isinstance(v, (int, float)) for v in chosen):
                 found.append(sum(chosen) / len(chosen))
+            else:
+                raise ValueError(f"a mean of {chosen}")
         return found
 
 

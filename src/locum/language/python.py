@@ -84,7 +84,7 @@ def select(
     nodes = sop_node(keys, "select"), sop_node(queries, "select")
     if callable(predicate):
         sets = tabulated.domains(over, 2, "select")
-        return Selector(tabulated.selector(predicate, *nodes, *sets))
+        return Selector(tabulated.selector(tabulated.holding(predicate), *nodes, *sets))
     return Selector(build("select", *nodes, predicate=_text(predicate, "select")))
 
 

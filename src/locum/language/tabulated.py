@@ -15,8 +15,7 @@ from typing import Any
 
 from locum.errors import GraphError
 from locum.graph import Atom, Node, build, is_atom
-from locum.graph.atoms import canonical_set, canonical_table
-from locum.graph.definitions import everywhere
+from locum.graph.atoms import canonical_table
 from locum.graph.operations import constant
 from locum.language.handles import Operand, SOp, sop_node
 
@@ -220,26 +219,18 @@ def _rows(pairs: Iterable[tuple[Atom, Atom]], name: str) -> dict[Atom, Atom]:
 
 
 def selector(
-    predicate: Callable[..., Any],
-    keys: Node,
-    queries: Node,
-    of_keys: Domain,
-    of_queries: Domain,
-    *,
-    lenient: bool = False,
+    holds: Callable[[Any, Any], bool], keys: Node, queries: Node, of_keys: Domain, of_queries: Domain
 ) -> Node:
     """Return the selector of a predicate, by the queries that select the same keys.
 
-    Of None it does not hold. Where it raises is refused, and values that are not listed are when the
-    program runs; ``lenient``: of both it does not hold, for lists with values that never occur.
+    ``holds`` has a value for every key and query that is listed; those that are not are refused when
+    the program runs.
     """
     rows: dict[tuple[Atom, ...], list[Atom]] = {}
     for query in of_queries.all:
-        row = tuple(of_keys.atom(k) for k in of_keys.all if _holds(predicate, k, query, lenient))
+        row = tuple(of_keys.atom(k) for k in of_keys.all if holds(k, query))
         rows.setdefault(row, []).append(of_queries.atom(query))
     some = [row for row in rows if row]
-    if lenient and not some:
-        return build("selector_not", everywhere())
     if sum(len(row) for row in some) == len({key for row in some for key in row}):  # equal or disjoint
         number = {key: place for place, row in enumerate(some) for key in row}
         classes = {of_keys.atom(k): number.get(of_keys.atom(k), -1) for k in of_keys.all}
@@ -247,8 +238,6 @@ def selector(
         return build("select", _lookup(keys, classes), _lookup(queries, wanted), predicate="==")
 
     def among(node: Node, listed: Domain, atoms: Sequence[Atom]) -> Node:
-        if lenient:
-            return build("member", node, values=canonical_set(atoms))
         return _lookup(node, {listed.atom(v): listed.atom(v) in atoms for v in listed.all})
 
     found: Node | None = None
@@ -264,17 +253,23 @@ def selector(
     return found
 
 
-def _holds(predicate: Callable[..., Any], key: Any, query: Any, lenient: bool) -> bool:
-    if key is None or query is None:
-        return False
-    try:
-        return bool(predicate(key, query))
-    except Exception as error:  # a lambda may raise anything where it is not defined
-        if lenient:
+def holding(predicate: Callable[..., Any]) -> Callable[[Any, Any], bool]:
+    """Return whether a predicate holds: of None, of which it is not asked, it does not.
+
+    Where it raises is refused.
+    """
+
+    def holds(key: Any, query: Any) -> bool:
+        if key is None or query is None:
             return False
-        said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-        raise GraphError(
-            "select: expected a function with a value for every key and query in over=…, got "
-            f"{said:.200} for key {key!r:.80} and query {query!r:.80}; try a function that gives False "
-            "there, or over=… without them"
-        ) from error
+        try:
+            return bool(predicate(key, query))
+        except Exception as error:  # a lambda may raise anything where it is not defined
+            said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+            raise GraphError(
+                "select: expected a function with a value for every key and query in over=…, got "
+                f"{said:.200} for key {key!r:.80} and query {query!r:.80}; try a function that gives "
+                "False there, or over=… without them"
+            ) from error
+
+    return holds

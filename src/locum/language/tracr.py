@@ -4,7 +4,8 @@ Tracr itself is not needed: its objects are known by the names of their classes.
 ``Map`` and ``SequenceMap``) are called on our s-ops and kept if that gives the same values; else they
 become lookup tables over all values that their arguments take. Predicates that are not comparisons
 become classes of keys and queries. Tracr's ``None`` is a number below all others beside numbers, and
-the string "None" beside strings.
+the string "None" beside strings; where Tracr's evaluation has no value, or one that no atom stands for
+(a mean of None), running the program is an error.
 """
 
 from __future__ import annotations
@@ -26,11 +27,14 @@ from locum.language.python import (
     select,
     selector_width,
     tokens,
+    where,
 )
 from locum.language.tabulated import Domain, call_on_all, selector, table
 
 _MODULE = "tracr.rasp.rasp"
 _NAME = "from_tracr"
+#: What stands for a selection that is fine.
+_FINE = "a value"
 
 
 def from_tracr(program: Any, *, vocabulary: Iterable[Atom], length: int) -> SOp:
@@ -114,18 +118,30 @@ class _Importer:
     def _aggregate(self, item: Any) -> _Imported:
         value: _Imported = self._of(item.sop)
         selector = self._of(item.selector)
+        kinds = {type(v) for v in value.values.all} if value.values is not None else set[type]()
+        nones = type(None) in kinds
         mean = "numerical" in str(getattr(item, "annotations", {}).get("encoding", "")).lower()
         if value.values is None or mean:
-            booleans = value.values is not None and {type(v) for v in value.values.all} == {bool}
-            moved = indicator(value.sop) if booleans else value.sop
-            return _Imported(
-                aggregate(selector, moved, 0 if item.default is None else item.default), None
-            )
+            truths = bool(kinds) and kinds <= {bool, type(None)}
+            moved = indicator(value.sop) if truths else value.sop
+            found = aggregate(selector, moved, 0 if item.default is None else item.default)
+            if nones and value.values is not None:
+                found = _unless(_share_of_none(selector, value) > 0, _AVERAGED, found)
+            if item.default is None:
+                found = _unless(selector_width(selector) == 0, _EMPTY, found)
+            return _Imported(found, None)
         together = Domain([*value.values.all, item.default], name=_NAME)
         moved = value.sop
         if any(together.atom(v) != value.values.atom(v) for v in value.values.all):
             moved = lookup(moved, {value.values.atom(v): together.atom(v) for v in value.values.all})
-        return _Imported(aggregate(selector, moved, together.atom(item.default)), together)
+        found = aggregate(selector, moved, together.atom(item.default))
+        # A mean of texts is an error as it is.
+        if nones and not isinstance(together.atom(None), str) and not _selects_one(item.selector):
+            several = selector_width(selector) > 1
+            found = _unless(several & (_share_of_none(selector, value) > 0), _AVERAGED, found)
+            if bool in kinds:  # truths, not the numbers that a sum makes of them
+                found = lookup(found, {together.atom(v): together.atom(v) for v in together.all})
+        return _Imported(found, together)
 
     def _function(self, function: Callable[..., Any], arguments: list[_Imported]) -> _Imported:
         sets = [argument.values for argument in arguments]
@@ -161,16 +177,71 @@ class _Importer:
         name = getattr(item.predicate, "name", None)
         if name in ("TRUE", "FALSE"):
             return full if name == "TRUE" else ~full
-        # Nothing compares with None there, and texts of other values compare as texts.
+        # A comparison with None has no value there, and texts of other values compare as texts.
         sets = [part.values for part in (keys, queries) if part.values is not None]
         if name is not None and all(values.as_they_are for values in sets):
             return select(keys.sop, queries.sop, str(item.predicate.value))
         if keys.values is None or queries.values is None:
             raise GraphError("from_tracr: a predicate on means has to be a comparison")
         nodes = keys.sop.node, queries.sop.node
-        # Lenient: among the values are such as never meet, of which the predicate may make nothing.
-        found = selector(item.predicate, *nodes, keys.values, queries.values, lenient=True)
-        return Selector(found)
+        found = Selector(selector(_holding(item.predicate), *nodes, keys.values, queries.values))
+        unclear = _unclear(item.predicate)
+        if not any(unclear(k, q) for k in keys.values.all for q in queries.values.all):
+            return found
+        # Among the values are such as never meet; those that do are refused.
+        met = selector_width(Selector(selector(unclear, *nodes, keys.values, queries.values)))
+        said = where(met > 0, _NO_TRUTH, _FINE)
+        return found & select(constant(True), lookup(said, {_FINE: True}), "==")
+
+
+def _holding(predicate: Callable[..., Any]) -> Callable[[Any, Any], bool]:
+    """Say whether a predicate holds; not where it raises, nor of None, as in compiled networks."""
+
+    def holds(key: Any, query: Any) -> bool:
+        try:
+            return None not in (key, query) and bool(predicate(key, query))
+        except Exception:  # a lambda may raise anything where it is not defined
+            return False
+
+    return holds
+
+
+def _unclear(predicate: Callable[..., Any]) -> Callable[[Any, Any], bool]:
+    """Say where Tracr's evaluation raises, or selects None, which its compiled networks do not."""
+
+    def unclear(key: Any, query: Any) -> bool:
+        none = key is None or query is None
+        try:
+            return bool(predicate(key, query)) and none
+        except Exception:  # of None that is no selection, as in its networks
+            return not none
+
+    return unclear
+
+
+#: What errors say of selections that Tracr gives no number for, and of pairs without a truth value.
+_NO_TRUTH = "a pair without a truth value"
+_AVERAGED, _EMPTY = "a mean of None", "a mean of nothing"
+
+
+def _unless(condition: SOp, problem: str, sop: SOp) -> SOp:
+    """Return an s-op that has no value where the condition holds; it costs a network nothing."""
+    said = where(condition, problem, _FINE)
+    return sop + lookup(said, {_FINE: 0})
+
+
+def _share_of_none(selector: Selector, value: _Imported) -> SOp:
+    """Return the share of None among what is selected."""
+    assert value.values is not None
+    return aggregate(selector, indicator(value.sop == value.values.atom(None)))
+
+
+def _selects_one(selector: Any) -> bool:
+    """Say whether a selector of Tracr's is written so that it selects one key at most."""
+    if _is(selector, "SelectorAnd"):
+        return _selects_one(selector.fst) or _selects_one(selector.snd)
+    equal = _is(selector, "Select") and getattr(selector.predicate, "name", None) == "EQ"
+    return equal and _is(selector.keys, "IndicesType")
 
 
 def _parts(item: Any) -> list[Any]:

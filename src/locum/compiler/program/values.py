@@ -81,7 +81,7 @@ class Values:
         return self._finite[node]
 
     def has_gap(self, node: Node) -> bool | None:
-        """Say whether an operation has no value where its inputs have one; None: too many to be seen."""
+        """Say whether an operation has no value where its inputs have one; None: too many to see."""
         own = self.table(node)
         if own is not None and own.sources not in ((), (node,)) and None not in own.values:
             return False  # it was computed for all of them
