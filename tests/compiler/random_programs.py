@@ -9,7 +9,7 @@ from a seed: a failure names it. (``tests/strategies.py`` draws from the whole t
 from __future__ import annotations
 
 import random
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from locum.graph import Atom, Node, build, postorder
 from locum.graph.atoms import canonical_set, canonical_table
@@ -52,6 +52,45 @@ def trial(seed: int) -> Trial:
         program = draw.choice((programs.number, programs.number, programs.text, programs.truth))(depth)
         if any(node.op in ("aggregate", "selector_width") for node in postorder(program)):
             return Trial(program, draw.choices(vocabulary, k=length), vocabulary)
+
+
+class Coarse(NamedTuple):
+    """A program, options of ``compile`` with a coarse tolerance, and inputs, the longest first."""
+
+    program: Node
+    options: dict[str, Any]
+    inputs: list[list[Atom]]
+
+
+def coarse(seed: int) -> Coarse:
+    """A product with means of means, which hidden units approximate as coarsely as they may."""
+    draw = random.Random(seed)
+    tokens: list[Atom] = [*draw.choice(((0, 1, -1, 2), (0, 1), (0, 1, 2, 3, 4, 5), (-3, 5)))]
+    programs = _Programs(draw, tokens)
+
+    def mean(node: Node) -> Node:
+        return build("aggregate", programs.selector(0, 1), node, default=draw.choice((0, 1)))
+
+    factor = draw.choice((LENGTH, LENGTH, INDICES, TOKENS))
+    shifted = build("subtract", factor, _constant(draw.choice((1, 2, -1, 3))))
+    program = build("multiply", shifted, mean(mean(programs.number(1))))
+    kind = draw.choice(("relu", "gelu", "glu", "relu"))
+    options: dict[str, Any] = {
+        "tolerance": draw.choice((0.3, 0.5, 0.6, 0.75, 1, 1.5, 2)),
+        "feed_forward": kind,
+        "attention": draw.choice(("softmax", "hard")),
+        "separation": 0.5,
+    }
+    if draw.random() < 0.7:
+        options["vocabulary"] = tokens
+    else:
+        options |= {
+            "numeric": True,
+            "ranges": None if kind == "glu" and draw.random() < 0.5 else (-3, 5),
+        }
+    longest = draw.choice((2, 3, 4))
+    lengths = [longest, *(draw.randrange(1, longest + 1) for _ in range(7))]
+    return Coarse(program, options, [draw.choices(tokens, k=count) for count in lengths])
 
 
 def _constant(value: Atom) -> Node:

@@ -102,7 +102,7 @@ class Encoding:
         return [
             value
             if isinstance(value, str)
-            else (float(value) if is_float else bool(round(value)) if is_bool else self._integer(value))
+            else (float(value) if is_float else self._truth(value) if is_bool else self._integer(value))
             for value, is_float, is_bool in zip(answer, floats, bools, strict=True)
         ]
 
@@ -162,10 +162,16 @@ class Encoding:
             )
         return number
 
-    def _integer(self, number: float) -> int:
-        """Return the integer that a number stands for, if it cannot have been rounded."""
+    def _integer(self, number: float) -> int | float:
+        """Return the integer that a number stands for, if it cannot have been rounded.
+
+        It is the nearest, where the certified bound leaves no other: rounding a number that is further
+        off would add to its error. Such a number comes out as it is.
+        """
         if abs(number) < LARGEST_EXACT:
-            return round(number)
+            nearest = round(number)
+            off = abs(number - nearest)
+            return nearest if off == 0 or self._bound < 0.5 or off + self._bound < 1 else number
         if self._moved is None and self.config.report.get("error_bound") != 0:
             raise ExecutionError(
                 f"expected integers up to 2^53 as answers, got {number:.6g}, which may be rounded",
@@ -173,6 +179,17 @@ class Encoding:
                 kind="OverflowError",
             )
         return (self._moved or {}).get(number, round(number))
+
+    def _truth(self, number: float) -> bool | float:
+        """Return the boolean that a number stands for, or the number where the bound leaves both."""
+        integer = self._integer(number)
+        return integer if isinstance(integer, float) else bool(integer)
+
+    @functools.cached_property
+    def _bound(self) -> float:
+        """How far a number may be from what it stands for; 0 where that is not known."""
+        bound = self.config.report.get("error_bound")
+        return float(bound) if isinstance(bound, (int, float)) and math.isfinite(bound) else 0.0
 
     @functools.cached_property
     def _moved(self) -> dict[float, int] | None:
@@ -200,7 +217,7 @@ class Encoding:
         types = possible_types(self._program, tokens)[self._program]
         if types == {int}:
             return self._integer
-        return (lambda number: bool(round(number))) if types == {bool} else float
+        return self._truth if types == {bool} else float
 
     # Tokens -------------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ bound of the network as it is in the end, with the errors that its parts really 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -26,7 +26,7 @@ from locum.compiler.units.curves import OutsideError
 from locum.compiler.units.hidden import Hidden, UnitsError
 from locum.compiler.units.realise import depends_on_tolerance, realise
 from locum.errors import CompileError
-from locum.graph import abbreviate
+from locum.graph import Atom, abbreviate
 
 #: The error of the whole network where units have to approximate and none was asked for.
 DEFAULT_TOLERANCE = 1e-3
@@ -46,6 +46,8 @@ class Fitted:
     bounds: Bounds
     output: ErrorInterval
     tolerance: float
+    #: What may come out, by its code, where the nearest of few things does.
+    outputs: Mapping[float, Atom] = field(default_factory=dict)
     #: The greatest error at any position; rounding is left out where nothing bounds the numbers.
     error: float = field(init=False)
 
@@ -55,8 +57,14 @@ class Fitted:
     @property
     def bound(self) -> float | None:
         """What |network − program| certainly does not exceed; None where nothing is certain."""
-        certain = math.isfinite(self.error) and not self.output.unbounded
-        return self.error if certain else None
+        if self.output.unbounded or not math.isfinite(self.error):
+            return None
+        if self.error < nearest(self.outputs) / 4:
+            return self.error
+        # Another may be nearest: it is no further from the number than the right one.
+        if any(isinstance(value, str) for value in self.outputs.values()):
+            return None
+        return max(self.error, min(2 * self.error, max(self.outputs) - min(self.outputs)))
 
     @property
     def hidden(self) -> dict[Unit, Hidden]:
@@ -69,23 +77,31 @@ class Fitted:
         return None if temperature is None else temperature.beta
 
 
-def fit(lowered: Lowered, slots: Slots, outputs: Iterable[float] | None = None) -> Fitted | None:
+def nearest(codes: Iterable[float]) -> float:
+    """Return how far the nearest two lie apart; infinity, if there are not two.
+
+    >>> nearest([1.5, 0.0, 1.0]), nearest([2.0])
+    (0.5, inf)
+    """
+    return float(np.diff(sorted(codes)).min(initial=math.inf))
+
+
+def fit(lowered: Lowered, slots: Slots, outputs: Mapping[float, Atom] | None = None) -> Fitted | None:
     """Find units for every gate and a temperature for every head, and how exact the whole is.
 
-    ``outputs`` are the numbers that may come out, where these are few: they have to be told apart. None
+    ``outputs`` has what may come out, by its code, if that is one of few things, to be told apart. None
     where there is nothing to find, and the network is too large for its rounding to be bounded.
     """
     target = lowered.roles.known.target
     cells = len(lowered.network.heads) * target.longest**2
     if target.feed_forward == "exact" and target.attention == "hard" and cells > _MAX_CELLS:
         return None
-    listed = sorted(outputs or ())
-    apart = float(np.diff(listed).min(initial=math.inf))
-    return _Fitting(lowered, slots, apart, few=len(listed) > 1).fit()
+    return _Fitting(lowered, slots, outputs or {}).fit()
 
 
 class _Fitting:
-    def __init__(self, lowered: Lowered, slots: Slots, apart: float, *, few: bool) -> None:
+    def __init__(self, lowered: Lowered, slots: Slots, outputs: Mapping[float, Atom]) -> None:
+        self.outputs = outputs
         self.lowered = lowered
         self.slots = slots
         known = lowered.roles.known
@@ -96,6 +112,7 @@ class _Fitting:
         if self.asked is None and kind != "exact":
             self.asked = DEFAULT_TOLERANCE
         # Of few answers the nearest is found; of numbers, the error is that of the answer.
+        few, apart = len(outputs) > 1, nearest(outputs)
         near = apart / 4 if target.tolerance is None and few else min(self.asked or math.inf, apart / 4)
         self.limit = math.inf if kind == "exact" else near
         #: Whether heads are made as soft as the tolerance allows; else nothing leaks at all.
@@ -171,7 +188,7 @@ class _Fitting:
 
         bounds = Bounds(self.lowered, self.slots, self.demand, make, choose_temperature)
         output = bounds.run()
-        return Fitted(bounds, output, tolerance)
+        return Fitted(bounds, output, tolerance, self.outputs)
 
     # Gates --------------------------------------------------------------------------------------
 

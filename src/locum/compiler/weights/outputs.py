@@ -7,11 +7,12 @@ few, and the unembedding that finds the nearest of them.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
 
+from locum.compiler.bounds.fitting import nearest
 from locum.compiler.program.value_tables import require_finite
 from locum.compiler.scoring.known import Known
 from locum.compiler.target import EXACT_WHOLE
@@ -70,12 +71,6 @@ def require_held(source: Node, plain: Node, known: Known) -> None:
             "smaller numbers, or floats (0.0 + x)",
             abbreviate(source),
         )
-
-
-def nearest(codes: Iterable[float]) -> float:
-    """Return the distance of the nearest two; infinite, if there are not two."""
-    apart = np.diff(sorted(codes))
-    return float(apart.min(initial=math.inf))
 
 
 def unembedded(weights: Weights, outputs: Mapping[float, object]) -> Weights:
