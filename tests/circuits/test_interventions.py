@@ -146,9 +146,39 @@ def test_sops_and_parts_are_found_both_ways() -> None:
     assert (node.kind, node.hook) == ("units", "blocks.0.mlp.hook_post")
     assert model.what("blocks.0.mlp") == (node,)
     assert {part.kind for part in model.what("blocks.0.attn", head=0)} == {"head", "q", "k", "v", "o"}
-    assert model.where(locum.tokens) == ()
+    assert [part.kind for part in model.where(locum.tokens)] == ["embed"]
     with pytest.raises(InputError, match="expected a block of the circuit"):
         model.what("blocks.9.attn")
+
+
+def test_embedded_sops_and_selectors_are_found_and_others_refused() -> None:
+    """Tokens, selectors and s-ops of other programs were nowhere, without a word."""
+    model = compiled("induction")
+    tokens, indices = locum.tokens, locum.indices
+    assert {part.hook for part in model.where(tokens)} == {"hook_embed"}
+    assert {part.hook for part in model.where(indices)} == {"hook_pos_embed"}
+    previous = locum.select(indices, indices - 1, "==")
+    assert [part.id for part in model.where(previous)] == ["blocks.0.attn.head.0"]
+    with pytest.raises(InputError, match=r"expected an s-op of the program .*, got tokens == "):
+        model.where(tokens == "a")
+    marked = locum.compile(
+        locum.aggregate(previous, locum.indicator(tokens == "a")), length=3, vocabulary="ab"
+    )
+    (column,) = marked.where(locum.indicator(tokens == "a"))
+    assert column.kind == "embed"
+    assert locum.CompiledTransformer(marked.config, marked.weights).where(tokens) == (column,)
+
+
+@pytest.mark.parametrize("batch", [[["a", "b"]], [["a", "b", "a"], ["b", "b", "a"]]])
+def test_patches_from_another_length_are_refused(batch: Any) -> None:
+    """Another length, or another number of inputs, was an error of NumPy's, or of torch's."""
+    model = compiled("induction")
+    with pytest.raises(InputError, match="expected a source with as many inputs, of the same length"):
+        model.patch([["a", "b", "b"]], batch, "blocks.0.attn", head=0)
+    given, source = (torch.as_tensor(model.encode(x)) for x in ([["a", "b", "b"]], batch))
+    with pytest.raises(InputError, match="expected a source with as many inputs, of the same length"):
+        model.to_torch().patch(given, source, "blocks.0.attn", head=0)
+    assert model.ablate("abb", "embed", value=np.float64(0)) == model.ablate("abb", "embed")
 
 
 def test_a_circuit_is_drawn(tmp_path: Any) -> None:

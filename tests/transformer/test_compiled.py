@@ -124,6 +124,21 @@ def test_a_cache_adds_up(seed: int) -> None:
     assert model.decode(logits(model, inputs), inputs) == answer
 
 
+@pytest.mark.parametrize(
+    "shape", [(1, 5, 4), (1, 0, 4), (3, 4), (4,), (1, 3, 5), (1, 3, 3), (1, 3, 4, 1)]
+)
+def test_logits_of_another_shape_are_refused(shape: tuple[int, ...]) -> None:
+    """Rows behind the longest input, and columns that no output has, were read all the same."""
+    moved = locum.aggregate(
+        locum.select(locum.indices, locum.length - 1 - locum.indices, "=="), locum.tokens
+    )
+    model = locum.compile(moved, length=4, vocabulary="abc")
+    assert model.config.outputs == (0, "a", "b", "c")
+    for given in ((), ("abc",)):
+        with pytest.raises(InputError, match="expected logits of shape"):
+            model.decode(np.zeros(shape), *given)
+
+
 def test_the_architecture() -> None:
     found = previous().architecture
     assert (found.layers, found.heads, found.d_model, found.d_head, found.d_mlp) == (1, (1,), 7, 5, 1)

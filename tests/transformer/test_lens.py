@@ -24,8 +24,13 @@ def soft(seed: int) -> Any:
     )
 
 
-def lens_forward(config: dict[str, Any], state: dict[str, Any], given: Any) -> Any:
-    """What a HookedTransformer of this configuration computes, as its documentation has it."""
+def lens_forward(
+    config: dict[str, Any], state: dict[str, Any], given: Any, last: Any = lambda stream: stream
+) -> Any:
+    """What a HookedTransformer of this configuration computes, as its documentation has it.
+
+    ``last`` is a hook at the last ``hook_resid_post``.
+    """
     assert (config["normalization_type"], config["use_attn_scale"]) == (None, False)
     assert config["attention_dir"] == "bidirectional"
     stream = given
@@ -57,7 +62,7 @@ def lens_forward(config: dict[str, Any], state: dict[str, Any], given: Any) -> A
             gelu = config["act_fn"] == "gelu"
             post = pre * (1 + erf(pre / math.sqrt(2))) / 2 if gelu else np.maximum(pre, 0)
         stream = stream + post @ part["mlp.W_out"] + part["mlp.b_out"]
-    return stream @ state["unembed.W_U"] + state["unembed.b_U"]
+    return last(stream) @ state["unembed.W_U"] + state["unembed.b_U"]
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -83,6 +88,34 @@ def test_the_uniform_model_is_the_forward_pass(seed: int) -> None:
     np.testing.assert_allclose(
         found[:, int(model.config.sink) :], wanted, atol=tolerance, rtol=tolerance
     )
+
+
+@pytest.mark.parametrize("seed", [2, 3, 4, 5, 6, 7])
+def test_hooks_that_scale_the_stream_leave_the_slot_of_ones_alone(seed: int) -> None:
+    """As docs/circuits.md says: with the last slot left as it is, hooks do what they do here."""
+    model = soft(seed)
+    inputs = random_inputs(model, seed)
+    name = f"blocks.{len(model.weights.layers) - 1}.hook_resid_post"
+    wanted = (
+        model.to_torch()
+        .run_with_hooks(torch.as_tensor(model.encode(inputs)), [(name, lambda value, hook: 3 * value)])
+        .detach()
+        .numpy()
+    )
+    state = {n: tensor.numpy() for n, tensor in model.state_dict_for_transformer_lens().items()}
+    given = model.transformer_lens_inputs(inputs).numpy()
+
+    def all_but_ones(stream: Any) -> Any:
+        return np.concatenate([3 * stream[..., :-1], stream[..., -1:]], axis=-1)
+
+    found, everything = (
+        lens_forward(model.transformer_lens_config(), state, given, last)[:, int(model.config.sink) :]
+        for last in (all_but_ones, lambda stream: 3 * stream)
+    )
+    tolerance = 1e-11 if model.config.dtype == "float64" else 1e-3
+    np.testing.assert_allclose(found, wanted, atol=tolerance)
+    more = np.broadcast_to(2 * model.weights.b_U, found.shape)
+    np.testing.assert_allclose(everything - found, more, atol=tolerance)
 
 
 @pytest.mark.skipif(not INSTALLED, reason="transformer_lens is not installed")

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import locum
 from locum.errors import CompileError, InputError
 from locum.transformer.functions import INSTRUCTIONS
 from tests.transformer.random_models import logits, random_inputs, random_model
@@ -53,6 +54,27 @@ def test_the_state_dict_has_the_names_of_transformer_lens(seed: int) -> None:
     assert state.keys() == named.keys()
     for name, tensor in state.items():
         np.testing.assert_array_equal(tensor.numpy(), named[name])
+
+
+@pytest.mark.parametrize("stock", [False, True])
+@pytest.mark.parametrize(
+    "ids",
+    [
+        torch.tensor([[-1, 0]]),
+        torch.tensor([[0, 3]]),
+        torch.tensor([[0.0, 1.0]]),
+        torch.tensor([[True, False, True]]),
+        torch.tensor([[0, 1]], dtype=torch.uint8),
+        [[0, 1]],
+    ],
+)
+def test_ids_that_no_token_has_are_refused(ids: Any, stock: bool) -> None:
+    """An id of −1 was the last token, others were errors of torch's."""
+    model = locum.compile(locum.tokens, length=3, vocabulary="abc", attention="softmax")
+    module = model.to_encoder() if stock else model.to_torch()
+    with pytest.raises(InputError, match=r"expected (ids of tokens from 0 to 2|a tensor)"):
+        module(ids)
+    assert torch.equal(module(torch.tensor([[2]], dtype=torch.int32)), module(torch.tensor([[2]])))
 
 
 def test_training_the_module_leaves_the_model_alone() -> None:

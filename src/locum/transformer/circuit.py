@@ -20,6 +20,8 @@ from typing import Any
 
 from locum.errors import InputError
 from locum.files import write_file
+from locum.graph import Node, Sort, abbreviate, postorder, sort_of
+from locum.graph.fingerprints import fingerprints
 from locum.transformer.circuit_picture import circuit_svg
 
 
@@ -45,6 +47,8 @@ class CircuitNode:
     #: Labels of s-ops that depend on this one in the program, and pass it by in the network: a table
     #: looks up what this one depends on.
     passed_by: tuple[str, ...] = ()
+    #: Fingerprints of the s-ops that a column of an embedding is, up to a factor and a constant.
+    embeds: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -93,8 +97,13 @@ class Circuit:
         return nodes
 
     def computing(self, sop: str) -> tuple[CircuitNode, ...]:
-        """Return the nodes that compute the s-op of that fingerprint."""
-        return tuple(node for node in self.nodes if node.sop == sop)
+        """Return the nodes that compute, or embed, the s-op of that fingerprint."""
+        return tuple(node for node in self.nodes if node.sop == sop or sop in node.embeds)
+
+    def attending(self, sop: str) -> tuple[CircuitNode, ...]:
+        """Return the heads that move, or count for, the s-op of that fingerprint."""
+        places = {(node.layer, node.head) for node in self.computing(sop) if node.kind == "o"}
+        return tuple(n for n in self.nodes if n.kind == "head" and (n.layer, n.head) in places)
 
     @property
     def necessary(self) -> tuple[CircuitEdge, ...]:
@@ -182,6 +191,25 @@ class Circuit:
             for edge in self.edges
         ]
         return "\n".join(shown)
+
+
+def parts_of(circuit: Circuit, program: Node, sop: Node) -> tuple[CircuitNode, ...]:
+    """Return the nodes of the circuit that compute an s-op, or attend by a selector, of a program."""
+    names = fingerprints(program, sop)
+    found = circuit.computing(names[sop])
+    if found:
+        return found
+    if names[sop] not in {names[node] for node in postorder(program)}:
+        raise InputError(
+            f"expected an s-op of the program {abbreviate(program)}, got {abbreviate(sop)}, which is "
+            "not in it; try one of the s-ops that it was made of"
+        )
+    if sort_of(sop) is Sort.SELECTOR:
+        users = [node for node in postorder(program) if sop in node.inputs]
+        heads = (head for node in users for head in circuit.attending(names[node]))
+        return tuple(dict.fromkeys(heads))
+    kind = {"tokens": "embed", "indices": "pos_embed"}.get(sop.op)
+    return tuple(node for node in circuit.nodes if node.kind == kind)
 
 
 def _column(node: CircuitNode) -> int:

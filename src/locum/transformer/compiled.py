@@ -18,12 +18,11 @@ import numpy as np
 
 from locum.errors import InputError
 from locum.graph import Node, loads
-from locum.graph.fingerprints import fingerprints
 from locum.graph.node import node_of
 from locum.transformer.architecture import TransformerArchitecture
 from locum.transformer.balancing import balance, slot_exponents
 from locum.transformer.cache import ActivationCache
-from locum.transformer.circuit import Circuit, CircuitNode
+from locum.transformer.circuit import Circuit, CircuitNode, parts_of
 from locum.transformer.config import Config
 from locum.transformer.encoding import Encoding, Rows
 from locum.transformer.exports import lens
@@ -174,11 +173,11 @@ class CompiledTransformer:
     def where(self, sop: Any) -> tuple[CircuitNode, ...]:
         """Return the parts of the network that compute an s-op; none, where it is not there as it is.
 
-        What is known from the token or the position alone is a column of an embedding, and a sum of
-        others is nowhere: whoever reads it reads its parts.
+        What is known from the token or the position alone is a column of an embedding; ``tokens`` and
+        ``indices`` are all columns of theirs. A selector is the heads that attend by it. A sum of
+        others is nowhere: whoever reads it reads its parts. What is not in the program is refused.
         """
-        node = node_of(sop)
-        return self.circuit.computing(fingerprints(node)[node])
+        return parts_of(self.circuit, self.program, node_of(sop))
 
     def what(self, block: str, head: int | None = None) -> tuple[CircuitNode, ...]:
         """Return what a block, or one of its heads, computes: ``what("blocks.1.attn", head=0)``."""

@@ -58,6 +58,7 @@ class Encoding:
         ``rows`` are the inputs: they decide the Python types that the program alone leaves open, and
         where a program that is partial has no value, which is an error.
         """
+        self._check_shape(logits)
         if rows is not None and self.config.partial:
             self._require_values(rows)
         if not np.isfinite(logits).all():
@@ -74,6 +75,17 @@ class Encoding:
         if rows is None:
             return answers
         return [self._typed(answer, row) for answer, row in zip(answers, rows, strict=True)]
+
+    def _check_shape(self, logits: Any) -> None:
+        """Refuse logits that cannot be those of this network."""
+        shortest, longest = self.config.lengths
+        columns = 1 if self.config.outputs is None else len(self.config.outputs)
+        shape: tuple[int, ...] = logits.shape
+        if len(shape) != 3 or not shortest <= shape[1] <= longest or shape[2] != columns:
+            raise InputError(
+                f"expected logits of shape [batch, position, {columns}] with {shortest} to {longest} "
+                f"positions, got {list(shape)}; try what the network gave, as it is"
+            )
 
     def _require_values(self, rows: Rows) -> None:
         """Raise the error of dense execution where the program has no value."""

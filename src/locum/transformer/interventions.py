@@ -121,7 +121,13 @@ def setting(place: Place, value: Any) -> ForwardHook:
     def call(activation: Any, hook: HookPoint) -> Any:  # an array of NumPy, or a tensor
         changed = activation.copy() if hasattr(activation, "copy") else activation.clone()
         index = place.index()
-        whole = getattr(value, "shape", None) == activation.shape
+        whole = bool(getattr(value, "shape", ()))
+        if whole and value.shape != activation.shape:
+            raise InputError(
+                f"patch at {hook.name}: expected a source with as many inputs, of the same length, as "
+                f"the inputs, whose activation is {list(activation.shape)}, got {list(value.shape)}; "
+                "try a source of that length"
+            )
         try:
             changed[index] = value[index] if whole else value
         except IndexError:

@@ -46,7 +46,8 @@ class _Drawing:
         self.slots = slots
         self.hidden = hidden
         self.places = places
-        self.names = fingerprints(*lowered.holds.values())
+        embedded = (node for nodes in lowered.embeds.values() for node in nodes)
+        self.names = fingerprints(*lowered.holds.values(), *embedded)
         self.passed = passed_by(lowered)
         self.nodes: dict[str, CircuitNode] = {}
         self.writers: dict[Signal, str] = {}
@@ -77,6 +78,8 @@ class _Drawing:
                     continue
                 name = f"{kind}.{group.slot}"
                 before = self.nodes[name].label + " + " if name in self.nodes else ""
+                embeds = self.nodes[name].embeds if name in self.nodes else ()
+                embeds += tuple(self.names[node] for node in self.lowered.embeds.get(signal, ()))
                 self._add(
                     CircuitNode(
                         name,
@@ -84,6 +87,7 @@ class _Drawing:
                         f"hook_{kind}",
                         slots=(group.slot,),
                         label=before + signal.label,
+                        embeds=tuple(dict.fromkeys(embeds)),
                         role="embed a token" if kind == "embed" else "embed a position",
                     )
                 )

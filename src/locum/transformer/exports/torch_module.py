@@ -108,6 +108,8 @@ def embedded(inputs: Tensor, W_E: Tensor, W_pos: Tensor, config: Config) -> Tens
 
 def embeddings(inputs: Tensor, W_E: Tensor, W_pos: Tensor, config: Config) -> tuple[Tensor, Tensor]:
     """Return what tokens, and what positions, add to the stream; no token stands at the sink."""
+    if not isinstance(inputs, Tensor):
+        raise InputError(f"expected a tensor of shape [batch, position], got {type(inputs).__name__}")
     if inputs.ndim != 2:
         raise InputError(f"expected inputs of shape [batch, position], got {list(inputs.shape)}")
     sink = int(config.sink)
@@ -115,10 +117,26 @@ def embeddings(inputs: Tensor, W_E: Tensor, W_pos: Tensor, config: Config) -> tu
     shortest, longest = config.lengths
     if not shortest <= inputs.shape[1] <= longest:
         raise InputError(f"expected {shortest} to {longest} tokens, got {inputs.shape[1]}")
-    words = inputs.to(W_E.dtype)[..., None] * W_E[0] if config.vocabulary is None else W_E[inputs]
+    words = (
+        inputs.to(W_E.dtype)[..., None] * W_E[0] if config.vocabulary is None else _rows(W_E, inputs)
+    )
     if sink:
         words = torch.cat([torch.zeros_like(words[:, :1]), words], dim=1)
     return words, W_pos[:size].expand_as(words)
+
+
+def _rows(W_E: Tensor, ids: Tensor) -> Tensor:
+    """Return the rows of W_E of these tokens; an id that there is none for, −1 included, is refused."""
+    problem = (
+        f"expected ids of tokens from 0 to {len(W_E) - 1} (torch.int64), as model.encode gives them"
+    )
+    if ids.dtype not in (torch.int64, torch.int32):
+        raise InputError(f"{problem}, got {ids.dtype}; try torch.as_tensor(model.encode(inputs))")
+    try:
+        # Indexing would count −1 from the end.
+        return nn.functional.embedding(ids, W_E)
+    except IndexError:
+        raise InputError(f"{problem}, got {sorted(set(ids.flatten().tolist()))[:8]}") from None
 
 
 def _parameters(**arrays: Any) -> Any:
