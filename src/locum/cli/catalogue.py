@@ -12,6 +12,7 @@ import click
 
 from locum.cli import output
 from locum.cli.options import json_option
+from locum.cli.progress import counted
 
 
 @click.command("catalogue", help=__doc__)
@@ -28,7 +29,11 @@ def command(cookbook: bool, as_json: bool) -> None:
 def _cookbook(as_json: bool) -> None:
     from locum.cookbook import COOKBOOK
 
-    entries = [entry.to_dict() for entry in COOKBOOK.values()]
+    entries = []
+    with counted("checking", quiet=as_json) as tell:
+        for done, (name, construction) in enumerate(COOKBOOK.items()):
+            tell(done, len(COOKBOOK), name)
+            entries.append(construction.to_dict())
     if as_json:
         output.print_json({"entries": entries})
     else:
@@ -68,7 +73,8 @@ def _paper(as_json: bool) -> None:
         theorems = "\n".join(item.theorems)
         return item.paper, functions, item.claim, heads or "none", theorems, finding.verdict + errata
 
-    findings = examine_all()
+    with counted("checking", quiet=as_json) as tell:
+        findings = examine_all(tell)
     if as_json:
         output.print_json({"items": [finding.to_dict() for finding in findings]})
     else:

@@ -6,11 +6,14 @@ when they are called, so that ``locum --help`` answers at once.
 
 from __future__ import annotations
 
+import _thread
 import importlib
 import io
 import os
 import pkgutil
+import signal
 import sys
+import threading
 import traceback
 import warnings
 
@@ -19,6 +22,7 @@ import click.shell_completion
 
 from locum import __version__
 from locum.cli import output
+from locum.cli.progress import waiting
 from locum.errors import LocumError
 
 COMMANDS = (
@@ -110,9 +114,12 @@ def main() -> None:
     if asked:  # a shell asks what could stand at the cursor (locum completion)
         sys.exit(click.shell_completion.shell_complete(cli, {}, "locum", VARIABLE, asked))
     output.prepare()
+    sys.unraisablehook = _interrupt_again
     with warnings.catch_warnings():
         warnings.showwarning = _show_warning
         code = run(sys.argv[1:])
+    if code == INTERRUPTED:  # a second Ctrl-C changes nothing
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         output.finish()
     except LocumError as error:
@@ -125,7 +132,7 @@ def run(arguments: list[str]) -> int:
     """Run a command and return its exit code; errors are told on standard error."""
     try:
         # Not cli.main(), which has exit codes of its own.
-        with cli.make_context("locum", arguments) as context:
+        with cli.make_context("locum", arguments) as context, waiting(context, arguments):
             cli.invoke(context)
     except click.exceptions.Exit as leaving:
         return leaving.exit_code
@@ -153,6 +160,20 @@ def run(arguments: list[str]) -> int:
         output.complain("locum: this is a bug in Locum; please report it with the lines above")
         return CRASHED
     return DONE
+
+
+def _interrupt_again(lost: sys.UnraisableHookArgs) -> None:
+    """Interrupt once more where an interrupt was lost.
+
+    Python drops what is raised in a callback of a weak reference, and there are many: a Ctrl-C that
+    comes while garbage is collected would only be printed, and the work would go on.
+    """
+    if lost.exc_type is KeyboardInterrupt:
+        timer = threading.Timer(0.05, _thread.interrupt_main)
+        timer.daemon = True
+        timer.start()
+    else:
+        sys.__unraisablehook__(lost)
 
 
 def _show_warning(message: Warning | str, *details: object, **options: object) -> None:

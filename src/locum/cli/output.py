@@ -18,6 +18,7 @@ from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TextIO
 
+from locum.cli.progress import current
 from locum.errors import LocumError
 from locum.graph.atoms import is_unprintable, short
 from locum.terminal_text import printable, printable_json
@@ -63,6 +64,7 @@ def converse(text: str) -> None:
 
 def complain(text: str) -> None:
     """Print ``text`` about a problem on standard error."""
+    _speak()
     with contextlib.suppress(OSError):  # there is nobody left to tell
         sys.stderr.write(f"{printable(text, LAYOUT)}\n")
         sys.stderr.flush()
@@ -123,6 +125,7 @@ def show(renderable: RenderableType) -> None:
 @contextlib.contextmanager
 def _taken() -> Iterator[None]:
     """Drop what a reader that has gone does not take; say so where a disk is full."""
+    _speak()
     try:
         yield
     except BrokenPipeError:
@@ -130,6 +133,13 @@ def _taken() -> Iterator[None]:
     except OSError as error:
         _drop()
         raise LocumError(f"cannot write the output: {error.strerror}") from None
+
+
+def _speak() -> None:
+    """Take away the line that says that the command is at work."""
+    watching = current()
+    if watching is not None:
+        watching.heard()
 
 
 def _drop() -> None:

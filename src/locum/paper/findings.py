@@ -107,9 +107,14 @@ def examine(item: Item) -> Finding:
     return Finding(item, heads, item.check())
 
 
-def examine_all() -> list[Finding]:
+def examine_all(progress: Progress | None = None) -> list[Finding]:
     """Count and check every item."""
-    return [examine(item) for item in ITEMS.values()]
+    findings = []
+    for done, item in enumerate(ITEMS.values()):
+        if progress is not None:
+            progress(done, len(ITEMS), item.operation)
+        findings.append(examine(item))
+    return findings
 
 
 @dataclass(frozen=True)

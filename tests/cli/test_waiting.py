@@ -1,0 +1,126 @@
+"""A command that is silent says so on the terminal; a Ctrl-C is never lost."""
+
+from __future__ import annotations
+
+import _thread
+import gc
+import sys
+import weakref
+
+import click
+import pytest
+
+from locum.cli import main, output
+from locum.cli.progress import PATIENCE, Waiting, counted, current, waiting
+
+
+class Clock:
+    """Goes on when it is told to."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as if it were a terminal
+
+
+@pytest.mark.usefixtures("terminal")
+def test_a_line_after_two_silent_seconds(capsys: pytest.CaptureFixture[str]) -> None:
+    clock = Clock()
+    watching = Waiting("compile", clock)
+    clock.now = PATIENCE - 0.1
+    watching.beat()
+    assert capsys.readouterr().err == ""
+    clock.now = 3.0
+    watching.beat()
+    watching.heard()
+    assert "locum compile is at work" in (shown := capsys.readouterr().err)
+    assert "0:00:03" in shown
+    watching.beat()  # it has just been heard
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.usefixtures("terminal")
+def test_what_is_printed_takes_the_line_away(capsys: pytest.CaptureFixture[str]) -> None:
+    clock = Clock()
+    with click.Context(main.cli, obj=Waiting("run", clock)):
+        watching = current()
+        assert watching is not None
+        clock.now = 5.0
+        watching.beat()
+        output.say("hello")
+        before = capsys.readouterr()
+        assert before.out == "hello\n"
+        assert before.err.endswith("\x1b[2K")  # the line is wiped, and nothing is drawn after it
+        clock.now = 10.0
+        with counted("proving") as advance:
+            watching.beat()
+            advance(1, 2, "this")
+        assert "at work" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("arguments", [["repl"], ["playground"], ["run", "sort", "--json"], ["run"]])
+def test_nothing_where_nobody_looks(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: len(arguments) > 1 or arguments != ["run"])
+    with click.Context(main.cli) as context, waiting(context, arguments):
+        assert current() is None
+
+
+def test_someone_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    with click.Context(main.cli) as context, waiting(context, ["run", "sort"]):
+        assert current() is not None
+
+
+@pytest.mark.usefixtures("terminal")
+def test_a_bar_leaves_what_goes_into_a_pipe_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    with counted("sweeping"):
+        output.say("fuzz: 10 cases")
+    assert capsys.readouterr().out == "fuzz: 10 cases\n"
+
+
+class Thing:
+    """Something that a weak reference can point to."""
+
+
+def test_an_interrupt_among_garbage_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "unraisablehook", main._interrupt_again)
+    handed: list[object] = []
+
+    class Timer:
+        daemon = False
+
+        def __init__(self, seconds: float, function: object) -> None:
+            handed.append(function)
+
+        def start(self) -> None:
+            assert self.daemon
+
+    def interrupt(reference: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("locum.cli.main.threading.Timer", Timer)
+    thing = Thing()
+    reference = weakref.ref(thing, interrupt)
+    del thing
+    gc.collect()
+    assert reference() is None
+    assert handed == [_thread.interrupt_main]
+
+
+def test_other_losses_are_told_as_ever(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "unraisablehook", main._interrupt_again)
+    thing = Thing()
+    reference = weakref.ref(thing, lambda gone: 1 / 0)
+    del thing
+    gc.collect()
+    assert reference() is None
+    assert "ZeroDivisionError" in capsys.readouterr().err
