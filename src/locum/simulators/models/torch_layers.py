@@ -31,8 +31,9 @@ from locum.simulators.modules.module import AttentionModule, Module, Numbers
 #: What a subclass may define and still compute what its base does; attributes that its ``__init__``
 #: sets are looked at like all others.
 _HARMLESS = {"__module__", "__doc__", "__qualname__", "__annotations__", "__init__", "__constants__"}
-#: The module whose hooks the transformers library leaves on a model that gave its states: they record.
-RECORDER = "transformers.utils.output_capturing"
+#: Where hooks come from that change nothing: the transformers library leaves some on a model that gave
+#: its states, torch has some while it counts operations.
+RECORDERS = ("transformers.utils.output_capturing", "torch.utils.module_tracker")
 
 
 class LastNorm(NamedTuple):
@@ -188,7 +189,7 @@ def require_untouched(module: Any, what: str) -> None:
         (common._global_forward_hooks, "every module"),
         (common._global_forward_pre_hooks, "every module"),
     ):
-        unknown = [hook for hook in hooks.values() if getattr(hook, "__module__", "") != RECORDER]
+        unknown = [hook for hook in hooks.values() if getattr(hook, "__module__", "") not in RECORDERS]
         if unknown:
             raise InputError(
                 f"{of} has a forward hook ({unknown[0]!r}), which may change what it "

@@ -65,6 +65,12 @@ def in_one_dtype(
     There the simulator says what can be computed in them. A number such as ε stays as it is.
     """
     X = inputs["X"]
+    kinds = {tensor.dtype for name, tensor in matrices.items() if name != "epsilon"}
+    if len(kinds) > 1 and not torch.is_autocast_enabled(X.device.type):
+        raise InputError(
+            f"expected all parameters in one type, got {' and '.join(sorted(map(str, kinds)))}: try "
+            f".to({X.dtype})"
+        )
     dtype = X.dtype if X.is_cuda or X.dtype is torch.float64 else torch.float32
 
     def converted(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -84,7 +90,7 @@ def require_same_batch(X: Tensor, memory: Tensor) -> None:
 
 def require_no_dropout(module: nn.Module, probability: Any, name: str) -> None:
     """Refuse dropout: what torch draws at random, U does not."""
-    if module.training and isinstance(probability, (int, float)) and probability > 0:
+    if module.training and not (isinstance(probability, (int, float)) and probability == 0):
         raise InputError(
             f"{name} drops out with probability {probability} in training, which U does not: expected "
             "0, or a module in eval()"

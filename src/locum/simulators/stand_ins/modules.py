@@ -8,7 +8,7 @@ scores alone, so gradients reach them and nothing is out of date.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, NoReturn
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -37,6 +37,7 @@ from locum.simulators.stand_ins.running import (
     run_layer,
     run_norm,
 )
+from locum.simulators.stand_ins.unchanged import Parts
 
 
 class StandIn(nn.Module):
@@ -57,29 +58,20 @@ class StandIn(nn.Module):
             self.register_buffer(name, buffer, name not in module._non_persistent_buffers_set)
         for name, child in module.named_children():
             self.add_module(name, child)
-        for child in self.modules():
-            if child is not self:
-                for method in _HOOKS:
-                    setattr(child, method, _no_hook)
         self.train(module.training)
-        self._kinds = [(name, type(part)) for name, part in self.named_modules() if name]
+        self._parts = Parts(self)
 
     def __setattr__(self, name: str, value: Any) -> None:
+        if name in _ABSENT and value is not None:
+            raise InputError(
+                f"a stand-in has no {name}, since it computes by U: change the original, and make "
+                "another by locum.stand_in"
+            )
         if name in _FIXED and name in self.__dict__:
             raise InputError(
                 f"{name} was read when the stand-in was made: change the original, and make another"
             )
         super().__setattr__(name, value)
-
-    def _require_same_parts(self) -> None:
-        """Refuse parts of other types than those that the stand-in was made of, such as adapters."""
-        for name, kind in self._kinds:
-            part = self.get_submodule(name)
-            if type(part) is not kind:
-                raise InputError(
-                    f"{name} was a {kind.__name__} when the stand-in was made, and is a "
-                    f"{type(part).__name__} now: change the original, and make another stand-in"
-                )
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)  # type: ignore[no-untyped-call]
@@ -91,7 +83,6 @@ class StandIn(nn.Module):
 
     def _rows(self, X: Tensor, name: str, columns: int, batch_first: bool) -> Tensor:
         """Check an input, rows or items of rows, and return it as [item, row, column]."""
-        self._require_same_parts()
         if X.is_nested:
             raise InputError(
                 f"expected {name} as a dense tensor, got a nested one: pad it, with a mask"
@@ -120,7 +111,8 @@ class StandInAttention(StandIn):
     def __init__(self, module: nn.MultiheadAttention) -> None:
         T = from_torch(module, form="factored")
         super().__init__(module)
-        self.embed_dim, self.num_heads, self.kdim = module.embed_dim, module.num_heads, module.kdim
+        self.embed_dim, self.num_heads = module.embed_dim, module.num_heads
+        self.kdim, self.vdim = module.kdim, module.vdim
         self.head_dim, self.dropout, self.batch_first = (
             module.head_dim,
             module.dropout,
@@ -146,6 +138,7 @@ class StandInAttention(StandIn):
         is_causal: bool = False,
     ) -> tuple[Tensor, Tensor | None]:
         """Attend as nn.MultiheadAttention does; its documentation says what the arguments are."""
+        self._parts.require_unchanged(self)
         require_no_dropout(self, self.dropout, "dropout")
         if is_causal and attn_mask is None:
             raise InputError("is_causal is a hint beside attn_mask: expected a mask, got none")
@@ -230,6 +223,7 @@ class StandInLayer(StandIn):
         masks: tuple[Tensor | None, Tensor | None],
         memory_masks: tuple[Tensor | None, Tensor | None],
     ) -> Tensor:
+        self._parts.require_unchanged(self)
         for name, part in self.named_children():
             require_no_dropout(part, getattr(part, "p", getattr(part, "dropout", 0.0)), name)
         attention: Any = self.self_attn
@@ -308,6 +302,7 @@ class StandInNorm(StandIn):
 
     def forward(self, X: Tensor) -> Tensor:
         """Norm each row."""
+        self._parts.require_unchanged(self)
         rows = X.reshape(-1, X.shape[-1])
         matrices = norm_matrices(self, rows)
         epsilon = number_token(self.eps, rows)
@@ -318,18 +313,12 @@ class StandInNorm(StandIn):
 
 
 #: What a stand-in is made from, and does not look at again.
-_FIXED = ("activation", "norm_first", "batch_first", "num_heads", "embed_dim", "kdim", "is_decoder")
-_HOOKS = (
-    "register_forward_hook",
-    "register_forward_pre_hook",
-    "register_full_backward_hook",
-    "register_full_backward_pre_hook",
+_FIXED = (
+    *("activation", "norm_first", "batch_first", "num_heads", "head_dim", "embed_dim", "kdim", "vdim"),
+    *("is_decoder", "normalized_shape"),
 )
-
-
-def _no_hook(*arguments: Any, **options: Any) -> NoReturn:
-    """Refuse a hook that would never be called."""
-    raise InputError(
-        "this part of a stand-in holds parameters and is never called, so a hook on it would do "
-        "nothing: locum.record() records what U computes, and the stand-in itself takes hooks"
-    )
+#: What torch's modules would compute by, and stand-ins have not.
+_ABSENT = (
+    *("_sa_block", "_ff_block", "_mha_block", "activation_relu_or_gelu"),
+    *("bias_k", "bias_v", "add_zero_attn"),
+)
