@@ -90,22 +90,28 @@ class _HypothesisDraws:
         self.draw, self.ops, self.atoms, self.casts = draw, ops, atoms, casts
 
     def choice(self, options: Sequence[T]) -> T:
-        return self.draw(st.sampled_from(options))
+        return options[self.integer(0, len(options) - 1)]
 
     def integer(self, low: int, high: int) -> int:
-        return self.draw(st.integers(low, high))
+        return self.draw(_integers(low, high))
 
     def attribute(self, name: str) -> Any:
         return self.draw(_attribute(name, self.atoms, self.casts))
 
     def has_families(self) -> bool:
-        return self.draw(st.booleans())
+        return self.draw(_integers(0, 1)) == 1
 
     def operations(self) -> Sequence[str]:
         return self.ops
 
     def sums_now(self) -> bool:
-        return self.draw(st.integers(0, 3)) == 0
+        return self.draw(_integers(0, 3)) == 0
+
+
+@cache
+def _integers(low: int, high: int) -> st.SearchStrategy[int]:
+    """Made once: Hypothesis validates every strategy anew."""
+    return st.integers(low, high)
 
 
 @st.composite

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from functools import cache
 from typing import Any
 
@@ -16,7 +17,13 @@ entries = st.one_of(
     st.integers(-3, 3).map(float),
     st.sampled_from([0.0, 1e-9, -1e-9, 1e3, -1e3]),
 )
-rationals = st.fractions(-5, 5, max_denominator=7)
+#: All fractions from −5 to 5 with denominators up to 7, drawn at once: ``st.fractions`` makes a strategy each time.
+rationals = st.sampled_from(
+    sorted(
+        {Fraction(p, q) for q in range(1, 8) for p in range(-5 * q, 5 * q + 1)},
+        key=lambda x: (abs(x), x),
+    )
+)
 
 
 @cache

@@ -12,9 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 
-from array_api_compat import array_namespace
-
-from locum.execution.arrays import Array, erf
+from locum.execution.arrays import Array, erf, namespace
 
 
 def relu(x: Array) -> Array:
@@ -24,7 +22,7 @@ def relu(x: Array) -> Array:
 
 def leaky_relu(x: Array, slope: float = 0.01) -> Array:
     """x above 0, slope · x below."""
-    return array_namespace(x).where(x > 0, x, slope * x)
+    return namespace(x).where(x > 0, x, slope * x)
 
 
 def gelu(x: Array) -> Array:
@@ -44,7 +42,7 @@ def quick_gelu(x: Array) -> Array:
 
 def sigmoid(x: Array) -> Array:
     """1 / (1 + e⁻ˣ), without overflow."""
-    xp = array_namespace(x)
+    xp = namespace(x)
     small = xp.exp(-abs(x))  # never above 1
     return xp.where(x >= 0, xp.ones_like(x), small) / (1 + small)
 
@@ -56,7 +54,7 @@ def silu(x: Array) -> Array:
 
 def tanh(x: Array) -> Array:
     """The hyperbolic tangent."""
-    return array_namespace(x).tanh(x)
+    return namespace(x).tanh(x)
 
 
 #: Every activation that a layer may name.

@@ -1,6 +1,6 @@
 """The one array layer: NumPy arrays and torch tensors under every executor.
 
-:class:`Arrays` knows a library (as an ``array_api_compat`` namespace), a device and a floating-point
+:class:`Arrays` knows a library (by the names of the array API), a device and a floating-point
 type, and has what the array API lacks: sums and maxima over segments, running maxima, strided views.
 The functions at module level convert between NumPy and torch. Torch is never imported here: it is
 loaded when a tensor came in, and not otherwise. All that touches values is differentiable there.
@@ -25,6 +25,22 @@ from locum.errors import InputError
 
 #: A NumPy array or a torch tensor.
 Array: TypeAlias = Any
+
+#: Whether this NumPy has all names of the array API itself: since 2.1.
+_NUMPY_IS_ENOUGH = hasattr(np, "cumulative_sum")
+
+
+def namespace(array: Array) -> Any:
+    """Return the library of an array, by the names of the array API.
+
+    NumPy's own is taken where it has them: wrapping it would load all that NumPy has, f2py included.
+
+    >>> namespace(np.zeros(3)).concat([[1], [2]])
+    array([1, 2])
+    """
+    if _NUMPY_IS_ENOUGH and isinstance(array, np.ndarray | np.generic):
+        return np
+    return array_api_compat.array_namespace(array)
 
 
 def is_tensor(value: object) -> bool:
@@ -138,7 +154,7 @@ class Arrays:
     ) -> None:
         if not array_api_compat.is_array_api_obj(like):
             raise InputError(f"expected an array or a tensor, got {type(like).__name__}")
-        self.xp: Any = array_api_compat.array_namespace(like)
+        self.xp: Any = namespace(like)
         self.on_torch = array_api_compat.is_torch_array(like)
         self.device = array_api_compat.device(like)
         self.on_gpu = self.on_torch and like.device.type != "cpu"

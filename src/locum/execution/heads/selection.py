@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-from array_api_compat import array_namespace
 
 from locum.analysis.selectors import (
     AllOf,
@@ -23,7 +22,7 @@ from locum.analysis.selectors import (
     conjuncts,
     literals,
 )
-from locum.execution.arrays import Array, Arrays
+from locum.execution.arrays import Array, Arrays, namespace
 from locum.execution.heads import numbers
 from locum.execution.heads.attention import ScoredSelector, unranked
 from locum.execution.heads.demand import PointDemand
@@ -162,7 +161,7 @@ class Selection:
         if int(np.prod(sizes)) * len(positions) > 8 * MAX_CELLS:
             raise ElementError("its heads have too many different keys to be compared", "too large")
         values = read(node, product(node.free, positions))
-        xp = array_namespace(values)
+        xp = namespace(values)
         values = xp.broadcast_to(values, (*sizes, len(positions)))
         return values[tuple(here[family] for family in in_order(node.free))]
 
