@@ -6,12 +6,14 @@ import _thread
 import gc
 import sys
 import weakref
+from pathlib import Path
 
 import click
 import pytest
 
 from locum.cli import main, output
 from locum.cli.progress import PATIENCE, Waiting, counted, current, waiting
+from tests.cli.conftest import Run
 
 
 class Clock:
@@ -124,3 +126,18 @@ def test_other_losses_are_told_as_ever(
     gc.collect()
     assert reference() is None
     assert "ZeroDivisionError" in capsys.readouterr().err
+
+
+def test_an_interrupted_dataset_says_how_to_go_on(
+    command: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*arguments: object, **options: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("locum.dataset.generating.generate", interrupted)
+    code, shown, said = command("dataset", str(tmp_path / "d"), "--size", "3")
+    assert (code, shown) == (130, "")
+    assert said == (
+        f"locum: what is done is in {tmp_path / 'd'}; the same command goes on from there\n"
+        "locum: interrupted\n"
+    )

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -48,6 +50,16 @@ def pool() -> Iterator[Pool]:
 def asked(pool: Pool, request: dict[str, Any]) -> dict[str, Any]:
     reply: dict[str, Any] = json.loads(pool.answer(request))
     return reply
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc")
+def test_workers_are_deaf_to_interrupts_from_their_first_moment(pool: Pool) -> None:
+    """The terminal interrupts them, too, and they would print where they are."""
+    (status,) = (Path(f"/proc/{worker.process.pid}/status") for worker in pool._free)
+    blocked = re.search(r"^SigBlk:\s*(\w+)$", status.read_text(encoding="ascii"), re.MULTILINE)
+    assert blocked is not None
+    assert int(blocked[1], 16) >> (signal.SIGINT - 1) & 1
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())  # the server is not
 
 
 def test_hostile_programs_end_and_leave_the_pool_usable(pool: Pool) -> None:

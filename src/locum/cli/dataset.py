@@ -39,8 +39,12 @@ def command(
     from locum.dataset.tiers import TIERS
 
     chosen = TIERS if "all" in tiers else tiers or DEFAULT_TIERS
-    with counted("making circuits", quiet=as_json) as tell:
-        summary = generate(folder, size, seed=seed, tiers=chosen, workers=workers, progress=tell)
+    try:
+        with counted("making circuits", quiet=as_json) as tell:
+            summary = generate(folder, size, seed=seed, tiers=chosen, workers=workers, progress=tell)
+    except KeyboardInterrupt:
+        output.complain(f"locum: what is done is in {folder}; the same command goes on from there")
+        raise
     if as_json:
         output.print_json(summary)
         return

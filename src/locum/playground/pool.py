@@ -11,6 +11,7 @@ import json
 import multiprocessing
 import signal
 from collections.abc import Mapping
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from typing import Any, Self
 
@@ -30,7 +31,14 @@ class _Worker:
         self.connection: Connection
         self.connection, theirs = spawning.Pipe()
         self.process = spawning.Process(target=work, args=(theirs, limits), daemon=True)
-        self.process.start()
+        # A Ctrl-C is for the server, which ends its workers: they are deaf to it from the beginning.
+        # The tracker is started first, since it lets signals through when it is.
+        resource_tracker.ensure_running()
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            self.process.start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
         theirs.close()
         self.is_ready = False
         self.answered = 0
