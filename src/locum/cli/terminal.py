@@ -69,8 +69,12 @@ def converse(session: Session, sign: str, more: str) -> None:
         style=_STYLE,
     )
     while not session.finished:
+        running = False
         try:
             text = prompt.prompt()
+            running = True
+            if re.fullmatch(r"\s*(exit|quit)(\(\))?\s*;\s*", text):
+                return  # after all other statements a semicolon is right
             question = asked(text, session)
             if question is not None:
                 click.echo(answer(question, session))
@@ -78,7 +82,8 @@ def converse(session: Session, sign: str, more: str) -> None:
             for result in session.execute(text):
                 _print(result)
         except KeyboardInterrupt:  # drops the statement being typed, or run
-            continue
+            if running:
+                click.echo("interrupted")
         except EOFError:
             return
 
