@@ -128,3 +128,20 @@ def test_what_it_cannot_honour_is_refused_by_name() -> None:
     training.set_attn_implementation("locum")
     with pytest.raises(InputError, match=r"attention dropout of 0\.1"):
         training(input_ids=ids)
+
+
+def test_recorded_are_the_keys_that_there_are() -> None:
+    """While one token at a time is generated, keys are padded; what is recorded is not."""
+    config = transformers.GPT2Config(
+        vocab_size=20, n_embd=8, n_layer=1, n_head=2, n_positions=16, bos_token_id=0, eos_token_id=0
+    )
+    locum.register_attention()
+    model = transformers.GPT2LMHeadModel(config).eval()
+    model.set_attn_implementation("locum")
+    options = {"max_new_tokens": 3, "min_new_tokens": 3, "do_sample": False, "pad_token_id": 0}
+    with locum.record() as cache:
+        model.generate(torch.tensor([[3, 1, 4]]), **options)
+    pattern = cache["blocks.0.attn.hook_pattern"]
+    assert pattern.shape == (1, 2, 1, 5)
+    assert torch.allclose(pattern.sum(-1), torch.ones(1, 2, 1), atol=1e-5)
+    assert cache["blocks.0.attn.hook_attn_scores"].shape == (1, 2, 1, 5)

@@ -81,14 +81,15 @@ def test_every_state_is_the_one_that_the_library_lists(family: str) -> None:
     given = {name: x.double() if x.is_floating_point() else x for name, x in inputs.items()}
     with torch.no_grad():
         expected = in_full_precision(model)(**given, output_hidden_states=True)
-    theirs = getattr(expected, "hidden_states", None) or expected.decoder_hidden_states
-    ours = locum.simulate(model, inputs).hidden_states
-    assert len(ours) == len(theirs)
+    found = locum.simulate(model, inputs)
     counts = inputs.get("attention_mask", torch.ones(2, 1)).bool()
-    for one, other in zip(ours, theirs, strict=True):
-        difference = (one - other).abs()
-        same = counts.shape == difference.shape[:2]
-        assert float((difference[counts] if same else difference).max()) <= 1e-10
+    for name in ("hidden_states", "encoder_hidden_states", "decoder_hidden_states"):
+        ours, theirs = getattr(found, name), getattr(expected, name, None) or ()
+        assert len(ours) == len(theirs), name
+        for one, other in zip(ours, theirs, strict=True):
+            difference = (one - other).abs()
+            same = counts.shape == difference.shape[:2]
+            assert float((difference[counts] if same else difference).max()) <= 1e-10
 
 
 #: Fields whose default the library makes of others.

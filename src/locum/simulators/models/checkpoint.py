@@ -8,6 +8,7 @@ them under one name each. Only safetensors are read: nothing is unpickled.
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -75,6 +76,10 @@ _STORED = {
     "U8": "<u1",
     "BOOL": "?",
 }
+
+
+#: The types that a config may name, and what a file calls them.
+_ROUNDED = {"float64": "F64", "float32": "F32", "float16": "F16", "bfloat16": "BF16"}
 
 
 @dataclass(frozen=True)
@@ -170,7 +175,7 @@ def read_checkpoint(path: str | Path) -> Checkpoint:
         activation=_ACTIVATIONS[word],
         epsilon=_epsilon(config, folder),
         sentence=read_sentence(folder, sizes["d"]),
-        tensors=_tensors(folder),
+        tensors=_tensors(folder, config),
     )
 
 
@@ -253,17 +258,20 @@ def _size(config: dict[str, Any], names: tuple[str, ...], folder: Path) -> int:
     return value
 
 
-def _tensors(folder: Path) -> Tensors:
+def _tensors(folder: Path, config: Mapping[str, Any]) -> Tensors:
     """All tensors, without the prefix that models with further heads put before the names."""
-    tensors = read_tensors(folder)
+    tensors = read_tensors(folder, config)
     for prefix in ("bert.", "distilbert."):
         if f"{prefix}embeddings.word_embeddings.weight" in tensors:
             return {name.removeprefix(prefix): tensor for name, tensor in tensors.items()}
     return tensors
 
 
-def read_tensors(folder: Path) -> Tensors:
-    """Read all tensors of a folder, from safetensors alone."""
+def read_tensors(folder: Path, config: Mapping[str, Any]) -> Tensors:
+    """Read all tensors of a folder, from safetensors alone, in the type that its config names.
+
+    The transformers library rounds weights to that type when it loads them.
+    """
     files = [folder / "model.safetensors"]
     if not files[0].is_file():
         files = sorted(folder.glob("model-*-of-*.safetensors"))
@@ -271,21 +279,53 @@ def read_tensors(folder: Path) -> Tensors:
         pickled = " (pytorch_model.bin is a pickle, and never loaded)"
         hint = pickled if (folder / "pytorch_model.bin").exists() else ""
         raise InputError(f"{folder} has no weights: there is no model.safetensors{hint}")
-    tensors: Tensors = {}
+    dtype = next((config[name] for name in ("dtype", "torch_dtype") if config.get(name)), None)
+    if dtype is not None and dtype not in _ROUNDED:
+        raise InputError(
+            f"{folder}: expected {', '.join(_ROUNDED)} as dtype in config.json, got {dtype!r:.60}"
+        )
+    stored: list[tuple[str, str, NDArray[Any]]] = []
     for file in files:
-        tensors |= _stored(file)
+        stored += _stored(file)
+    kinds = {kind for _, kind, _ in stored if kind in _ROUNDED.values()}
+    if dtype is None and len(kinds) > 1:
+        raise InputError(
+            f"{folder}: expected weights of one type, or a dtype in config.json, got "
+            f"{' and '.join(sorted(kinds))}"
+        )
+    if dtype is None:
+        return {name: numbers for name, _, numbers in stored}
+    # The library leaves one part of a T5 in float32, since it overflows in float16.
+    spared = "wo" if config.get("model_type") == "t5" and dtype == "float16" else None
+    tensors: Tensors = {}
+    for name, kind, numbers in stored:
+        to = "float32" if spared in name.split(".") else dtype
+        tensors[name] = numbers if kind == _ROUNDED[to] else _rounded(numbers, to)
     return tensors
 
 
-def _stored(file: Path) -> Tensors:
-    """Read the tensors of one file; those of bfloat16, which NumPy lacks, as float32."""
+def _rounded(numbers: NDArray[Any], dtype: str) -> NDArray[Any]:
+    """Round numbers to a type, as the library does; bfloat16, which NumPy lacks, as float32."""
+    if numbers.dtype.kind != "f":
+        return numbers
+    if dtype != "bfloat16":
+        with np.errstate(over="ignore"):  # what is not finite is refused where it is used
+            return numbers.astype(dtype)
+    single = np.ascontiguousarray(numbers, dtype=np.float32)
+    bits = single.view(np.uint32)
+    nearest = (bits + (0x7FFF + ((bits >> 16) & 1))) & np.uint32(0xFFFF0000)
+    return np.where(np.isnan(single), single, nearest.view(np.float32))
+
+
+def _stored(file: Path) -> list[tuple[str, str, NDArray[Any]]]:
+    """Read the tensors of one file with their types; bfloat16, which NumPy lacks, as float32."""
     from safetensors import SafetensorError, deserialize
 
     try:
         stored = deserialize(file.read_bytes())  # type: ignore[no-untyped-call]
     except (SafetensorError, OSError, ValueError) as error:
         raise InputError(f"{file} cannot be read, it may be truncated: {error}") from None
-    tensors: Tensors = {}
+    tensors: list[tuple[str, str, NDArray[Any]]] = []
     for name, part in stored:
         if part["dtype"] not in _STORED:
             raise InputError(
@@ -294,5 +334,5 @@ def _stored(file: Path) -> Tensors:
         numbers = np.frombuffer(part["data"], dtype=_STORED[part["dtype"]]).reshape(part["shape"])
         if part["dtype"] == "BF16":  # the upper half of a float32
             numbers = (numbers.astype(np.uint32) << 16).view(np.float32)
-        tensors[name] = numbers
+        tensors.append((name, part["dtype"], numbers))
     return tensors

@@ -113,7 +113,8 @@ def attention(
     dtype = query.dtype if query.is_cuda or query.dtype is torch.float64 else torch.float32
     added = _added(attention_mask, position_bias, (batch, heads, n, m), dtype)
     rows = m
-    if n == 1 and m % _STEP and not torch.compiler.is_compiling():
+    # Recorded are the keys that there are, and no others.
+    if n == 1 and m % _STEP and not (torch.compiler.is_compiling() or recording.is_active()):
         key, value, added = _padded(key, value, added, -m % _STEP)
         m = key.shape[2]
     scale = width**-0.5 if scaling is None else scaling

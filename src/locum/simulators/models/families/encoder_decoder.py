@@ -34,7 +34,7 @@ T5: dict[str, Field] = {
     "d_model": size(512),
     "d_kv": size(64),
     "d_ff": size(2048),
-    "num_layers": size(6),
+    "num_layers": size(6, "num_hidden_layers"),
     "num_decoder_layers": size_or_none(None),
     "num_heads": size(8),
     "relative_attention_num_buckets": size(32),

@@ -40,7 +40,7 @@ _NEUTRAL = re.compile(
     | pretraining_tp | prefix | language | torchscript | name_or_path | _commit_hash
     | _?attn_implementation(_internal|_autoset)? | model_max_length | vocab_size | encoder_stride
     | keys_to_ignore_at_inference | net_structure_type | num_memory_blocks | down_scale_factor
-    | gap_size | output_past | attention_probs_dropout_prob | num_hidden_layers
+    | gap_size | output_past | attention_probs_dropout_prob
     | pooler_(fc_size|num_.*|size_per_head|type) | directionality | tie_weights_ | is_llama_config
     | transformers\.js_config | early_stopping | num_beams | num_beam_groups
     | (encoder_)?no_repeat_ngram_size | (max|min)_length | length_penalty | do_sample | temperature
@@ -112,7 +112,14 @@ def read_fields(
     for name, field in table.items():
         names = (name, *field.names)
         known |= set(names)
-        present = next((other for other in names if other in config), None)
+        given = [other for other in names if other in config]
+        present = given[0] if given else None
+        for other in given[1:]:
+            if config[other] != config[given[0]]:
+                raise InputError(
+                    f"{where}: expected one value of {present} in config.json, got "
+                    f"{config[given[0]]!r:.60}, and {config[other]!r:.60} as {other}: leave one out"
+                )
         value = field.default if present is None else config[present]
         if not field.accepts(value):
             shown = f"{present or name} in config.json, got {value!r:.60}"

@@ -21,6 +21,8 @@ from locum.simulators.models.torch_layers import require_untouched
 
 #: Attributes in which two instances may differ without computing anything else.
 _FREE = {"training", "config", "gradient_checkpointing", "_attn_implementation", "name_or_path"}
+#: Fields that readers pass over or read of the tensors, and that a part may compute by.
+_SIZES = ("vocab_size", "chunk_size_feed_forward", "pad_token_id")
 _PLAIN = (bool, int, float, str, tuple, type(None))
 
 
@@ -151,7 +153,9 @@ def _require_same_config(part: Any, pattern: Any, config: Any, what: str) -> Non
     if own is not config:
         mine, its = own.to_dict(), pattern.config.to_dict()
         other = [
-            key for key in {**its, **mine} if mine.get(key) != its.get(key) and not is_neutral(key)
+            key
+            for key in {**its, **mine}
+            if mine.get(key) != its.get(key) and (key in _SIZES or not is_neutral(key))
         ]
         if other:
             raise InputError(

@@ -29,6 +29,9 @@ class ModelOutputs:
     #: The states before the first layer and after each; the last is behind the last norm where the
     #: library has it so (not in ViT).
     hidden_states: tuple[Array, ...] = ()
+    #: Of an encoder and a decoder, these instead; last_hidden_state is the decoder's.
     encoder_last_hidden_state: Array | None = None
+    encoder_hidden_states: tuple[Array, ...] = ()
+    decoder_hidden_states: tuple[Array, ...] = ()
     #: One row for each text, as the modules.json of a folder says (sentence-transformers).
     embeddings: Array | None = None

@@ -112,7 +112,9 @@ class Model:
             states, batch = self._run_stack(stack, given, executor)
         else:
             before, batch = self._run_stack(encoder, given, executor)
-            outputs["encoder_last_hidden_state"] = self._shaped(before[-1], batch)
+            of_encoder = tuple(self._shaped(state, batch) for state in before)
+            outputs["encoder_last_hidden_state"] = of_encoder[-1]
+            outputs["encoder_hidden_states"] = of_encoder
             states, batch = self._run_decoder(given, before[-1], batch, executor)
         last = states[-1]
         n = len(last) // batch
@@ -125,7 +127,8 @@ class Model:
             outputs["embeddings"] = self._rounded(self._pooled(last, counts, executor))
         hidden = tuple(self._shaped(state, batch) for state in states)
         listed = hidden if stack.ends_normed else hidden[:-1]
-        return ModelOutputs(hidden[-1], hidden_states=listed, **outputs)
+        outputs["hidden_states" if encoder is None else "decoder_hidden_states"] = listed
+        return ModelOutputs(hidden[-1], **outputs)
 
     def texts(self, texts: Sequence[str]) -> list[Text]:
         """Tokenise texts by the folder's own tokenizer, cut as the folder says."""

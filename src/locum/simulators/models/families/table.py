@@ -99,7 +99,15 @@ def _folder_source(path: str | Path, form: str) -> Source:
     family = FAMILIES.get(str(config.get("model_type")))
     named = config.get("architectures")
     architecture = named[0] if isinstance(named, list) and named and isinstance(named[0], str) else ""
-    tensors = read_tensors(folder)
+    if family is not None and architecture not in ("", *family.classes):
+        if not (folder / "modules.json").is_file():  # which takes the model without its head
+            raise InputError(
+                f"{folder}: the head of {architecture} (architectures in config.json) is not "
+                f"simulated: of the family {family.title}, {', '.join(family.classes)} are; try "
+                "transformers.AutoModel.from_pretrained(folder), which is the model without it"
+            )
+        architecture = ""
+    tensors = read_tensors(folder, config)
     prefix = "" if family is None else family.prefix
     tensors = {name.removeprefix(prefix): tensor for name, tensor in tensors.items()}
     return Source(str(folder), config, tensors, architecture, folder, form)

@@ -1,0 +1,115 @@
+"""Folders as the transformers library loads them: types of weights, names of sizes, heads."""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import locum
+from locum.errors import InputError
+from locum.simulators.models.checkpoint import read_tensors
+from tests.simulators.families import CASES, built, in_full_precision, inputs_of
+
+torch: Any = pytest.importorskip("torch")
+transformers: Any = pytest.importorskip("transformers")
+
+
+def saved(family: str, folder: Path, stored: Any, **config: Any) -> tuple[Any, dict[str, Any]]:
+    """Save a model of a family with other fields in its config, where None leaves one out."""
+    case = CASES[family][0]
+    model = built(case, stored)
+    model.save_pretrained(folder)
+    path = folder / "config.json"
+    fields = json.loads(path.read_text()) | config
+    path.write_text(json.dumps({name: value for name, value in fields.items() if value is not None}))
+    return model, inputs_of(case)
+
+
+@pytest.mark.parametrize(
+    ("family", "stored", "dtype"),
+    [
+        ("bert", "float32", "bfloat16"),
+        ("gpt2", "float64", "float16"),
+        ("t5", "float64", "float16"),  # a part of which stays in float32
+        ("llama", "float64", "float32"),
+        ("llama", "bfloat16", None),
+        ("distilbert", "float16", "bfloat16"),
+    ],
+)
+def test_weights_are_rounded_as_the_library_rounds_them(
+    family: str, stored: str, dtype: str | None, tmp_path: Path
+) -> None:
+    model, inputs = saved(family, tmp_path, getattr(torch, stored), dtype=dtype)
+    loaded = type(model).from_pretrained(tmp_path).double().eval()
+    with torch.no_grad():
+        expected = in_full_precision(loaded)(**inputs)
+    found = locum.simulate(tmp_path, inputs, dtype="float64")
+    name = "last_hidden_state" if found.logits is None else "logits"
+    difference = (getattr(found, name) - getattr(expected, name)).abs()
+    counts = inputs.get("attention_mask", torch.ones(2, 1)).bool()
+    if counts.shape == difference.shape[:2]:
+        difference = difference[counts]
+    assert float(difference.max()) <= 1e-10
+
+
+def test_bfloat16_is_rounded_to_even_and_nan_stays(tmp_path: Path) -> None:
+    from safetensors.torch import save_file
+
+    numbers = torch.tensor([1.00390625, 1.01171875, -3.0e38, 3.4e38, torch.nan, torch.inf, 1e-40, 0.1])
+    save_file({"a": numbers}, tmp_path / "model.safetensors")
+    found = read_tensors(tmp_path, {"torch_dtype": "bfloat16"})["a"]
+    assert np.array_equal(found, numbers.bfloat16().float().numpy(), equal_nan=True)
+    save_file({"a": numbers, "b": numbers.half()}, tmp_path / "model.safetensors")
+    with pytest.raises(InputError, match=r"weights of one type, or a dtype .* got F16 and F32"):
+        read_tensors(tmp_path, {})
+    with pytest.raises(InputError, match=r"expected float64, .* as dtype in config.json, got 'int8'"):
+        read_tensors(tmp_path, {"dtype": "int8"})
+
+
+@pytest.mark.parametrize(
+    ("family", "field", "value"),
+    [
+        ("gpt2", "num_attention_heads", 4),
+        ("gpt2", "num_hidden_layers", 1),
+        ("distilbert", "num_hidden_layers", 1),
+        ("t5", "num_hidden_layers", 1),
+        ("bart", "num_hidden_layers", 1),
+    ],
+)
+def test_two_names_of_a_size_with_two_values(
+    family: str, field: str, value: int, tmp_path: Path
+) -> None:
+    """The library takes one of them, and which one is a matter of its versions."""
+    _, inputs = saved(family, tmp_path, torch.float64, **{field: value})
+    with pytest.raises(InputError, match=f"expected one value of .* {value} as {field}"):
+        locum.simulate(tmp_path, inputs)
+
+
+def test_heads_that_nobody_here_knows_are_refused(tmp_path: Path) -> None:
+    model, inputs = saved("llama", tmp_path, torch.float64)
+    for name in ("LlamaForSequenceClassification", "LlamaForTokenClassification", "BertModel"):
+        path = tmp_path / "config.json"
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"architectures": [name]}))
+        with pytest.raises(InputError, match=f"the head of {name} .* LlamaForCausalLM are; try"):
+            locum.simulate(tmp_path, inputs)
+    found = locum.simulate(transformers.AutoModel.from_pretrained(tmp_path), inputs)
+    expected = locum.simulate(model, inputs)
+    assert (found.last_hidden_state - expected.last_hidden_state).abs().max() == 0
+
+
+@pytest.mark.parametrize("family", ["llama", "qwen2", "mistral", "opt", "gpt_neox", "gpt2"])
+def test_a_config_of_a_part_that_says_something_else(family: str) -> None:
+    """The library runs as many layers as the config of the inner model says."""
+    case = CASES[family][0]
+    model, inputs = built(case, torch.float64), inputs_of(case)
+    inner = getattr(model, model.base_model_prefix)
+    for field, value in (("num_hidden_layers", 1), ("vocab_size", 7)):
+        inner.config = copy.deepcopy(model.config)
+        setattr(inner.config, field, value)
+        with pytest.raises(InputError, match=r"has a config of its own, in which .* is "):
+            locum.simulate(model, inputs)
