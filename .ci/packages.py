@@ -12,6 +12,7 @@ import argparse
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -30,7 +31,7 @@ from tests.documents import blocks, matches
 
 VERSIONS = ("3.11", "3.12", "3.13", "3.14")
 DIST = ROOT / "build" / "packages"
-#: Commands of the README's text, beside its blocks: what they must print.
+#: Commands, and what they must print; those that the README names are run, too.
 COMMANDS = {
     "locum --version": r"locum \d",
     "locum --help": "simulate",
@@ -38,6 +39,8 @@ COMMANDS = {
     "locum run transpose": r"1\.0, 3\.0",
     "locum catalogue --json": '"holds": true',
 }
+#: Commands that go on until they are ended; the playground is started below.
+ENDLESS = ("locum playground", "locum repl")
 QUICK = (
     *("tests/test_imports.py", "tests/test_cases.py", "tests/graph", "tests/test_packaging.py"),
     *("tests/simulators/test_universal.py", "tests/compiler/test_target.py", "tests/cli/test_jobs.py"),
@@ -140,6 +143,10 @@ def use_wheel(python: str, wheel: Path, folder: Path) -> dict[str, Any]:
         if not re.search(pattern, printed):
             raise FailedError(f"{command} prints {printed[:300]!r}, expected {pattern!r}")
     shown = run_readme(programs, empty)
+    named = readme_commands()
+    for command in named:
+        if not run([str(programs / "locum"), *shlex.split(command)[1:]], empty).strip():
+            raise FailedError(f"{command} prints nothing")
     start = json.loads(
         run([str(programs / "python"), str(ROOT / "benchmarks" / "bench_start.py"), "--json"], empty)
     )
@@ -147,7 +154,19 @@ def use_wheel(python: str, wheel: Path, folder: Path) -> dict[str, Any]:
     run([str(programs / "python"), *install, f"{wheel}[web]"], empty)
     playground(programs, empty)
     times = {row["what"]: round(row["seconds"], 3) for row in start["rows"]}
-    return {"commands": len(COMMANDS), "blocks": shown, "playground": "served", "seconds": times}
+    return {
+        "commands": len(COMMANDS) + len(named),
+        "blocks": shown,
+        "playground": "served",
+        "seconds": times,
+    }
+
+
+def readme_commands() -> list[str]:
+    """List the commands in the README's text and claims; … stands for what the reader has to add."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    named = dict.fromkeys(re.findall(r"`(locum [^`]+)`", text))
+    return [command for command in named if "…" not in command and not command.startswith(ENDLESS)]
 
 
 def run_readme(programs: Path, empty: Path) -> int:

@@ -5,8 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote, urldefrag, urlsplit
 
+from locum.errors import InputError
+from locum.playground.share import state
+
+#: Where ``locum playground`` serves its page unless told otherwise.
+PLAYGROUND = "http://127.0.0.1:8000/"
 #: Attributes by which a page loads something when it is opened.
 LOADING = {("script", "src"), ("img", "src"), ("link", "href"), ("iframe", "src"), ("source", "src")}
 
@@ -55,8 +60,10 @@ def check(folder: Path) -> tuple[list[str], int, set[str]]:
                     wrong.append(f"{where}: loads {value}, which is not a file of the site")
                 elif parts.scheme not in ("http", "https") or not parts.netloc:
                     wrong.append(f"{where}: expected a web address, got {value}")
+                elif value.startswith(PLAYGROUND) and not _opens(parts.fragment):
+                    wrong.append(f"{where}: expected a link that the playground opens, got {value}")
                 else:
-                    elsewhere.add(value)
+                    elsewhere.add(urldefrag(value).url)
                 continue
             target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
             if not target.is_file():
@@ -68,3 +75,11 @@ def check(folder: Path) -> tuple[list[str], int, set[str]]:
             ):
                 wrong.append(f"{where}: links to {value}, and there is no such place on that page")
     return wrong, count, elsewhere
+
+
+def _opens(fragment: str) -> bool:
+    try:
+        state(f"#{fragment}")
+    except InputError:
+        return False
+    return True

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from docs.site.links import PLAYGROUND
 from docs.site.openings import DRAWN, LIKE, opening
 from docs.site.snippets import SNIPPETS
 
@@ -28,8 +29,6 @@ from locum.paper.items import ITEMS
 from locum.paper.right_as_printed import stated
 from locum.playground.share import fragment
 
-#: Where ``locum playground`` serves its page unless told otherwise.
-PLAYGROUND = "http://127.0.0.1:8000/"
 #: Items about layouts, where there is nothing to draw.
 _NO_PICTURE = {"positions"}
 
