@@ -1,13 +1,30 @@
-"""Shorten text for a screen; what is stored is never cut."""
+"""Shorten text and numbers for a screen; what is stored is never cut."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from decimal import Decimal
 
 
 def shortened(text: str, longest: int) -> str:
     """Return a text with … for what is too long of it."""
     return text if len(text) <= longest else text[: longest - 1].rstrip() + "…"
+
+
+def at_most(number: float, form: str = ".3g") -> str:
+    """Write a bound as a format of numbers (``.3g``, ``.1e``) does, but never below it.
+
+    >>> at_most(0.2500086), at_most(0.25), at_most(9.996), at_most(1.04e-3, ".1e"), at_most(0.0)
+    ('0.251', '0.25', '10', '1.1e-03', '0')
+    """
+    text = format(number, form)
+    if not math.isfinite(number) or Decimal(text) >= Decimal(number):
+        return text
+    digits = int(form[1:-1]) + (form[-1] == "e")
+    last = Decimal(1).scaleb(Decimal(number).adjusted() - digits + 1)
+    # What was rounded down lies below the number by less than one unit of the last digit.
+    return format(float(Decimal(text) + last), form)
 
 
 def shortened_apart(titles: Sequence[str], room: int) -> list[str]:

@@ -19,6 +19,7 @@ from locum.display.network.page import network_page
 from locum.display.network.places import answer_places, entries, positions
 from locum.display.network.report import details, facts
 from locum.display.network.text import attention_text, network_text, residual_text
+from locum.shortening import at_most
 from locum.simulators import UniversalSimulator
 from locum.transformer import CompiledTransformer, FeedForwardWeights, LayerWeights
 from locum.transformer.functions import Functions, Instruction
@@ -255,14 +256,14 @@ def of_units() -> CompiledTransformer:
 def test_a_report_in_a_few_lines(of_units: CompiledTransformer, with_sink: CompiledTransformer) -> None:
     said, report = dict(facts(of_units)), of_units.config.report
     assert said["takes"] == "12 tokens: real numbers from −1 to 1"
-    assert said["error"] == f"at most {of_units.error_bound:.3g} (certified)"
+    assert said["error"] == f"at most {at_most(of_units.error_bound)} (certified)"
     assert said["scores"] == "equality by squares (10 heads), the simulated softmax itself (1 head)"
     products, _, masks = report["feed_forward"]
     assert (
         said["units"] == f"layer 0: product {products['product']:,}; layer 2: masked {masks['masked']}"
     )
     leak = max(entry["leak"] for entry in report["softmax"])
-    assert said["softmax"].endswith(f": at most {leak:.2g} of the attention leaks")
+    assert said["softmax"].endswith(f": at most {at_most(leak, '.2g')} of the attention leaks")
     assert "sink" not in said
     plain = dict(facts(with_sink))
     assert plain["sink"] == "where nothing is selected (1 head)"

@@ -15,6 +15,7 @@ from locum.cli.options import PATH, json_option
 from locum.cli.tokens import read_tokens, read_tokens_file
 from locum.errors import InputError
 from locum.files import check_target, write_file
+from locum.shortening import at_most
 
 if TYPE_CHECKING:
     from locum.transformer import CompiledTransformer
@@ -155,6 +156,6 @@ def _verdict(result: dict[str, Any]) -> str:
     if not result["agrees"]:
         return f"The program itself gives {echo.sequence(result['program'])}: they do NOT agree."
     if "error" in result:
-        allowed = f" (allowed: {result['allowed']:.1e})"
-        return f"The program itself gives the same, to {result['error']:.1e}{allowed}."
+        allowed = f" (allowed: {at_most(result['allowed'], '.1e')})"
+        return f"The program itself gives the same, to {at_most(result['error'], '.1e')}{allowed}."
     return "The program itself gives the same."

@@ -12,6 +12,7 @@ import click
 
 from locum.cli import output
 from locum.cli.options import integers, json_option
+from locum.shortening import at_most
 
 
 @click.command("certify", help=__doc__)
@@ -44,8 +45,9 @@ def command(order: tuple[int, int, int], seed: int, dtype: str, recipe: str, as_
         settings = {"order": list(order), "seed": seed, "observed_error": seen}
         output.print_json(settings | certified.to_dict())
     else:
-        output.say(f"U⟨T, X⟩ = T(X) ± {certified.error:.1e}, certified ({dtype}, dense execution)")
-        output.say(f"the true result is enclosed within {certified.width:.1e}")
+        error = at_most(certified.error, ".1e")
+        output.say(f"U⟨T, X⟩ = T(X) ± {error}, certified ({dtype}, dense execution)")
+        output.say(f"the true result is enclosed within {at_most(certified.width, '.1e')}")
         if seen is not None:
             output.say(f"the error of one execution is {seen:.1e}")
     if seen is not None and seen > certified.error:

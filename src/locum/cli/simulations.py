@@ -16,6 +16,7 @@ from locum.cli.matrices import Numbers
 from locum.cli.progress import progress
 from locum.execution.arrays import numpy_of
 from locum.files import write_file
+from locum.shortening import at_most
 from locum.simulators import Module, UniversalSimulator
 from locum.simulators.explain import ExplainedStep, Explanation, explain
 
@@ -88,7 +89,7 @@ class Simulation:
         return (
             f"U of order {U.order}: {U.length} tokens, {U.architecture}; recipe {style.recipe}, base "
             f"{base}.\n{RUN_BY.get(self.executor, RUN_BY['fast'])}\n"
-            f"U(⟨T, X⟩) differs from T(X) by at most {self.steps.error:.6e}."
+            f"U(⟨T, X⟩) differs from T(X) by at most {at_most(self.steps.error, '.6e')}."
         )
 
     def step_dict(self, step: ExplainedStep) -> dict[str, Any]:

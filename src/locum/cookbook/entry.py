@@ -12,6 +12,7 @@ from typing import Any
 from locum.compiler import compile as compile_program
 from locum.dialects.recogniser import END, Recogniser
 from locum.language.handles import SOp
+from locum.shortening import at_most
 from locum.transformer import CompiledTransformer
 
 Word = tuple[str, ...]
@@ -155,7 +156,9 @@ class Compiled(Entry):
     def status(self) -> str:
         """Say what the compiler certifies."""
         bound = self.model.error_bound
-        return "certified: error 0" if bound == 0 else f"certified: error at most {bound:.1g}"
+        return (
+            "certified: error 0" if bound == 0 else f"certified: error at most {at_most(bound, '.1g')}"
+        )
 
 
 @dataclass(frozen=True)

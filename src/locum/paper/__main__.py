@@ -12,6 +12,7 @@ import sys
 import time
 
 from locum.paper import proving
+from locum.shortening import at_most
 from locum.sweeps import Case, Result, run
 
 #: How tight the certificates have to be.
@@ -81,7 +82,7 @@ def prove_everything() -> int:
     times = f"{certified / observed:.0f}" if observed else "no number of"
     print(
         f"{'ok ' if sound else 'NOT'} certified error of U of order (8, 8, 8), {proving.INPUTS} random "
-        f"inputs: at most {certified:.1e}; worst seen {observed:.1e}, {times} times less"
+        f"inputs: at most {at_most(certified, '.1e')}; worst seen {observed:.1e}, {times} times less"
     )
     print(f"{len(cases)} proofs and refutations in {time.perf_counter() - started:.0f} s")
     return 0 if holds and sound else 1

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from locum.shortening import shortened
+from locum.shortening import at_most, shortened
 
 #: A list of plain values stands in one line up to here, and a string is cut here.
 _LINE, _LETTERS = 96, 200
@@ -26,7 +26,7 @@ def render(data: Any) -> str:
 
 def _lines(data: Any) -> list[str]:
     if isinstance(data, Mapping):
-        return [line for key, value in data.items() for line in _entry(f"{key}:", value)]
+        return [line for key, value in data.items() for line in _entry(f"{key}:", _bound(key, value))]
     if isinstance(data, Sequence) and not isinstance(data, str):
         lines = []
         for value in data:
@@ -48,6 +48,12 @@ def _entry(label: str, value: Any) -> list[str]:
         if len(label) + len(line) < _LINE and "\n" not in line:
             return [f"{label} {line}"]
     return [label, *(f"  {line}" for line in _lines(value))]
+
+
+def _bound(key: object, value: Any) -> Any:
+    """Return errors as texts that do not claim less than these."""
+    is_error = isinstance(key, str) and "error" in key and isinstance(value, float)
+    return at_most(value, ".6g") if is_error else value
 
 
 def _is_plain(value: Any) -> bool:

@@ -15,6 +15,7 @@ from itertools import groupby
 from typing import Any
 
 from locum.language.echo import scalar
+from locum.shortening import at_most
 from locum.transformer import CompiledTransformer
 
 #: The most s-ops of a group of gates that are named, and layers whose units are listed apart.
@@ -98,7 +99,7 @@ def _feed_forward(kind: str) -> str:
 def _error(model: CompiledTransformer) -> str:
     error, size = bound(model), model.architecture
     if error is not None:
-        return f"at most {error:.3g} (certified)" if error else "0 (certified)"
+        return f"at most {at_most(error)} (certified)" if error else "0 (certified)"
     return "rounding only, not bounded" if size.feed_forward == "exact" else "not stated"
 
 
@@ -135,7 +136,7 @@ def _softmax(model: CompiledTransformer) -> str:
     if not all(map(_is_number, leaks)):
         return f"β {between}"
     worst = max(leaks)
-    leaked = f"at most {worst:.2g} of the attention leaks" if worst else "nothing leaks"
+    leaked = f"at most {at_most(worst, '.2g')} of the attention leaks" if worst else "nothing leaks"
     return f"β {between}: {leaked}"
 
 

@@ -30,6 +30,7 @@ from locum.errors import ExecutionError, InputError
 from locum.execution import dense
 from locum.execution.arrays import Array, numpy_of
 from locum.html_table import matrix
+from locum.shortening import at_most
 from locum.simulators import UniversalSimulator
 from locum.simulators.modules.module import Module
 from locum.verification.certified.balls import PRECISION, BallDomain, precise
@@ -73,7 +74,8 @@ class Certified:
         return matrix(f"certified result; {self}", (self.lower + self.upper) / 2)
 
     def __str__(self) -> str:
-        return f"enclosed within {self.width:.1e}; {self.dtype} error ≤ {self.error:.1e}, certified"
+        width, error = at_most(self.width, ".1e"), at_most(self.error, ".1e")
+        return f"enclosed within {width}; {self.dtype} error ≤ {error}, certified"
 
     def to_dict(self) -> dict[str, Any]:
         """For scripts."""
