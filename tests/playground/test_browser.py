@@ -299,10 +299,54 @@ def test_a_busy_server_is_asked_again(page: Page, address: str) -> None:
 def test_a_program_that_sets_its_own_example_says_so(page: Page, address: str) -> None:
     opened(page, address, source='set example "xy"\nt = tokens;', input="abc")
     expect(page.locator("#input-note")).to_have_text("not used: the program sets its own example, x y")
+    opened(page, address, source='s = tokens;\nset example "xy"\nt = tokens;', input="abc")
+    expect(page.locator("#input-note")).to_have_text(
+        "used up to line 1; then the program sets its own example, x y"
+    )
     page.select_option("#examples", label="sort by frequency")
     expect(page.locator("#input")).to_have_value("abbcccd")
     expect(page.locator("#input-note")).to_contain_text("characters, or a list")
     expect(page.locator("#heads p").first).to_contain_text("= c b a d - - -")
+
+
+def test_what_is_typed_into_a_box_makes_the_network_old(page: Page, address: str) -> None:
+    opened(page, address, source="x = indices;", input="abc", pane="weights")
+    expect(page.locator("#network dl")).to_contain_text("1 to 8 tokens")
+    expect(page.locator("#weights")).not_to_have_class("stale")
+    held = answers(page, "compile")
+    for box, text in (
+        ("#option-length", "4"),
+        ("#option-vocabulary", "abcd"),
+        ("#option-tolerance", "1"),
+    ):
+        page.locator(box).press_sequentially(text)
+        expect(page.locator("#weights")).to_have_class("stale")  # and the box has still the focus
+        expect(page.locator(box)).to_be_focused()
+    while True:
+        last = waited(page, held)
+        if json.loads(last.request.post_data or "{}").get("tolerance") == 1:
+            break
+    last.continue_()
+    expect(page.locator("#network dl")).to_contain_text("1 to 4 tokens")
+    expect(page.locator("#weights")).not_to_have_class("stale")
+    page.unroute("**/answer")
+
+
+def test_u_takes_a_size_as_it_is_typed_or_says_what_is_wrong(page: Page, address: str) -> None:
+    opened(page, address)
+    page.click("#mode-u")
+    expect(page.locator("#u-error")).to_contain_text("U of order (3, 3, 3)")
+    for typed, got in (("9", "9"), ("0", "0"), ("2.5", "2.5"), ("", "nothing"), ("x", "x")):
+        page.fill("#u-n", typed)
+        expect(page.locator("#u-problem")).to_have_text(
+            f"n: expected an integer from 1 to 6, got {got}"
+        )
+        expect(page.locator("#u-result")).to_be_hidden()
+    page.fill("#u-n", "2")
+    expect(page.locator("#u-error")).to_contain_text("U of order (2, 3, 3)")
+    expect(page.locator("#u-n")).to_be_focused()
+    expect(page.locator("#u-problem")).to_have_text("")
+    expect(page.locator("#u-error")).to_contain_text(re.compile("in float64: .*, against 60 digits: "))
 
 
 # U -------------------------------------------------------------------------------------------------
@@ -458,6 +502,52 @@ def test_a_link_that_cannot_be_read_is_told(page: Page, address: str) -> None:
         'length: expected an integer from 1 to 32, got "<b>"'
     )
     expect(page.locator("#try-exact")).to_have_count(0)
+
+
+def test_a_name_that_a_link_asks_for_is_found_or_told(page: Page, address: str) -> None:
+    source = "x = indices;\ny = length;\n"
+    opened(page, address, source=source, input="abc", name="x")
+    expect(page.locator("#heads p").first).to_have_text("x(a b c) = 0 1 2")
+    expect(page.locator("#notice")).to_be_hidden()
+    opened(page, address, source=source, input="abc", name="lost")
+    expect(page.locator("#notice")).to_have_text("there is no s-op lost in the program: y is shown")
+    expect(page.locator("#name")).to_have_value("y")
+    # A name is kept while there is a mistake in the program.
+    opened(page, address, source=source + "z = ;", input="abc", name="x")
+    expect(page.locator("#stale-note")).to_be_visible()
+    written(page, source)
+    expect(page.locator("#heads p").first).to_have_text("x(a b c) = 0 1 2")
+    expect(page.locator("#name")).to_have_value("x")
+
+
+@pytest.mark.parametrize(
+    ("typed", "boxed"),
+    [
+        ("a\nb", '"a\\nb"'),
+        ("[1,\n 2]", "[1,  2]"),
+        ('"ab"\r\n', '"ab"  '),
+        ("[\n]", '"[\\n]"'),
+        ("5\n", '"5\\n"'),
+        ("[1\n2]", "[1 2]"),
+    ],
+)
+def test_an_input_of_several_lines_is_kept(page: Page, address: str, typed: str, boxed: str) -> None:
+    opened(page, address, source="t = tokens;", input=typed, pane="values")
+    expect(page.locator("#input")).to_have_value(boxed)
+    there = answer({"action": "run", "source": "t = tokens;", "input": typed})
+    if there["ok"]:
+        row = page.locator("#values table tr").nth(1).locator("td")
+        expect(row).to_have_count(2 + len(there["input"]))
+        assert row.evaluate_all("cells => cells.map((cell) => cell.textContent)")[2:] == there["input"]
+    else:
+        expect(page.locator("#notice")).to_contain_text("expected a list of texts")
+
+
+def test_bounds_are_rounded_up_in_the_page(page: Page, address: str) -> None:
+    opened(page, address)
+    numbers = [0.2500086, 0.25, 9.96e-5, 1.04e-3, 1e-17, 123456.0]
+    shown = page.evaluate("(numbers) => numbers.map((n) => Locum.atMost(n, 1))", numbers)
+    assert shown == ["2.6e-1", "2.5e-1", "1.0e-4", "1.1e-3", "1.0e-17", "1.3e+5"]
 
 
 def test_the_page_reads_the_links_that_python_reads(page: Page, address: str) -> None:

@@ -103,3 +103,42 @@ def test_values_stand_under_the_input_they_belong_to() -> None:
     ]  # fmt: skip
     assert several["text"] == "a = [0, 1, 2] (ints), b = [3]*3 (ints)"
     assert loop["parts"][0]["values"] == ["1", "2", "3"]
+
+
+@pytest.mark.parametrize(
+    "loop", ["for i in [1] { x = indices + 1; }", "for x in [indices + 1] { y = x; }", "x, y = x, y;"]
+)
+def test_a_loop_that_sets_a_name_to_what_it_was_sets_it(loop: str) -> None:
+    source = f"x = indices + 1;\ny = tokens;\nx;\ny;\n{loop}"
+    reply = ask("run", source=source, input="ab")
+    last = "y" if loop.endswith(("y;", "y = x; }")) else "x"
+    assert reply["sops"][-1] == last
+    assert reply["statements"][-1]["parts"][-1]["name"] == last
+    assert ask("draw", source=source, input="ab")["name"] == last
+
+
+def test_a_lone_carriage_return_ends_a_line_as_in_the_editor() -> None:
+    source = "x = indices; # one\ry = x + 1;\r\nz = y + unknown;"
+    reply = ask("run", source=source, input="ab")
+    assert [(s["first"], s["kind"]) for s in reply["statements"]] == [
+        (1, "s-op"), (2, "s-op"), (3, "error"),
+    ]  # fmt: skip
+    assert reply["errors"][0]["line"] == 3
+    unix = source.replace("\r\n", "\n").replace("\r", "\n")
+    assert reply == ask("run", source=unix, input="ab")
+
+
+@pytest.mark.parametrize(
+    ("source", "own", "used"),
+    [
+        ('set example "xy"\nt = tokens;', True, 0),
+        ('t = tokens;\nu = t;\nset example "xy"\nv = t;', True, 2),
+        ("t = tokens;", False, 1),
+        ('set example "xy"\nt = tokens;\nset example "abc"', False, 0),
+    ],
+)
+def test_an_example_of_its_own_says_what_was_run_on_the_input(
+    source: str, own: bool, used: int
+) -> None:
+    reply = ask("run", source=source, input="abc")
+    assert (reply["own"], reply["used"]) == (own, used)

@@ -173,3 +173,18 @@ def test_what_is_left_out_has_the_defaults_that_the_page_is_told() -> None:
     assert ask("explain", **U) == ask("explain", **U, **defaults["universal"])
     program = {"source": REVERSE, "input": "abc"}
     assert ask("compile", **program) == ask("compile", **program, **defaults["network"])
+
+
+def test_what_u_and_the_direct_formula_are_rounded_by_alike_is_told() -> None:
+    """0.1·3 − 0.3 is 0, and no float."""
+    given = {"X": [[0.1, 0.3]] * 2, "A": [[0, 0], [0, 0]], "V": [[3], [-1]]}
+    for temperature in (1, 0):
+        reply = ask("explain", **given, recipe="fetch", temperature=temperature)
+        assert reply["error"] == 0
+        assert reply["precise"] == 0.1 * 3 - 0.3
+    half = ask("explain", X=[[0.5, 0.25]], A=[[1, 0], [0, 1]], V=[[1], [2]])
+    assert half["precise"] == 0
+    certified = ask("certify", **U)
+    shown = ask("explain", **U)
+    assert abs(shown["precise"] - certified["seen"]) <= 1e-18
+    assert shown["precise"] <= certified["certified_error"]

@@ -28,6 +28,7 @@ def run(source: str, typed: str) -> dict[str, Any]:
         "input": [echo.scalar(token) for token in program.tokens],
         # A program may say ``set example``; what was typed is then not what is shown.
         "own": program.has_own_example,
+        "used": program.used_until,
         "statements": [described(statement, program.tokens) for statement in program.statements],
         "errors": program.errors,
         "sops": sops,

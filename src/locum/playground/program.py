@@ -17,6 +17,7 @@ from locum.graph.definitions import expand_definitions
 from locum.language import echo
 from locum.language.handles import Selector, SOp, wrap
 from locum.language.rasp.limits import Limits
+from locum.language.rasp.loading import with_newlines
 from locum.language.rasp.results import Result
 from locum.language.rasp.session import Session
 from locum.language.rasp.standard import take_away
@@ -46,6 +47,11 @@ class Statement:
     built: dict[str, Node] = field(default_factory=dict)
     parts: list[Result] = field(default_factory=list)
 
+    def was_run_on(self, tokens: Sequence[Any]) -> bool:
+        """Tell whether a value of it was computed on these tokens."""
+        run_on = [part.tokens for part in (self.result, *self.parts) if part.tokens is not None]
+        return any(same_tokens(one, tokens) for one in run_on)
+
 
 class Program:
     """A source text, run on an input within the limits of a session; no file can be loaded.
@@ -60,7 +66,10 @@ class Program:
         self.statements: list[Statement] = []
         self._run(source)
         self.tokens = self.session.examples.tokens["s-op"]
+        #: Whether the example is the program's own in the end; and the lines up to the last value that
+        #: was computed on what was given, 0 if none was.
         self.has_own_example = not same_tokens(self.tokens, tokens)
+        self.used_until = max((s.last for s in self.statements if s.was_run_on(tokens)), default=0)
         self.names = self.session.names_of_nodes()
         #: Which statement built a node first, in the graph as written and with definitions expanded;
         #: and which have it as their own value.
@@ -76,7 +85,8 @@ class Program:
 
     def _run(self, source: str) -> None:
         session, begin = self.session, 1
-        lines = source.split("\n")
+        # A lone carriage return ends a line, too, as it does in files and in the editor of the page.
+        lines = with_newlines(source).split("\n")
         for number, line in enumerate(lines, start=1):
             if session.finished or session.exhausted:
                 return
@@ -87,30 +97,28 @@ class Program:
 
     def _add(self, results: Iterable[Result], begin: int, end: int) -> None:
         """Keep the results of one line; errors count their lines from where reading began."""
-        session = self.session
-        before = dict(session.scope.names)
+        names, changed = self.session.scope.names, self.session.scope.changed
+        changed.clear()
         for result in results:
             statement = Statement(begin + (result.line or 1) - 1, end, result)
             if result.kind in ("none", "multi"):  # a loop, or several names at once
-                changed = {
+                values = {name: names[name] for name in changed if name != "out"}
+                statement.built = {
                     name: value.node
-                    for name, value in session.scope.names.items()
+                    for name, value in values.items()
                     if isinstance(value, (SOp, Selector))
-                    and before.get(name) is not value
-                    and name != "out"
                 }
-                statement.built = changed
-                statement.parts = self._shown(changed)
+                statement.parts = self._shown(statement.built)
             elif result.node is not None:
                 statement.built = {result.name or "out": result.node}
                 statement.parts = [result]
             self.statements.append(statement)
-            before = dict(session.scope.names)
+            changed.clear()
 
-    def _shown(self, changed: dict[str, Node]) -> list[Result]:
+    def _shown(self, built: dict[str, Node]) -> list[Result]:
         """Run what has just been built on the example, as far as the budget of the text goes."""
         try:
-            return [self.session.examples.result(wrap(node), name) for name, node in changed.items()]
+            return [self.session.examples.result(wrap(node), name) for name, node in built.items()]
         except LimitError:
             return []
 

@@ -26,11 +26,28 @@ _PACKED = re.compile(r"[A-Za-z0-9_-]*")
 
 
 def fragment(content: dict[str, Any]) -> str:
-    """Return the fragment of a link that opens the page in this state."""
+    """Return the fragment of a link that opens the page in this state; no link that it would refuse.
+
+    >>> fragment({"source": "x" * 300_000})
+    Traceback (most recent call last):
+    locum.errors.InputError: expected a state of the page that a link can hold: texts, ...
+    """
     packer = zlib.compressobj(9, zlib.DEFLATED, -zlib.MAX_WBITS)
-    data = json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()
-    packed = packer.compress(data) + packer.flush()
-    return PREFIX + base64.urlsafe_b64encode(packed).decode().rstrip("=")
+    try:
+        data = json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()
+        link = PREFIX + _encoded(packer.compress(data) + packer.flush())
+        if state(link) == content:
+            return link
+    except (TypeError, ValueError, RecursionError, InputError):
+        pass  # what JSON or UTF-8 has no form for, or the page does not take
+    raise InputError(
+        "expected a state of the page that a link can hold: texts, finite numbers, lists and objects, "
+        f"at most {DEEPEST} inside one another, {LARGEST:,} bytes in all; try a shorter program"
+    )
+
+
+def _encoded(packed: bytes) -> str:
+    return base64.urlsafe_b64encode(packed).decode().rstrip("=")
 
 
 def state(link: str) -> dict[str, Any]:

@@ -71,6 +71,8 @@ def explain(
             for step in explanation
         ],
         "error": explanation.error,
+        # The direct formula is in floats, too: what both are rounded by is no error between them.
+        "precise": rounding.off(X, A, V, temperature, explanation.steps[-1].matrix.tolist()),
     }
 
 

@@ -170,7 +170,9 @@ def _applied(
 
 
 def _agrees(one: Any, other: Any, bound: float | None) -> bool:
-    if isinstance(one, str | bool) or isinstance(other, str | bool):
+    # A truth value that the bound leaves open comes out of a network as a number.
+    is_open = isinstance(one, float) and isinstance(other, bool)
+    if not is_open and (isinstance(one, str | bool) or isinstance(other, str | bool)):
         return type(one) is type(other) and bool(one == other)
     # A network without a bound is held to rounding.
     certain = 0.0 if bound is None or not math.isfinite(bound) else bound

@@ -29,4 +29,13 @@ def read(path: Path, name: str, characters: int) -> str:
         text = read_text(path, limit=4 * characters)
     except LocumError as error:
         raise RaspError("load", f"cannot read file {cut(name)}.rasp: {error}") from None
+    return with_newlines(text)
+
+
+def with_newlines(text: str) -> str:
+    """Return a text whose lines end as those of programs do, whatever system wrote it.
+
+    >>> with_newlines("a;\\r\\nb;\\rc;\\n")
+    'a;\\nb;\\nc;\\n'
+    """
     return text.replace("\r\n", "\n").replace("\r", "\n")

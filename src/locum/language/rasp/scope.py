@@ -30,6 +30,8 @@ class Scope:
         #: Names that nested scopes cannot set either (the base names: indices, True, …).
         self.passed_on: frozenset[str] = parent.passed_on if parent else frozenset()
         self.names: dict[str, Any] = {}
+        #: Names that were set, the last one last, since whoever asks emptied it.
+        self.changed: dict[str, None] = {}
 
     def get(self, name: str, budget: Budget) -> Any:
         """Return the value of a name, from the nearest scope that has it."""
@@ -58,6 +60,8 @@ class Scope:
         self.require_settable(name)
         self.names.pop(name, None)  # names stand in the order of their last definition
         self.names[name] = value
+        self.changed.pop(name, None)
+        self.changed[name] = None
 
     def remember(self, value: Any) -> None:
         """Keep a value as ``out``, if this is a scope that does."""

@@ -74,6 +74,11 @@ Locum.number = (value) => {
   const size = Math.abs(value);
   return (size !== 0 && (size >= 1e5 || size < 1e-3) ? value.toExponential(1) : String(Number(value.toPrecision(4)))).replaceAll("-", "−");
 };
+// A bound with few digits, and never below what it is.
+Locum.atMost = (value, digits) => {
+  const text = value.toExponential(digits), [mantissa, exponent] = text.split("e");
+  return Number(text) >= value ? text : Number(`${(Number(mantissa) + 10 ** -digits).toFixed(digits)}e${exponent}`).toExponential(digits);
+};
 Locum.store = {
   get: (key) => { try { return localStorage.getItem("locum " + key); } catch { return null; } },
   set: (key, value) => { try { localStorage.setItem("locum " + key, value); } catch { /* storage may be forbidden */ } },

@@ -20,12 +20,21 @@
     // Of several requests for a pane the last one shows it; an earlier one, given up, does not make it fresh.
     const mine = version, turn = (asking[pane] = (asking[pane] || 0) + 1), isMine = () => mine === version && turn === asking[pane];
     const ask = async (...rest) => { const reply = await Locum.ask(...rest); return isMine() ? reply : null; };
-    const work = { heads: () => panes.heads(state, ask), weights: () => Locum.weights.show(state, ask, () => { if (isRight) reveal("weights"); }), values: () => {}, counts: () => panes.counts(state, ask) }[pane];
+    const work = { heads: () => panes.heads(state, ask), weights: () => Locum.weights.show(state, ask, optionsChanged), values: () => {}, counts: () => panes.counts(state, ask) }[pane];
     old([pane], true);
     await work();
     if (isMine() && isRight) { old([pane], false); Locum.light(Locum.lit); }
   };
   const revealLater = Locum.later(120, () => { if (isRight) reveal(state.pane); });
+  // What is typed into a box makes the network old at once; it is compiled when the typing pauses.
+  const compileLater = Locum.later(250, () => { if (isRight) reveal("weights"); });
+  const optionsChanged = (isTyped) => {
+    asking.weights = (asking.weights || 0) + 1;
+    old(["weights"], true);
+    Locum.forget("compile", "apply");
+    rememberLater();
+    if (isTyped) compileLater(); else if (isRight) reveal("weights");
+  };
 
   // Every change is run; values, mistakes and the open pane follow.
   const run = async () => {
@@ -41,15 +50,17 @@
     if (result.ok) panes.values(result); else byId("values").replaceChildren();
     old(["values"], false);
     if (result.ok) performance.measure("locum-values", "locum-asked");
-    byId("input-note").textContent = result.own ? `not used: the program sets its own example, ${result.input.join(" ")}` : "characters, or a list such as [3, 1.5, true]";
+    const until = result.used ? `used up to line ${result.used}; then` : "not used:";
+    byId("input-note").textContent = result.own ? `${until} the program sets its own example, ${result.input.join(" ")}` : "characters, or a list such as [3, 1.5, true]";
     byId("input-note").classList.toggle("bad", Boolean(result.own));
     const choose = byId("name"), last = shown.sops[shown.sops.length - 1];
-    if (!shown.sops.includes(state.name)) state.name = null;
+    isRight = shown.errors.length === 0 && shown.sops.length > 0;
+    // A name that a link asks for, or that was chosen before, is kept through a mistake, and not left out without a word.
+    if (isRight && state.name !== null && !shown.sops.includes(state.name)) { notice(`there is no s-op ${state.name} in the program: ${last} is shown`); state.name = null; }
     choose.replaceChildren();
     for (const name of shown.sops) Locum.add(choose, "option", name).value = name;
-    choose.value = state.name || last || "";
+    choose.value = shown.sops.includes(state.name) ? state.name : last || "";
     choose.disabled = Boolean(Locum.saved);
-    isRight = shown.errors.length === 0 && shown.sops.length > 0;
     // With a mistake in the program, the panes keep what they had, paler, and say so.
     byId("stale-note").hidden = isRight;
     byId("stale-note").textContent = !result.ok || shown.errors.length ? "There is a mistake; what is pale was before it." : result.why;
@@ -77,7 +88,16 @@
     for (const tool of ["save-svg", "save-rasp"]) byId(tool).hidden = id === "universal";
     if (id === "universal" && Locum.catalogue) { state.u = state.u || Locum.universal.initial(); Locum.universal.open(state.u, () => rememberLater()); }
   });
-  const load = (source, input) => { byId("input").value = input; state.name = null; if (Locum.editor.text() !== source) Locum.editor.set(source); changed(); };
+  // A box has one line: what has several is written as a list, or as a text in quotes, that is the same input.
+  const isTokens = (value) => typeof value === "string" || (Array.isArray(value) && value.length > 0 && value.every((token) => ["string", "number", "boolean"].includes(typeof token)));
+  const oneLine = (text) => {
+    if (!/[\r\n]/.test(text)) return text;
+    let value = null;
+    try { value = JSON.parse(text); } catch { /* characters */ }
+    const isList = /^\s*["[]/.test(text) && (isTokens(value) || /[\p{L}\p{N}]/u.test(text));
+    return isList ? text.replace(/[\r\n]/g, " ") : JSON.stringify(text);
+  };
+  const load = (source, input) => { byId("input").value = oneLine(input); state.name = null; if (Locum.editor.text() !== source) Locum.editor.set(source); changed(); };
 
   // Links and files.
   const shared = () => ({ source: Locum.editor.text(), input: byId("input").value, pane: state.pane, name: state.name, options: Locum.weights.options(state),
@@ -127,7 +147,7 @@
     state.options = {};
     for (const [name, value] of Object.entries(take("options", isObject, {}))) {
       if (value === null) continue;
-      if (Locum.weights.fields().includes(name) && ["string", "number", "boolean"].includes(typeof value)) state.options[name] = value;
+      if (Locum.weights.fields().includes(name) && ["string", "number", "boolean"].includes(typeof value)) state.options[name] = name === "vocabulary" && isText(value) ? oneLine(value) : value;
       else odd.push(`options.${name}`);
     }
     byId("weights").replaceChildren();

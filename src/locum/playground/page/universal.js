@@ -14,19 +14,23 @@ Locum.universal = (() => {
     const digits = text.replace(/e.*$/i, "").replace(/[^0-9]/g, "").replace(/^0+/, "").replace(/0+$/, "");
     return digits.length <= 17 && (value !== 0 || digits === "");
   };
+  const isPlain = (text) => plain.test(text) && Number.isFinite(Number(text));
+  // What cannot be taken: where it stands, and what is said of it.
+  const refuse = (what, expected, text) => typed.set(what, `${what}: expected ${expected}, got ${text.trim() === "" ? "nothing" : text}`);
+  const expected = (text) => (isPlain(text) ? "at most 17 digits, and none too small" : "a number");
   const plain = /^[-+]?([0-9]+[.]?[0-9]*|[.][0-9]+)(e[-+]?[0-9]+)?$/i;
   // A box for a number. What is no number is refused in words, and nothing is shown for it.
   const entry = (input, what, set) => {
     input.disabled = Boolean(Locum.saved);
     input.setAttribute("aria-label", what);
     input.addEventListener("input", () => {
-      const text = input.value.trim().replace("−", "-"), value = Number(text), isNumber = plain.test(text) && Number.isFinite(value) && holds(text, value);
+      const text = input.value.trim().replace("−", "-"), value = Number(text), isNumber = isPlain(text) && holds(text, value);
       input.setAttribute("aria-invalid", String(!isNumber));
-      if (isNumber) { typed.delete(what); set(value); } else typed.set(what, input.value);
+      if (isNumber) { typed.delete(what); set(value); } else refuse(what, expected(text), input.value);
       run();
     });
   };
-  const problem = () => { for (const [what, text] of typed) return `${what}: expected ${plain.test(text.trim()) && Number.isFinite(Number(text)) ? "at most 17 digits, and none too small" : "a number"}, got ${text.trim() === "" ? "nothing" : text}`; return ""; };
+  const problem = () => [...typed.values()][0] || "";
 
   const edit = (parent, name) => {
     const box = add(parent, "div", null, "matrix"), table = add(box, "table"), [rows, columns] = size(name);
@@ -45,8 +49,14 @@ Locum.universal = (() => {
     const shape = (n, d, dv) => { state.X = resized(state.X, n, d); state.A = resized(state.A, d, d); state.V = resized(state.V, d, dv); };
     const dimension = (text, value, set) => {
       const input = Locum.labelled(sizes, text, document.createElement("input"));
-      Object.assign(input, { type: "number", min: 1, max: LARGEST, value, id: `u-${text}`, disabled: Boolean(Locum.saved) });
-      input.addEventListener("change", () => { set(Math.max(1, Math.min(LARGEST, Math.round(Number(input.value)) || 1))); draw(); run(); });
+      Object.assign(input, { inputMode: "numeric", className: "size", value, id: `u-${text}`, disabled: Boolean(Locum.saved) });
+      input.addEventListener("input", () => {
+        const now = input.value.trim(), isSize = /^[0-9]+$/.test(now) && Number(now) >= 1 && Number(now) <= LARGEST;
+        input.setAttribute("aria-invalid", String(!isSize));
+        if (!isSize) { refuse(text, `an integer from 1 to ${LARGEST}`, input.value); run(); return; }
+        set(Number(now)); draw(); run();
+        byId(input.id).focus();
+      });
     };
     dimension("n", n, (value) => shape(value, d, dv));
     dimension("d", d, (value) => shape(n, value, dv));
@@ -73,9 +83,9 @@ Locum.universal = (() => {
     const base = Locum.labelled(choices, "base", document.createElement("input"));
     Object.assign(base, { value: state.base === null ? "e" : String(state.base), id: "u-base", className: "wide", title: "e, or a number: Figure 2 was made with 2.718", disabled: Boolean(Locum.saved) });
     base.addEventListener("input", () => {
-      const text = base.value.trim(), value = Number(text), isBase = text === "e" || (plain.test(text) && Number.isFinite(value) && holds(text, value));
+      const text = base.value.trim(), value = Number(text), isBase = text === "e" || (isPlain(text) && holds(text, value));
       base.setAttribute("aria-invalid", String(!isBase));
-      if (isBase) { typed.delete("base"); state.base = text === "e" ? null : value; } else typed.set("base", base.value);
+      if (isBase) { typed.delete("base"); state.base = text === "e" ? null : value; } else refuse("base", expected(text), base.value);
       run();
     });
     const heat = Locum.labelled(add(left, "div", null, "row"), "temperature", document.createElement("input"));
@@ -134,7 +144,7 @@ Locum.universal = (() => {
     reply = now;
     step = Math.min(step, reply.steps.length - 1);
     const { layers, heads } = reply.architecture;
-    byId("u-error").textContent = `U of order (${reply.order.join(", ")}): ${layers} layers, heads ${heads.join(", ")}; greatest error of T(X) against the direct formula: ${reply.error.toExponential(2)}`;
+    byId("u-error").textContent = `U of order (${reply.order.join(", ")}): ${layers} layers, heads ${heads.join(", ")}; greatest error of T(X) against the direct formula in float64: ${reply.error.toExponential(2)}, against 60 digits: ${reply.precise.toExponential(2)}`;
     const strip = clear(byId("u-tokens"));
     for (const token of reply.tokens) add(strip, "span", number(token.value), token.entry[0]).title = `${token.entry} = ${token.value}`;
     const buttons = clear(byId("u-steps"));

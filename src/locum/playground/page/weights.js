@@ -18,7 +18,7 @@ Locum.weights = (() => {
       const value = chosen(state)[name];
       if (element.type === "checkbox") element.checked = Boolean(value);
       else if (value !== undefined && value !== null) element.value = value;
-      element.addEventListener("change", () => { state.options[name] = read(element); change(); });
+      element.addEventListener("input", () => { state.options[name] = read(element); change(element.tagName === "INPUT" && element.type !== "checkbox"); });
     };
     const input = (kind, hint) => { const made = document.createElement("input"); if (kind) made.className = kind; made.placeholder = hint; return made; };
     const tick = () => Object.assign(document.createElement("input"), { type: "checkbox" });
@@ -48,13 +48,13 @@ Locum.weights = (() => {
       if (Locum.saved || !reply.error.includes("feed_forward='exact'")) return;
       const exact = add(box, "button", "Try exact feed-forwards");
       exact.id = "try-exact";
-      exact.addEventListener("click", () => { state.options.feed_forward = byId("option-feed_forward").value = "exact"; state.options.tolerance = byId("option-tolerance").value = ""; change(); });
+      exact.addEventListener("click", () => { state.options.feed_forward = byId("option-feed_forward").value = "exact"; state.options.tolerance = byId("option-tolerance").value = ""; change(false); });
       return;
     }
     network = reply.network;
     const facts = add(box, "dl");
     for (const [name, value] of network.facts) { const pair = add(facts, "div"); add(pair, "dt", name); add(pair, "dd", value); }
-    const off = reply.run.difference ? `, up to ${reply.run.difference.toExponential(1)}` : "";
+    const off = reply.run.difference ? `, up to ${Locum.atMost(reply.run.difference, 1)}` : "";
     add(box, "p", reply.run.agrees ? `✓ the network gives what the program gives on this input${off}` : `✗ the network gives ${reply.run.output.join(" ")}, the program ${reply.run.expected.join(" ")}${off}`, reply.run.agrees ? "good" : "bad");
     const row = add(box, "div", null, "row"), slider = add(row, "input");
     Object.assign(slider, { type: "range", min: 0, max: 2 * network.depth, step: 1, id: "moment" });
