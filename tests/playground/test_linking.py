@@ -142,3 +142,11 @@ def test_an_example_of_its_own_says_what_was_run_on_the_input(
 ) -> None:
     reply = ask("run", source=source, input="abc")
     assert (reply["own"], reply["used"]) == (own, used)
+
+
+@pytest.mark.parametrize(
+    "source", ["for i in [1] { x = indices; }", "nope; for i in [1] { x = indices; }"]
+)
+def test_the_variable_of_a_loop_is_no_value_of_it(source: str) -> None:
+    reply = ask("run", source=source, input="ab")
+    assert [part["name"] for part in reply["statements"][-1]["parts"]] == ["x"]

@@ -188,3 +188,22 @@ def test_what_u_and_the_direct_formula_are_rounded_by_alike_is_told() -> None:
     shown = ask("explain", **U)
     assert abs(shown["precise"] - certified["seen"]) <= 1e-18
     assert shown["precise"] <= certified["certified_error"]
+
+
+def test_inputs_on_which_the_program_has_no_value_are_told() -> None:
+    options = {"source": "x = 6 / (tokens_int - 1);", "input": "[2, 3]", "vocabulary": "[1, 2, 3]"}
+    runs = ask("apply", **options, others=30, seed=1)["runs"]
+    without = [run for run in runs if "1" in run["input"]]
+    assert 0 < len(without) < len(runs)
+    for run in runs:
+        assert run["agrees"]
+        assert (run["expected"] is None) == (run["output"] is None) == (run in without)
+        assert ("division by zero" in run.get("problem", "")) == (run in without)
+    assert "not in the vocabulary" in refused("apply", **options, inputs=["[7]"])
+
+
+@pytest.mark.parametrize("base", [None, 2])
+def test_rows_whose_exponentials_are_all_0_name_the_recipe_that_helps(base: float | None) -> None:
+    given: dict[str, Any] = {"X": [[100], [50]], "A": [[-1]], "V": [[1]], "base": base}
+    assert "below −745 (for base e) they are 0" in refused("explain", **given, recipe="paper")
+    assert ask("explain", **given, recipe="fetch")["precise"] < 1e-10

@@ -97,12 +97,12 @@ class Program:
 
     def _add(self, results: Iterable[Result], begin: int, end: int) -> None:
         """Keep the results of one line; errors count their lines from where reading began."""
-        names, changed = self.session.scope.names, self.session.scope.changed
-        changed.clear()
+        scope = self.session.scope
+        scope.changed.clear()
         for result in results:
             statement = Statement(begin + (result.line or 1) - 1, end, result)
             if result.kind in ("none", "multi"):  # a loop, or several names at once
-                values = {name: names[name] for name in changed if name != "out"}
+                values = {name: scope.names[name] for name in scope.changed if name != "out"}
                 statement.built = {
                     name: value.node
                     for name, value in values.items()
@@ -113,7 +113,7 @@ class Program:
                 statement.built = {result.name or "out": result.node}
                 statement.parts = [result]
             self.statements.append(statement)
-            changed.clear()
+            scope.changed.clear()
 
     def _shown(self, built: dict[str, Node]) -> list[Result]:
         """Run what has just been built on the example, as far as the budget of the text goes."""

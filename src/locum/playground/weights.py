@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ import numpy as np
 from locum.compiler.tracing import Trace, compile_traced
 from locum.display.network.expressions import combination
 from locum.display.network.page import network_data
-from locum.errors import InputError
+from locum.errors import ExecutionError, InputError
 from locum.execution import run as run_program
 from locum.playground.panes import right, texts
 from locum.playground.program import Program
@@ -155,9 +155,19 @@ def _drawn(model: CompiledTransformer, count: int, seed: int) -> list[list[Any]]
 def _applied(
     program: Program, name: str, model: CompiledTransformer, tokens: Sequence[Any]
 ) -> dict[str, Any]:
-    """Run the network on one input; ``agrees``: within the bound that it was compiled with."""
-    output = list(model(tokens))
-    expected = list(run_program(program.sop(name)[1].node, tokens))
+    """Run the network on one input; ``agrees``: within the bound that it was compiled with.
+
+    Where the program has no value, ``problem`` says why, and the network must refuse the input, too.
+    """
+    node = program.sop(name)[1].node
+    expected, problem = _tried(lambda: run_program(node, tokens))
+    output, refusal = _tried(lambda: model(tokens))
+    if expected is None or output is None:
+        return {
+            "input": texts(tokens), "output": None if output is None else texts(output),
+            "expected": None if expected is None else texts(expected), "problem": problem or refusal,
+            "agrees": expected is None and output is None, "difference": 0.0,
+        }  # fmt: skip
     bound = model.config.report.get("error_bound")
     pairs = list(zip(output, expected, strict=True))
     return {
@@ -167,6 +177,14 @@ def _applied(
         "agrees": all(_agrees(one, other, bound) for one, other in pairs),
         "difference": max((_difference(one, other) for one, other in pairs), default=0.0),
     }
+
+
+def _tried(work: Callable[[], Any]) -> tuple[list[Any] | None, str | None]:
+    """Return the values that something gives, or None and why there are none."""
+    try:
+        return list(work()), None
+    except ExecutionError as error:
+        return None, str(error)
 
 
 def _agrees(one: Any, other: Any, bound: float | None) -> bool:

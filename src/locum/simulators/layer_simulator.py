@@ -119,13 +119,15 @@ class LayerSimulator(Simulator):
         return {prefix + name for prefix in ("", "cross ") for name in OF_EACH}
 
     def explained(self, error: ExecutionError) -> ExecutionError:
-        """Say what helps where an exponential overflows."""
-        if self.style.stable or error.kind != "OverflowError":
+        """Say what helps where an exponential overflows, or all of a row are 0."""
+        beyond = {"OverflowError": "above 709", "ZeroDivisionError": "below −745"}
+        if self.style.stable or error.kind not in beyond or not self.order.attention.exponential:
             return error
+        what = "overflow" if error.kind == "OverflowError" else "are 0, all of a row"
         return ExecutionError(
-            f"{error.problem}; this U takes exponentials of the scores as they are, and above 709 "
-            "(for base e) they overflow: stable=True subtracts the row maximum first, as all "
-            'recipes but paper and width-1 do, such as recipe="fetch"',
+            f"{error.problem}; this U takes exponentials of the scores as they are, and "
+            f"{beyond[error.kind]} (for base e) they {what}: stable=True subtracts the row maximum "
+            'first, as all recipes but paper and width-1 do, such as recipe="fetch"',
             "the softmax of the scores",
             kind=error.kind,
         )

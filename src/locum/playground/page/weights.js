@@ -151,7 +151,10 @@ Locum.weights = (() => {
       const reply = await Locum.ask("apply", { ...asked(state), others: 20, seed: Math.floor(Math.random() * 2 ** 32) });
       if (!reply) return;
       const wrong = reply.ok ? reply.runs.find((run) => !run.agrees) : null;
-      result.textContent = !reply.ok ? reply.error : wrong ? `differs on ${wrong.input.join(" ")}: ${wrong.output.join(" ")} instead of ${wrong.expected.join(" ")}` : `✓ the same as the program on all ${reply.runs.length}`;
+      // Where the program itself has no value, the network refuses the input.
+      const text = (values) => (values ? values.join(" ") : `no value (${wrong.problem})`), defined = reply.ok ? reply.runs.filter((run) => !run.problem).length : 0;
+      result.textContent = !reply.ok ? reply.error : wrong ? `differs on ${wrong.input.join(" ")}: ${text(wrong.output)} instead of ${text(wrong.expected)}`
+        : !defined ? `the program has no value on any of ${reply.runs.length}` : `✓ the same as the program on all ${defined}${defined < reply.runs.length ? ` on which it has a value (of ${reply.runs.length})` : ""}`;
       result.className = reply.ok && !wrong ? "good" : "bad";
     });
   };
