@@ -110,6 +110,38 @@ def test_a_predicate_of_pairs_costs_classes_not_cells() -> None:
     assert model.architecture.d_model < 100
 
 
+@pytest.mark.parametrize(("size", "classes"), [(8, 3), (64, 4), (64, 16), (256, 4)])
+def test_an_arbitrary_predicate_costs_classes_not_cells(size: int, classes: int) -> None:
+    draw = random.Random(size + classes)
+    rows = [[draw.random() < 0.5 for _ in range(size)] for _ in range(classes)]
+    kinds = [draw.randrange(classes) for _ in range(size)]
+    selector = locum.select(
+        locum.tokens, locum.tokens, lambda k, q: rows[kinds[q]][k], over=(range(size), range(size))
+    )
+    program = locum.selector_width(selector)
+    model = locum.compile(program, length=6, vocabulary=range(size), attention="softmax")
+    assert model.architecture.d_model <= 2 * classes + 3
+    given = [draw.randrange(size) for _ in range(6)]
+    assert model(given) == program(given)
+
+
+def test_a_predicate_of_what_attends_costs_classes_not_cells() -> None:
+    """Selectors inside of the compared s-op were taken for parts of the predicate."""
+    draw = random.Random(3)
+    letters, rows = "abcdefgh", [[draw.random() < 0.5 for _ in range(104)] for _ in range(6)]
+    count = locum.selector_width(locum.select(locum.tokens, locum.tokens, "=="))
+    pair = locum.map(
+        lambda t, n: letters.index(t) * 13 + n, locum.tokens, count, over=(letters, range(13))
+    )
+    selector = locum.select(pair, pair, lambda k, q: rows[q % 6][k], over=(range(104), range(104)))
+    program = locum.selector_width(selector)
+    model = locum.compile(program, length=12, vocabulary=letters, attention="softmax")
+    assert model.architecture.d_model <= 16
+    assert model.architecture.layers == 2
+    given = draw.choices(letters, k=12)
+    assert model(given) == program(given)
+
+
 NONE = {
     "None beside the text None": mapped(lambda t: "None", previous),
     "None is not less": rasp.SelectorWidth(selector=select(previous, tokens, C.LT)),

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from locum.compiler.target import DOMAIN
 from locum.errors import CompileError
-from locum.graph import COMPARISONS, Atom, Node, abbreviate, build, postorder
+from locum.graph import COMPARISONS, Atom, Node, Sort, abbreviate, build, postorder, sort_of
 
 #: [query, key]
 Pattern: TypeAlias = NDArray[np.bool_]
@@ -45,6 +45,17 @@ def conditions(selector: Node) -> list[Node]:
     return list(dict.fromkeys(conjuncts))
 
 
+def selectors_of(condition: Node) -> list[Node]:
+    """List the selectors that a formula is made of, not those inside the s-ops that it compares.
+
+    >>> from locum import select, selector_width, tokens
+    >>> alike = selector_width(select(tokens, tokens, "=="))
+    >>> [node.op for node in selectors_of((~select(alike, 1, "==")).node)]
+    ['select', 'selector_not']
+    """
+    return list(postorder(condition, into=lambda node: sort_of(node) is Sort.SELECTOR))
+
+
 def select(keys: Sequence[Atom], queries: Sequence[Atom], predicate: str, where: Node) -> Pattern:
     """Return the pattern of a comparison, as RASP compares."""
     try:
@@ -62,7 +73,7 @@ def evaluated(
 ) -> Pattern:
     """Return the pattern of a formula, for these values of its keys and queries."""
     patterns: dict[Node, Pattern] = {}
-    for node in postorder(condition):
+    for node in selectors_of(condition):
         if node.op == "select":
             k, q = keys.index(node.inputs[0]), queries.index(node.inputs[1])
             patterns[node] = select(

@@ -14,7 +14,7 @@ from typing import Self
 
 import numpy as np
 
-from locum.compiler.program.conditions import Pattern, conditions, reflexive, select
+from locum.compiler.program.conditions import Pattern, conditions, reflexive, select, selectors_of
 from locum.compiler.program.sources import MAX_POSITIONS
 from locum.compiler.program.values import Values
 from locum.compiler.target import DOMAIN, Target
@@ -158,7 +158,7 @@ class Patterns:
         if self.target.longest**2 > MAX_POSITIONS:
             return False
         reads = [
-            i for node in postorder(selector) if node.op in ("select", "best") for i in node.inputs
+            i for node in selectors_of(selector) if node.op in ("select", "best") for i in node.inputs
         ]
         sops = [node for node in reads if sort_of(node) is Sort.SOP]
         return all(self.values.depends_on(node, "indices", "length") for node in sops)
@@ -177,7 +177,7 @@ class Patterns:
 
     def _at_length(self, selector: Node, length: int) -> Pattern:
         patterns: dict[Node, Pattern] = {}
-        for node in postorder(selector):
+        for node in selectors_of(selector):
             parts = [patterns[i] for i in node.inputs if i in patterns]
             match node.op:
                 case "select":

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from locum.compiler.program.conditions import conditions
+from locum.compiler.program.conditions import conditions, selectors_of
 from locum.compiler.program.origins import Origins
 from locum.compiler.program.value_tables import distinct
 from locum.compiler.program.values import Values
@@ -28,7 +28,7 @@ from locum.compiler.scoring.scores import Scores, Unscored
 from locum.compiler.scoring.selectors import Selectors
 from locum.compiler.scoring.splitting import split
 from locum.errors import CompileError
-from locum.graph import COMPARISONS, Atom, Node, Sort, abbreviate, build, postorder, sort_of
+from locum.graph import COMPARISONS, Atom, Node, abbreviate, build, postorder
 from locum.graph.operations import constant
 from locum.graph.traversal import with_inputs
 
@@ -154,7 +154,7 @@ class _Broadcasting:
         A key that is selected only if it is the best of many has to be compared with all of them.
         """
         allowed = self.selectors.possible(selector)
-        for node in postorder(selector):
+        for node in selectors_of(selector):
             if node.op == "best" and (self.selectors.possible(node.inputs[0]) & ~allowed).any():
                 return None
         return few_keys(allowed, self.target)
@@ -223,7 +223,7 @@ class _Broadcasting:
     def row(self, selector: Node, candidates: Candidates) -> list[Node]:
         """Return for each candidate an s-op that is true where the query selects it."""
         rows: dict[Node, list[Node]] = {}
-        for node in postorder(selector, into=lambda n: sort_of(n) is Sort.SELECTOR):
+        for node in selectors_of(selector):
             parts = [rows[i] for i in node.inputs if i in rows]
             match node.op:
                 case "select":

@@ -14,7 +14,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Self
 
-from locum.compiler.program.conditions import Pattern, conditions, evaluated, select
+from locum.compiler.program.conditions import Pattern, conditions, evaluated, select, selectors_of
 from locum.compiler.program.patterns import Patterns
 from locum.compiler.program.value_tables import distinct, each, meaning
 from locum.compiler.scoring.classes import Classes, class_numbers
@@ -22,7 +22,7 @@ from locum.compiler.scoring.features import indicator, numbered, one_hot, rank, 
 from locum.compiler.scoring.linear import Linear, term
 from locum.compiler.scoring.scores import Scores, Unscored, binary, quadratic
 from locum.compiler.target import EXACT_WHOLE, Target
-from locum.graph import OPERATIONS, Atom, Node, build, postorder
+from locum.graph import OPERATIONS, Atom, Node, build
 from locum.graph.operations import constant
 
 #: Keys and queries of one condition are told apart into at most so many classes.
@@ -194,8 +194,9 @@ class Selectors(Patterns):
         return self._formulas[condition]
 
     def _classified(self, condition: Node) -> Together:
-        atoms = [node for node in postorder(condition) if node.op == "select"]
-        if any(node.op == "best" for node in postorder(condition)):
+        parts = selectors_of(condition)
+        atoms = [node for node in parts if node.op == "select"]
+        if any(node.op == "best" for node in parts):
             raise Unscored
         keys = tuple(dict.fromkeys(node.inputs[0] for node in atoms))
         queries = tuple(dict.fromkeys(node.inputs[1] for node in atoms))
