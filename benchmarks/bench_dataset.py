@@ -69,9 +69,11 @@ def chart(averages: Averages, number: int) -> str:
                 drawing.begin(f"{method}, {level}, {tier}: {value:.2f}")
                 kind = "on" if tier == "plain" else "soft"
                 drawing.box(x + bar * 24, base - value * high, 20, value * high, kind)
+                # No line of the grid runs through a number.
+                mark = next((m for m in (0.5, 1.0) if -1 <= (m - value) * high <= 10), value)
                 drawing.text(
                     x + bar * 24 + 10,
-                    base - value * high - 3,
+                    base - mark * high - 3,
                     "1" if value > 0.995 else f"{value:.2f}"[1:],
                     "soft",
                     size=8,

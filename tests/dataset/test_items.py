@@ -156,3 +156,24 @@ def test_the_script_needs_numpy_and_safetensors_alone() -> None:
         "assert not any(name.split('.')[0] in ('locum', 'torch', 'pyarrow') for name in sys.modules)"
     )
     subprocess.run([sys.executable, "-I", "-c", code], check=True)
+
+
+@pytest.mark.parametrize("recipe", ["fetch", "width-1"])
+def test_items_of_u_are_made_and_right(recipe: str, tmp_path: Path) -> None:
+    """Of the programs of U that were listed, most were turned down at every size."""
+    source = SOURCES[f"simulator/U(2,1,1){recipe}"]
+    size = source.sizes[0]
+    made = make(
+        str(tmp_path),
+        f"simulator/U(2,1,1){recipe}",
+        "softmax",
+        ["plain", "rotated"],
+        length=size.length,
+        tokens=size.tokens,
+    )
+    assert [row["tier"] for row in made["rows"]] == ["plain", "rotated"]
+    for row in made["rows"]:
+        assert row["family"] == "U"
+        inputs, wrong = check_item(tmp_path / row["folder"])
+        assert inputs >= size.tokens**size.length
+        assert wrong == []

@@ -197,11 +197,19 @@ def _constructions() -> dict[str, Source]:
     return found
 
 
+#: Orders and recipes of U for which every head of the network counts: in a softmax of one number none
+#: does. The paper's own recipe has more layers than an item may have.
+_SIMULATORS = {
+    "fetch": ((2, 1, 1), (2, 1, 2), (2, 1, 3), (3, 1, 2)),
+    "width-1": ((2, 1, 1), (2, 1, 2)),
+}
+
+
 def _simulators() -> dict[str, Source]:
     numbers: tuple[Atom, ...] = (-1, 0, 1)
     found = {}
-    for order in ((1, 1, 1), (2, 1, 1), (1, 2, 1), (2, 1, 2)):
-        for recipe in ("fetch", "paper"):
+    for recipe, orders in _SIMULATORS.items():
+        for order in orders:
             simulator = UniversalSimulator(*order, recipe=recipe, stable=False)
             name = f"U{order} {recipe}".replace(" ", "")
             sizes = tuple(Size(simulator.length, k) for k in (2, 3) if k**simulator.length <= _MANY)
