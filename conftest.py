@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import os
 import random
@@ -40,6 +41,17 @@ settings.load_profile("default")
 #: Packages that examples in docstrings may need and a core installation has not.
 OPTIONAL = ("torch", "transformers", "transformer_lens", "onnx", "starlette", "z3")
 
+#: Files that share the proofs of the paper's claims, which are searched for once in a process.
+PROOFS = ("tests/cli/test_prove.py", "tests/paper/test_report.py", "tests/verification/test_proofs.py")
+#: A file whose tests are long and share nothing: each goes to whichever worker is free.
+APART = "tests/compiler/test_random.py"
+
+
+@functools.cache
+def not_installed() -> tuple[str, ...]:
+    """Return what of the optional packages is missing."""
+    return tuple(name for name in OPTIONAL if importlib.util.find_spec(name) is None)
+
 
 def pytest_ignore_collect(collection_path: Path) -> bool | None:
     """Leave out modules without examples, and those that import at once what is not installed."""
@@ -48,17 +60,24 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
     text = collection_path.read_text(encoding="utf-8")
     if ">>>" not in text:
         return True
-    missing = [name for name in OPTIONAL if importlib.util.find_spec(name) is None]
+    missing = not_installed()
     if not missing:
         return None
     pattern = rf"^(?:import|from) (?:{'|'.join(missing)})\b"
     return bool(re.search(pattern, text, re.MULTILINE)) or None
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip the examples in docstrings that need what is not installed."""
-    missing = [name for name in OPTIONAL if importlib.util.find_spec(name) is None]
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Skip the examples in docstrings that need what is not installed; keep files together.
+
+    With ``--dist loadgroup`` the tests of a file run in one worker: what they share is made once.
+    """
+    missing, grouped = not_installed(), config.pluginmanager.hasplugin("xdist")
     for item in items:
+        file = item.nodeid.partition("::")[0]
+        if grouped and file != APART:
+            item.add_marker(pytest.mark.xdist_group("proofs" if file in PROOFS else file))
         if missing and isinstance(item, pytest.DoctestItem) and item.dtest is not None:
             source = "".join(example.source for example in item.dtest.examples)
             for name in missing:

@@ -21,17 +21,15 @@ import contextlib
 import functools
 import io
 import itertools
-import os
 import re
 import shlex
-import subprocess
-import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from locum.language import Session
+from tests.cli.commands import command_line
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
@@ -140,22 +138,13 @@ def _console(text: str, folder: Path, where: str) -> None:
     """Run the commands of a block and compare what each prints."""
     for piece in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
         command, _, shown = re.sub(r"\\\n\s*", " ", piece).partition("\n")
-        words = shlex.split(command, comments=True)
-        if words[0] == "locum":
-            words = [sys.executable, "-m", *words]
-        elif words[0] == "python":
-            words[0] = sys.executable
+        program, *words = shlex.split(command, comments=True)
+        assert program == "locum", f"{where}: {program} is not run here"
         words = [
             str(ROOT / word) if word.startswith(("examples/", "sweeps/")) else word for word in words
         ]
-        done = subprocess.run(
-            words,
-            cwd=folder,
-            capture_output=True,
-            text=True,
-            env=os.environ | {"COLUMNS": "100"},
-            check=False,
-        )
+        with contextlib.chdir(folder):
+            done = command_line(*words, columns=100)
         assert done.returncode == 0, f"{where}: {command} exits {done.returncode}: {done.stderr}"
         if shown.strip():
             assert matches(shown, done.stdout), f"{where}: {command} prints\n{done.stdout}"

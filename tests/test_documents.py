@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -17,6 +16,7 @@ from locum.paper.errata import ERRATA
 from locum.paper.items import ITEMS
 from locum.simulators import UniversalSimulator
 from locum.simulators.weights import RECIPES
+from tests.cli.commands import command_line
 from tests.documents import PAGES, ROOT, run_page
 
 #: Blocks that only run where these are installed, by page.
@@ -55,12 +55,8 @@ def test_commands_of_the_page_on_the_compiler(tmp_path: Path) -> None:
     assert len(commands) == 2
     for command in commands:
         arguments = shlex.split(command.replace("examples/", f"{ROOT / 'examples'}/"))
-        subprocess.run(
-            [sys.executable, "-m", "locum", *arguments],
-            cwd=tmp_path,
-            check=True,
-            capture_output=True,
-        )
+        with contextlib.chdir(tmp_path):
+            assert command_line(*arguments).returncode == 0
     assert sorted(path.name for path in tmp_path.iterdir()) == ["reverse.html", "u.html"]
     for picture in re.findall(r"\]\((pictures/[\w.]+)\)", text):
         assert (ROOT / "docs" / picture).exists()
@@ -91,8 +87,7 @@ def test_commands_in_the_documents_run() -> None:
     assert len(commands) >= 8
     for command in commands:
         if ".np" not in command:
-            arguments = [sys.executable, "-m", "locum", *command.split()]
-            subprocess.run(arguments, check=True, capture_output=True)
+            assert command_line(*command.split()).returncode == 0
 
 
 def test_commands_in_the_documents_exist() -> None:

@@ -58,6 +58,9 @@ class Tally:
         #: Networks that were made, refusals of programs with a value, runs, runs refused.
         self.counts: Counter[str] = Counter()
         self.reasons: Counter[str] = Counter()
+        #: The layers of each network, and the types of all answers.
+        self.layers: list[int] = []
+        self.answers: set[type] = set()
 
     def check(self, node: Node, given: Sequence[Any], vocabulary: Sequence[Any], seed: int) -> None:
         """One program for a vocabulary and for numbers, for one length or all lengths up to it.
@@ -97,6 +100,7 @@ class Tally:
                 self.reasons[error.problem] += 1
             return
         self.counts["networks"] += 1
+        self.layers.append(len(model.weights.layers))
         before = fingerprint(model)
         shortest = len(given) if options["fixed"] else 1
         longest = [*given[:1], *chance.choices(list(vocabulary), k=len(given) - 1)]
@@ -118,6 +122,7 @@ class Tally:
             assert self._agrees(found, wanted, program, tokens), (
                 f"{options} on {tokens}: {found}, not {wanted}\n{to_rasp(program)}"
             )
+            self.answers |= set(map(type, found))
             assert list(map(type, found)) == list(map(type, wanted)), (
                 f"{options} on {tokens}: the types of {found} are not those of {wanted}\n"
                 f"{to_rasp(program)}"

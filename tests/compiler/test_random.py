@@ -19,7 +19,6 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from locum import compiler
 from locum.graph import Atom, Node, Sort
 from tests.compiler import random_programs
 from tests.compiler.tally import Tally
@@ -103,12 +102,19 @@ def test_random_programs_of_positions(part: int) -> None:
 
 @pytest.mark.parametrize("part", range(4))
 def test_random_programs_of_three_types(part: int) -> None:
+    """Right, or refused; deep enough: two layers on average, all types as answers, one token, too."""
     tally = Tally()
     count = _examples(150)
+    shortest = 9
     for seed in range(part * 100_000, part * 100_000 + count):
         trial = random_programs.trial(seed)
         tally.check(trial.program, trial.given, trial.vocabulary, seed)
+        shortest = min(shortest, len(trial.given))
     tally.require(refused=0.01, runs_refused=0.01, programs=count)
+    assert max(tally.layers) >= 6
+    assert sum(tally.layers) >= 2 * len(tally.layers)
+    assert tally.answers == {bool, int, float, str}
+    assert shortest == 1
 
 
 def test_random_programs_in_float32() -> None:
@@ -118,20 +124,3 @@ def test_random_programs_in_float32() -> None:
         trial = random_programs.trial(seed)
         tally.check(trial.program, trial.given, trial.vocabulary, seed)
     tally.require(refused=0.02, runs_refused=0.02, programs=count)
-
-
-def test_the_random_programs_are_deep_enough() -> None:
-    """Two layers on average, strings and booleans as answers, inputs of one token."""
-    layers, answers, shortest = [], set(), 9
-    for seed in range(150):
-        trial = random_programs.trial(seed)
-        model = compiler.compile(
-            trial.program, length=len(trial.given), vocabulary=trial.vocabulary, feed_forward="exact"
-        )
-        layers.append(len(model.weights.layers))
-        answers |= {type(answer) for answer in model(trial.given)}
-        shortest = min(shortest, len(trial.given))
-    assert max(layers) >= 6
-    assert sum(layers) >= 2 * len(layers)
-    assert answers == {bool, int, float, str}
-    assert shortest == 1
