@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 import tomllib
 from pathlib import Path
 
+import click
+import pytest
+
 from locum import __version__
-from locum.cli.main import COMMANDS
+from locum.cli.main import COMMANDS, cli
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -95,3 +99,37 @@ def test_the_page_on_installing_has_every_extra() -> None:
     page = (ROOT / "docs" / "installing.md").read_text(encoding="utf-8")
     rows = set(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE))
     assert rows == PROJECT["optional-dependencies"].keys() - {"dev"}
+
+
+def test_the_workflow_runs_what_there_is() -> None:
+    workflow = ROOT / ".github" / "workflows" / "ci.yml"
+    if not workflow.exists():
+        pytest.skip("a source distribution has no workflow")
+    text = workflow.read_text(encoding="utf-8")
+    targets = re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    steps = re.findall(r"^ +- run: (.+)$", text, re.MULTILINE)
+    assert ".ci/run" in steps
+    for step in steps:
+        program, *arguments = step.split()
+        assert (ROOT / program).exists() if program != "make" else arguments[0] in targets, step
+    versions = re.search(r'VERSIONS = \(("[^)]+)\)', (ROOT / ".ci" / "packages.py").read_text("utf-8"))
+    assert versions is not None
+    assert f"python: [{versions[1]}]" in text
+
+
+def test_the_container_file_copies_and_starts_what_there_is() -> None:
+    text = (ROOT / "Containerfile").read_text(encoding="utf-8")
+    copied = [
+        name for line in re.findall(r"^COPY (.+)$", text, re.MULTILINE) for name in line.split()[:-1]
+    ]
+    # What hatchling reads to build the package.
+    assert {"src", "pyproject.toml", PROJECT["readme"], *PROJECT["license-files"]} == set(copied)
+    assert all((ROOT / name).exists() for name in copied)
+    (extras,) = re.findall(r"'/locum\[([\w,]+)\]'", text)
+    assert set(extras.split(",")) <= PROJECT["optional-dependencies"].keys()
+    program, command, *arguments = json.loads(re.findall(r"^CMD (.+)$", text, re.MULTILINE)[0])
+    assert (program, command) == ("locum", "playground")
+    found = cli.get_command(click.Context(cli), command)
+    assert found is not None
+    read = found.make_context(command, arguments)  # an option that there is not is refused
+    assert (read.params["public"], read.params["port"]) == (True, 8000)
