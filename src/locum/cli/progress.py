@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from locum.locks import Lock
+
 if TYPE_CHECKING:
     from rich.progress import Progress
 
@@ -114,7 +116,7 @@ class Waiting:
         self._began = self._last = clock()
         self._line: Progress | None = None
         self._others = 0
-        self._lock = threading.RLock()
+        self._lock = Lock()
         self._ended = threading.Event()
 
     @contextmanager
@@ -142,16 +144,19 @@ class Waiting:
     def heard(self) -> None:
         """Take the line away: something is about to be printed."""
         with self._lock:
-            self._last = self._clock()
-            line, self._line = self._line, None
-            if line is not None:
-                line.stop()
+            self._hush()
+
+    def _hush(self) -> None:
+        self._last = self._clock()
+        line, self._line = self._line, None
+        if line is not None:
+            line.stop()
 
     @contextmanager
     def another(self) -> Iterator[None]:
         """Keep the line away while a bar of the command is there."""
         with self._lock:
-            self.heard()
+            self._hush()
             self._others += 1
         try:
             yield
