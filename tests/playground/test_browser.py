@@ -131,6 +131,7 @@ def test_a_program_gives_values_heads_and_weights(page: Page, address: str) -> N
     expect(page.locator("#network dl")).to_contain_text("softmax")
     page.click("#others")
     expect(page.locator("#network p").last).to_contain_text("the same as the program on all 20")
+    expect(page.locator("#network p").last).not_to_contain_text("up to")
     page.click("#tab-counts")
     expect(page.locator("#sizes tr").last).to_have_text("back21, 11")
 
@@ -330,6 +331,23 @@ def test_what_is_typed_into_a_box_makes_the_network_old(page: Page, address: str
     expect(page.locator("#network dl")).to_contain_text("1 to 4 tokens")
     expect(page.locator("#weights")).not_to_have_class("stale")
     page.unroute("**/answer")
+
+
+def test_other_inputs_say_how_far_the_network_is_off(page: Page, address: str) -> None:
+    source = "x = 6 / (tokens_int - 1) * indices / 3;"
+    options = {"vocabulary": "[1, 2, 3]", "tolerance": 0.3, "length": 4}
+    opened(page, address, source=source, input="[2, 3]", pane="weights", options=options)
+    page.click("#others")
+    said = re.compile(r"^✓ the same as the program on all \d+ on which it has a value \(of 20\)")
+    expect(page.locator("#others-result")).to_have_text(said)
+    means = "aggregate(select(indices, indices, <=), aggregate(select(tokens_int, 2, !=), indices))"
+    options |= {"vocabulary": "[0, 1, -1, 2]", "tolerance": 0.6}
+    source = f"x = (length - 1) * {means};"
+    opened(page, address, source=source, input="[2, -1]", pane="weights", options=options)
+    expect(page.locator("#network .good")).to_have_text(re.compile(r"on this input, up to 5\.1e-1$"))
+    page.click("#others")
+    said = re.compile(r"^✓ the same as the program on all 20, up to [1-5]\.\de-[12]$")
+    expect(page.locator("#others-result")).to_have_text(said)
 
 
 def test_u_takes_a_size_as_it_is_typed_or_says_what_is_wrong(page: Page, address: str) -> None:

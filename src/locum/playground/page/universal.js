@@ -162,7 +162,7 @@ Locum.universal = (() => {
     Locum.matrix(box, "U", one.matrix, one.direct).id = "u-matrix";
     Locum.matrix(box, "directly", one.direct);
     const made = one["made by"];
-    add(box, "p", made.layers ? `made by ${made.heads.reduce((a, b) => a + b, 0)} heads in ${made.layers} layers (${made.heads.join(", ")}); in the last of them:` : "made without a head: it is a view of the tokens", "soft");
+    add(box, "p", made.layers ? `made by ${made.heads.reduce((a, b) => a + b, 0)} heads in ${made.layers} layer${made.layers === 1 ? "" : "s"} (${made.heads.join(", ")}); in the last of them:` : "made without a head: it is a view of the tokens", "soft");
     for (const selector of made.selectors) add(box, "div", selector, "mono soft");
   };
   return {

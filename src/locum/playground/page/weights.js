@@ -36,6 +36,7 @@ Locum.weights = (() => {
     field("low", "numbers from", input("", "−"), numeric);
     field("high", "to", input("", "+"), numeric);
   };
+  const upTo = (runs) => { const most = Math.max(0, ...runs.map((run) => run.difference)); return most ? `, up to ${Locum.atMost(most, 1)}` : ""; };
   const asked = (state) => ({ source: state.source, input: state.input, ...(state.name ? { name: state.name } : {}), ...options(state) });
   const show = async (state, ask, change) => {
     const pane = byId("weights");
@@ -54,7 +55,7 @@ Locum.weights = (() => {
     network = reply.network;
     const facts = add(box, "dl");
     for (const [name, value] of network.facts) { const pair = add(facts, "div"); add(pair, "dt", name); add(pair, "dd", value); }
-    const off = reply.run.difference ? `, up to ${Locum.atMost(reply.run.difference, 1)}` : "";
+    const off = upTo([reply.run]);
     add(box, "p", reply.run.agrees ? `✓ the network gives what the program gives on this input${off}` : `✗ the network gives ${reply.run.output.join(" ")}, the program ${reply.run.expected.join(" ")}${off}`, reply.run.agrees ? "good" : "bad");
     const row = add(box, "div", null, "row"), slider = add(row, "input");
     Object.assign(slider, { type: "range", min: 0, max: 2 * network.depth, step: 1, id: "moment" });
@@ -154,7 +155,7 @@ Locum.weights = (() => {
       // Where the program itself has no value, the network refuses the input.
       const text = (values) => (values ? values.join(" ") : `no value (${wrong.problem})`), defined = reply.ok ? reply.runs.filter((run) => !run.problem).length : 0;
       result.textContent = !reply.ok ? reply.error : wrong ? `differs on ${wrong.input.join(" ")}: ${text(wrong.output)} instead of ${text(wrong.expected)}`
-        : !defined ? `the program has no value on any of ${reply.runs.length}` : `✓ the same as the program on all ${defined}${defined < reply.runs.length ? ` on which it has a value (of ${reply.runs.length})` : ""}`;
+        : !defined ? `the program has no value on any of ${reply.runs.length}` : `✓ the same as the program on all ${defined}${defined < reply.runs.length ? ` on which it has a value (of ${reply.runs.length})` : ""}${upTo(reply.runs)}`;
       result.className = reply.ok && !wrong ? "good" : "bad";
     });
   };
