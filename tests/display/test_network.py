@@ -30,7 +30,7 @@ same_token = locum.select(locum.tokens, locum.tokens, "==")
 before = locum.select(locum.indices, locum.indices, "<")
 # At the first position it selects nothing: such a network has a sink.
 previous = locum.select(locum.indices, locum.indices - 1, "==")
-shift = locum.aggregate(previous, locum.tokens)
+shift = locum.aggregate(previous, locum.tokens, default="-")
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +91,7 @@ def test_states_are_those_of_the_stream(kind: str) -> None:
     """Where a slot is said to hold nothing, it is 0 at every position of every input."""
     generator = np.random.default_rng(0)
     counted = locum.aggregate(
-        locum.select(locum.selector_width(flip & previous), locum.indices, "=="), locum.tokens
+        locum.select(locum.selector_width(flip & previous), locum.indices, "=="), locum.indices
     )
     native = UniversalSimulator(2, 2, 2).compile(
         "native", feed_forward=kind, ranges=(-1, 1), tolerance=0.1
@@ -376,7 +376,7 @@ def test_long_inputs_have_no_patterns_in_the_terminal() -> None:
 def test_tokens_without_a_letter() -> None:
     network = locum.compile(shift, length=3, vocabulary=["", "b", "a long word"], feed_forward="exact")
     assert "⊥ ba" in network_text(network, ["", "b", "a long word"])
-    assert data_of(network_page(network, [["", "b"]]))["inputs"][0]["answer"] == ["0", ""]
+    assert data_of(network_page(network, [["", "b"]]))["inputs"][0]["answer"] == ["-", ""]
 
 
 def test_a_program_without_heads() -> None:
@@ -399,7 +399,7 @@ def test_the_numbers_of_the_run_are_in_the_page(
     assert first["positions"] == ["a", "b", "c", "d"]
     shifted = data_of(network_page(with_sink, ["abcd"]))["inputs"][0]
     assert shifted["positions"] == ["sink", "a", "b", "c", "d"]
-    assert shifted["answer"] == ["0", "a", "b", "c"]
+    assert shifted["answer"] == ["-", "a", "b", "c"]
     _, cache = model.run_with_cache("abcd")
     for layer in range(2):
         for number, sparse in enumerate(first["patterns"][layer]):
