@@ -48,6 +48,29 @@ def test_the_command(command: Run, folder: Path, tmp_path: Path) -> None:
     assert command("generate", *arguments[:4], "--max-new-tokens", "0")[0] == 2
 
 
+def test_several_texts(command: Run, folder: Path, tmp_path: Path) -> None:
+    arguments = ("generate", "--model", str(folder), "--text", "hello", "--text", "hut")
+    code, out, err = command(*arguments, "--max-new-tokens", "2", "--json")
+    assert code == 0, err
+    found = json.loads(out)["texts"]
+    assert [one["same_as_transformers"] for one in found] == [True, True]
+    assert [len(one["prompt"]) for one in found] == [5, 3]
+    code, out, _ = command(*arguments, "--max-new-tokens", "2", "--no-compare")
+    assert code == 0
+    assert "hello" + found[0]["text"] in out
+    assert "hut" + found[1]["text"] in out
+    assert command(*arguments, "--html", str(tmp_path / "page.html"))[0] == 2
+
+
+def test_an_encoder_and_a_decoder(command: Run, folder: Path, tmp_path: Path) -> None:
+    built(CASES["t5"][0], torch.float32).save_pretrained(tmp_path)
+    (tmp_path / "tokenizer.json").write_bytes((folder / "tokenizer.json").read_bytes())
+    arguments = ("--model", str(tmp_path), "--text", "hello", "--max-new-tokens", "3")
+    code, out, err = command("generate", *arguments, "--json")
+    assert code == 0, err
+    assert json.loads(out)["same_as_transformers"] is True
+
+
 def test_simulate_on_a_decoder(command: Run, folder: Path, tmp_path: Path) -> None:
     arguments = ("simulate", "--model", str(folder), "--text", "hello", "--text", "you")
     code, out, err = command(*arguments, "--json", "--save", str(tmp_path / "states.npz"))

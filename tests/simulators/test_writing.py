@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,8 +12,8 @@ import pytest
 import locum
 from locum.display.generation_page import generation_page
 from locum.errors import GraphError, InputError
-from locum.simulators.models.families.generating import Writer
 from locum.simulators.models.families.running import Model
+from locum.simulators.models.families.writing import Writer
 from tests.simulators.families import CASES, Case, built, gpt2
 
 torch: Any = pytest.importorskip("torch")
@@ -27,6 +29,55 @@ def test_greedy_text_is_the_librarys(case: Case) -> None:
     model.generation_config.eos_token_id = model.config.eos_token_id = None
     expected = model.generate(prompt, max_new_tokens=7, do_sample=False)[0, 3:]
     assert locum.generate(model, prompt, 7).ids == expected.tolist()
+
+
+@pytest.mark.parametrize("case", WRITERS, ids=lambda case: case.kind)
+def test_texts_of_a_padded_batch_are_the_librarys(case: Case) -> None:
+    """Each is continued alone, and ends where the library writes padding for it."""
+    model, pad = built(case, torch.float64), 2
+    model.generation_config.eos_token_id, model.generation_config.pad_token_id = 4, pad
+    mask = torch.tensor([[0, 0, 1, 1], [1, 1, 1, 1]])
+    ids = torch.tensor([[3, 5, 7, 9], [4, 6, 8, 3]]).masked_fill(mask == 0, pad)
+    given = {"input_ids": ids, "attention_mask": mask}
+    expected = model.generate(**given, max_new_tokens=6, do_sample=False)[:, 4:].tolist()
+    found = [one.ids for one in locum.generate(model, given, 6)]
+    assert [one + [pad] * (len(expected[0]) - len(one)) for one in found] == expected
+    assert [one.ids for one in locum.generate(model, [[7, 9], [4, 6, 8, 3]], 6)] == found
+
+
+@pytest.mark.parametrize("family", ["t5", "bart"])
+@pytest.mark.parametrize("forced", [None, 6])
+def test_an_encoder_and_a_decoder_write_what_the_librarys_do(family: str, forced: int | None) -> None:
+    model, pad = built(CASES[family][0], torch.float64), 2
+    model.generation_config.eos_token_id = None
+    model.generation_config.forced_bos_token_id = forced
+    mask = torch.tensor([[1, 1, 0, 0], [1, 1, 1, 1]])
+    ids = torch.tensor([[7, 9, 3, 5], [4, 6, 8, 3]]).masked_fill(mask == 0, pad)
+    given = {"input_ids": ids, "attention_mask": mask}
+    expected = model.generate(**given, max_new_tokens=9, do_sample=False)[:, 1:].tolist()
+    found = locum.generate(model, given, 9)
+    assert [one.ids for one in found] == expected
+    assert found[0].prompt == [7, 9]
+    with pytest.raises(InputError, match="padding on the right"):
+        locum.generate(model, given | {"attention_mask": mask.flip(1)}, 9)
+    with pytest.raises(InputError, match="attentions are kept of decoders alone"):
+        locum.generate(model, [7, 9], attentions=True)
+
+
+def test_the_end_of_a_text_is_that_of_the_generation_config(tmp_path: Path) -> None:
+    """Where there is such a file, the library reads nothing of it from config.json."""
+    model = built(GPT2, torch.float64)
+    end = locum.generate(model, [3, 4], 6).ids[1]
+    model.config.eos_token_id, model.generation_config.eos_token_id = end, None
+    model.save_pretrained(tmp_path)
+    assert json.loads((tmp_path / "config.json").read_text())["eos_token_id"] == end
+    for ended in (False, True):
+        loaded = type(model).from_pretrained(tmp_path, dtype=torch.float64).eval()
+        expected = loaded.generate(torch.tensor([[3, 4]]), max_new_tokens=6, do_sample=False)[0, 2:]
+        found = locum.generate(tmp_path, [3, 4], 6, dtype="float64").ids
+        assert found == expected.tolist()
+        assert (len(found) < 6) == ended
+        (tmp_path / "generation_config.json").unlink(missing_ok=True)
 
 
 def test_logits_over_several_sizes_of_the_cache() -> None:
@@ -98,7 +149,8 @@ def test_attention_of_each_token_and_its_page() -> None:
 REFUSED: list[tuple[Any, dict[str, Any], str]] = [
     ([3] * 30, {"max_new_tokens": 12}, "up to 40 tokens"),
     ("text", {}, "no tokenizer"),
-    ([[3], [4]], {}, "one text is continued"),
+    ({"input_ids": [[3, 4]], "attention_mask": [[1, 0]]}, {}, "padding on the left"),
+    ({"input_ids": [[3, 4]], "labels": [[1, 0]]}, {}, "got input_ids, labels"),
     ([3], {"max_new_tokens": 0}, "max_new_tokens"),
     ([3], {"top_k": 3}, "do_sample=True"),
     ([3], {"do_sample": True, "top_p": 2.0}, "probability"),

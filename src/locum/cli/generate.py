@@ -1,6 +1,7 @@
 """Let a decoder write text on U, token by token, and compare it with transformers' own.
 
-The model is a folder of a decoder (GPT-2, OPT, GPT-NeoX, Llama, Qwen2, Mistral) with its tokenizer.
+The model is a folder of a decoder (GPT-2, OPT, GPT-NeoX, Llama, Qwen2, Mistral), which continues the
+text, or of an encoder and a decoder (T5, BART), which writes another; with its tokenizer.
 Greedy text is compared with that of the transformers library, where it is installed: it must be equal.
 """
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 @click.command("generate", help=__doc__)
 @click.option("--model", "folder", required=True, metavar="FOLDER", help="The folder.")
-@click.option("--text", required=True, help="The text to continue.")
+@click.option("--text", "texts", required=True, multiple=True, help="A text; may be repeated.")
 @click.option("--max-new-tokens", type=int, default=20, show_default=True, help="At most so many.")
 @click.option("--do-sample", is_flag=True, help="Draw tokens instead of taking the most likely.")
 @click.option("--temperature", type=float, default=1.0, show_default=True, help="For --do-sample.")
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 @json_option
 def command(
     folder: str,
-    text: str,
+    texts: tuple[str, ...],
     max_new_tokens: int,
     do_sample: bool,
     temperature: float,
@@ -60,10 +61,12 @@ def command(
     with progress(1, "models loaded", "loading the model", quiet=as_json) as advance:
         model = Model(folder, dtype=dtype)
         advance("the model")
-    with progress(max_new_tokens, "tokens", quiet=as_json) as advance:
-        generation = generate(
+    if html is not None and len(texts) > 1:
+        raise InputError(f"--html shows one text: expected one --text, got {len(texts)}")
+    with progress(len(texts) * max_new_tokens, "tokens", quiet=as_json) as advance:
+        generations = generate(
             model,
-            text,
+            list(texts),
             max_new_tokens,
             do_sample=do_sample,
             temperature=temperature,
@@ -73,21 +76,28 @@ def command(
             attentions=html is not None,
             finished=advance,
         )
-    theirs = None
-    if compare and not do_sample:
-        theirs = reference_text(Path(folder), generation.dtype, generation.prompt, max_new_tokens)
-    same = None if theirs is None else theirs == generation.ids
+    encodes, same = model.description.encoder is not None, list[bool | None]()
+    for written in generations:
+        theirs = None
+        if compare and not do_sample:
+            theirs = reference_text(
+                Path(folder), written.dtype, written.prompt, max_new_tokens, encodes
+            )
+        same.append(None if theirs is None else theirs == written.ids)
     if html is not None:
         from locum.display.generation_page import generation_page
 
-        write_file(html, generation_page(generation, text))
+        write_file(html, generation_page(generations[0], texts[0]))
     if as_json:
-        output.print_json(generation.to_dict() | {"same_as_transformers": same})
+        both = zip(generations, same, strict=True)
+        listed = [one.to_dict() | {"same_as_transformers": is_same} for one, is_same in both]
+        output.print_json(listed[0] if len(listed) == 1 else {"texts": listed})
     else:
-        _print(generation, text, same)
+        for text, written, is_same in zip(texts, generations, same, strict=True):
+            _print(written, "" if encodes else text, is_same)
         if html is not None:
             output.say(f"Saved in {html}.")
-    if same is False:
+    if False in same:
         raise click.exceptions.Exit(1)
 
 

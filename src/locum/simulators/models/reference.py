@@ -95,14 +95,17 @@ def reference_outputs(
 
 
 def reference_text(
-    folder: Path, dtype: str, prompt: list[int], max_new_tokens: int
+    folder: Path, dtype: str, prompt: list[int], max_new_tokens: int, encodes: bool = False
 ) -> list[int] | None:
-    """Continue a prompt greedily by transformers itself; None where the library cannot."""
+    """Continue a prompt greedily by transformers itself; None where the library cannot.
+
+    ``encodes``: whether the prompt is an encoder's, and the text of its decoder is given.
+    """
     if any(importlib.util.find_spec(name) is None for name in ("torch", "transformers")):
         return None
     import torch
 
-    model = _loaded(folder, "AutoModelForCausalLM")
+    model = _loaded(folder, "AutoModelForSeq2SeqLM" if encodes else "AutoModelForCausalLM")
     if model is None:
         return None
     ids = torch.tensor([prompt])
@@ -119,7 +122,7 @@ def reference_text(
                 num_beams=1,
             )
         )
-    return [int(one) for one in generated[0, len(prompt) :]]
+    return [int(one) for one in generated[0, 1 if encodes else len(prompt) :]]
 
 
 def _loaded(folder: Path, kind: str = "AutoModel") -> Any:

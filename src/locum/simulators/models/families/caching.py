@@ -28,7 +28,8 @@ class CachedLayer(Simulator):
         self.order = order
         layout = Layout(order.blocks())
         formula = Formula(views_of(layout), Style("fetch", stable=True, base=None))
-        Y = formula.layer(order, layout.view(tokens, "X"), None)
+        memory = layout.view(tokens, "M") if order.memory else None
+        Y = formula.layer(order, layout.view(tokens, "X"), memory)
         steps = {step.name: step for step in formula.steps}
         new = [_side_by_side(steps[name]) for name in ("new keys", "new values")]
         #: Where the columns of keys and of values begin, and where they end.

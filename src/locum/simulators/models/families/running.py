@@ -130,6 +130,12 @@ class Model:
         outputs["hidden_states" if encoder is None else "decoder_hidden_states"] = listed
         return ModelOutputs(hidden[-1], **outputs)
 
+    def encoded(self, ids: Sequence[int], executor: str | None = None) -> Array:
+        """Return the last states of the encoder on the ids of one text, which a decoder attends to."""
+        encoder = self.description.encoder
+        assert encoder is not None
+        return self._run_stack(encoder, {"input_ids": [list(ids)]}, executor)[0][-1]
+
     def texts(self, texts: Sequence[str]) -> list[Text]:
         """Tokenise texts by the folder's own tokenizer, cut as the folder says."""
         folder, description = self.source.folder, self.description

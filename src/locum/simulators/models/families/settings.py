@@ -67,6 +67,16 @@ class Settings(NamedTuple):
     pad: int | None
     #: What the settings say of sampling.
     sampling: Mapping[str, Any]
+    #: The token that a decoder behind an encoder begins with, and those that come first and last.
+    start: int | None = None
+    first: int | None = None
+    last: int | None = None
+
+    def forced(self, written: int, most: int) -> int | None:
+        """Return the token that follows so many, whatever the logits are, if there is one."""
+        if self.last is not None and written == most - 1:
+            return self.last
+        return self.first if written == 0 else None
 
     def require_sampling(self, **given: float | None) -> None:
         """Refuse to draw by other settings than the model's own, unless the caller gave them."""
@@ -88,29 +98,50 @@ class Settings(NamedTuple):
             )
 
 
-def read_settings(source: Source) -> Settings:
-    """Read what ends a text, and what pads it; refuse settings that would change greedy text."""
-    settings = {name: source.config[name] for name in _NEUTRAL if name in source.config}
-    if source.folder is not None:
-        path = source.folder / "generation_config.json"
-        if path.is_file():
-            content = read_json(path, 2**20)
-            if not isinstance(content, dict):
-                raise InputError(f"{path}: expected a JSON object, got {type(content).__name__}")
-            settings |= content
-    elif source.generation is not None:
-        settings |= source.generation
+def read_settings(source: Source, encodes: bool = False) -> Settings:
+    """Read what ends a text, and what pads it; refuse settings that would change greedy text.
+
+    ``encodes``: whether an encoder stands before the decoder, which then begins with its own token.
+    """
+    settings = _settings(source)
+    edges = {}
+    if encodes:
+        names = ("decoder_start_token_id", "forced_bos_token_id", "forced_eos_token_id")
+        edges = {name: settings.pop(name, None) for name in names}
+        if edges["decoder_start_token_id"] is None:
+            edges["decoder_start_token_id"] = settings.get("bos_token_id")
+        for name, value in edges.items():
+            if type(value) is not int and (value is not None or name == "decoder_start_token_id"):
+                raise InputError(
+                    f"{source.where}: expected the id of a token as {name} in the generation config, "
+                    f"got {value!r:.60}"
+                )
     _require_neutral(settings, source.where)
-    end = settings.get("eos_token_id", source.config.get("eos_token_id"))
+    end = settings.get("eos_token_id")
     ids = [end] if isinstance(end, int) else end or []
     if not isinstance(ids, list) or not all(type(one) is int for one in ids):
         raise InputError(
             f"{source.where}: expected the id of a token, or a list of such, as eos_token_id, got "
             f"{end!r:.60}"
         )
-    pad = settings.get("pad_token_id", source.config.get("pad_token_id"))
+    pad = settings.get("pad_token_id")
     sampling = {name: settings[name] for name in _DRAWN if settings.get(name) is not None}
-    return Settings(frozenset(ids), pad if isinstance(pad, int) else None, sampling)
+    return Settings(frozenset(ids), pad if isinstance(pad, int) else None, sampling, *edges.values())
+
+
+def _settings(source: Source) -> dict[str, Any]:
+    """Return the settings of generation: those of their own file, or else those of the config."""
+    if source.generation is not None:
+        return dict(source.generation)
+    path = None if source.folder is None else source.folder / "generation_config.json"
+    if path is None or not path.is_file():
+        ids = (f"{kind}_token_id" for kind in ("bos", "eos", "pad", "decoder_start"))
+        known = (*_NEUTRAL, *_DRAWN, *ids)
+        return {name: source.config[name] for name in known if name in source.config}
+    content = read_json(path, 2**20)
+    if not isinstance(content, dict):
+        raise InputError(f"{path}: expected a JSON object, got {type(content).__name__}")
+    return content
 
 
 def _require_neutral(settings: Mapping[str, Any], where: str) -> None:
