@@ -21,7 +21,7 @@ import resource, warnings
 resource.setrlimit(resource.RLIMIT_CPU, (20, 20))
 resource.setrlimit(resource.RLIMIT_AS, (2**31, 2**31))
 warnings.simplefilter("ignore")
-from locum import *
+from locum import constant, family, indices, minimum, sum_over, tanh, tokens, where
 from locum.errors import LocumError
 
 def repeated(x, times, change):

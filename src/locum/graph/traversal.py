@@ -34,9 +34,14 @@ def postorder(
             yield done
         elif node not in seen and (into is None or into(node)):
             seen.add(node)
+            inputs = node.inputs
+            if not inputs:
+                yield node
+                continue
             stack += (node, None)
-            inputs = sorted(node.inputs, key=_by_depth) if deepest_first else reversed(node.inputs)
-            stack += [i for i in inputs if i not in seen]
+            for i in sorted(inputs, key=_by_depth) if deepest_first else reversed(inputs):
+                if i not in seen:
+                    stack.append(i)
 
 
 def _by_depth(node: Node) -> int:

@@ -14,12 +14,11 @@ from locum.execution.fast.symbolic.scope import IndexScope
 from locum.execution.fast.symbolic.signals import NotNumeric, Stuck
 from locum.execution.fast.symbolic.terms import (
     Apply,
-    Coefficient,
     Entry,
     Position,
     Sum,
     Term,
-    everywhere,
+    extent,
     guarded,
     product,
     scaled,
@@ -175,19 +174,11 @@ def require_bounded(lowered: Lowered) -> None:
         if max(abs(lowered.constant), *(abs(k) for _, k in lowered.parts), 0) >= INT64_LIMIT:
             raise Stuck("integers beyond 64 bits")
     elif not isinstance(lowered, GuardedCases):
-        length = 0
-        for term in everywhere(lowered):
-            length += 1 + len(term.factors)
-            if length > _LONGEST:
-                raise Stuck(f"a value of more than {_LONGEST:,} factors")
-            if _bits(term.coefficient) > _MOST_BITS:
-                raise Stuck(f"a coefficient of more than {_MOST_BITS:,} bits")
-
-
-def _bits(c: Coefficient) -> int:
-    if isinstance(c, Fraction):
-        return max(c.numerator.bit_length(), c.denominator.bit_length())
-    return c.bit_length() if isinstance(c, int) else 0
+        length, bits = extent(lowered)
+        if length > _LONGEST:
+            raise Stuck(f"a value of more than {_LONGEST:,} factors")
+        if bits > _MOST_BITS:
+            raise Stuck(f"a coefficient of more than {_MOST_BITS:,} bits")
 
 
 def added(a: Lowered, b: Lowered) -> Lowered:

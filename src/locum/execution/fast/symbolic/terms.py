@@ -12,7 +12,7 @@ Each of these can ``substitute`` an expression for a variable, and tell the ``va
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TypeAlias
 
@@ -105,6 +105,11 @@ class Apply:
 
     op: str
     arguments: tuple[Sum, ...]
+    #: See :func:`extent`; known from the start, since terms are trees that are asked again and again.
+    extent: tuple[int, int] = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "extent", extent(*self.arguments))
 
     def substitute(self, name: str, value: Affine) -> Apply:
         arguments = tuple(substitute(terms, name, value) for terms in self.arguments)
@@ -127,6 +132,10 @@ class Greatest:
     values: Sum
     sign: int
     default: float
+    extent: tuple[int, int] = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "extent", extent(self.values, *self.filters))
 
     def substitute(self, name: str, value: Affine) -> Greatest:
         return replace(
@@ -188,6 +197,30 @@ def free_variables(terms: Sum) -> set[str]:
 def constant_term(value: Coefficient) -> Sum:
     """Return a number as a sum of terms."""
     return (Term(value),) if value != 0 else ()
+
+
+def extent(*sums: Sum) -> tuple[int, int]:
+    """Count terms and factors, also those inside functions and maxima; and the bits of coefficients.
+
+    >>> extent((Term(5, factors=(Apply("abs", ((Term(2),),)),)),))
+    (3, 3)
+    """
+    length = bits = 0
+    for terms in sums:
+        for term in terms:
+            length += 1 + len(term.factors)
+            bits = max(bits, _bits(term.coefficient))
+            for factor in term.factors:
+                if isinstance(factor, (Apply, Greatest)):
+                    length += factor.extent[0]
+                    bits = max(bits, factor.extent[1])
+    return length, bits
+
+
+def _bits(c: Coefficient) -> int:
+    if isinstance(c, Fraction):
+        return max(c.numerator.bit_length(), c.denominator.bit_length())
+    return c.bit_length() if isinstance(c, int) else 0
 
 
 def everywhere(terms: Sum) -> Iterator[Term]:
