@@ -56,6 +56,15 @@ def test_values_are_in_the_picture() -> None:
     assert "select(indices, (length - 1) - indices, ==)" in picture
 
 
+def test_labels_beside_a_grid_are_whole_or_say_that_they_are_not() -> None:
+    program = locum.aggregate(locum.full, locum.tokens).node
+    texts = texts_of(flow_svg(program, [12.125, 123456789]))
+    # In the column of the input, and above and beside the grid; the rest is 12.1 or 1234 nowhere.
+    assert texts.count("12.125") >= 3
+    assert texts.count("123456…") == 2
+    assert not {"12.1", "1234", "12.12", "12345"} & set(texts)
+
+
 def texts_of(picture: str) -> list[str]:
     return ["".join(text.itertext()) for text in ET.fromstring(picture).iter(f"{SVG}text")]
 

@@ -21,7 +21,7 @@ from locum.graph.definitions import expand_definitions, names_of_definitions
 from locum.language import echo
 from locum.language.drawing.heads import ShownHead, shown_heads
 from locum.language.drawing.svg import Drawing
-from locum.shortening import shortened_apart
+from locum.shortening import shortened, shortened_apart
 
 #: Longer inputs would give a picture nobody can look at.
 MAX_LENGTH = 64
@@ -30,6 +30,8 @@ _COLUMN_GAP, _ROW_GAP, _MARGIN, _LANE = 80, 30, 24, 9
 _TITLE, _GAP = 18, 6
 #: The size of small letters, and how wide one is.
 _SMALL, _LETTER = 10, 6.05
+#: Letters of a token beside a grid.
+_LABEL = 7
 
 
 @dataclass
@@ -73,9 +75,17 @@ class _Sheet:
         self.drawing.box(x, y, width, self.cell, kind)
         if self.named:
             words = echo.scalar(value)
-            size = min(self.cell * 0.62, 1.6 * width / max(1, len(words)))
+            size = min(self.cell * 0.62, 1.4 * width / max(1, len(words)))
             baseline = y + self.cell * 0.5 + size * 0.36
             self.drawing.text(x + width / 2, baseline, words, size=size, at="middle")
+
+    def label_of(self, token: Any, room: float) -> tuple[str, float]:
+        """Return a token as a label, and the size of letters at which it fits, with a gap beside it.
+
+        What is cut short says so: the first digits of a number would be another number.
+        """
+        word = shortened(echo.scalar(token), _LABEL)
+        return word, min(self.cell * 0.5, 1.3 * room / max(1, len(word)))
 
 
 def flow_svg(
@@ -183,10 +193,11 @@ def _draw_panel(sheet: _Sheet, panel: _Panel) -> None:
     drawing.text(panel.x, panel.y + 10, panel.title, "soft", size=_SMALL)
     if sheet.named:
         for place, token in enumerate(sheet.tokens):
-            word, size = echo.scalar(token), cell * 0.5
             middle, beside = left + (place + 0.5) * cell, top + place * cell + cell * 0.66
-            drawing.text(middle, top - 4, word[:4], "soft", size=size, at="middle")
-            drawing.text(left - 5, beside, word[:5], "soft", size=size, at="end")
+            word, size = sheet.label_of(token, cell)
+            drawing.text(middle, top - 4, word, "soft", size=size, at="middle")
+            word, size = sheet.label_of(token, sheet.label)
+            drawing.text(left - 5, beside, word, "soft", size=size, at="end")
     for q, row in enumerate(head.pattern):
         for k, selected in enumerate(row):
             drawing.box(left + k * cell, top + q * cell, cell, cell, "on" if selected else "off")
