@@ -62,6 +62,24 @@ def test_several_texts(command: Run, folder: Path, tmp_path: Path) -> None:
     assert command(*arguments, "--html", str(tmp_path / "page.html"))[0] == 2
 
 
+def test_a_space_between_words_is_part_of_the_text(command: Run, folder: Path, tmp_path: Path) -> None:
+    """Some tokenizers leave it out where a text begins."""
+    tokenizers: Any = pytest.importorskip("tokenizers")
+    for file in ("config.json", "generation_config.json", "model.safetensors"):
+        (tmp_path / file).write_bytes((folder / file).read_bytes())
+    words = {f"w{number}": number for number in range(23)}
+    tokenizer = tokenizers.Tokenizer(tokenizers.models.WordLevel(vocab=words, unk_token="w0"))
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
+    page = tmp_path / "page.html"
+    options = ("--model", str(tmp_path), "--text", "w3 w5", "--max-new-tokens", "2")
+    code, out, err = command("generate", *options, "--json", "--html", str(page), "--no-compare")
+    assert code == 0, err
+    found = json.loads(out)
+    assert found["text"] == "".join(f" {token}" for token in found["tokens"])
+    assert f'"written": {json.dumps(found["text"])}' in page.read_text()
+
+
 def test_an_encoder_and_a_decoder(command: Run, folder: Path, tmp_path: Path) -> None:
     built(CASES["t5"][0], torch.float32).save_pretrained(tmp_path)
     (tmp_path / "tokenizer.json").write_bytes((folder / "tokenizer.json").read_bytes())

@@ -35,6 +35,7 @@ def _data(
     return {
         "title": f"{generation.model} writes on U",
         "prompt": prompt,
+        "written": generation.text,
         "tokens": [*generation.prompt_tokens, *generation.tokens],
         "given": len(generation.prompt),
         "layers": layers,

@@ -172,7 +172,7 @@ def _continued(
         finished(f"token {len(ids)}")
     ended = time.perf_counter()
     tokenizer = _tokenizer(model)
-    written = "" if tokenizer is None else tokenizer.decode(ids)
+    written = "" if tokenizer is None else _decoded(tokenizer, given, ids)
     shown = str if tokenizer is None else lambda one: tokenizer.decode([one])
     return Generation(
         model.source.where,
@@ -195,6 +195,12 @@ def _tokenizer(model: Model) -> Any:
     if folder is None or not (folder / "tokenizer.json").is_file():
         return None
     return read_tokenizer(folder)
+
+
+def _decoded(tokenizer: Any, given: list[int], ids: list[int]) -> str:
+    """Return what follows the tokens given: some tokenizers leave out a space that begins a text."""
+    before, whole = tokenizer.decode(given), tokenizer.decode([*given, *ids])
+    return str(whole.removeprefix(before) if whole.startswith(before) else tokenizer.decode(ids))
 
 
 def _prompts(model: Model, text: Any, settings: Settings) -> tuple[list[list[int]], bool]:
