@@ -27,6 +27,7 @@ from locum.compiler.units.hidden import Hidden, UnitsError
 from locum.compiler.units.realise import depends_on_tolerance, realise
 from locum.errors import CompileError
 from locum.graph import Atom, abbreviate
+from locum.shortening import at_most
 
 #: The error of the whole network where units have to approximate and none was asked for.
 DEFAULT_TOLERANCE = 1e-3
@@ -171,8 +172,8 @@ class _Fitting:
         if self.target.tolerance is None and self.limit == self.asked:
             rounding += "; tolerance=… allows more"
         raise CompileError(
-            f"tolerance {self.limit:.2g} cannot be met: the bound stays at {last.error:.2g} however "
-            f"many hidden units are used{rounding}",
+            f"tolerance {self.limit:.2g} cannot be met: the bound stays at "
+            f"{at_most(last.error, '.2g')} however many hidden units are used{rounding}",
             self._where(last),
         )
 

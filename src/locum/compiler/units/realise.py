@@ -26,6 +26,7 @@ from locum.compiler.units.hidden import (
     sharpened,
 )
 from locum.compiler.units.products import PRODUCTS, glu_product, masked
+from locum.shortening import at_most
 
 #: Larger than the rounding of float64, smaller than that of float32.
 _DOUBLE = 2.0**-40
@@ -96,8 +97,8 @@ def _bend(gate: Bend, kind: str, x: Argument, tolerance: float) -> Hidden:
 def _ramp(gate: Ramp, kind: str, x: Argument) -> Hidden:
     if x.error > gate.width / 8:
         raise UnitsError(
-            f"numbers that are compared are off by up to {x.error:.2g}, too much for a separation of "
-            f"{2 * gate.width:.2g}"
+            f"numbers that are compared are off by up to {at_most(x.error, '.2g')}, too much for a "
+            f"separation of {2 * gate.width:.2g}"
         )
     line = PiecewiseLinear(np.array([0.25, 0.75]) * gate.width, np.array([0.0, 1.0]), 0.0)
     hidden = from_line(line, kind, "a ramp", x, power_of_two(320 / gate.width))
@@ -165,7 +166,7 @@ def _snap(gate: Snap, kind: str, x: Argument, unit: float) -> Hidden:
     large, grid = SNAP["float64" if unit < _DOUBLE else "float32"]
     if (gate.whole and x.error > grid / 4) or x.largest > large / 4:
         raise UnitsError(
-            f"an integer is off by up to {x.error:.2g}, too much to be made an integer again"
+            f"an integer is off by up to {at_most(x.error, '.2g')}, too much to be made one again"
         )
     one = np.ones((1, 1))
     bias = np.array([large])
