@@ -100,7 +100,7 @@ def test_random_programs_of_positions(part: int) -> None:
     tally.require(refused=0.02, runs_refused=0.02, programs=count)
 
 
-@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize("part", range(2 if settings().max_examples == _USUAL else 4))
 def test_random_programs_of_three_types(part: int) -> None:
     """Right, or refused; deep enough: two layers on average, all types as answers, one token, too."""
     tally = Tally()

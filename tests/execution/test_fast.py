@@ -32,8 +32,8 @@ from locum.language import Session
 from tests.execution.positional import trial
 
 FUZZING = settings.default is not None and settings.default.max_examples >= 20_000
-#: Programs per run: a few thousand among the tests, a hundred thousand in ``make fuzz``.
-PROGRAMS = 104_000 if FUZZING else 4_000
+#: Programs per run: enough among the tests to meet every rule, a hundred thousand in ``make fuzz``.
+PROGRAMS = 104_000 if FUZZING else 1_600
 CHUNKS = 16
 
 

@@ -160,6 +160,11 @@ def test_models_are_compared_with_transformers(tmp_path: Path, family: str) -> N
         ours, theirs = run.attention(0, 1, 1)
         assert theirs is not None
         assert np.abs(ours - theirs).max() <= 1e-12
+    first = EncoderModel(tmp_path / "torch", backend="torch", dtype="float64", layers=1).run(IDS)
+    assert max(first.errors) <= 1e-12
+    assert first.comparison is not None
+    assert first.comparison.attentions is not None
+    assert len(first.comparison.attentions) == 1  # no layer is run in vain
 
 
 def test_a_folder_that_transformers_does_not_load_is_compared_with_a_formula(tmp_path: Path) -> None:

@@ -83,9 +83,9 @@ def _compared(batch: Batch) -> Comparison:
     model, seen = batch.model, like(batch.seen, batch.model.kind)
     direct = DirectForward(model.checkpoint, model.kind, model.count)
     dtype = str(model.kind.dtype).removeprefix("torch.")
-    theirs = reference(model.checkpoint.folder, dtype, batch.numbers, batch.seen)
+    theirs = reference(model.checkpoint.folder, dtype, batch.numbers, batch.seen, model.count)
     if theirs is not None:
-        states = [like(state, model.kind) for state in theirs.states[: model.count + 1]]
+        states = [like(state, model.kind) for state in theirs.states]
         attentions, seconds = theirs.attentions, theirs.seconds
     else:
         attentions = None
