@@ -352,7 +352,10 @@ def test_catalogue() -> None:
 def test_unknown_command_and_version() -> None:
     done = command_line("juggle")
     assert done.returncode == 2
-    assert "No such command 'juggle'" in done.stderr
+    assert "No such command 'juggle'." in done.stderr
+    mistyped = command_line("simulat")
+    assert (mistyped.returncode, mistyped.stdout) == (2, "")
+    assert mistyped.stderr.endswith("Error: No such command 'simulat'; try locum simulate.\n")
     assert command_line("--version").stdout.startswith("locum ")
 
 

@@ -22,8 +22,10 @@ from locum import (
     select,
     selector_width,
     tokens,
+    tokens_int,
     where,
 )
+from locum.display.network.report import facts
 from locum.errors import CompileError, ExecutionError
 from locum.execution import run
 from locum.graph import Node, build
@@ -90,6 +92,25 @@ def test_a_network_refuses_what_dense_execution_refuses(name: str, kind: str) ->
     assert refused
     assert model.config.partial
     assert "may have no value" in model.report()
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        tokens_int,
+        aggregate(full, tokens_int),
+        selector_width(select(tokens_int, tokens_int, "<")),
+        aggregate(
+            select(selector_width(select(tokens_int, tokens_int, "<")), indices, "=="), tokens_int
+        ),
+    ],
+)
+def test_what_has_no_value_for_any_input_is_refused_when_it_is_compiled(program: SOp) -> None:
+    with pytest.raises(CompileError, match="no value for any input, in tokens_int"):
+        locum.compile(program, length=3, vocabulary="abc")
+    model = locum.compile(program, length=3, vocabulary="a12")  # some inputs have one
+    assert ("refuses", "inputs on which there is no value of tokens_int") in facts(model)
+    assert model("121") == program("121")
 
 
 def test_the_error_is_that_of_dense_execution() -> None:

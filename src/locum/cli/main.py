@@ -24,6 +24,7 @@ from locum import __version__
 from locum.cli import output
 from locum.cli.progress import waiting
 from locum.errors import LocumError
+from locum.graph.atoms import short
 
 COMMANDS = (
     "analyse",
@@ -75,6 +76,18 @@ class LazyGroup(click.Group):
         command = importlib.import_module(f"locum.cli.{name}").command
         assert isinstance(command, click.Command)
         return command
+
+    def resolve_command(
+        self, context: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command, or name the nearest that there is."""
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            import difflib
+
+            near = difflib.get_close_matches(args[0], COMMANDS, n=1)
+            hint = f"; try locum {near[0]}." if near else "."  # the usage says how to list them
+            context.fail(f"No such command {short(args[0])}{hint}")
+        return super().resolve_command(context, args)
 
     def shell_complete(
         self, context: click.Context, incomplete: str

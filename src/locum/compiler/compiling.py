@@ -156,7 +156,10 @@ def _compiled(
     weights.require_held(reference or root, plain, known)
     lowered, slots, fitted = _shallowest(plain, known, names, outputs, share_positions)
     assembled = weights.assemble(lowered, slots, fitted, outputs)
-    gaps = program.undefined(root, written_out, known.selectors, set(lowered.schedule.order))
+    gaps = list(program.undefined(root, written_out, known.selectors, set(lowered.schedule.order)))
+    for node in gaps:
+        if known.selectors.values.finite(node) == ():  # then every input would be refused
+            raise CompileError("it has no value for any input", lowered.label(node))
 
     config = Config(
         vocabulary=target.vocabulary,

@@ -30,6 +30,7 @@ def facts(model: CompiledTransformer) -> list[tuple[str, str]]:
     kind = _numbers(model) if config.vocabulary is None else _listed(config.vocabulary)
     entries = [
         ("takes", f"{count} tokens: {kind}"),
+        ("refuses", _refuses(model)),
         ("layers", str(size.layers)),
         ("heads", ", ".join(map(str, size.heads)) or "none"),
         ("attention", _attention(model) + (", causal (a decoder)" if config.causal else "")),
@@ -77,6 +78,14 @@ def details(model: CompiledTransformer) -> str:
 
 
 # What it takes ------------------------------------------------------------------------------------
+
+
+def _refuses(model: CompiledTransformer) -> str:
+    """Say on which inputs the program may have no value."""
+    partial = model.config.partial
+    more = f" and {len(partial) - MAX_NAMED} more" if len(partial) > MAX_NAMED else ""
+    named = ", ".join(partial[:MAX_NAMED]) + more
+    return f"inputs on which there is no value of {named}" if partial else ""
 
 
 def _listed(vocabulary: Sequence[Any]) -> str:
