@@ -21,7 +21,7 @@ REVERSE = """
 flip = select(indices, length - 1 - indices, ==);
 reverse = aggregate(flip, tokens);
 previous = select(indices, indices - 1, ==);
-moved = aggregate(previous, tokens);
+moved = aggregate(previous, tokens, "-");
 square = aggregate(previous, tokens_asis * tokens_asis);
 mean = aggregate(full_s, tokens_asis);
 hist = selector_width(select(tokens, tokens, ==));
