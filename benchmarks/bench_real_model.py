@@ -61,7 +61,7 @@ class Direct:
     """The forward pass as one writes it in torch, from the tensors as the file has them."""
 
     def __init__(self, checkpoint: Checkpoint, fused: bool) -> None:
-        self.tensors = {name: torch.from_numpy(t) for name, t in checkpoint.tensors.items()}
+        self.tensors = {name: torch.from_numpy(t) for name, t in checkpoint.source.tensors.items()}
         self.layers, self.heads, self.fused = checkpoint.layers, checkpoint.heads, fused
         self.epsilon = checkpoint.epsilon
 

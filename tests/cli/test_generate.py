@@ -89,7 +89,10 @@ def test_an_encoder_and_a_decoder(command: Run, folder: Path, tmp_path: Path) ->
     assert json.loads(out)["same_as_transformers"] is True
 
 
-def test_simulate_on_a_decoder(command: Run, folder: Path, tmp_path: Path) -> None:
+def test_simulate_on_a_decoder(
+    command: Run, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("locum.cli.simulate_family.LONGEST", 100)
     arguments = ("simulate", "--model", str(folder), "--text", "hello", "--text", "you")
     code, out, err = command(*arguments, "--json", "--save", str(tmp_path / "states.npz"))
     assert code == 0, err
@@ -102,6 +105,7 @@ def test_simulate_on_a_decoder(command: Run, folder: Path, tmp_path: Path) -> No
         (("--layers", "2"), "1 layers: expected 1 to 1, got 2"),
         (("--head", "0,7", "--html", str(tmp_path / "no.html")), "expected LAYER < 1 and HEAD < 2"),
         (("--head", "0,0"), "expected --html beside it"),
+        (("--executor", "heads"), "too long to be run head by head: expected --executor fast"),
     ):
         code, _, err = command(*arguments, *option)
         assert code == 2

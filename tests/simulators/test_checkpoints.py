@@ -170,13 +170,16 @@ def test_folders_that_are_no_model(tmp_path: Path) -> None:
     ("change", "problem"),
     [
         ({"model_type": "gpt2"}, "architecture 'gpt2'"),
-        ({"hidden_act": "gelu_new"}, "activation gelu_new is not simulated"),
-        ({"position_embedding_type": "relative_key"}, "relative_key position embeddings"),
-        ({"is_decoder": True}, "is_decoder is not simulated"),
-        ({"hidden_size": None}, "expected hidden_size"),
+        ({"hidden_act": "mish"}, r"expected one of gelu, .* as hidden_act in config.json, got 'mish'"),
+        ({"position_embedding_type": "relative_key"}, r"expected 'absolute' .* got 'relative_key'"),
+        ({"is_decoder": True}, r"expected False .* as is_decoder in config.json, got True"),
+        ({"hidden_size": None}, "expected a positive integer as hidden_size in config.json, got None"),
+        ({"own": 3}, r"the field own of config.json .* is not known for the family bert"),
+        ({"n_heads": 3}, r"the field n_heads of config.json .* is not known for the family bert"),
+        ({"architectures": ["BertForSequenceClassification"]}, "head of BertForSequenceClassification"),
         ({"num_attention_heads": 4}, "4 heads cannot share 6 columns"),
-        ({"model_type": [1]}, r"expected a string as model_type in config\.json, got \[1\]"),
-        ({"hidden_act": [1]}, r"expected a string as hidden_act in config\.json, got \[1\]"),
+        ({"model_type": [1]}, r"architecture '\[1\]' \(model_type\) is not simulated"),
+        ({"hidden_act": [1]}, r"expected one of gelu, .* as hidden_act in config\.json, got \[1\]"),
         ({"layer_norm_eps": "abc"}, "expected a number from 0 to 1 as layer_norm_eps"),
         ({"layer_norm_eps": None}, "expected a number from 0 to 1 as layer_norm_eps"),
     ],
@@ -186,6 +189,15 @@ def test_architectures_that_are_not_simulated(
 ) -> None:
     with pytest.raises(InputError, match=problem):
         read_checkpoint(write(tmp_path, **change))
+
+
+@pytest.mark.parametrize("activation", ["gelu_new", "quick_gelu", "relu"])
+def test_activations_of_all_families_are_those_of_the_library(tmp_path: Path, activation: str) -> None:
+    pytest.importorskip("transformers")
+    folder = write(tmp_path, hidden_act=activation, vocab_size=13, type_vocab_size=2)
+    run = locum.simulate(folder, TEXTS, dtype="float64")
+    assert run.compared_with == "transformers' own forward pass"
+    assert max(run.errors) <= 1e-12
 
 
 def test_weights_that_do_not_fit(tmp_path: Path) -> None:

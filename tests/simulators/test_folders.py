@@ -12,7 +12,7 @@ import pytest
 
 import locum
 from locum.errors import InputError
-from locum.simulators.models.checkpoint import read_tensors
+from locum.simulators.models.folders import read_tensors
 from tests.simulators.families import CASES, built, in_full_precision, inputs_of
 
 torch: Any = pytest.importorskip("torch")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,11 +11,13 @@ import click
 from locum.cli import output
 from locum.cli.archives import npz
 from locum.cli.progress import progress
+from locum.cli.simulations import LONGEST
 from locum.errors import InputError
 from locum.files import write_file
 
 if TYPE_CHECKING:
     from locum.simulators.models.families.comparing import ComparedRun
+    from locum.simulators.models.families.running import Model
 
 #: How far an output may be from the model's own, relative to its greatest number, in each dtype.
 TOLERANCES = {"float32": 1e-4, "float64": 1e-9}
@@ -49,6 +52,8 @@ def simulate_family(
         )
     if head is not None and html is None:
         raise InputError("--head chooses what the page shows first: expected --html beside it")
+    if executor in ("heads", "dense"):
+        _require_short(model, texts)
     with progress(count, "layers", quiet=as_json) as advance:
         run = compared_run(
             model,
@@ -87,6 +92,22 @@ def simulate_family(
                 output.say(f"Saved in {path}.")
     if errors and max(*errors.values(), *(of_states or ())) > TOLERANCES[kind]:
         raise click.exceptions.Exit(1)
+
+
+def _require_short(model: Model, texts: Sequence[str]) -> None:
+    """Refuse to run layers head by head that are too long for it."""
+    from locum.simulators.models.batch import simulator_of
+
+    stack = model.description.stack
+    if model.description.encoder is not None:
+        return  # it takes more than texts, and says so
+    longest = max(len(text.numbers) for text in model.texts(texts))
+    length = simulator_of(stack.layers[0].order(longest)).length
+    if length > LONGEST:
+        raise InputError(
+            f"a layer of this model is a sequence of {length:,} tokens, too long to be run head by "
+            "head: expected --executor fast (of BERT and DistilBERT, --head runs one head)"
+        )
 
 
 def _print(found: dict[str, Any], run: ComparedRun) -> None:

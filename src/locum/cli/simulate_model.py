@@ -16,7 +16,7 @@ from locum.cli import output
 from locum.cli.archives import npz
 from locum.cli.options import PATH, integers, json_option
 from locum.cli.progress import progress
-from locum.cli.simulations import RUN_BY
+from locum.cli.simulations import LONGEST, RUN_BY
 from locum.errors import InputError
 from locum.files import check_target, write_file
 from locum.simulators.models.reference import TRANSFORMERS
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 #: How far a state may be from the model's own, in each dtype; and how close embeddings must be.
 TOLERANCES = {"float32": 1e-4, "float64": 1e-9}
 COSINE = 0.999999
-#: Longer sequences are not run head by head: one layer would take hours.
-LONGEST = 30_000
 #: Texts are shown up to this many letters.
 SHOWN = 44
 
@@ -46,7 +44,8 @@ SHOWN = 44
 )
 @click.option("--dtype", help="float32 or float64.  [default: float32 with torch, else float64]")
 @click.option(
-    "--executor", help="fast, heads or dense.  [default: fast; heads with --head: that head alone]"
+    "--executor",
+    help="fast, heads or dense.  [default: fast; heads with --head: that head alone, of a BERT]",
 )
 @click.option("--head", callback=integers(2, 0), metavar="LAYER,HEAD", help="The head to look at.")
 @click.option("--compare/--no-compare", default=True, help="With the model's own forward pass, or not.")

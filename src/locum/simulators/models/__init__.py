@@ -1,9 +1,9 @@
 """Trained layers and models as T's.
 
-``torch_layers.py`` reads torch's own layers, ``checkpoint.py`` folders of the BERT family, ``forms.py``
-plain arrays; ``model.py`` is a whole encoder made of such layers, ``direct.py`` its own forward pass,
-to compare with; ``running.py`` is ``locum.simulate``. ``families/`` reads whole models of the
-transformers library, and writes text by them.
+``torch_layers.py`` reads torch's own layers, ``folders.py`` folders, ``checkpoint.py`` those of the
+BERT family, ``forms.py`` plain arrays; ``model.py`` is a whole encoder made of such layers,
+``direct.py`` its own forward pass, to compare with; ``running.py`` is ``locum.simulate``. ``families/``
+reads whole models of the transformers library, and writes text by them.
 """
 
 from locum.simulators.models.checkpoint import Checkpoint, read_checkpoint

@@ -13,10 +13,10 @@ from locum.execution.arrays import Array, is_tensor, like, numpy_of
 from locum.html_table import MOST, text_rows
 from locum.shortening import shortened
 from locum.simulators.models.batch import Batch, Simulated
-from locum.simulators.models.checkpoint import MINILM, MINILM_PACKAGE
 from locum.simulators.models.direct import DirectForward
 from locum.simulators.models.families.description import Output
 from locum.simulators.models.families.table import describe
+from locum.simulators.models.folders import MINILM, MINILM_PACKAGE
 from locum.simulators.models.loading import LoadedModel
 from locum.simulators.modules.module import Numbers
 

@@ -97,9 +97,13 @@ _DISTILBERT = (
 )
 
 
+#: Of BERT and DistilBERT: where the layers are, and what the parts of one are called.
+LAYERS = {"bert": ("encoder.layer", _BERT), "distilbert": ("transformer.layer", _DISTILBERT)}
+
+
 def bert(source: Source) -> Description:
     """Read a BERT."""
-    values = source.fields(BERT)
+    values = bert_values(source)
     head = ("cls.predictions.transform.dense", "cls.predictions.transform.LayerNorm", "cls.predictions")
     return _encoder(source, values, _names("encoder.layer", values), _BERT, head=head)
 
@@ -171,8 +175,17 @@ def mpnet(source: Source) -> Description:
 
 def distilbert(source: Source) -> Description:
     """Read a DistilBERT: no token types, and no pooler."""
+    values = bert_values(source)
+    head = ("vocab_transform", "vocab_layer_norm", "vocab_projector")
+    return _encoder(source, values, _names("transformer.layer", values), _DISTILBERT, head=head)
+
+
+def bert_values(source: Source) -> dict[str, Any]:
+    """Read the config of a BERT or a DistilBERT, by BERT's names."""
+    if source.family != "distilbert":
+        return source.fields(BERT)
     fields = source.fields(DISTILBERT)
-    values = {
+    return {
         "hidden_size": fields["dim"],
         "num_hidden_layers": fields["n_layers"],
         "num_attention_heads": fields["n_heads"],
@@ -181,8 +194,6 @@ def distilbert(source: Source) -> Description:
         "layer_norm_eps": 1e-12,
         **{name: fields[name] for name in ("max_position_embeddings", "tie_word_embeddings")},
     }
-    head = ("vocab_transform", "vocab_layer_norm", "vocab_projector")
-    return _encoder(source, values, _names("transformer.layer", values), _DISTILBERT, head=head)
 
 
 def _names(where: str, values: Mapping[str, Any]) -> list[str]:

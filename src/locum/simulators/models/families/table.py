@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 from locum.errors import InputError
 from locum.simulators.checking import choose
-from locum.simulators.models.checkpoint import read_config, read_folder, read_tensors
 from locum.simulators.models.families.bert import (
     albert,
     bert,
@@ -24,6 +23,7 @@ from locum.simulators.models.families.live import is_live, live_source
 from locum.simulators.models.families.llama import llama, mistral, qwen2
 from locum.simulators.models.families.source import Source
 from locum.simulators.models.families.vit import vit
+from locum.simulators.models.folders import read_config, read_folder, read_tensors
 from locum.simulators.models.forms import FORMS
 
 
@@ -63,7 +63,7 @@ def describe(model: Any, form: str = "factored") -> tuple[Description, Source]:
     """Read a folder or a live model of any family."""
     choose(form, FORMS, "form")
     if not is_live(model):
-        source = _folder_source(model, form)
+        source = folder_source(model, form)
         family = _family(source.family, source.where)
     else:
         name = type(model).__name__
@@ -93,7 +93,8 @@ def _family(name: str, where: str) -> Family:
     return family
 
 
-def _folder_source(path: str | Path, form: str) -> Source:
+def folder_source(path: str | Path, form: str = "factored") -> Source:
+    """Read the config and the tensors of a folder, those of its base without their prefix."""
     folder = read_folder(path)
     config = read_config(folder)
     family = FAMILIES.get(str(config.get("model_type")))
