@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from locum import compiler, indices, tokens
-from locum.display.network.report import facts
+from locum.display.network.report import details, facts
 from locum.shortening import at_most
 
 
@@ -35,6 +35,9 @@ def test_reports_round_bounds_up() -> None:
     assert Decimal(said.split()[2]) >= Decimal(bound)
     (line,) = (line for line in model.report().splitlines() if line.startswith("error_bound"))
     assert Decimal(line.split()[1]) >= Decimal(bound)
+    (gate,) = model.config.report["realised"]
+    assert gate["own_error"] > 0.25
+    assert "error 0.251 by itself, 0.251 with what comes in" in details(model)
 
 
 @pytest.mark.parametrize(

@@ -51,9 +51,9 @@ def _entry(label: str, value: Any) -> list[str]:
 
 
 def _bound(key: object, value: Any) -> Any:
-    """Return errors as texts that do not claim less than these."""
-    is_error = isinstance(key, str) and "error" in key and isinstance(value, float)
-    return at_most(value, ".6g") if is_error else value
+    """Return errors, and shares that leak, as texts that do not claim less than these."""
+    is_bound = isinstance(key, str) and ("error" in key or key == "leak") and isinstance(value, float)
+    return at_most(value, ".6g") if is_bound else value
 
 
 def _is_plain(value: Any) -> bool:

@@ -158,7 +158,7 @@ def _head(entry: Mapping[str, Any], soft: list[dict[str, Any]]) -> str:
     place = next((i for i, e in enumerate(soft) if (e.get("layer"), e.get("head")) == who), None)
     if place is not None:
         temperature = soft.pop(place)
-        parts.append(f"β {_short(temperature.get('beta'))}, leak {_short(temperature.get('leak'))}")
+        parts.append(f"β {_short(temperature.get('beta'))}, leak {_bound(temperature.get('leak'))}")
     return "; ".join(parts)
 
 
@@ -202,7 +202,7 @@ def _gates(entries: list[dict[str, Any]]) -> Iterator[str]:
         first = alike[0]
         each = _units_of(first) + (" each" if len(alike) > 1 else "")
         times = f" ×{len(alike)}" if len(alike) > 1 else ""
-        own, whole = _short(first.get("own_error")), _short(first.get("error"))
+        own, whole = _bound(first.get("own_error")), _bound(first.get("error"))
         made_so = f"{first.get('gate')}{times}: {first.get('how')}, {each}"
         yield f"{made_so}; error {own} by itself, {whole} with what comes in"
         names = list(dict.fromkeys(str(entry.get("s-op")) for entry in alike))
@@ -227,6 +227,11 @@ def _short(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.0f}" if value.is_integer() and abs(value) < 1e6 else f"{value:.3g}"
     return "unknown" if value is None else str(value)
+
+
+def _bound(value: Any) -> str:
+    """Write what is a bound: with few digits, never below it."""
+    return at_most(value) if isinstance(value, float) else _short(value)
 
 
 def _counted(texts: Any) -> str:
