@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from dataclasses import replace
 from typing import Any
@@ -153,12 +154,12 @@ _two_before = aggregate(select(indices, indices - 2, "=="), tokens)
 @pytest.mark.parametrize(("f", "g"), [(3, 7), (7, 3), (5, 9), (10, 3), (1, 3), (49, 1)])
 def test_sums_of_multiples_are_compared_exactly(f: int, g: int) -> None:
     total = f * _one_before + g * _two_before
-    for a in range(10):
-        for b in range(10):
-            model = compiler.compile(
-                total == f * a + g * b, length=3, numeric=True, feed_forward="exact"
-            )
-            assert model([b, a, 0])[2] is True
+    inputs: dict[int, list[list[int]]] = {}
+    for a, b in itertools.product(range(10), repeat=2):
+        inputs.setdefault(f * a + g * b, []).append([b, a, 0])
+    for value, sequences in inputs.items():
+        model = compiler.compile(total == value, length=3, numeric=True, feed_forward="exact")
+        assert all(model(sequence)[2] is True for sequence in sequences)
 
 
 @pytest.mark.parametrize(

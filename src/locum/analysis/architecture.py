@@ -117,7 +117,7 @@ def architecture(program: Node | HasNode) -> Architecture:
 
 
 def _layers(root: Node) -> dict[Node, int]:
-    """The layer in which each node has its value; 0 is before the first attention."""
+    """Return the layer in which each node has its value; 0 is before the first attention."""
     layer: dict[Node, int] = {}
     for node in postorder(root):
         below = [layer[i] for i in node.inputs]
@@ -132,7 +132,7 @@ def _layers(root: Node) -> dict[Node, int]:
 
 
 def _without_names(selector: Node) -> Node:
-    """The selector with its families named by order of occurrence, so that equal ones are equal."""
+    """Return the selector with its families named by order of occurrence: equal ones become equal."""
     free = [node for node in postorder(selector) if node in selector.free]
     return replace_families(
         selector, {family: canonical(0, i, size_of(family)) for i, family in enumerate(free)}

@@ -60,7 +60,7 @@ _T = TypeVar("_T")
 
 
 def formula_of(selector: Node) -> Formula:
-    """The formula that a selector is."""
+    """Return the formula that a selector is."""
     formulas: dict[tuple[Node, bool], Formula] = {}
     for node in postorder(selector, into=lambda n: n.op in _SELECTORS):
         for holds in (True, False):
@@ -91,14 +91,14 @@ def _flattened(part: Formula, kind: type[AllOf] | type[AnyOf]) -> tuple[Formula,
 
 
 def parts_of(formula: Formula) -> tuple[Formula, ...]:
-    """What a formula is made of."""
+    """Return what a formula is made of."""
     if isinstance(formula, Literal):
         return ()
     return (formula.selected,) if isinstance(formula, Best) else formula.parts
 
 
 def walk(formula: Formula) -> Iterator[Formula]:
-    """Every formula in it once, parts first."""
+    """Yield every formula in it once, parts first."""
     seen: set[int] = set()
     stack = [(formula, False)]
     while stack:
@@ -112,12 +112,12 @@ def walk(formula: Formula) -> Iterator[Formula]:
 
 
 def literals(formula: Formula) -> list[Literal]:
-    """All its comparisons."""
+    """Return all its comparisons."""
     return [part for part in walk(formula) if isinstance(part, Literal)]
 
 
 def bests(formula: Formula) -> list[Best]:
-    """All its ``best``, inner ones first."""
+    """Return all its ``best``, inner ones first."""
     return [part for part in walk(formula) if isinstance(part, Best)]
 
 
@@ -132,7 +132,7 @@ def bound(
     both: Callable[[_T, _T], _T],
     either: Callable[[_T, _T], _T],
 ) -> _T | None:
-    """What a formula implies, given what its literals imply (None: nothing is known).
+    """Return what a formula implies, given what its literals imply (None: nothing is known).
 
     Formulas are monotone in their literals, so a bound for each gives one for all.
     """

@@ -92,7 +92,7 @@ def _aligned(
 
 
 def _replaced(root: Node, sop: Node, values: Sequence[Atom]) -> Node:
-    """The program with one s-op replaced by given values, position by position."""
+    """Return the program with one s-op replaced by given values, position by position."""
     new = {sop: lookup(indices, dict(enumerate(values))).node}
     for node in postorder(root):
         if node not in new:

@@ -58,7 +58,7 @@ def check_circuit(model: CompiledTransformer, *, most: int = 400, seed: int = 0)
 
 
 def _break(runs: list[PairRun], edges: list[CircuitEdge]) -> bool:
-    """Whether changing these edges at once changes some answer."""
+    """Return whether changing these edges at once changes some answer."""
     for run in runs if edges else ():
         patched = run.patched(edges)
         if patched is None or not run.same(patched, run.answers).all():
@@ -67,7 +67,7 @@ def _break(runs: list[PairRun], edges: list[CircuitEdge]) -> bool:
 
 
 def _idle_together(runs: list[PairRun], edges: list[CircuitEdge]) -> list[CircuitEdge]:
-    """As many of these edges, from the first on, as change no answer when all of them are changed."""
+    """Return as many of these edges, from the first on, as change no answer when changed together."""
     idle: list[CircuitEdge] = []
     for edge in edges:
         if not _break(runs, [*idle, edge]):

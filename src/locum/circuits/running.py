@@ -74,12 +74,12 @@ class PairRun:
         return forward(self.model.weights, stream, **how, tap=tap, first=first)
 
     def _read_off(self, stream: Array) -> NDArray[Any]:
-        """The answer at every position: the place of the greatest logit, or a number."""
+        """Return the answer at every position: the place of the greatest logit, or a number."""
         logits = stream[:, self.sink :] @ self.model.weights.W_U + self.model.weights.b_U
         return logits.argmax(axis=-1) if self.model.config.outputs is not None else logits[..., 0]
 
     def _written(self, node: CircuitNode, slot: int, cache: Mapping[str, Array]) -> Array:
-        """What a node writes into a slot, [batch, position]."""
+        """Return what a node writes into a slot, [batch, position]."""
         activation = cache[node.hook]
         if node.kind in ("embed", "pos_embed"):
             return activation[..., slot]
@@ -98,7 +98,7 @@ class PairRun:
         return self.model.weights.layers[node.layer]
 
     def patched(self, edges: Iterable[CircuitEdge]) -> NDArray[Any] | None:
-        """The answers with these edges as on the other inputs; None where there is no answer."""
+        """Return the answers with these edges as on the other inputs; None where there is no answer."""
         readers: dict[str, list[CircuitEdge]] = {}
         first = len(self.streams) - 1
         for edge in edges:
@@ -137,7 +137,7 @@ class PairRun:
         return after - before
 
     def _hooks(self, node: CircuitNode) -> list[str]:
-        """Where a node reads."""
+        """Return where a node reads."""
         if node.kind != "units":
             return [node.hook]
         block = f"blocks.{node.layer}.mlp"
@@ -162,7 +162,7 @@ class PairRun:
         activation[..., places] += difference[..., None] * weights[edge.slot, places]
 
     def same(self, one: NDArray[Any], other: NDArray[Any]) -> NDArray[np.bool_]:
-        """For each pair, whether two answers are equal at every position."""
+        """Return for each pair, whether two answers are equal at every position."""
         if self.model.config.outputs is not None:
             return np.asarray((one == other).all(axis=1))
         scale = max(1.0, float(np.abs(self.answers).max(initial=0.0)))

@@ -96,7 +96,7 @@ def read_input(text: str | None, option: str = "--input") -> Any:
 
 
 def _is_plain(text: str) -> bool:
-    """Whether a text can only be meant as a string of characters."""
+    """Return whether a text can only be meant as a string of characters."""
     return (
         re.match(r"[\[{\"']", text) is None
         and "," not in text

@@ -25,19 +25,19 @@ from locum.language.python import constant, erf, exp, maximum, where
 
 
 def relu(m: Matrix, through: str = "feed-forward") -> Matrix:
-    """max(x, 0)."""
+    """Return max(x, 0)."""
     return _greater(m, lambda x: constant(0), through)
 
 
 def leaky_relu(m: Matrix, slope: float = 0.01, through: str = "feed-forward") -> Matrix:
-    """max(x, slope·x), with 0 ≤ slope ≤ 1."""
+    """Return max(x, slope·x), with 0 ≤ slope ≤ 1."""
     if not 0 <= slope <= 1:
         raise GraphError(f"the slope of a leaky ReLU lies between 0 and 1, but got {slope!r}")
     return _greater(m, lambda x: slope * x, through)
 
 
 def absolute(m: Matrix, through: str = "feed-forward") -> Matrix:
-    """|x|, as max(x, −x)."""
+    """Return |x|, as max(x, −x)."""
     return _greater(m, lambda x: -x, through)
 
 
@@ -54,7 +54,7 @@ def _greater(m: Matrix, other: Callable[[SOp], SOp], through: str) -> Matrix:
 
 
 def gelu(m: Matrix) -> Matrix:
-    """x · Φ(x), exactly: ½x(1 + erf(x/√2))."""
+    """Return x · Φ(x), exactly: ½x(1 + erf(x/√2))."""
     x = m.inside_or(0)
     return m.map(0.5 * x * (1 + erf(x / math.sqrt(2))))
 
@@ -66,29 +66,29 @@ def gelu_tanh(m: Matrix) -> Matrix:
 
 
 def quick_gelu(m: Matrix) -> Matrix:
-    """x · sigmoid(1.702 x)."""
+    """Return x · sigmoid(1.702 x)."""
     x = m.inside_or(0)
     return m.map(x * _sigmoid(1.702 * x))
 
 
 def sigmoid(m: Matrix) -> Matrix:
-    """1 / (1 + e⁻ˣ), without overflow."""
+    """Return 1 / (1 + e⁻ˣ), without overflow."""
     return m.map(_sigmoid(m.inside_or(0)))
 
 
 def silu(m: Matrix) -> Matrix:
-    """x · sigmoid(x)."""
+    """Return x · sigmoid(x)."""
     x = m.inside_or(0)
     return m.map(x * _sigmoid(x))
 
 
 def tanh(m: Matrix) -> Matrix:
-    """The hyperbolic tangent."""
+    """Return the hyperbolic tangent."""
     return m.map(python.tanh(m.inside_or(0)))
 
 
 def elu_plus_one(m: Matrix) -> Matrix:
-    """elu(x) + 1 = x + 1 above 0, eˣ below: the feature map of linear attention."""
+    """Return elu(x) + 1 = x + 1 above 0, eˣ below: the feature map of linear attention."""
     x = m.inside_or(0)
     return m.map(where(x > 0, x + 1, exp(python.minimum(x, 0))))
 

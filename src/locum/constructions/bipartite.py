@@ -9,7 +9,7 @@ Who = TypeVar("Who", bound=Hashable)
 
 
 def places_for_all(choices: Mapping[Who, Sequence[int]]) -> dict[Who, int] | None:
-    """A place for each out of its choices, for no two the same; None if that cannot be.
+    """Return a place for each out of its choices, for no two the same; None if that cannot be.
 
     Whoever finds all its choices taken asks those who have them, the nearest first, to move on to
     another of theirs.
@@ -40,7 +40,7 @@ def _free_place(
     owner: Mapping[int, Who],
     asker: dict[int, Who],
 ) -> int | None:
-    """The nearest free place; ``asker`` gets who asked for it, and for each place on the way."""
+    """Return the nearest free place; ``asker`` gets who asked for it, and for each place on the way."""
     waiting = [newcomer]
     for who in waiting:
         for place in choices[who]:

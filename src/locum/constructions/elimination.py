@@ -69,7 +69,7 @@ def newton_schulz(m: Matrix, r: int, steps: int | None = None) -> Matrix:
 
 
 def _verified(a: Matrix, x: Matrix, r: int) -> Matrix:
-    """``x``, unless a·x is far from I: then there is no inverse, or it was not found."""
+    """Return ``x``, unless a·x is far from I: then there is no inverse, or it was not found."""
     product = matmul(a, x, recipe="fetch")
     error = where(indices < r * r, abs(product.sop - _diagonal(r, 1)), 0)
     worst = aggregate(greatest(select(indices, r * r, "<"), error), error)
@@ -78,7 +78,7 @@ def _verified(a: Matrix, x: Matrix, r: int) -> Matrix:
 
 
 def _diagonal(r: int, value: float | SOp) -> SOp:
-    """The s-op of value · I."""
+    """Return the s-op of value · I."""
     i, j = coordinates(r)
     return where((i == j) & (indices < r * r), value, 0)
 

@@ -33,7 +33,7 @@ from locum.language.python import (
 
 
 def maxmin(m: Matrix, recipe: str = "partner") -> Matrix:
-    """Each pair of entries (in row-major order) sorted, the greater first."""
+    """Sort each pair of entries (in row-major order), the greater first."""
     m = as_matrix(m, "maxmin").compact()
     _require_groups(m, 2)
     if recipe == "partner":
@@ -65,7 +65,7 @@ def _by_flipping(x: SOp) -> SOp:
 
 
 def groupsort(m: Matrix, group: int) -> Matrix:
-    """Each group of entries (in row-major order) sorted, the greatest first; ties keep order."""
+    """Sort each group of entries (in row-major order), the greatest first; ties keep order."""
     if type(group) is not int or group < 1:
         raise GraphError(f"group: expected an integer, 1 or more, got {group!r}")
     m = as_matrix(m, "groupsort").compact()
@@ -82,7 +82,7 @@ def groupsort(m: Matrix, group: int) -> Matrix:
 
 
 def maxout(m: Matrix, group: int, through: str = "best") -> Matrix:
-    """The greatest of each group of ``group`` columns: r×c becomes r×(c/group).
+    """Return the greatest of each group of ``group`` columns: r×c becomes r×(c/group).
 
     By one hard-attention head (``best``), or *through* ``maxmin``: ⌈log₂ group⌉ levels of MaxMin.
     """
@@ -118,7 +118,7 @@ def _tournament(m: Matrix, group: int) -> Matrix:
 
 
 def interleaved(m: Matrix, other: SOp) -> Matrix:
-    """The entries of ``m``, each followed by what ``other`` makes of it: 1×2n, ready for MaxMin."""
+    """Interleave the entries of ``m`` with what ``other`` makes of each: 1×2n, ready for MaxMin."""
     m = m.compact()
     count = m.count
     fetched = aggregate(select(indices, indices // 2, "=="), m.sop)
@@ -128,7 +128,7 @@ def interleaved(m: Matrix, other: SOp) -> Matrix:
 
 
 def first_of_pairs(m: Matrix, rows: Size, columns: Size) -> Matrix:
-    """Every other entry of a 1×2n matrix, as an r×c view."""
+    """Return every other entry of a 1×2n matrix, as an r×c view."""
     return Matrix(m.sop, rows, columns, 0, 2 * columns, 2, m.reads, m.needs, m.names)
 
 

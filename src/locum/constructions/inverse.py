@@ -39,7 +39,7 @@ RECIPES = ("paper", "cofactor", "gauss-jordan", "newton-schulz", "faddeev-leverr
 
 
 def cofactor(m: Matrix, order: int | None = None) -> Matrix:
-    """The matrix of cofactors: (r−1)² heads in one layer.
+    """Return the matrix of cofactors: (r−1)² heads in one layer.
 
     ``order`` must be given where the size of the matrix is an s-op, as in the paper's listing.
     """
@@ -49,7 +49,7 @@ def cofactor(m: Matrix, order: int | None = None) -> Matrix:
 
 
 def _cofactor_at(m: Matrix, r: int, i: SOp, j: SOp, permanent: bool = False) -> SOp:
-    """The cofactor of entry (i, j), at each position that asks for one.
+    """Return the cofactor of entry (i, j), at each position that asks for one.
 
     As a ``permanent``, all signs plus and all entries absolute: what the cofactor's rounding errors
     are to be measured by. It reads the same entries, and so needs no further head.
@@ -72,7 +72,7 @@ def _cofactor_at(m: Matrix, r: int, i: SOp, j: SOp, permanent: bool = False) -> 
 def determinant(
     m: Matrix, cofactors: Matrix | None = None, order: int | None = None, recipe: str = "frugal"
 ) -> Matrix:
-    """The determinant as a 1×1 matrix (its s-op has it everywhere).
+    """Return the determinant as a 1×1 matrix (its s-op has it everywhere).
 
     Expands along the first row. ``paper`` masks that row by one head and adds up by another, over the
     whole input; ``frugal`` does both with one.
@@ -98,7 +98,7 @@ def inverse(
     tolerance: float = TOLERANCE,
     steps: int | None = None,
 ) -> Matrix:
-    """The inverse. Recipes: paper (order 3), cofactor, gauss-jordan, newton-schulz, faddeev-leverrier.
+    """Invert. Recipes: paper (order 3), cofactor, gauss-jordan, newton-schulz, faddeev-leverrier.
 
     By default cofactors up to order 3 and Gauss–Jordan beyond: cofactors work at any order, but lose
     accuracy with the condition of the matrix, and their products number (r−1)!. ``steps`` belongs to
@@ -132,7 +132,7 @@ def inverse(
 
 
 def _by_adjugate(m: Matrix, r: int, tolerance: float) -> Matrix:
-    """The adjugate fetched already transposed, the determinant by one head: two layers."""
+    """Fetch the adjugate already transposed, the determinant by one head: two layers."""
     i, j = coordinates(m.columns)
     inside = indices < m.count
     adjugate = where(inside, _cofactor_at(m, r, j, i), 0)

@@ -20,7 +20,7 @@ from locum.language.handles import SOp
 
 
 def prop(shape: Sequence[int], index: Sequence[int], order: str = "row") -> int:
-    """The position of one entry of an n-dimensional array in the sequence."""
+    """Return the position of one entry of an n-dimensional array in the sequence."""
     if len(shape) != len(index) or any(not 0 <= i < m for i, m in zip(index, shape, strict=False)):
         raise GraphError(f"the index {tuple(index)} is not one of an array of shape {tuple(shape)}")
     pairs = list(zip(shape, index, strict=True))
@@ -31,7 +31,7 @@ def prop(shape: Sequence[int], index: Sequence[int], order: str = "row") -> int:
 
 
 def unprop(shape: Sequence[int], position: int, order: str = "row") -> tuple[int, ...]:
-    """The index of the entry at a position: the inverse of :func:`prop`."""
+    """Return the index of the entry at a position: the inverse of :func:`prop`."""
     if not 0 <= position < math.prod(shape):
         raise GraphError(f"position {position} is outside an array of shape {tuple(shape)}")
     index = []
@@ -42,7 +42,7 @@ def unprop(shape: Sequence[int], position: int, order: str = "row") -> tuple[int
 
 
 def matrix(sop: SOp, rows: int, columns: int, offset: int = 0, order: str = "row") -> Matrix:
-    """A matrix in a sequence, row-major or column-major."""
+    """Return a matrix in a sequence, row-major or column-major."""
     if _is_row_major(order):
         return Matrix(sop, rows, columns, offset)
     return Matrix(sop, rows, columns, offset, row_stride=1, column_stride=rows)

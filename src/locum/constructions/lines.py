@@ -36,11 +36,11 @@ class Lines:
     size: int
 
     def scattered(self, t: Size) -> SOp:
-        """The values that stand at place ``t`` of their lines; 0 elsewhere."""
+        """Return the values that stand at place ``t`` of their lines; 0 elsewhere."""
         return where(self.place == t, self.values, 0)
 
     def beside(self, others: Lines, first: Size) -> Lines:
-        """These lines and ``others`` of the same values, the latter numbered from ``first`` on."""
+        """Return these lines and ``others`` of the same values, numbered from ``first`` on."""
         if self.values is not others.values or self.size != others.size:
             raise GraphError("lines are put together if they are of one s-op and of one size")
         return Lines(
@@ -52,13 +52,13 @@ class Lines:
 
 
 def rows_of(m: Matrix) -> Lines:
-    """The rows of a matrix as lines."""
+    """Return the rows of a matrix as lines."""
     row, column = entries_of(m)
     return Lines(m.sop, row, column, number_of(m.columns, "the inner dimension (recipe scatter)"))
 
 
 def columns_of(m: Matrix) -> Lines:
-    """The columns of a matrix as lines."""
+    """Return the columns of a matrix as lines."""
     return rows_of(m.view_transposed())
 
 
@@ -87,7 +87,7 @@ def entries_of(m: Matrix) -> tuple[SOp, SOp]:
 
 
 def gathered(t: SOp, left: Lines, right: Lines, i: SOp, j: SOp, apart: bool) -> tuple[SOp, SOp]:
-    """What stands at place ``t`` of line i of ``left``, and of line j of ``right``.
+    """Return what stands at place ``t`` of line i of ``left``, and of line j of ``right``.
 
     One head for all t, or two where the sides are not ``apart``. i and j are functions of the position.
     i names a line everywhere, so that no query is left without keys; where j is NONE, only that line is
@@ -105,7 +105,7 @@ def gathered(t: SOp, left: Lines, right: Lines, i: SOp, j: SOp, apart: bool) -> 
 
 
 def lie_apart(a: Matrix, b: Matrix) -> bool:
-    """Whether two matrices are known to lie one behind the other, in either order."""
+    """Return whether two matrices are known to lie one behind the other, in either order."""
     return _ends_before(a, b) or _ends_before(b, a)
 
 

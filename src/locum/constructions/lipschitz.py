@@ -47,7 +47,7 @@ class MaxMinNetwork:
         return norms + [float(np.abs(weights).sum(axis=1).max()) for weights in rest]
 
     def __call__(self, points: Sequence[float]) -> list[float]:
-        """The network computed directly, in NumPy."""
+        """Compute the network directly, in NumPy."""
         z = np.atleast_1d(np.asarray(points, dtype=float))[:, None]
         for number, (weights, bias) in enumerate(self.layers):
             z = (_maxmin(z) if number else z) @ weights.T + bias
@@ -55,7 +55,7 @@ class MaxMinNetwork:
         return values
 
     def program(self, points: int) -> Matrix:
-        """The network as a program on ``points`` tokens, one number each: a points×1 matrix."""
+        """Return the network as a program on ``points`` tokens, one number each: a points×1 matrix."""
         z = Matrix(tokens, points, 1)
         for number, (weights, bias) in enumerate(self.layers):
             z = maxmin(z) if number else z
@@ -65,7 +65,7 @@ class MaxMinNetwork:
 
 
 def lipschitz_network(function: Callable[[float], float], knots: Sequence[float]) -> MaxMinNetwork:
-    """The network maxᵢ f(xᵢ) − |x − xᵢ|: equal to a 1-Lipschitz f at the knots, below it elsewhere."""
+    """Return maxᵢ f(xᵢ) − |x − xᵢ|: equal to a 1-Lipschitz f at the knots, below it elsewhere."""
     x = np.array(sorted({float(knot) for knot in knots}))
     if len(x) < 1 or not np.isfinite(x).all():
         raise GraphError("lipschitz_network needs one or more finite knots")

@@ -21,14 +21,14 @@ from locum.language.python import aggregate, family, indicator, indices, select,
 
 
 def match2(sequence: SOp, p: int) -> SOp:
-    """1 where some token (itself included) adds up with this one to a multiple of p. One head."""
+    """Return 1 where some token (maybe itself) adds up with this one to a multiple of p. One head."""
     _require_modulus(p)
     partners = select(sequence % p, (p - sequence % p) % p, "==")
     return indicator(aggregate(partners, 1) > 0)
 
 
 def match3(m: Matrix, p: int, form: str = "padded") -> Matrix:
-    """1 where two tokens (repetitions allowed) add up with this one to a multiple of p; ``m`` is 1×n.
+    """Return 1 where two tokens (maybe the same) add up with this one to a multiple of p; ``m`` is 1×n.
 
     Forms: ``padded`` uses n² positions, one per pair, and O(1) heads in three layers; ``heads`` uses
     2n heads and no padding; ``tensor`` fetches everything to everywhere (n heads, one layer) and looks

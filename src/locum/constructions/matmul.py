@@ -39,7 +39,7 @@ from locum.language.python import aggregate, family, indices, minimum, select, s
 
 
 def matmul(a: Matrix, b: Matrix, recipe: str = "paper") -> Matrix:
-    """a · b. Recipes: paper, fetch, tiled, scatter."""
+    """Return a · b. Recipes: paper, fetch, tiled, scatter."""
     a, b = factors(a, b)
     if recipe not in _RECIPES:
         raise GraphError(f"matmul has no recipe {recipe!r}: choose one of {', '.join(_RECIPES)}")
@@ -59,7 +59,7 @@ def factors(a: Matrix, b: Matrix) -> tuple[Matrix, Matrix]:
 
 
 def weighted_mean(weights: Matrix, values: Matrix, recipe: str = "fetch") -> Matrix:
-    """The rows of ``values``, averaged by each row of ``weights``, which need not sum to 1.
+    """Average the rows of ``values`` by each row of ``weights``, which need not sum to 1.
 
     The division comes after the product, and the sums of the weights are those of the entries that the
     product reads anyway: no head more than the product has. A row whose weights sum to 0 is an error.
@@ -101,14 +101,17 @@ def _scatter(a: Matrix, b: Matrix) -> Matrix:
 
 
 def _fetched(a: Matrix, b: Matrix) -> tuple[SOp, SOp, SOp]:
-    """A family t over the inner dimension; A[i, t] and B[t, j] at each entry (i, j), by a head each."""
+    """Return a family t over the inner dimension.
+
+    A[i, t] and B[t, j] at entry (i, j), by a head each.
+    """
     t = family(number_of(a.columns, "the inner dimension (recipe fetch)"))
     i, j, inside = _entry(a, b)
     return t, a.at(where(inside, i, 0), t), b.at(t, where(inside, j, 0))
 
 
 def _scattered(a: Matrix, b: Matrix) -> tuple[SOp, SOp, SOp]:
-    """The same, by one head for all t."""
+    """Return the same, by one head for all t."""
     t = family(number_of(a.columns, "the inner dimension (recipe scatter)"))
     i, j, inside = _entry(a, b)
     i, j = where(inside, i, 0), where(inside, j, NONE)
@@ -142,14 +145,14 @@ def _tiled(a: Matrix, b: Matrix) -> Matrix:
 
 
 def _tiles_entry(tile: SOp, size: int, within: SOp, count: int) -> SOp:
-    """A row (or column) of a tile, out of ``count``; the last of them where the tile reaches beyond."""
+    """Return a row (or column) of a tile, of ``count``; the last where the tile reaches beyond."""
     entry = plus(times(tile, size), within)
     assert isinstance(entry, SOp)
     return minimum(entry, count - 1) if count % size else entry
 
 
 def tile(r: int, c: int) -> tuple[int, int]:
-    """The tile with the fewest fetching heads such that r + c groups hold all of the result.
+    """Return the tile with the fewest fetching heads such that r + c groups hold all of the result.
 
     >>> tile(3, 4), tile(8, 8)
     ((1, 2), (2, 2))

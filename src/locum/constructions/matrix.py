@@ -128,7 +128,7 @@ class Matrix:
         )
 
     def position(self, i: Size, j: Size) -> Size:
-        """Where entry (i, j) is; i and j may differ from position to position."""
+        """Return where entry (i, j) is; i and j may differ from position to position."""
         assert self.row_stride is not None
         return plus(plus(self.offset, times(i, self.row_stride)), times(j, self.column_stride))
 
@@ -149,7 +149,7 @@ class Matrix:
         return (indices >= self.offset) & below_end
 
     def inside_or(self, outside: float) -> SOp:
-        """The s-op, with another value outside: functions such as exp and / must not see that.
+        """Return the s-op, with another value outside: functions such as exp and / must not see that.
 
         RASP is strict: an error at any position is an error, whether or not anyone reads it.
         """
@@ -158,7 +158,7 @@ class Matrix:
     # Other views -------------------------------------------------------------------------------------
 
     def view_transposed(self) -> Matrix:
-        """The transpose as a view: no head, no copy."""
+        """Return the transpose as a view: no head, no copy."""
         return replace(
             self,
             rows=self.columns,
@@ -168,7 +168,7 @@ class Matrix:
         )
 
     def block(self, row: int, column: int, rows: int, columns: int) -> Matrix:
-        """A rectangular part, as a view."""
+        """Return a rectangular part, as a view."""
         for name, first, count, size in (
             ("rows", row, rows, self.rows),
             ("columns", column, columns, self.columns),
@@ -204,7 +204,7 @@ class Matrix:
         room: Size = 0,
         names: Mapping[SOp, str] | None = None,
     ) -> Matrix:
-        """A result: compact, made of this matrix and ``others``, using ``room`` positions meanwhile.
+        """Return a compact result of this matrix and ``others``, using ``room`` positions meanwhile.
 
         ``names`` are what errors call the s-ops in it.
         """
@@ -225,7 +225,7 @@ class Matrix:
         domain: str = "float",
         strict: bool = False,
     ) -> Any:
-        """The matrix as an array, on these tokens (padded with 0 where room is needed).
+        """Run on these tokens (padded with 0 where room is needed); return the matrix as an array.
 
         The tokens come as numbers, or as arrays of any shape, one after another. Torch tensors give a
         torch tensor; everything else a NumPy array.
@@ -250,7 +250,7 @@ class Matrix:
     def plan(
         self, *, like: Any = None, segments: Sequence[int | tuple[int, ...]] | None = None
     ) -> Plan:
-        """How the fast executor computes it: its entries, from tokens in parts of these shapes."""
+        """Plan how the fast executor computes its entries, from tokens in parts of these shapes."""
         from locum.execution import fast
 
         offset, end = largest(self.offset), largest(self.end)
@@ -273,7 +273,7 @@ class Matrix:
         return Places(*(number_of(getattr(self, name), name.replace("_", " ")) for name in names))
 
     def _length(self, given: int) -> int:
-        """How many positions it takes, with so many tokens given."""
+        """Return how many positions it takes on so many tokens."""
         if given < (self.reads or 0):
             raise InputError(
                 f"the sequence has {given} tokens, but the inputs of this {self.shape} matrix "
@@ -288,7 +288,7 @@ class Matrix:
         return max(given, needs)
 
     def _numbers(self, parts: list[Any], length: int, options: Mapping[str, Any]) -> Places:
-        """The sizes and places as numbers, on this input."""
+        """Return the sizes and places as numbers, on this input."""
         from locum.execution import run_parts
 
         def number(size: Size | None, least: int) -> int:
@@ -311,7 +311,7 @@ class Matrix:
 
 
 def as_matrix(value: Any, operation: str) -> Matrix:
-    """``value`` if it is a matrix, else an error that says what to do."""
+    """Return ``value`` if it is a matrix, else raise an error that says what to do."""
     if isinstance(value, Matrix):
         return value
     kind = "an s-op" if isinstance(value, SOp) else type(value).__name__
@@ -322,7 +322,7 @@ def as_matrix(value: Any, operation: str) -> Matrix:
 
 
 def greatest(selector: Selector, score: SOp) -> Selector:
-    """Of the selected keys the one of greatest score; of several, the leftmost.
+    """Return of the selected keys the one of greatest score; of several, the leftmost.
 
     One key, not the mean of several: a mean of equal numbers need not be that number.
     """
@@ -335,13 +335,13 @@ def coordinates(columns: Size) -> tuple[SOp, SOp]:
 
 
 def same_row(matrix: Matrix) -> Selector:
-    """Each position of a compact matrix selects the entries of its own row."""
+    """Select at each position of a compact matrix the entries of its own row."""
     row = indices // matrix.columns
     return select(row, row, "==")
 
 
 def constant_matrix(array: np.ndarray[Any, Any] | Sequence[Sequence[float]]) -> Matrix:
-    """A matrix of numbers that belong to the program, not to the input."""
+    """Return a matrix of numbers that belong to the program, not to the input."""
     import numpy as np
 
     table = np.atleast_2d(np.asarray(array, dtype=float))

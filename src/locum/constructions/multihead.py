@@ -26,7 +26,7 @@ def multihead(
     *firsts: Matrix,
     steps: Sequence[int] | None = None,
 ) -> Matrix:
-    """``operation`` on H sets of matrices, given the first set; the results stacked, (H·r)×c.
+    """Apply ``operation`` to H sets of matrices, given the first; stack the results, (H·r)×c.
 
     The other blocks of each operand follow its first one, A⁰ ∥ A¹ ∥ … ∥ B⁰ ∥ B¹ ∥ …, as in the paper,
     or lie ``steps`` positions apart (one number per operand), as blocks of columns do.

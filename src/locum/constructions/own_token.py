@@ -71,7 +71,7 @@ class Placed:
     def run(
         self, tokens: Sequence[Any] | NDArray[Any], *, executor: str = "dense", domain: str = "float"
     ) -> Any:
-        """The matrix as an array, on these tokens: numbers, or arrays one after another."""
+        """Run on these tokens, numbers or arrays one after another; return the matrix as an array."""
         from locum.execution import run_parts
 
         parts = token_arrays(tokens)
@@ -87,7 +87,7 @@ class Placed:
         return entries_as_numbers(entries, domain)
 
     def compact(self) -> Matrix:
-        """The same as a view, with its entries from position 0 on: one head in a layer above."""
+        """Return the same as a view, with its entries from position 0 on: one head in a layer above."""
         count = self.rows * self.columns
         place = _by_position(dict(enumerate(itertools.chain(*self.positions))), count, 0)
         value = where(indices < count, aggregate(select(indices, place, "=="), self.sop), 0)
@@ -95,7 +95,7 @@ class Placed:
 
 
 def own_token_product(a: Matrix, b: Matrix) -> Placed:
-    """a · b by 2k − 1 heads in one layer, for k ≥ rc/(r + c).
+    """Multiply a · b by 2k − 1 heads in one layer, for k ≥ rc/(r + c).
 
     Both are views of one s-op. Positions that have no entry compute a number that nobody reads.
     """
@@ -136,11 +136,14 @@ def own_token_product(a: Matrix, b: Matrix) -> Placed:
 
 
 def _at(m: Matrix, i: int, j: int) -> int:
-    """Where entry (i, j) is."""
+    """Return where entry (i, j) is."""
     return number_of(m.position(i, j), "a position")
 
 
 def _by_position(table: dict[int, int], end: int, otherwise: int) -> SOp:
-    """What a table has for a position; another value at positions it lacks, and from ``end`` on."""
+    """Return what a table has for a position.
+
+    Another value at positions it lacks, and from ``end`` on.
+    """
     everywhere = {place: table.get(place, otherwise) for place in range(end)} | {end: otherwise}
     return lookup(minimum(indices, end), everywhere)

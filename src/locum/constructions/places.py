@@ -23,7 +23,7 @@ class Places(NamedTuple):
         return range(self.offset, self.offset + last + 1)
 
     def take(self, values: Any) -> Any:
-        """The entries, out of an array that has the values at its positions."""
+        """Return the entries, out of an array that has the values at its positions."""
         shape = (self.rows, self.columns)
         if self.row_stride == self.columns and self.column_stride == 1:
             return values if values.shape == shape else values.reshape(shape)
@@ -33,7 +33,7 @@ class Places(NamedTuple):
 
 
 def entries_as_numbers(entries: Any, domain: str) -> Any:
-    """The entries of a matrix as floats; as they are if exact, or tensors."""
+    """Return the entries of a matrix as floats; as they are if exact, or tensors."""
     import numpy as np
 
     if domain == "exact" or not isinstance(entries, np.ndarray) or entries.dtype.kind == "f":

@@ -8,7 +8,7 @@ from locum.language.python import aggregate, indices, length, select
 
 
 def identify(sequence: SOp, start: Size, count: Size) -> SOp:
-    """What stands at ``start`` … ``start + count − 1``, where it stands; 0 elsewhere. One head.
+    """Return what stands at ``start`` … ``start + count − 1``, where it stands; 0 elsewhere. One head.
 
     (The paper counts i from 1 and takes k + 1 elements, s[i−1] … s[i+k−1]; its bounds leave out the
     last element, erratum E12.)
@@ -23,7 +23,7 @@ def identify(sequence: SOp, start: Size, count: Size) -> SOp:
 
 
 def shift(sequence: SOp, by: Size, size: Size | None = None) -> SOp:
-    """The sequence rotated to the left: position i gets what stood at (i + by) mod size. One head.
+    """Rotate the sequence to the left: position i gets what stood at (i + by) mod size. One head.
 
     This is the paper's definition and its code; its matrix turns the other way (erratum E11). Without
     ``size`` the whole input is rotated, and ``length`` costs a head in a layer below.

@@ -19,7 +19,7 @@ Size: TypeAlias = "int | SOp"
 
 
 def whole(size: Any, what: str, least: int) -> Size:
-    """A size as Python's own int (NumPy's are taken, too), or the s-op that it is."""
+    """Return a size as Python's own int (NumPy's are taken, too), or the s-op that it is."""
     if isinstance(size, SOp):
         return size
     try:
@@ -32,7 +32,7 @@ def whole(size: Any, what: str, least: int) -> Size:
 
 
 def same_size(a: Size | None, b: Size | None) -> bool:
-    """Whether two sizes are known to be equal."""
+    """Return whether two sizes are known to be equal."""
     return a is b or (type(a) is int and type(b) is int and a == b)
 
 
@@ -43,7 +43,7 @@ def require_same(a: Size, b: Size, problem: str) -> None:
 
 
 def number_of(size: Size, what: str) -> int:
-    """A size that must be a number, since heads are counted by it."""
+    """Return a size that must be a number, since heads are counted by it."""
     if isinstance(size, SOp):
         raise GraphError(
             f"{what} must be a number here, not an s-op: it decides how many heads there are"
@@ -52,7 +52,7 @@ def number_of(size: Size, what: str) -> int:
 
 
 def plus(a: Size, b: Size) -> Size:
-    """a + b, without a node where nothing is added."""
+    """Return a + b, without a node where nothing is added."""
     if type(a) is int and a == 0:
         return b
     if type(b) is int and b == 0:
@@ -61,7 +61,7 @@ def plus(a: Size, b: Size) -> Size:
 
 
 def times(a: Size, b: Size) -> Size:
-    """a · b, without a node where it is a itself."""
+    """Return a · b, without a node where it is a itself."""
     if type(a) is int and a == 1:
         return b
     if type(b) is int and b == 1:
@@ -72,7 +72,7 @@ def times(a: Size, b: Size) -> Size:
 
 
 def largest(size: Size) -> int | None:
-    """The greatest value of a size over its families; None if it depends on the input."""
+    """Return the greatest value of a size over its families; None if it depends on the input."""
     if not isinstance(size, SOp):
         return size
     if any(node.op in ("tokens", "indices", "length") for node in postorder(size.node)):

@@ -79,7 +79,7 @@ def _in_row(m: Matrix, row: SOp, keys: bool) -> Selector:
 
 
 def kept_entries(m: Matrix, mask: str | Size | Matrix | None) -> tuple[SOp, list[Matrix]]:
-    """Which positions of a compact matrix count, and what else had to be read to know it."""
+    """Return which positions of a compact matrix count, and what else had to be read to know it."""
     i, j = coordinates(m.columns)
     if mask is None:
         return m.inside, []

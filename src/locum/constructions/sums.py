@@ -16,7 +16,7 @@ from locum.language.python import aggregate, indices, select, selector_width, wh
 
 
 def summed(selector: Selector, values: SOp, count: Size | None = None) -> SOp:
-    """The sum of the selected values: their mean, times how many they are.
+    """Return the sum of the selected values: their mean, times how many they are.
 
     >>> from locum import full, tokens
     >>> summed(full, tokens, 3)([1, 2, 4])
@@ -27,40 +27,40 @@ def summed(selector: Selector, values: SOp, count: Size | None = None) -> SOp:
 
 
 def row_means(m: Matrix) -> Matrix:
-    """The mean of each row, at every entry of the row: one head (aggregate *is* the mean)."""
+    """Return the mean of each row, at every entry of the row: one head (aggregate *is* the mean)."""
     m = m.compact()
     mean = aggregate(same_row(m), m.inside_or(0))
     return m.derive(where(m.inside, mean, 0), m.rows, m.columns)
 
 
 def row_sums(m: Matrix) -> Matrix:
-    """The sum of each row, at every entry of the row."""
+    """Return the sum of each row, at every entry of the row."""
     means = row_means(m)
     return means.map(means.columns * means.sop)
 
 
 def total(m: Matrix) -> Matrix:
-    """The sum of all entries as a 1×1 matrix (its s-op has it everywhere): one head."""
+    """Return the sum of all entries as a 1×1 matrix (its s-op has it everywhere): one head."""
     m = m.compact()
     return m.derive(summed(select(indices, m.count, "<"), m.sop, m.count), 1, 1)
 
 
 def broadcast_row(m: Matrix, rows: Size) -> Matrix:
-    """A 1×c matrix repeated in every one of ``rows`` rows: one head."""
+    """Repeat a 1×c matrix in every one of ``rows`` rows: one head."""
     require_same(m.rows, 1, f"only a matrix of one row can be repeated in rows, not {m.shape}")
     _, j = coordinates(m.columns)
     return m.derive(m.at(0, j), rows, m.columns)
 
 
 def broadcast_column(m: Matrix, columns: Size) -> Matrix:
-    """An r×1 matrix repeated in every one of ``columns`` columns: one head."""
+    """Repeat an r×1 matrix in every one of ``columns`` columns: one head."""
     require_same(m.columns, 1, f"only a matrix of one column can be repeated in columns, not {m.shape}")
     i, _ = coordinates(columns)
     return m.derive(m.at(i, 0), m.rows, columns)
 
 
 def append_ones(m: Matrix) -> Matrix:
-    """``m`` with a column of ones behind it, by which a product reaches biases: one head.
+    """Append a column of ones to ``m``, by which a product reaches biases: one head.
 
     >>> from locum import tokens
     >>> append_ones(Matrix(tokens, 2, 1)).run([5, 6]).tolist()
@@ -73,20 +73,20 @@ def append_ones(m: Matrix) -> Matrix:
 
 
 def add(a: Matrix, b: Matrix) -> Matrix:
-    """a + b, the residual sum: elementwise, no attention where both lie alike."""
+    """Return a + b, the residual sum: elementwise, no attention where both lie alike."""
     a, b = _alike(a, b, f"cannot add a {_shape(b)} matrix to a {_shape(a)} one")
     return _merged(a, b, a.sop + b.sop)
 
 
 def multiply(a: Matrix, b: Matrix) -> Matrix:
-    """a · b entry by entry."""
+    """Return a · b entry by entry."""
     problem = f"cannot multiply a {_shape(a)} matrix by a {_shape(b)} one, entry by entry"
     a, b = _alike(a, b, problem)
     return _merged(a, b, a.sop * b.sop)
 
 
 def scale(a: Matrix, factor: float | Matrix) -> Matrix:
-    """Every entry times a number, or times the entry of a 1×1 matrix."""
+    """Multiply every entry by a number, or by the entry of a 1×1 matrix."""
     if not isinstance(factor, Matrix):
         return a.map(factor * a.sop)
     if (factor.rows, factor.columns) != (1, 1):
@@ -105,7 +105,7 @@ def _alike(a: Matrix, b: Matrix, problem: str) -> tuple[Matrix, Matrix]:
 
 
 def _merged(a: Matrix, b: Matrix, sop: SOp) -> Matrix:
-    """A result that lies where ``a`` lies, with the bookkeeping of both."""
+    """Return a result that lies where ``a`` lies, with the bookkeeping of both."""
     known = a.derive(sop, a.rows, a.columns, b)
     return replace(a.map(sop), reads=known.reads, needs=known.needs, names=known.names)
 

@@ -15,7 +15,7 @@ from locum.language.python import indices, where
 
 
 def transpose(m: Matrix, recipe: str = "view") -> Matrix:
-    """The transpose: a view that costs nothing, or the paper's head that moves every entry.
+    """Return the transpose: a view that costs nothing, or the paper's head that moves every entry.
 
     In the paper's form, position p = i·r + j of the result (c×r) fetches entry (j, i).
     """

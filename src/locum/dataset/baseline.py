@@ -42,7 +42,7 @@ def _effect(runs: Sequence[PathRun], edges: Sequence[Edge]) -> float:
 
 
 def _axes(network: Network, pairs: Sequence[dict[str, Any]]) -> list[float]:
-    """The effect of each axis of the stream, set behind the embeddings and behind every layer.
+    """Return the effect of each axis of the stream, set behind the embeddings and behind every layer.
 
     It is set to what it is on the other input, with what positions embed exchanged between positions.
     """
@@ -70,7 +70,7 @@ def _axes(network: Network, pairs: Sequence[dict[str, Any]]) -> list[float]:
 
 
 def _with_axis(network: Network, clean: Any, point: str, axis: int, value: Any) -> Any:
-    """The stream with one axis set, from a reading point on."""
+    """Return the stream with one axis set, from a reading point on."""
 
     def change(name: str, stream: Any) -> None:
         if name == point:
@@ -109,7 +109,7 @@ def by_weights(network: Network, truth: Truth) -> dict[str, Any]:
 
 
 def _clean(score: float) -> float:
-    """What is 0 up to rounding is 0."""
+    """Set to 0 what is 0 up to rounding."""
     return score if score > 1e-9 else 0.0
 
 

@@ -64,7 +64,7 @@ class _Adding:
         return np.concatenate([tensor, np.zeros(shape)], axis=axis)
 
     def _junk(self, size: int) -> Array:
-        """What a decoy writes: numbers of the size of others, into the directions of decoys alone."""
+        """Return what a decoy writes: numbers of usual size, into the directions of decoys alone."""
         found = np.zeros((size, self.width))
         found[:, -_DIRECTIONS:] = self.draw.normal(size=(size, _DIRECTIONS))
         return found
@@ -171,7 +171,7 @@ class _Adding:
         return replace(edge, source=self._name(edge.source), target=self._name(edge.target))
 
     def _name(self, name: str) -> str:
-        """``blocks.1.attn.head.0.q`` with the place that the head has now."""
+        """Return ``blocks.1.attn.head.0.q`` with the place that the head has now."""
         parts = name.split(".")
         if "head" not in parts:
             return name

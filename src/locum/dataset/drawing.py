@@ -54,7 +54,7 @@ class _Drawing:
         self.made: dict[str, list[SOp]] = {SYMBOL: [], NUMBER: [], TRUTH: []}
 
     def of(self, kind: str, depth: int) -> SOp:
-        """An s-op of that kind."""
+        """Return an s-op of that kind."""
         known = self.made[kind]
         if depth == 0 and known and self.draw.random() < 0.4:
             return self.draw.choice(known)
@@ -136,7 +136,10 @@ class _Drawing:
     # Attention ----------------------------------------------------------------------------------
 
     def _moved(self, kind: str, depth: int, default: Atom) -> SOp:
-        """What stands at one other position; the spine is what is moved, or by what it is found."""
+        """Return what stands at one other position.
+
+        The spine is what is moved, or by what it is found.
+        """
         draw = self.draw
         along_values = draw.random() < 0.5
         values = self.of(kind, depth - 1 if along_values else 0)
@@ -159,7 +162,7 @@ class _Drawing:
         )
 
     def _selector(self, depth: int) -> Selector:
-        """Which keys count: equal to something here, or having something, perhaps before here."""
+        """Return which keys count: those equal to something here, or having it, perhaps before here."""
         draw = self.draw
         kind = draw.choice((SYMBOL, NUMBER, TRUTH))
         keys, queries = self.of(kind, depth), self.of(kind, 0)

@@ -175,7 +175,7 @@ def _item(
 
 
 def _answers_differ(wanted: Wanted) -> bool:
-    """Whether a few inputs have different answers; a look before the work of compiling."""
+    """Return whether a few inputs have different answers; a look before the work of compiling."""
     draw = random.Random(0)
     first, *rows = (draw.choices(wanted.vocabulary, k=wanted.length) for _ in range(12))
     answer = wanted.program(first)

@@ -45,7 +45,7 @@ class PathRun:
         self.answers = network.answers(self.logits)
 
     def _elsewhere(self, pairs: Sequence[dict[str, Any]]) -> dict[str, Any]:
-        """What parts write on inputs of another length, where pairs have one."""
+        """Return what parts write on inputs of another length, where pairs have one."""
         given = [pair["elsewhere"] for pair in pairs]
         if any(row is None for row in given):
             return {}

@@ -59,7 +59,7 @@ _NAMES = ("W_in", "b_in", "W_out", "b_out")
 
 
 def _reads(labelled: Labelled, batches: Sequence[Array]) -> dict[int, Array]:
-    """What the units of each layer read, on all inputs."""
+    """Return what the units of each layer read, on all inputs."""
     seen: dict[int, list[Any]] = {}
     network = labelled.network
 
@@ -75,7 +75,7 @@ def _reads(labelled: Labelled, batches: Sequence[Array]) -> dict[int, Array]:
 def _layer(
     old: dict[str, Array], before: Array
 ) -> tuple[dict[str, Array], list[tuple[int, ...]]] | None:
-    """The tensors of a layer with stairs, and the new places of each old unit."""
+    """Return the tensors of a layer with stairs, and the new places of each old unit."""
     columns: list[Array] = []
     biases: list[float] = []
     rows: list[Array] = []
@@ -107,7 +107,7 @@ def _layer(
 
 
 def _stairs(given: Array, bias: float) -> tuple[float, list[tuple[float, float, float]]] | None:
-    """The least value that comes out, and for each step where it is, how steep and how high."""
+    """Return the least value that comes out, and for each step where it is, how steep and how high."""
     rounded = np.maximum(given + bias, 0) - bias
     levels = np.unique(rounded)
     if len(levels) > _MOST or np.abs(levels).max() > _LARGE:

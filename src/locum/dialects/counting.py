@@ -102,7 +102,7 @@ _NUMERIC = {"add", "subtract", "negate", "minimum", "maximum"}
 
 
 def is_boolean(node: Node) -> bool:
-    """Whether a part of a program is a boolean, and not a count."""
+    """Return whether a part of a program is a boolean, and not a count."""
     while node.op == "if_else":
         node = node.inputs[1]
     if node.op == "constant":
@@ -151,7 +151,7 @@ def require(root: Node, extensions: tuple[str, ...] = EXTENSIONS) -> None:
 
 
 def is_symbol(node: Node) -> bool:
-    """Whether a node says that the symbol here is a certain one."""
+    """Return whether a node says that the symbol here is a certain one."""
     return (
         node.op == "equal"
         and node.inputs[0].op == "tokens"
@@ -161,7 +161,7 @@ def is_symbol(node: Node) -> bool:
 
 
 def is_remainder(node: Node) -> bool:
-    """Whether a node is the position (plus a constant) modulo a constant."""
+    """Return whether a node is the position (plus a constant) modulo a constant."""
     if node.op != "modulo" or node.inputs[1].op != "constant":
         return False
     position = node.inputs[0]

@@ -150,7 +150,7 @@ def _refuse(what: str, node: Node, instead: str) -> None:
 
 
 def _is_position(node: Node, positions: set[Node]) -> bool:
-    """Whether the value is a position, moved on by a constant or moved by attention."""
+    """Return whether the value is a position, moved on by a constant or moved by attention."""
     if node.op == "indices":
         return True
     known = [part in positions for part in node.inputs]
@@ -173,7 +173,7 @@ def _computes(node: Node) -> bool:
 
 
 def _is_causal(selector: Node) -> bool:
-    """Whether some condition that must hold leaves out what is behind the query."""
+    """Return whether some condition that must hold leaves out what is behind the query."""
     at = build("indices")
     stack = [selector]
     while stack:

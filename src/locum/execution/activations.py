@@ -16,17 +16,17 @@ from locum.execution.arrays import Array, erf, namespace
 
 
 def relu(x: Array) -> Array:
-    """max(x, 0)."""
+    """Return max(x, 0)."""
     return x.clip(min=0)
 
 
 def leaky_relu(x: Array, slope: float = 0.01) -> Array:
-    """x above 0, slope · x below."""
+    """Return x above 0, slope · x below."""
     return namespace(x).where(x > 0, x, slope * x)
 
 
 def gelu(x: Array) -> Array:
-    """x · Φ(x), exactly: ½x(1 + erf(x/√2))."""
+    """Return x · Φ(x), exactly: ½x(1 + erf(x/√2))."""
     return x * (1 + erf(x / math.sqrt(2))) / 2
 
 
@@ -36,24 +36,24 @@ def gelu_tanh(x: Array) -> Array:
 
 
 def quick_gelu(x: Array) -> Array:
-    """x · sigmoid(1.702 x)."""
+    """Return x · sigmoid(1.702 x)."""
     return x * sigmoid(1.702 * x)
 
 
 def sigmoid(x: Array) -> Array:
-    """1 / (1 + e⁻ˣ), without overflow."""
+    """Return 1 / (1 + e⁻ˣ), without overflow."""
     xp = namespace(x)
     small = xp.exp(-abs(x))  # never above 1
     return xp.where(x >= 0, xp.ones_like(x), small) / (1 + small)
 
 
 def silu(x: Array) -> Array:
-    """x · sigmoid(x)."""
+    """Return x · sigmoid(x)."""
     return x * sigmoid(x)
 
 
 def tanh(x: Array) -> Array:
-    """The hyperbolic tangent."""
+    """Return the hyperbolic tangent."""
     return namespace(x).tanh(x)
 
 

@@ -44,20 +44,20 @@ def namespace(array: Array) -> Any:
 
 
 def is_tensor(value: object) -> bool:
-    """Whether a value is a torch tensor; torch is not imported to find out."""
+    """Return whether a value is a torch tensor; torch is not imported to find out."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(value, torch.Tensor)
 
 
 def is_readable(tensor: Array) -> bool:
-    """Whether the numbers of a tensor can be looked at: not while it is traced, nor in a CUDA graph."""
+    """Return whether a tensor's numbers can be read: not while it is traced, nor in a CUDA graph."""
     torch: Any = sys.modules["torch"]
     recorded = tensor.is_cuda and torch.cuda.is_current_stream_capturing()
     return not (recorded or is_traced(tensor))
 
 
 def is_traced(tensor: Array) -> bool:
-    """Whether a tensor is traced, compiled or mapped: it has no numbers yet."""
+    """Return whether a tensor is traced, compiled or mapped: it has no numbers yet."""
     torch: Any = sys.modules["torch"]
     kind = type(tensor)  # FakeTensors and the like have others than these
     if kind is not torch.Tensor and kind is not torch.nn.Parameter:
@@ -67,14 +67,14 @@ def is_traced(tensor: Array) -> bool:
 
 
 def numpy_of(array: Array) -> NDArray[np.float64]:
-    """The same numbers as a NumPy array of float64."""
+    """Return the same numbers as a NumPy array of float64."""
     if is_tensor(array):
         array = array.detach().cpu().double().numpy()
     return np.asarray(array, dtype=np.float64)
 
 
 def like(array: Array, model: Array) -> Array:
-    """The same numbers in the kind of array that ``model`` is.
+    """Return the same numbers in the kind of array that ``model`` is.
 
     A tensor gets the dtype and device of the model; a NumPy array is always of float64.
     """
@@ -106,12 +106,12 @@ def known_number(tensor: Array) -> float | None:
 
 
 def _version(tensor: Array) -> int:
-    """How often a tensor was written to; those of torch's inference mode do not count."""
+    """Return how often a tensor was written to; torch's inference mode does not count."""
     return 0 if tensor.is_inference() else int(tensor._version)
 
 
 def flat(parts: Sequence[Array]) -> Array:
-    """All entries of all parts, which are of one kind, row by row in one array."""
+    """Return all entries of all parts, which are of one kind, row by row in one array."""
     if not is_tensor(parts[0]):
         return np.concatenate([part.ravel() for part in parts])
     torch: Any = sys.modules["torch"]
@@ -119,7 +119,7 @@ def flat(parts: Sequence[Array]) -> Array:
 
 
 def below(upper: Array, lower: Array) -> Array:
-    """Two matrices of one kind and width, one below the other."""
+    """Stack two matrices of one kind and width, one below the other."""
     if not is_tensor(upper):
         return np.vstack([upper, lower])
     torch: Any = sys.modules["torch"]
@@ -127,7 +127,7 @@ def below(upper: Array, lower: Array) -> Array:
 
 
 def erf(x: Array) -> Array:
-    """The error function, which NumPy lacks, in the type of ``x``.
+    """Return the error function, which NumPy lacks, in the type of ``x``.
 
     >>> erf(np.array([0.0, 1.0])).round(4).tolist()
     [0.0, 0.8427]
@@ -177,37 +177,37 @@ class Arrays:
     # Types ----------------------------------------------------------------------------------------
 
     def is_bool(self, array: Array) -> bool:
-        """Whether it holds booleans."""
+        """Return whether it holds booleans."""
         return bool(self.xp.isdtype(array.dtype, "bool"))
 
     def is_int(self, array: Array) -> bool:
-        """Whether it holds integers or booleans."""
+        """Return whether it holds integers or booleans."""
         return bool(self.xp.isdtype(array.dtype, ("bool", "integral")))
 
     def cast(self, array: Array, dtype: Any) -> Array:
-        """The array in another type (itself if it is of that type)."""
+        """Return the array in another type (itself if it is of that type)."""
         return self.xp.astype(array, dtype, copy=False)
 
     def to_int(self, array: Array) -> Array:
-        """The array as int64."""
+        """Return the array as int64."""
         return self.cast(array, self.int)
 
     def to_float(self, array: Array) -> Array:
-        """The array in the floating-point type of the run."""
+        """Return the array in the floating-point type of the run."""
         return self.cast(array, self.float)
 
     # Making and moving ----------------------------------------------------------------------------
 
     def arange(self, size: int) -> Array:
-        """0, 1, … size − 1."""
+        """Return 0, 1, … size − 1."""
         return self.xp.arange(size, dtype=self.int, device=self.device)
 
     def full(self, shape: int | tuple[int, ...], value: Any, dtype: Any = None) -> Array:
-        """The same number everywhere; an integer unless ``dtype`` says otherwise."""
+        """Return the same number everywhere; an integer unless ``dtype`` says otherwise."""
         return self.xp.full(shape, value, dtype=dtype or self.int, device=self.device)
 
     def put(self, array: np.ndarray[Any, Any]) -> Array:
-        """A NumPy array on this device; floats in the floating-point type of the run."""
+        """Return a NumPy array on this device; floats in the floating-point type of the run."""
         moved: Array = array
         if self.on_torch:
             contiguous = np.ascontiguousarray(array).reshape(array.shape)  # it makes 0-d arrays 1-d
@@ -217,37 +217,37 @@ class Arrays:
         return self.to_float(moved) if array.dtype.kind == "f" else moved
 
     def fetch(self, array: Array) -> np.ndarray[Any, Any]:
-        """An array of this device as a NumPy array."""
+        """Return an array of this device as a NumPy array."""
         return array.cpu().numpy() if self.on_torch else array  # type: ignore[no-any-return]
 
     def copied(self, array: Array) -> Array:
-        """The same numbers in memory of their own."""
+        """Return the same numbers in memory of their own."""
         return array.contiguous().clone() if self.on_torch else np.array(array)
 
     def contiguous(self, array: Array) -> Array:
-        """The array with its rows one after another in memory (itself if they are)."""
+        """Return the array with its rows one after another in memory (itself if they are)."""
         return array.contiguous() if self.on_torch else np.ascontiguousarray(array)
 
     def detached(self, array: Array) -> Array:
-        """The array without its gradient: orders and counts have none."""
+        """Return the array without its gradient: orders and counts have none."""
         return array.detach() if self.on_torch else array
 
     # Asking (on a device each of these waits for it) ----------------------------------------------
 
     def any(self, mask: Array) -> bool:
-        """Whether any holds."""
+        """Return whether any holds."""
         return bool(mask) if isinstance(mask, bool) else bool(self.xp.any(mask))
 
     def all(self, mask: Array) -> bool:
-        """Whether all hold."""
+        """Return whether all hold."""
         return bool(mask) if isinstance(mask, bool) else bool(self.xp.all(mask))
 
     def largest(self, array: Array) -> int:
-        """The greatest of some integers; 0 of none."""
+        """Return the greatest of some integers; 0 of none."""
         return int(self.xp.max(array)) if array.shape[0] else 0
 
     def range_of(self, array: Array) -> tuple[int, int]:
-        """The least and the greatest of some integers; 0 and 0 of none."""
+        """Return the least and the greatest of some integers; 0 and 0 of none."""
         if 0 in array.shape:
             return 0, 0
         integers = self.to_int(array)
@@ -256,38 +256,38 @@ class Arrays:
     # Taking apart and putting together ------------------------------------------------------------
 
     def take(self, array: Array, index: Array) -> Array:
-        """``array[index]``."""
+        """Return ``array[index]``."""
         return self.xp.take(array, index, axis=0)
 
     def order(self, codes: Array) -> Array:
-        """The stable order that sorts ``codes``."""
+        """Return the stable order that sorts ``codes``."""
         self.count("sort")
         return self.xp.argsort(codes, stable=True)
 
     def search(self, ascending: Array, values: Array, side: str) -> Array:
-        """Where each of ``values`` would go in a sorted array."""
+        """Return where each of ``values`` would go in a sorted array."""
         return self.to_int(self.xp.searchsorted(ascending, values, side=side))
 
     def positions(self, mask: Array) -> Array:
-        """The positions at which ``mask`` holds."""
+        """Return the positions at which ``mask`` holds."""
         return self.to_int(self.xp.nonzero(mask)[0])
 
     def table(self, size: int, at: Array, values: Array, missing: int = 0) -> Array:
-        """A table of integers with ``values`` in the places ``at``."""
+        """Return a table of integers with ``values`` in the places ``at``."""
         made = self.full(size, missing)
         made[at] = values
         return made
 
     def numbers_of(self, codes: Array, size: int) -> Array:
-        """How often each of 0 … size − 1 occurs."""
+        """Return how often each of 0 … size − 1 occurs."""
         return self.to_int(self.xp.bincount(codes, minlength=size))
 
     def padded(self, array: Array, value: float) -> Array:
-        """One element more at the end, so that every boundary is a legal place."""
+        """Append one element, so that every boundary is a legal place."""
         return self.xp.concat([array, self.full(1, value, array.dtype)])
 
     def strided(self, array: Array, shape: Sequence[int], strides: Sequence[int], offset: int) -> Array:
-        """The view of a contiguous array, seen as one row, at offset + Σ index · stride."""
+        """Return the view of a contiguous array, seen as one row, at offset + Σ index · stride."""
         if self.on_torch:
             return array.as_strided(shape, strides, array.storage_offset() + offset)
         row = array.reshape(-1)[offset:]
@@ -311,7 +311,7 @@ class Arrays:
         return self.xp.concat([first, running])
 
     def segment_sums(self, array: Array, starts: Array, stops: Array) -> Array:
-        """The sum of each of the disjoint, non-empty segments, in ascending order."""
+        """Return the sum of each of the disjoint, non-empty segments, in ascending order."""
         if not self.on_torch:
             return np.add.reduceat(self.padded(array, 0), _interleaved(starts, stops))[::2]
         inside, segment = self._members(starts, stops)
@@ -319,7 +319,7 @@ class Arrays:
         return zeros.index_add(0, segment, self.take(array, inside))
 
     def segment_maxima(self, array: Array, starts: Array, stops: Array, least: int) -> Array:
-        """The greatest integer of each of the disjoint, non-empty segments."""
+        """Return the greatest integer of each of the disjoint, non-empty segments."""
         if not self.on_torch:
             return np.maximum.reduceat(self.padded(array, least), _interleaved(starts, stops))[::2]
         inside, segment = self._members(starts, stops)
@@ -327,14 +327,14 @@ class Arrays:
         return lows.scatter_reduce(0, segment, self.take(array, inside), "amax")
 
     def _members(self, starts: Array, stops: Array) -> tuple[Array, Array]:
-        """For every element of every segment: its place, and which segment it is in."""
+        """Return for every element of every segment: its place, and which segment it is in."""
         lengths = stops - starts
         segment = self.xp.repeat(self.arange(starts.shape[0]), lengths)
         skipped = starts - self.sums_before(lengths)[:-1]
         return self.arange(segment.shape[0]) + self.take(skipped, segment), segment
 
     def row_maxima(self, scores: Array) -> tuple[Array, Array]:
-        """The greatest score of each row, and where it is: one pass."""
+        """Return the greatest score of each row, and where it is: one pass."""
         if self.on_torch:
             greatest, where = scores.max(dim=1)
             return greatest, where
@@ -342,11 +342,11 @@ class Arrays:
         return np.take_along_axis(scores, where[:, None], axis=1)[:, 0], where
 
     def row_counts(self, mask: Array) -> Array:
-        """How many are true in each row."""
+        """Return how many are true in each row."""
         return mask.sum(dim=1) if self.on_torch else np.count_nonzero(mask, axis=1)
 
     def add_at(self, size: int, index: Array, values: Array) -> Array:
-        """An array of zeros to which each value was added at its index."""
+        """Return an array of zeros to which each value was added at its index."""
         total = self.full(size, 0, values.dtype)
         if self.on_torch:
             return total.index_add_(0, index, values)
@@ -355,5 +355,5 @@ class Arrays:
 
 
 def _interleaved(starts: Array, stops: Array) -> Array:
-    """start, stop, start, stop …: every second range that ``reduceat`` makes of it is a segment."""
+    """Return start, stop, start, stop …: every second range of ``reduceat`` is a segment."""
     return np.stack([starts, stops], axis=1).ravel()

@@ -69,7 +69,7 @@ def evaluate(
     max_heads: int = MAX_HEADS,
     budget: Budget | None = None,
 ) -> Result:
-    """The value of ``root`` on one input: a list of scalars, or a pattern for a selector.
+    """Return the value of ``root`` on one input: a list of scalars, or a pattern for a selector.
 
     ``names`` are what errors call the nodes; ``known`` has values of closed nodes on this very input;
     ``budget`` pays for the work and the memory.
@@ -164,7 +164,7 @@ class _Run:
         return value
 
     def sum_over(self, node: Node, heads: Heads) -> Evaluation:
-        """0 + body at the first heads + body at the second + …"""
+        """Add 0 + body at the first heads + body at the second + …"""
         body, *families = node.inputs
         inside = list(postorder(body, into=depends_on(families)))
         total: list[Value] = [self.domain.constant(0)] * len(self.tokens)
@@ -182,7 +182,7 @@ class _Run:
         return self.legal(node, total, heads)
 
     def apply(self, node: Node, inputs: list[Result], heads: Heads) -> Result:
-        """One operation on the values of its inputs."""
+        """Apply one operation to the values of its inputs."""
         domain, size = self.domain, len(self.tokens)
         value: Result
         match node.op, inputs:
@@ -231,7 +231,7 @@ class _Run:
     def each(
         self, node: Node, function: Callable[..., Value], inputs: Sequence[Result], heads: Heads
     ) -> list[Value]:
-        """``function`` at every position; an error says at which it failed."""
+        """Apply ``function`` at every position; an error says at which it failed."""
         try:
             return list(map(function, *inputs))
         except _WRONG:
@@ -247,7 +247,7 @@ class _Run:
         return value
 
     def whole(self, node: Node, compute: Callable[[], Result], heads: Heads) -> Result:
-        """An attention operation; an error in it concerns a query, or the whole sequence."""
+        """Apply an attention operation; an error in it concerns a query, or the whole sequence."""
         try:
             return compute()
         except _WRONG as error:
@@ -257,21 +257,21 @@ class _Run:
             raise ExecutionError(problem, place, position, kind=_kind(error)) from None
 
     def legal(self, node: Node, value: Result, heads: Heads) -> Result:
-        """``value``, unless it mixes types that no sequence may mix."""
+        """Return ``value``, unless it mixes types that no sequence may mix."""
         problem = self.domain.mixture(value) if isinstance(value, list) else None
         if problem is None:
             return value
         raise ExecutionError(problem, self.place(node, heads), kind="mixture")
 
     def uses_outside_families(self, root: Node) -> Counter[Node]:
-        """How often each closed node is used. What a family uses stays: its heads ask again."""
+        """Return how often each closed node is used. What a family uses stays: its heads ask again."""
         uses: Counter[Node] = Counter([root])
         for node in self.unknown(root):
             uses.update(i for i in node.inputs if not i.free)
         return uses
 
     def unknown(self, root: Node) -> Iterator[Node]:
-        """The nodes below ``root`` that have to be evaluated."""
+        """Yield the nodes below ``root`` that have to be evaluated."""
         return postorder(root, into=lambda node: node not in self.known)
 
     def release_inputs(self, node: Node) -> None:
@@ -295,7 +295,7 @@ class _Run:
             self.forget(node)
 
     def place(self, node: Node, heads: Heads) -> str:
-        """The node in words, with the head it belongs to."""
+        """Return the node in words, with the head it belongs to."""
         families = sorted(node.free, key=lambda family: str(family.attributes["name"]))
         which = ", ".join(f"{family_name(family)} = {heads[family]}" for family in families)
         names = self.names() if callable(self.names) else self.names
@@ -307,7 +307,7 @@ def _member(node: Node, heads: Heads) -> tuple[int, ...]:
 
 
 def _kind(error: Exception) -> str:
-    """The rule that was broken, for those who sort errors."""
+    """Return the rule that was broken, for those who sort errors."""
     special = {
         AverageError: "average",
         NotRealError: "not real",

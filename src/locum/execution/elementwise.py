@@ -157,7 +157,7 @@ def checked(arrays: Arrays, op: str, inputs: Sequence[Any], policy: Policy) -> A
 
 
 def _overflow(result: Array, inputs: Sequence[Any]) -> Array:
-    """Where finite numbers give an infinite one."""
+    """Return where finite numbers give an infinite one."""
     bad = abs(result) == math.inf
     for x in inputs:
         bad = bad & _finite(x)
@@ -168,7 +168,7 @@ def _overflow(result: Array, inputs: Sequence[Any]) -> Array:
 
 
 def truth(arrays: Arrays, a: Any) -> Any:
-    """Where a value holds, as Python sees it: not 0, not False, not the empty string."""
+    """Return where a value holds, as Python sees it: not 0, not False, not the empty string."""
     if isinstance(a, (bool, int, float, str)):
         return bool(a)
     if a.dtype == arrays.xp.bool:
@@ -229,7 +229,7 @@ def _comparison(predicate: str, sign: str, onnx: str | None) -> Meaning:
 
 
 def _function(name: str, *undefined: Undefined, **columns: Any) -> Meaning:
-    """A function of floats that the array library has under this name."""
+    """Return a function of floats that the array library has under this name."""
     return Meaning(lambda arrays, a: getattr(arrays.xp, name)(a), undefined, kind="float", **columns)
 
 

@@ -76,7 +76,7 @@ def _array(values: Any) -> Any:
 
 
 def _has_floats(value: Any) -> bool:
-    """Whether a value is an array of floats, in which no integer can be rounded any more."""
+    """Return whether a value is an array of floats, in which no integer can be rounded any more."""
     return isinstance(value, np.ndarray) and value.dtype.kind == "f"
 
 

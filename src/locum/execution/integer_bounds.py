@@ -36,13 +36,13 @@ def hull(x: Interval, y: Interval) -> Interval:
 
 
 def modulo_bound(x: Interval, y: Interval) -> Interval:
-    """A remainder has the sign of the divisor, and is smaller; a smaller dividend is its own."""
+    """Bound a remainder: it has the divisor's sign, and is smaller; a smaller dividend is its own."""
     high = max(y[1] - 1, 0)
     return min(y[0] + 1, 0), min(high, x[1]) if y[0] > 0 and x[0] >= 0 else high
 
 
 def floor_divide_bound(x: Interval, y: Interval) -> Interval:
-    """No integer divisor lies between −1 and 1, so no quotient is larger than the dividend."""
+    """Bound a quotient by the dividend: no integer divisor lies between −1 and 1."""
     if y[0] > 0 and max(map(abs, (*x, *y))) < math.inf:
         corners = [p // q for p in x for q in y]
         return min(corners), max(corners)

@@ -15,7 +15,7 @@ from locum.graph.atoms import EXACT_INTEGERS
 
 
 def usable(arrays: Arrays, a: Array, keys: Sequence[Any]) -> list[int]:
-    """Which of the keys can equal an element of ``a``, in ascending order of the keys.
+    """Return which of the keys can equal an element of ``a``, in ascending order of the keys.
 
     A string equals no number, NaN equals nothing, 2.5 equals no integer, and an integer that the
     floating-point type does not hold equals no float.
@@ -33,7 +33,7 @@ def _significant_bits(array: Array) -> int:
 
 
 def _can_occur(key: Any, bits: int | None) -> bool:
-    """Whether a key can stand in an array of int64, or of floats of so many significant bits."""
+    """Return whether a key can stand in an array of int64, or of floats of so many significant bits."""
     if isinstance(key, str) or key != key:
         return False
     if bits is None:
@@ -42,7 +42,7 @@ def _can_occur(key: Any, bits: int | None) -> bool:
 
 
 def find(arrays: Arrays, a: Array, keys: Sequence[Any]) -> tuple[Array, Array]:
-    """For each element, which of the keys it may equal, and whether it does.
+    """Return for each element, which of the keys it may equal, and whether it does.
 
     There is at least one key, and all are :func:`usable`, in ascending order.
     """
@@ -60,13 +60,13 @@ def find(arrays: Arrays, a: Array, keys: Sequence[Any]) -> tuple[Array, Array]:
 
 
 def member(arrays: Arrays, a: Array, *, values: Sequence[Any]) -> Array:
-    """Whether each element is one of ``values``."""
+    """Return whether each element is one of ``values``."""
     keys = [values[n] for n in usable(arrays, a, values)]
     return find(arrays, a, keys)[1] if keys else arrays.xp.zeros_like(a, dtype=arrays.xp.bool)
 
 
 def lookup(arrays: Arrays, a: Array, *, table: Sequence[tuple[Any, Any]]) -> Array:
-    """What ``table`` has for each element; anything where it is :func:`missing`."""
+    """Return what ``table`` has for each element; anything where it is :func:`missing`."""
     entries = [table[n] for n in usable(arrays, a, [key for key, _ in table])]
     if not entries:
         return arrays.full(tuple(a.shape), 0)
@@ -79,7 +79,7 @@ def lookup(arrays: Arrays, a: Array, *, table: Sequence[tuple[Any, Any]]) -> Arr
 
 
 def missing(arrays: Arrays, a: Array, *, table: Sequence[tuple[Any, Any]]) -> Array:
-    """Where ``table`` has nothing for an element."""
+    """Return where ``table`` has nothing for an element."""
     keys = [table[n][0] for n in usable(arrays, a, [key for key, _ in table])]
     if not keys:
         return arrays.xp.ones_like(a, dtype=arrays.xp.bool)

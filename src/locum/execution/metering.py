@@ -88,7 +88,7 @@ def _size(value: Any) -> int:
 
 
 def _is_light(op: str, values: Sequence[Any]) -> bool:
-    """Whether an operation on these values costs as little as on any others."""
+    """Return whether an operation on these values costs as little as on any others."""
     kinds = set(map(type, values))
     if str in kinds:
         return op not in ("add", "multiply") and max(map(len, values)) < _SHORT_STRING

@@ -65,7 +65,7 @@ def types_of(values: Iterable[object]) -> Types:
 
 
 def has_strings(root: Node) -> bool:
-    """Whether strings occur in a program: casts to them, or as constants, defaults or table entries.
+    """Return whether strings occur in a program: casts, constants, defaults or table entries.
 
     >>> from locum.graph import build
     >>> has_strings(build("tokens", cast="asis")), has_strings(build("tokens", cast="str"))
@@ -78,7 +78,7 @@ def has_strings(root: Node) -> bool:
 
 
 def _holds(node: Node, kind: type) -> bool:
-    """Whether an atom of this type is among the attributes of a node."""
+    """Return whether an atom of this type is among the attributes of a node."""
     return any(type(atom) is kind for atom in atoms(node))
 
 
@@ -119,7 +119,7 @@ def moved_atoms(root: Node, tokens: Iterable[object]) -> list[object]:
 
 
 def only_moves(root: Node) -> bool:
-    """Whether no integer that comes out was computed, but for counts and positions."""
+    """Return whether no integer that comes out was computed, but for counts and positions."""
     moved = (*_MOVING, "constant", "lookup", "tokens", *BOOLEAN)
     small = ("indices", "length", "selector_width", "family", "indicator")
     return all(node.op in (*moved, *small) for node in handed_on(root))
@@ -139,7 +139,7 @@ def handed_on(root: Node) -> list[Node]:
 
 
 def possible_types(root: Node, tokens: Types) -> dict[Node, Types]:
-    """For each s-op below ``root``, the types it may have on tokens of these types."""
+    """Return for each s-op below ``root``, the types it may have on tokens of these types."""
     possible: dict[Node, Types] = {}
     for node in postorder(root):
         possible[node] = _possible(node, [possible[i] for i in node.inputs], tokens)
@@ -182,7 +182,10 @@ def _possible(node: Node, below: list[Types], tokens: Types) -> Types:
 
 
 def _combined(op: str, left: Types, right: Types) -> Types:
-    """The types of ``op`` on two values; anything numeric where every combination is an error."""
+    """Return the types of ``op`` on two values.
+
+    Anything numeric where every combination is an error.
+    """
     results = {_result(op, a, b) for a, b in product(left, right)} - {None}
     return frozenset(kind for kind in results if kind is not None) or frozenset([int, float])
 
@@ -232,7 +235,7 @@ def measure(root: Node, possible: Mapping[Node, Types], kind: type) -> Node | bo
     parts: dict[Node, tuple[Node, ...]] = {}
 
     def measured(node: Node) -> tuple[Node, ...]:
-        """The parts whose sum measures a node that is above in the graph, or decided."""
+        """Return the parts whose sum measures a node that is above in the graph, or decided."""
         if node in parts:
             return parts[node]
         return (_ONE,) if possible[node] <= {kind} else ()
@@ -250,7 +253,7 @@ _ZERO, _ONE = build("constant", value=0), build("constant", value=1)
 
 
 def _deciding(node: Node, kind: type) -> tuple[Node, ...]:
-    """The inputs whose types decide that of a node."""
+    """Return the inputs whose types decide that of a node."""
     if node.op in ("if_else", "aggregate"):
         return node.inputs[1:]
     if node.op == "sum_over":
@@ -294,7 +297,7 @@ def _bool_parts(node: Node, measured: Any) -> Iterable[Node]:
 
 
 def _choice(node: Node, measured: Any, kind: type) -> Iterable[Node]:
-    """The measure of what chooses among values, or of a leaf."""
+    """Return the measure of what chooses among values, or of a leaf."""
     match node.op:
         case "tokens":
             return [LEAVES[kind]]
@@ -315,7 +318,7 @@ def _total(parts: tuple[Node, ...]) -> Node:
 
 
 def _clipped(total: Node) -> Node:
-    """At most 1, so that towers of sums stay small; left as it is inside a family, to stay linear."""
+    """Clip to 1, so that towers of sums stay small; inside a family leave it linear."""
     return total if total.free or total.op in ("constant", "tokens") else build("indicator", total)
 
 

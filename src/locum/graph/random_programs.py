@@ -25,27 +25,27 @@ class Draws(Protocol):
     """What chance decides about a program, asked for in one order."""
 
     def choice(self, options: Sequence[T]) -> T:
-        """One of the options."""
+        """Choose one of the options."""
         ...
 
     def integer(self, low: int, high: int) -> int:
-        """An integer between ``low`` and ``high``, both included."""
+        """Return an integer between ``low`` and ``high``, both included."""
         ...
 
     def attribute(self, name: str) -> Any:
-        """A value for an attribute of an operation."""
+        """Return a value for an attribute of an operation."""
         ...
 
     def has_families(self) -> bool:
-        """Whether the program may use families."""
+        """Return whether the program may use families."""
         ...
 
     def operations(self) -> Sequence[str]:
-        """The operations to choose from; one that is named twice comes more often."""
+        """Return the operations to choose from; one that is named twice comes more often."""
         ...
 
     def sums_now(self) -> bool:
-        """Whether an s-op of a family is summed over at once."""
+        """Return whether an s-op of a family is summed over at once."""
         ...
 
 

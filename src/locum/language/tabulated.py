@@ -69,7 +69,7 @@ class Domain:
             self._none = self._below(name) if self._numeric else self._beside()
 
     def _below(self, name: str) -> int:
-        """An integer below all numbers."""
+        """Return an integer below all numbers."""
         least = min((v for v in self.all if v is not None), default=0)
         if not least > -(2**53):
             raise GraphError(
@@ -79,7 +79,7 @@ class Domain:
         return int(min(0, least // 1)) - 1
 
     def _beside(self) -> str:
-        """A text that is none of the values."""
+        """Return a text that is none of the values."""
         texts = {value if self._own else repr(value) for value in self.all if value is not None}
         found = "None"
         while found in texts:
@@ -100,7 +100,7 @@ class Domain:
 
 
 def _plain(value: Any, name: str) -> Any:
-    """A value as Python has it, not NumPy: one that can be a key, and is equal to itself."""
+    """Return a value as Python has it, not NumPy: one that can be a key, and is equal to itself."""
     try:
         plain = value.item() if hasattr(value, "item") else value
         hash(plain)

@@ -56,7 +56,7 @@ def from_tracr(program: Any, *, vocabulary: Iterable[Atom], length: int) -> SOp:
 
 
 def _is(item: Any, name: str) -> bool:
-    """Whether an object is of a class of Tracr's, or of one derived from it."""
+    """Return whether an object is of a class of Tracr's, or of one derived from it."""
     return any(kind.__name__ == name and kind.__module__ == _MODULE for kind in type(item).__mro__)
 
 
@@ -245,14 +245,14 @@ def _selects_one(selector: Any) -> bool:
 
 
 def _parts(item: Any) -> list[Any]:
-    """What a construct of Tracr is made of."""
+    """Return what a construct of Tracr is made of."""
     names = ("inner", "fst", "snd", "sop", "selector", "keys", "queries")
     parts = [getattr(item, name) for name in names if hasattr(item, name)]
     return [part for part in parts if _is(part, "SOp") or _is(part, "Selector")]
 
 
 def _traced(function: Callable[..., Any], arguments: Sequence[_Imported]) -> SOp | None:
-    """The function called on s-ops, if it is made of operators that they have."""
+    """Return the function called on s-ops, if it is made of operators that they have."""
     try:
         traced = function(*(argument.sop for argument in arguments))
     except Exception:  # a lambda may do anything with what it is called on
@@ -263,7 +263,7 @@ def _traced(function: Callable[..., Any], arguments: Sequence[_Imported]) -> SOp
 def _agree(
     function: Callable[..., Any], sets: Sequence[Domain], defined: Sequence[tuple[Any, Any]]
 ) -> bool:
-    """Whether the function of s-ops has the values of the function, wherever it has one."""
+    """Return whether the function of s-ops has the values of the function, wherever it has one."""
     rows = [row for row, _ in defined]
     columns = [lookup(tokens, dict(enumerate(row[i] for row in rows))) for i in range(len(sets))]
     try:

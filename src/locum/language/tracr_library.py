@@ -37,39 +37,42 @@ reverse = aggregate(select(indices, length - indices - 1, "=="), tokens)
 
 
 def count(token: Atom) -> SOp:
-    """How many positions hold this token."""
+    """Return how many positions hold this token."""
     return selector_width(select(tokens, token, "=="))
 
 
 def count_less_freq(n: int) -> SOp:
-    """How many positions hold a token that occurs at most ``n`` times."""
+    """Return how many positions hold a token that occurs at most ``n`` times."""
     return selector_width(select(hist, n, "<="))
 
 
 def frac_prevs(condition: SOp) -> SOp:
-    """The share of positions up to here where it holds."""
+    """Return the share of positions up to here where it holds."""
     return aggregate(up_to_here, indicator(condition))
 
 
 def shift_by(offset: int) -> SOp:
-    """The token ``offset`` places before, or "" where there is none."""
+    """Return the token ``offset`` places before, or "" where there is none."""
     return aggregate(select(indices + offset, indices, "=="), tokens, "")
 
 
 def detect_pattern(pattern: str) -> SOp:
-    """Whether the pattern ends here."""
+    """Return whether the pattern ends here."""
     found = [shift_by(i) == letter for i, letter in enumerate(reversed(pattern))]
     return reduce(lambda a, b: a & b, reversed(found))
 
 
 def sort_unique(values: SOp, keys: SOp) -> SOp:
-    """``values`` in the order of ``keys``, which are all different."""
+    """Return ``values`` in the order of ``keys``, which are all different."""
     place = selector_width(select(keys, keys, "<"))
     return aggregate(select(place, indices, "=="), values)
 
 
 def sort(values: SOp, keys: SOp, max_length: int, min_key: float = 1) -> SOp:
-    """``values`` in the order of ``keys``, which differ by ``min_key``; ties in their old order."""
+    """Return ``values`` in the order of ``keys``, which differ by ``min_key``.
+
+    Ties in their old order.
+    """
     return sort_unique(values, keys + min_key * indices / max_length)
 
 
@@ -79,12 +82,12 @@ def sort_freq(max_length: int) -> SOp:
 
 
 def pair_balance(opening: str, closing: str) -> SOp:
-    """The share of opening brackets up to here minus that of closing ones."""
+    """Return the share of opening brackets up to here minus that of closing ones."""
     return frac_prevs(tokens == opening) - frac_prevs(tokens == closing)
 
 
 def shuffle_dyck(pairs: Sequence[str]) -> SOp:
-    """Whether each kind of bracket is balanced by itself in the whole input."""
+    """Return whether each kind of bracket is balanced by itself in the whole input."""
     balances = [pair_balance(opening, closing) for opening, closing in map(tuple, pairs)]
     negative = reduce(lambda a, b: a | b, [balance < 0 for balance in balances])
     some_negative = aggregate(full, indicator(negative))
@@ -94,7 +97,7 @@ def shuffle_dyck(pairs: Sequence[str]) -> SOp:
 
 
 def causal(program: SOp) -> SOp:
-    """What a causal mask makes of a program: no selector looks ahead."""
+    """Return what a causal mask makes of a program: no selector looks ahead."""
     new: dict[Node, Node] = {}
     for node in postorder(program.node):
         inputs = [new[i] for i in node.inputs]
@@ -125,7 +128,7 @@ def _distinct(chance: random.Random, vocabulary: Sequence[Atom], size: int) -> l
 
 
 def _brackets(chance: random.Random, vocabulary: Sequence[Atom], size: int) -> list[Atom]:
-    """Two in four balanced (if the length is even), one with a bracket changed, one at random."""
+    """Draw brackets: two in four balanced (if the length is even), one changed, one at random."""
     kind = chance.randrange(4)
     if kind == 0:
         return _any(chance, vocabulary, size)
@@ -152,7 +155,7 @@ def _fixed(
     vocabulary: Sequence[Atom] = LETTERS,
     draw: Callable[[random.Random, Sequence[Atom], int], list[Atom]] = _any,
 ) -> Program:
-    """A program that does not depend on the maximal length."""
+    """Return a program that does not depend on the maximal length."""
     return Program(lambda n: program, lambda n: vocabulary, draw)
 
 
@@ -218,5 +221,5 @@ VARIANTS |= {f"shuffle_dyck3_{i}": lambda n: shuffle_dyck(BRACKETS) for i in (1,
 
 
 def program(name: str, max_length: int) -> SOp:
-    """A program of the benchmark or of the test suite, by its name there."""
+    """Return a program of the benchmark or of the test suite, by its name there."""
     return (VARIANTS.get(name) or PROGRAMS[name].make)(max_length)

@@ -187,7 +187,7 @@ def position_keys(kind: str, count: int) -> tuple[Numbers, Numbers]:
 
 @functools.cache
 def _fetch(kind: str, count: int, beta: float) -> Construction:
-    """One head that reverses a sequence: position i fetches the token of position N − 1 − i.
+    """Return one head that reverses a sequence: position i fetches the token of position N − 1 − i.
 
     The compiled network, with W_pos, W_Q and W_K replaced by those of other keys. Slots: the token, the
     answer, then queries and keys.

@@ -37,7 +37,7 @@ BOTH = (False, True)
 
 
 def zeros() -> list[Settings]:
-    """From the exact weights: what is lost after so many steps, by what may move."""
+    """List trainings from the exact weights: what is lost after so many steps, by what may move."""
     moments = {"steps": 100, "curve": [0, 1, 2, 5, 10, 20, 50, 100], "decay": False, "sigmas": [0.0]}
     return [
         {**SMALL, **moments, "trainable": which, "balanced": balanced, "optimiser": "adam"}
@@ -62,7 +62,7 @@ def basin() -> list[Settings]:
 
 
 def positions() -> list[Settings]:
-    """One head that fetches: how its basin depends on the number of positions, by kind of keys."""
+    """List trainings of one head that fetches: its basin by positions and kind of keys."""
     sigmas = [1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1]
     shared: Settings = {"sigmas": sigmas, "trainable": "nonzeros", "batch": 8, "steps": 100, "seeds": 6}
     return [
@@ -98,7 +98,7 @@ def larger() -> list[Settings]:
 
 
 def random() -> list[Settings]:
-    """From nothing: the same architectures with random weights."""
+    """List trainings from nothing: the same architectures with random weights."""
     start: Settings = {"start": "random", "sigmas": [1.0], "seeds": 8, "batch": 16}
     ways: list[Settings] = [
         {"optimiser": "adam", "rate": 1e-2},
@@ -173,7 +173,7 @@ def orders_inputs() -> list[Settings]:
 
 
 def orders_positions() -> list[Settings]:
-    """One head that fetches among more positions, by kind of keys."""
+    """List trainings of one head that fetches among more positions, by kind of keys."""
     sigmas = [1e-6, 3e-6, 1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1]
     shared: Settings = {"sigmas": sigmas, "trainable": "nonzeros", "batch": 8, "steps": 100, "seeds": 4}
     return [

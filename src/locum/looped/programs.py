@@ -64,7 +64,7 @@ class Assembler:
         self._labels[name] = len(self._commands)
 
     def subtract(self, a: str, b: str, target: str | None = None) -> None:
-        """b −= a; go to ``target`` if b is then at most 0."""
+        """Subtract: b −= a; go to ``target`` if b is then at most 0."""
         self._commands.append((a, b, len(self._commands) + 1 if target is None else target))
 
     def clear(self, *words: str) -> None:
@@ -73,13 +73,13 @@ class Assembler:
             self.subtract(word, word)
 
     def add(self, a: str, b: str) -> None:
-        """b += a."""
+        """Add: b += a."""
         self.subtract(a, _ZERO)
         self.subtract(_ZERO, b)
         self.clear(_ZERO)
 
     def copy(self, a: str, b: str) -> None:
-        """b = a."""
+        """Copy: b = a."""
         self.clear(b)
         self.add(a, b)
 

@@ -110,7 +110,10 @@ class AttentionOrder:
         return self.kind in ("softmax", "linformer") and self.pooling == "softmax"
 
     def blocks(self, n: int, m: int, prefix: str = "", batch: int = 1) -> list[Block]:
-        """The matrices that characterise it, for n rows that attend to m rows; a mask for each X."""
+        """Return the matrices that characterise it, for n rows that attend to m rows.
+
+        A mask for each X.
+        """
         shapes = self._factors() if self.kind == "factored" else self._projections(m)
         if self.output_bias:
             shapes.append(Block("b_O", 1, self.columns))
@@ -155,7 +158,7 @@ class AttentionOrder:
         return shapes
 
     def _projections(self, m: int) -> list[Block]:
-        """The matrices of each head, one head after another."""
+        """Return the matrices of each head, one head after another."""
         query, key = self.d + self.bias, (self.d_keys or self.d) + self.bias
         ones = self.bias
         shapes: list[Block]

@@ -48,15 +48,15 @@ class State:
         self._places = [(parameter, _place(parameter)) for parameter in module.parameters()]
 
     def is_of(self, module: nn.Module) -> bool:
-        """Whether no part, setting or parameter of the module is another now, and there is no hook."""
+        """Return whether the module's parts, settings and parameters are the same, without hooks."""
         return self.is_in_place() and self.has_parts_of(module)
 
     def is_in_place(self) -> bool:
-        """Whether the parameters that it was made of are where they were."""
+        """Return whether the parameters that it was made of are where they were."""
         return all(_place(parameter) == place for parameter, place in self._places)
 
     def has_parts_of(self, module: nn.Module) -> bool:
-        """Whether the module still has its parts, settings and parameters, and no hooks."""
+        """Return whether the module still has its parts, settings and parameters, and no hooks."""
         if _has_global_hooks():
             return False
         for part, (kind, before) in zip((module, *self._parts), self._known, strict=True):
@@ -178,7 +178,7 @@ def _recorded(X: Tensor, work: Work) -> _Recording | None:
 
 
 def _can_be_replayed(X: Any) -> bool:
-    """Whether X is a plain tensor on a GPU, and nothing watches what is done to it."""
+    """Return whether X is a plain tensor on a GPU, and nothing watches what is done to it."""
     if type(X) is not Tensor or not X.is_cuda or X.numel() == 0 or recording.is_active():
         return False
     return not (
@@ -191,14 +191,14 @@ def _can_be_replayed(X: Any) -> bool:
 
 
 def _is_watched() -> bool:
-    """Whether modes or transformations of torch are at work."""
+    """Return whether modes or transformations of torch are at work."""
     own: Any = torch._C
     mapped = own._functorch.peek_interpreter_stack() is not None
     return bool(mapped or own._len_torch_dispatch_stack() or own._len_torch_function_stack())
 
 
 def _settings() -> tuple[Hashable, ...]:
-    """What else chooses kernels."""
+    """Return what else chooses kernels."""
     cuda: Any = torch.backends.cuda
     return (
         torch.get_float32_matmul_precision(),

@@ -29,7 +29,7 @@ class ExplainedStep:
         return float(np.abs(self.matrix - self.direct).max())
 
     def to_dict(self) -> dict[str, Any]:
-        """For scripts."""
+        """Return a dictionary for scripts."""
         return {"name": self.name, "matrix": self.matrix.tolist(), "error": self.error}
 
 

@@ -59,7 +59,7 @@ def embed(U: LayerSimulator, T: Module, X: Array, *, executor: str | None = None
 
 
 def _sees_padded_rows(order: Order) -> bool:
-    """Whether padded rows of X would count as keys: then the rows that do are a token.
+    """Return whether padded rows of X would count as keys: then the rows that do are a token.
 
     Rows of zeros add nothing to linear attention, but behind a norm with a bias they are not zeros. A
     causal attention never looks at the padding, which comes last.
@@ -70,7 +70,7 @@ def _sees_padded_rows(order: Order) -> bool:
 
 
 def paper_padding(U: LayerSimulator, T: Attention, X: Array, *, executor: str | None = None) -> Array:
-    """What the paper's padding gives on U, zeros and identity block as in its proof: not T(X)."""
+    """Run the paper's padding on U, zeros and identity block as in its proof: it is not T(X)."""
     X = matrix(X, "X")
     small = T.order(len(X))
     require_smaller(small, U.order)
@@ -130,7 +130,7 @@ def _require_padding_is_harmless(small: Order, large: Order) -> None:
 
 
 def _plain(attention: AttentionOrder) -> bool:
-    """Whether padded rows, which are 0, add nothing to a linear attention."""
+    """Return whether padded rows, which are 0, add nothing to a linear attention."""
     return attention.feature_map == "identity" and not attention.bias
 
 

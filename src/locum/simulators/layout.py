@@ -118,7 +118,7 @@ class Layout:
         return "blank"
 
     def fits(self, parts: Sequence[Array]) -> bool:
-        """Whether arrays, one for each block, have the blocks' shapes, one type and one device."""
+        """Return whether arrays, one per block, have the blocks' shapes, one type and one device."""
         dtype, device = parts[0].dtype, device_of(parts[0])
         for part, shape in zip(parts, self._shapes.values(), strict=True):
             if part.shape != shape or part.dtype is not dtype or device_of(part) != device:
@@ -161,7 +161,7 @@ class Layout:
 
 
 def device_of(array: Array) -> Any:
-    """The device of a tensor; arrays of NumPy have the one, or none before its version 2."""
+    """Return the device of a tensor; arrays of NumPy have the one, or none before its version 2."""
     return getattr(array, "device", None)
 
 

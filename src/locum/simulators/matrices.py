@@ -25,7 +25,7 @@ def matrix(
     *,
     copy: bool = True,
 ) -> Array:
-    """``value`` as a matrix of finite numbers of this shape (None: any), or an error that names it.
+    """Return ``value`` as a finite matrix of this shape (None: any), or raise an error that names it.
 
     What is kept must be a copy, or it changes with the user's array; what is only read need not be.
     """
@@ -39,7 +39,7 @@ def matrix(
 
 
 def row(value: Any, name: str, columns: int) -> Array:
-    """``value`` as a 1×columns matrix: a bias or a gain, given as a vector or as one row."""
+    """Return ``value`` as a 1×columns matrix: a bias or a gain, given as a vector or as one row."""
     array = real_numbers(value, name)
     if array.ndim == 1:
         array = array.reshape(1, -1)
@@ -88,7 +88,7 @@ def stacked_rows(matrices: Sequence[Array]) -> Array:
 
 
 def is_half(array: Array) -> bool:
-    """Whether an array is a tensor of float16 or bfloat16."""
+    """Return whether an array is a tensor of float16 or bfloat16."""
     return is_tensor(array) and array.dtype.is_floating_point and array.dtype.itemsize == 2
 
 

@@ -216,7 +216,7 @@ class Order:
         return ("gain",) if self.rms else ("gain", "bias")
 
     def blocks(self) -> list[Block]:
-        """Everything in the sequence, X first: results and X lie alike, and their sum is free."""
+        """Return all blocks of the sequence, X first: results and X lie alike, so their sum is free."""
         d, n = self.attention.d, self.n
         reads_memory = self.memory and self.cross is None
         blocks = [Block("X", n, d, self.batch)]
@@ -255,7 +255,7 @@ class Order:
         return ", ".join([f"({', '.join(map(str, paper))})", *more])
 
     def differences(self, other: Order) -> list[str]:
-        """In what another order differs: ``heads 2 instead of 1``."""
+        """Return in what another order differs: ``heads 2 instead of 1``."""
         mine, its = _fields(self), _fields(other)
         return [
             f"{name} {its.get(name)} instead of {mine.get(name)}"
@@ -292,7 +292,7 @@ def _sizes_of_kind(kind: str, n: int, d: int, sizes: Mapping[str, int | None]) -
 
 
 def _fields(order: Order) -> dict[str, Any]:
-    """All fields by readable names, those of the attentions among them."""
+    """Return all fields by readable names, those of the attentions among them."""
     fields: dict[str, Any] = {}
     for name, value in asdict(order).items():
         if name == "attention":

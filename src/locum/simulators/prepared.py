@@ -50,7 +50,10 @@ class Prepared:
             self.parts[name] = part
 
     def on(self, simulator: Simulator) -> Prepared:
-        """The same matrices for another simulator, such as one of more rows; nothing is converted."""
+        """Return the same matrices for another simulator, such as one of more rows.
+
+        Nothing is converted.
+        """
         made = copy.copy(self)
         made.simulator, made.names = simulator, list(simulator.layout.blocks)
         return made

@@ -54,7 +54,7 @@ _active: ContextVar[_Recorder | None] = ContextVar("locum_recorder", default=Non
 
 
 def is_active() -> bool:
-    """Whether something is being recorded."""
+    """Return whether something is being recorded."""
     return _active.get() is not None
 
 

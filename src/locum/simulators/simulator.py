@@ -259,12 +259,12 @@ def read(places: Places, values: Any, begin: int = 0) -> Array:
 
 
 def _families(step: NamedStep) -> list[Node]:
-    """The families of a step: its batch and its heads."""
+    """Return the families of a step: its batch and its heads."""
     return [family.node for family, _ in (*([step.batch] if step.batch else []), *step.families)]
 
 
 def _members(step: NamedStep) -> list[tuple[dict[Node, Node], str]]:
-    """Each member of the families of a step as numbers, and how it is called: [item][head]."""
+    """Return each member of the families of a step as numbers, and how it is called: [item][head]."""
     batch = [step.batch] if step.batch else []
     renamings = []
     for item in itertools.product(*(range(size) for _, size in batch)):

@@ -75,15 +75,15 @@ class Stack(Simulator):
 
     @classmethod
     def of(cls, modules: Sequence[Module], n: int, recipe: str = "fetch") -> Stack:
-        """The stack for these T's on n rows, and for all others of their orders."""
+        """Return the stack for these T's on n rows, and for all others of their orders."""
         return cls([UniversalSimulator.of(T, n, recipe=recipe) for T in modules])
 
     def encode(self, modules: Sequence[Module], X: Array) -> Array:
-        """⟨T₁, T₂, …, X⟩ as tokens."""
+        """Encode ⟨T₁, T₂, …, X⟩ as tokens."""
         return self.flattened(self.parts_of(modules, X))
 
     def parts_of(self, modules: Sequence[Module], X: Array) -> list[Array]:
-        """The same, matrix by matrix: what is run."""
+        """Return the same, matrix by matrix: what is run."""
         if not isinstance(modules, Sequence):
             raise InputError(f"a stack takes a list of T's, but got {type(modules).__name__}")
         if len(modules) != len(self.simulators):
@@ -99,7 +99,7 @@ class Stack(Simulator):
         return self.parts(matrices, X)
 
     def __call__(self, modules: Sequence[Module], X: Array, *, executor: str | None = None) -> Array:
-        """… T₂(T₁(X)), computed by the one program."""
+        """Compute … T₂(T₁(X)) by the one program."""
         return as_given(self.run_parts(self.output, self.parts_of(modules, X), executor), X)
 
     def __repr__(self) -> str:
@@ -112,7 +112,7 @@ def _prefix(number: int) -> str:
 
 
 def _blocks(simulators: Sequence[UniversalSimulator]) -> list[Block]:
-    """The blocks of all, each with its simulator's number; only the first X is among the tokens."""
+    """Return the blocks of all, each with its simulator's number; only the first X is a token."""
     blocks = [simulators[0].layout.block("X")]
     for number, simulator in enumerate(simulators, start=1):
         blocks += [

@@ -58,7 +58,7 @@ def compile_simulator(
     stable: bool = False,
     **options: Any,
 ) -> CompiledTransformer:
-    """The weights of U in a recipe; they read what ``encode`` writes, and ``decode`` reads the answer.
+    """Compile U in a recipe: weights read what ``encode`` writes, ``decode`` reads the answer.
 
     ``stable`` takes the greatest score of each row off before the exponential, which hard attention
     pays for with more heads and layers; without it, scores above 709 are an error, never a wrong
@@ -100,7 +100,7 @@ def target_for(length: int, options: Mapping[str, Any]) -> Target:
 
 
 def _with_layout(model: CompiledTransformer, simulator: LayerSimulator) -> CompiledTransformer:
-    """The model, whose report also says which tokens are which matrix, and where T(X) stands.
+    """Return the model, whose report also says which tokens are which matrix, and where T(X) stands.
 
     ``layout`` is [first, copies, rows, columns] for each block; ``answer`` are the places of T(X): what
     the network gives elsewhere means nothing.
@@ -114,7 +114,7 @@ def _with_layout(model: CompiledTransformer, simulator: LayerSimulator) -> Compi
 def native(
     order: Order, layout: Layout, target: Target, base: float | None = None
 ) -> tuple[Node, dict[Node, Scores]]:
-    """The program of T(X), with one selector for the softmax head, and that head's scores."""
+    """Return the program of T(X), with one selector for the softmax head, and that head's scores."""
     require_plain(order)
     penalties = penalties_for(target)
     n, d, d_v = order.n, order.attention.d, order.attention.d_v

@@ -213,12 +213,12 @@ def parts_of(circuit: Circuit, program: Node, sop: Node) -> tuple[CircuitNode, .
 
 
 def _column(node: CircuitNode) -> int:
-    """From left to right: embeddings, then heads and units of each layer."""
+    """Return the column, from left to right: embeddings, then heads and units of each layer."""
     return 0 if node.layer is None else 2 * node.layer + (1 if node.kind == "head" else 2)
 
 
 def _part(identifier: str) -> str:
-    """The head that a query, key, value or output belongs to; anything else is itself."""
+    """Return the head that a query, key, value or output belongs to; anything else is itself."""
     parts = identifier.split(".")
     return ".".join(parts[:5]) if "head" in parts else identifier
 

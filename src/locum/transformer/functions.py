@@ -46,11 +46,11 @@ class Functions:
     outputs: tuple[int, ...]
 
     def __call__(self, arguments: Sequence[Array]) -> list[Array]:
-        """The outputs on arrays (or tensors) of one shape."""
+        """Return the outputs on arrays (or tensors) of one shape."""
         return self.trace(arguments)[1]
 
     def trace(self, arguments: Sequence[Array]) -> tuple[list[Array], list[Array]]:
-        """The result of every instruction, and the outputs."""
+        """Return the result of every instruction, and the outputs."""
         arrays, values = Arrays(arguments[0]), list(arguments)
         with np.errstate(all="ignore"):
             for instruction in self.instructions:
@@ -75,7 +75,10 @@ def _apply(arrays: Arrays, instruction: Instruction, inputs: Sequence[Array], li
 def _table(
     arrays: Arrays, inputs: Sequence[Array], keys: Sequence[Sequence[float]], values: Sequence[Any]
 ) -> Array:
-    """The value of the nearest key; ``values`` are in row-major order of the keys. None is NaN."""
+    """Return the value of the nearest key.
+
+    ``values`` are in row-major order of the keys. None is NaN.
+    """
     xp, flat = arrays.xp, None
     for number, among in zip(inputs, keys, strict=True):
         ascending = arrays.put(np.array(among, dtype=np.float64))
@@ -90,7 +93,7 @@ def _table(
 
 
 def _exact(arrays: Arrays, a: Array, b: Array) -> Array:
-    """Where the type holds every integer between: elsewhere remainders mean nothing."""
+    """Return where the type holds every integer between: elsewhere remainders mean nothing."""
     limit = EXACT_INTEGERS[arrays.float_name]
     return (abs(a) <= limit) & (abs(b) <= limit)
 

@@ -54,7 +54,7 @@ def check(content: Any, stated: Claim | None = None, *, steps: int = STEPS) -> V
 
 
 def _named(label: Any) -> Claim | None:
-    """The claim by that name; None for claims of one's own."""
+    """Return the claim by that name; None for claims of one's own."""
     match label:
         case {"name": str(name), "shape": list(shape), "recipe": str(recipe), "tolerance": tolerance}:
             if len(label) > 4:

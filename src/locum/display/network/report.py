@@ -51,13 +51,13 @@ def facts(model: CompiledTransformer) -> list[tuple[str, str]]:
 
 
 def bound(model: CompiledTransformer) -> float | None:
-    """The certified bound that the report states, if it is a number that can be one."""
+    """Return the certified bound that the report states, if it is a number that can be one."""
     reported: Any = model.config.report.get("error_bound")
     return float(reported) if _is_number(reported) and reported >= 0 else None
 
 
 def ranges(model: CompiledTransformer) -> list[tuple[float, float]]:
-    """Where the tokens lie that the bound is for: a pair for all, or one for each position, or none."""
+    """Return the ranges of tokens the bound is for: a pair for all, one for each position, or none."""
     return list(model.config.ranges or ())
 
 
@@ -116,7 +116,7 @@ def _error(model: CompiledTransformer) -> str:
 
 
 def _attention(model: CompiledTransformer) -> str:
-    """hard or softmax, as the heads are; ``hard, but 1 head softmax`` where they differ."""
+    """Return hard or softmax, as the heads are; ``hard, but 1 head softmax`` where they differ."""
     kinds = [k for layer in model.weights.layers if layer.attention for k in layer.attention.kinds]
     asked = model.config.attention
     others = [kind for kind in kinds if kind != asked]
@@ -124,7 +124,7 @@ def _attention(model: CompiledTransformer) -> str:
 
 
 def _scores(model: CompiledTransformer) -> str:
-    """By what heads score, and how many of them do."""
+    """Return by what heads score, and how many of them do."""
     return _counted(entry.get("scored by") for entry in _entries(model, "attention"))
 
 
@@ -150,7 +150,10 @@ def _softmax(model: CompiledTransformer) -> str:
 
 
 def _head(entry: Mapping[str, Any], soft: list[dict[str, Any]]) -> str:
-    """One head; its temperature is taken from the list, so that heads of one name have each its own."""
+    """Return one head.
+
+    Its temperature is taken from the list, so that heads of one name have each its own.
+    """
     parts = [f"{entry.get('selector')}", f"scored by {entry.get('scored by')}"]
     if entry.get("sink") != "none":
         parts.append(f"sink: {entry.get('sink')}")
@@ -235,7 +238,7 @@ def _bound(value: Any) -> str:
 
 
 def _counted(texts: Any) -> str:
-    """``equality by squares (10 heads), nothing (1 head)``."""
+    """Return ``equality by squares (10 heads), nothing (1 head)``."""
     counts = Counter(text for text in texts if isinstance(text, str))
     return ", ".join(f"{text} ({_count(number, 'head')})" for text, number in counts.items())
 

@@ -62,15 +62,15 @@ class Domain(ABC):
 
     @abstractmethod
     def token(self, value: Value, cast: str) -> Value:
-        """An input value as the program sees it through ``tokens_<cast>``."""
+        """Return an input value as the program sees it through ``tokens_<cast>``."""
 
     @abstractmethod
     def constant(self, atom: Atom) -> Value:
-        """An atom of the program as a scalar of this domain."""
+        """Return an atom of the program as a scalar of this domain."""
 
     @abstractmethod
     def accepts(self, value: object) -> bool:
-        """Whether an input may contain ``value``."""
+        """Return whether an input may contain ``value``."""
 
     @abstractmethod
     def mixture(self, values: Sequence[Value]) -> str | None:
@@ -78,20 +78,20 @@ class Domain(ABC):
 
     @abstractmethod
     def is_numeric(self, values: Sequence[Value]) -> bool:
-        """Whether a sequence may be averaged."""
+        """Return whether a sequence may be averaged."""
 
     @abstractmethod
     def mean(self, values: Sequence[Value]) -> Value:
-        """The arithmetic mean of two or more numbers."""
+        """Return the arithmetic mean of two or more numbers."""
 
     def result(self, value: Value) -> Any:
-        """A scalar in the form in which it is handed to the user."""
+        """Return a scalar in the form in which it is handed to the user."""
         return value
 
     # Attention, literally ---------------------------------------------------------------------
 
     def select(self, keys: Sequence[Value], queries: Sequence[Value], predicate: str) -> Pattern:
-        """pattern[q, k] = keys[k] ? queries[q]"""
+        """Return pattern[q, k] = keys[k] ? queries[q]"""
         holds = self.meanings[COMPARISONS[predicate].operation]
         pattern = np.zeros((len(queries), len(keys)), dtype=np.bool_)
         for q, query in enumerate(queries):
@@ -103,7 +103,7 @@ class Domain(ABC):
         return pattern
 
     def best(self, selected: Pattern, scores: Sequence[Value]) -> Pattern:
-        """Of the selected keys of each query, those that no other selected key exceeds."""
+        """Keep of the selected keys of each query those that no other selected key exceeds."""
         greater = self.meanings["greater"]
         pattern = np.zeros_like(selected)
         for q, row in enumerate(selected):
@@ -113,7 +113,7 @@ class Domain(ABC):
         return pattern
 
     def aggregate(self, selected: Pattern, values: Sequence[Value], default: Value) -> list[Value]:
-        """No key: the default. One: its value, whatever its type. More: the mean, of numbers only."""
+        """Aggregate: no key gives the default, one its value, more the mean, of numbers only."""
         self.require_numbers(selected, values)
         result = []
         for row in selected:
@@ -127,11 +127,11 @@ class Domain(ABC):
         return result
 
     def widths(self, selected: Pattern) -> list[Value]:
-        """How many keys each query selects."""
+        """Return how many keys each query selects."""
         return [self.constant(int(count)) for count in selected.sum(axis=1)]
 
     def require_numbers(self, selected: Pattern, values: Sequence[Value]) -> None:
-        """As RASP: if any mean is taken, *all* values must be numbers, the selected and the others."""
+        """Refuse a mean unless *all* values are numbers, as RASP does: the selected and the others."""
         if not self.is_numeric(values) and bool((selected.sum(axis=1) > 1).any()):
             raise AverageError(
                 "asked to average several values, but they are not all numbers "

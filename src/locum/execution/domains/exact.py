@@ -71,7 +71,7 @@ def _round(a: Value) -> int:
 
 
 def _root(a: fmpq, degree: int) -> fmpq:
-    """The rational root, if there is one."""
+    """Return the rational root, if there is one."""
     if a < 0 and degree % 2 == 0:
         raise NotRealError(f"{a} has no real root of degree {degree}")
     sign = -1 if a < 0 else 1

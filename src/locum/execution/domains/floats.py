@@ -233,7 +233,7 @@ class FloatDomain(Domain):
 
 
 def _strings(values: Sequence[Value]) -> set[bool]:
-    """Which of strings and others there are among some values."""
+    """Return which of strings and others there are among some values."""
     return {isinstance(value, str) for value in values}
 
 
@@ -256,7 +256,7 @@ def _comparable(values: Sequence[Value]) -> NDArray[Any] | None:
 
 
 def _as_array(values: Sequence[Value]) -> NDArray[Any] | None:
-    """The values as an int64 or float64 array that compares just as they do, or None."""
+    """Return the values as an int64 or float64 array that compares just as they do, or None."""
     types = set(map(type, values))
     if types == {str}:
         ranks = {text: rank for rank, text in enumerate(sorted(set(values)))}
@@ -271,7 +271,7 @@ def _as_array(values: Sequence[Value]) -> NDArray[Any] | None:
 
 
 def _sums_are_exact(values: Sequence[Value]) -> bool:
-    """Whether integers can be added in NumPy's types without a rounding Python would not do."""
+    """Return whether integers can be added in NumPy's types without a rounding Python would not do."""
     whole = sum(abs(value) for value in values if type(value) is not float)
     mixed = any(type(value) is float for value in values)
     return bool(whole < (LARGEST_EXACT if mixed else INT64_LIMIT))

@@ -220,7 +220,7 @@ def _plan(root: Node, parts: Sequence[Any], length: int, positions: range, stric
 
 
 def _is_opaque(root: Node, array: Any, positions: range, strict: bool) -> bool:
-    """Whether a plan would leave all of a program, and no family, to the structured tier."""
+    """Return whether a plan would leave all of a program, and no family, to the structured tier."""
     return root.height == 0 and root in _plan(root, [array], len(array), positions, strict).opaque
 
 

@@ -210,7 +210,7 @@ def _series(arrays: Arrays, array: Any, types: Types) -> Any:
 
 
 def _is_seen_elsewhere(step: Step) -> bool:
-    """Whether a result is memory of the input or of the plan, or repeats itself: then it is copied."""
+    """Return whether a result must be copied: it is memory of the input or plan, or repeats itself."""
     while step.op in ("view", "reshape", "permute", "expand"):
         if step.op == "expand":
             return True

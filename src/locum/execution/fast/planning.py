@@ -162,7 +162,7 @@ class LoweredBuffer:
     pieces: list[Piece]
 
     def still_holds(self, hull: Hull, buffers: Buffers) -> bool:
-        """Whether nothing that it depends on has changed."""
+        """Return whether nothing that it depends on has changed."""
         same = (self.start, self.stop) == (hull.start, hull.stop)
         taken = self.inlined.isdisjoint(buffers.designated) and self.inlined.isdisjoint(buffers.opaque)
         return same and taken

@@ -113,7 +113,7 @@ def _tensor_type(tensor: Any) -> type:
 
 
 def is_floating(array: Any) -> bool:
-    """Whether an array or a tensor holds floating-point numbers."""
+    """Return whether an array or a tensor holds floating-point numbers."""
     return bool(array.dtype.is_floating_point if is_tensor(array) else array.dtype.kind == "f")
 
 
@@ -125,7 +125,7 @@ def floating(array: Any) -> Any:
 
 
 def is_finite(array: Any) -> bool:
-    """Whether an array or a tensor has no infinity and no NaN in it."""
+    """Return whether an array or a tensor has no infinity and no NaN in it."""
     return bool(array.isfinite().all() if is_tensor(array) else np.isfinite(array).all())
 
 

@@ -60,7 +60,7 @@ def evaluate(
     report: Report | None = None,
     names: Names | None = None,
 ) -> Array:
-    """The value of ``root`` at ``positions`` (ascending; all by default), on an array of tokens.
+    """Return the value of ``root`` at ``positions`` (ascending; all by default), on an array of tokens.
 
     ``dtype`` ("float32", "float64") is the type of real numbers, by default that of the tokens;
     ``memory`` bounds, in bytes, what a chunk of scores may take; ``progress`` is called with the name
@@ -94,7 +94,7 @@ def execute(
     *,
     positions: range | None = None,
 ) -> Any:
-    """For ``executor="heads"``: arrays and tensors as :func:`evaluate`, lists of numbers on NumPy."""
+    """Run for ``executor="heads"``: arrays and tensors as :func:`evaluate`, lists on NumPy."""
     if domain.name != "float":
         problem = f"heads compute with floats, not in the {domain.name} domain"
         raise ExecutionError(problem, abbreviate(root), kind="refused")
@@ -125,7 +125,7 @@ class _Run:
         progress: Progress | None = None,
         report: Report | None = None,
     ) -> Array:
-        """The root at the positions; what was run is added to the report."""
+        """Return the root at the positions; what was run is added to the report."""
         require_program(self.root)
         report = Report() if report is None else report
         started = time.perf_counter()
@@ -146,7 +146,7 @@ class _Run:
         return value
 
     def called(self) -> Mapping[Node, str]:
-        """What users call nodes, found out only if somebody asks."""
+        """Return what users call nodes, found out only if somebody asks."""
         return self.names() if callable(self.names) else self.names or {}
 
 
@@ -163,7 +163,7 @@ def _positions(positions: range | Sequence[int] | None, length: int) -> np.ndarr
 
 
 def _numbers(tokens: Array, arrays: Arrays) -> Array:
-    """An array of tokens as booleans, int64, or real numbers of the arrays."""
+    """Return an array of tokens as booleans, int64, or real numbers of the arrays."""
     kinds = ("bool", "integral", "real floating")
     if arrays.on_torch or tokens.dtype.kind in "bifu":
         known = bool(arrays.xp.isdtype(tokens.dtype, kinds))

@@ -34,12 +34,12 @@ _MEMORY_ON_GPU, _MEMORY = 4 * 2**30, 2**26
 
 
 def default_memory(arrays: Arrays) -> int:
-    """How many bytes a chunk of scores may take if nobody says so."""
+    """Return how many bytes a chunk of scores may take if nobody says so."""
     return _MEMORY_ON_GPU if arrays.on_gpu else _MEMORY
 
 
 def score_type(arrays: Arrays, largest: int) -> Any:
-    """The type in which integers up to ``largest`` are scored exactly.
+    """Return the type in which integers up to ``largest`` are scored exactly.
 
     On a GPU that is bfloat16 where it holds them: products are as exact, and faster to write down.
     """
@@ -62,12 +62,12 @@ class ScoreProduct:
         self.keys = self._joined([code.key_vectors(arrays) for code in codes])  # [coordinate, key]
 
     def queries(self, begin: int, end: int) -> Array:
-        """[row, coordinate]"""
+        """Return [row, coordinate]"""
         vectors = [code.query_vectors(self.arrays, begin, end) for code in self.codes]
         return self._joined(vectors).T
 
     def scores(self, queries: Array, start: int, stop: int) -> Array:
-        """[row, key] for a range of keys."""
+        """Return [row, key] for a range of keys."""
         return queries @ self.keys[:, start:stop]
 
     def _joined(self, vectors: list[Array]) -> Array:
@@ -123,20 +123,20 @@ class ScoredSelector:
         return max((product.width for product in self.products.values()), default=0)
 
     def scores(self, product: ScoreProduct, queries: Array, start: int, stop: int) -> Array:
-        """The scores of some rows at a range of keys, counted."""
+        """Return the scores of some rows at a range of keys, counted."""
         self.pairs += int(queries.shape[0]) * (stop - start)
         return product.scores(queries, start, stop)
 
     # Chunks -------------------------------------------------------------------------------------
 
     def steps(self, bytes_of_a_pair: int) -> tuple[int, int]:
-        """How many rows and how many keys a chunk has."""
+        """Return how many rows and how many keys a chunk has."""
         pairs = min(max(1, self.memory // bytes_of_a_pair), _MAX_PAIRS)
         keys = min(self.keys, pairs)
         return min(self.rows, max(1, pairs // keys)), keys
 
     def blocks(self, bytes_of_a_pair: int) -> Iterator[SelectorRows]:
-        """All rows, some at a time."""
+        """Yield all rows, some at a time."""
         rows, keys = self.steps(bytes_of_a_pair)
         for begin in range(0, self.rows, rows):
             before = self.pairs
@@ -146,7 +146,7 @@ class ScoredSelector:
     # What is asked of a head --------------------------------------------------------------------
 
     def single(self) -> ScoreProduct | None:
-        """The one product that decides, if no two keys can both reach its full score."""
+        """Return the one product that decides, if no two keys can both reach its full score."""
         product = self.products.get(id(self.formula))
         parts = self.formula.parts if isinstance(self.formula, AllOf) else (self.formula,)
         if product is None or len(product.codes) < len(parts):
@@ -154,7 +154,7 @@ class ScoredSelector:
         return product if any(code.separates for code in product.codes) else None
 
     def found(self, product: ScoreProduct) -> Array:
-        """For each row the one key of full score, or −1."""
+        """Return for each row the one key of full score, or −1."""
         xp, answers = self.arrays.xp, []
         rows, keys = self.steps(_BYTES_OF_SCORES)
         for begin in range(0, self.rows, rows):
@@ -171,7 +171,7 @@ class ScoredSelector:
         return xp.concat(answers)
 
     def counts(self) -> Array:
-        """How many keys each row selects."""
+        """Return how many keys each row selects."""
         product = self.single()
         if product is not None:
             return self.arrays.to_int(self.found(product) >= 0)
@@ -181,14 +181,14 @@ class ScoredSelector:
         return self.arrays.xp.concat(answers)
 
     def pattern(self) -> Array:
-        """The whole boolean matrix [row, key]."""
+        """Return the whole boolean matrix [row, key]."""
         xp, rows = self.arrays.xp, []
         for block in self.blocks(_BYTES_OF_A_PAIR):
             rows.append(xp.concat([mask for _, _, mask in block.masks()], axis=1))
         return xp.concat(rows, axis=0)
 
     def sums(self, values: HeadValues) -> tuple[Array, Array]:
-        """How many keys each row selects, and the sum of their values."""
+        """Return how many keys each row selects, and the sum of their values."""
         xp, arrays = self.arrays.xp, self.arrays
         product = self.single()
         if product is not None:
@@ -212,7 +212,7 @@ class ScoredSelector:
 
 
 def unranked(arrays: Arrays, score: Array) -> float:
-    """What stands for the score of a key that cannot be selected: any maximum over it shows it."""
+    """Return a score for keys that cannot be selected: any maximum over it shows it."""
     return 2**63 - 1 if arrays.is_int(score) else math.nan
 
 
@@ -227,7 +227,7 @@ class SelectorRows:
             self.maxima[id(best)] = self._maximum(best)
 
     def _maximum(self, best: Best) -> Array:
-        """The greatest score among the keys that each row selects."""
+        """Return the greatest score among the keys that each row selects."""
         arrays, score = self.head.arrays, self.head.ranking[best]
         lowest = -(2**63) if arrays.is_int(score) else -float("inf")
         greatest = arrays.full((self.end - self.begin,), lowest, score.dtype)
@@ -240,7 +240,7 @@ class SelectorRows:
         return greatest
 
     def masks(self, formula: Formula | None = None) -> Iterator[tuple[int, int, Array]]:
-        """Which keys are selected [row, key], one range of keys after another."""
+        """Yield which keys are selected [row, key], one range of keys after another."""
         for start in range(0, self.head.keys, self.step):
             stop = min(start + self.step, self.head.keys)
             yield (

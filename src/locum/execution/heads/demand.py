@@ -87,7 +87,7 @@ class PointDemand:
                 self.require(i, points)
 
     def branch_points(self, condition: Node, points: Points, holds: bool) -> Points:
-        """Where a branch is chosen, if that is known and the same for all heads."""
+        """Return where a branch is chosen, if that is known and the same for all heads."""
         if condition not in self.statics or condition.free or not points.is_product:
             return points
         chosen = self.statics.at(condition, product((), points.together)) != 0
@@ -95,7 +95,7 @@ class PointDemand:
         return product(points.families, points.together[kept])
 
     def attention(self, node: Node, selector: Node, points: Points, values: Node | None) -> None:
-        """A head reads its queries at its rows, its keys everywhere, values where it may select."""
+        """Require what a head reads: queries at its rows, all keys, values where it may select."""
         formula = self.formulas[node] = formula_of(selector)
         rows = live_rows(formula, points, self.statics)
         for literal in literals(formula):
@@ -109,7 +109,7 @@ class PointDemand:
             self.require(part.score, product(part.score.free, self.ranked[part]))
 
     def reads(self, node: Node) -> list[Node]:
-        """The s-ops that a node reads, those of its selector included."""
+        """Return the s-ops that a node reads, those of its selector included."""
         if node not in self.formulas:
             return list(node.inputs)
         formula = self.formulas[node]
@@ -146,7 +146,7 @@ class PointDemand:
 
 
 def live_rows(formula: Formula, points: Points, statics: Statics) -> NDArray[np.bool_] | None:
-    """Which rows a static comparison does not empty; broadcasts to the points. None: all."""
+    """Return which rows a static comparison does not empty; broadcasts to the points. None: all."""
 
     def admitted(literal: Literal) -> NDArray[np.bool_] | None:
         if not is_about_rows(literal, statics):
@@ -164,7 +164,7 @@ def live_rows(formula: Formula, points: Points, statics: Statics) -> NDArray[np.
 
 
 def _chosen(queries: NDArray[Any], rows: NDArray[np.bool_] | None) -> NDArray[Any]:
-    """The queries of the live rows (or more, if telling them apart would take too long)."""
+    """Return the queries of the live rows (or more, if telling them apart would take too long)."""
     if rows is None:
         return queries.reshape(-1)
     together = np.broadcast_shapes(queries.shape, rows.shape)

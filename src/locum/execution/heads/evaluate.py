@@ -54,7 +54,7 @@ class Evaluation:
         self.values: dict[Node, Array] = {}
 
     def run(self, root: Node, positions: NDArray[np.int64]) -> Array:
-        """The root at these positions; for a selector, its rows there."""
+        """Return the root at these positions; for a selector, its rows there."""
         order = [node for node in postorder(root) if node in self.demand.points]
         left = Counter(read for node in order for read in self.demand.reads(node))
         left.update([root] if sort_of(root) is Sort.SOP else self.demand.reads(root))
@@ -70,7 +70,7 @@ class Evaluation:
         return self.arrays.xp.broadcast_to(self.read(root, points), positions.shape)
 
     def value(self, node: Node, points: Points) -> Array:
-        """The values of a node at its points."""
+        """Return the values of a node at its points."""
         try:
             if node.op == "tokens":
                 token_values = self.tokens()[self.arrays.put(points.together)]
@@ -87,7 +87,7 @@ class Evaluation:
             raise self.statics.described(error, node, points) from None
 
     def read(self, node: Node, points: Points, needed: NDArray[np.bool_] | None = None) -> Array:
-        """The values of a node as another reads them: laid out for ``points``.
+        """Return the values of a node as another reads them: laid out for ``points``.
 
         Where only some of the points are ``needed``, there may be anything at the others.
         """
@@ -119,7 +119,7 @@ class Evaluation:
         return self.arrays.xp.take_along_axis(value, index, axis=-1)
 
     def if_else(self, node: Node, points: Points) -> Array:
-        """One of two values; a branch that is chosen nowhere is not there."""
+        """Return one of two values; a branch that is chosen nowhere is not there."""
         condition, *branches = node.inputs
         chosen = self.read(condition, points)
         present = [branch for branch in branches if branch in self.statics or branch in self.values]
@@ -134,7 +134,7 @@ class Evaluation:
         return numbers.choose(self.arrays, chosen, then, otherwise)
 
     def is_chosen(self, condition: Node, points: Points, holds: bool) -> NDArray[np.bool_]:
-        """At which points a branch is read; it need not have been computed at the others."""
+        """Return at which points a branch is read; it need not have been computed at the others."""
         kept = np.zeros(self.statics.length, dtype=np.bool_)
         kept[self.demand.branch_points(condition, points, holds).together] = True
         return kept[points.positions]
@@ -142,7 +142,7 @@ class Evaluation:
     # Sums over families ---------------------------------------------------------------------------
 
     def sum_over(self, node: Node, points: Points) -> Array:
-        """The sum of the body over its families, taken where the body is not 0."""
+        """Return the sum of the body over its families, taken where the body is not 0."""
         body, *summed = node.inputs
         arrays, where = self.arrays, self.demand.summed[node]
         outer = [family for family in where.families if family not in summed]
@@ -184,7 +184,7 @@ class Evaluation:
     # Heads ----------------------------------------------------------------------------------------
 
     def attention(self, node: Node, points: Points) -> Array:
-        """A head, or all heads of a family, at the points where they are read."""
+        """Return a head, or all heads of a family, at the points where they are read."""
         arrays, reachable = self.arrays, self.demand.reachable[node]
         selection = self.selection(node, points)
         adds = node.op == "aggregate" and len(reachable) > 0
@@ -212,7 +212,7 @@ class Evaluation:
         return numbers.means(arrays, counts, totals, default, bools).reshape(points.shape)
 
     def pattern(self, selector: Node, points: Points) -> Array:
-        """A selector's own value: [query, key]."""
+        """Return a selector's own value: [query, key]."""
         pattern = self.arrays.full((points.rows, self.statics.length), False, self.arrays.xp.bool)
         try:
             selection = self.selection(selector, points)
@@ -223,7 +223,7 @@ class Evaluation:
         return pattern
 
     def selection(self, node: Node, points: Points) -> Selection:
-        """A head's selector at its points."""
+        """Return a head's selector at its points."""
         if points.rows > MAX_ROWS:
             problem = f"its heads have {points.rows:,} rows in all; the limit here is {MAX_ROWS:,}"
             raise ElementError(problem, "too large")
@@ -238,5 +238,5 @@ class Evaluation:
 
 
 def _missing(node: Node) -> ElementError:
-    """A bound on where the node is read was too small: a mistake here, not in the program."""
+    """Report that a bound on where the node is read was too small: a mistake here."""
     return ElementError(f"{abbreviate(node)} is read where it had been found unread", "internal")

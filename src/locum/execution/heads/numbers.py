@@ -73,13 +73,13 @@ def _integers(arrays: Arrays, op: str, rounded: Array) -> Array:
 
 
 def compare(arrays: Arrays, predicate: str, a: Array, b: Array, *, negated: bool = False) -> Array:
-    """``a ? b`` with one of select's predicates (or, negated, that this is not so), exactly."""
+    """Return ``a ? b`` with one of select's predicates (or, negated, that this is not so), exactly."""
     holds = COMPARISONS[predicate].holds(*alike(arrays, a, b))
     return ~holds if negated else holds
 
 
 def number(value: Any) -> Any:
-    """An atom that an array can hold, or an error: strings have no codes."""
+    """Return an atom that an array can hold, or an error: strings have no codes."""
     if isinstance(value, str):
         raise ElementError(
             f"expected numbers, got the string {short(value)}: heads run programs on numbers", "refused"
@@ -90,19 +90,19 @@ def number(value: Any) -> Any:
 
 
 def largest(arrays: Arrays, array: Array) -> int:
-    """The greatest magnitude among integers; 0 for none."""
+    """Return the greatest magnitude among integers; 0 for none."""
     return max(map(abs, arrays.range_of(array)))
 
 
 def alike(arrays: Arrays, *inputs: Array) -> list[Array]:
-    """All as int64, or all as floats."""
+    """Return all as int64, or all as floats."""
     if all(map(arrays.is_int, inputs)):
         return [arrays.to_int(a) for a in inputs]
     return [real(arrays, a) for a in inputs]
 
 
 def real(arrays: Arrays, a: Array) -> Array:
-    """As floats, unless an integer would be rounded."""
+    """Return as floats, unless an integer would be rounded."""
     limit = EXACT_INTEGERS[arrays.float_name]
     if arrays.is_int(a) and not arrays.is_bool(a) and largest(arrays, a) > limit:
         problem = f"an integer above {limit} meets floats, which would round it"
@@ -136,14 +136,14 @@ def cast(arrays: Arrays, tokens: Array, kind: str) -> Array:
 
 
 def choose(arrays: Arrays, condition: Array, a: Array, b: Array) -> Array:
-    """``a`` where the condition holds, else ``b``; booleans stay such if both are."""
+    """Return ``a`` where the condition holds, else ``b``; booleans stay such if both are."""
     if not (arrays.is_bool(a) and arrays.is_bool(b)):
         a, b = alike(arrays, a, b)
     return MEANINGS["if_else"].array(arrays, condition, a, b)
 
 
 def means(arrays: Arrays, counts: Array, totals: Array, default: Attribute, bools: bool) -> Array:
-    """No key: the default. One: its value. More: the sum over the number, as a float."""
+    """Divide sums by counts, as floats; no key gives the default, one its value."""
     xp = arrays.xp
     if arrays.any(counts > 1):
         if bools:

@@ -55,7 +55,7 @@ class Points:
         return ascending(kept)
 
     def same(self, other: Points) -> bool:
-        """Whether values here are laid out as there."""
+        """Return whether values here are laid out as there."""
         return self is other or (
             self.families == other.families
             and np.array_equal(self.positions, other.positions)
@@ -64,7 +64,7 @@ class Points:
         )
 
     def onto(self, families: Iterable[Node]) -> Points:
-        """As seen by a node that depends on these families only."""
+        """Return the points as seen by a node that depends on these families only."""
         axes = in_order(families)
         if axes == self.families:
             return self
@@ -83,7 +83,10 @@ class Points:
         return product(self.families, ascending(self.together, other.together))
 
     def member_index(self, families: tuple[Node, ...]) -> NDArray[np.int64] | None:
-        """For each row, which of the heads of ``families`` it belongs to; None if there are none."""
+        """Return for each row, which of the heads of ``families`` it belongs to.
+
+        None if there are none.
+        """
         if not families:
             return None
         index = np.zeros((1,) * len(self.shape), dtype=np.int64)
@@ -98,13 +101,13 @@ def in_order(families: Iterable[Node]) -> tuple[Node, ...]:
 
 
 def product(families: Iterable[Node], positions: Positions) -> Points:
-    """The same ascending positions for every head."""
+    """Return the same ascending positions for every head."""
     ordered = in_order(families)
     return Points(ordered, positions.reshape((1,) * len(ordered) + (-1,)))
 
 
 def ascending(*sets: Positions) -> Positions:
-    """All positions in any of the sets, once each, in their order: by marking, which beats sorting."""
+    """Return the union of sets of positions in ascending order: by marking, which beats sorting."""
     marks = np.zeros(1 + max((int(s.max()) for s in sets if s.size), default=-1), dtype=np.bool_)
     for positions in sets:
         marks[positions] = True
@@ -112,14 +115,14 @@ def ascending(*sets: Positions) -> Positions:
 
 
 def axis_values(families: tuple[Node, ...], family: Node) -> NDArray[np.int64]:
-    """0 … size − 1 along the axis of one family."""
+    """Return 0 … size − 1 along the axis of one family."""
     shape = [1] * (len(families) + 1)
     shape[families.index(family)] = size_of(family)
     return np.arange(size_of(family), dtype=np.int64).reshape(shape)
 
 
 def spread(array: Any, own: tuple[Node, ...], families: tuple[Node, ...]) -> Any:
-    """An array with axes for ``own`` families, with axes of length 1 for the others put in."""
+    """Return an array with axes for ``own`` families, with axes of length 1 for the others put in."""
     if own == families:
         return array
     sizes = iter(array.shape)

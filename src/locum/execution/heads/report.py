@@ -24,7 +24,7 @@ class Report:
     families: list[dict[str, int | str]] = field(default_factory=list)
 
     def add(self, name: str, heads: int, rows: int, pairs: int, width: int) -> None:
-        """One more family of heads."""
+        """Add one more family of heads."""
         self.heads += heads
         self.rows += rows
         self.pairs += pairs

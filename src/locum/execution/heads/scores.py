@@ -79,7 +79,7 @@ class Code:
         return 2 * self.bits if self.predicate in ("==", "!=") or self.maximal else 2**MAX_BITS
 
     def key_vectors(self, arrays: Arrays) -> Array:
-        """[coordinate, key], small integers (or booleans for 1 and 0)."""
+        """Return [coordinate, key], small integers (or booleans for 1 and 0)."""
         if self.distinct is not None:
             keys, distinct = self.keys[None, :], self.distinct[:, None]
             return numbers.compare(arrays, self.predicate, keys, distinct)
@@ -92,7 +92,7 @@ class Code:
         return _with_ones(arrays, arrays.xp.concat([ones, sign * digits], axis=0), 1)
 
     def query_vectors(self, arrays: Arrays, begin: int, end: int) -> Array:
-        """[coordinate, row] for some of the rows, likewise."""
+        """Return [coordinate, row] for some of the rows, likewise."""
         queries = self.queries[begin:end]
         if self.distinct is not None:
             return queries[None, :] == self.distinct[:, None]
@@ -107,7 +107,7 @@ class Code:
 
 
 def code_of(arrays: Arrays, keys: Array, queries: Array, predicate: str) -> Code:
-    """How a comparison of these keys with these queries is scored."""
+    """Return how a comparison of these keys with these queries is scored."""
     keys, queries = numbered(arrays, keys, queries)
     most = max(numbers.largest(arrays, keys), numbers.largest(arrays, queries))
     bits = max(1, most.bit_length())
@@ -122,7 +122,7 @@ def code_of(arrays: Arrays, keys: Array, queries: Array, predicate: str) -> Code
 
 
 def different(arrays: Arrays, codes: Array) -> Array:
-    """The distinct ones among integers from 0, ascending: by marking them."""
+    """Return the distinct ones among integers from 0, ascending: by marking them."""
     marks = arrays.full((numbers.largest(arrays, codes) + 1,), False, arrays.xp.bool)
     marks[codes] = True
     return arrays.xp.nonzero(marks)[0]

@@ -72,7 +72,7 @@ class Selection:
         return self.points.rows if self.live is None else int(self.live.shape[0])
 
     def row_truth(self, literal: Literal) -> Array:
-        """Whether a comparison holds, where that does not depend on the key."""
+        """Return whether a comparison holds, where that does not depend on the key."""
         if literal.query in self.statics:  # on the host: the type of the tokens may have fewer digits
             sides = literal.key, literal.predicate, literal.query
             return self.arrays.put(self.statics.compare(*sides, self.points, negated=literal.negated))
@@ -80,11 +80,11 @@ class Selection:
         return numbers.compare(self.arrays, literal.predicate, key, query, negated=literal.negated)
 
     def flat(self, array: Array) -> Array:
-        """One element per row."""
+        """Return one element per row."""
         return self.arrays.xp.broadcast_to(array, self.points.shape).reshape(-1)
 
     def among_live(self, formula: Formula) -> Formula:
-        """The formula without the comparisons that hold in every live row."""
+        """Return the formula without the comparisons that hold in every live row."""
         kept = tuple(
             part
             for part in conjuncts(formula)
@@ -117,7 +117,7 @@ class Selection:
     def head(
         self, queries: dict[Literal, Array], rows: Array | None, here: dict[Node, int], memory: int
     ) -> ScoredSelector:
-        """The head of some rows, whose keys are those of one member."""
+        """Return the head of some rows, whose keys are those of one member."""
 
         codes = {
             part: code_of(self.arrays, *self.sides(part, query, rows, here), part.ordered)
@@ -133,14 +133,14 @@ class Selection:
         )
 
     def queries(self, literal: Literal) -> Array:
-        """The queries of all rows; on the host, if both sides are static."""
+        """Return the queries of all rows; on the host, if both sides are static."""
         if self.is_static(literal):
             queries = self.statics.at(literal.query, self.points)
             return np.broadcast_to(queries, self.points.shape).reshape(-1)
         return self.flat(self.read(literal.query, self.points))
 
     def is_static(self, literal: Literal) -> bool:
-        """Whether a comparison is one of positions and heads alone."""
+        """Return whether a comparison is one of positions and heads alone."""
         return literal.key in self.statics and literal.query in self.statics
 
     def sides(
@@ -156,7 +156,7 @@ class Selection:
         return self.arrays.put(keys), self.arrays.put(chosen)
 
     def keys(self, read: Read, node: Node, here: dict[Node, int], positions: Positions) -> Array:
-        """A node at some positions, for one member."""
+        """Return a node at some positions, for one member."""
         sizes = tuple(map(size_of, in_order(node.free)))
         if int(np.prod(sizes)) * len(positions) > 8 * MAX_CELLS:
             raise ElementError("its heads have too many different keys to be compared", "too large")
@@ -166,7 +166,10 @@ class Selection:
         return values[tuple(here[family] for family in in_order(node.free))]
 
     def score(self, best: Best, here: dict[Node, int]) -> Array:
-        """What ``best`` ranks keys by; what stands for no score at keys that it cannot select."""
+        """Return what ``best`` ranks keys by.
+
+        What stands for no score at keys that it cannot select.
+        """
         static, ranked = best.score in self.statics, self.ranked[best]
         arrays = self.statics.arrays if static else self.arrays
         score = self.keys(self.statics.at if static else self.read, best.score, here, ranked)
@@ -184,7 +187,7 @@ class Selection:
         return everywhere
 
     def values(self, node: Node, reachable: Any) -> Callable[[Array | None], HeadValues]:
-        """The values at the keys that may be selected, as the heads of some rows want them."""
+        """Return the values at the keys that may be selected, as the heads of some rows want them."""
         arrays, families = self.arrays, in_order(node.free)
         array = self.read(node, product(families, reachable))
         array = arrays.xp.broadcast_to(array, (*map(size_of, families), len(reachable)))

@@ -43,11 +43,11 @@ class Statics:
         return node in self.position_free
 
     def is_position_free(self, node: Node) -> bool:
-        """Whether it is static and the same at all positions (its heads may differ)."""
+        """Return whether it is static and the same at all positions (its heads may differ)."""
         return self.position_free.get(node, False)
 
     def at(self, node: Node, points: Points) -> NDArray[Any]:
-        """Its values at points whose families include its own; broadcasts to their shape."""
+        """Return its values at points whose families include its own; broadcasts to their shape."""
         axes = len(points.families) + 1
         values: dict[Node, NDArray[Any]] = {}
         for part in postorder(node):
@@ -62,7 +62,7 @@ class Statics:
     def compare(
         self, left: Node, predicate: str, right: Node, points: Points, *, negated: bool = False
     ) -> NDArray[np.bool_]:
-        """``left ? right`` (or, negated, that this is not so) at points, in float64."""
+        """Return ``left ? right`` (or, negated, that this is not so) at points, in float64."""
         sides = self.at(left, points), self.at(right, points)
         return np.asarray(numbers.compare(self.arrays, predicate, *sides, negated=negated))
 
@@ -78,7 +78,7 @@ class Statics:
         return result  # type: ignore[no-any-return]
 
     def described(self, error: ElementError, node: Node, points: Points) -> ExecutionError:
-        """The error as the one that users see: which s-op, at which position."""
+        """Return the error as the one that users see: which s-op, at which position."""
         position = None
         if error.bad is not None:
             bad = np.asarray(error.bad.cpu() if hasattr(error.bad, "cpu") else error.bad)

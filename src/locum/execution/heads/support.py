@@ -56,12 +56,12 @@ def conditions(body: Node, statics: Statics) -> list[SupportCondition]:
 
 
 def is_about_rows(literal: Literal, statics: Statics) -> bool:
-    """Whether a comparison is static and does not depend on the key: it empties whole rows."""
+    """Return whether a comparison is static and does not depend on the key: it empties whole rows."""
     return statics.is_position_free(literal.key) and literal.query in statics
 
 
 def narrowed(supports: list[SupportCondition], points: Points, statics: Statics) -> Points:
-    """The points at which all conditions hold (padded to one number per head), or all points."""
+    """Return the points at which all conditions hold (padded to one number per head), or all points."""
     if not supports or not points.is_product:
         return points
     start = _solved(supports, points, statics)
@@ -82,7 +82,7 @@ def _is_zero_constant(node: Node) -> bool:
 
 
 def _is_finite(node: Node, statics: Statics) -> bool:
-    """A factor that leaves 0 as it is: infinity would not."""
+    """Return whether a factor leaves 0 as it is: infinity would not."""
     if not statics.is_position_free(node):
         return False
     values = statics.at(node, product(node.free, np.zeros(1, dtype=np.int64)))
@@ -90,7 +90,7 @@ def _is_finite(node: Node, statics: Statics) -> bool:
 
 
 def _split(condition: Node) -> list[SupportCondition]:
-    """A condition on positions as comparisons that must all hold."""
+    """Return a condition on positions as comparisons that must all hold."""
     parts, stack = [], [condition]
     while stack:
         node = stack.pop()
@@ -171,7 +171,7 @@ def _ranges(
 
 
 def _compressed(points: Points, holds: NDArray[np.bool_]) -> Points:
-    """Only the points that hold, each head's in ascending order.
+    """Return only the points that hold, each head's in ascending order.
 
     Padding is computed like the rest, so it must be where values are: a head's own first point, or (if
     it has none) the first of all.

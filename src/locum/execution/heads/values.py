@@ -17,7 +17,7 @@ from locum.execution.heads.numbers import ElementError
 
 
 def unreachable() -> ElementError:
-    """A bound on the keys that may be selected was too small: a mistake here, not in the program."""
+    """Report that a bound on the keys that may be selected was too small: a mistake here."""
     return ElementError("a key was selected that had been found unreachable", "internal")
 
 
@@ -35,16 +35,16 @@ class HeadValues:
     finite: bool
 
     def type(self, arrays: Arrays) -> Any:
-        """The type of sums."""
+        """Return the type of sums."""
         return arrays.int if arrays.is_int(self.array) else self.array.dtype
 
     def between(self, start: int, stop: int) -> tuple[int, int]:
-        """Which of the keys lie in a range."""
+        """Return which of the keys lie in a range."""
         first, last = np.searchsorted(self.positions, [start, stop])
         return int(first), int(last)
 
     def columns(self, arrays: Arrays, mask: Array, start: int, keys: tuple[int, int]) -> Array:
-        """The columns of a chunk that belong to these of the keys."""
+        """Return the columns of a chunk that belong to these of the keys."""
         places = self.positions[slice(*keys)] - start
         if len(places) == mask.shape[1]:
             return mask
@@ -55,7 +55,7 @@ class HeadValues:
     def total(
         self, arrays: Arrays, chosen: Array, rows: tuple[int, int], keys: tuple[int, int]
     ) -> Array:
-        """The sum over the chosen keys, for each of some rows."""
+        """Return the sum over the chosen keys, for each of some rows."""
         if self.member is None:
             values = self.array[0, slice(*keys)]
             if self.finite and not arrays.is_int(values):

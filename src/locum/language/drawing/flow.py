@@ -154,7 +154,7 @@ def _stacked(column: list[_Panel], sheet: _Sheet) -> float:
 
 
 def _middle(columns: list[list[_Panel]], sheet: _Sheet) -> float:
-    """The height at which input and output stand: the middle of the tallest column."""
+    """Return the height at which input and output stand: the middle of the tallest column."""
     tallest = max((_stacked(column, sheet) for column in columns), default=0.0)
     return _MARGIN + 24 + max(tallest, sheet.side) / 2
 

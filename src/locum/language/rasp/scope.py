@@ -79,7 +79,7 @@ class Scope:
             )
 
     def chain(self) -> Iterator[Scope]:
-        """This scope and its parents."""
+        """Return this scope and its parents."""
         scope: Scope | None = self
         while scope is not None:
             yield scope

@@ -70,11 +70,11 @@ class Style:
             require_real(self.base, "base", positive=True)
 
     def matmul(self, a: Matrix, b: Matrix) -> Matrix:
-        """The product, in this recipe."""
+        """Return the product, in this recipe."""
         return matmul(a, b, {"inverse": "fetch", "width-1": "scatter"}.get(self.recipe, self.recipe))
 
     def transpose(self, m: Matrix) -> Matrix:
-        """The transpose: the paper's head, or a view."""
+        """Return the transpose: the paper's head, or a view."""
         return transpose(m, "paper" if self.recipe == "paper" else "view")
 
     def softmax(self, m: Matrix, mask: str | Size | Matrix | None) -> Matrix:
@@ -83,7 +83,7 @@ class Style:
         return softmax(m, self.base, self.stable, mask, recipe)
 
     def exponentials(self, scores: Matrix, mask: str | Size | Matrix | None) -> Matrix:
-        """What a plain softmax divides by its sums, for scores that are finite at every position."""
+        """Return the numerators of a plain softmax, for scores that are finite at every position."""
         power = exp(scores.sop) if self.base is None else constant(self.base) ** scores.sop
         if mask is None:
             return scores.map(power)
@@ -91,7 +91,7 @@ class Style:
         return scores.derive(where(kept, power, 0), scores.rows, scores.columns, *others)
 
     def divides_last(self, order: AttentionOrder) -> bool:
-        """Whether the softmax is divided by its sums after the product with the values.
+        """Return whether the softmax is divided by its sums after the product with the values.
 
         That saves the layer of the sums, which the product can read along; not where rows may see no
         key at all, and not in the paper's form.
@@ -101,7 +101,7 @@ class Style:
 
 
 def softmax_head(order: AttentionOrder, X: Matrix, Y: Matrix, of: Of, style: Style) -> Steps:
-    """σ(X A Yᵀ) Y V (Theorem 1)."""
+    """Return σ(X A Yᵀ) Y V (Theorem 1)."""
     mm = style.matmul
     projected = mm(X, of("A"))
     keys = style.transpose(Y)
@@ -131,7 +131,7 @@ def softmax_head(order: AttentionOrder, X: Matrix, Y: Matrix, of: Of, style: Sty
 
 
 def factored_head(order: AttentionOrder, X: Matrix, Y: Matrix, of: Of, style: Style) -> Steps:
-    """σ((X W_Q + b_Q)(Y W_K + b_K)ᵀ)(Y V + b_V): the same head, A = W_Q W_Kᵀ left as two factors.
+    """Return σ((X W_Q + b_Q)(Y W_K + b_K)ᵀ)(Y V + b_V): the same head, A = W_Q W_Kᵀ in two factors.
 
     Queries and keys may be turned by their positions, q∘C + (qR)∘S with tables C and S of a row for
     each position; scores may have a bias; keys and values may have rows that were computed before.
@@ -195,7 +195,7 @@ def _hide_others(order: AttentionOrder, scores: Matrix, of: Of) -> Matrix:
 
 
 def mask_of(order: AttentionOrder, X: Matrix, of: Of) -> str | Size | Matrix | None:
-    """The mask of an order, as softmax takes it."""
+    """Return the mask of an order, as softmax takes it."""
     match order.mask:
         case "matrix":
             return of("mask")
@@ -207,7 +207,7 @@ def mask_of(order: AttentionOrder, X: Matrix, of: Of) -> str | Size | Matrix | N
 
 
 def linear_head(order: AttentionOrder, X: Matrix, Y: Matrix, of: Of, style: Style) -> Steps:
-    """(X W_Q)(Y W_K)ᵀ Y V, in this order of products; with a feature map, rows are made to sum to 1."""
+    """Return (X W_Q)(Y W_K)ᵀ Y V, in this order of products; with a feature map, rows sum to 1."""
     mm = style.matmul
     queries, keys = mm(X, of("W_Q")), mm(Y, of("W_K"))
     if order.feature_map == "elu+1":
@@ -220,7 +220,7 @@ def linear_head(order: AttentionOrder, X: Matrix, Y: Matrix, of: Of, style: Styl
 
 
 def linformer_head(order: AttentionOrder, X: Matrix, Y: Matrix, of: Of, style: Style) -> Steps:
-    """σ((X W_Q)(E Y W_K)ᵀ) F Y V."""
+    """Return σ((X W_Q)(E Y W_K)ᵀ) F Y V."""
     mm = style.matmul
     queries, keys = mm(X, of("W_Q")), mm(mm(of("E"), Y), of("W_K"))
     scores = mm(queries, style.transpose(keys))
@@ -237,7 +237,7 @@ def linformer_head(order: AttentionOrder, X: Matrix, Y: Matrix, of: Of, style: S
 
 
 def performer_head(order: AttentionOrder, X: Matrix, Y: Matrix, of: Of, style: Style) -> Steps:
-    """φ(X W_Q) φ(Y W_K)ᵀ Y V with rows that sum to 1, φ(z) = exp(Ωz − |z|²/2)/√m."""
+    """Return φ(X W_Q) φ(Y W_K)ᵀ Y V with rows that sum to 1, φ(z) = exp(Ωz − |z|²/2)/√m."""
     mm = style.matmul
 
     def features(z: Matrix) -> Matrix:
@@ -255,7 +255,7 @@ def performer_head(order: AttentionOrder, X: Matrix, Y: Matrix, of: Of, style: S
 
 
 def sumformer_head(order: AttentionOrder, X: Matrix, Y: Matrix, of: Of, style: Style) -> Steps:
-    """ψ(xᵢ, Σⱼ φ(yⱼ)): the sum is a row of ones times φ(Y)."""
+    """Return ψ(xᵢ, Σⱼ φ(yⱼ)): the sum is a row of ones times φ(Y)."""
     mm, activate = style.matmul, ACTIVATIONS[order.nonlinearity]
     features = activate(mm(Y, of("W_phi")))
     # Not a table of ones: what is 1 everywhere needs no looking up, and so stays a product.
@@ -269,7 +269,7 @@ def sumformer_head(order: AttentionOrder, X: Matrix, Y: Matrix, of: Of, style: S
 def _weighted(
     queries: Matrix, keys: Matrix, scores: Matrix, weights: Matrix, values: Matrix, style: Style
 ) -> Steps:
-    """The steps of an attention whose weights are known."""
+    """Return the steps of an attention whose weights are known."""
     return {
         "queries": queries,
         "keys": keys,
@@ -289,7 +289,10 @@ def _without_others(scores: Matrix, mask: str | Size | Matrix | None) -> Matrix:
 
 
 def _divided_by_row_sums(m: Matrix) -> Matrix:
-    """Each row over its sum; outside the matrix nothing is divided, as RASP divides everywhere."""
+    """Return each row over its sum.
+
+    Outside the matrix nothing is divided, as RASP divides everywhere.
+    """
     sums = row_sums(m)
     return m.map(m.sop / where(m.inside, sums.sop, 1))
 

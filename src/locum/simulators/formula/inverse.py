@@ -27,7 +27,7 @@ SINGULAR = "the inverse of AV: A or V is singular, but the inverse construction 
 
 
 def inverse_head(order: AttentionOrder, X: Matrix, Y: Matrix, of: Of, style: Style) -> Steps:
-    """One head in the form of equation (inv)."""
+    """Return one head in the form of equation (inv)."""
     if order.d != order.d_v or order.bias or Y is not X or order.heads > 1:
         raise GraphError(
             "the inverse construction is for one head of self-attention without biases, with d = d_v: "
@@ -55,13 +55,13 @@ def inverse_head(order: AttentionOrder, X: Matrix, Y: Matrix, of: Of, style: Sty
 
 
 def _inverse(m: Matrix) -> Matrix:
-    """The inverse, whose errors speak of A and V."""
+    """Return the inverse, whose errors speak of A and V."""
     inverted = inverse(m)
     return replace(inverted, names=dict.fromkeys(inverted.names, SINGULAR))
 
 
 def inverse_steps(T: Attention, X: Numbers) -> dict[str, Numbers]:
-    """The same steps, computed directly with NumPy's inverse."""
+    """Return the same steps, computed directly with NumPy's inverse."""
     A, V = numpy_of(T.A), numpy_of(T.V)
     AV = A @ V
     try:

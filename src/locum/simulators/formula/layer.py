@@ -43,7 +43,7 @@ SHARED = {"W_K", "b_K", "V", "b_V", "keys", "values"}
 
 
 def views_of(layout: Layout, prefix: str = "") -> Views:
-    """The views of the matrices whose names begin so."""
+    """Return the views of the matrices whose names begin so."""
     return lambda name, head: layout.view(tokens, prefix + name, head)
 
 
@@ -92,7 +92,7 @@ class Formula:
     def sublayer(
         self, norms: _Norms, y: Matrix, function: Callable[[Matrix], Matrix], prefix: str
     ) -> Matrix:
-        """y + f(y), normed before f or after the sum."""
+        """Return y + f(y), normed before f or after the sum."""
         inner = norms.apply(y) if norms.where == "pre" else y
         total = self.named(prefix + "residual", add(y, function(inner)))
         return norms.apply(total) if norms.where == "post" else total
@@ -106,7 +106,7 @@ class Formula:
         prefix: str = "",
         layer: bool = False,
     ) -> Matrix:
-        """All heads of an attention from X to Y, brought together.
+        """Return all heads of an attention from X to Y, brought together.
 
         Of a batch, X and Y have the rows of all, and the rows of each attend to its own: a family b,
         in which the views of X, Y and the masks move, and those of T's matrices stay.
@@ -125,7 +125,7 @@ class Formula:
     def _heads(
         self, order: AttentionOrder, X: Matrix, Y: Matrix, b: SOp | int, batch: int, prefix: str
     ) -> Matrix:
-        """All heads of one X (of the b-th of a batch), brought together."""
+        """Return all heads of one X (of the b-th of a batch), brought together."""
         shared, size = order.shared_heads, order.heads // order.shared_heads
         group: SOp | int = family(shared) if shared > 1 else 0
         member: SOp | int = family(size) if size > 1 else 0
@@ -159,14 +159,17 @@ class Formula:
         return result
 
     def feed_forward(self, order: Order, norms: _Norms, y: Matrix) -> Matrix:
-        """activation(y W1 + b1) W2 + b2, with a residual and norms where the order has them."""
+        """Return activation(y W1 + b1) W2 + b2, with a residual and norms where the order has them."""
         result = self.hidden_units(order, norms.apply(y) if norms.where == "pre" else y)
         if order.feed_forward_residual:
             result = add(y, result)
         return norms.apply(result) if norms.where == "post" else result
 
     def hidden_units(self, order: Order, y: Matrix) -> Matrix:
-        """The feed-forward; with a gate, (activation(y W_gate + b_gate) ∘ (y W1 + b1)) W2 + b2."""
+        """Return the feed-forward.
+
+        With a gate, (activation(y W_gate + b_gate) ∘ (y W1 + b1)) W2 + b2.
+        """
         biased, activate = order.feed_forward_bias, ACTIVATIONS[order.activation]
         hidden = self.affine(y, "W1", "b1", biased)
         if order.gated:
@@ -177,12 +180,12 @@ class Formula:
         return self.named("feed-forward", result)
 
     def affine(self, y: Matrix, weights: str, bias: str, biased: bool) -> Matrix:
-        """y W + b."""
+        """Return y W + b."""
         product = self.style.matmul(y, self.views(weights, 0))
         return add(product, broadcast_row(self.views(bias, 0), product.rows)) if biased else product
 
     def named(self, name: str, value: Matrix) -> Matrix:
-        """``value``, remembered as a step."""
+        """Return ``value``, remembered as a step."""
         self.steps.append(NamedStep(name, value))
         return value
 
@@ -197,7 +200,7 @@ class _Norms:
         self.count = 0
 
     def apply(self, y: Matrix) -> Matrix:
-        """The next norm, of y."""
+        """Return the next norm, of y."""
         self.count += 1
         parts = {name: self.formula.views(f"{name}{self.count}", 0) for name in self.order.norm_parts}
         parts["epsilon"] = self.formula.views("epsilon", 0)
@@ -213,7 +216,7 @@ def _part(m: Matrix, b: SOp, batch: int) -> Matrix:
 
 
 def _side_by_side(m: Matrix, h: SOp, families: Sequence[SOp], heads: int) -> Matrix:
-    """The results of all heads beside each other, n×(H·d_v): one more head of attention."""
+    """Put the results of all heads beside each other, n×(H·d_v): one more head of attention."""
     assert isinstance(m.columns, int)
     i, j = coordinates(heads * m.columns)
     entry = where(j // m.columns == h, m.at(i, j % m.columns), 0)

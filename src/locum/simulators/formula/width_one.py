@@ -26,7 +26,7 @@ from locum.simulators.formula.head import Of, Steps, Style, mask_of
 
 
 def width_one_head(order: AttentionOrder, X: Matrix, Y: Matrix, of: Of, style: Style) -> Steps:
-    """σ(X A Xᵀ) X V by three heads, one above the other."""
+    """Return σ(X A Xᵀ) X V by three heads, one above the other."""
     if order.kind != "softmax" or order.pooling != "softmax":
         raise GraphError("the width-1 recipe is for softmax attention (kind and pooling softmax)")
     if order.bias or Y is not X:
@@ -59,7 +59,7 @@ def width_one_head(order: AttentionOrder, X: Matrix, Y: Matrix, of: Of, style: S
 
 
 def _projections(X: Matrix, A: Matrix, V: Matrix, XA: Matrix, XV: Matrix) -> SOp:
-    """The products with A and with V by one head, each where it is to lie."""
+    """Return the products with A and with V by one head, each where it is to lie."""
     i, j = entries_of(XA)
     k, l = entries_of(XV)
     t, d = family(X.places.columns), X.places.columns

@@ -134,7 +134,7 @@ class Batch:
             group.pooled(group.layers[0](group.embedded(), group.masks, executor=self.executor))
 
     def simulate(self, finished: Finished) -> Simulated:
-        """Everything by U: layer after layer, each on all texts."""
+        """Run everything on U: layer after layer, each on all texts."""
         began = time.perf_counter()
         for group in self.groups:
             group.states = [group.embedded()]

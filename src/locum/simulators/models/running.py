@@ -161,7 +161,7 @@ class _GivenMasks(NamedTuple):
         return self.mask is not None or self.keys is not None
 
     def item(self, k: int) -> _GivenMasks:
-        """Those of one input."""
+        """Return those of one input."""
         return self._replace(keys=None if self.keys is None else [self.keys[k]])
 
     def joined_with(self, own: KeptMask, shape: tuple[int, int], items: int) -> list[KeptMask]:
@@ -217,7 +217,7 @@ class _Batch:
             self.m = len(self.memory) // items
 
     def item(self, k: int) -> _Batch:
-        """One of the inputs, as a batch of its own."""
+        """Return one of the inputs, as a batch of its own."""
         one = copy.copy(self)
         one.X, one.items = self.X[k * self.n : (k + 1) * self.n], 1
         if self.memory is not None:
@@ -289,7 +289,7 @@ def _run(
 
 
 def _of_all(masks: Sequence[KeptMask]) -> dict[str, Array]:
-    """The masks of all inputs by the name of their block, one below the other."""
+    """Return the masks of all inputs by the name of their block, one below the other."""
     each = [mask_matrices(mask) for mask in masks]
     return {name: stacked_rows([own[name][0] for own in each]) for name in each[0]}
 

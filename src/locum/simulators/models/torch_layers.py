@@ -129,7 +129,7 @@ def _methods(kind: Any) -> frozenset[str]:
 
 
 def is_of(module: Any, base: type) -> bool:
-    """Whether a module is of this class: itself, or a subclass that defines nothing it computes by.
+    """Return whether a module is of this class, or of a subclass that computes nothing of its own.
 
     The classes that torch's parametrisations make define their parameters alone, and count as the base.
     """

@@ -80,7 +80,7 @@ class Attention(AttentionModule):
         mask: Mask = None,
         pooling: str = "softmax",
     ) -> Self:
-        """A = scale · W_Q W_Kᵀ and V = W_V, as in the paper; ``biases`` are b_Q, b_K and b_V.
+        """Return A = scale · W_Q W_Kᵀ and V = W_V, as in the paper; ``biases`` are b_Q, b_K and b_V.
 
         The paper has no scale; torch and most models have 1/√(columns of W_Q).
         """
@@ -103,11 +103,11 @@ class Attention(AttentionModule):
         return cls(scale * q @ k.T, v, mask=mask, pooling=pooling, biased=biases is not None)
 
     def attention_order(self) -> AttentionOrder:
-        """Its order but for the number of rows."""
+        """Return its order but for the number of rows."""
         return self.remembered_order
 
     def order(self, n: int, memory: int = 0) -> Order:
-        """Its order on n rows (and a memory of so many), made once: every simulation asks for it."""
+        """Return its order on n rows (and a memory of so many), made once."""
         orders = self.remembered_orders
         if (n, memory) not in orders:
             orders[n, memory] = super().order(n, memory)
@@ -133,7 +133,7 @@ class Attention(AttentionModule):
         )
 
     def matrices(self) -> dict[str, list[Array]]:
-        """A and V, and the mask if it is an array."""
+        """Return A and V, and the mask if it is an array."""
         return {"A": [self.A], "V": [self.V]} | mask_matrices(self.mask)
 
     @property
@@ -214,7 +214,7 @@ class MultiHeadAttention(AttentionModule):
             self.b_O = row(b_O, "b_O", self.attention_order().columns)
 
     def attention_order(self) -> AttentionOrder:
-        """Its order but for the number of rows."""
+        """Return its order but for the number of rows."""
         return replace(
             self.heads[0].attention_order(),
             heads=len(self.heads),

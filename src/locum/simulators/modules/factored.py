@@ -167,7 +167,7 @@ class FactoredAttention(AttentionModule):
         return int(self.V.shape[1]) * (self.number // self.shared)
 
     def attention_order(self) -> AttentionOrder:
-        """Its order but for the number of rows."""
+        """Return its order but for the number of rows."""
         (d, queries), (d_keys, values) = self.W_Q.shape, self.V.shape
         return AttentionOrder(
             "factored",
@@ -187,7 +187,7 @@ class FactoredAttention(AttentionModule):
         )
 
     def matrices(self) -> dict[str, list[Array]]:
-        """The projections and biases, each of all heads, and the mask if it is an array."""
+        """Return the projections and biases, each of all heads, and the mask if it is an array."""
         matrices = {"W_Q": [self.W_Q], "W_K": [self.W_K], "V": [self.V]}
         if self.biases is not None:
             matrices |= {f"b_{name}": [bias] for name, bias in zip("QKV", self.biases, strict=True)}
@@ -255,7 +255,7 @@ class FactoredAttention(AttentionModule):
         return made
 
     def head(self, number: int) -> FactoredAttention:
-        """One head by itself, without W_O."""
+        """Return one head by itself, without W_O."""
         if not 0 <= number < self.number:
             raise InputError(f"there is no head {number}: they are 0 to {self.number - 1}")
         order = self.attention_order()

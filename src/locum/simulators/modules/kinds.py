@@ -45,7 +45,7 @@ class _Projected(AttentionModule):
         return 0
 
     def attention_order(self) -> AttentionOrder:
-        """Its order but for the number of rows."""
+        """Return its order but for the number of rows."""
         rows, width = self.W_Q.shape
         return AttentionOrder(
             self.kind,
@@ -68,7 +68,7 @@ class _Projected(AttentionModule):
     def weighted(
         self, queries: Numbers, keys: Numbers, scores: Numbers, weights: Numbers, y: Numbers
     ) -> dict[str, Numbers]:
-        """The steps of an attention whose weights of the rows of y are known."""
+        """Return the steps of an attention whose weights of the rows of y are known."""
         values = y @ numpy_of(self.V)
         return {
             "queries": queries,
@@ -119,7 +119,7 @@ class LinearAttention(_Projected):
         return made
 
     def attention_order(self) -> AttentionOrder:
-        """Its order but for the number of rows."""
+        """Return its order but for the number of rows."""
         mask = None if self.mask is None else str(self.mask)
         return replace(super().attention_order(), mask=mask, feature_map=self.feature_map)
 
@@ -264,7 +264,7 @@ class Sumformer(AttentionModule):
         self.biased = biased
 
     def attention_order(self) -> AttentionOrder:
-        """Its order but for the number of rows."""
+        """Return its order but for the number of rows."""
         return AttentionOrder(
             "sumformer",
             self.W_phi.shape[0] - self.biased,
@@ -281,7 +281,7 @@ class Sumformer(AttentionModule):
         return {name: [value] for name, value in named.items()}
 
     def steps(self, X: Array, memory: Array | None = None) -> dict[str, Numbers]:
-        """φ(X), its sum over the rows, the hidden units of ψ, output."""
+        """Return φ(X), its sum over the rows, the hidden units of ψ, output."""
         x, y = self.checked(X, memory)
         if self.biased:
             x, y = with_ones(x), with_ones(y)

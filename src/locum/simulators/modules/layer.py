@@ -70,7 +70,7 @@ class Layer(Module):
         ]
 
     def order(self, n: int, memory: int = 0) -> Order:
-        """The order it has on n rows (and a memory of so many)."""
+        """Return the order it has on n rows (and a memory of so many)."""
         if bool(memory) != (self.cross is not None):
             raise InputError(
                 "a decoder layer attends to a memory: say how many rows it has"
@@ -126,7 +126,7 @@ class Layer(Module):
         return made
 
     def steps(self, X: Array, memory: Array | None = None) -> dict[str, Numbers]:
-        """The attention's steps, then residual, norms and feed-forward."""
+        """Return the attention's steps, then residual, norms and feed-forward."""
         if (memory is None) != (self.cross is None):
             raise InputError("a decoder layer attends to a memory, and an encoder has none")
         evaluation = _Evaluation(self)
@@ -181,7 +181,7 @@ def read_feed_forward(
     W_gate: Array | None = None,
     b_gate: Array | None = None,
 ) -> FeedForward | None:
-    """The feed-forward that these matrices are, if they are one."""
+    """Return the feed-forward that these matrices are, if they are one."""
     if (W1 is None) != (W2 is None):
         raise InputError("a feed-forward has two matrices, W1 and W2: give both or neither")
     if W1 is None or W2 is None:

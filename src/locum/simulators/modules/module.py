@@ -60,7 +60,7 @@ class AttentionModule(Module):
 
     @abstractmethod
     def attention_order(self) -> AttentionOrder:
-        """Its order but for the number of rows."""
+        """Return its order but for the number of rows."""
 
     def __setattr__(self, name: str, value: object) -> None:
         super().__setattr__(name, value)

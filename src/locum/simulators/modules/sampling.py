@@ -15,7 +15,7 @@ from locum.simulators.order import Order
 
 
 def random_module(order: Order, generator: np.random.Generator) -> Module:
-    """A T of this order, an attention or an encoder without biases."""
+    """Draw a T of this order, an attention or an encoder without biases."""
 
     def draw(rows: int, columns: int) -> Numbers:
         return np.asarray(generator.normal(size=(rows, columns)) / np.sqrt(rows))
@@ -38,7 +38,7 @@ def random_module(order: Order, generator: np.random.Generator) -> Module:
 
 
 def _attention(order: Order, draw: Callable[[int, int], Numbers]) -> AttentionModule:
-    """All heads, and W_O behind them."""
+    """Return all heads, and W_O behind them."""
     size = order.attention
     if size.kind == "factored":
         widths = (size.width, size.width, size.d_v)
@@ -53,7 +53,7 @@ def _attention(order: Order, draw: Callable[[int, int], Numbers]) -> AttentionMo
 
 
 def _head(order: Order, draw: Callable[[int, int], Numbers]) -> AttentionModule:
-    """One head, of any kind."""
+    """Return one head, of any kind."""
     size, n = order.attention, order.n
     value = draw(size.d, size.d_v)
     if size.kind == "softmax":

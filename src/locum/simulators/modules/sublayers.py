@@ -64,7 +64,7 @@ class FeedForward:
         return matrices
 
     def steps(self, Y: Numbers) -> dict[str, Numbers]:
-        """The hidden units, and the result."""
+        """Return the hidden units, and the result."""
         before, activate = Y @ numpy_of(self.W1) + numpy_of(self.b1), ACTIVATIONS[self.activation]
         if self.W_gate is None:
             hidden = activate(before)

@@ -205,7 +205,7 @@ def _require_window(options: dict[str, Any], m: int) -> None:
 
 
 def uses_attention_interface(module: Any) -> bool:
-    """Whether a module is one of the library's own whose attention can be another's."""
+    """Return whether a module is one of the library's own whose attention can be another's."""
     if not type(module).__module__.startswith("transformers.") or not hasattr(module, "config"):
         return False
     forward = inspect.unwrap(type(module).forward)

@@ -128,7 +128,7 @@ class _Part:
         return [name for name, shape in self.shapes.items() if shape is not None]
 
     def is_unchanged(self) -> bool:
-        """Whether nothing is another: most calls end here, so it is cheap."""
+        """Return whether nothing is another: most calls end here, so it is cheap."""
         own: Any = self.module.__dict__ if self.whole else {"_modules": self.module._modules}
         try:
             same = type(self.module) is self.kind and bool(own == self.settings)
@@ -191,7 +191,7 @@ class _Part:
 
 
 def _is_held(name: str) -> bool:
-    """Whether a part holds numbers alone; those that parametrise a weight are called."""
+    """Return whether a part holds numbers alone; those that parametrise a weight are called."""
     return bool(name) and "parametrizations" not in name.split(".")
 
 

@@ -21,20 +21,20 @@ class Builder(Protocol):
     dtype: str
 
     def op(self, kind: str, *inputs: str, **attributes: Any) -> str:
-        """One operator; the name of its result."""
+        """Return one operator; the name of its result."""
 
     def number(self, value: Any) -> str:
-        """A constant of the graph's dtype."""
+        """Return a constant of the graph's dtype."""
 
     def whole(self, value: Any) -> str:
-        """A constant of int64."""
+        """Return a constant of int64."""
 
     def as_number(self, name: str) -> str:
         """Booleans as 1 and 0."""
 
 
 def functions_in_onnx(build: Builder, functions: Functions, arguments: Sequence[str]) -> list[str]:
-    """The outputs of straight-line functions; arguments are names of tensors of one shape."""
+    """Return the outputs of straight-line functions; arguments are names of tensors of one shape."""
     names = list(arguments)
     for instruction in functions.instructions:
         inputs = [names[place] for place in instruction.inputs]
@@ -63,7 +63,7 @@ def _instruction(build: Builder, instruction: Instruction, inputs: Sequence[str]
 
 
 def _table(build: Builder, inputs: Sequence[str], keys: Any, values: Any) -> str:
-    """The value of the nearest key; of two as near, the lower (the first that ArgMin finds)."""
+    """Return the value of the nearest key; of two as near, the lower (the first that ArgMin finds)."""
     flat = ""
     for name, among in zip(inputs, keys, strict=True):
         # Beyond the outermost keys, rounding could make several of them equally far.

@@ -108,7 +108,7 @@ def _little_endian(dtype: str) -> np.dtype[Any]:
 
 
 def _bytes_of(array: Array) -> memoryview:
-    """The bytes of a contiguous array, without a copy."""
+    """Return the bytes of a contiguous array, without a copy."""
     return array.reshape(-1).view(np.uint8).data
 
 
@@ -132,7 +132,7 @@ def _check_place(target: Path) -> None:
 
 
 def _is_saved_model(folder: Path) -> bool:
-    """Whether the configuration in a folder is one of ours, be it of another version."""
+    """Return whether the configuration in a folder is one of ours, be it of another version."""
     try:
         data = read_json(folder / CONFIG, CONFIG_LIMIT)
     except LocumError:
@@ -160,7 +160,7 @@ def read(folder: str | Path, limit: int = WEIGHTS_LIMIT) -> tuple[Config, Weight
 
 
 def _version_of(place: Path) -> tuple[int, ...] | None:
-    """What changes when a folder is replaced."""
+    """Return what changes when a folder is replaced."""
     try:
         status = os.stat(place)
     except (OSError, ValueError):

@@ -115,7 +115,7 @@ def _record(kind: Any, value: Any, where: str) -> Any:
 
 @functools.cache
 def _fields(kind: Any) -> tuple[dict[str, Any], list[str]]:
-    """The annotations of a dataclass, and its fields without a default."""
+    """Return the annotations of a dataclass, and its fields without a default."""
     missing = (dataclasses.MISSING, dataclasses.MISSING)
     own = dataclasses.fields(kind)
     return get_type_hints(kind), [f.name for f in own if (f.default, f.default_factory) == missing]

@@ -92,7 +92,7 @@ class BallDomain(Domain):
         }
 
     def _library(self, name: str) -> Callable[..., Value]:
-        """A library function that flint has under the same name."""
+        """Return a library function that flint has under the same name."""
         return lambda a: self._rounded(getattr(_ball(a), name)(), name, a, library=True)
 
     def _mixed(self, name: str, function: Callable[..., Value]) -> Callable[..., Value]:
@@ -115,7 +115,7 @@ class BallDomain(Domain):
         return meaning
 
     def _once(self, name: str, function: Callable[..., Value]) -> Callable[..., Value]:
-        """The same, where many positions ask for the same numbers: they get the same ball.
+        """Return the same function, giving equal numbers at many positions the same ball.
 
         Rounded arithmetic is deterministic, so these positions have one rounding, not one each.
         """
@@ -149,13 +149,13 @@ class BallDomain(Domain):
         return meaning
 
     def _truth(self, value: Value) -> bool:
-        """Whether a value is not 0; the enclosure must decide it."""
+        """Return whether a value is not 0; the enclosure must decide it."""
         return not self._equal(value, 0) if isinstance(value, arb) else bool(value)
 
     # Rounded operations ---------------------------------------------------------------------------
 
     def _held(self, value: Value) -> Value:
-        """An exact result as the format has it: as it is, or rounded."""
+        """Return an exact result as the format has it: as it is, or rounded."""
         if self.rounding is None or not isinstance(value, fmpq) or self.rounding.holds(value):
             return value
         return self._rounded(_ball(value))
@@ -172,7 +172,7 @@ class BallDomain(Domain):
         ]
 
     def _rounded(self, value: arb, operation: str = "", *operands: Value, library: bool = False) -> arb:
-        """``value`` widened by one rounding; remembered, if it is the result of an operation."""
+        """Widen ``value`` by one rounding; remember it, if it is the result of an operation."""
         if not value.is_finite():
             raise OverflowError("the enclosure is not finite")
         if self.rounding is None:
@@ -185,7 +185,7 @@ class BallDomain(Domain):
         return Rounded(widened, operation, tuple(map(_ball, operands)), error) if operation else widened
 
     def _unrounded(self, value: arb, operation: str, *operands: Value) -> arb:
-        """The result of an operation that every format does exactly."""
+        """Return the result of an operation that every format does exactly."""
         if self.rounding is None:
             return value
         return Rounded(value, operation, tuple(map(_ball, operands)), arb(0))
@@ -305,7 +305,7 @@ class BallDomain(Domain):
         return result
 
     def _one_of(self, row: Candidates, values: Sequence[Value], default: Value) -> Value:
-        """What an aggregate over candidates can give: something in their hull."""
+        """Return what an aggregate over candidates can give: something in their hull."""
         if not row.keys:
             return default
         chosen = [_ball(values[k]) for k in row.keys]
@@ -325,7 +325,7 @@ class BallDomain(Domain):
         return hull
 
     def best(self, selected: Any, scores: Sequence[Value]) -> Any:
-        """As the definition; where enclosures do not decide, several keys may be the one."""
+        """Select as the definition does; several keys may be the one where enclosures do not decide."""
         return contenders(selected, scores, self.meanings["greater"], self.ties)
 
     def widths(self, selected: Pattern) -> list[Value]:
@@ -335,7 +335,7 @@ class BallDomain(Domain):
 
 
 def precise(bits: int) -> Any:
-    """A context in which midpoints have so many bits."""
+    """Return a context in which midpoints have so many bits."""
     return ctx.workprec(bits)
 
 
@@ -346,7 +346,7 @@ def _ball(value: Value) -> arb:
 
 
 def _point(value: Value, what: str) -> Value:
-    """A ball without radius as the rational that it is."""
+    """Return a ball without radius as the rational that it is."""
     if not isinstance(value, arb):
         return value
     if not value.is_exact():

@@ -61,7 +61,7 @@ class Certified:
     balls: tuple[arb, ...] = field(default=(), repr=False)
 
     def seen(self, values: Any) -> float:
-        """The error that some execution had: how far its entries are from the true ones, at least."""
+        """Return the error of an execution: how far its entries are from the true ones, at least."""
         found = np.asarray(values, dtype=np.float64).ravel().tolist()
         with precise(PRECISION):
             distances = [
@@ -78,7 +78,7 @@ class Certified:
         return f"enclosed within {width}; {self.dtype} error ≤ {error}, certified"
 
     def to_dict(self) -> dict[str, Any]:
-        """For scripts."""
+        """Return a dictionary for scripts."""
         return {
             "lower": self.lower.tolist(), "upper": self.upper.tolist(), "width": self.width,
             "dtype": self.dtype, "certified_error": self.error,
@@ -88,7 +88,7 @@ class Certified:
 def certify(
     U: UniversalSimulator, T: Module, X: Array, memory: Array | None = None, *, dtype: str = "float64"
 ) -> Certified:
-    """The result of U on ⟨T, X⟩, enclosed, and what execution in a format can lose.
+    """Enclose the result of U on ⟨T, X⟩, and bound what execution in a format can lose.
 
     >>> import numpy as np
     >>> import locum
@@ -103,7 +103,7 @@ def certify(
 
 
 def certify_matrix(program: Matrix, tokens: Sequence[float], *, dtype: str = "float64") -> Certified:
-    """The same for any matrix and its whole sequence of tokens."""
+    """Do the same for any matrix and its whole sequence of tokens."""
     if dtype not in FORMATS:
         raise InputError(f"there is no format {dtype!r}: choose one of {', '.join(FORMATS)}")
     if dtype == "float32" and any(float(np.float32(x)) != x for x in tokens):
@@ -163,7 +163,7 @@ def _error(rounded: arb, true: arb, moved: arb) -> float:
 
 
 def _above(ball: arb) -> float:
-    """A float that no number in the ball exceeds."""
+    """Return a float that no number in the ball exceeds."""
     return float(np.nextafter(float(ball.upper()), np.inf))
 
 

@@ -27,7 +27,7 @@ class Rounding:
     library: int = 4
 
     def holds(self, value: fmpq | int) -> bool:
-        """Whether a rational number is one of the format.
+        """Return whether a rational number is one of the format.
 
         >>> FLOAT64.holds(fmpq(1, 4)), FLOAT64.holds(fmpq(1, 3)), FLOAT32.holds(2**24 + 1)
         (True, False, False)

@@ -88,7 +88,7 @@ def worst_error(result: arb) -> arb:
 
 
 def worst_errors(results: Sequence[arb]) -> list[arb]:
-    """The same for several results, which may share what they are made of.
+    """Do the same for several results, which may share operands.
 
     Every ball has its slopes, ∂(result)/∂(ball) by the number of the result. They are complete when
     everything that is made of the ball has been gone through. A sum hands its own slopes on to its
@@ -138,7 +138,7 @@ def _times(slopes: Slopes, partial: Any) -> Slopes:
 
 
 def _latest_first(results: Sequence[arb]) -> list[Rounded]:
-    """Everything remembered that results are made of, each before its operands."""
+    """Return everything remembered that results are made of, each before its operands."""
     found: dict[int, Rounded] = {}
     left = [result for result in results if isinstance(result, Rounded)]
     while left:
@@ -150,7 +150,7 @@ def _latest_first(results: Sequence[arb]) -> list[Rounded]:
 
 
 def _partials(ball: Rounded) -> list[tuple[arb, Any]]:
-    """The operands of a ball that are not exact, with the slope in each; computed once."""
+    """Return the operands of a ball that are not exact, with the slope in each; computed once."""
     if ball.slopes is None:
         ball.slopes = [
             (operand, slope(*ball.operands))

@@ -49,7 +49,7 @@ class Cell:
 
 
 def candidates_of(pattern: Any) -> list[Candidates]:
-    """The rows of a pattern, decided ones as candidates that are certain."""
+    """Return the rows of a pattern, decided ones as candidates that are certain."""
     if pattern.dtype != object:
         return [_certain(np.flatnonzero(row).tolist()) for row in pattern]
     rows = []
@@ -68,7 +68,7 @@ def _certain(keys: Sequence[int]) -> Candidates:
 
 
 def contenders(selected: Any, scores: Sequence[Value], greater: Callable[..., bool], ties: bool) -> Any:
-    """Of the selected keys those that none exceeds; undecided comparisons make candidates."""
+    """Keep of the selected keys those that none exceeds; undecided comparisons make candidates."""
     rows = candidates_of(selected)
     winners = {row: _greatest(row, scores, greater, ties) for row in dict.fromkeys(rows)}
     found = [winners[row] for row in rows]
@@ -86,7 +86,7 @@ def contenders(selected: Any, scores: Sequence[Value], greater: Callable[..., bo
 def _greatest(
     row: Candidates, scores: Sequence[Value], greater: Callable[..., bool], ties: bool
 ) -> tuple[int, ...] | Candidates:
-    """The keys of greatest score as a tuple if that is decided, else candidates for it."""
+    """Return the keys of greatest score as a tuple if that is decided, else candidates for it."""
     answers: dict[tuple[int, int], bool | None] = {
         (a, b): _answer(greater, scores[a], scores[b], ties)
         for a in row.keys

@@ -229,7 +229,7 @@ class _Check:
 
 
 def tokens_of(subject: Subject, entries: list[Quotient] | list[Scalar]) -> list[Scalar]:
-    """The sequence that the program is run on."""
+    """Return the sequence that the program is run on."""
     matrices = list(inputs_of(subject, entries).values())
     return [
         token if isinstance(token, int) else matrices[token[0]][token[1]][token[2]]
@@ -247,7 +247,7 @@ def inputs_of(subject: Subject, entries: list[Quotient] | list[Scalar]) -> dict[
 
 
 def assumed(subject: Subject, numbers: Numbers) -> Knowledge:
-    """What the conditions state."""
+    """Return what the conditions state."""
     knowledge = Knowledge(numbers)
     scalars = Scalars(knowledge, subject.integer)
     reference = Reference(scalars, inputs_of(subject, numbers.entries))

@@ -49,7 +49,7 @@ class Decisions:
     # Forms of values ------------------------------------------------------------------------------
 
     def identity_of(self, value: Scalar) -> int:
-        """The number of a value."""
+        """Return the number of a value."""
         if isinstance(value, Quotient):
             return self.identity(("quotient", value.key))
         if isinstance(value, Open):
@@ -59,22 +59,25 @@ class Decisions:
         return self.identity((type(value) is bool, value))
 
     def quotient(self, value: Scalar) -> Quotient:
-        """A number as a quotient."""
+        """Return a number as a quotient."""
         return value if isinstance(value, Quotient) else self.numbers.number(value)
 
     def plain(self, value: Quotient) -> Scalar:
-        """A quotient without variables as a rational number."""
+        """Return a quotient without variables as a rational number."""
         rational = value.rational
         return value if rational is None else rational
 
     def numeric(self, value: Scalar) -> Scalar:
-        """A boolean as the number 0 or 1."""
+        """Return a boolean as the number 0 or 1."""
         if isinstance(value, Open):
             return self.if_else(value, 1, 0)
         return int(value) if isinstance(value, bool) else value
 
     def choice(self, key: Hashable, candidates: Sequence[Scalar] = (), mean: bool = False) -> Quotient:
-        """A number that depends on what is open; within the candidates, if these are rational."""
+        """Return a number that depends on what is open.
+
+        Within the candidates, if these are rational.
+        """
         if candidates and all(map(is_rational, candidates)):
             integer = not mean and all(type(value) is int for value in candidates)
             return self.numbers.choice(key, min(candidates), max(candidates), integer)
@@ -83,13 +86,13 @@ class Decisions:
     # Booleans -------------------------------------------------------------------------------------
 
     def truth(self, value: Scalar) -> Scalar:
-        """Whether a value is not 0."""
+        """Return whether a value is not 0."""
         if isinstance(value, (bool, Open, Missing)) or value is UNKNOWN:
             return value
         return self.compare("not_equal", value, 0)
 
     def negation(self, value: Scalar) -> Scalar:
-        """not"""
+        """Return not ``value``."""
         if isinstance(value, bool):
             return not value
         if isinstance(value, Open):
@@ -97,7 +100,7 @@ class Decisions:
         return value
 
     def all_of(self, values: Sequence[Scalar]) -> Scalar:
-        """Whether all booleans hold: no, if one does not, whatever the others are."""
+        """Return whether all booleans hold: False if one does not, whatever the others are."""
         missing = next((value for value in values if isinstance(value, Missing)), None)
         if missing is not None:
             return missing
@@ -111,7 +114,7 @@ class Decisions:
         return Open(numbers[0] if len(numbers) == 1 else self.identity(("and", *numbers)))
 
     def compare(self, name: str, a: Scalar, b: Scalar) -> Scalar:
-        """A comparison by the sign of the difference."""
+        """Compare by the sign of the difference."""
         trouble = without_value((a, b))
         if trouble is not None:
             return trouble
@@ -126,7 +129,7 @@ class Decisions:
         return self._comparisons[key]
 
     def signed(self, value: Quotient, holds: Signs) -> bool | Open:
-        """Whether the sign of a quotient is one of these."""
+        """Return whether the sign of a quotient is one of these."""
         signs = self.knowledge.sign(value)
         if signs <= holds:
             return True
@@ -145,7 +148,7 @@ class Decisions:
         return Open(self.identity(("sign", polynomial, odd, holds)))
 
     def if_else(self, condition: Scalar, then: Scalar, otherwise: Scalar) -> Scalar:
-        """``then`` where the condition holds; both are computed, so both must have a value."""
+        """Return ``then`` where the condition holds; both are computed, so both must have a value."""
         answer = self.truth(condition)
         missing = next((v for v in (answer, then, otherwise) if isinstance(v, Missing)), None)
         if missing is not None:
@@ -165,12 +168,12 @@ class Decisions:
         return UNKNOWN
 
     def member(self, value: Scalar, *, values: Sequence[Scalar]) -> Scalar:
-        """Whether a value is one of these."""
+        """Return whether a value is one of these."""
         differs = [self.compare("not_equal", value, other) for other in values]
         return self.negation(self.all_of([without_value((value,)) or True, *differs]))
 
     def lookup(self, value: Scalar, *, table: Sequence[tuple[Scalar, Scalar]]) -> Scalar:
-        """What a table has for a value; UNKNOWN where it may have nothing."""
+        """Return what a table has for a value; UNKNOWN where it may have nothing."""
         trouble = without_value((value,))
         if trouble is not None:
             return trouble
@@ -197,7 +200,7 @@ class Decisions:
         return self.choice(identity, entries) if all(map(is_number, entries)) else UNKNOWN
 
     def _covered(self, value: Scalar, keys: Sequence[Scalar]) -> bool:
-        """Whether an integer between bounds is certainly one of the keys."""
+        """Return whether an integer between bounds is certainly one of the keys."""
         variable = self.numbers.behind(value) if isinstance(value, Quotient) else None
         if variable is None or not variable.integer or variable.low is None or variable.high is None:
             return False

@@ -96,7 +96,7 @@ def _sqrt(x: Fraction) -> Interval:
 
 
 def _log(x: Fraction) -> Interval:
-    """log x = k·log 2 + 2 artanh((m − 1)/(m + 1)) for x = m·2ᵏ, m between 1/2 and 2."""
+    """Enclose log x = k·log 2 + 2 artanh((m − 1)/(m + 1)) for x = m·2ᵏ, m between 1/2 and 2."""
     shift = x.numerator.bit_length() - x.denominator.bit_length()
     m = x / Fraction(2) ** shift
     low, high = _artanh((m - 1) / (m + 1))
@@ -125,13 +125,13 @@ def _artanh(z: Fraction) -> Interval:
 
 
 def _tanh(x: Fraction) -> Interval:
-    """1 − 2 / (exp(2x) + 1)"""
+    """Enclose 1 − 2 / (exp(2x) + 1)."""
     low, high = _exp(2 * x)
     return 1 - 2 / (low + 1), 1 - 2 / (high + 1)
 
 
 def _erf(x: Fraction) -> Interval:
-    """2/√π Σ (−1)ⁿ x^(2n+1) / (n! (2n+1)): alternating, so that two partial sums enclose it."""
+    """Enclose 2/√π Σ (−1)ⁿ x^(2n+1) / (n! (2n+1)) by two partial sums: it alternates."""
     if x < 0:
         low, high = _erf(-x)
         return -high, -low
@@ -156,14 +156,14 @@ def _rounded(value: Fraction) -> Fraction:
 
 
 def _sqrt_pi() -> Interval:
-    """√π, π by Machin's formula 16 arctan(1/5) − 4 arctan(1/239)."""
+    """Enclose √π, π by Machin's formula 16 arctan(1/5) − 4 arctan(1/239)."""
     low = 16 * _arctan(5)[0] - 4 * _arctan(239)[1]
     high = 16 * _arctan(5)[1] - 4 * _arctan(239)[0]
     return _sqrt(low)[0], _sqrt(high)[1]
 
 
 def _arctan(inverse: int) -> Interval:
-    """arctan(1/n): an alternating series of decreasing terms."""
+    """Enclose arctan(1/n), an alternating series of decreasing terms."""
     sums = [Fraction(0)]
     n = 0
     while len(sums) < 3 or abs(sums[-1] - sums[-2]) > Fraction(1, 1 << PRECISION):

@@ -118,7 +118,7 @@ class Evaluator:
         self.open_sites: set[Site] = set()
 
     def evaluate(self, program: Node) -> Values:
-        """The values of a program at all positions."""
+        """Return the values of a program at all positions."""
         root: Instance = (program, ())
         stack: list[tuple[Instance, Heads, Iterator[tuple[Node, Heads]]]] = []
         if root not in self.memory:
@@ -138,7 +138,7 @@ class Evaluator:
         return self.memory[root]
 
     def settled(self) -> dict[Instance, Values]:
-        """The values that no further assumption changes."""
+        """Return the values that no further assumption changes."""
         unsettled = {(node, heads) for node, heads, _ in self.open_sites}
         return {
             instance: values
@@ -280,7 +280,7 @@ class Evaluator:
         return [found[row] for row in rows]
 
     def _greatest(self, row: Row, scores: list[Scalar]) -> Row:
-        """Of the selected keys, those that no other selected key exceeds."""
+        """Keep of the selected keys those that no other selected key exceeds."""
         keys = list(bits(row.possible))
         self.spend(COMPARED_AGAIN * len(keys) ** 2)
         sure = possible = 0
@@ -371,7 +371,7 @@ def _instance(node: Node, heads: Heads) -> Instance:
 
 
 def bits(mask: int) -> Iterator[int]:
-    """The positions of the bits that are 1."""
+    """Yield the positions of the bits that are 1."""
     while mask:
         low = mask & -mask
         yield low.bit_length() - 1

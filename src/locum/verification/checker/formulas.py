@@ -137,47 +137,47 @@ class Formula:
         return Formula("entry", (self,), list(place))
 
     def exp(self) -> Formula:
-        """e to the power of every entry."""
+        """Return e to the power of every entry."""
         return Formula("exp", (self,))
 
     def maximum(self, other: Any) -> Formula:
-        """The greater of two, entry by entry."""
+        """Return the greater of two, entry by entry."""
         return self._with("maximum", other)
 
     def minimum(self, other: Any) -> Formula:
-        """The smaller of two, entry by entry."""
+        """Return the smaller of two, entry by entry."""
         return self._with("minimum", other)
 
     def relu(self) -> Formula:
-        """max(x, 0), entry by entry."""
+        """Return max(x, 0), entry by entry."""
         return self.maximum(0)
 
     def softmax(self, mask: str | None = None) -> Formula:
-        """The softmax of each row; ``mask="causal"`` keeps column j ≤ row i and makes the rest 0."""
+        """Return the softmax of each row; ``mask="causal"`` keeps column j ≤ row i, the rest is 0."""
         return Formula("softmax", (self,), mask)
 
     def layer_norm(self, epsilon: Formula) -> Formula:
-        """(x − mean) / √(variance + ε) in each row, ε being a 1×1 matrix."""
+        """Return (x − mean) / √(variance + ε) in each row, ε being a 1×1 matrix."""
         return Formula("layer_norm", (self, epsilon))
 
     def hardmax(self) -> Formula:
-        """1/k at the k greatest entries of each row, 0 elsewhere (average-hard attention)."""
+        """Return 1/k at the k greatest entries of each row, 0 elsewhere (average-hard attention)."""
         return Formula("hardmax", (self,))
 
     def determinant(self) -> Formula:
-        """The determinant, as a 1×1 matrix."""
+        """Return the determinant, as a 1×1 matrix."""
         return Formula("determinant", (self,))
 
     def permanent(self) -> Formula:
-        """The permanent, as a 1×1 matrix."""
+        """Return the permanent, as a 1×1 matrix."""
         return Formula("permanent", (self,))
 
     def cofactors(self) -> Formula:
-        """The matrix of cofactors."""
+        """Return the matrix of cofactors."""
         return Formula("cofactors", (self,))
 
     def inverse(self) -> Formula:
-        """The inverse: transposed cofactors over the determinant."""
+        """Return the inverse: transposed cofactors over the determinant."""
         return Formula("inverse", (self,))
 
     def sort(self, group: int) -> Formula:
@@ -185,7 +185,7 @@ class Formula:
         return Formula("sort", (self,), group)
 
     def match2(self, modulus: int) -> Formula:
-        """1 where the entry and some entry (itself included) add up to a multiple of ``modulus``."""
+        """Return 1 where the entry plus some entry (maybe itself) is a multiple of ``modulus``."""
         return Formula("match2", (self,), modulus)
 
     @staticmethod

@@ -29,7 +29,7 @@ _KEPT_BITS = 512
 
 
 def times(*parts: Signs) -> Signs:
-    """The signs that a product can have."""
+    """Return the signs that a product can have."""
     result = POSITIVE
     for part in parts:
         result = frozenset(a * b for a in result for b in part)
@@ -37,7 +37,7 @@ def times(*parts: Signs) -> Signs:
 
 
 def to_the(signs: Signs, power: int) -> Signs:
-    """The signs that a positive power can have."""
+    """Return the signs that a positive power can have."""
     return signs if power % 2 else frozenset(sign * sign for sign in signs)
 
 
@@ -77,7 +77,7 @@ class Knowledge:
     # Signs ----------------------------------------------------------------------------------------
 
     def sign(self, value: Quotient) -> Signs:
-        """The signs that a quotient can have; its denominator is not 0."""
+        """Return the signs that a quotient can have; its denominator is not 0."""
         parts = [self.possible(value.top)]
         for number, power in value.factors:
             signs = self.possible(self.numbers.factor(number)) - {0}
@@ -85,7 +85,7 @@ class Knowledge:
         return times(*parts)
 
     def possible(self, polynomial: Polynomial) -> Signs:
-        """The signs that a polynomial can have."""
+        """Return the signs that a polynomial can have."""
         if polynomial not in self._signs:
             self.numbers.spend(self.numbers.reading(polynomial))
             self._signs[polynomial] = self._possible(polynomial)
@@ -107,7 +107,7 @@ class Knowledge:
             noted[primitive] = noted.get(primitive, ANY) & found
 
     def noted(self, polynomial: Polynomial) -> Signs:
-        """What was noted of a polynomial."""
+        """Return what was noted of a polynomial."""
         if not self.numbers.state.signs:
             return ANY
         content = polynomial.content
@@ -137,7 +137,7 @@ class Knowledge:
         return times(*parts)
 
     def variable(self, number: int) -> Signs:
-        """The signs that a variable can have."""
+        """Return the signs that a variable can have."""
         if number not in self._of_variables:
             self._of_variables[number] = self._variable(number)
         return self._of_variables[number]
@@ -155,7 +155,7 @@ class Knowledge:
         return signs
 
     def plain(self, polynomial: Polynomial) -> Signs:
-        """What the terms one by one tell of the sign of their sum."""
+        """Return what the terms one by one tell of the sign of their sum."""
         sides: set[int] = set()
         strict = False
         for monomial, coefficient in polynomial.terms.items():
@@ -173,7 +173,7 @@ class Knowledge:
         return frozenset(sides if strict else {*sides, 0})
 
     def _by_bounds(self, polynomial: Polynomial) -> Signs:
-        """What bounds tell, if every variable has them."""
+        """Return what bounds tell, if every variable has them."""
         bounds = self.bounds(polynomial)
         return ANY if bounds is None else _between(*bounds)
 
@@ -198,7 +198,7 @@ class Knowledge:
     # Consequences ---------------------------------------------------------------------------------
 
     def vanishes(self, polynomial: Polynomial) -> bool:
-        """Whether a polynomial is 0: by itself, by a factor, or as a combination of what is 0."""
+        """Return whether a polynomial is 0: itself, by a factor, or as a combination of what is 0."""
         if not polynomial or self.possible(polynomial) == {0}:
             return True
         zeros: list[Polynomial] = []
@@ -218,7 +218,7 @@ class Knowledge:
         return polynomial
 
     def refuted_by(self, bounds: Sequence[tuple[Polynomial, int]]) -> bool:
-        """Whether ±p ≥ 0, all known here, add up to something that cannot be."""
+        """Return whether ±p ≥ 0, all known here, add up to something that cannot be."""
         total, strict = Polynomial.constant(0), False
         for polynomial, side in bounds:
             signs = self.possible(polynomial)
@@ -265,6 +265,6 @@ def _shortened(value: Fraction, towards: Callable[[Fraction], int]) -> Fraction:
 
 
 def _between(low: Fraction | int, high: Fraction | int) -> Signs:
-    """The signs of the numbers from ``low`` to ``high``."""
+    """Return the signs of the numbers from ``low`` to ``high``."""
     signs = {0} if low <= 0 <= high else set()
     return frozenset(signs | ({1} if high > 0 else set()) | ({-1} if low < 0 else set()))

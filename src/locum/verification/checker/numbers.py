@@ -134,7 +134,7 @@ class Numbers:
         return Quotient(Polynomial.constant(value.numerator), value.denominator)
 
     def add(self, a: Quotient, b: Quotient) -> Quotient:
-        """a + b"""
+        """Return a + b."""
         # One of the sums is copied, which takes a fraction of the time of products.
         few, many = sorted((len(a.top), len(b.top)))
         each = 2 + len(self.variables) // 256 + (a.top.bits + b.top.bits >> 12)
@@ -152,15 +152,15 @@ class Numbers:
         return self._normal(tops[0] + tops[1], scale, tuple(sorted(common.items())))
 
     def negate(self, a: Quotient) -> Quotient:
-        """−a"""
+        """Return −a."""
         return Quotient(-a.top, a.scale, a.factors)
 
     def subtract(self, a: Quotient, b: Quotient) -> Quotient:
-        """a − b"""
+        """Return a − b."""
         return self.add(a, self.negate(b))
 
     def multiply(self, a: Quotient, b: Quotient) -> Quotient:
-        """a · b"""
+        """Return a · b."""
         powers = dict(a.factors)
         for number, power in b.factors:
             powers[number] = powers.get(number, 0) + power
@@ -168,7 +168,7 @@ class Numbers:
         return self._normal(top, a.scale * b.scale, tuple(sorted(powers.items())))
 
     def divide(self, a: Quotient, b: Quotient) -> Quotient:
-        """a / b; the caller has made sure that b is not 0."""
+        """Return a / b; the caller has made sure that b is not 0."""
         self.spend(OPERATION + self.reading(b.top))
         content = b.top.content
         powers = b.top.least_powers()
@@ -202,7 +202,7 @@ class Numbers:
         return top
 
     def power(self, a: Quotient, exponent: int) -> Quotient:
-        """a to the power of a non-negative integer."""
+        """Return a to the power of a non-negative integer."""
         if exponent > MAX_DEGREE:
             raise TooLargeError(f"the power {exponent} is beyond {MAX_DEGREE}")
         result = self.number(1)
@@ -215,7 +215,7 @@ class Numbers:
         return result
 
     def factor(self, number: int) -> Polynomial:
-        """A polynomial that was divided by."""
+        """Return a polynomial that was divided by."""
         return self.state.factors[number]
 
     def _normal(self, top: Polynomial, scale: int, factors: Powers) -> Quotient:
@@ -256,7 +256,7 @@ class Numbers:
     # Functions ------------------------------------------------------------------------------------
 
     def exp(self, argument: Quotient, base: Fraction | None = None) -> Quotient:
-        """e, or a positive base, to a power."""
+        """Return e, or a positive base, to a power."""
         argument = self.cancelled(argument)
         key = ("exp", base, argument.key)
         if key not in self.state.known:
@@ -309,7 +309,7 @@ class Numbers:
         return result
 
     def _in_lowest_terms(self, monomial: int, factors: Powers) -> tuple[Powers, int]:
-        """A term of a quotient: variables are cancelled that stand above and below."""
+        """Return a term of a quotient, with the variables cancelled that stand above and below."""
         kept = []
         for number, power in factors:
             factor = self.state.factors[number]
@@ -341,7 +341,7 @@ class Numbers:
         self.spend(ENCLOSURE * (1 + long // 256 + min(math.floor(abs(argument)), 10_000) // 500))
 
     def function(self, name: str, argument: Quotient) -> Quotient:
-        """A function known by its argument only: equal arguments, equal values."""
+        """Return a function known by its argument only: equal arguments, equal values."""
         argument = self.cancelled(argument)
         key = (name, argument.key)
         if key not in self.state.known:
@@ -362,7 +362,7 @@ class Numbers:
         high: Rational | None = None,
         integer: bool = False,
     ) -> Quotient:
-        """A number that depends on what is open; one variable for each key."""
+        """Return a number that depends on what is open; one variable for each key."""
         if ("choice", key) not in self.state.known:
             self.state.known["choice", key] = self._new(
                 Variable("choice", None, low, high, integer, open=True)
@@ -370,7 +370,7 @@ class Numbers:
         return self.state.known["choice", key]
 
     def is_open(self, value: Quotient) -> bool:
-        """Whether a case could say more of a value."""
+        """Return whether a case could say more of a value."""
         self.spend(self.reading(value.top))
         occurring = value.top.variables.union(
             *(self.state.factors[number].variables for number, _ in value.factors)
@@ -378,7 +378,7 @@ class Numbers:
         return any(self.variables[variable].open for variable in occurring)
 
     def behind(self, value: Quotient) -> Variable | None:
-        """The variable that a quotient is, if it is nothing else."""
+        """Return the variable that a quotient is, if it is nothing else."""
         if value.scale != 1 or value.factors or len(value.top) != 1:
             return None
         ((monomial, coefficient),) = value.top.terms.items()

@@ -152,7 +152,7 @@ class Polynomial:
         return Polynomial({m: c // divisor for m, c in self.terms.items()}, self.degree, self.bits)
 
     def least_powers(self) -> dict[int, int]:
-        """The greatest monomial that divides every term, as exponents by variable."""
+        """Return the greatest monomial that divides every term, as exponents by variable."""
         common: dict[int, int] | None = None
         for monomial in self.terms:
             here = dict(exponents(monomial))
@@ -165,7 +165,7 @@ class Polynomial:
         return common or {}
 
     def least_power(self, variable: int) -> int:
-        """The power of a variable that divides every term."""
+        """Return the power of a variable that divides every term."""
         least = MAX_DEGREE
         for monomial in self.terms:
             least = min(least, power_in(monomial, variable))
@@ -269,19 +269,19 @@ def exponents(monomial: int) -> Iterator[tuple[int, int]]:
 
 
 def power_in(monomial: int, variable: int) -> int:
-    """The exponent of a variable in a monomial."""
+    """Return the exponent of a variable in a monomial."""
     mask = (1 << WIDTH) - 1
     return (monomial >> (WIDTH * variable)) & mask
 
 
 def _guard(largest: int) -> int:
-    """The highest bit of every field that occurs."""
+    """Return the highest bit of every field that occurs."""
     fields = largest.bit_length() // WIDTH + 1
     return int(("1" + "0" * (WIDTH - 1)) * fields, 2)
 
 
 def _may_divide(top: Polynomial, bottom: Polynomial) -> bool:
-    """Whether the leading and the trailing terms allow an exact division."""
+    """Return whether the leading and the trailing terms allow an exact division."""
     for end in (max, min):
         a, b = end(top.terms), end(bottom.terms)
         guard = _guard(max(a, b))
@@ -297,7 +297,7 @@ def _limited(terms: dict[int, int], most: int = MAX_TERMS) -> dict[int, int]:
 
 
 def _bits(terms: Mapping[int, int]) -> int:
-    """The bits of the longest coefficient, which must not be too many."""
+    """Return the bits of the longest coefficient, which must not be too many."""
     values = terms.values()
     longest = max(max(values, default=0), -min(values, default=0))
     limited_bits(longest)

@@ -25,7 +25,7 @@ class Reference:
         self.values: dict[int, Matrix] = {}
 
     def evaluate(self, formula: Formula) -> Matrix:
-        """The matrix that a formula stands for."""
+        """Return the matrix that a formula stands for."""
         for part in nodes(formula):
             if id(part) not in self.values:
                 self.scalars.numbers.spend(OPERATION * part.rows * part.columns)
@@ -116,7 +116,7 @@ class Reference:
         return [self._do("divide", weight, total) for weight in weights]
 
     def _expand(self, a: Matrix, signed: bool) -> Scalar:
-        """The determinant (or permanent) by expansion along the first row, column sets shared."""
+        """Expand the determinant (or permanent) along the first row, column sets shared."""
         size = len(a)
         below: dict[tuple[int, ...], Scalar] = {(): 1}
         for i in reversed(range(size)):
@@ -150,7 +150,7 @@ class Reference:
         return [[self._do("divide", cofactors[j][i], determinant) for j in size] for i in size]
 
     def _sorted(self, row: list[Scalar], group: int) -> list[Scalar]:
-        """Every group by exchanging neighbours, the smallest going to the end first."""
+        """Sort every group by exchanging neighbours, the smallest going to the end first."""
         result = list(row)
         for start in range(0, len(row), group):
             for last in reversed(range(start + 1, start + group)):
@@ -166,7 +166,7 @@ class Reference:
 
 
 def _subsets(size: int, count: int) -> list[tuple[int, ...]]:
-    """All ascending choices of ``count`` numbers below ``size``."""
+    """Yield all ascending choices of ``count`` numbers below ``size``."""
     subsets: list[tuple[int, ...]] = [()]
     for _ in range(count):
         subsets = [(*one, n) for one in subsets for n in range(one[-1] + 1 if one else 0, size)]

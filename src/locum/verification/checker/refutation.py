@@ -91,7 +91,7 @@ def _require_conditions(subject: Subject, reference: Reference, scalars: Scalars
 
 
 def _middle(value: Scalar, scalars: Scalars) -> float:
-    """A number for people."""
+    """Return a number for people."""
     if not isinstance(value, Quotient):
         return float(value) if is_number(value) else float("nan")
     bounds = scalars.knowledge.bounds(value.top)

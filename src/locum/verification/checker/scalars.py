@@ -90,14 +90,17 @@ class Scalars(Decisions):
         return self._on_numbers(function)
 
     def _product(self, a: Quotient, b: Quotient) -> Quotient:
-        """a · b; a square is not negative."""
+        """Return a · b; a square is not negative."""
         result = self.numbers.multiply(a, b)
         if len(a.top) > 1 and a.key == b.key:
             self.knowledge.note(result, NOT_NEGATIVE)
         return result
 
     def _sum(self, a: Quotient, b: Quotient) -> Quotient:
-        """a + b; a sum of what is not negative is not negative, and positive if one of them is."""
+        """Return a + b.
+
+        Note that it is not negative if both are not, and positive if one of them is.
+        """
         result = self.numbers.add(a, b)
         if self.numbers.state.signs:
             signs = [self._noted(part) for part in (a, b)]
@@ -107,7 +110,7 @@ class Scalars(Decisions):
         return result
 
     def _noted(self, value: Quotient) -> Signs:
-        """What is known of a sign without a search."""
+        """Return what is known of a sign without a search."""
         if len(value.top) > 1 and self.knowledge.noted(value.top) == ANY:
             return ANY
         return self.knowledge.sign(value)
@@ -115,7 +118,7 @@ class Scalars(Decisions):
     # Arithmetic -----------------------------------------------------------------------------------
 
     def divide(self, a: Scalar, b: Scalar) -> Scalar:
-        """a / b; UNKNOWN where b may be 0."""
+        """Return a / b; UNKNOWN where b may be 0."""
         zero = self.compare("equal", b, 0)
         if isinstance(zero, Open):
             return UNKNOWN
@@ -126,7 +129,7 @@ class Scalars(Decisions):
         return self.plain(self.numbers.divide(self.quotient(a), self.quotient(b)))
 
     def modulo(self, a: Scalar, b: Scalar) -> Scalar:
-        """a − b·⌊a / b⌋"""
+        """Return a − b·⌊a / b⌋."""
         zero = self.compare("equal", b, 0)
         if isinstance(zero, Open):
             return UNKNOWN
@@ -143,7 +146,7 @@ class Scalars(Decisions):
         return self.numbers.choice(key)
 
     def _is_integral(self, a: Scalar) -> bool:
-        """Whether a value is a polynomial with integer coefficients in integer entries."""
+        """Return whether a value is a polynomial with integer coefficients in integer entries."""
         if not self.integer or not isinstance(a, Quotient) or a.scale != 1 or a.factors:
             return False
         entries = len(self.numbers.entries)
@@ -162,7 +165,7 @@ class Scalars(Decisions):
         return total % modulus
 
     def floor_divide(self, a: Scalar, b: Scalar) -> Scalar:
-        """⌊a / b⌋"""
+        """Return ⌊a / b⌋."""
         rest = self.modulo(a, b)
         if not is_number(rest):
             return rest
@@ -170,7 +173,7 @@ class Scalars(Decisions):
         return self.divide(operations["subtract"](a, rest), b)
 
     def power(self, a: Scalar, b: Scalar) -> Scalar:
-        """a to the power of b, where it is a real number."""
+        """Return a to the power of b, where it is a real number."""
         if is_rational(b) and Fraction(b).denominator == 1:
             exponent = int(b)
             if exponent < 0:
@@ -201,7 +204,7 @@ class Scalars(Decisions):
         return self.numbers.choice(("pair", self.identity_of(a), self.identity_of(b)))
 
     def absolute(self, a: Scalar) -> Scalar:
-        """|a|"""
+        """Return |a|."""
         if is_rational(a):
             return abs(a)
         signs = self.knowledge.sign(a)
@@ -212,7 +215,7 @@ class Scalars(Decisions):
         return self.numbers.function("absolute", a)
 
     def opaque(self, name: str, a: Scalar) -> Scalar:
-        """tanh, erf, log and √: exact where that is simple, else known by the argument."""
+        """Return tanh, erf, log or √: exact where that is simple, else known by its argument."""
         if name in ("log", "sqrt"):
             below = self.compare("less" if name == "sqrt" else "less_equal", a, 0)
             if isinstance(below, Open):
@@ -228,7 +231,7 @@ class Scalars(Decisions):
         return self.numbers.function(name, self.quotient(a))
 
     def rounded(self, name: str, function: Callable[[Any], int], a: Scalar) -> Scalar:
-        """floor and round, halves to even."""
+        """Apply floor or round, halves to even."""
         if is_rational(a):
             return function(a)
         if self._is_integral(a):
@@ -237,7 +240,7 @@ class Scalars(Decisions):
 
 
 def _simple(value: Rational) -> Rational:
-    """A fraction without a denominator as an integer."""
+    """Return a fraction without a denominator as an integer."""
     return value.numerator if isinstance(value, Fraction) and value.denominator == 1 else value
 
 
@@ -248,7 +251,7 @@ def _limited(base: Rational, exponent: int) -> None:
 
 
 def _root(value: Fraction, degree: int) -> Fraction | None:
-    """The rational root of a positive number, if there is one."""
+    """Return the rational root of a positive number, if there is one."""
     if degree > MAX_BITS:
         return None
     parts = []

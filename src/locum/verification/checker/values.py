@@ -43,29 +43,29 @@ UNKNOWN = _Unknown()
 
 
 def is_rational(value: Scalar) -> bool:
-    """Whether a value is a number without variables."""
+    """Return whether a value is a number without variables."""
     return type(value) is int or isinstance(value, Fraction)
 
 
 def length(value: Scalar) -> int:
-    """The bits of a number without variables; 0 for other values, and for a few bits."""
+    """Return the bits of a number without variables; 0 for other values, and for a few bits."""
     if isinstance(value, Fraction):
         return 64 + value.numerator.bit_length() + value.denominator.bit_length()
     return value.bit_length() if type(value) is int and value.bit_length() > 64 else 0
 
 
 def is_number(value: Scalar) -> bool:
-    """Whether a value is certainly a number, not a boolean."""
+    """Return whether a value is certainly a number, not a boolean."""
     return is_rational(value) or isinstance(value, Quotient)
 
 
 def is_boolean(value: Scalar) -> bool:
-    """Whether a value is certainly a boolean."""
+    """Return whether a value is certainly a boolean."""
     return isinstance(value, (bool, Open))
 
 
 def without_value(values: Sequence[Scalar]) -> Scalar | None:
-    """The first operand that is missing; else UNKNOWN, if one is; else None."""
+    """Return the first operand that is missing; else UNKNOWN, if one is; else None."""
     for value in values:
         if isinstance(value, Missing):
             return value

@@ -148,5 +148,5 @@ def _write(formula: Expression, operands: Sequence[tuple[str, int]], letters: bo
 
 
 def _number(text: str) -> tuple[str, int]:
-    """A number, and how tightly it binds."""
+    """Return a number, and how tightly it binds."""
     return text, _ATOM if text.isdigit() else _SUM

@@ -111,7 +111,7 @@ class Claim:
         return matrices
 
     def tokens(self, entries: Sequence[Value]) -> list[Value]:
-        """The sequence that the program is run on."""
+        """Return the sequence that the program is run on."""
         matrices = self.matrices(entries)
         return [
             token if isinstance(token, int) else matrices[token[0]][token[1]][token[2]]
@@ -119,12 +119,12 @@ class Claim:
         ]
 
     def expected(self, entries: Sequence[Value], domain: Domain) -> list[Value]:
-        """What the reference gives, row by row."""
+        """Return what the reference gives, row by row."""
         (rows,) = evaluate([self.reference], self.matrices(entries), self.inputs, domain)
         return [value for row in rows for value in row]
 
     def condition_values(self, entries: Sequence[Value], domain: Domain) -> list[tuple[Value, str]]:
-        """The values that the conditions are about, each with its relation to 0."""
+        """Return the values that the conditions are about, each with its relation to 0."""
         formulas = [formula for formula, _ in self.conditions]
         values = evaluate(formulas, self.matrices(entries), self.inputs, domain)
         return [(rows[0][0], sign) for rows, (_, sign) in zip(values, self.conditions, strict=True)]

@@ -89,7 +89,7 @@ class _Algebra:
         return self.apply("divide", value.numerator, value.denominator)
 
     def apply(self, operation: str, *values: Value) -> Value:
-        """An elementwise operation of the table of programs, on scalars."""
+        """Apply an elementwise operation of the table of programs to scalars."""
         return self.domain.meanings[operation](*values)
 
     def sum(self, values: Sequence[Value]) -> Value:
@@ -115,7 +115,7 @@ class _Algebra:
         ]  # fmt: skip
 
     def softmax(self, a: Rows, causal: bool) -> Rows:
-        """exp(x) over the row's sum of exp(x): the definition, nothing subtracted."""
+        """Return exp(x) over the row's sum of exp(x): the definition, nothing subtracted."""
         result = []
         for i, row in enumerate(a):
             kept = min(i + 1, len(row)) if causal else len(row)
@@ -126,7 +126,7 @@ class _Algebra:
         return result
 
     def normed(self, row: Sequence[Value], epsilon: Value) -> list[Value]:
-        """(x − mean) / √(variance + ε)"""
+        """Return (x − mean) / √(variance + ε)."""
         mean = self.apply("divide", self.sum(row), len(row))
         deviations = [self.apply("subtract", x, mean) for x in row]
         total = self.sum([self.apply("multiply", x, x) for x in deviations])
@@ -135,7 +135,7 @@ class _Algebra:
         return [self.apply("divide", x, root) for x in deviations]
 
     def hardmax(self, a: Rows) -> Rows:
-        """1/k at the k entries that no other exceeds."""
+        """Return 1/k at the k entries that no other exceeds."""
         result = []
         for row in a:
             chosen = []

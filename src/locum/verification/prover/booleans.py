@@ -21,11 +21,11 @@ class Identities:
         self._numbers: dict[Hashable, int] = {}
 
     def number(self, key: Hashable) -> int:
-        """The number of a key."""
+        """Return the number of a key."""
         return self._numbers.setdefault(key, len(self._numbers))
 
     def once(self) -> int:
-        """A number that nothing else has."""
+        """Return a number that nothing else has."""
         return self.number(("once", len(self._numbers)))
 
 
@@ -92,12 +92,12 @@ def boolean(answer: Any) -> Boolean:
 
 
 def lowered(answer: Boolean) -> Any:
-    """A decided boolean as Python's own."""
+    """Return a decided boolean as Python's own."""
     return answer if answer.value is None else answer.value
 
 
 def pattern_of(rows: Sequence[Sequence[Boolean]]) -> Pattern:
-    """A plain boolean array if nothing is open, else an array of :class:`Boolean`."""
+    """Return a plain boolean array if nothing is open, else an array of :class:`Boolean`."""
     if all(one.value is not None for row in rows for one in row):
         return np.array([[bool(one.value) for one in row] for row in rows], dtype=np.bool_)
     array: Any = np.empty((len(rows), len(rows[0])), dtype=object)

@@ -71,7 +71,7 @@ class Questions:
         self._passing: list[str] = []
 
     def factors(self, polynomial: fmpq_mpoly) -> tuple[int, list[tuple[str, int]]]:
-        """The sign of the constant factor, and the irreducible factors with their powers."""
+        """Return the sign of the constant factor, and the irreducible factors with their powers."""
         key = str(polynomial)
         if key not in self._factors:
             self._note(key, polynomial)
@@ -88,7 +88,7 @@ class Questions:
         return self._factors[key]
 
     def _signed(self, factor: fmpq_mpoly, power: int) -> list[tuple[str, int]]:
-        """A factor as something that has its sign; |p| has the sign of p²."""
+        """Return a factor as something that has its sign; |p| has the sign of p²."""
         variable = _only_variable(factor)
         slot = None if variable is None else self.ring.slot(variable)
         if slot is not None and slot.function == "absolute" and slot.argument is not None:
@@ -112,13 +112,13 @@ class Questions:
         self.ring.forget_choices()
 
     def inherent(self, name: str) -> Signs:
-        """The signs that a polynomial can have at all."""
+        """Return the signs that a polynomial can have at all."""
         if name not in self._inherent:
             self._inherent[name] = self._look(self.polynomials[name])
         return self._inherent[name]
 
     def under_root(self, name: str) -> Ratio | None:
-        """The argument of a square root, if a polynomial is that root and nothing else."""
+        """Return the argument of a square root, if a polynomial is that root and nothing else."""
         if name not in self._roots:
             variable = _only_variable(self.polynomials[name])
             slot = None if variable is None else self.ring.slot(variable)
@@ -127,7 +127,7 @@ class Questions:
         return self._roots[name]
 
     def blocking(self, name: str) -> Question | None:
-        """The question that a choice in this polynomial depends on, if there is a choice."""
+        """Return the question that a choice in this polynomial depends on, if there is a choice."""
         found: Question | None = self.ring.blocking(self.polynomials[name])
         return found
 
@@ -148,7 +148,7 @@ class Questions:
         return frozenset(sides if strict else sides | {ZERO})
 
     def _of_variable(self, variable: int) -> Signs:
-        """The signs that a variable can have, whatever is assumed."""
+        """Return the signs that a variable can have, whatever is assumed."""
         slot = self.ring.slot(variable)
         if slot is None:
             return ANY
@@ -159,7 +159,7 @@ class Questions:
         return _between(slot.low, slot.high)
 
     def _by_bounds(self, polynomial: fmpq_mpoly) -> Signs:
-        """What bounds tell, if every variable has them."""
+        """Return what bounds tell, if every variable has them."""
         low = high = fmpq(0)
         for powers, coefficient in polynomial.to_dict().items():
             least = most = coefficient
@@ -174,7 +174,7 @@ class Questions:
 
 
 def _between(low: fmpq | None, high: fmpq | None) -> Signs:
-    """The signs of the numbers from ``low`` to ``high``; any, if there are no bounds."""
+    """Return the signs of the numbers from ``low`` to ``high``; any, if there are no bounds."""
     if low is None or high is None:
         return ANY
     signs = {ZERO} if low <= 0 <= high else set()
@@ -193,7 +193,7 @@ class Case:
             self._assume(assumption)
 
     def extended(self, question: Question, answer: int) -> Case:
-        """This case with one more assumption."""
+        """Return this case with one more assumption."""
         return Case(self.questions, [*self.assumptions, Assumption(question, answer)])
 
     def _assume(self, assumption: Assumption) -> None:
@@ -207,7 +207,7 @@ class Case:
         self._signs[question.polynomial] = self.signs(question.polynomial) & holds
 
     def signs(self, name: str) -> Signs:
-        """What the sign of an irreducible polynomial can still be."""
+        """Return what the sign of an irreducible polynomial can still be."""
         found = self._signs.get(name)
         if found is None:
             found = self.questions.inherent(name)
@@ -219,7 +219,7 @@ class Case:
     # Answers --------------------------------------------------------------------------------------
 
     def is_zero(self, value: Ratio) -> bool | Undecided:
-        """Whether a value is 0."""
+        """Return whether a value is 0."""
         if ZERO not in self.questions.ring.noted(value):
             return False
         constant, factors = self.questions.factors(value.top)
@@ -231,11 +231,11 @@ class Case:
         return False
 
     def _ask(self, name: str, relation: str) -> Undecided:
-        """The question to be answered first: that of a choice, or about the polynomial itself."""
+        """Return the question to answer first: that of a choice, or about the polynomial itself."""
         return Undecided(self.questions.blocking(name) or Question(name, relation))
 
     def is_positive(self, value: Ratio) -> bool | Undecided:
-        """Whether a value is above 0."""
+        """Return whether a value is above 0."""
         noted = self.questions.ring.noted(value)
         if noted == POSITIVE_ONLY or POSITIVE not in noted:
             return noted == POSITIVE_ONLY
@@ -261,7 +261,7 @@ class Case:
         raise AssertionError("all signs are known, but not that of the product")
 
     def remainder(self, entry: str, modulus: int) -> int | Undecided:
-        """An entry, an integer, modulo m."""
+        """Return an entry, an integer, modulo m."""
         found = self._remainders.get((entry, modulus))
         return Undecided(Question(entry, "%", modulus)) if found is None else found
 
@@ -273,7 +273,7 @@ class Case:
         return [self.questions.polynomials[n] for n, s in self._signs.items() if s == {ZERO}]
 
     def vanishes(self, polynomial: fmpq_mpoly) -> bool:
-        """Whether a polynomial is 0 here: it is, or it is a combination of those that are."""
+        """Return whether a polynomial is 0 here: it is, or it is a combination of those that are."""
         if polynomial.is_zero():
             return True
         return remainder_by(polynomial, echelon(self.zeros)).is_zero()
@@ -334,7 +334,7 @@ def remainder_by(polynomial: fmpq_mpoly, divisors: Sequence[fmpq_mpoly]) -> fmpq
 
 
 def _irreducible(polynomial: fmpq_mpoly) -> list[tuple[fmpq_mpoly, int]]:
-    """The irreducible factors with their powers; one of them has the constant factor."""
+    """Return the irreducible factors with their powers; one of them has the constant factor."""
     if polynomial.total_degree() == 1:
         return [(polynomial, 1)]
     # A polynomial of degree 1 in a variable, a·v + b, is irreducible if a and b have no common factor:
@@ -353,7 +353,7 @@ def _irreducible(polynomial: fmpq_mpoly) -> list[tuple[fmpq_mpoly, int]]:
 
 
 def _only_variable(polynomial: fmpq_mpoly) -> int | None:
-    """The variable that a polynomial is, if it is one."""
+    """Return the variable that a polynomial is, if it is one."""
     if len(polynomial) != 1 or polynomial.total_degree() != 1:
         return None
     ((powers, coefficient),) = polynomial.to_dict().items()

@@ -21,7 +21,7 @@ from locum.verification.prover.ring import Ring
 
 
 def certificate(claim: Claim, evidence: Evidence) -> dict[str, Any]:
-    """The certificate of a proof."""
+    """Return the certificate of a proof."""
     writer = _Writer(evidence)
     trees = [
         {
@@ -56,7 +56,7 @@ class _Writer:
         self.variables = {number: number for number in range(len(self.ring.names))}
 
     def terms(self, polynomial: fmpq_mpoly) -> list[Any]:
-        """A polynomial as JSON; functions are listed as they are met."""
+        """Return a polynomial as JSON; functions are listed as they are met."""
         result = []
         for powers, coefficient in polynomial.to_dict().items():
             factors = [[self.variable(v), int(power)] for v, power in enumerate(powers) if power]

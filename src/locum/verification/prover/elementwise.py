@@ -134,7 +134,7 @@ class Elementwise:
             return Undecided(question)
 
     def numeric(self, value: Value) -> Value:
-        """A boolean as the number 0 or 1."""
+        """Return a boolean as the number 0 or 1."""
         if isinstance(value, Boolean):
             return self.if_else(value, 1, 0)
         if isinstance(value, str):
@@ -142,11 +142,11 @@ class Elementwise:
         return int(value) if isinstance(value, bool) else value
 
     def lift(self, value: Value) -> Ratio:
-        """A number as a rational function."""
+        """Return a number as a rational function."""
         return value if isinstance(value, Ratio) else self.ring.number(value)
 
     def plain(self, value: Value) -> Value:
-        """A constant as a number, a decided boolean as Python's."""
+        """Return a constant as a number, a decided boolean as Python's."""
         if isinstance(value, Boolean):
             return lowered(value)
         if isinstance(value, Ratio):
@@ -155,7 +155,7 @@ class Elementwise:
         return integral(value) if isinstance(value, fmpq) else value
 
     def identity_of(self, value: Value) -> int:
-        """A number that values written in the same way share."""
+        """Return a number that values written in the same way share."""
         number = self.ring.identities.number
         if isinstance(value, Boolean):
             return value.number if value.value is None else number(("boolean", value.value))
@@ -190,13 +190,13 @@ class Elementwise:
         return answer
 
     def truth(self, value: Value) -> Value:
-        """Whether a value is not 0; booleans as they are."""
+        """Return whether a value is not 0; booleans as they are."""
         if isinstance(value, OPEN) or is_boolean(value):
             return value
         return self.meanings["not_equal"](value, 0)
 
     def _join(self, a: Value, b: Value, decisive: bool) -> Value:
-        """``and`` is settled by one False, ``or`` by one True; but a broken operand breaks it."""
+        """Combine booleans: one False settles ``and``, one True ``or``; a broken operand breaks it."""
         sides = self.truth(a), self.truth(b)
         trouble = first_open(sides)
         if isinstance(trouble, Broken):
@@ -213,7 +213,7 @@ class Elementwise:
         return answer if isinstance(answer, OPEN) else lowered(~boolean(answer))
 
     def if_else(self, condition: Value, then: Value, otherwise: Value) -> Value:
-        """``then`` where the condition holds; an open one gives a choice."""
+        """Return ``then`` where the condition holds; an open one gives a choice."""
         answer = self.truth(condition)
         broken = first_open((answer, then, otherwise))
         if isinstance(broken, Broken):
@@ -275,7 +275,7 @@ class Elementwise:
         return Undecided(question)
 
     def _covered(self, value: Value, keys: Sequence[Value]) -> bool:
-        """Whether an integer between bounds is certainly one of the keys."""
+        """Return whether an integer between bounds is certainly one of the keys."""
         slot = self.ring.behind(value) if isinstance(value, Ratio) else None
         if slot is None or not slot.integer or slot.low is None or slot.high is None:
             return False
@@ -285,14 +285,14 @@ class Elementwise:
     # Arithmetic -----------------------------------------------------------------------------------
 
     def _multiply(self, a: Value, b: Value) -> Value:
-        """a · b; the sign of a square is noted."""
+        """Return a · b; note the sign of a square."""
         result = a * b
         if isinstance(a, Ratio) and isinstance(b, Ratio) and len(a.top) > 1 and a == b:
             self.ring.note(result, NOT_NEGATIVE)
         return result
 
     def _add(self, a: Value, b: Value) -> Value:
-        """a + b; the sign of a sum is noted, if it comes of squares and of what is not negative."""
+        """Return a + b; note the sign of a sum of squares and of non-negative terms."""
         result = self.lift(a) + b
         if self.ring.signs and not result.top.is_constant():
             signs = [self._sign_at_once(part) for part in (a, b)]
@@ -302,7 +302,7 @@ class Elementwise:
         return result
 
     def _sign_at_once(self, value: Value) -> Signs:
-        """What is known of a sign without factors being looked for."""
+        """Return what is known of a sign without searching for factors."""
         if not isinstance(value, Ratio):
             return frozenset(((value > 0) - (value < 0),))
         if len(value.top) == 1 and self.case.is_positive(value) is True:
@@ -316,7 +316,7 @@ class Elementwise:
         return Broken("division by zero") if zero else self.lift(a) / b
 
     def _modulo(self, a: Value, b: Value) -> Value:
-        """The remainder of an integer polynomial, by those of its entries."""
+        """Return the remainder of an integer polynomial, by those of its entries."""
         zero = self.case.is_zero(b) if isinstance(b, Ratio) else b == 0
         if isinstance(zero, Undecided):
             return zero

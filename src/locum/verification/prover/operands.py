@@ -25,27 +25,27 @@ OPEN = (Undecided, Broken)
 
 
 def first_open(values: Sequence[Value]) -> Undecided | Broken | None:
-    """The first operand without a definite value; ``Broken`` before ``Undecided``."""
+    """Return the first operand without a definite value; ``Broken`` before ``Undecided``."""
     open_ones = [value for value in values if isinstance(value, OPEN)]
     broken = [value for value in open_ones if isinstance(value, Broken)]
     return (broken or open_ones or [None])[0]
 
 
 def is_rational(value: Value) -> bool:
-    """Whether a value is a number without symbols."""
+    """Return whether a value is a number without symbols."""
     return type(value) is int or isinstance(value, fmpq)
 
 
 def is_number(value: Value) -> bool:
-    """Whether a value is certainly a number, not a boolean."""
+    """Return whether a value is certainly a number, not a boolean."""
     return is_rational(value) or isinstance(value, Ratio)
 
 
 def is_boolean(value: Value) -> bool:
-    """Whether a value is certainly a boolean."""
+    """Return whether a value is certainly a boolean."""
     return isinstance(value, (bool, Boolean))
 
 
 def integral(value: fmpq) -> Value:
-    """A rational number without a denominator as an integer."""
+    """Return a rational number without a denominator as an integer."""
     return int(value.p) if fmpz(value.q) == 1 else value

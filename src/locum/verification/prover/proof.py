@@ -166,7 +166,7 @@ class Prover:
         return evidence
 
     def _hypotheses(self) -> list[Assumption]:
-        """What the conditions say of the signs of irreducible polynomials."""
+        """Return what the conditions say of the signs of irreducible polynomials."""
         assumptions: list[Assumption] = []
         domain = SymbolicDomain(self.ring, Case(self.questions))
         for value, relation in self.claim.condition_values(self.symbols, domain):
@@ -203,12 +203,12 @@ class Prover:
                 self.settled[node] = value
 
     def _inputs_are_settled(self, node: Node) -> bool:
-        """Whether the closed nodes below, as far as families reach, are settled."""
+        """Return whether the closed nodes below, as far as families reach, are settled."""
         reached = postorder(*node.inputs, into=lambda one: bool(one.free) or one not in self.settled)
         return all(one.free or one.op == "family" for one in reached)
 
     def run(self, case: Case) -> list[Status]:
-        """The status of every target in a case."""
+        """Return the status of every target in a case."""
         self.limits.check_time()
         self.questions.forget_choices()
         domain = SymbolicDomain(self.ring, case)
@@ -246,7 +246,7 @@ class Prover:
         return Failed(f"the difference is {difference.show()}")
 
     def _sign_question(self, difference: Ratio, case: Case) -> Question | None:
-        """What would tell an absolute value in a difference."""
+        """Return the question that would decide an absolute value in a difference."""
         for slot in self.ring.occurring(difference.top):
             if slot.function == "absolute" and slot.argument is not None:
                 positive = case.is_positive(slot.argument)
@@ -257,7 +257,7 @@ class Prover:
     def _explore(
         self, start: Case, target: int, status: list[Status] | None = None
     ) -> tuple[Branch, set[int]]:
-        """A tree whose leaves all decide the target; and all targets shown at every leaf."""
+        """Search a tree whose leaves all decide the target; return it and what every leaf shows."""
         status = self.run(start) if status is None else status
         if len(status) != self.targets:
             raise NotProvenError("runs of one program differ in the operations that they meet")
@@ -284,7 +284,7 @@ class Prover:
         return Branch(here.question, tuple(children)), shown
 
     def describe(self, case: Case) -> str:
-        """The assumptions of a case, in words."""
+        """Return the assumptions of a case, in words."""
         return ", ".join(self._in_words(one) for one in case.assumptions) or "no assumption"
 
     def _in_words(self, assumption: Assumption) -> str:

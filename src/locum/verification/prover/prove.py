@@ -60,14 +60,14 @@ class Proof:
         return self.claim.statement
 
     def to_dict(self) -> dict[str, Any]:
-        """The verdict as JSON, without the certificate."""
+        """Return the verdict as JSON, without the certificate."""
         return {
             "verdict": "proven", **_about(self.claim), "cases": self.cases, "terms": self.terms,
             "seconds": self.seconds, "checking_seconds": self.checking, "checking_steps": self.steps,
         }  # fmt: skip
 
     def check_command(self, file: object) -> str:
-        """What to type to have the certificate in ``file`` checked again."""
+        """Return the command that checks ``file`` again."""
         more = f" --steps {self.steps}" if self.steps > STEPS else ""
         return f"locum check {file}{more}"
 
@@ -118,7 +118,7 @@ class Refutation:
         }
 
     def to_dict(self) -> dict[str, Any]:
-        """The verdict as JSON, without the certificate."""
+        """Return the verdict as JSON, without the certificate."""
         found = self.refuted.found
         return {
             "verdict": "refuted", **_about(self.claim), "counterexample": self._plain_inputs(),
@@ -128,14 +128,17 @@ class Refutation:
         }  # fmt: skip
 
     def _plain_inputs(self) -> dict[str, list[list[int | float | str]]]:
-        """The numbers as JSON has them; a fraction that no float is stays a text, such as "1/3"."""
+        """Return the numbers as JSON has them.
+
+        A fraction that no float equals stays a text, as "1/3".
+        """
         return {
             name: [[str(x) if isinstance(x, Fraction) else x for x in row] for row in rows]
             for name, rows in self.inputs.items()
         }
 
     def check_command(self, file: object) -> str:
-        """What to type to have the numbers in ``file`` tried again."""
+        """Return the command that checks ``file`` again."""
         return f"locum check {file}"
 
     def _repr_html_(self) -> str:
@@ -169,7 +172,7 @@ class Unproven:
         return self.claim.statement
 
     def to_dict(self) -> dict[str, Any]:
-        """The verdict as JSON."""
+        """Return the verdict as JSON."""
         return {
             "verdict": "not proven", **_about(self.claim), "reason": self.reason,
             "case": self.case or None, "seconds": self.seconds,
@@ -251,7 +254,7 @@ def _about(claim: Claim) -> dict[str, Any]:
 
 
 def _number(text: str) -> Number:
-    """An entry as a number of Python that is equal to it: a rounded one may be no counterexample."""
+    """Return an entry as an equal Python number: a rounded one may not be a counterexample."""
     exact = Fraction(text)
     if exact.denominator == 1:
         return exact.numerator

@@ -37,7 +37,7 @@ _STEPS = 20_000_000
 def counterexample(
     claim: Claim, case: Case | None = None, *, seconds: float = 20.0, tries: int = 400, seed: int = 0
 ) -> tuple[dict[str, Any], Refuted] | None:
-    """The first refutation that the checker accepts, as a file and in words; or None."""
+    """Return the first refutation that the checker accepts, as a file and in words; or None."""
     usual = candidates(claim, tries, seed)
     simple = itertools.islice(usual, 30)
     of_case = iter(()) if case is None else itertools.islice(points_of(case, claim, seed), 10)
@@ -63,7 +63,7 @@ def counterexample(
 
 
 def quick_counterexample(claim: Claim) -> tuple[dict[str, Any], Refuted] | None:
-    """A refutation by one of two inputs: most false claims need no search for a proof."""
+    """Try two inputs: most false claims need no search for a proof."""
     counting, *_, chosen = itertools.islice(candidates(claim, 4, 0), 7, 13)
     for entries in (chosen, counting):
         try:
@@ -76,7 +76,7 @@ def quick_counterexample(claim: Claim) -> tuple[dict[str, Any], Refuted] | None:
 
 
 def confirmed(claim: Claim, entries: Sequence[Number]) -> tuple[dict[str, Any], Refuted] | None:
-    """The refutation by these numbers, if the checker accepts it."""
+    """Return the refutation by these numbers, if the checker accepts it."""
     content = sealed(
         {
             "format": REFUTATION,
@@ -108,7 +108,7 @@ def candidates(claim: Claim, tries: int, seed: int) -> Iterator[tuple[Number, ..
 
 
 def looks_wrong(claim: Claim, entries: Sequence[Number]) -> bool:
-    """Whether floats show a difference under dense execution; TooLargeError where that has limits."""
+    """Return whether floats differ under dense execution; TooLargeError beyond its limits."""
     numbers = [entry if claim.integer else float(entry) for entry in entries]
     try:
         for value, relation in claim.condition_values(numbers, _FLOAT):
@@ -179,7 +179,7 @@ def _linear_entries(polynomial: fmpq_mpoly, entries: int) -> list[int]:
 
 
 def _value(polynomial: fmpq_mpoly, point: Sequence[Fraction]) -> Fraction | None:
-    """The value of a polynomial in the entries alone; None if it has other symbols."""
+    """Return the value of a polynomial in the entries alone; None if it has other symbols."""
     if any(polynomial.degrees()[len(point) :]):
         return None
     numbers = [fmpq(x.numerator, x.denominator) for x in point]

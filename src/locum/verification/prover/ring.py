@@ -159,7 +159,7 @@ class Ring:
         return Ratio(self, top, bottom)
 
     def opaque(self, function: str, argument: Ratio) -> Ratio:
-        """A function known by its argument only: equal arguments, equal values."""
+        """Return a function known by its argument only: equal arguments, equal values."""
         key = (function, str(argument))
         if key not in self._known:
             slot = self._slot(function, argument=argument)
@@ -169,7 +169,10 @@ class Ring:
     def choice(
         self, key: Hashable, question: Any, candidates: Sequence[Any] = (), mean: bool = False
     ) -> Ratio:
-        """A number that depends on an open question; within the candidates, if they are rational."""
+        """Return a number that depends on an open question.
+
+        Within the candidates, if they are rational.
+        """
         bounds: dict[str, Any] = {}
         if candidates and not any(isinstance(value, Ratio) for value in candidates):
             ends = [fmpq(value) for value in candidates]
@@ -194,11 +197,11 @@ class Ring:
         return variable
 
     def _passes(self, function: str, argument: Ratio | None) -> bool:
-        """Whether a slot is of one run only: a choice, or a function of one."""
+        """Return whether a slot is of one run only: a choice, or a function of one."""
         return function == "choice" or (argument is not None and self.is_passing(argument))
 
     def is_passing(self, value: Ratio) -> bool:
-        """Whether a choice occurs in a value."""
+        """Return whether a choice occurs in a value."""
         first = len(self.names) + self.lasting
         return any(value.top.degrees()[first:]) or any(value.bottom.degrees()[first:])
 
@@ -216,25 +219,25 @@ class Ring:
         self.signs[key] = value, frozenset(side * sign for sign in signs)
 
     def noted(self, value: Ratio) -> Signs:
-        """What was noted of the sign of a value, or of a multiple of it."""
+        """Return what was noted of the sign of a value, or of a multiple of it."""
         if not self.signs or value.top.is_constant():
             return ANY
         key, side = _multiples(value)
         return frozenset(side * sign for sign in self.signs[key][1]) if key in self.signs else ANY
 
     def slot(self, variable: int) -> Slot | None:
-        """What a variable stands for, if it is not an entry."""
+        """Return what a variable stands for, if it is not an entry."""
         return self.slots.get(variable)
 
     def behind(self, value: Ratio) -> Slot | None:
-        """The slot that a value is, if it is nothing else."""
+        """Return the slot that a value is, if it is nothing else."""
         if not value.bottom.is_one() or len(value.top) != 1 or value.top.total_degree() != 1:
             return None
         ((powers, coefficient),) = value.top.to_dict().items()
         return self.slot(powers.index(1)) if coefficient == 1 else None
 
     def occurring(self, *polynomials: fmpq_mpoly) -> Iterator[Slot]:
-        """The slots in these polynomials, and in the arguments of functions there."""
+        """Yield the slots in these polynomials, and in the arguments of functions there."""
         for polynomial in polynomials:
             for variable, degree in enumerate(polynomial.degrees()):
                 slot = self.slot(variable) if degree else None
@@ -244,14 +247,14 @@ class Ring:
                         yield from self.occurring(slot.argument.top, slot.argument.bottom)
 
     def blocking(self, *polynomials: fmpq_mpoly) -> Any:
-        """The first question that a choice in these polynomials depends on, or None."""
+        """Return the first question that a choice in these polynomials depends on, or None."""
         slots = self.occurring(*polynomials)
         return next((slot.question for slot in slots if slot.question is not None), None)
 
     # Text -----------------------------------------------------------------------------------------
 
     def name(self, variable: int, depth: int = _DEPTH) -> str:
-        """A variable for people: ``X[0,1]``, ``exp(X[0,0])``."""
+        """Return a variable for people: ``X[0,1]``, ``exp(X[0,0])``."""
         slot = self.slot(variable)
         if slot is None:
             return self.names[variable]
@@ -261,7 +264,7 @@ class Ring:
         return f"{slot.function}({inside})" if slot.base is None else f"{slot.base}^({inside})"
 
     def show(self, polynomial: fmpq_mpoly, depth: int = _DEPTH) -> str:
-        """A polynomial for people: its first terms, and functions in functions so many levels deep."""
+        """Show a polynomial: its first terms, and nested functions to so many levels."""
         parts = []
         for powers, coefficient in itertools.islice(polynomial.to_dict().items(), _TERMS):
             factors = [
@@ -347,7 +350,7 @@ class Ratio:
     __repr__ = __str__
 
     def show(self, depth: int = _DEPTH) -> str:
-        """For people."""
+        """Return a text for people."""
         top = self.ring.show(self.top, depth)
         return top if self.bottom.is_one() else f"({top})/({self.ring.show(self.bottom, depth)})"
 
@@ -356,7 +359,7 @@ class Ratio:
 
 
 def _in_lowest_terms(monomial: tuple[int, ...], bottom: fmpq_mpoly) -> tuple[Hashable, Hashable]:
-    """A term of a quotient: what it shares with the denominator is cancelled, if that is a product."""
+    """Cancel what a term of a quotient shares with the denominator, if that is a product."""
     if len(bottom) > 1:
         return str(bottom), monomial
     ((below, _),) = bottom.to_dict().items()
@@ -365,7 +368,7 @@ def _in_lowest_terms(monomial: tuple[int, ...], bottom: fmpq_mpoly) -> tuple[Has
 
 
 def _multiples(value: Ratio) -> tuple[tuple[str, str], int]:
-    """What a value and its multiples by numbers have in common, and the sign of its own factor."""
+    """Return what a value shares with its multiples by numbers, and the sign of its own factor."""
     leading = value.top.leading_coefficient()
     return (str(value.top / leading), str(value.bottom)), 1 if leading > 0 else -1
 

@@ -92,7 +92,7 @@ class SymbolicDomain(Domain):
         return pattern_of(rows)
 
     def _cell(self, answer: Value) -> Boolean:
-        """A comparison as a cell of a pattern; one that has no answer yet is open."""
+        """Return a comparison as a cell of a pattern; one that has no answer yet is open."""
         if isinstance(answer, Broken):
             # Noted at the site that broke; whatever the cell is, the run has failed there.
             return FALSE
@@ -114,13 +114,13 @@ class SymbolicDomain(Domain):
         return pattern_of(rows)
 
     def _mark(self, row: Any) -> Hashable:
-        """What rows that select the same keys have in common."""
+        """Return what rows that select the same keys have in common."""
         if row.dtype == np.bool_:
             return bytes(row.tobytes())
         return tuple(self.elementwise.identity_of(one) for one in row.tolist())
 
     def _greatest(self, row: Sequence[Boolean], scores: Sequence[Value]) -> list[Boolean]:
-        """Of the selected keys, those that no other selected key exceeds."""
+        """Keep of the selected keys those that no other selected key exceeds."""
         greater = self.meanings["greater"]
         keys = [k for k, one in enumerate(row) if one is not FALSE]
         result = [FALSE] * len(row)
@@ -152,7 +152,7 @@ class SymbolicDomain(Domain):
     def _mean_of_booleans(
         self, several: bool, maybe: bool, question: Question | None, values: Sequence[Value]
     ) -> Undecided | Broken | None:
-        """As in RASP: means are of numbers; if all values are booleans, no row may select several."""
+        """Refuse means of booleans as RASP does: no row may select several."""
         if self.is_numeric(values) or not (several or maybe):
             return None
         if several and all(map(is_boolean, values)):
@@ -206,7 +206,7 @@ class SymbolicDomain(Domain):
 
 
 def has_open(value: Any, ring: Ring) -> bool:
-    """Whether a case could say more of a node's value."""
+    """Return whether a case could say more of a node's value."""
     if isinstance(value, np.ndarray):
         return bool(value.dtype == object)
     return any(

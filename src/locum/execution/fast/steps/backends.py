@@ -27,7 +27,7 @@ _RAISE = refusing(lambda problem, kind, where: FloatingPointError(problem))
 
 
 def backend_for(like: Any = None) -> Backend:
-    """The backend for arrays of this kind: NumPy in float64, if nothing is said."""
+    """Return the backend for arrays of this kind: NumPy in float64, if nothing is said."""
     if is_tensor(like):
         if not like.dtype.is_floating_point:
             raise InputError(f"expected a tensor of floating-point numbers, got {like.dtype}")
@@ -65,7 +65,7 @@ class Backend:
         self._modes = torch._C._len_torch_dispatch_stack if arrays.on_torch else None
 
     def function(self, step: Step) -> Function:
-        """What a step does: a function of the arrays of its inputs."""
+        """Return what a step does: a function of the arrays of its inputs."""
         arrays, xp, shape = self.arrays, self.arrays.xp, step.shape
         match step.op, step.settings:
             case "apply", (str(op),):
@@ -125,7 +125,7 @@ class Backend:
             )
 
     def constant(self, value: Any) -> Array:
-        """A constant of the plan in this kind of array; a real one, even while torch traces."""
+        """Return a constant of the plan in this kind of array; a real one, even while torch traces."""
         if not self.is_tracing():
             return self.arrays.put(value)
         from torch.utils._python_dispatch import _disable_current_modes
@@ -134,15 +134,15 @@ class Backend:
             return self.arrays.put(value)
 
     def is_tracing(self) -> bool:
-        """Whether torch only follows what is done: tensors of then mean nothing later."""
+        """Return whether torch only follows what is done: tensors of then mean nothing later."""
         return self._modes is not None and self._modes() > 0
 
     def copied(self, value: Array) -> Array:
-        """The same numbers in memory of their own."""
+        """Return the same numbers in memory of their own."""
         return self.arrays.copied(value)
 
     def elementwise(self, op: str) -> Function:
-        """An operation of the table: IEEE's on tensors, refused by NumPy where dense refuses."""
+        """Return an operation of the table: IEEE's on tensors, refused by NumPy where dense refuses."""
         arrays, meaning = self.arrays, MEANINGS[op]
         if arrays.on_torch or not (meaning.undefined or meaning.overflows):
             return functools.partial(meaning.array, arrays)
@@ -161,7 +161,7 @@ class Backend:
         return operator.methodcaller(name, axes)
 
     def view(self, native: Shape, shape: Shape, strides: Shape, offset: int) -> Function:
-        """A strided view: by slicing, reshaping and permuting where that says it all."""
+        """Return a strided view: by slicing, reshaping and permuting where that says it all."""
         order = sorted(range(len(shape)), key=lambda n: -strides[n])
         ordered = tuple(shape[n] for n in order)
         if tuple(strides[n] for n in order) != row_major(ordered):
@@ -181,7 +181,7 @@ class Backend:
         return look
 
     def assemble(self, shape: Shape, places: Sequence[Any]) -> Function:
-        """A new array, filled piece by piece."""
+        """Return a new array, filled piece by piece."""
         arrays = self.arrays
 
         def fill(*parts: Array) -> Array:
@@ -195,7 +195,7 @@ class Backend:
     def attention(
         self, q: Array, k: Array, v: Array, mask: Array | None = None, causal: bool = False
     ) -> Array:
-        """softmax(q kᵀ) v, batched, of the keys at which the mask holds: torch only."""
+        """Return softmax(q kᵀ) v, batched, of the keys at which the mask holds: torch only."""
         attend = functools.partial(
             self.arrays.xp.nn.functional.scaled_dot_product_attention, is_causal=causal, scale=1.0
         )
@@ -221,7 +221,7 @@ class Backend:
     def layer_norm(
         self, x: Array, epsilon: Array, gain: Array | None = None, bias: Array | None = None
     ) -> Array:
-        """(x − mean) / √(variance + ε) · gain + bias along the last axis: torch only."""
+        """Return (x − mean) / √(variance + ε) · gain + bias along the last axis: torch only."""
         # Torch's takes ε as a number.
         number = known_number(epsilon)
         if number is not None:

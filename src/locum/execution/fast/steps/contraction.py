@@ -75,13 +75,13 @@ def _pair(
 
 
 def _inner_order(a: LabelledArray, b: LabelledArray, sums: Sequence[str]) -> list[str]:
-    """The summed axes in an order in which the larger factor can be flattened without a copy."""
+    """Return the summed axes in an order in which the larger factor can be flattened without a copy."""
     larger = a if a.step.size >= b.step.size else b
     return [v for v in larger.axes if v in sums]
 
 
 def _one_axis(value: LabelledArray, axes: list[str]) -> tuple[list[str], list[str]]:
-    """Of a value's own axes, those to be repeated along, and those that make up one axis."""
+    """Return which of a value's own axes to repeat along, and which make up one axis."""
     strides = dict(zip(value.axes, _strides(value.step), strict=True))
     sizes = dict(zip(value.axes, value.step.shape, strict=True))
     ordered = sorted(axes, key=lambda v: -strides[v])
@@ -93,7 +93,7 @@ def _one_axis(value: LabelledArray, axes: list[str]) -> tuple[list[str], list[st
 
 
 def _strides(step: Step) -> Sequence[int]:
-    """How far apart the numbers of a step lie along each axis, as far as that is known."""
+    """Return how far apart the numbers of a step lie along each axis, as far as that is known."""
     if step.op == "view":
         strides = step.settings[0]
         assert isinstance(strides, tuple)
@@ -112,7 +112,7 @@ def _operand(
     first: list[str],
     second: list[str],
 ) -> Step:
-    """[batch…, first, second], with axes of size 1 for a batch that the value does not have."""
+    """Return [batch…, first, second], with axes of size 1 for a batch that the value does not have."""
     own = [v for v in batch if v in value.axes]
     order = tuple(value.axes.index(v) for v in (*own, *first, *second))
     step = arrangement.steps.permute(value.step, order)

@@ -49,7 +49,7 @@ class Emission(Arrangement):
     # Sums and products ------------------------------------------------------------------------------
 
     def total(self, terms: Sum) -> LabelledArray:
-        """The sum of terms, over the axes that occur in any of them."""
+        """Return the sum of terms, over the axes that occur in any of them."""
         over = {t.coefficient.denominator if isinstance(t.coefficient, Fraction) else 1 for t in terms}
         if len(terms) > 1 and len(over) == 1 and over != {1}:
             # The mean of several ranges of keys: added up first, then divided, as any mean is.
@@ -66,7 +66,7 @@ class Emission(Arrangement):
         return sum_so_far or LabelledArray(self.steps.number(0.0), ())
 
     def term(self, term: Term) -> tuple[int, LabelledArray]:
-        """A term without its sign, and the sign."""
+        """Return a term without its sign, and the sign."""
         factors = [self.factor(f) for f in term.factors]
         masks = [self.guard(g) for g in term.guards]
         used = {v for value in (*factors, *masks) for v in value.axes}
@@ -99,13 +99,13 @@ class Emission(Arrangement):
         return sign, result
 
     def masked(self, value: LabelledArray, masks: Iterable[LabelledArray]) -> LabelledArray:
-        """The value where all masks hold, 0 elsewhere (chosen, not multiplied: 0·∞ is no number)."""
+        """Return the value where all masks hold, 0 elsewhere (chosen, not multiplied: 0·∞ is NaN)."""
         return self.apply(
             "if_else", (self.all_of(masks), value, LabelledArray(self.steps.number(0.0), ()))
         )
 
     def all_of(self, masks: Iterable[LabelledArray]) -> LabelledArray:
-        """Where all booleans hold."""
+        """Return where all booleans hold."""
         first, *others = masks
         for mask in others:
             first = self.apply("and", (first, mask))
@@ -114,7 +114,7 @@ class Emission(Arrangement):
     # Factors ----------------------------------------------------------------------------------------
 
     def factor(self, factor: Factor) -> LabelledArray:
-        """A factor as an array."""
+        """Return a factor as an array."""
         if isinstance(factor, Load):
             return self.load(factor)
         if isinstance(factor, Entry):
@@ -128,7 +128,7 @@ class Emission(Arrangement):
         return LabelledArray(self.steps.make("to_float", (whole,), whole.shape), axes)
 
     def load(self, load: Load) -> LabelledArray:
-        """A strided view of a buffer; a gather where it reaches outside or runs backwards."""
+        """Return a strided view of a buffer; a gather where it reaches outside or runs backwards."""
         base, strides, offset = self._load(load, self.box)
         parts = sorted(strides, key=lambda part: -part[1])  # as they lie, rows before columns
         size = base.size
@@ -153,7 +153,7 @@ class Emission(Arrangement):
         return LabelledArray(self.steps.make("gather", (base, where), where.shape), axes)
 
     def guard(self, guard: Guard) -> LabelledArray:
-        """A guard as a mask."""
+        """Return a guard as a mask."""
         axes = guard.e.variables
         whole = self.steps.expression(guard.e, axes, self.box)
         op = "greater_equal" if guard.relation == ">=" else "equal"
@@ -161,12 +161,12 @@ class Emission(Arrangement):
         return LabelledArray(self.steps.make("apply", (whole, zero), whole.shape, (op,), True), axes)
 
     def function(self, factor: Apply) -> LabelledArray:
-        """An elementwise operation of the table."""
+        """Return an elementwise operation of the table."""
         arguments = [self.total(a) for a in factor.arguments]
         return self.apply(factor.op, arguments)
 
     def greatest(self, factor: Greatest) -> LabelledArray:
-        """A maximum or a minimum along axes, of what passes the guards and filters."""
+        """Return a maximum or a minimum along axes, of what passes the guards and filters."""
         value = self.numeric(self.total(factor.values))
         masks = [self.guard(g) for g in factor.guards]
         masks += [self.truth(self.total(f)) for f in factor.filters]

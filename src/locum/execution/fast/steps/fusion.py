@@ -29,7 +29,7 @@ _HIDDEN = -1e308
 
 
 def fused(result: Step, steps: Steps, library: bool, half: bool = False) -> Step:
-    """The result by fused steps; ``library`` says whether the backend has more than a softmax.
+    """Fuse the steps of a result; ``library`` says whether the backend has more than a softmax.
 
     In half types every attention is fused, however small: then its scores are never rounded to one.
     """
@@ -51,7 +51,7 @@ _ROUNDED_ONCE = {
 
 
 def is_rounded_once(step: Step) -> bool:
-    """Whether a step on half types loses no more than one rounding of its result."""
+    """Return whether a step on half types loses no more than one rounding of its result."""
     simple = step.op == "apply" and step.settings[0] in ("add", "maximum")
     return step.value is not None or step.op in _ROUNDED_ONCE or simple
 
@@ -61,7 +61,7 @@ Rule = Callable[[Step, Counter[Step], Steps], Step | None]
 
 
 def in_order(result: Step) -> list[Step]:
-    """All steps that the result needs, inputs first."""
+    """Return all steps that the result needs, inputs first."""
     order: dict[Step, None] = {}
     stack = [(result, False)]
     while stack:
@@ -80,7 +80,7 @@ def _rewritten(result: Step, steps: Steps, rule: Rule) -> Step:
     new: dict[Step, Step] = {}
 
     def renewed(step: Step) -> Step:
-        """A step on new inputs; a rule may have made some that are not in the order."""
+        """Return a step on new inputs; a rule may have made some that are not in the order."""
         if step not in new:
             inputs = [renewed(i) for i in step.inputs]
             same = all(a is b for a, b in zip(inputs, step.inputs, strict=True))
@@ -112,7 +112,7 @@ def _softmax(step: Step, uses: Counter[Step], steps: Steps) -> Step | None:
 
 
 def _attention(step: Step, uses: Counter[Step], steps: Steps, least: int) -> Step | None:
-    """matmul(softmax(matmul(q, kᵀ)), v), batched and large enough: else three steps are faster."""
+    """Fuse matmul(softmax(matmul(q, kᵀ)), v), batched and large enough: else three steps are faster."""
     if step.op != "matmul" or len(step.shape) < 3:
         return None
     weights, v = step.inputs
@@ -133,7 +133,7 @@ def _attention(step: Step, uses: Counter[Step], steps: Steps, least: int) -> Ste
 
 
 def _is_causal(mask: Step, scores: Shape) -> bool:
-    """Whether a mask shows the keys up to each query, and no others: kernels know that by a word."""
+    """Return whether a mask shows just the keys up to each query: kernels know that by a flag."""
     if (
         mask.value is None
         or not mask.boolean
@@ -179,7 +179,7 @@ def _unmasked(scores: Step, uses: Counter[Step]) -> tuple[Step, tuple[Step, ...]
 
 
 def _gelu(step: Step, uses: Counter[Step], steps: Steps) -> Step | None:
-    """y/2 · (erf(y/√2) + 1); what y is a sum of may have been halved term by term."""
+    """Return y/2 · (erf(y/√2) + 1); what y is a sum of may have been halved term by term."""
     if not _is(step, "multiply") or not _is(step.inputs[1], "add"):
         return None
     half, (erf, one) = step.inputs[0], step.inputs[1].inputs
@@ -192,7 +192,7 @@ def _gelu(step: Step, uses: Counter[Step], steps: Steps) -> Step | None:
 
 
 def _in_place(step: Step, uses: Counter[Step], steps: Steps) -> Step | None:
-    """A gelu of a product that is made for it alone needs no memory of its own."""
+    """Compute a gelu in the memory of a product that is made for it alone."""
     if step.op != "gelu" or step.inputs[0].op not in ("matmul", "biased_product"):
         return None
     return (
@@ -211,7 +211,7 @@ def _is_half(half: Step, y: Step) -> bool:
 
 
 def _layer_norm(step: Step, uses: Counter[Step], steps: Steps) -> Step | None:
-    """(x − mean) / √(mean of its squares + ε), along the last axis."""
+    """Return (x − mean) / √(mean of its squares + ε), along the last axis."""
     if not _is(step, "divide"):
         return None
     centred, root = step.inputs[0], _as_column(step.inputs[1])
@@ -233,7 +233,7 @@ def _layer_norm(step: Step, uses: Counter[Step], steps: Steps) -> Step | None:
 
 
 def _gain_and_bias(step: Step, uses: Counter[Step], steps: Steps) -> Step | None:
-    """A layer norm times a gain plus a bias."""
+    """Return a layer norm times a gain plus a bias."""
     if not _is(step, "add") or not _is(step.inputs[0], "multiply"):
         return None
     (norm, gain), bias = step.inputs[0].inputs, step.inputs[1]
@@ -243,7 +243,7 @@ def _gain_and_bias(step: Step, uses: Counter[Step], steps: Steps) -> Step | None
 
 
 def _biased_product(step: Step, uses: Counter[Step], steps: Steps) -> Step | None:
-    """x W + b, or (y + x W) + b, where b has a number for each column: then y is added last."""
+    """Return x W + b, or (y + x W) + b, where b has a number for each column: then y is added last."""
     if not _is(step, "add"):
         return None
     total, bias = step.inputs
@@ -291,7 +291,7 @@ def _is(step: Step, op: str) -> bool:
 
 
 def _along_last(step: Step, op: str, of: Step) -> bool:
-    """Whether this is ``of`` reduced along its last axis, and lined up with its other axes again.
+    """Return whether this is ``of`` reduced along its last axis, and aligned with its other axes again.
 
     Without the axis put back, the result would be broadcast along another one.
     """

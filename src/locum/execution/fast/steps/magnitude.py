@@ -90,7 +90,7 @@ def _bound(step: Step, below: list[Bound]) -> Bound:
 
 
 def _product(step: Step, below: Sequence[Bound]) -> Bound:
-    """The bound of a product of matrices whose entries have these bounds."""
+    """Return the bound of a product of matrices whose entries have these bounds."""
     sizes = [bound for bound in below if bound is not None]
     if len(sizes) < len(below):
         return None
@@ -111,7 +111,7 @@ def _elementwise(op: str, below: list[Bound]) -> Bound:
 
 
 def _either(below: Sequence[Bound]) -> Bound:
-    """The bound of a value that is one of several."""
+    """Return the bound of a value that is one of several."""
     return max((bound for bound in below if bound is not None), default=None)
 
 

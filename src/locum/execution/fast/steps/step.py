@@ -59,7 +59,7 @@ class Steps:
         settings: tuple[Hashable, ...] = (),
         boolean: bool = False,
     ) -> Step:
-        """The step that does this."""
+        """Return the step that does this."""
         key = (op, tuple(map(id, inputs)), tuple(shape), settings, boolean)
         if key not in self._made:
             step = Step(op, tuple(inputs), tuple(shape), settings, boolean)
@@ -83,18 +83,18 @@ class Steps:
         return Step("constant", (), step.shape, ("folded",), step.boolean, np.asarray(value))
 
     def constant(self, key: tuple[Hashable, ...], value: NDArray[Any]) -> Step:
-        """A known array; ``key`` tells it from others."""
+        """Return a known array; ``key`` tells it from others."""
         if ("constant", key) not in self._made:
             boolean = value.dtype == np.bool_
             self._made["constant", key] = Step("constant", (), value.shape, key, boolean, value)
         return self._made["constant", key]
 
     def number(self, value: float) -> Step:
-        """A single number."""
+        """Return a single number."""
         return self.constant(("number", float(value)), np.asarray(float(value)))
 
     def expression(self, e: Affine, axes: Sequence[str], box: Box) -> Step:
-        """The values of an affine expression over some axes, as integers."""
+        """Return the values of an affine expression over some axes, as integers."""
         spec = tuple((box[v], e.coefficient(v)) for v in axes)
         if math.prod(size for size, _ in spec) > _LARGEST_CONSTANT:
             raise Stuck("a table of positions too large to keep")
@@ -123,7 +123,7 @@ class Steps:
         return self.make("permute", (x,), [x.shape[n] for n in order], (order,), x.boolean)
 
     def reshape(self, x: Step, shape: Sequence[int]) -> Step:
-        """The same numbers in another shape."""
+        """Return the same numbers in another shape."""
         if tuple(shape) == x.shape:
             return x
         return self.make("reshape", (x,), shape, (), x.boolean)
@@ -144,24 +144,24 @@ class Steps:
 
 
 def _exceeds(value: Any) -> bool:
-    """Whether an integer may have been rounded: 2⁵³ + 1 becomes 2⁵³."""
+    """Return whether an integer may have been rounded: 2⁵³ + 1 becomes 2⁵³."""
     return bool(np.size(value)) and float(np.abs(value).max()) >= LARGEST_EXACT
 
 
 def _is_whole(value: Any) -> bool:
-    """Whether an array has integers only, none too large for floating point."""
+    """Return whether an array has integers only, none too large for floating point."""
     if _exceeds(value):
         return False
     return value.dtype.kind in "biu" or bool((value == np.floor(value)).all())
 
 
 def row_major(shape: Sequence[int]) -> Shape:
-    """The strides of an array whose rows follow one another."""
+    """Return the strides of an array whose rows follow one another."""
     return tuple(math.prod(shape[n + 1 :]) for n in range(len(shape)))
 
 
 def matching_axes(native: Shape, shape: Shape, strides: Shape) -> tuple[int, ...] | None:
-    """The order of axes that makes a row-major array look like this, if there is one."""
+    """Return the order of axes that makes a row-major array look like this, if there is one."""
     available = {
         (size, stride): n
         for n, (size, stride) in enumerate(zip(native, row_major(native), strict=True))

@@ -32,7 +32,7 @@ class Arrangement:
         self.steps, self.box = steps, box
 
     def multiplied(self, factors: Sequence[LabelledArray]) -> LabelledArray:
-        """The product of values, one by one."""
+        """Multiply values, one by one."""
         if not factors:
             return LabelledArray(self.steps.number(1.0), ())
         result = factors[0]
@@ -50,7 +50,7 @@ class Arrangement:
         return LabelledArray(self.steps.make(op, (value.step,), shape, (along,), op == "any"), kept)
 
     def apply(self, op: str, arguments: Sequence[LabelledArray]) -> LabelledArray:
-        """An elementwise operation on values, aligned on all their axes."""
+        """Apply an elementwise operation to values, aligned on all their axes."""
         if op in ("and", "or", "not"):
             arguments = [self.truth(a) for a in arguments]
         elif op == "if_else":
@@ -69,7 +69,7 @@ class Arrangement:
         return LabelledArray(self.steps.make("apply", steps, shape, (op,), boolean), axes)
 
     def aligned(self, value: LabelledArray, axes: Sequence[str]) -> Step:
-        """The array with its axes in this order, and axes of size 1 for those it lacks."""
+        """Return the array with its axes in this order, and axes of size 1 for those it lacks."""
         if not value.axes:
             return value.step
         present = [v for v in axes if v in value.axes]
@@ -81,7 +81,7 @@ class Arrangement:
         return self.steps.reshape(step, [self.box[v] if v in value.axes else 1 for v in axes[first:]])
 
     def placed(self, value: LabelledArray, axes: Sequence[str]) -> Step:
-        """The array over exactly these axes."""
+        """Return the array over exactly these axes."""
         shape = [self.box[v] for v in axes]
         step = self.aligned(value, axes)
         return self.steps.expand(step, shape)
@@ -93,7 +93,7 @@ class Arrangement:
         return LabelledArray(self.steps.make("to_float", (value.step,), value.step.shape), value.axes)
 
     def alike(self, values: Sequence[LabelledArray]) -> list[LabelledArray]:
-        """All booleans, or all numbers."""
+        """Return all booleans, or all numbers."""
         return (
             list(values) if all(v.step.boolean for v in values) else [self.numeric(v) for v in values]
         )

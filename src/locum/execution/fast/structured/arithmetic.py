@@ -50,7 +50,7 @@ def compute(arrays: Arrays, op: str, *inputs: Series) -> Series:
 
 
 def _integers(arrays: Arrays, op: str, numbers: list[Series]) -> Series:
-    """An operation that gives integers, in int64, unless they may become too large for that."""
+    """Return an operation that gives integers, in int64, unless they may become too large for that."""
     bounds = _bounds(op, [number.bounds for number in numbers])
     if not _fits(bounds, *numbers):
         bounds = _bounds(op, [_tight(arrays, number) for number in numbers])

@@ -134,7 +134,7 @@ def _mean(arrays: Arrays, selection: Selection, values: Series, number: Array, m
 
 
 def _scalar(arrays: Arrays, selection: Selection) -> bool:
-    """Whether the result is one number for all; a tensor stays one, for its gradient."""
+    """Return whether the result is one number for all; a tensor stays one, for its gradient."""
     return selection.uniform and not arrays.on_torch
 
 

@@ -92,7 +92,7 @@ class Dominance:
             def split(
                 rank: Array, inside: Array, shift: int = shift, lefts: Array = lefts
             ) -> tuple[Array, Array]:
-                """The start of the node that holds a rank, and how many of its first keys go left."""
+                """Return the start of the node that holds a rank, and how many of its keys go left."""
                 node = (rank >> (shift + 1)) << (shift + 1)
                 return node, arrays.take(lefts, node + inside) - arrays.take(lefts, node)
 

@@ -59,7 +59,7 @@ def evaluate(
     allow_masks: bool = False,
     max_heads: int = MAX_HEADS,
 ) -> Any:
-    """The value of a program on one sequence: an array, or a :data:`Selection` for a selector.
+    """Return the value of a program on one sequence: an array, or a :data:`Selection` for a selector.
 
     ``tokens`` is a NumPy array, a torch tensor or what :func:`tokens_array` made of a list; ``known``
     has values of closed nodes on this very input; ``counts`` is told how many gathers, masks, scans,
@@ -94,7 +94,7 @@ def evaluate_all(
     allow_masks: bool = False,
     max_heads: int = MAX_HEADS,
 ) -> list[Any]:
-    """The values of several programs on one sequence; what they share is computed once."""
+    """Return the values of several programs on one sequence; what they share is computed once."""
     for root in roots:
         require_program(root)
     arrays = arrays_for(tokens.data if isinstance(tokens, Series) else tokens, counts)
@@ -109,12 +109,12 @@ def evaluate_all(
 
 
 def _given(arrays: Arrays, value: Array | Series) -> Series:
-    """A value from outside; what other runs found out about it stays with them."""
+    """Return a value from outside; what other runs found out about it stays with them."""
     return replace(value, cache={}) if isinstance(value, Series) else series(arrays, value)
 
 
 def pattern(selection: Selection) -> Array:
-    """A selector as the boolean matrix [query, key]: for small sequences."""
+    """Return a selector as the boolean matrix [query, key]: for small sequences."""
     return selection.rows(0, selection.arrays.size)
 
 
@@ -132,7 +132,7 @@ def _schedule(nodes: list[Node], keep: Sequence[Node]) -> _Schedule:
 
 
 def _needed(node: Node) -> Iterable[Node]:
-    """What has to be there when a node is evaluated: for a sum, all that its body uses from outside."""
+    """Return what a node needs to be evaluated: for a sum, all that its body uses from outside."""
     if node.op != "sum_over":
         return node.inputs
     body, outside = node.inputs[0], node.free
@@ -184,7 +184,7 @@ class _Run:
                 del self.values[other]
 
     def sum_over(self, node: Node) -> Iterator[Any]:
-        """0 + body at the first heads + body at the second + …"""
+        """Yield 0 + body at the first heads + body at the second + …"""
         body, *families = node.inputs
         bound = node.free.union(families)
         inside = [
@@ -269,7 +269,7 @@ class _Run:
         return CombinedSelection(self.arrays, op, tuple(operands))
 
     def ready(self, selection: Selection, counted: bool = False) -> Selection:
-        """The selection, if its keys can be summed: as ranges, or literally where that is allowed.
+        """Return the selection, if its keys can be summed: as ranges, or literally where allowed.
 
         With ``counted`` it is enough if they can be counted, and integers summed.
         """

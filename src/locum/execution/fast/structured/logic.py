@@ -31,7 +31,7 @@ from locum.graph.atoms import INT64_LIMIT
 
 
 def compare(arrays: Arrays, a: Series, b: Series, predicate: str) -> Series:
-    """a ? b, position by position: bools."""
+    """Return a ? b, position by position: bools."""
     if a.is_number != b.is_number:
         if predicate not in ("==", "!="):
             raise Unstructured("a string and a number have no order")
@@ -43,12 +43,12 @@ def compare(arrays: Arrays, a: Series, b: Series, predicate: str) -> Series:
 
 
 def holds(a: Any, b: Any, predicate: str) -> Any:
-    """a ? b, of scalars or arrays that can be compared."""
+    """Return a ? b, of scalars or arrays that can be compared."""
     return COMPARISONS[predicate].holds(a, b)
 
 
 def comparable(arrays: Arrays, a: Series, b: Series) -> tuple[Series, Series]:
-    """Two series of numbers, or two of strings, in forms that the library compares as Python does."""
+    """Return two series (of numbers, or of strings) in forms that compare as in Python."""
     if not a.is_number:
         return a, b
     a, b = as_whole(arrays, a), as_whole(arrays, b)
@@ -60,14 +60,14 @@ def comparable(arrays: Arrays, a: Series, b: Series) -> tuple[Series, Series]:
 
 
 def truth(arrays: Arrays, op: str, *inputs: Series) -> Series:
-    """``and``, ``or``, ``not`` and ``indicator``, of where each input holds."""
+    """Return ``and``, ``or``, ``not`` and ``indicator``, of where each input holds."""
     meaning = MEANINGS[op]
     mask = meaning.array(arrays, *(value.data for value in inputs))
     return Series(arrays.to_int(mask), "int", (0, 1)) if meaning.kind == "int" else Series(mask, "bool")
 
 
 def if_else(arrays: Arrays, condition: Series, then: Series, otherwise: Series) -> Series:
-    """``then`` where the condition holds, else ``otherwise``."""
+    """Return ``then`` where the condition holds, else ``otherwise``."""
     mask = elementwise.truth(arrays, condition.data)
     if isinstance(mask, bool):
         return then if mask else otherwise
@@ -75,17 +75,17 @@ def if_else(arrays: Arrays, condition: Series, then: Series, otherwise: Series) 
 
 
 def minimum(arrays: Arrays, a: Series, b: Series) -> Series:
-    """a if a < b else b."""
+    """Return a if a < b else b."""
     return if_else(arrays, compare(arrays, a, b, "<"), a, b)
 
 
 def maximum(arrays: Arrays, a: Series, b: Series) -> Series:
-    """a if a > b else b."""
+    """Return a if a > b else b."""
     return if_else(arrays, compare(arrays, a, b, ">"), a, b)
 
 
 def choose(arrays: Arrays, mask: Array, then: Series, otherwise: Series) -> Series:
-    """By an array of bools; the kind is that of the values that are really chosen."""
+    """Choose by an array of booleans; the kind is that of the values that are really chosen."""
     if then.kind != otherwise.kind:
         if arrays.all(mask):
             return then
@@ -106,13 +106,13 @@ def choose(arrays: Arrays, mask: Array, then: Series, otherwise: Series) -> Seri
 
 
 def member(arrays: Arrays, a: Series, *, values: tuple[Atom, ...]) -> Series:
-    """Whether a is one of a finite set."""
+    """Return whether a is one of a finite set."""
     _require_plain(values)
     return Series(lookups.member(arrays, a.data, values=values), "bool")
 
 
 def lookup(arrays: Arrays, a: Series, *, table: tuple[tuple[Atom, Atom], ...]) -> Series:
-    """What a finite table has for a; nothing may be missing."""
+    """Return what a finite table has for a; nothing may be missing."""
     keys = [key for key, _ in table]
     _require_plain(keys)
     entries = lookups.usable(arrays, a.data, keys)
@@ -138,7 +138,7 @@ def _require_plain(keys: Sequence[Atom]) -> None:
 
 
 def cast(arrays: Arrays, tokens: Series, how: str) -> Series:
-    """The tokens as ``tokens_str``, ``tokens_int``, ``tokens_float`` or ``tokens_bool`` sees them."""
+    """Cast tokens as ``tokens_str``, ``tokens_int``, ``tokens_float`` or ``tokens_bool`` does."""
     if how == "asis" or how == tokens.kind or (how == "str" and tokens.kind == "string"):
         return tokens if not (tokens.mixed and how == "float") else Series(tokens.data, "float")
     if how == "bool":

@@ -265,7 +265,7 @@ def _fetch(arrays: Arrays, fetched: Part, cell: KeyRange) -> Gather:
 
 
 def _met(arrays: Arrays, key: Array, parts: list[Part]) -> Array:
-    """Whether a key per query meets these conditions."""
+    """Return whether a key per query meets these conditions."""
     met = key >= 0
     for column, low, high in parts:
         code = arrays.take(column.codes, key)

@@ -34,7 +34,7 @@ class Unstructured(LocumError):  # noqa: N818  # not a mistake: a reason to go a
 
 
 def arrays_for(tokens: Array, counts: MutableMapping[str, int] | None = None) -> Arrays:
-    """The array layer of a run on these tokens: tensors keep their type, NumPy computes in float64."""
+    """Return the array layer of a run on these tokens: tensors keep their type, NumPy has float64."""
     return Arrays(tokens, None if is_tensor(tokens) else "float64", counts)
 
 
@@ -75,13 +75,13 @@ class Series:
 
 
 def constant(atom: Atom) -> Series:
-    """The same atom at every position."""
+    """Return the same atom at every position."""
     whole = (int(atom), int(atom)) if isinstance(atom, int) else (0, 1)
     return Series(atom, _KINDS[type(atom)], whole)
 
 
 def series(arrays: Arrays, array: Array, *, mixed: bool = False) -> Series:
-    """An array that was given: tokens, or a value known from elsewhere."""
+    """Return an array that was given: tokens, or a value known from elsewhere."""
     if array.ndim != 1 or array.shape[0] != arrays.size:
         raise Unstructured(f"an array of shape {tuple(array.shape)} is not one value per position")
     if arrays.size == 0:
@@ -112,7 +112,7 @@ def series(arrays: Arrays, array: Array, *, mixed: bool = False) -> Series:
 
 
 def tokens_array(values: Sequence[Any]) -> Series:
-    """A list of atoms, as dense execution takes it, in one array.
+    """Return a list of atoms, as dense execution takes it, in one array.
 
     >>> tokens_array([1, 2.5]).data
     array([1. , 2.5])
@@ -152,12 +152,12 @@ def _strings(array: Array) -> Series:
 
 
 def found_bounds(arrays: Arrays, array: Array) -> tuple[int, int]:
-    """The least and greatest of an array of integers."""
+    """Return the least and greatest of an array of integers."""
     return int(arrays.xp.min(array)), int(arrays.xp.max(array))
 
 
 def as_array(arrays: Arrays, value: Series) -> Array:
-    """One element per position, as results are handed out."""
+    """Return one element per position, as results are handed out."""
     if not value.constant:
         return value.data
     if value.kind == "string":

@@ -24,12 +24,12 @@ class Buffers:
     opaque: dict[Node, str] = field(default_factory=dict)
 
     def holds(self, node: Node) -> bool:
-        """Whether a node has an array of its own, or is the input as it is."""
+        """Return whether a node has an array of its own, or is the input as it is."""
         return is_input(node) or node in self.designated or node in self.opaque
 
 
 def is_input(node: Node) -> bool:
-    """Whether a node is the tokens themselves (numbers: ``float`` changes nothing)."""
+    """Return whether a node is the tokens themselves (numbers: ``float`` changes nothing)."""
     return node.op == "tokens" and node.attributes["cast"] in ("asis", "float")
 
 

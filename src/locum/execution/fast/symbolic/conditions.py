@@ -68,7 +68,7 @@ def comparison(predicate: str, a: Affine, b: Affine) -> GuardedCases:
 
 
 def both(a: GuardedCases, b: GuardedCases) -> GuardedCases:
-    """a and b."""
+    """Return a and b."""
     cases = tuple(tuple(dict.fromkeys((*x, *y))) for x in a.cases for y in b.cases)
     if len(cases) > _LIMIT:
         raise Stuck("a condition of too many cases")
@@ -76,7 +76,7 @@ def both(a: GuardedCases, b: GuardedCases) -> GuardedCases:
 
 
 def negation(a: GuardedCases) -> GuardedCases:
-    """not a."""
+    """Return not a."""
     result = TRUE
     for case in a.cases:
         # not (g and h) is: not g, or else g and not h. These exclude each other.
@@ -88,7 +88,7 @@ def negation(a: GuardedCases) -> GuardedCases:
 
 
 def either(a: GuardedCases, b: GuardedCases) -> GuardedCases:
-    """a or b: a, or else b."""
+    """Return a or b: a, or else b."""
     rest = both(negation(a), b)
     return GuardedCases(a.cases + rest.cases)
 

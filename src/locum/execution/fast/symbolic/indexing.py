@@ -89,7 +89,7 @@ def _whole(lowered: Lowered) -> Affine | None:
 
 
 def _is_whole(c: object) -> bool:
-    """Whether a number can be computed with as a position: floats only where they are exact."""
+    """Return whether a number can be computed with as a position: floats only where they are exact."""
     if isinstance(c, float):
         return math.isfinite(c) and c == int(c) and abs(c) < _EXACT_FLOATS
     return isinstance(c, (int, Fraction)) and c == int(c)
@@ -155,7 +155,7 @@ def _arithmetic(node: Node, inputs: list[Sum]) -> Lowered:
 
 
 def is_moderate(terms: Sum) -> bool:
-    """Whether its numbers may change places: (x + 1e17) − 1e17 and x · 1e300 · 1e−300 are not x."""
+    """Return whether its numbers may be reordered: (x + 1e17) − 1e17, x · 1e300 · 1e−300 are not x."""
     for t in terms:
         size: Any = abs(t.coefficient)
         if not t.factors and not size < _LARGE:
@@ -269,7 +269,7 @@ def _table(node: Node, key: Lowered, scope: IndexScope) -> Lowered:
 
 
 def _has_strings(node: Node) -> bool:
-    """Whether a table gives strings."""
+    """Return whether a table gives strings."""
     values = Entry(node, number(0)).entries().values() if node.op == "lookup" else ()
     return any(isinstance(value, str) for value in values)
 

@@ -384,12 +384,12 @@ class Lowering:
 
 
 def _may_be_looked_up(node: Node) -> bool:
-    """Whether it is worth lowering a value to see if it is a view: not if it is plainly computed."""
+    """Return whether a value may be a view, and is worth lowering: not if it is plainly computed."""
     return node.op in _VIEWS and not any(i.op == "sum_over" for i in node.inputs)
 
 
 def _direction(values: Node, score: Node) -> int | None:
-    """+1 if the greatest score is the greatest value, −1 if it is the least; None if neither."""
+    """Return +1 if the greatest score is the greatest value, −1 if it is the least; None if neither."""
     if values is score:
         return 1
     if (score.op == "negate" and score.inputs[0] is values) or (

@@ -32,7 +32,7 @@ class Guard:
     relation: str  # "==" or ">="
 
     def decided(self, box: Box) -> bool | None:
-        """Whether it holds everywhere in the box (True), nowhere (False), or neither (None)."""
+        """Return whether it holds everywhere in the box (True), nowhere (False), or neither (None)."""
         least, greatest = bounds(self.e, box)
         if self.relation == ">=":
             return True if least >= 0 else False if greatest < 0 else None
@@ -172,7 +172,7 @@ class Term:
         )
 
     def variables(self) -> set[str]:
-        """The variables that are free in it."""
+        """Return the variables that are free in it."""
         inside = {v for f in self.factors for v in f.variables()}
         inside.update(v for g in self.guards for v in g.e.variables)
         return inside.difference(self.sums)
@@ -242,7 +242,7 @@ def loads(terms: Sum) -> Iterator[Load]:
 
 
 def is_view(terms: Sum) -> bool:
-    """Whether the value is only looked up, piece by piece: nothing would be computed twice."""
+    """Return whether the value is only looked up, piece by piece: nothing would be computed twice."""
     if any(t.sums or len(t.factors) > 1 for t in terms):
         return False
     if any(isinstance(f, (Apply, Greatest)) for t in terms for f in t.factors):
@@ -253,7 +253,7 @@ def is_view(terms: Sum) -> bool:
 
 
 def is_multilinear(terms: Sum) -> bool:
-    """Whether it is made of products of loads alone, which may be pulled into a sum."""
+    """Return whether it is made of products of loads alone, which may be pulled into a sum."""
     return not any(t.sums for t in terms) and not any(
         isinstance(f, (Apply, Greatest)) for t in terms for f in t.factors
     )
