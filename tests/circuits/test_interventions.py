@@ -204,6 +204,8 @@ def test_a_circuit_survives_saving(tmp_path: Any) -> None:
     (tmp_path / "circuit.json").write_text('{"nodes": [{"id": 3}], "edges": []}')
     with pytest.raises(InputError, match="expected a CircuitNode"):
         Circuit.load(tmp_path / "circuit.json")
+    with pytest.raises(InputError, match=r"cannot read .*nowhere: No such file"):
+        Circuit.load(tmp_path / "nowhere")
 
 
 def test_slots_that_are_not_used_again_keep_their_meaning() -> None:

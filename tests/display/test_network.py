@@ -296,6 +296,15 @@ def test_thousands_of_units_are_a_few_lines() -> None:
     assert max(len(f"{name} {value}") for name, value in facts(network)) < 100
 
 
+def test_a_network_of_one_answer_says_so() -> None:
+    """Its vocabulary lacks what the program asks for, more often than not."""
+    asked = locum.aggregate(locum.full, locum.indicator(locum.tokens == "a")) > 0.5
+    assert dict(facts(locum.compile(asked, length=3, vocabulary="01")))["gives"] == (
+        "F, whatever the input is"
+    )
+    assert "gives" not in dict(facts(locum.compile(asked, length=3, vocabulary="ab")))
+
+
 def test_deep_networks_keep_to_the_width() -> None:
     moved = locum.tokens
     for step in range(1, 8):  # each waits for the one before

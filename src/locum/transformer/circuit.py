@@ -19,10 +19,13 @@ from pathlib import Path
 from typing import Any
 
 from locum.errors import InputError
-from locum.files import write_file
+from locum.files import read_json, write_file
 from locum.graph import Node, Sort, abbreviate, postorder, sort_of
 from locum.graph.fingerprints import fingerprints
 from locum.transformer.circuit_picture import circuit_svg
+
+#: The most bytes of a circuit's file.
+MAX_FILE = 2**27
 
 
 @dataclass(frozen=True)
@@ -121,7 +124,7 @@ class Circuit:
     def save(self, path: str | Path) -> None:
         """Write ``circuit.json``."""
         text = json.dumps(self.data(), ensure_ascii=False, indent=1)
-        Path(path).write_text(text + "\n", encoding="utf-8")
+        write_file(path, text + "\n")
 
     @classmethod
     def read(cls, data: Any) -> Circuit:
@@ -138,10 +141,11 @@ class Circuit:
     @classmethod
     def load(cls, path: str | Path) -> Circuit:
         """Return the circuit that a file holds."""
+        data = read_json(path, MAX_FILE)
         try:
-            return cls.read(json.loads(Path(path).read_text(encoding="utf-8")))
-        except (OSError, ValueError) as error:
-            raise InputError(f"expected the circuit in {path}, got: {error}") from None
+            return cls.read(data)
+        except InputError as error:
+            raise InputError(f"{path}: {error}") from None
 
     def mermaid(self) -> str:
         """Return a flowchart in Mermaid's language, which Markdown viewers draw; one box per part.

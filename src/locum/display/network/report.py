@@ -31,6 +31,7 @@ def facts(model: CompiledTransformer) -> list[tuple[str, str]]:
     entries = [
         ("takes", f"{count} tokens: {kind}"),
         ("refuses", _refuses(model)),
+        ("gives", _gives(model)),
         ("layers", str(size.layers)),
         ("heads", ", ".join(map(str, size.heads)) or "none"),
         ("attention", _attention(model) + (", causal (a decoder)" if config.causal else "")),
@@ -78,6 +79,12 @@ def details(model: CompiledTransformer) -> str:
 
 
 # What it takes ------------------------------------------------------------------------------------
+
+
+def _gives(model: CompiledTransformer) -> str:
+    """Say so if the answer is one for all inputs: the vocabulary may lack what the program asks for."""
+    outputs = model.config.outputs
+    return f"{scalar(outputs[0])}, whatever the input is" if outputs and len(outputs) == 1 else ""
 
 
 def _refuses(model: CompiledTransformer) -> str:
