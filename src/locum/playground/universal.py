@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -37,33 +38,63 @@ PRESETS = {
 DEFAULTS: dict[str, Any] = {"recipe": "paper", "base": None, "temperature": 1.0}
 
 
-def explain(
-    X: list[list[float]],
-    A: list[list[float]],
-    V: list[list[float]],
-    recipe: str,
-    base: float | None,
-    temperature: float,
-) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Simulation:
+    """A T and an X of the page, and how U is made: what a request says."""
+
+    X: list[list[float]]
+    A: list[list[float]]
+    V: list[list[float]]
+    recipe: str
+    base: float | None
+    temperature: float
+
+    def __post_init__(self) -> None:
+        n, d, d_v = self.shape
+        shapes = {"X": (n, d), "A": (d, d), "V": (d, d_v)}
+        for name, shape in shapes.items():
+            matrix = getattr(self, name)
+            if (len(matrix), len(matrix[0])) != shape:
+                expected = "×".join(map(str, shape))
+                raise InputError(f"{name}: expected {expected}, got {len(matrix)}×{len(matrix[0])}")
+
+    @property
+    def shape(self) -> list[int]:
+        """n, d and d_v."""
+        return [len(self.X), len(self.A), len(self.V[0])]
+
+    def parts(self) -> tuple[Attention, UniversalSimulator, Any]:
+        """Return T, the U of its order, and X."""
+        if self.temperature == 0 and self.base is not None:
+            raise InputError("base: expected none at temperature 0, where there is no exponential")
+        hard = self.temperature == 0
+        scores = np.array(self.A) if hard else np.array(self.A) / self.temperature
+        T = Attention(scores, np.array(self.V), pooling="average" if hard else "softmax")
+        U = UniversalSimulator.of(T, len(self.X), recipe=self.recipe, base=self.base)
+        return T, U, np.array(self.X)
+
+
+def explain(**fields: Any) -> dict[str, Any]:
     """Run U on ⟨T, X⟩ step by step, each beside the direct formula.
 
     T attends by softmax(X (A/t) Xᵀ) with the temperature t; at t = 0 it is average-hard attention.
     """
-    T, U, x = _given(X, A, V, recipe, base, temperature)
-    n, d, d_v = len(X), len(A), len(V[0])
+    asked = Simulation(**fields)
+    X, A, base, temperature = asked.X, asked.A, asked.base, asked.temperature
+    T, U, x = asked.parts()
     explanation = U.explain(T, x)
     weights = next(step for step in explanation if step.name == "softmax")
     # What U is off by is shown; what the direct formula is off by would not be. Of ties both keep all.
-    for found in (weights.direct, weights.matrix) if temperature == 0 else (weights.direct,):
-        rounding.require_right(X, A, temperature, found.tolist())
+    for matrix in (weights.direct, weights.matrix) if temperature == 0 else (weights.direct,):
+        rounding.require_right(X, A, temperature, matrix.tolist())
     if base is not None:  # then U is not what the direct formula gives
         rounding.require_right(X, A, temperature, weights.matrix.tolist(), base)
     programs = dict(U.each_step())
     tokens = U.encode(T, x).tolist()
     size = U.architecture
     return {
-        "order": [n, d, d_v],
-        "recipe": recipe,
+        "order": asked.shape,
+        "recipe": asked.recipe,
         "architecture": {"layers": size.layers, "heads": size.heads, "width": size.width},
         "tokens": [{"entry": U.layout.entry(i), "value": value} for i, value in enumerate(tokens)],
         "steps": [
@@ -72,84 +103,49 @@ def explain(
         ],
         "error": explanation.error,
         # The direct formula is in floats, too: what both are rounded by is no error between them.
-        "precise": rounding.off(X, A, V, temperature, explanation.steps[-1].matrix.tolist()),
+        "precise": rounding.off(X, A, asked.V, temperature, explanation.steps[-1].matrix.tolist()),
     }
 
 
-def certify(
-    X: list[list[float]],
-    A: list[list[float]],
-    V: list[list[float]],
-    recipe: str,
-    base: float | None,
-    temperature: float,
-) -> dict[str, Any]:
+def certify(**fields: Any) -> dict[str, Any]:
     """Enclose the true T(X), and bound what float64 can lose on these numbers."""
-    if base is not None:
+    asked = Simulation(**fields)
+    if asked.base is not None:
         raise InputError("base: expected none, since T(X) has the exponential of base e; try without")
-    T, U, x = _given(X, A, V, recipe, base, temperature)
-    if temperature and not _divides(A, temperature, T.A):
+    T, U, x = asked.parts()
+    if asked.temperature and not _divides(asked.A, asked.temperature, T.A):
         raise InputError(
-            f"temperature: expected one by which A is divided without rounding, got {temperature}; "
-            "try 1, 0.5 or 2"
+            f"temperature: expected one by which A is divided without rounding, got "
+            f"{asked.temperature}; try 1, 0.5 or 2"
         )
     certified = certify_result(U, T, x)
     seen = max(0.0, certified.seen(U(T, x)))
     return {"text": str(certified), "seen": seen, **certified.to_dict()}
 
 
-def prove(
-    X: list[list[float]],
-    A: list[list[float]],
-    V: list[list[float]],
-    recipe: str,
-    base: float | None,
-    temperature: float,
-    certificate: bool,
-) -> dict[str, Any]:
+def prove(certificate: bool, **fields: Any) -> dict[str, Any]:
     """Prove for all T and X of this order that this very U computes T(X).
 
     At temperature 0 that is hard attention; at any other, T has A divided by it, and all A are meant.
     """
-    if base is not None:
-        raise InputError(f"base: expected e, the base of what is proven, got {base:g}; try e")
-    _, U, _ = _given(X, A, V, recipe, base, temperature)
-    shape = [len(X), len(A), len(V[0])]
-    name, chosen = ("hard_attention", None) if temperature == 0 else ("attention", recipe)
-    claims.require_small(shape)
-    if named_claim(name, *shape, recipe=chosen).program is not U.output.sop.node:
+    asked = Simulation(**fields)
+    if asked.base is not None:
+        raise InputError(f"base: expected e, the base of what is proven, got {asked.base:g}; try e")
+    _, U, _ = asked.parts()
+    name, chosen = ("hard_attention", None) if asked.temperature == 0 else ("attention", asked.recipe)
+    claims.require_small(asked.shape)
+    if named_claim(name, *asked.shape, recipe=chosen).program is not U.output.sop.node:
         raise InputError(
-            f"recipe: expected fetch, the U that {name} is proven of, got {recipe}; try fetch, or a "
-            "temperature above 0"
+            f"recipe: expected fetch, the U that {name} is proven of, got {asked.recipe}; try fetch, "
+            "or a temperature above 0"
         )
-    return claims.prove(name, shape, chosen, certificate)
+    return claims.prove(name, asked.shape, chosen, certificate)
 
 
 def _divides(A: list[list[float]], temperature: float, scores: Any) -> bool:
     """Whether A divided by the temperature is exact: what is enclosed is T(X), not a neighbour's."""
     pairs = zip((x for row in A for x in row), np.ravel(scores).tolist(), strict=True)
     return all(Fraction(x) == Fraction(y) * Fraction(temperature) for x, y in pairs)
-
-
-def _given(
-    X: list[list[float]],
-    A: list[list[float]],
-    V: list[list[float]],
-    recipe: str,
-    base: float | None,
-    temperature: float,
-) -> tuple[Attention, UniversalSimulator, Any]:
-    """Return T, the U of its order, and X."""
-    n, d, d_v = len(X), len(A), len(V[0])
-    for name, matrix, shape in (("X", X, (n, d)), ("A", A, (d, d)), ("V", V, (d, d_v))):
-        if (len(matrix), len(matrix[0])) != shape:
-            expected = "×".join(map(str, shape))
-            raise InputError(f"{name}: expected {expected}, got {len(matrix)}×{len(matrix[0])}")
-    if temperature == 0 and base is not None:
-        raise InputError("base: expected none at temperature 0, where there is no exponential")
-    scores = np.array(A) if temperature == 0 else np.array(A) / temperature
-    T = Attention(scores, np.array(V), pooling="average" if temperature == 0 else "softmax")
-    return T, UniversalSimulator.of(T, n, recipe=recipe, base=base), np.array(X)
 
 
 def _heads(value: Any) -> dict[str, Any]:
