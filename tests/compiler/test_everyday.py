@@ -9,7 +9,7 @@ import pytest
 
 import locum
 from locum import aggregate, full, indices, length, select, selector_width, tokens, where
-from locum.language.everyday import EVERYDAY, Everyday
+from locum.language.everyday import EVERYDAY, Task
 from tests.cases import shuffle_dyck
 from tests.transformer.test_lens import lens_forward
 
@@ -30,12 +30,12 @@ CASES = [
 ]
 
 
-def compiled(recipe: Everyday, **options: Any) -> Any:
+def compiled(recipe: Task, **options: Any) -> Any:
     options = {"attention": "softmax", "feed_forward": "relu", **options}
     return locum.compile(recipe.program, length=LENGTH, vocabulary=recipe.vocabulary, **options)
 
 
-def inputs(name: str, recipe: Everyday, count: int) -> list[list[Any]]:
+def inputs(name: str, recipe: Task, count: int) -> list[list[Any]]:
     """Random inputs, every other one made so that the program does not just say no."""
     draw, found = random.Random(name), []
     for case in range(count):

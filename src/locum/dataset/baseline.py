@@ -62,8 +62,8 @@ def _axes(network: Network, pairs: Sequence[dict[str, Any]]) -> list[float]:
         network.stream(other, streams.__setitem__)
         for axis, point in itertools.product(range(len(effects)), points):
             value = (streams[point] + exchanged - places)[..., axis]
-            found = network.answers(network.read_off(_with_axis(network, clean, point, axis, value)))
-            changed = (np.abs(found - answers) > 1e-4).any(axis=1).sum() / len(pairs)
+            others = network.answers(network.read_off(_with_axis(network, clean, point, axis, value)))
+            changed = (np.abs(others - answers) > 1e-4).any(axis=1).sum() / len(pairs)
             effects[axis] = max(effects[axis], changed)
     listed: list[float] = effects.tolist()
     return listed

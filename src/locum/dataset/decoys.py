@@ -65,9 +65,9 @@ class _Adding:
 
     def _junk(self, size: int) -> Array:
         """Return what a decoy writes: numbers of usual size, into the directions of decoys alone."""
-        found = np.zeros((size, self.width))
-        found[:, -_DIRECTIONS:] = self.draw.normal(size=(size, _DIRECTIONS))
-        return found
+        junk = np.zeros((size, self.width))
+        junk[:, -_DIRECTIONS:] = self.draw.normal(size=(size, _DIRECTIONS))
+        return junk
 
     def _heads(self, layer: int, shape: Mapping[str, Any] | None) -> dict[str, Any]:
         attn, old = f"blocks.{layer}.attn", self.labelled.tensors

@@ -74,13 +74,13 @@ def count_inputs(tokens: int, length: int, fixed: bool = False) -> int:
 
 def sizes_for(vocabulary: int, least: int = 2) -> tuple[Size, ...]:
     """Return sizes for a vocabulary: with few of its tokens and with many; the last is long."""
-    found: list[Size] = []
+    sizes: list[Size] = []
     for number in sorted({min(max(2, least), vocabulary), min(max(3, least), vocabulary), vocabulary}):
         longest = max((n for n in range(2, 8) if count_inputs(number, n) <= _FEW), default=2)
         if count_inputs(number, longest) <= _MANY:
-            found += [Size(n, number) for n in (longest - 1, longest) if n >= 2]
+            sizes += [Size(n, number) for n in (longest - 1, longest) if n >= 2]
     long = next(n for n in range(6, 40) if count_inputs(min(vocabulary, 4), n) > MOST_INPUTS)
-    return (*found, Size(long, min(vocabulary, 4)))
+    return (*sizes, Size(long, min(vocabulary, 4)))
 
 
 _C_RASP = {
@@ -105,18 +105,18 @@ def _c_rasp() -> Iterator[tuple[str, Recogniser]]:
     for name, (text, alphabet) in _C_RASP.items():
         yield name, c_rasp.parse(text, alphabet=alphabet)
     for expression in _REGULAR:
-        found = c_rasp_of(language(expression))
-        if found is not None:
-            yield expression, found
+        recogniser = c_rasp_of(language(expression))
+        if recogniser is not None:
+            yield expression, recogniser
 
 
 def _recognisers() -> dict[str, Source]:
-    found = {}
+    sources = {}
     for name, recogniser in _c_rasp():
         alphabet = tuple(recogniser.vocabulary)
         sizes = sizes_for(len(alphabet), len(alphabet))
-        found[name] = Source("C-RASP", _always(recogniser.sop), alphabet, sizes, recogniser.causal)
-    return found
+        sources[name] = Source("C-RASP", _always(recogniser.sop), alphabet, sizes, recogniser.causal)
+    return sources
 
 
 def _always(program: SOp) -> Callable[[int], SOp]:
@@ -124,11 +124,11 @@ def _always(program: SOp) -> Callable[[int], SOp]:
 
 
 def _cookbook() -> dict[str, Source]:
-    found = {}
+    sources = {}
     for name, recipe in EVERYDAY.items():
         vocabulary = recipe.vocabulary
         least = 4 if name in ("dyck2", "binary_addition") else 2
-        found[name] = Source(
+        sources[name] = Source(
             "cookbook", _always(recipe.program), vocabulary, sizes_for(len(vocabulary), least)
         )
     for name, entry in COOKBOOK.items():
@@ -139,21 +139,21 @@ def _cookbook() -> dict[str, Source]:
         letters = tuple(built.vocabulary) if isinstance(built, Recogniser) else tuple(entry.alphabet)
         causal = built.causal if isinstance(built, Recogniser) else entry.causal
         sizes = sizes_for(len(letters), len(letters))
-        found[f"survey {name}"] = Source("cookbook", _always(program), letters, sizes, causal)
-    return found
+        sources[f"survey {name}"] = Source("cookbook", _always(program), letters, sizes, causal)
+    return sources
 
 
 def _tracr_library() -> dict[str, Source]:
-    found = {}
+    sources = {}
     for name, program in PROGRAMS.items():
         vocabulary = tuple(program.vocabulary(5))
         # Of unequal tokens only, or of brackets, which come in pairs.
         least = len(vocabulary) if "dyck" in name or name == "pair_balance" else 2
-        found[name] = Source(
+        sources[name] = Source(
             "tracr library", program.make, vocabulary, sizes_for(len(vocabulary), least)
         )
-    del found["sort_unique"]  # is right for inputs without repetitions alone
-    return found
+    del sources["sort_unique"]  # is right for inputs without repetitions alone
+    return sources
 
 
 def _tasks() -> dict[str, Source]:
@@ -180,7 +180,7 @@ def _constructions() -> dict[str, Source]:
         "determinant": (determinant(square), 4),
     }
     numbers: tuple[Atom, ...] = (-1, 0, 1)
-    found = {
+    sources = {
         name: Source(
             "constructions",
             _always(result.sop),
@@ -191,10 +191,10 @@ def _constructions() -> dict[str, Source]:
         for name, (result, length) in programs.items()
     }
     bits: tuple[Atom, ...] = (0, 1)
-    found["k-parity"] = Source(
+    sources["k-parity"] = Source(
         "constructions", lambda n: k_parity(tokens, range(0, n, 2)), bits, (Size(4, 2), Size(6, 2))
     )
-    return found
+    return sources
 
 
 #: Orders and recipes of U for which every head of the network counts: in a softmax of one number none
@@ -207,14 +207,14 @@ _SIMULATORS = {
 
 def _simulators() -> dict[str, Source]:
     numbers: tuple[Atom, ...] = (-1, 0, 1)
-    found = {}
+    sources = {}
     for recipe, orders in _SIMULATORS.items():
         for order in orders:
             simulator = UniversalSimulator(*order, recipe=recipe, stable=False)
             name = f"U{order} {recipe}".replace(" ", "")
             sizes = tuple(Size(simulator.length, k) for k in (2, 3) if k**simulator.length <= _MANY)
-            found[name] = Source("U", _always(simulator.program), numbers, sizes, fixed=True)
-    return found
+            sources[name] = Source("U", _always(simulator.program), numbers, sizes, fixed=True)
+    return sources
 
 
 @functools.cache

@@ -74,18 +74,18 @@ def generate(
 def _claim(place: Path, seed: int, tiers: list[str]) -> None:
     """Make the folder, or see that it is one that can be gone on with."""
     request = place / WORKSHOP / _REQUEST
-    wanted = {"seed": seed, "tiers": tiers, "locum": __version__}
+    asked = {"seed": seed, "tiers": tiers, "locum": __version__}
     if request.exists():
-        found = read_json(request, 2**16)
-        if found != wanted:
+        held = read_json(request, 2**16)
+        if held != asked:
             raise InputError(
-                f"{place} holds a dataset of {found}, and {wanted} was asked for; try a new folder"
+                f"{place} holds a dataset of {held}, and {asked} was asked for; try a new folder"
             )
         return
     if place.exists() and (not place.is_dir() or any(place.iterdir())):
         raise InputError(f"{place} holds other files; try the name of a new folder")
     request.parent.mkdir(parents=True, exist_ok=True)
-    write_file(request, json.dumps(wanted))
+    write_file(request, json.dumps(asked))
 
 
 class _Making:
@@ -107,10 +107,10 @@ class _Making:
 
     def rows(self, size: int) -> Rows:
         """Return the rows of all chosen items."""
-        wanted = math.floor(size * NAMED_SHARE)
-        found: Rows = []
+        named = math.floor(size * NAMED_SHARE)
+        chosen_rows: Rows = []
         chosen: list[Case] = []
-        for share, candidates in ((wanted, self.named), (size, self.random)):
+        for share, candidates in ((named, self.named), (size, self.random)):
             for _ in range(_WAVES):
                 missing = share - len(chosen)
                 if missing <= 0:
@@ -119,7 +119,7 @@ class _Making:
                 wave = list(itertools.islice(candidates, missing + missing // _MORE + 1))
                 for case, rows in self._made(wave):
                     if len(chosen) < share and self._is_new(rows):
-                        found += rows
+                        chosen_rows += rows
                         chosen.append(case)
         if len(chosen) < size:
             raise LocumError(
@@ -127,7 +127,7 @@ class _Making:
             )
         # What was one too many in a smaller dataset was removed then, or somebody removed it since.
         self._run(chosen, gone=True)
-        return found
+        return chosen_rows
 
     def _is_new(self, rows: Rows) -> bool:
         first = rows[0]

@@ -56,8 +56,8 @@ class Item:
     @cached_property
     def directions(self) -> Array:
         """The direction of each slot of the circuit, [slot, d_model]."""
-        found: Array = load_file(str(self.folder / "slots.safetensors"))["directions"]
-        return found
+        directions: Array = load_file(str(self.folder / "slots.safetensors"))["directions"]
+        return directions
 
     @cached_property
     def network(self) -> Network:
@@ -77,8 +77,8 @@ class Item:
 
     @cached_property
     def _examples(self) -> dict[str, Any]:
-        found: dict[str, Any] = read_json(self.folder / "examples.json", _LIMIT)
-        return found
+        examples: dict[str, Any] = read_json(self.folder / "examples.json", _LIMIT)
+        return examples
 
     @property
     def inputs(self) -> list[list[Any]]:
@@ -98,8 +98,8 @@ class Item:
     @cached_property
     def certificate(self) -> dict[str, Any]:
         """On what network and program were found to agree."""
-        found: dict[str, Any] = read_json(self.folder / "certificate.json", _LIMIT)
-        return found
+        certificate: dict[str, Any] = read_json(self.folder / "certificate.json", _LIMIT)
+        return certificate
 
     def to_transformer_lens(self) -> Any:
         """Return it in TransformerLens (softmax heads, no norms)."""

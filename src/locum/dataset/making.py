@@ -155,11 +155,11 @@ def _item(
         "reuse_slots": False,
     }
     allowed = (layers,) if layers else LAYERS
-    if (found := count_layers(program, **options)) not in allowed:
-        raise RejectedProgramError(f"it has {found} layers")
+    if (depth := count_layers(program, **options)) not in allowed:
+        raise RejectedProgramError(f"it has {depth} layers")
     model = compile_program(program, name=wanted.name, **options)
-    if (found := len(model.weights.layers)) not in allowed:
-        raise RejectedProgramError(f"it has {found} layers")
+    if (depth := len(model.weights.layers)) not in allowed:
+        raise RejectedProgramError(f"it has {depth} layers")
     identity = _identity(program, wanted, attention)
     draw = random.Random(identity)
     undefined = [token for token, _ in model.config.undefined]

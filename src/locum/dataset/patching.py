@@ -46,19 +46,19 @@ class PathRun:
 
     def _elsewhere(self, pairs: Sequence[dict[str, Any]]) -> dict[str, Any]:
         """Return what parts write on inputs of another length, where pairs have one."""
-        given = [pair["elsewhere"] for pair in pairs]
-        if any(row is None for row in given):
+        others = [pair["elsewhere"] for pair in pairs]
+        if any(row is None for row in others):
             return {}
         size, sink = self.words.shape[1], self.network.sink
-        found = {part: np.array(value) for part, value in self.clean.items()}
-        for length in {len(row) for row in given}:
-            rows = [row for row, other in enumerate(given) if len(other) == length]
-            embedded = self.network.embed([self.network.ids(given[row]) for row in rows])
+        parts = {part: np.array(value) for part, value in self.clean.items()}
+        for length in {len(row) for row in others}:
+            rows = [row for row, other in enumerate(others) if len(other) == length]
+            embedded = self.network.embed([self.network.ids(others[row]) for row in rows])
             written, _ = _run(self.network, dict(zip((EMBED, PLACES), embedded, strict=True)))
             at = np.minimum(np.arange(sink, size), length + sink - 1)
             for part, value in written.items():
-                found[part][rows, sink:] = value[:, at]
-        return found
+                parts[part][rows, sink:] = value[:, at]
+        return parts
 
     def patched(self, edges: Collection[Edge]) -> Any:
         """Return the logits with these edges as on the other inputs.

@@ -11,9 +11,8 @@ words. Tokens are letters (:data:`LETTERS`) or small numbers (:data:`NUMBERS`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from locum.graph import Atom
+from locum.language.everyday import Task
 from locum.language.handles import SOp
 from locum.language.python import (
     aggregate,
@@ -33,14 +32,6 @@ from locum.language.python import (
 
 LETTERS: tuple[Atom, ...] = ("a", "b", "c", "d")
 NUMBERS: tuple[Atom, ...] = (0, 1, 2, 3)
-
-
-@dataclass(frozen=True)
-class Task:
-    """A program, and the tokens that it is for."""
-
-    program: SOp
-    vocabulary: tuple[Atom, ...]
 
 
 _before = select(indices, indices, "<")

@@ -37,18 +37,18 @@ TRAIN, TEST = "train", "test"
 
 def shape_of(root: Node) -> str:
     """Return 16 hexadecimal digits, equal for programs of one shape."""
-    found: dict[Node, str] = {}
+    shapes: dict[Node, str] = {}
     for node in postorder(root):
-        below = [found[part] for part in node.inputs]
+        below = [shapes[part] for part in node.inputs]
         op = _ALIKE.get(node.op, node.op)
         if node.op in _COMMUTATIVE or op in ("ordered", "sum"):
             below.sort()
         # Negations turn a question round, and are no other question.
         if node.op in ("not", "negate", "selector_not"):
-            found[node] = below[0]
+            shapes[node] = below[0]
             continue
-        found[node] = hashlib.sha256(repr((op, below)).encode()).hexdigest()[:16]
-    return found[root]
+        shapes[node] = hashlib.sha256(repr((op, below)).encode()).hexdigest()[:16]
+    return shapes[root]
 
 
 def split_of(shape: str) -> str:

@@ -106,14 +106,14 @@ def _layer(
     return parts | {"b_out": bias_out}, places
 
 
-def _stairs(given: Array, bias: float) -> tuple[float, list[tuple[float, float, float]]] | None:
+def _stairs(values: Array, bias: float) -> tuple[float, list[tuple[float, float, float]]] | None:
     """Return the least value that comes out, and for each step where it is, how steep and how high."""
-    rounded = np.maximum(given + bias, 0) - bias
+    rounded = np.maximum(values + bias, 0) - bias
     levels = np.unique(rounded)
     if len(levels) > _MOST or np.abs(levels).max() > _LARGE:
         return None
-    low = np.array([given[rounded == level].min() for level in levels])
-    high = np.array([given[rounded == level].max() for level in levels])
+    low = np.array([values[rounded == level].min() for level in levels])
+    high = np.array([values[rounded == level].max() for level in levels])
     gaps = low[1:] - high[:-1]
     if len(levels) > 1 and gaps.min() < 1e-3:
         return None

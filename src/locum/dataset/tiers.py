@@ -72,21 +72,21 @@ def orthogonal(size: int, generator: np.random.Generator) -> Array:
 
 def _rewritten(labelled: Labelled, write: Array, read: Callable[[str], Array]) -> dict[str, Array]:
     """Return tensors that write x @ write for x, and read through ``read(reading point)``."""
-    found: dict[str, Array] = {}
+    rewritten: dict[str, Array] = {}
     for name, tensor in labelled.tensors.items():
         part, _, last = name.rpartition(".")
         layer = part.removesuffix(".attn").removesuffix(".mlp")
         if last in ("W_E", "W_pos", "W_O", "W_out", "b_O", "b_out"):
-            found[name] = tensor @ write
+            rewritten[name] = tensor @ write
         elif last in ("W_Q", "W_K", "W_V"):
-            found[name] = read(f"{layer}.hook_resid_pre") @ tensor
+            rewritten[name] = read(f"{layer}.hook_resid_pre") @ tensor
         elif last == "W_in":
-            found[name] = read(f"{layer}.hook_resid_mid") @ tensor
+            rewritten[name] = read(f"{layer}.hook_resid_mid") @ tensor
         elif last == "W_U":
-            found[name] = read(FINAL) @ tensor
+            rewritten[name] = read(FINAL) @ tensor
         else:
-            found[name] = tensor
-    return found
+            rewritten[name] = tensor
+    return rewritten
 
 
 def rotated(labelled: Labelled, generator: np.random.Generator) -> Labelled:
@@ -138,17 +138,17 @@ def superposed(labelled: Labelled, right: Right, generator: np.random.Generator)
 
 def _spans(labelled: Labelled) -> dict[str, Array]:
     """Return orthonormal rows that span what can have been written before each reading point."""
-    tensors, found = labelled.tensors, {}
+    tensors, spans = labelled.tensors, {}
     written = [tensors["embed.W_E"], tensors["pos_embed.W_pos"]]
     for layer in range(len(labelled.config["layers"])):
-        found[f"blocks.{layer}.hook_resid_pre"] = _basis(written)
+        spans[f"blocks.{layer}.hook_resid_pre"] = _basis(written)
         attn, mlp = f"blocks.{layer}.attn", f"blocks.{layer}.mlp"
         if f"{attn}.W_O" in tensors:
             written += [*tensors[f"{attn}.W_O"], tensors[f"{attn}.b_O"][None]]
-        found[f"blocks.{layer}.hook_resid_mid"] = _basis(written)
+        spans[f"blocks.{layer}.hook_resid_mid"] = _basis(written)
         if f"{mlp}.W_out" in tensors:
             written += [tensors[f"{mlp}.W_out"], tensors[f"{mlp}.b_out"][None]]
-    return found | {FINAL: _basis(written)}
+    return spans | {FINAL: _basis(written)}
 
 
 def _basis(written: Sequence[Array]) -> Array:

@@ -52,11 +52,11 @@ class Network:
     def ids(self, tokens: list[Any]) -> list[int]:
         """Return the row of W_E for each token: exactly that token, or else one that is equal."""
         vocabulary = self.config["vocabulary"]
-        found = []
+        rows = []
         for token in tokens:
             same = [i for i, v in enumerate(vocabulary) if type(v) is type(token) and v == token]
-            found.append(same[0] if same else vocabulary.index(token))
-        return found
+            rows.append(same[0] if same else vocabulary.index(token))
+        return rows
 
     def embed(self, ids: Any) -> tuple[Any, Any]:
         """Return what tokens and what positions add to the stream, [batch, position, d_model]."""
@@ -142,14 +142,14 @@ class Network:
 
     def __call__(self, rows: list[list[Any]]) -> list[list[Any]]:
         """Return the answers to inputs (lists of tokens) of any lengths."""
-        found: list[list[Any]] = [[] for _ in rows]
+        results: list[list[Any]] = [[] for _ in rows]
         for size in sorted({len(row) for row in rows}):
             places = [i for i, row in enumerate(rows) if len(row) == size]
             answers = self.answers(self.logits([self.ids(rows[i]) for i in places])).tolist()
             outputs = self.config.get("outputs")
             for i, answer in zip(places, answers, strict=True):
-                found[i] = answer if outputs is None else [outputs[n] for n in answer]
-        return found
+                results[i] = answer if outputs is None else [outputs[n] for n in answer]
+        return results
 
 
 def load_network(folder: Path) -> Network:
@@ -158,11 +158,11 @@ def load_network(folder: Path) -> Network:
     return Network(config, load_file(str(folder / "model.safetensors")))
 
 
-def agree(found: list[Any], expected: list[Any], tolerance: float) -> bool:
+def agree(actual: list[Any], expected: list[Any], tolerance: float) -> bool:
     """Return whether two answers are equal; real numbers up to the tolerance."""
-    if len(found) != len(expected):
+    if len(actual) != len(expected):
         return False
-    for one, other in zip(found, expected, strict=True):
+    for one, other in zip(actual, expected, strict=True):
         if isinstance(one, str) or isinstance(other, str):
             if one != other:
                 return False
@@ -185,11 +185,11 @@ def check_item(folder: Path) -> tuple[int, list[str]]:
         expected += [pair["answer"], pair["other_answer"]]
     if not rows or len(rows) != len(expected):
         return 0, [f"has {len(rows)} inputs and {len(expected)} outputs"]
-    found = network(rows)
+    answers = network(rows)
     exact = network.config.get("outputs") is not None
     wrong = [
         f"{given} gives {one}, expected {other}"
-        for given, one, other in zip(rows, found, expected, strict=True)
+        for given, one, other in zip(rows, answers, expected, strict=True)
         if not agree(one, other, 0.0 if exact else tolerance)
     ]
     return len(rows), wrong
@@ -247,12 +247,12 @@ def main() -> int:
     if not (folder / SUMS).is_file():
         print(f"expected a dataset with {SUMS} in {folder}, got none", file=sys.stderr)  # noqa: T201
         return 2
-    found = verify(folder)
-    for problem in found["wrong"]:
+    report = verify(folder)
+    for problem in report["wrong"]:
         print(problem)  # noqa: T201
-    size = f"{found['items']} networks, {found['inputs']} inputs, {found['files']} files"
-    print(f"{size}: {'all right' if not found['wrong'] else 'NOT all right'}")  # noqa: T201
-    return 1 if found["wrong"] else 0
+    size = f"{report['items']} networks, {report['inputs']} inputs, {report['files']} files"
+    print(f"{size}: {'all right' if not report['wrong'] else 'NOT all right'}")  # noqa: T201
+    return 1 if report["wrong"] else 0
 
 
 if __name__ == "__main__":

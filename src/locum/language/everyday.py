@@ -31,7 +31,7 @@ from locum.language.python import (
 
 
 @dataclass(frozen=True)
-class Everyday:
+class Task:
     """A program, and the tokens that it is for."""
 
     program: SOp
@@ -91,17 +91,17 @@ _modsum = round(length * aggregate(full, tokens)) % 5
 
 _LETTERS, _NUMBERS = tuple("abcd"), tuple(range(8))
 
-EVERYDAY: dict[str, Everyday] = {
-    "most_frequent": Everyday(_most_frequent, _LETTERS),
-    "induction": Everyday(_induction, _LETTERS),
-    "binary_addition": Everyday(_binary_addition, ("00", "01", "10", "11")),
-    "dyck2": Everyday(_dyck2, tuple("()[]")),
-    "palindrome": Everyday(_palindrome, _LETTERS),
-    "run_length": Everyday(_run_length, _LETTERS),
-    "second_largest": Everyday(_second_largest, _NUMBERS),
-    "parity": Everyday(_parity, tuple("01")),
-    "modsum": Everyday(_modsum, tuple(range(5))),
-    "sort": Everyday(_sort, _NUMBERS),
-    "sort_freq": Everyday(_sort_freq, _LETTERS),
-    "reverse": Everyday(_reverse, _LETTERS),
+EVERYDAY: dict[str, Task] = {
+    "most_frequent": Task(_most_frequent, _LETTERS),
+    "induction": Task(_induction, _LETTERS),
+    "binary_addition": Task(_binary_addition, ("00", "01", "10", "11")),
+    "dyck2": Task(_dyck2, tuple("()[]")),
+    "palindrome": Task(_palindrome, _LETTERS),
+    "run_length": Task(_run_length, _LETTERS),
+    "second_largest": Task(_second_largest, _NUMBERS),
+    "parity": Task(_parity, tuple("01")),
+    "modsum": Task(_modsum, tuple(range(5))),
+    "sort": Task(_sort, _NUMBERS),
+    "sort_freq": Task(_sort_freq, _LETTERS),
+    "reverse": Task(_reverse, _LETTERS),
 }

@@ -88,10 +88,10 @@ def orthogonalised(matrices: Tensor, steps: int = 5) -> Tensor:
     True
     """
     tall = matrices.shape[-2] > matrices.shape[-1]
-    found = matrices.transpose(-1, -2) if tall else matrices
-    found = found / (torch.linalg.matrix_norm(found)[..., None, None] + 1e-12)
+    matrix = matrices.transpose(-1, -2) if tall else matrices
+    matrix = matrix / (torch.linalg.matrix_norm(matrix)[..., None, None] + 1e-12)
     for _ in range(steps):
-        square = found @ found.transpose(-1, -2)
-        found = 3.4445 * found + (-4.7750 * square + 2.0315 * square @ square) @ found
-    result: Tensor = found.transpose(-1, -2) if tall else found
+        square = matrix @ matrix.transpose(-1, -2)
+        matrix = 3.4445 * matrix + (-4.7750 * square + 2.0315 * square @ square) @ matrix
+    result: Tensor = matrix.transpose(-1, -2) if tall else matrix
     return result

@@ -44,9 +44,9 @@ class Case:
     """A kind and its settings, complete and checked; equal cases have equal keys."""
 
     def __init__(self, kind: str, settings: Mapping[str, Any]) -> None:
-        found = complete(kind, settings)
+        completed = complete(kind, settings)
         try:
-            text = canonical(found)
+            text = canonical(completed)
         except (TypeError, ValueError, RecursionError) as error:
             raise InputError(f"settings of kind {kind}: expected plain JSON ({error})") from None
         if len(text) > MOST_SETTINGS:

@@ -35,19 +35,19 @@ def task(kind: str, settings: str, key: str, limit: float | None) -> bytes:
     case = Case(kind, json.loads(settings))
     if case.key != key:
         raise LocumError("the workers of the cluster have another version of Locum")
-    found = None
+    result = None
     for _ in range(ATTEMPTS):
         worker = _worker()
         try:
-            found = worker.ask(case, limit)
+            result = worker.ask(case, limit)
         finally:
             if worker.is_alive:
                 _idle.put(worker)
             else:
                 worker.end()
-        if found is not None:
+        if result is not None:
             break
-    return (found or failure(case, "error", {"error": NEVER_BEGAN})).line()
+    return (result or failure(case, "error", {"error": NEVER_BEGAN})).line()
 
 
 def _worker() -> Worker:

@@ -289,7 +289,7 @@ def complete(name: object, settings: Mapping[str, Any]) -> dict[str, Any]:
         if unknown not in kind.settings:
             known = ", ".join(kind.settings)
             raise InputError(f"a case of kind {name} has no setting {unknown!r}: expected {known}")
-    found = {}
+    completed = {}
     for title, setting in kind.settings.items():
         value = settings.get(title, setting.default)
         if value is REQUIRED:
@@ -298,5 +298,5 @@ def complete(name: object, settings: Mapping[str, Any]) -> dict[str, Any]:
             raise InputError(
                 f"setting {title} of kind {name}: expected {setting.expected}, got {repr(value)[:60]}"
             )
-        found[title] = setting.plain(value)
-    return found
+        completed[title] = setting.plain(value)
+    return completed

@@ -167,20 +167,20 @@ class _Crew:
 
     def drive(self) -> None:
         """Compute one case after another on a worker, which is replaced when it has ended."""
-        worker = found = None
+        worker = result = None
         try:
             while (case := self._next()) is not None:
                 for _ in range(ATTEMPTS):
                     if worker is None and (worker := self._engage()) is None:
                         return
-                    found = worker.ask(case, self._limit)
+                    result = worker.ask(case, self._limit)
                     if not worker.is_alive:
                         self._dismiss(worker)
                         worker = None
-                    if found is not None:
+                    if result is not None:
                         break
                 if not self._is_stopped:
-                    self.results.put(found or failure(case, "error", {"error": NEVER_BEGAN}))
+                    self.results.put(result or failure(case, "error", {"error": NEVER_BEGAN}))
         except BaseException as error:
             self.results.put(error)
         finally:

@@ -86,13 +86,13 @@ def read_line(line: bytes) -> Result:
         isinstance(value, kind) for value, kind in zip(values.values(), _TYPES, strict=True)
     ):
         raise RejectedLineError("not a result of a sweep that this version knows")
-    found = Result(**values)
-    if found.outcome not in OUTCOMES:
+    result = Result(**values)
+    if result.outcome not in OUTCOMES:
         raise RejectedLineError("not a result of a sweep that this version knows")
-    locum, revision = (found.versions.get(name) for name in ("locum", "revision"))
-    if found.key != key_of(found.kind, found.settings, locum, revision):
+    locum, revision = (result.versions.get(name) for name in ("locum", "revision"))
+    if result.key != key_of(result.kind, result.settings, locum, revision):
         raise RejectedLineError("altered: its key is not that of its settings")
-    return found
+    return result
 
 
 def could_begin(line: bytes) -> bool:

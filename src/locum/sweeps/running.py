@@ -99,20 +99,20 @@ def _plan(
     gone: bool,
     repair: str | None,
 ) -> Plan:
-    given = list(cases)
-    once = distinct(given)
+    listed = list(cases)
+    once = distinct(listed)
     keys = {case.key for case in once}
     mine = part(once, shard)
     again = ("error", "time limit") if retry else ()
-    found = {case.key: known[case.key] for case in mine if case.key in known}
-    lost = {key for key, result in found.items() if gone and not _is_kept(result)}
-    kept = {key for key, result in found.items() if result.outcome not in again} - lost
+    done = {case.key: known[case.key] for case in mine if case.key in known}
+    lost = {key for key, result in done.items() if gone and not _is_kept(result)}
+    kept = {key for key, result in done.items() if result.outcome not in again} - lost
     return Plan(
         cases=mine,
         remaining=[case for case in mine if case.key not in kept],
-        repeated=len(given) - len(once),
+        repeated=len(listed) - len(once),
         foreign=len(known.keys() - keys),
-        older=sum(found[key].versions.get("code") != code_hash() for key in kept),
+        older=sum(done[key].versions.get("code") != code_hash() for key in kept),
         gone=len(lost),
         repair=repair,
     )
@@ -163,10 +163,10 @@ def run(
         what = _plan(cases, results, shard, retry, gone, None if store is None else store.repair)
         if started is not None:
             started(what)
-        found = _compute(what.remaining, workers, time_limit, scheduler)
-        stack.enter_context(contextlib.closing(found))
+        computed = _compute(what.remaining, workers, time_limit, scheduler)
+        stack.enter_context(contextlib.closing(computed))
         waiting = {case.key for case in what.remaining}
-        for result in found:
+        for result in computed:
             if result.key not in waiting:  # nothing is counted twice, whatever a cluster does
                 continue
             waiting.discard(result.key)

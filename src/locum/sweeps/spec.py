@@ -131,13 +131,13 @@ def _cases(section: Mapping[str, Any], place: _Place, room: int) -> list[Case]:
 
 def _listed(name: str, kind: Kind, fields: dict[str, Any], place: _Place) -> list[Case]:
     """List the cases that the kind has under a name."""
-    wanted = fields.pop("cases")
+    asked = fields.pop("cases")
     if fields:
         raise place.error(f"cases = … stands alone, without {next(iter(fields))!r}", next(iter(fields)))
-    if not isinstance(wanted, str) or wanted not in kind.lists:
+    if not isinstance(asked, str) or asked not in kind.lists:
         known = ", ".join(kind.lists) or "none"
-        raise place.error(f"kind {name} has no list {wanted!r} of cases: it has {known}", "cases")
-    return [Case(name, settings) for settings in resolve(kind.lists[wanted])()]
+        raise place.error(f"kind {name} has no list {asked!r} of cases: it has {known}", "cases")
+    return [Case(name, settings) for settings in resolve(kind.lists[asked])()]
 
 
 def _values(name: str, setting: Setting, value: Any, place: _Place) -> Sequence[Any]:

@@ -134,11 +134,11 @@ class Store:
         cut = None
         with os.fdopen(os.dup(self._handle), "rb") as file:
             file.seek(0)
-            for found in _results(file, self.path):
-                if isinstance(found, Result):
-                    self.results[found.key] = found
+            for entry in _results(file, self.path):
+                if isinstance(entry, Result):
+                    self.results[entry.key] = entry
                 else:
-                    cut = found
+                    cut = entry
         if cut is None:
             return
         if not cut:

@@ -16,11 +16,11 @@ from locum.sweeps.kinds import Kind
 @cache
 def code_hash() -> str:
     """Return twelve digits of the SHA-256 of all of Locum's source code."""
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     root = Path(locum.__file__).parent
     for path in sorted(root.rglob("*.py"), key=lambda path: path.relative_to(root).as_posix()):
-        found.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
-    return found.hexdigest()[:12]
+        digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()[:12]
 
 
 def versions_of(kind: Kind) -> dict[str, Any]:

@@ -36,17 +36,17 @@ def compute(kind: Kind, settings: dict[str, Any]) -> dict[str, Any]:
         return {"outcome": outcome, "result": result, "seconds": seconds, **beside}
 
     try:
-        found = resolve(kind.function)(**settings)
-        problem = problem_of(found)
-        if problem is None and not isinstance(found, dict):
-            problem = f"the result is a {type(found).__name__}, not a dictionary"
-        size = 0 if problem else len(canonical(found))
+        value = resolve(kind.function)(**settings)
+        problem = problem_of(value)
+        if problem is None and not isinstance(value, dict):
+            problem = f"the result is a {type(value).__name__}, not a dictionary"
+        size = 0 if problem else len(canonical(value))
         if size > MOST_RESULT:
             problem = f"the result has {size:,} bytes, and the limit is {MOST_RESULT:,}"
         if problem is not None:
             return answer("error", {"error": problem})
-        beside = {name: found.pop(name, {}) for name in ("hashes", "timings")}
-        return answer("done" if found.get("holds", True) else "failed", found, **beside)
+        beside = {name: value.pop(name, {}) for name in ("hashes", "timings")}
+        return answer("done" if value.get("holds", True) else "failed", value, **beside)
     except LocumError as error:
         return answer("error", {"error": f"{type(error).__name__}: {error}"[:MOST_REPORT]})
     except Exception as error:

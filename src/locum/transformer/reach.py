@@ -40,8 +40,8 @@ def real_slots(weights: Weights) -> Iterator[Marks]:
 
 def read(matrix: Array, real: Marks) -> Marks:
     """Mark the columns of a matrix [.., slot, number] that read a marked slot."""
-    found: Marks = ((matrix != 0) & real[:, None]).any(axis=-2)
-    return found
+    reached: Marks = ((matrix != 0) & real[:, None]).any(axis=-2)
+    return reached
 
 
 def halvings(matrix: Array, real: Marks) -> NDArray[np.float64]:
@@ -59,8 +59,8 @@ def halvings(matrix: Array, real: Marks) -> NDArray[np.float64]:
     whole = np.abs(np.ldexp(fractions, 53)).astype(np.int64)
     lowest = exponents - 53 + np.log2(np.maximum(whole & -whole, 1))
     counted = np.where((matrix != 0) & real[:, None], np.maximum(lowest, 0.0), np.inf)
-    found: NDArray[np.float64] = counted.min(axis=-2)
-    return found
+    reached: NDArray[np.float64] = counted.min(axis=-2)
+    return reached
 
 
 def real_values(heads: AttentionWeights, real: Marks) -> Marks:

@@ -50,63 +50,63 @@ def compare(seed: int, size: int = 12, length: int = 8) -> dict[str, Any]:
     the program, so that it can be repeated without this generator.
     """
     draw = random.Random(seed)
-    program, given = draw_program(draw, size), draw_input(draw, length)
-    wanted = _outcome(program, given, executor="dense")
+    program, tokens = draw_program(draw, size), draw_input(draw, length)
+    expected = _outcome(program, tokens, executor="dense")
     answers, differences = {}, {}
     for name, options in EXECUTORS.items():
-        found = _outcome(loads(dumps(program)), given, **options)
-        answers[name] = _verdict(found, wanted)
+        value = _outcome(loads(dumps(program)), tokens, **options)
+        answers[name] = _verdict(value, expected)
         if answers[name] == "differs":
-            differences[name] = {"found": _shown(found), "dense": _shown(wanted)}
+            differences[name] = {"found": _shown(value), "dense": _shown(expected)}
     result: dict[str, Any] = {
         "holds": not differences,
-        "dense": "error" if isinstance(wanted, LocumError) else "value",
+        "dense": "error" if isinstance(expected, LocumError) else "value",
         "answers": answers,
         "hashes": {"program": stable_hash(program)},
     }
     if differences:
-        result |= {"differences": differences, "program": dumps(program), "input": _shown(given)}
+        result |= {"differences": differences, "program": dumps(program), "input": _shown(tokens)}
     return result
 
 
-def _outcome(program: Node, given: list[Atom], **options: Any) -> Any:
+def _outcome(program: Node, tokens: list[Atom], **options: Any) -> Any:
     """Return the value of a program as plain lists, or the error that it has."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a fallback to dense execution is one that agrees
-            found = run(program, given, **options)
+            value = run(program, tokens, **options)
     except (ExecutionError, LimitError) as error:
         return error
-    return found.tolist() if hasattr(found, "tolist") else found
+    return value.tolist() if hasattr(value, "tolist") else value
 
 
-def _verdict(found: Any, wanted: Any) -> str:
-    if isinstance(found, LocumError):
-        return "error" if isinstance(wanted, LocumError) else "refused"
-    if isinstance(wanted, LocumError):
+def _verdict(value: Any, expected: Any) -> str:
+    if isinstance(value, LocumError):
+        return "error" if isinstance(expected, LocumError) else "refused"
+    if isinstance(expected, LocumError):
         return "did not read the error"
-    return "agreed" if same(found, wanted) else "differs"
+    return "agreed" if same(value, expected) else "differs"
 
 
-def same(found: Any, wanted: Any) -> bool:
+def same(value: Any, expected: Any) -> bool:
     """Tell whether two values are equal: numbers by value, floats up to rounding, nested lists.
 
     >>> same([1.0, "a"], [1, "a"]), same([0.1 + 0.2], [0.3]), same(["1"], [1])
     (True, True, False)
     """
-    if isinstance(wanted, list):
+    if isinstance(expected, list):
         return (
-            isinstance(found, list)
-            and len(found) == len(wanted)
-            and all(same(one, other) for one, other in zip(found, wanted, strict=True))
+            isinstance(value, list)
+            and len(value) == len(expected)
+            and all(same(one, other) for one, other in zip(value, expected, strict=True))
         )
-    if isinstance(found, str) or isinstance(wanted, str):
-        return type(found) is type(wanted) and bool(found == wanted)
-    if found == wanted or (found != found and wanted != wanted):
+    if isinstance(value, str) or isinstance(expected, str):
+        return type(value) is type(expected) and bool(value == expected)
+    if value == expected or (value != value and expected != expected):
         return True
-    if isinstance(found, int) and isinstance(wanted, int):
+    if isinstance(value, int) and isinstance(expected, int):
         return False
-    return math.isclose(found, wanted, rel_tol=ROUNDING[0], abs_tol=ROUNDING[1])
+    return math.isclose(value, expected, rel_tol=ROUNDING[0], abs_tol=ROUNDING[1])
 
 
 def _shown(value: Any) -> Any:

@@ -62,11 +62,11 @@ class Certified:
 
     def seen(self, values: Any) -> float:
         """Return the error of an execution: how far its entries are from the true ones, at least."""
-        found = np.asarray(values, dtype=np.float64).ravel().tolist()
+        entries = np.asarray(values, dtype=np.float64).ravel().tolist()
         with precise(PRECISION):
             distances = [
                 abs(arb(fmpq(*x.as_integer_ratio())) - ball).lower()
-                for x, ball in zip(found, self.balls, strict=True)
+                for x, ball in zip(entries, self.balls, strict=True)
             ]
             return max(float(distance) for distance in distances)
 

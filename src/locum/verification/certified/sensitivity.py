@@ -139,14 +139,14 @@ def _times(slopes: Slopes, partial: Any) -> Slopes:
 
 def _latest_first(results: Sequence[arb]) -> list[Rounded]:
     """Return everything remembered that results are made of, each before its operands."""
-    found: dict[int, Rounded] = {}
+    balls: dict[int, Rounded] = {}
     left = [result for result in results if isinstance(result, Rounded)]
     while left:
         ball = left.pop()
-        if ball.number not in found:
-            found[ball.number] = ball
+        if ball.number not in balls:
+            balls[ball.number] = ball
             left += [operand for operand, _ in _partials(ball) if isinstance(operand, Rounded)]
-    return [found[number] for number in sorted(found, reverse=True)]
+    return [balls[number] for number in sorted(balls, reverse=True)]
 
 
 def _partials(ball: Rounded) -> list[tuple[arb, Any]]:

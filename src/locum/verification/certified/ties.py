@@ -71,11 +71,11 @@ def contenders(selected: Any, scores: Sequence[Value], greater: Callable[..., bo
     """Keep of the selected keys those that none exceeds; undecided comparisons make candidates."""
     rows = candidates_of(selected)
     winners = {row: _greatest(row, scores, greater, ties) for row in dict.fromkeys(rows)}
-    found = [winners[row] for row in rows]
+    rows_won = [winners[row] for row in rows]
     shape = selected.shape
-    decided = all(isinstance(one, tuple) for one in found)
+    decided = all(isinstance(one, tuple) for one in rows_won)
     array: Any = np.full(shape, False, dtype=np.bool_ if decided else object)
-    for q, one in enumerate(found):
+    for q, one in enumerate(rows_won):
         if isinstance(one, tuple):
             array[q, list(one)] = True
         else:

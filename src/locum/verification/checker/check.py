@@ -218,8 +218,8 @@ class _Check:
             self._compare(number, result[number], expected[number], scalars)
         return evaluator.open_sites
 
-    def _compare(self, number: int, found: Scalar, expected: Scalar, scalars: Scalars) -> None:
-        numeric = [scalars.numeric(value) for value in (found, expected)]
+    def _compare(self, number: int, actual: Scalar, expected: Scalar, scalars: Scalars) -> None:
+        numeric = [scalars.numeric(value) for value in (actual, expected)]
         if not all(map(is_number, numeric)):
             raise RejectedError(f"entry {number} has no definite value in some case")
         a, b = map(scalars.quotient, numeric)

@@ -273,11 +273,11 @@ class Evaluator:
         return self._row(self.all & ~row.possible, self.all & ~row.sure, ("not", row))
 
     def _best(self, rows: list[Row], scores: list[Scalar]) -> list[Row]:
-        found: dict[Row, Row] = {}
+        winners: dict[Row, Row] = {}
         for row in rows:
-            if row not in found:
-                found[row] = self._greatest(row, scores)
-        return [found[row] for row in rows]
+            if row not in winners:
+                winners[row] = self._greatest(row, scores)
+        return [winners[row] for row in rows]
 
     def _greatest(self, row: Row, scores: list[Scalar]) -> Row:
         """Keep of the selected keys those that no other selected key exceeds."""

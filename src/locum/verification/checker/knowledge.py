@@ -102,9 +102,9 @@ class Knowledge:
         below = self.sign(Quotient(Polynomial.constant(1), 1, value.factors))
         if len(below) == 1 and not value.top.is_constant:
             content = value.top.content
-            found = times(signs, below, frozenset((1 if content > 0 else -1,)))
+            possible = times(signs, below, frozenset((1 if content > 0 else -1,)))
             primitive, noted = value.top.without(content), self.numbers.state.signs
-            noted[primitive] = noted.get(primitive, ANY) & found
+            noted[primitive] = noted.get(primitive, ANY) & possible
 
     def noted(self, polynomial: Polynomial) -> Signs:
         """Return what was noted of a polynomial."""

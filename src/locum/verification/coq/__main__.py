@@ -80,12 +80,12 @@ def axioms_of(folder: Path, theorems: Iterable[str]) -> dict[str, list[str]]:
     ]
     (folder / "Axioms.v").write_text(HEADER + "\n".join(lines), encoding="utf-8")
     printed, _ = compiled(folder, "Axioms")
-    found: dict[str, list[str]] = {}
+    axioms: dict[str, list[str]] = {}
     for piece in printed.split("theorem ")[1:]:
         name, _, rest = piece.partition("\n")
-        found[name.strip()] = sorted(re.findall(r"^([\w]+\.[\w.]+)\s*:", rest, flags=re.MULTILINE))
-    assert found.keys() == set(theorems)
-    return found
+        axioms[name.strip()] = sorted(re.findall(r"^([\w]+\.[\w.]+)\s*:", rest, flags=re.MULTILINE))
+    assert axioms.keys() == set(theorems)
+    return axioms
 
 
 def main() -> None:

@@ -79,12 +79,12 @@ class Questions:
                 value = polynomial.leading_coefficient() if len(polynomial) else 0
                 self._factors[key] = (value > 0) - (value < 0), []
             else:
-                sign, found = 1, list[tuple[str, int]]()
+                sign, factors = 1, list[tuple[str, int]]()
                 for factor, power in _irreducible(polynomial):
                     leading = factor.leading_coefficient()
                     sign *= 1 if leading > 0 or power % 2 == 0 else -1
-                    found += self._signed(factor / leading, power)
-                self._factors[key] = sign, found
+                    factors += self._signed(factor / leading, power)
+                self._factors[key] = sign, factors
         return self._factors[key]
 
     def _signed(self, factor: fmpq_mpoly, power: int) -> list[tuple[str, int]]:
@@ -208,13 +208,13 @@ class Case:
 
     def signs(self, name: str) -> Signs:
         """Return what the sign of an irreducible polynomial can still be."""
-        found = self._signs.get(name)
-        if found is None:
-            found = self.questions.inherent(name)
+        signs = self._signs.get(name)
+        if signs is None:
+            signs = self.questions.inherent(name)
         below = self.questions.under_root(name)
-        if below is not None and ZERO in found and self.is_positive(below) is True:
-            found -= {ZERO}
-        return found
+        if below is not None and ZERO in signs and self.is_positive(below) is True:
+            signs -= {ZERO}
+        return signs
 
     # Answers --------------------------------------------------------------------------------------
 
@@ -262,8 +262,8 @@ class Case:
 
     def remainder(self, entry: str, modulus: int) -> int | Undecided:
         """Return an entry, an integer, modulo m."""
-        found = self._remainders.get((entry, modulus))
-        return Undecided(Question(entry, "%", modulus)) if found is None else found
+        value = self._remainders.get((entry, modulus))
+        return Undecided(Question(entry, "%", modulus)) if value is None else value
 
     # Consequences ---------------------------------------------------------------------------------
 
@@ -314,13 +314,13 @@ def _adds_up(bounds: Sequence[tuple[str, int, fmpq_mpoly, bool]]) -> bool:
 
 def echelon(polynomials: Sequence[fmpq_mpoly]) -> list[fmpq_mpoly]:
     """Polynomials with the same zeros, each reduced by those before it."""
-    found: list[fmpq_mpoly] = []
+    reduced: list[fmpq_mpoly] = []
     for polynomial in polynomials:
-        rest = remainder_by(polynomial, found)
+        rest = remainder_by(polynomial, reduced)
         if not rest.is_zero():
-            found = [remainder_by(p, [rest]) for p in found]
-            found = [p for p in found if not p.is_zero()] + [rest]
-    return found
+            reduced = [remainder_by(p, [rest]) for p in reduced]
+            reduced = [p for p in reduced if not p.is_zero()] + [rest]
+    return reduced
 
 
 def remainder_by(polynomial: fmpq_mpoly, divisors: Sequence[fmpq_mpoly]) -> fmpq_mpoly:
@@ -348,8 +348,8 @@ def _irreducible(polynomial: fmpq_mpoly) -> list[tuple[fmpq_mpoly, int]]:
         if slope.gcd(rest).is_constant():
             return [(polynomial, 1)]
     constant, factors = polynomial.factor()
-    found = [(factor, int(power)) for factor, power in factors]
-    return [(polynomial.context().constant(constant), 1), *found] if constant < 0 else found
+    parts = [(factor, int(power)) for factor, power in factors]
+    return [(polynomial.context().constant(constant), 1), *parts] if constant < 0 else parts
 
 
 def _only_variable(polynomial: fmpq_mpoly) -> int | None:

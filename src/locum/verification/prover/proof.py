@@ -227,16 +227,16 @@ class Prover:
     def _site(self, site: Undecided | Broken | None) -> Status:
         return Failed(site.reason) if isinstance(site, Broken) else site
 
-    def _compare(self, found: Value, expected: Value, case: Case, domain: SymbolicDomain) -> Status:
-        trouble = first_open((found, expected))
+    def _compare(self, actual: Value, expected: Value, case: Case, domain: SymbolicDomain) -> Status:
+        trouble = first_open((actual, expected))
         if isinstance(trouble, Broken):
             return Failed(trouble.reason)
         if trouble is not None:
             return trouble
-        a, b = map(domain.elementwise.numeric, (found, expected))
+        a, b = map(domain.elementwise.numeric, (actual, expected))
         difference = domain.elementwise.plain(domain.elementwise.lift(a) - b)
         if not isinstance(difference, Ratio):
-            return None if difference == 0 else Failed(f"{found} instead of {expected}")
+            return None if difference == 0 else Failed(f"{actual} instead of {expected}")
         self.terms += sum(len(v.top) + len(v.bottom) for v in (a, b) if isinstance(v, Ratio))
         if case.vanishes(difference.top):
             return None

@@ -229,10 +229,10 @@ def prove(
     try:
         evidence = Prover(claim, Limits(terms, seconds, megabytes), progress).prove()
     except NotProvenError as problem:
-        found = counterexample(claim, problem.case, seconds=min(20.0, seconds))
+        refutation = counterexample(claim, problem.case, seconds=min(20.0, seconds))
         spent = time.perf_counter() - started
-        if found is not None:
-            return Refutation(claim, *found, spent)
+        if refutation is not None:
+            return Refutation(claim, *refutation, spent)
         return Unproven(claim, str(problem), problem.assumptions, spent)
     content, cases, found_terms = certificate(claim, evidence), evidence.cases, evidence.terms
     del evidence  # its polynomials are large, and so are the checker's

@@ -56,9 +56,9 @@ def counterexample(
         except TooLargeError:
             return None
         if suspicious:
-            found = confirmed(claim, entries)
-            if found is not None:
-                return found
+            refutation = confirmed(claim, entries)
+            if refutation is not None:
+                return refutation
     return None
 
 
@@ -67,11 +67,11 @@ def quick_counterexample(claim: Claim) -> tuple[dict[str, Any], Refuted] | None:
     counting, *_, chosen = itertools.islice(candidates(claim, 4, 0), 7, 13)
     for entries in (chosen, counting):
         try:
-            found = confirmed(claim, entries) if looks_wrong(claim, entries) else None
+            refutation = confirmed(claim, entries) if looks_wrong(claim, entries) else None
         except TooLargeError:
             return None
-        if found is not None:
-            return found
+        if refutation is not None:
+            return refutation
     return None
 
 
