@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import json
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -99,6 +101,14 @@ def test_the_page_on_installing_has_every_extra() -> None:
     page = (ROOT / "docs" / "installing.md").read_text(encoding="utf-8")
     rows = set(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE))
     assert rows == PROJECT["optional-dependencies"].keys() - {"dev"}
+
+
+def test_make_packages_needs_no_pytest() -> None:
+    """It reads the blocks of the README in an environment that has the package and what builds it."""
+    hidden = (
+        "import sys; sys.modules['pytest'] = sys.modules['hypothesis'] = None; import tests.documents"
+    )
+    subprocess.run([sys.executable, "-c", hidden], cwd=ROOT, check=True)
 
 
 def test_the_workflow_runs_what_there_is() -> None:

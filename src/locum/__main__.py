@@ -3,17 +3,25 @@
 An interrupt while it is still being imported is one line and an exit code, like any other.
 """
 
+import signal
 import sys
 
 
 def main() -> None:
     """Run the command line and leave with its exit code."""
     try:
+        from locum.cli.main import INTERRUPTED, interrupt_again
         from locum.cli.main import main as run
     except KeyboardInterrupt:
         sys.stderr.write("locum: interrupted\n")
         sys.exit(130)
-    run()
+    sys.unraisablehook = interrupt_again
+    try:
+        run()
+    except SystemExit as leaving:
+        if leaving.code == INTERRUPTED:  # a second Ctrl-C changes nothing any more
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+        raise
 
 
 if __name__ == "__main__":

@@ -11,8 +11,6 @@ from contextlib import redirect_stderr, redirect_stdout
 from typing import Any, NamedTuple
 from unittest import mock
 
-import pytest
-
 from locum.cli.main import main
 
 
@@ -36,10 +34,18 @@ def command_line(*arguments: object, typed: str | None = None, columns: int = 80
         redirect_stderr(err),
     ):
         warnings.simplefilter("default")  # as a process has it: pytest makes errors of them
-        with pytest.raises(SystemExit) as leaving:
-            main()
+        code = _leaving()
     texts = [stream.detach().getvalue().decode() for stream in (out, err)]
-    return Done(int(leaving.value.code or 0), *texts)
+    return Done(code, *texts)
+
+
+def _leaving() -> int:
+    """Return the exit code with which the command line leaves; without pytest, which users lack."""
+    try:
+        main()
+    except SystemExit as leaving:
+        return int(leaving.code or 0)
+    raise AssertionError("the command line came back")
 
 
 def json_of(*arguments: object, typed: str | None = None) -> Any:

@@ -92,7 +92,7 @@ class Thing:
 
 
 def test_an_interrupt_among_garbage_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "unraisablehook", main._interrupt_again)
+    monkeypatch.setattr(sys, "unraisablehook", main.interrupt_again)
     handed: list[object] = []
 
     class Timer:
@@ -119,7 +119,7 @@ def test_an_interrupt_among_garbage_is_not_lost(monkeypatch: pytest.MonkeyPatch)
 def test_other_losses_are_told_as_ever(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(sys, "unraisablehook", main._interrupt_again)
+    monkeypatch.setattr(sys, "unraisablehook", main.interrupt_again)
     thing = Thing()
     reference = weakref.ref(thing, lambda gone: 1 / 0)
     del thing

@@ -11,7 +11,6 @@ import importlib
 import io
 import os
 import pkgutil
-import signal
 import sys
 import threading
 import traceback
@@ -127,12 +126,9 @@ def main() -> None:
     if asked:  # a shell asks what could stand at the cursor (locum completion)
         sys.exit(click.shell_completion.shell_complete(cli, {}, "locum", VARIABLE, asked))
     output.prepare()
-    sys.unraisablehook = _interrupt_again
     with warnings.catch_warnings():
         warnings.showwarning = _show_warning
         code = run(sys.argv[1:])
-    if code == INTERRUPTED:  # a second Ctrl-C changes nothing
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         output.finish()
     except LocumError as error:
@@ -175,7 +171,7 @@ def run(arguments: list[str]) -> int:
     return DONE
 
 
-def _interrupt_again(lost: sys.UnraisableHookArgs) -> None:
+def interrupt_again(lost: sys.UnraisableHookArgs) -> None:
     """Interrupt once more where an interrupt was lost.
 
     Python drops what is raised in a callback of a weak reference, and there are many: a Ctrl-C that
