@@ -27,8 +27,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 import locum
 from benchmarks.harness import Row
 from locum.circuits import alignment, check_circuit
-from locum.circuits.pairs import pairs_of
-from locum.circuits.running import PairRun
+from locum.circuits.checking import runs_on
+from locum.circuits.pairs import more_pairs_of, pairs_of
 from locum.dataset import load
 from locum.language.everyday import EVERYDAY
 from locum.language.tracr_library import PROGRAMS
@@ -36,7 +36,7 @@ from locum.transformer import CompiledTransformer
 from locum.transformer.circuit import Circuit
 
 #: More inputs than any of the networks has.
-ALL = 10**6
+ALL = 400
 
 
 def networks() -> Iterator[tuple[str, int, CompiledTransformer]]:
@@ -65,10 +65,8 @@ def items(folder: Path) -> Iterator[tuple[str, int, CompiledTransformer]]:
 
 def breaking(model: CompiledTransformer, circuit: Circuit) -> int:
     """Count the necessary edges that change an answer, alone or with all that are not necessary."""
-    runs = [PairRun(model, circuit, part, 0) for part in pairs_of(model, ALL, 0)]
-    for run, neighbour in zip(runs, [*runs[1:], runs[0]], strict=True):
-        if neighbour is not run:
-            run.borrow(neighbour)
+    runs = runs_on(model, circuit, list(pairs_of(model, ALL, 0)), 0)
+    runs += runs_on(model, circuit, list(more_pairs_of(model, ALL, 0)), 1)
     idle = [edge for edge in circuit.edges if not edge.necessary]
     found = 0
     for edge in circuit.necessary:

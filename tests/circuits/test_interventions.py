@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import permutations, product
 from typing import Any
 from xml.etree import ElementTree
 
@@ -12,7 +13,10 @@ import torch
 
 import locum
 from locum.circuits import alignment, check_circuit
+from locum.circuits.pairs import Pairs
+from locum.circuits.running import PairRun
 from locum.errors import InputError
+from locum.graph import Atom
 from locum.language.everyday import EVERYDAY
 from locum.language.tracr_library import PROGRAMS
 from locum.transformer.circuit import Circuit
@@ -22,8 +26,8 @@ UNITS: dict[str, Any] = {"attention": "softmax", "feed_forward": "relu"}
 
 def compiled(name: str, length: int = 4, **options: Any) -> Any:
     recipe = EVERYDAY[name]
-    options = {**UNITS, **options}
-    return locum.compile(recipe.program, length=length, vocabulary=recipe.vocabulary, **options)
+    options = {"vocabulary": recipe.vocabulary, **UNITS, **options}
+    return locum.compile(recipe.program, length=length, **options)
 
 
 @pytest.mark.parametrize("kind", ["relu", "gelu", "glu", "exact"])
@@ -97,6 +101,42 @@ def test_circuits_are_complete_and_every_necessary_edge_breaks_an_answer(name: s
     writers = {edge.source for edge in circuit.edges}
     for node in circuit.nodes:  # whatever computes something is read by somebody
         assert node.kind not in ("units", "o") or node.id in writers
+
+
+@pytest.mark.parametrize(
+    ("name", "length"), [("induction", 2), ("binary_addition", 3), ("palindrome", 2)]
+)
+def test_labels_do_not_hang_on_what_is_drawn(name: str, length: int) -> None:
+    """With one order of positions, and two partners of each input, other seeds gave other labels."""
+    model = compiled(name, length)
+    labels = {
+        tuple(
+            (edge.source, edge.target, edge.necessary) for edge in check_circuit(model, seed=seed).edges
+        )
+        for seed in range(4)
+    }
+    assert len(labels) == 1
+
+
+def test_what_every_pair_and_order_leaves_alone_is_not_necessary() -> None:
+    """Changed on all pairs of inputs and in all orders of positions, idle edges change no answer."""
+    model = compiled("second_largest", 3, vocabulary=(1, 2))
+    circuit = check_circuit(model)
+    inputs: list[list[Atom]] = [list(row) for row in product((1, 2), repeat=3)]
+    words = [(clean, other) for clean in inputs for other in inputs]
+    places = [order for order in permutations(range(3)) for _ in words]
+    pairs = Pairs([clean for clean, _ in words] * 6, [other for _, other in words] * 6, complete=True)
+    run = PairRun(model, circuit, pairs)
+    _, embedded = model.embeddings(pairs.other)
+    sink = int(model.config.sink)
+    embedded[:, sink:] = np.take_along_axis(embedded, np.array(places)[..., None] + sink, axis=1)
+    run.other["hook_pos_embed"] = embedded
+    for edge in circuit.edges:
+        answers = run.patched([edge])
+        if not edge.necessary:
+            assert answers is not None
+            assert run.same(answers, run.answers).all(), edge
+    assert len(circuit.necessary) > 25
 
 
 def test_of_edges_that_stand_in_for_each_other_one_is_necessary() -> None:

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from locum.circuits.pairs import pairs_of
+from locum.circuits.pairs import Pairs, more_pairs_of, pairs_of
 from locum.circuits.running import PairRun
 from locum.transformer import CompiledTransformer
 from locum.transformer.circuit import Circuit, CircuitEdge
@@ -31,18 +31,19 @@ def check_circuit(model: CompiledTransformer, *, most: int = 400, seed: int = 0)
     """Return the circuit of a network with ``necessary`` and ``sufficient`` computed for every edge.
 
     All inputs are tried where there are at most ``most`` of them, else a sample of about as many; which
-    of the two is in ``checked``. Positions are the same in all inputs of one length: what they embed is
-    interchanged between positions instead; and what depends on the length alone is taken from an input
-    of another length.
+    of the two is in ``checked``. What two partners of each input leave open is tried on all pairs of a
+    length, or on 2·``most`` of them. Positions are the same in all inputs of one length: what they
+    embed is interchanged between positions instead, in many orders; and what depends on the length
+    alone is taken from an input of another length.
     """
     circuit = model.circuit
-    pairs = list(pairs_of(model, most, seed))
-    runs = [PairRun(model, circuit, part, seed) for part in pairs]
-    for run, neighbour in zip(runs, [*runs[1:], runs[0]], strict=True):
-        if neighbour is not run:
-            run.borrow(neighbour)
-    most_first = sorted(runs, key=lambda run: -len(run.words))  # they decide most edges by themselves
-    edges = tuple(_checked(edge, most_first) for edge in circuit.edges)
+    pairs, more = list(pairs_of(model, most, seed)), list(more_pairs_of(model, most, seed))
+    runs = runs_on(model, circuit, pairs, seed)
+    edges = tuple(_checked(edge, runs) for edge in circuit.edges)
+    if any(not edge.necessary for edge in edges):
+        others = runs_on(model, circuit, more, seed + 1)
+        edges = tuple(edge if edge.necessary else _checked(edge, others, edge) for edge in edges)
+        runs, pairs = [*runs, *others], [*pairs, *more]
     idle = [edge for edge in edges if not edge.necessary]
     if _break(runs, idle):  # some stand in for each other: one of them is needed
         idle = _idle_together(runs, idle)
@@ -55,6 +56,16 @@ def check_circuit(model: CompiledTransformer, *, most: int = 400, seed: int = 0)
         "complete": not _break(runs, idle),
     }
     return replace(circuit, edges=edges, checked=checked)
+
+
+def runs_on(
+    model: CompiledTransformer, circuit: Circuit, pairs: list[Pairs], seed: int
+) -> list[PairRun]:
+    """Return the network on these pairs; those with most first, which decide most by themselves."""
+    runs = [PairRun(model, circuit, part, seed) for part in pairs]
+    for place, run in enumerate(runs):
+        run.borrow([*runs[place + 1 :], *runs[:place]])
+    return sorted(runs, key=lambda run: -len(run.words))
 
 
 def _break(runs: list[PairRun], edges: list[CircuitEdge]) -> bool:
@@ -75,8 +86,9 @@ def _idle_together(runs: list[PairRun], edges: list[CircuitEdge]) -> list[Circui
     return idle
 
 
-def _checked(edge: CircuitEdge, runs: list[PairRun]) -> CircuitEdge:
-    necessary = sufficient = False
+def _checked(edge: CircuitEdge, runs: list[PairRun], before: CircuitEdge | None = None) -> CircuitEdge:
+    necessary = False
+    sufficient = bool(before and before.sufficient)
     for run in runs:
         patched = run.patched([edge])
         if patched is None:

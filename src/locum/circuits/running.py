@@ -7,13 +7,13 @@ move by the difference times their weights for that slot. Nobody else sees the c
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from locum.circuits.pairs import Pairs
+from locum.circuits.pairs import Pairs, orders_of
 from locum.errors import ExecutionError
 from locum.transformer import CompiledTransformer
 from locum.transformer.circuit import Circuit, CircuitEdge, CircuitNode
@@ -36,9 +36,10 @@ class PairRun:
         self.words, self.places = model.embeddings(pairs.clean)
         other_words, other_places = model.embeddings(pairs.other)
         # Positions are the same in both inputs: what they embed is interchanged between positions.
-        order = np.random.default_rng(seed).permutation(other_places.shape[1] - self.sink) + self.sink
+        count, size, _ = other_places.shape
+        orders = np.array(orders_of(size - self.sink, count, seed)) + self.sink
         shuffled = other_places.copy()
-        shuffled[:, self.sink :] = other_places[:, order]
+        shuffled[:, self.sink :] = np.take_along_axis(other_places, orders[..., None], axis=1)
         #: What every layer reads on the clean inputs, and the unembedding at last.
         self.streams: list[Array] = []
         others: list[Array] = []
@@ -50,12 +51,16 @@ class PairRun:
         self.answers = self._read_off(self.streams[-1])
         self.other_answers = self._read_off(others[-1])
 
-    def borrow(self, run: PairRun) -> None:
-        """Take activations of inputs of another length, for what depends on the length alone."""
+    def borrow(self, runs: Sequence[PairRun]) -> None:
+        """Take activations of inputs of other lengths in turn, for what the length alone decides."""
         batch, positions = self.words.shape[:2]
-        at = np.minimum(np.arange(positions), run.words.shape[1] - 1)
-        which = np.arange(batch) % len(run.words)
-        self.elsewhere = {name: value[which][:, at] for name, value in run.clean.items()}
+        if runs:
+            self.elsewhere = {name: value.copy() for name, value in self.clean.items()}
+        for turn, run in enumerate(runs):
+            rows = np.arange(turn, batch, len(runs))
+            at = np.minimum(np.arange(positions), run.words.shape[1] - 1)
+            for name, value in self.elsewhere.items():
+                value[rows] = run.clean[name][rows % len(run.words)][:, at]
 
     def _cache(self, words: Array, places: Array, streams: list[Array]) -> dict[str, Array]:
         cache: dict[str, Array] = {"hook_embed": words, "hook_pos_embed": places}
