@@ -5,8 +5,11 @@
 
 from __future__ import annotations
 
+import copy
+import json
 import tempfile
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -102,7 +105,16 @@ def changed(model: Any, chance: np.random.Generator) -> bool:
         return False
     parts = [part for part in model.modules() if isinstance(part, torch.nn.Linear)]
     part = parts[chance.integers(len(parts))]
-    match chance.integers(3):
+    match chance.integers(4):
+        case 3:
+            inner, layers = (
+                getattr(model, model.base_model_prefix, model),
+                model.config.num_hidden_layers,
+            )
+            if inner is model or layers == 1:
+                return False
+            inner.config = copy.deepcopy(model.config)
+            inner.config.num_hidden_layers = layers - 1
         case 0:
             part.register_forward_hook(lambda module, inputs, output: output * 1.5)
         case 1:
@@ -132,6 +144,8 @@ def verdict(seed: int) -> str:
         if as_folder:
             with tempfile.TemporaryDirectory() as folder:
                 model.save_pretrained(folder)
+                if chance.random() < 0.4:
+                    expected = rounded(model, Path(folder), inputs)
                 outputs = locum.simulate(folder, inputs, dtype="float64")
         else:
             outputs = locum.simulate(model, inputs)
@@ -148,7 +162,34 @@ def verdict(seed: int) -> str:
             difference, theirs = difference[counts], theirs[counts]
         scale = 1 + float(theirs.abs().max())
         assert float(difference.max()) <= 1e-9 * scale, f"{seed}: {name}, {case}"
+    if outputs.logits is not None and "input_ids" in inputs and chance.random() < 0.3:
+        require_same_text(model, inputs, f"{seed}: {case}")
     return "right"
+
+
+def rounded(model: Any, folder: Path, inputs: dict[str, Any]) -> Any:
+    """Let the config of a folder name a half type; gives what the library computes of it."""
+    path = folder / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"dtype": "bfloat16"}))
+    loaded = type(model).from_pretrained(folder).double().eval()
+    with torch.no_grad():
+        return in_full_precision(loaded)(**_double(inputs))
+
+
+def require_same_text(model: Any, inputs: dict[str, Any], what: str) -> None:
+    """Let both write a few tokens behind each text, if both do."""
+    given = {name: x for name, x in inputs.items() if name in ("input_ids", "attention_mask")}
+    pad, encodes = model.config.pad_token_id, model.config.is_encoder_decoder
+    try:
+        with warnings.catch_warnings(), torch.no_grad():
+            warnings.simplefilter("ignore")
+            expected = in_full_precision(model).generate(**given, max_new_tokens=4, do_sample=False)
+        found = locum.generate(model, given, 4)
+    except (InputError, TypeError, AttributeError, ValueError):  # one of them does not write
+        return
+    begin = 1 if encodes else given["input_ids"].shape[1]
+    for row, one in zip(expected[:, begin:].tolist(), found, strict=True):
+        assert row == one.ids + [pad] * (len(row) - len(one.ids)), f"{what}: {row}, {one.ids}"
 
 
 def _double(inputs: dict[str, Any]) -> dict[str, Any]:

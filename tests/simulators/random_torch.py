@@ -1,11 +1,15 @@
 """Random layers of torch, with options that are simulated and options that are not.
 
 ``torch_verdict`` says what came of one by ``locum.simulate`` and ``locum.stand_in``: refused, or right;
-anything accepted and wrong raises.
+anything accepted and wrong raises. ``afterwards_verdict`` does so for a stand-in that is changed in the
+same way as the module that it stands in for.
 """
 
 from __future__ import annotations
 
+import copy
+import warnings
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -143,3 +147,100 @@ def _by_torch(module: Any, kind: str, X: Any, M: Any, mask: Any, seen: Any, batc
     if kind == "decoder layer":
         return module(X, M, memory_mask=hidden, memory_key_padding_mask=padded)
     return module(X, hidden, src_key_padding_mask=padded)
+
+
+def nothing(X: Any, *given: Any, **options: Any) -> Any:
+    """Stand in a method that computes something else."""
+    return X * 0
+
+
+def change_afterwards(module: Any, pattern: Any, seed: int) -> Any:
+    """Change a module or its stand-in in the way that a seed says; gives a hook to remove, if any.
+
+    ``pattern`` is a copy of the module, whose parts and settings are drawn.
+    """
+    chance = np.random.default_rng(seed)
+    torch.manual_seed(seed)
+    place = _pick(chance, [name for name, _ in pattern.named_modules()])
+    part, drawn = module.get_submodule(place), pattern.get_submodule(place)
+    parameters = [name for name, _ in drawn.named_parameters(recurse=False)]
+    match int(chance.integers(12)):
+        case 0:
+            part.forward = nothing
+        case 1:
+            plain = (bool, int, float)
+            own = sorted(n for n, v in vars(drawn).items() if isinstance(v, plain) and n[0] != "_")
+            name = _pick(chance, own)
+            value = getattr(drawn, name)
+            setattr(part, name, not value if isinstance(value, bool) else value * 2 + 1)
+        case 2:
+            return nn.Module.register_forward_hook(part, lambda *given: given[2])
+        case 3 if parameters:
+            nn.utils.prune.random_unstructured(part, _pick(chance, parameters), 0.5)
+        case 4 if "weight" in parameters and drawn.weight.dim() == 2:
+            nn.utils.parametrizations.weight_norm(part)
+        case 5 if parameters:
+            setattr(part, _pick(chance, parameters), None)
+        case 6 if parameters:
+            name = _pick(chance, parameters)
+            setattr(part, name, nn.Parameter(torch.randn_like(getattr(part, name))))
+        case 7:
+            own = vars(type(drawn))
+            methods = sorted(n for n in own if isinstance(own[n], FunctionType) and n[:2] != "__")
+            setattr(part, _pick(chance, methods), nothing)
+        case 8:
+            return nn.modules.module.register_module_forward_hook(lambda *given: None)
+        case 9:
+            layer = module.layers[0] if hasattr(pattern, "layers") else module
+            setattr(
+                layer, _pick(chance, ("_sa_block", "_ff_block", "activation", "norm_first")), nothing
+            )
+        case 10:
+            attention = getattr(module, "self_attn", module)
+            setattr(attention, _pick(chance, ("add_zero_attn", "batch_first", "bias_k")), True)
+        case _:
+            names = [name for name, one in drawn.named_children() if isinstance(one, nn.Linear)]
+            for name in names[:1]:
+                old = getattr(drawn, name)
+                sizes = (old.in_features, old.out_features + int(chance.integers(2)))
+                setattr(part, name, nn.Linear(*sizes, dtype=old.weight.dtype))
+    return None
+
+
+def afterwards_verdict(seed: int) -> str:
+    """Change a stand-in and its module in the same way: "refused", "right", or "torch refuses"."""
+    chance = np.random.default_rng(seed)
+    torch.manual_seed(seed)
+    kind, d = _pick(chance, KINDS), _pick(chance, (4, 8))
+    module = random_module(chance, kind, d).to(torch.float64).eval()
+    X = torch.randn(2, 3, d, dtype=torch.float64)
+    M = X if kind == "decoder layer" else None
+    first = module.batch_first if kind == "attention" else _batch_first(module)
+    try:
+        by_U = locum.stand_in(module)
+    except InputError:
+        return "refused"
+    pattern, results = copy.deepcopy(module), list[Any]()
+    for one in (module, by_U):
+        hook: Any = None
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # torch's, of modules that are changed
+                hook = change_afterwards(one, pattern, seed)
+                # With gradients, so that torch takes no fast path.
+                results.append(_by_torch(one, kind, X, M, None, None, first))
+        except Exception as error:
+            results.append(error)
+        finally:
+            if hook is not None:
+                hook.remove()
+    expected, found = results
+    if isinstance(found, InputError):
+        return "refused"
+    if isinstance(expected, Exception):
+        return "torch refuses"
+    assert not isinstance(found, Exception), f"{seed}: {kind}, {found!r}"
+    expected, found = expected.detach(), found.detach()
+    off = float((found - expected).abs().max()) / (1 + float(expected.abs().max()))
+    assert off <= BOUNDS["float64"], f"{seed}: {kind}, off by {off}"
+    return "right"

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import locum
 from tests.simulators.random_models import verdict
-from tests.simulators.random_torch import torch_verdict
+from tests.simulators.random_torch import afterwards_verdict, torch_verdict
 
 torch: Any = pytest.importorskip("torch")
 
@@ -25,6 +25,12 @@ def test_random_models_are_right_or_refused(seed: int) -> None:
 @given(st.integers(0, 10**6))
 def test_random_layers_of_torch_are_right_or_refused(seed: int) -> None:
     assert torch_verdict(seed) in ("right", "refused", "torch refuses")
+
+
+@settings(max_examples=settings().max_examples // 4)
+@given(st.integers(0, 10**6))
+def test_random_changes_of_a_stand_in_are_taken_or_refused(seed: int) -> None:
+    assert afterwards_verdict(seed) in ("right", "refused", "torch refuses")
 
 
 def test_the_activation_of_a_decoder_layer_is_copied() -> None:
