@@ -63,7 +63,8 @@ def main() -> int:
     )
     arguments = parser.parse_args()
     found = pythons(arguments.only)
-    facts: dict[str, Any] = {"pythons": dict.fromkeys(VERSIONS, "not found")}
+    asked = [arguments.only] if arguments.only else VERSIONS
+    facts: dict[str, Any] = {"pythons": dict.fromkeys(asked, "not found")}
     say = (lambda *words: None) if arguments.json else lambda *words: print(*words, flush=True)
     try:
         wheel, sdist = build()
@@ -77,7 +78,7 @@ def main() -> int:
                     python, sdist, Path(folder), arguments.everything
                 )
             say(f"Python {version}:", facts["pythons"][version])
-        for version in sorted(set(VERSIONS) - found.keys()):
+        for version in sorted(set(asked) - found.keys()):
             say(f"Python {version}: not found, not tried")
     except FailedError as error:
         print(f"packages: {error}", file=sys.stderr)

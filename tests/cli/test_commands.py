@@ -410,3 +410,23 @@ def test_completion(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COMP_CWORD", "1")
     done = command_line()
     assert done.stdout.split() == ["plain,compare", "plain,compile", "plain,completion"]
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        ("run so", ["softmax", "softmax_corrected", "sort", "sort_freq", "source.rasp"]),
+        ("compile rev", ["reverse"]),
+        ("prove att", ["attention"]),
+        ("prove E1", ["E1", "E11", "E15", "E16"]),
+    ],
+)
+def test_names_are_completed(
+    words: str, offered: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "source.rasp").touch()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("_LOCUM_COMPLETE", "bash_complete")
+    monkeypatch.setenv("COMP_WORDS", f"locum {words}")
+    monkeypatch.setenv("COMP_CWORD", "2")
+    assert command_line().stdout.split() == [f"plain,{name}" for name in offered]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from locum.cli import output
-from locum.cli.options import PATH, integers, json_option, name_option
+from locum.cli.options import PATH, complete_program, integers, json_option, name_option
 from locum.cli.programs import Program
 from locum.cli.tokens import read_tokens, read_vocabulary
 from locum.errors import InputError, LocumError
@@ -30,7 +30,7 @@ DRAWN = 8
 
 
 @click.command("compile", help=__doc__)
-@click.argument("program", type=PATH, required=False)
+@click.argument("program", type=PATH, required=False, shell_complete=complete_program)
 @name_option
 @click.option("--length", type=int, help="The longest input.")
 @click.option(

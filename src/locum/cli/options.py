@@ -18,8 +18,26 @@ PATH = click.Path(path_type=Path)
 _WORDS_OF_JSON = ("true", "false", "null", "none", "nan", "inf", "infinity")
 _HINT = "try '\"hello\"' for a string, '[3, 1, 2]' for numbers"
 
+
+def complete_program(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
+    """Offer the listings and examples, by name, and the programs in this folder."""
+    from locum.cli.programs import known
+
+    here = sorted(path.name for ending in ("rasp", "json") for path in Path.cwd().glob(f"*.{ending}"))
+    return [name for name in [*known(), *here] if name.startswith(begun)]
+
+
+def complete_claim(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
+    """Offer the claims that there are, and the errata that can be refuted."""
+    from locum.paper.errata import ERRATA
+    from locum.verification.claims.named import FAMILIES
+
+    refutable = (number for number, erratum in ERRATA.items() if erratum.refutable)
+    return [name for name in [*FAMILIES, *refutable] if name.startswith(begun)]
+
+
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-program_argument = click.argument("program", type=PATH)
+program_argument = click.argument("program", type=PATH, shell_complete=complete_program)
 name_option = click.option("--name", help="The s-op, selector or function without parameters meant.")
 input_option = click.option(
     "--input",

@@ -103,6 +103,14 @@ class Program:
         return self.session.names_of_nodes() if self.session is not None else {}
 
 
+def known() -> list[str]:
+    """List the names of the listings and examples."""
+    from locum.paper import listings
+    from locum.playground.examples import program_names
+
+    return sorted({*listings.names(), *program_names()})
+
+
 def _source(path: Path) -> str:
     """Read a file, or the listing or example of that name if there is no such file."""
     from locum.paper import listings

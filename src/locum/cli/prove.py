@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 
 from locum.cli import output
-from locum.cli.options import PATH, json_option
+from locum.cli.options import PATH, complete_claim, json_option
 from locum.cli.progress import counted
 from locum.errors import InputError
 from locum.files import check_target, write_file
@@ -21,7 +21,7 @@ from locum.verification.claims.claim import Claim
 
 
 @click.command("prove", help=__doc__)
-@click.argument("name")
+@click.argument("name", shell_complete=complete_claim)
 @click.argument("shape", nargs=-1, type=int)
 @click.option("--recipe", help="Which form of the construction.  [default: its first]")
 @click.option("--tolerance", type=float, help="Of inverse: below it a determinant counts as 0.")
