@@ -131,7 +131,7 @@ def test_match2_as_a_recogniser() -> None:
     assert recogniser.accepts([3, 4, 7])
     assert not recogniser.accepts([3, 4, 8])
     assert recogniser.accepts([10])
-    assert recogniser.matches_directly([3, 4, 7]) == [True, False, True]
+    assert recogniser.matches([3, 4, 7]) == [True, False, True]
 
 
 def test_one_program_for_all_words_of_a_length() -> None:

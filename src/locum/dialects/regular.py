@@ -168,20 +168,6 @@ class Regular:
     alphabet: tuple[Letter, ...]
     _expressions: Expressions
 
-    @property
-    def is_star_free(self) -> bool:
-        """Whether it is written without a star."""
-        stack, seen = [self.expression], {self.expression}
-        while stack:
-            part = stack.pop()
-            if part.op == "star":
-                return False
-            for below in part.parts:
-                if below not in seen:
-                    seen.add(below)
-                    stack.append(below)
-        return True
-
     def automaton(self) -> DFA:
         """Return the minimal automaton, or refuse one that is too large."""
         expressions = self._expressions

@@ -232,11 +232,6 @@ class Match2(Recogniser):
         result = simulator(self.modules(len(read)), self.embed(read), executor=executor)
         return [bool(value > 0.5) for value in np.asarray(result)[:-1, 0]]
 
-    def matches_directly(self, word: Sequence[int]) -> list[bool]:
-        """Tell the same by the attention itself."""
-        (T,) = self.modules(len(word))
-        return [bool(value > 0.5) for value in T(self.embed(self.read_word(word)))[:-1, 0]]
-
     def read_word(self, word: Word) -> list[int]:
         """Read the tokens of a word: integers, one or more."""
         try:
