@@ -44,7 +44,7 @@ REVERSE = FIRST_STEPS["reverse"][1]
 PATIENCE = 300_000
 
 #: What is said of digits that a number would drop.
-_FEWER = "expected at most 17 digits, and none too small, got"
+_FEWER = "expected a number that floats hold to its last digit (15 digits always are), got"
 
 
 @pytest.fixture(scope="module")
@@ -331,6 +331,11 @@ def test_what_is_typed_into_a_box_makes_the_network_old(page: Page, address: str
     expect(page.locator("#network dl")).to_contain_text("1 to 4 tokens")
     expect(page.locator("#weights")).not_to_have_class("stale")
     page.unroute("**/answer")
+    for text in ("Infinity", "1e999", "0x4", "4.00000000000000000001"):
+        page.fill("#option-length", text)
+        expect(page.locator("#network .bad")).to_have_text(
+            f'length: expected an integer from 1 to 32, got "{text}"'
+        )
 
 
 def test_other_inputs_say_how_far_the_network_is_off(page: Page, address: str) -> None:
@@ -440,6 +445,9 @@ def test_u_shows_nothing_for_what_is_no_number(page: Page, address: str) -> None
             "1.00000000000000000001",
             f"X row 1 column 0: {_FEWER} 1.00000000000000000001",
         ),
+        ("#u-X-1-0", "0.99999999999999999", f"X row 1 column 0: {_FEWER} 0.99999999999999999"),
+        ("#u-X-1-0", "0.30000000000000001", f"X row 1 column 0: {_FEWER} 0.30000000000000001"),
+        ("#u-X-1-0", "1e-400", f"X row 1 column 0: {_FEWER} 1e-400"),
         (
             "#u-X-1-0",
             "1e7",
@@ -546,19 +554,34 @@ def test_a_name_that_a_link_asks_for_is_found_or_told(page: Page, address: str) 
         ('"ab"\r\n', '"ab"  '),
         ("[\n]", '"[\\n]"'),
         ("5\n", '"5\\n"'),
-        ("[1\n2]", "[1 2]"),
     ],
 )
 def test_an_input_of_several_lines_is_kept(page: Page, address: str, typed: str, boxed: str) -> None:
     opened(page, address, source="t = tokens;", input=typed, pane="values")
     expect(page.locator("#input")).to_have_value(boxed)
     there = answer({"action": "run", "source": "t = tokens;", "input": typed})
-    if there["ok"]:
-        row = page.locator("#values table tr").nth(1).locator("td")
-        expect(row).to_have_count(2 + len(there["input"]))
-        assert row.evaluate_all("cells => cells.map((cell) => cell.textContent)")[2:] == there["input"]
-    else:
-        expect(page.locator("#notice")).to_contain_text("expected a list of texts")
+    row = page.locator("#values table tr").nth(1).locator("td")
+    expect(row).to_have_count(2 + len(there["input"]))
+    assert row.evaluate_all("cells => cells.map((cell) => cell.textContent)")[2:] == there["input"]
+
+
+def test_what_no_link_can_hold_is_told(page: Page, address: str) -> None:
+    for typed in ("[1\n2]", '"a\nb"', '["a\nb"]'):
+        options = {"vocabulary": typed}
+        opened(page, address, source="t = tokens;", input=typed, options=options)
+        expect(page.locator("#link-note")).to_contain_text("left out: options.vocabulary, input.")
+    opened(page, address, source="x = indices;", input="abc")
+    page.click("#share")
+    expect(page.locator("#shared")).to_be_visible()
+    page.fill("#input", "xyz")  # the link is not that of the page any more
+    expect(page.locator("#shared")).to_be_hidden()
+    # The server refuses so large a program, which the console would tell.
+    page.route("**/answer", lambda route: route.fulfill(json={"ok": False, "error": "too large"}))
+    page.evaluate("Locum.editor.set('# ' + 'a'.repeat(210000))")
+    expect(page.locator("#notice")).to_have_text("too large")
+    page.click("#share")
+    expect(page.locator("#notice")).to_contain_text("this is too long for a link")
+    expect(page.locator("#shared")).to_be_hidden()
 
 
 def test_bounds_are_rounded_up_in_the_page(page: Page, address: str) -> None:

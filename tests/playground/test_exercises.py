@@ -8,6 +8,7 @@ import pytest
 
 from locum.paper import listings
 from locum.playground.exercises import EXERCISES
+from locum.playground.requests import MAX_TOKENS
 from tests.playground.solutions import SOLUTIONS
 from tests.playground.test_answer import ask, refused
 
@@ -137,3 +138,26 @@ def test_why_there_is_no_sop_is_said(source: str, words: str) -> None:
     assert words in refused("exercise", key="reverse", source=source)
     assert words in ask("run", source=source, input="ab")["why"]
     assert ask("run", source="x = indices;", input="ab")["why"] is None
+
+
+MOSTLY = {
+    "palindrome": """
+        back = aggregate(select(indices, length - 1 - indices, ==), tokens);
+        r = aggregate(full_s, indicator(back == tokens)) > 0.8;
+    """,
+    "balanced": """
+        step = indicator(tokens == "(") - indicator(tokens == ")");
+        depth = (indices + 1) * aggregate(select(indices, indices, <=), step);
+        last = aggregate(select(indices, length - 1, ==), depth);
+        bad = aggregate(full_s, indicator(depth < -0.5), 0) > 0.05;
+        r = not bad and last < 0.5 and last > -0.5;
+    """,
+}
+
+
+@pytest.mark.parametrize(("key", "source"), MOSTLY.items())
+def test_a_share_of_positions_is_not_all_of_them(key: str, source: str) -> None:
+    """What is right on short inputs by a threshold is wrong on the longest that there are."""
+    reply = ask("exercise", key=key, source=source)
+    assert not reply["solved"]
+    assert len(reply["counterexample"]["input"]) == MAX_TOKENS

@@ -224,7 +224,8 @@ EXERCISES = {
             "Compare with the reversed input, then ask whether any position differs.",
             "palindrome = tokens == tokens;\n",
             "level", "ab", (1, 2, 3, 4, 5, 6, 7), lambda word: _everywhere(word == word[::-1], word),
-            ("abcba", "abcda", "abbccbba", "abbccabba", "abcdeedcba", "abcdefdcba"),
+            ("abcba", "abcda", "abbccbba", "abbccabba", "abcdeedcba", "abcdefdcba",
+             "ab" * 16 + "ba" * 16, "ab" * 16 + "ba" * 15 + "bb"),
         ),
         Exercise(
             "sort", "Sort", "Give the tokens in alphabetical order (without the library's sort).",
@@ -247,7 +248,8 @@ EXERCISES = {
             'opened = indicator(tokens == "(");\nclosed = indicator(tokens == ")");\n'
             "balanced = opened == closed;\n",
             "(()())", "()", (1, 2, 3, 4, 5, 6, 7, 8), lambda word: _everywhere(is_balanced(word), word),
-            ("(((())))()", "((()))())(", "(()(()))(())", "(()(()))(()))(", ")()()()()("),
+            ("(((())))()", "((()))())(", "(()(()))(())", "(()(()))(()))(", ")()()()()(",
+             "())(" + "()" * 30, "()" * 31 + ")(", "()" * 31 + "((", "()" * 32),
         ),
         Exercise(
             "two_kinds", "Balanced brackets of two kinds",
@@ -256,7 +258,8 @@ EXERCISES = {
             "best(selector, indices) attends to the greatest index that is selected.",
             'opened = indicator(tokens == "(" or tokens == "[");\nbalanced = opened == 1;\n',
             "([]())", "()[]", (1, 2, 3, 4), lambda word: _everywhere(is_balanced(word), word),
-            (*_nested(3), "([([])])", "([([)])]", "[[(())()]]", "[[(())(])]", "([])()[]()"),
+            (*_nested(3), "([([])])", "([([)])]", "[[(())()]]", "[[(())(])]", "([])()[]()",
+             "[]" * 30 + "([)]", "()" * 30 + "([])", "())(" + "[]" * 30),
         ),
     )
 }  # fmt: skip

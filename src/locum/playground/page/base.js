@@ -74,6 +74,16 @@ Locum.number = (value) => {
   const size = Math.abs(value);
   return (size !== 0 && (size >= 1e5 || size < 1e-3) ? value.toExponential(1) : String(Number(value.toPrecision(4)))).replaceAll("-", "−");
 };
+// A decimal as it is typed: no words, no hexadecimals. Its digits and exponent, without zeros at the ends, say which one it is.
+const DECIMAL = /^[-+]?([0-9]+[.]?[0-9]*|[.][0-9]+)(e[-+]?[0-9]+)?$/i;
+Locum.isPlain = (text) => DECIMAL.test(text) && Number.isFinite(Number(text));
+const decimal = (text) => {
+  const [mantissa, exponent = "0"] = text.toLowerCase().replace(/^[-+]/, "").split("e"), [whole, part = ""] = mantissa.split(".");
+  const digits = (whole + part).replace(/^0+/, ""), kept = digits.replace(/0+$/, "");
+  return kept === "" ? "0" : `${kept}e${Number(exponent) - part.length + digits.length - kept.length}`;
+};
+// The number that a text is; null if it is none, or has digits that a number would drop: 0.99999999999999999, 1e-400.
+Locum.numberOf = (text) => (Locum.isPlain(text) && decimal(text) === decimal(String(Number(text))) ? Number(text) : null);
 // A bound with few digits, and never below what it is.
 Locum.atMost = (value, digits) => {
   const text = value.toExponential(digits), [mantissa, exponent] = text.split("e");

@@ -32,7 +32,7 @@
     asking.weights = (asking.weights || 0) + 1;
     old(["weights"], true);
     Locum.forget("compile", "apply");
-    rememberLater();
+    remember();
     if (isTyped) compileLater(); else if (isRight) reveal("weights");
   };
 
@@ -75,27 +75,29 @@
     Locum.editor.fade();
     Locum.exercises.touched();
     runLater();
-    rememberLater();
+    remember();
   };
 
   Locum.editor = Locum.makeEditor(byId("editor"), { changed: () => changed(), hovered: (statements) => Locum.light(statements), readOnly: Boolean(Locum.saved) });
   byId("input").addEventListener("input", changed);
   byId("input").readOnly = Boolean(Locum.saved);
-  byId("name").addEventListener("change", () => { state.name = byId("name").value; if (isRight) reveal(state.pane); });
-  const openPane = Locum.tabs(byId("tabs"), (pane) => { state.pane = pane; if (isRight) reveal(pane); });
+  byId("name").addEventListener("change", () => { state.name = byId("name").value; remember(); if (isRight) reveal(state.pane); });
+  const openPane = Locum.tabs(byId("tabs"), (pane) => { state.pane = pane; remember(); if (isRight) reveal(pane); });
   const openMode = Locum.tabs(byId("modes"), (id) => {
     state.mode = id;
+    remember();
     for (const tool of ["save-svg", "save-rasp"]) byId(tool).hidden = id === "universal";
-    if (id === "universal" && Locum.catalogue) { state.u = state.u || Locum.universal.initial(); Locum.universal.open(state.u, () => rememberLater()); }
+    if (id === "universal" && Locum.catalogue) { state.u = state.u || Locum.universal.initial(); Locum.universal.open(state.u, () => remember()); }
   });
-  // A box has one line: what has several is written as a list, or as a text in quotes, that is the same input.
+  // A box has one line: what has several is written as a list, or as a text in quotes, that is the same input; null if it is none.
   const isTokens = (value) => typeof value === "string" || (Array.isArray(value) && value.length > 0 && value.every((token) => ["string", "number", "boolean"].includes(typeof token)));
   const oneLine = (text) => {
     if (!/[\r\n]/.test(text)) return text;
     let value = null;
     try { value = JSON.parse(text); } catch { /* characters */ }
-    const isList = /^\s*["[]/.test(text) && (isTokens(value) || /[\p{L}\p{N}]/u.test(text));
-    return isList ? text.replace(/[\r\n]/g, " ") : JSON.stringify(text);
+    if (!/^\s*["[]/.test(text)) return JSON.stringify(text);
+    if (isTokens(value)) return text.replace(/[\r\n]/g, " ");
+    return /[\p{L}\p{N}]/u.test(text) ? null : JSON.stringify(text); // half a list is no input
   };
   const load = (source, input) => { byId("input").value = oneLine(input); state.name = null; if (Locum.editor.text() !== source) Locum.editor.set(source); changed(); };
 
@@ -103,16 +105,18 @@
   const shared = () => ({ source: Locum.editor.text(), input: byId("input").value, pane: state.pane, name: state.name, options: Locum.weights.options(state),
     ...(state.mode === "universal" ? { mode: "universal", u: state.u } : {}), ...(Locum.exercises.current() ? { exercise: Locum.exercises.current() } : {}) });
   const unsharable = () => (state.mode === "universal" ? Locum.universal.problem() : "");
-  // An embedded page leads to the playground as it stands now.
+  // A link that is shown is that of what is shown; an embedded page leads to the playground as it stands now.
+  const remember = () => { byId("shared").hidden = true; rememberLater(); };
   const rememberLater = Locum.later(300, async () => {
     if (!document.body.classList.contains("embed") || Locum.saved || !Locum.catalogue) return;
-    byId("whole").href = location.pathname + (await Locum.share.pack(shared()));
-    byId("whole").hidden = false;
+    const fragment = await Locum.share.pack(shared());
+    byId("whole").href = location.pathname + (fragment || "");
+    byId("whole").hidden = fragment === null;
   });
   byId("share").addEventListener("click", async () => {
     if (unsharable()) { notice(unsharable()); return; }
     const fragment = await Locum.share.pack(shared());
-    if (fragment.length > LONGEST) { notice(`this is too long for a link (${fragment.length} characters); try Save`); return; }
+    if (fragment === null || fragment.length > LONGEST) { notice("this is too long for a link; try Save, as a program or as one HTML file"); return; }
     history.replaceState(null, "", fragment);
     byId("link").value = location.href;
     byId("shared").hidden = false;
@@ -147,7 +151,7 @@
     state.options = {};
     for (const [name, value] of Object.entries(take("options", isObject, {}))) {
       if (value === null) continue;
-      if (Locum.weights.fields().includes(name) && ["string", "number", "boolean"].includes(typeof value)) state.options[name] = name === "vocabulary" && isText(value) ? oneLine(value) : value;
+      if (Locum.weights.fields().includes(name) && ["string", "number", "boolean"].includes(typeof value)) state.options[name] = name === "vocabulary" && isText(value) ? oneLine(value) ?? (odd.push("options.vocabulary"), "") : value;
       else odd.push(`options.${name}`);
     }
     byId("weights").replaceChildren();
@@ -158,7 +162,7 @@
     const mode = take("mode", (mode) => mode === "rasp" || (mode === "universal" && u), "rasp");
     const isExercise = (key) => Locum.catalogue.exercises.some((exercise) => exercise.key === key);
     if (!Locum.saved) Locum.exercises.open(take("exercise", isExercise, null), false);
-    load(take("source", isText, ""), take("input", isText, "hello"));
+    load(take("source", isText, ""), take("input", (input) => isText(input) && oneLine(input) !== null, "hello"));
     state.name = take("name", isText, null);
     openPane(state.pane);
     openMode(mode);

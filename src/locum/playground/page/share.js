@@ -3,8 +3,11 @@
 Locum.share = (() => {
   const PREFIX = "#v1=", LARGEST = 200000, DEEPEST = 8;
   const through = async (bytes, stream) => new Uint8Array(await new Response(new Blob([bytes]).stream().pipeThrough(stream)).arrayBuffer());
+  // Null where the link would be refused.
   const pack = async (state) => {
-    const bytes = await through(new TextEncoder().encode(JSON.stringify(state)), new CompressionStream("deflate-raw"));
+    const data = new TextEncoder().encode(JSON.stringify(state));
+    if (data.length > LARGEST || isDeep(state, DEEPEST)) return null;
+    const bytes = await through(data, new CompressionStream("deflate-raw"));
     let text = "";
     for (const byte of bytes) text += String.fromCharCode(byte);
     return PREFIX + btoa(text).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");

@@ -9,22 +9,15 @@ Locum.universal = (() => {
   const resized = (rows, r, c) => Array.from({ length: r }, (_, i) => Array.from({ length: c }, (_, j) => (rows[i] && rows[i][j] !== undefined ? rows[i][j] : i === j ? 1 : 0)));
   const asked = () => ({ X: state.X, A: state.A, V: state.V, recipe: state.recipe, temperature: state.temperature, ...(state.base === null ? {} : { base: state.base }) });
 
-  // Digits that a number cannot hold would be dropped without a word: 1.00000000000000000001, 1e-400.
-  const holds = (text, value) => {
-    const digits = text.replace(/e.*$/i, "").replace(/[^0-9]/g, "").replace(/^0+/, "").replace(/0+$/, "");
-    return digits.length <= 17 && (value !== 0 || digits === "");
-  };
-  const isPlain = (text) => plain.test(text) && Number.isFinite(Number(text));
   // What cannot be taken: where it stands, and what is said of it.
   const refuse = (what, expected, text) => typed.set(what, `${what}: expected ${expected}, got ${text.trim() === "" ? "nothing" : text}`);
-  const expected = (text) => (isPlain(text) ? "at most 17 digits, and none too small" : "a number");
-  const plain = /^[-+]?([0-9]+[.]?[0-9]*|[.][0-9]+)(e[-+]?[0-9]+)?$/i;
+  const expected = (text) => (Locum.isPlain(text) ? "a number that floats hold to its last digit (15 digits always are)" : "a number");
   // A box for a number. What is no number is refused in words, and nothing is shown for it.
   const entry = (input, what, set) => {
     input.disabled = Boolean(Locum.saved);
     input.setAttribute("aria-label", what);
     input.addEventListener("input", () => {
-      const text = input.value.trim().replace("−", "-"), value = Number(text), isNumber = isPlain(text) && holds(text, value);
+      const text = input.value.trim().replace("−", "-"), value = Locum.numberOf(text), isNumber = value !== null;
       input.setAttribute("aria-invalid", String(!isNumber));
       if (isNumber) { typed.delete(what); set(value); } else refuse(what, expected(text), input.value);
       run();
@@ -83,7 +76,7 @@ Locum.universal = (() => {
     const base = Locum.labelled(choices, "base", document.createElement("input"));
     Object.assign(base, { value: state.base === null ? "e" : String(state.base), id: "u-base", className: "wide", title: "e, or a number: Figure 2 was made with 2.718", disabled: Boolean(Locum.saved) });
     base.addEventListener("input", () => {
-      const text = base.value.trim(), value = Number(text), isBase = text === "e" || (isPlain(text) && holds(text, value));
+      const text = base.value.trim(), value = Locum.numberOf(text), isBase = text === "e" || value !== null;
       base.setAttribute("aria-invalid", String(!isBase));
       if (isBase) { typed.delete("base"); state.base = text === "e" ? null : value; } else refuse("base", expected(text), base.value);
       run();

@@ -24,7 +24,7 @@ Locum.weights = (() => {
     const tick = () => Object.assign(document.createElement("input"), { type: "checkbox" });
     const choice = (choices) => { const made = document.createElement("select"); for (const one of choices) add(made, "option", one).value = one; return made; };
     // What is no number is sent as it is typed: the answer says what was expected.
-    const numeric = (element) => { const text = element.value.trim(), value = Number(text.replace("−", "-")); return text === "" || Number.isNaN(value) ? text : value; };
+    const numeric = (element) => { const text = element.value.trim(), value = Locum.numberOf(text.replace("−", "-")); return value === null ? text : value; };
     field("length", "length", input("", "auto"), numeric);
     field("vocabulary", "vocabulary", input("wide", "of the input"), (e) => e.value);
     field("numeric", "any real numbers", tick(), (e) => e.checked);
