@@ -10,7 +10,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from locum import aggregate, indices, length, select, selector_width, tokens, tokens_str
+from locum import (
+    SOp,
+    aggregate,
+    best,
+    full,
+    indices,
+    length,
+    select,
+    selector_width,
+    tokens,
+    tokens_str,
+)
 from locum.compiler import compile  # noqa: A004
 from locum.compiler.network.forms import Form
 from locum.compiler.network.gates import Bend, Curved, Gate, Masked, Product, Table
@@ -203,6 +214,27 @@ def test_reverse_at_every_length(kind: str) -> None:
     for size in range(1, 10):
         given = [random.Random(size).choice("abcd") for _ in range(size)]
         assert model(given) == given[::-1]
+
+
+@pytest.mark.parametrize("kind", ["relu", "gelu"])
+@pytest.mark.parametrize("attention", ["hard", "softmax"])
+@pytest.mark.parametrize(
+    "program",
+    [
+        selector_width(select(tokens, tokens, "==")),
+        selector_width(select(tokens, tokens, "<")),
+        aggregate(best(full, tokens), tokens),
+    ],
+)
+def test_keys_that_are_not_there_need_not_be_apart(program: SOp, attention: str, kind: str) -> None:
+    """Behind the end of a shorter input is 0, nearer to a token than the separation: it was counted."""
+    model = compile(
+        program, length=4, numeric=True, ranges=(-1, 1), separation=0.5, attention=attention,
+        feed_forward=kind,
+    )  # fmt: skip
+    for first in np.linspace(-0.99, 0.49, 25).tolist():
+        for given in ([first], [first + 0.5, first], [first, first, first + 0.5]):
+            assert model(given) == pytest.approx(program(given), abs=1e-6), given
 
 
 @pytest.mark.parametrize(

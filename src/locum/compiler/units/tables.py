@@ -158,12 +158,24 @@ def lookup(
     places = np.unravel_index(occurs, [len(among) for among in numbers]) if numbers else ()
     digits = [among[place] for among, place in zip(numbers, places, strict=True)]
     some = [axis for axis, among in enumerate(numbers) if len(among) > 1]
-    orders = permutations(some) if len(some) <= _MAX_ORDERED else [tuple(some)]
+    if codes.target.separation is not None:
+        some.sort(key=lambda axis: all(isinstance(value, bool) for value in domains[axis]))
+    orders = list(permutations(some)) if len(some) <= _MAX_ORDERED else [tuple(some)]
+    if codes.target.separation is not None:
+        # Keys that are not there are compared, too, with numbers that need not be apart from theirs:
+        # the truth of that is anything from 0 to 1. What says that they are not there comes before it.
+        orders = [order for order in orders if _truths_last(domains, order)]
     tables = [
         Lookup(*_ordered(by, numbers, digits, heights, order), codes.target.dtype, off, where)
         for order in orders
     ]
-    return min(tables, key=lambda table: (table.precision, table.steps, table.reach / table.apart))
+    return min(tables, key=lambda found: (found.precision, found.steps, found.reach / found.apart))
+
+
+def _truths_last(domains: Sequence[Sequence[Atom]], order: Sequence[int]) -> bool:
+    """Return whether the digits that are truths stand behind all others."""
+    truths = [all(isinstance(value, bool) for value in domains[axis]) for axis in order]
+    return truths == sorted(truths)
 
 
 def _ordered(
