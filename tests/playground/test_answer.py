@@ -97,7 +97,7 @@ def test_compile_links_slots_and_heads_to_statements() -> None:
     slots = {stay["label"]: stay["statements"] for stays in network["slots"] for stay in stays}
     assert slots["reverse"] == [1]
     assert slots["length"] == [0]
-    assert [head["statements"] for head in network["heads"][-1]] == [[0]]
+    assert [head["statements"] for head in network["heads"][-1]] == [[0, 1]]
     assert network["inputs"][0]["answer"] == list("olleh")
 
 

@@ -30,8 +30,9 @@ def test_a_name_that_is_set_again_links_to_what_it_was(feed_forward: str) -> Non
         "x = select(tokens, tokens, <);\nb = selector_width(x) * a;\nx = indices;\nb;"
     )
     slots, heads = parts(source, "abc", feed_forward=feed_forward)
-    assert heads["select(tokens_str, tokens_str, ==)"] == [0]
-    assert heads["select(tokens_str, tokens_str, <)"] == [2]
+    # The statement of the selector, and that of what the head gives by it.
+    assert heads["select(tokens_str, tokens_str, ==)"] == [0, 1]
+    assert heads["select(tokens_str, tokens_str, <)"] == [2, 3]
     assert slots["b"] == [3, 5]
     shares = {label: found for label, found in slots.items() if label.startswith("1/(1+n)")}
     assert sorted({number for found in shares.values() for number in found}) == [1, 3]
@@ -150,3 +151,20 @@ def test_an_example_of_its_own_says_what_was_run_on_the_input(
 def test_the_variable_of_a_loop_is_no_value_of_it(source: str) -> None:
     reply = ask("run", source=source, input="ab")
     assert [part["name"] for part in reply["statements"][-1]["parts"]] == ["x"]
+
+
+def test_a_head_belongs_to_what_it_gives_and_what_it_is_made_for() -> None:
+    """The length is counted for a table of positions; one selector serves two heads."""
+    slots, heads = parts(
+        "before = select(indices, indices, <);\nx = aggregate(before, indices);", "abc"
+    )
+    assert heads == {"everywhere": [1]}
+    assert all(slots.values())
+    source = (
+        "def f(s) { return aggregate(select(indices, indices - 1, ==), s, 0); }\n"
+        "x = f(indices);\ny = f(x);\nz = f(f(indices));"
+    )
+    network = ask("compile", source=source, input="abc", name="z")["network"]
+    drawn = ask("draw", source=source, input="abc", name="z")["layers"]
+    last = [head["statements"] for layer in network["heads"] for head in layer][-1]
+    assert last == drawn[-1][-1]["statements"] == [1, 2, 3]

@@ -7,7 +7,7 @@ nothing about what a slot holds.
 >>> before = selector_width(select(indices, indices + 1, "<"))
 >>> model, trace = compile_traced(before, length=4, vocabulary="ab")
 >>> [node.op for head in trace.heads[0] for node in head]
-['select']
+['select', 'selector_width']
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Trace:
 
     #: For each slot (but for the mark of the sink) what it holds, one after the other.
     slots: tuple[tuple[Held, ...], ...]
-    #: For each layer and head its selectors, or what it moves where it has none of the program.
+    #: For each layer and head its selectors, and what it gives by them.
     heads: tuple[tuple[tuple[Node, ...], ...], ...]
 
     def held(self, slot: int, first: int, until: int) -> tuple[Node, ...]:
@@ -82,6 +82,8 @@ class _Tracing:
                 scored = set(roles.known.selectors.scores(selector).nodes)
                 self._help(scored, self._of(selector) or self._of(node))
             self._help(set(roles.reads(node)) - scored, self._of(node))
+            if roles.of(node) is Role.COUNT:  # of 1/length, say, a head computes what is counted
+                self._help({roles.counted(node)}, self._of(node))
 
     def _selector(self, node: Node) -> Node | None:
         roles = self.lowered.roles
@@ -118,5 +120,4 @@ class _Tracing:
     def _head(self, head: Head) -> tuple[Node, ...]:
         moved = [self.lowered.holds[value.into] for value in head.values]
         selectors = [node.inputs[0] for node in moved if node.op in ("aggregate", "selector_width")]
-        sources = dict.fromkeys(node for selector in selectors for node in self._of(selector))
-        return tuple(sources or dict.fromkeys(node for each in moved for node in self._of(each)))
+        return tuple(dict.fromkeys(node for each in (*selectors, *moved) for node in self._of(each)))
