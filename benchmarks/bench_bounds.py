@@ -92,6 +92,15 @@ def _ratio(row: dict[str, Any]) -> str:
     return "no error was found" if row["ratio"] is None else f"bound / worst {row['ratio']:.1f}"
 
 
+def _said(row: dict[str, Any]) -> str:
+    return (
+        f"U(3, 3, 3), {row['recipe']}, {row['feed_forward']}: bound {row['bound']:.3g}, "
+        f"worst of {row['inputs']:,} inputs {row['worst']:.3g} "
+        f"({_ratio(row)}), {sum(row['units']):,} units"
+        + ("" if row["holds"] else "  THE BOUND DOES NOT HOLD")
+    )
+
+
 def main() -> int:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
@@ -101,21 +110,14 @@ def main() -> int:
     parser.add_argument("--inputs", type=int, default=10_000)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     arguments = parser.parse_args()
-    rows = [
-        measure(recipe, kind, arguments.tolerance, arguments.inputs)
-        for recipe in arguments.recipes.split(",")
-        for kind in arguments.kinds.split(",")
-    ]
+    rows = []
+    for recipe in arguments.recipes.split(","):
+        for kind in arguments.kinds.split(","):
+            rows.append(measure(recipe, kind, arguments.tolerance, arguments.inputs))
+            if not arguments.json:
+                print(_said(rows[-1]), flush=True)  # each takes a minute or more
     if arguments.json:
         print(json.dumps({"benchmark": "bounds", "rows": rows}))
-    else:
-        for row in rows:
-            print(
-                f"U(3, 3, 3), {row['recipe']}, {row['feed_forward']}: bound {row['bound']:.3g}, "
-                f"worst of {row['inputs']:,} inputs {row['worst']:.3g} "
-                f"({_ratio(row)}), {sum(row['units']):,} units"
-                + ("" if row["holds"] else "  THE BOUND DOES NOT HOLD")
-            )
     return 0 if all(row["holds"] for row in rows) else 1
 
 
