@@ -62,7 +62,8 @@ def measure(sizes: list[int], repeats: int) -> list[Row]:
             return [int(one) for one in written[0, PROMPT:]]
 
         def ours(ready: Any = ready, prompt: Any = prompt, new: int = new) -> list[int]:
-            return generate(ready, prompt, new).ids
+            ids: list[int] = generate(ready, prompt, new).ids
+            return ids
 
         written = ours()
         same = written == theirs()
