@@ -157,3 +157,16 @@ def test_items_are_loaded_in_python_and_torch(items: dict[str, Item]) -> None:
     assert "select" in item.program
     with pytest.raises(InputError, match=r"try \.network"):
         items["realistic"].model
+
+
+@pytest.mark.parametrize("scale", [1e-310, 1e-160, 1e160, 1e300])
+def test_directions_of_any_length_are_directions(items: dict[str, Item], scale: float) -> None:
+    item = items["plain"]
+    slot = next(iter(item.truth.true_slots))
+    found = {"slots": [{"direction": (scale * item.directions[slot]).tolist()}]}
+    assert score(item.truth, found, item.directions)["levels"]["slots"]["precision"] == 1
+
+
+def test_a_threshold_is_a_number(items: dict[str, Item]) -> None:
+    with pytest.raises(InputError, match="threshold that scores are compared with, got nan"):
+        score(items["plain"].truth, {"edges": []}, threshold=float("nan"))

@@ -175,3 +175,13 @@ def test_what_a_predicate_raises_is_refused_with_the_pair() -> None:
     # None is no value: the function is not asked.
     found = select(tokens, tokens, lambda k, q: k < q, over=([None, 1, 2], [1, 2]))
     assert found([1, 2]).tolist() == [[False, False], [True, False]]
+
+
+def test_a_predicate_treats_equal_values_alike() -> None:
+    """1, 1.0 and True are one key of a table: what tells them apart cannot be one."""
+    with pytest.raises(GraphError, match="one result for values that are equal, got False and True"):
+        locum.select(tokens, tokens, lambda key, query: key is True, over=([1, True], [1, True]))
+    with pytest.raises(GraphError, match="one result for queries that are equal"):
+        locum.select(tokens, tokens, lambda key, query: query is True, over=([1, 2], [1, True]))
+    alike = locum.select(tokens, tokens, lambda key, query: key == query, over=([1, True], [1, True]))
+    assert alike([1, True]).tolist() == [[True, True], [True, True]]

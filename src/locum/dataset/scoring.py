@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import difflib
 import itertools
+import math
 import sys
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
@@ -41,6 +42,8 @@ def score(
     truth: Truth, found: Any, directions: Array | None = None, threshold: float = 0.0
 ) -> dict[str, Any]:
     """Return precision, recall, F1, area under the ROC curve and average precision at every level."""
+    if math.isnan(threshold):
+        raise InputError("expected a number as the threshold that scores are compared with, got nan")
     scores = read_found(truth, found)
     levels: dict[str, Any] = {}
     truths: dict[str, tuple[Collection[Any], Collection[Any]]] = {
@@ -139,13 +142,11 @@ def _slots(
             f"slots: expected directions of {known.shape[1]} numbers, as many as d_model, got {width}"
         )
     wanted = {
-        slot: known[slot] / np.linalg.norm(known[slot])
-        for slot in truth.true_slots
-        if slot < len(known) and np.linalg.norm(known[slot]) > 0
+        slot: _unit(known[slot]) for slot in truth.true_slots if slot < len(known) and known[slot].any()
     }
     pairs, taken = [], set()
     for direction, value in sorted(given, key=lambda one: -one[1]):
-        unit = direction / np.linalg.norm(direction)
+        unit = _unit(direction)
         close = {slot: abs(float(unit @ other)) for slot, other in wanted.items() if slot not in taken}
         best = max(close, key=close.__getitem__, default=None)
         is_right = best is not None and close[best] >= ALIGNED
@@ -153,6 +154,12 @@ def _slots(
             taken.add(best)
         pairs.append((value, is_right))
     return measures(pairs, len(wanted), threshold)
+
+
+def _unit(direction: Array) -> Array:
+    """Scale a direction to length 1; by its largest number first, whose square may be no float."""
+    scaled = direction / np.abs(direction).max()
+    return np.asarray(scaled / np.linalg.norm(scaled))
 
 
 # Reading -----------------------------------------------------------------------------------------

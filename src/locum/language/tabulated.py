@@ -227,9 +227,20 @@ def selector(
     the program runs.
     """
     rows: dict[tuple[Atom, ...], list[Atom]] = {}
+    selected: dict[Atom, tuple[Atom, ...]] = {}
     for query in of_queries.all:
-        row = tuple(of_keys.atom(k) for k in of_keys.all if holds(k, query))
-        rows.setdefault(row, []).append(of_queries.atom(query))
+        # By equality: 1, 1.0 and True are one key of a table, so they have to be treated alike.
+        kept = _rows(((of_keys.atom(k), holds(k, query)) for k in of_keys.all), "select")
+        row = tuple(key for key, is_selected in kept.items() if is_selected)
+        one = of_queries.atom(query)
+        if selected.setdefault(one, row) != row:
+            raise GraphError(
+                "select: expected one result for queries that are equal, got keys "
+                f"{list(selected[one])!r:.80} and {list(row)!r:.80} for {query!r}; try over=… with one "
+                "of them"
+            )
+        if one not in rows.setdefault(row, []):
+            rows[row].append(one)
     some = [row for row in rows if row]
     if sum(len(row) for row in some) == len({key for row in some for key in row}):  # equal or disjoint
         number = {key: place for place, row in enumerate(some) for key in row}
