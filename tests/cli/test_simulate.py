@@ -326,7 +326,7 @@ BAD = [
     (("--order", "2,2,2", "--recipe", "secret"), "there is no recipe 'secret'"),
     (("--order", "2,2,2", "--executor", "magic"), "there is no executor 'magic'"),
     (("--order", "2,3,2", "--ffn", "2,2"), "erratum E19"),
-    (("--order", "2,2,2", "--heads", "0"), "heads must be a positive integer"),
+    (("--order", "2,2,2", "--heads", "0"), "heads: expected a positive integer"),
     (("--heads", "2"), "--heads: expected a T; try --order"),
     (("--order", "2,2,2", "--mask", "some"), "--mask: expected causal, got 'some'"),
     (("--order", "40000,2,2"), "too long for the executor"),

@@ -419,7 +419,7 @@ def test_column_major_matrices() -> None:
         (lambda a, b: c.maxout(a, 2), "3 columns cannot be cut into groups of 2"),
         (lambda a, b: c.softmax(a, mask=b), "a 2×2 mask does not fit a 2×3 matrix"),
         (lambda a, b: c.softmax(a, mask="round"), "there is no mask 'round'"),
-        (lambda a, b: c.layer_norm(a, gain=b), "gain and bias are 1×c, but got 2×2"),
+        (lambda a, b: c.layer_norm(a, gain=b), "gain and bias: expected 1×c, got 2×2"),
         (lambda a, b: c.matmul(b, b, recipe="quick"), "matmul has no recipe 'quick'"),
         (lambda a, b: c.inverse(b, recipe="paper"), "order 3, but this matrix is of order 2"),
         (lambda a, b: c.multihead(c.transpose, 0, a), "heads: expected an integer, 1 or more, got 0"),
@@ -588,10 +588,10 @@ def test_views_are_checked_and_cost_nothing_where_they_need_not() -> None:
     two: Any = np.int64(2)
     assert Matrix(locum.tokens, two, two).run([[1, 2], [3, 4]]).tolist() == [[1, 2], [3, 4]]
     no_matrix: Any = np.eye(2)
-    with pytest.raises(locum.GraphError, match="matmul takes matrices, but got ndarray"):
+    with pytest.raises(locum.GraphError, match="matmul: expected matrices, got ndarray"):
         c.matmul(view, no_matrix)
     no_matrix = locum.tokens
-    with pytest.raises(locum.GraphError, match="softmax takes matrices, but got an s-op"):
+    with pytest.raises(locum.GraphError, match="softmax: expected matrices, got an s-op"):
         c.softmax(no_matrix)
 
 

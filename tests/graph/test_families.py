@@ -89,7 +89,7 @@ def test_sum_over_needs_families_and_a_body() -> None:
     l = locum.family(2)
     for arguments, words in [
         ((l,), "a family and a body"),
-        ((locum.indices, locum.tokens), "sums over families"),
+        ((locum.indices, locum.tokens), "expected families"),
         ((l, l, locum.tokens), "the same family twice"),
         ((l, locum.full), "needs an s-op, but got the selector"),
     ]:

@@ -223,8 +223,8 @@ def test_weights_that_do_not_fit(tmp_path: Path) -> None:
     [
         ([], {}, "expected a list of texts"),
         ("cat", {}, "expected a list of texts"),
-        ([[]], {}, "1 to 7 tokens in this model, but got 0"),
-        ([[1] * 8], {}, "but got 8"),
+        ([[]], {}, "1 to 7 tokens in this model, got 0"),
+        ([[1] * 8], {}, "got 8"),
         ([[13]], {}, "no token 13"),
         ([[1]], {"layers": 3}, "2 layers: expected 1 to 2, got 3"),
         ([[1]], {"dtype": "int8"}, "no dtype 'int8'"),

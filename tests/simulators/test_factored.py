@@ -122,7 +122,7 @@ def test_an_attention_alone() -> None:
         ({"heads": 3}, "3 heads cannot share the 4 columns of W_Q"),
         ({"mask": np.zeros(3)}, "leaves no key"),
         ({"mask": np.array([[1, 0], [0, 0]])}, "row 1 of the mask leaves no key"),
-        ({"scale": float("inf")}, "scale must be a finite number"),
+        ({"scale": float("inf")}, "scale: expected a finite number"),
         ({"b_Q": np.ones(3)}, "b_Q must be 1×4"),
         ({"mask": "random"}, "mask to be causal, a matrix or a vector, got 'random'"),
     ],

@@ -322,7 +322,7 @@ def test_fields_outside_the_table_are_refused(
 BAD_INPUTS: list[tuple[Any, str]] = [
     ([[3.5]], "integers"),
     ([[23]], "no token 23"),
-    ([[3] * 13], "up to 12 tokens"),
+    ([[3] * 13], "expected at most 12 tokens, got 13"),
     ([], "empty list"),
     (["text"], "no tokenizer"),
     ({"input_ids": [[3]], "position_ids": [[1]]}, "position_ids is not simulated"),

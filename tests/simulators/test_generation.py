@@ -102,7 +102,7 @@ def test_models_that_are_none() -> None:
     T = model(0)
     with pytest.raises(InputError, match="from 0 to 5"):
         T.generate([6], 3)
-    with pytest.raises(InputError, match="1 to 5 tokens, but got 0"):
+    with pytest.raises(InputError, match="1 to 5 tokens, got 0"):
         T.generate([], 3)
     with pytest.raises(InputError, match="5 positions, not 6"):
         T.generate([1], 6)

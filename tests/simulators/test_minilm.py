@@ -177,7 +177,7 @@ def test_long_texts_are_cut_as_the_folder_says() -> None:
     (text,) = model.texts(["hello " * 600])
     assert len(text.numbers) == 256
     assert (text.tokens[0], text.tokens[-1]) == ("[CLS]", "[SEP]")
-    with pytest.raises(InputError, match="a text has 1 to 512 tokens in this model, but got 513"):
+    with pytest.raises(InputError, match="text: expected 1 to 512 tokens in this model, got 513"):
         model.texts([[101] * 513])
 
 

@@ -136,7 +136,7 @@ def test_weights_of_bfloat16_are_read(tmp_path: Path) -> None:
         ([[1.7, 2]], "expected token ids as integers, got 1.7"),
         ([[True]], "expected token ids as integers, got True"),
         ([[99]], "there is no token 99"),
-        ([[]], "a text has 1 to 7 tokens"),
+        ([[]], "expected 1 to 7 tokens"),
     ],
 )
 def test_texts_that_are_none(tmp_path: Path, texts: Any, problem: str) -> None:

@@ -295,18 +295,18 @@ def test_orders_that_are_none() -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"base": "e"}, "base must be a positive finite number"),
-        ({"base": np.inf}, "base must be a positive finite number"),
+        ({"base": "e"}, "base: expected a positive finite number"),
+        ({"base": np.inf}, "base: expected a positive finite number"),
         ({"base": 2.0, "kind": "linear"}, "not to linear: leave it out"),
         ({"base": 2.0, "pooling": "unique"}, "not to unique pooling: leave it out"),
-        ({"width": 0, "kind": "linear"}, "width must be a positive integer, but got 0"),
+        ({"width": 0, "kind": "linear"}, "width: expected a positive integer, got 0"),
         ({"width": 7}, "width is 7, but kind softmax has no such size"),
         ({"feature_map": "elu+1"}, "a feature map belongs to kind linear"),
         ({"affine": True}, "there are no norms"),
         ({"feed_forward_bias": True}, "belongs to a feed-forward"),
         ({"mask": "rows"}, "there is no mask 'rows': choose one of None, causal, matrix, keys$"),
-        ({"memory": -1}, "memory, the number of its rows, must be"),
-        ({"memory": 2.5}, "memory, the number of its rows, must be"),
+        ({"memory": -1}, r"memory \(the number of its rows\): expected a positive integer"),
+        ({"memory": 2.5}, r"memory \(the number of its rows\): expected a positive integer"),
     ],
 )
 def test_options_that_no_t_has(options: dict[str, Any], words: str) -> None:
@@ -326,14 +326,17 @@ def test_what_is_not_what_it_should_be_is_said() -> None:
         (lambda: U(T, np.ones((0, 2))), "X must be 3×2, but it is 0×2"),
         (lambda: Stack([anything]), "made of UniversalSimulators, not Attention"),
         (lambda: Stack(anything), "made of a list of simulators"),
-        (lambda: Stack([U])(anything, X), "takes a list of T's"),
+        (lambda: Stack([U])(anything, X), "expected a list of T's"),
         (lambda: MultiHeadAttention([eye, eye]), "heads are attentions"),
         (lambda: MultiHeadAttention(anything), "heads are a list of attentions"),
         (lambda: U.explain(T, X)["nope"], "no step 'nope': the steps are XA, Xᵀ"),
-        (lambda: Attention.from_projections(eye, eye, eye, scale=cast(Any, "x")), "the scale must be"),
+        (
+            lambda: Attention.from_projections(eye, eye, eye, scale=cast(Any, "x")),
+            "scale: expected a finite number",
+        ),
         (
             lambda: Attention.from_projections(eye, eye, eye, biases=cast(Any, 3)),
-            "three vectors, but got 3",
+            "three vectors, got 3",
         ),
         (lambda: U.decode("abc"), "a sequence of numbers"),
         (
@@ -392,7 +395,7 @@ def test_sizes_may_be_of_numpys_kind() -> None:
 
 @pytest.mark.parametrize("epsilon", ["x", np.inf, 0, None])
 def test_an_epsilon_that_is_none(epsilon: Any) -> None:
-    with pytest.raises(GraphError, match="epsilon must be a positive finite number"):
+    with pytest.raises(GraphError, match="epsilon: expected a positive finite number"):
         Encoder(Attention([[1.0]], [[1.0]]), norm="post", epsilon=epsilon)
 
 

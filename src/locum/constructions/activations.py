@@ -32,7 +32,7 @@ def relu(m: Matrix, through: str = "feed-forward") -> Matrix:
 def leaky_relu(m: Matrix, slope: float = 0.01, through: str = "feed-forward") -> Matrix:
     """Return max(x, slope·x), with 0 ≤ slope ≤ 1."""
     if not 0 <= slope <= 1:
-        raise GraphError(f"the slope of a leaky ReLU lies between 0 and 1, but got {slope!r}")
+        raise GraphError(f"slope of a leaky ReLU: expected a number from 0 to 1, got {slope!r}")
     return _greater(m, lambda x: slope * x, through)
 
 

@@ -316,7 +316,7 @@ def as_matrix(value: Any, operation: str) -> Matrix:
         return value
     kind = "an s-op" if isinstance(value, SOp) else type(value).__name__
     raise GraphError(
-        f"{operation} takes matrices, but got {kind}: Matrix(sop, rows, columns) makes one of an s-op, "
+        f"{operation}: expected matrices, got {kind}; try Matrix(sop, rows, columns) for an s-op, "
         "constant_matrix(array) of numbers"
     )
 

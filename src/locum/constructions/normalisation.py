@@ -44,7 +44,7 @@ def _scaled(m: Matrix, x: Matrix, affine: Sequence[Matrix | None], epsilon: floa
     others = []
     if isinstance(epsilon, Matrix):
         for size in (epsilon.rows, epsilon.columns):
-            require_same(size, 1, f"epsilon is a number or a 1×1 matrix, but got {epsilon.shape}")
+            require_same(size, 1, f"epsilon: expected a number or a 1×1 matrix, got {epsilon.shape}")
         others.append(epsilon)
     small = epsilon.at(0, 0) if isinstance(epsilon, Matrix) else epsilon
     mean_square = row_means(x.map(x.sop * x.sop)).sop
@@ -52,7 +52,7 @@ def _scaled(m: Matrix, x: Matrix, affine: Sequence[Matrix | None], epsilon: floa
     _, j = coordinates(m.columns)
     for part, multiplies in zip(affine, (True, False), strict=True):
         if part is not None:
-            require_same(part.rows, 1, f"gain and bias are 1×c, but got {part.shape}")
+            require_same(part.rows, 1, f"gain and bias: expected 1×c, got {part.shape}")
             problem = f"a {part.shape} gain or bias does not fit a {m.shape} matrix"
             require_same(part.columns, m.columns, problem)
             result = result * part.at(0, j) if multiplies else result + part.at(0, j)

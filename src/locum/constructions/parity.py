@@ -25,7 +25,7 @@ def k_parity(bits: SOp, chosen: Sequence[int], heads: str = "one", wave: bool = 
     """
     places = tuple(operator.index(place) for place in chosen)
     if not places or len(set(places)) < len(places) or min(places) < 0:
-        raise GraphError(f"k_parity needs distinct positions from 0 on, but got {places!r}")
+        raise GraphError(f"k_parity: expected distinct positions from 0 on, got {places!r}")
     if heads == "one":
         chosen_ones = select(member(indices, places), True, "==")
         ones: SOp = len(places) * aggregate(chosen_ones, bits)

@@ -43,7 +43,7 @@ def softmax(
     """
     m = as_matrix(m, "softmax").compact()
     if base is not None and not base > 0:
-        raise GraphError(f"the base of a softmax is a positive number, but got {base!r}")
+        raise GraphError(f"base of a softmax: expected a positive number, got {base!r}")
     kept, reads = kept_entries(m, mask)
     everything = m.derive(m.sop, m.rows, m.columns, *reads)
     safe = where(kept, m.sop, 0)

@@ -47,7 +47,7 @@ def sum_over(families: Sequence[Node], body: Node) -> Node:
         raise GraphError("sum_over needs at least one family to sum over: sum_over(l, body)")
     for node in families:
         if node.op != "family":
-            raise GraphError(f"sum_over sums over families (family(4), say), but got {node!r}")
+            raise GraphError(f"sum_over: expected families (family(4), say), got {node!r}")
     if len(set(families)) < len(families):
         raise GraphError("sum_over was given the same family twice; each can be summed over once")
     # Renamed first to fresh names: the names about to be given may occur among the old ones.

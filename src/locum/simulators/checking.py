@@ -23,7 +23,7 @@ def positive_integer(value: object, what: str) -> int:
     except TypeError:
         number = 0
     if isinstance(value, bool) or number < 1:
-        raise GraphError(f"{what} must be a positive integer, but got {value!r}")
+        raise GraphError(f"{what}: expected a positive integer, got {value!r}")
     return number
 
 
@@ -36,4 +36,4 @@ def require_real(value: object, what: str, positive: bool = False) -> None:
     except (TypeError, ValueError):
         fits = False
     if not fits:
-        raise GraphError(f"{what} must be {expected}, but got {value!r}")
+        raise GraphError(f"{what}: expected {expected}, got {value!r}")

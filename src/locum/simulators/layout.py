@@ -108,7 +108,7 @@ class Layout:
     def entry(self, position: int) -> str:
         """Name the token at a position: ``A[1][0, 2]``, or ``blank`` behind everything."""
         if position < 0:
-            raise GraphError(f"positions begin with 0, but got {position}")
+            raise GraphError(f"position: expected 0 or more, got {position}")
         for block in self.blocks.values():
             if position < block.offset + block.size:
                 head, within = divmod(position - block.offset, block.rows * block.columns)

@@ -55,7 +55,7 @@ class Order:
         positive_integer(self.n, "n")
         positive_integer(self.batch, "batch")
         if self.memory != 0:
-            positive_integer(self.memory, "memory, the number of its rows,")
+            positive_integer(self.memory, "memory (the number of its rows)")
         choose(self.norm, NORMS, "norm")
         choose(self.activation, tuple(ACTIVATIONS), "activation")
         d, columns = self.attention.d, self.attention.columns

@@ -122,7 +122,7 @@ class Simulator:
             try:
                 result = np.asarray(result, dtype=np.float64)
             except (TypeError, ValueError):
-                raise InputError(f"a result is a sequence of numbers, but got {result!r}") from None
+                raise InputError(f"result: expected a sequence of numbers, got {result!r}") from None
         return read(self._places, result)
 
     def run_parts(self, value: Matrix, parts: Sequence[Array], executor: str | None = None) -> Array:
@@ -253,7 +253,7 @@ def read(places: Places, values: Any, begin: int = 0) -> Array:
     first, last = places.positions.start - begin, places.positions.stop - begin
     if sequence.ndim != 1 or len(sequence) < last:
         raise InputError(
-            f"a result has {last} values or more in one sequence, but got {tuple(sequence.shape)}"
+            f"result: expected {last} values or more in one sequence, got {tuple(sequence.shape)}"
         )
     return places.take(sequence[first:last])
 

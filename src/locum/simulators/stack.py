@@ -85,7 +85,7 @@ class Stack(Simulator):
     def parts_of(self, modules: Sequence[Module], X: Array) -> list[Array]:
         """Return the same, matrix by matrix: what is run."""
         if not isinstance(modules, Sequence):
-            raise InputError(f"a stack takes a list of T's, but got {type(modules).__name__}")
+            raise InputError(f"expected a list of T's, got {type(modules).__name__}")
         if len(modules) != len(self.simulators):
             raise InputError(
                 f"this stack takes {len(self.simulators)} T's, but {len(modules)} are given"

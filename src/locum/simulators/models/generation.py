@@ -123,7 +123,7 @@ class LanguageModel:
     def checked(self, ids: Sequence[int]) -> list[int]:
         """Read tokens as integers of the vocabulary, one at least and N at most."""
         if not 1 <= len(ids) <= self.size:
-            raise InputError(f"this model takes 1 to {self.size} tokens, but got {len(ids)}")
+            raise InputError(f"expected 1 to {self.size} tokens, got {len(ids)}")
         if any(int(token) != token or not 0 <= token < self.vocabulary for token in ids):
             last = self.vocabulary - 1
             raise InputError(f"tokens: expected integers from 0 to {last}, got {ids!r}")

@@ -49,7 +49,7 @@ class EncoderModel(LoadedModel):
         positions, known = self.checkpoint.positions, len(self.embeddings["words"])
         if not 1 <= len(text.numbers) <= positions:
             raise InputError(
-                f"a text has 1 to {positions} tokens in this model, but got {len(text.numbers)}"
+                f"text: expected 1 to {positions} tokens in this model, got {len(text.numbers)}"
             )
         unknown = [number for number in text.numbers if not 0 <= number < known]
         if unknown:

@@ -84,7 +84,7 @@ class Attention(AttentionModule):
 
         The paper has no scale; torch and most models have 1/√(columns of W_Q).
         """
-        require_real(scale, "the scale")
+        require_real(scale, "scale")
         queries = matrix(W_Q, "W_Q")
         keys = matrix(W_K, "W_K", (None, queries.shape[1]))
         values = matrix(W_V, "W_V", (keys.shape[0], None))
@@ -94,7 +94,7 @@ class Attention(AttentionModule):
         if biases is not None:
             count = len(biases) if hasattr(biases, "__len__") else repr(biases)
             if count != 3:
-                raise InputError(f"biases are b_Q, b_K and b_V, three vectors, but got {count}")
+                raise InputError(f"biases: expected b_Q, b_K and b_V, three vectors, got {count}")
             for place, (bias, name) in enumerate(zip(biases, ("b_Q", "b_K", "b_V"), strict=True)):
                 weights = projections[place]
                 vector = like(row(bias, name, weights.shape[1]), model)

@@ -120,7 +120,7 @@ class FactoredAttention(AttentionModule):
         ``cache`` has rows of keys and values from before, among which those of X take their places.
         """
         if not math.isfinite(scale):
-            raise InputError(f"the scale must be a finite number, but got {scale!r}")
+            raise InputError(f"scale: expected a finite number, got {scale!r}")
         self.number = positive_integer(heads, "heads")
         self.shared = positive_integer(heads if key_heads is None else key_heads, "key_heads")
         if heads % self.shared:

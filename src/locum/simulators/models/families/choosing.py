@@ -23,7 +23,7 @@ class Choice:
         if top_p is not None:
             require_real(top_p, "top_p", positive=True)
             if top_p > 1:
-                raise InputError(f"top_p is a probability, from 0 to 1, but got {top_p!r}")
+                raise InputError(f"top_p: expected a probability, from 0 to 1, got {top_p!r}")
         self.sample, self.temperature, self.top_k, self.top_p = sample, temperature, top_k, top_p
         self.chance = np.random.default_rng(seed)
 

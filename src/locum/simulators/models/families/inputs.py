@@ -90,7 +90,7 @@ def read_ids(value: Any, name: str, vocabulary: int, longest: int | None) -> Num
     if (ids != np.rint(ids)).any():
         raise InputError(f"expected token ids as integers in {name}")
     if longest is not None and ids.shape[1] > longest:
-        raise InputError(f"the model takes up to {longest} tokens, but got {ids.shape[1]}")
+        raise InputError(f"expected at most {longest} tokens, got {ids.shape[1]}")
     wrong = ids[(ids < 0) | (ids >= vocabulary)]
     if wrong.size:
         raise InputError(f"there is no token {int(wrong[0])}: they are 0 to {vocabulary - 1}")
