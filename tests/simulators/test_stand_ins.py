@@ -276,3 +276,16 @@ def test_several_shapes_are_compiled_one_by_one() -> None:
     for shape in ((2, 3, 8), (1, 4, 8)):
         X = torch.randn(shape)
         assert torch.allclose(compiled(X), layer(X), atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_shapes_alone(kind: str) -> None:
+    """On the device "meta" there are no numbers, and a stand-in gives shapes, as torch's modules do."""
+    given = [part.to("meta") for part in arguments(kind)]
+    if kind == "attention":
+        given = given[:1] * 3
+    hidden = {OPTIONS[kind]["padding"]: padding.to("meta")}
+    ours, theirs = (
+        first(one.to("meta")(*given, **hidden)) for one in (locum.stand_in(module(kind)), module(kind))
+    )
+    assert (ours.shape, ours.device, ours.dtype) == (theirs.shape, theirs.device, theirs.dtype)

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from locum.errors import InputError
+from locum.simulators.stand_ins.running import autocast_dtype
 
 
 def added(
@@ -66,7 +67,7 @@ def in_one_dtype(
     """
     X = inputs["X"]
     kinds = {tensor.dtype for name, tensor in matrices.items() if name != "epsilon"}
-    if len(kinds) > 1 and not torch.is_autocast_enabled(X.device.type):
+    if len(kinds) > 1 and autocast_dtype(X) is None:
         raise InputError(
             f"expected all parameters in one type, got {' and '.join(sorted(map(str, kinds)))}: try "
             f".to({X.dtype})"

@@ -134,7 +134,7 @@ def _parts(U: Simulator, inputs: Mapping[str, Tensor]) -> list[Tensor]:
 
 def _require_some_key(added: Tensor) -> None:
     """Refuse a query that attends to nothing, where numbers can be read without waiting."""
-    if added.is_cuda or not is_readable(added):
+    if added.is_cuda or added.is_meta or not is_readable(added):
         return
     empty = (added.detach() == -torch.inf).all(-1)
     if bool(empty.any()):
@@ -147,6 +147,8 @@ def _require_some_key(added: Tensor) -> None:
 def autocast_dtype(tensor: Tensor) -> torch.dtype | None:
     """Return the type that autocast computes products of such a tensor in, if it does."""
     kind = tensor.device.type
+    if tensor.is_meta:  # shapes alone
+        return None
     enabled = torch.is_autocast_enabled(kind) and tensor.dtype is not torch.float64
     return torch.get_autocast_dtype(kind) if enabled else None
 
