@@ -12,6 +12,8 @@ import pytest
 
 import locum
 from locum.errors import InputError
+from locum.simulators.models.families.rotary import frequencies
+from locum.simulators.models.families.source import Source
 from locum.simulators.models.folders import read_tensors
 from tests.simulators.families import CASES, built, in_full_precision, inputs_of
 
@@ -113,3 +115,25 @@ def test_a_config_of_a_part_that_says_something_else(family: str) -> None:
         setattr(inner.config, field, value)
         with pytest.raises(InputError, match=r"has a config of its own, in which .* is "):
             locum.simulate(model, inputs)
+
+
+def test_rotary_frequencies_are_those_of_the_library_to_the_last_bit() -> None:
+    """Of a folder they are computed here; torch rounds twice where it divides a number by a tensor."""
+    from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
+
+    chance = np.random.default_rng(0)
+    for _ in range(60):
+        width = int(chance.choice([4, 6, 16, 64]))
+        rope = {
+            "rope_type": "llama3",
+            "rope_theta": float(chance.choice([30, 100, 500000])),
+            "factor": float(chance.choice([2, 3, 8])),
+            "low_freq_factor": float(chance.choice([1, 1.5])),
+            "high_freq_factor": float(chance.choice([2, 4])),
+            "original_max_position_embeddings": int(chance.choice([16, 64, 100])),
+        }
+        sizes = {"hidden_size": 2 * width, "num_attention_heads": 2, "head_dim": width}
+        config = transformers.LlamaConfig(**sizes, rope_parameters=rope)
+        values = dict.fromkeys(("rope_scaling", "rope_theta", "partial_rotary_factor"))
+        found = frequencies(Source("", {}, {}, ""), values | {"rope_parameters": rope}, width)
+        assert np.array_equal(found[: width // 2], LlamaRotaryEmbedding(config).inv_freq.numpy())

@@ -93,9 +93,11 @@ def _llama3(
     original_max_position_embeddings: int,
 ) -> NDArray[np.float32]:
     """Slow the low frequencies down by the factor, leave the high ones, and blend those between."""
-    lengths = 2 * math.pi / pairs
-    longest = original_max_position_embeddings
-    blend = (longest / lengths - low_freq_factor) / (high_freq_factor - low_freq_factor)
+    one, longest = np.float32(1), original_max_position_embeddings
+    # As torch divides a number by a tensor, in two steps: each of them rounds.
+    lengths = one / pairs * np.float32(2 * math.pi)
+    times = one / lengths * np.float32(longest)
+    blend = (times - np.float32(low_freq_factor)) / np.float32(high_freq_factor - low_freq_factor)
     slow = np.where(lengths > longest / low_freq_factor, pairs / factor, pairs)
     between = (lengths >= longest / high_freq_factor) & (lengths <= longest / low_freq_factor)
     return np.where(between, (1 - blend) * slow / factor + blend * slow, slow).astype(np.float32)
