@@ -103,6 +103,35 @@ def test_circuits_are_complete_and_every_necessary_edge_breaks_an_answer(name: s
         assert node.kind not in ("units", "o") or node.id in writers
 
 
+def test_sufficient_edges_are_looked_for_on_all_pairs() -> None:
+    """Two partners of each input are enough to find it necessary, and not that it is sufficient."""
+    edges = check_circuit(compiled("induction", 3, vocabulary="ab")).edges
+    labels = {(edge.source, edge.target): edge.sufficient for edge in edges}
+    assert labels["blocks.0.attn.head.0.o.0", "blocks.0.mlp.units.0"]
+
+
+def test_heads_are_numbers_and_hooks_give_real_ones() -> None:
+    model = compiled("induction", 3)
+    no_number = pytest.raises(InputError, match="expected the number of a head, counted from 0")
+    with no_number:
+        model.ablate("aba", "blocks.0.attn", head=True)
+    with no_number:
+        model.patch("aba", "bba", "blocks.0.attn", head=False)
+    with no_number:
+        model.what("blocks.0.attn", head=True)
+    with no_number:
+        model.to_torch().ablate(torch.as_tensor(model.encode("aba")), "blocks.0.attn", head=True)
+    with pytest.raises(InputError, match="expected real numbers, got complex128"):
+        model.run_with_hooks("aba", fwd_hooks=[("blocks.0.attn.hook_z", lambda z, hook: z * 1j)])
+
+
+def test_logits_with_gradients_are_decoded() -> None:
+    model = compiled("induction", 3)
+    logits = model.to_torch()(torch.as_tensor(model.encode("aba")))
+    assert logits.requires_grad
+    assert model.decode(logits, "aba") == [model("aba")]
+
+
 @pytest.mark.parametrize(
     ("name", "length"), [("induction", 2), ("binary_addition", 3), ("palindrome", 2)]
 )

@@ -40,9 +40,9 @@ def check_circuit(model: CompiledTransformer, *, most: int = 400, seed: int = 0)
     pairs, more = list(pairs_of(model, most, seed)), list(more_pairs_of(model, most, seed))
     runs = runs_on(model, circuit, pairs, seed)
     edges = tuple(_checked(edge, runs) for edge in circuit.edges)
-    if any(not edge.necessary for edge in edges):
+    if not all(edge.necessary and edge.sufficient for edge in edges):
         others = runs_on(model, circuit, more, seed + 1)
-        edges = tuple(edge if edge.necessary else _checked(edge, others, edge) for edge in edges)
+        edges = tuple(_checked(edge, others) for edge in edges)
         runs, pairs = [*runs, *others], [*pairs, *more]
     idle = [edge for edge in edges if not edge.necessary]
     if _break(runs, idle):  # some stand in for each other: one of them is needed
@@ -86,10 +86,12 @@ def _idle_together(runs: list[PairRun], edges: list[CircuitEdge]) -> list[Circui
     return idle
 
 
-def _checked(edge: CircuitEdge, runs: list[PairRun], before: CircuitEdge | None = None) -> CircuitEdge:
-    necessary = False
-    sufficient = bool(before and before.sufficient)
+def _checked(edge: CircuitEdge, runs: list[PairRun]) -> CircuitEdge:
+    """Return an edge with what these runs show of it; what is known of it stays."""
+    necessary, sufficient = bool(edge.necessary), bool(edge.sufficient)
     for run in runs:
+        if necessary and sufficient:
+            break
         patched = run.patched([edge])
         if patched is None:
             necessary = True
@@ -97,6 +99,4 @@ def _checked(edge: CircuitEdge, runs: list[PairRun], before: CircuitEdge | None 
         necessary = necessary or not bool(run.same(patched, run.answers).all())
         differ = ~run.same(run.answers, run.other_answers)
         sufficient = sufficient or bool(np.any(differ & run.same(patched, run.other_answers)))
-        if necessary and sufficient:
-            break
     return replace(edge, necessary=necessary, sufficient=sufficient)

@@ -28,6 +28,18 @@ from locum.transformer.circuit_picture import circuit_svg
 MAX_FILE = 2**27
 
 
+def require_head(head: int | None) -> None:
+    """Refuse what is no number of a head: NumPy takes True for all of them, Python for head 1.
+
+    >>> require_head(True)
+    Traceback (most recent call last):
+    ...
+    locum.errors.InputError: expected the number of a head, counted from 0, got True; try head=0
+    """
+    if isinstance(head, bool):
+        raise InputError(f"expected the number of a head, counted from 0, got {head!r}; try head=0")
+
+
 @dataclass(frozen=True)
 class CircuitNode:
     """A part of the network: where it is, what it holds, and what it is for."""
@@ -88,6 +100,7 @@ class Circuit:
 
     def at(self, block: str, head: int | None = None) -> tuple[CircuitNode, ...]:
         """Return the nodes of a block (``blocks.1.attn``), or of one of its heads."""
+        require_head(head)
         nodes = tuple(
             node
             for node in self.nodes

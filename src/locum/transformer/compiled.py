@@ -222,7 +222,8 @@ class CompiledTransformer:
         program alone leaves open. A model with a sink needs them: TransformerLens gives logits of the
         sink, too, which are left out here; other exports do not.
         """
-        logits = np.asarray(logits)
+        # A tensor of an exported network keeps what gradients need, and may be on a GPU.
+        logits = np.asarray(logits.detach().cpu() if hasattr(logits, "detach") else logits)
         rows = None
         if inputs is not None:
             rows = self._encoding.read(inputs)[0]

@@ -16,7 +16,7 @@ from typing import Any
 
 from locum.errors import InputError
 from locum.transformer.balancing import slot_exponents
-from locum.transformer.circuit import CircuitNode
+from locum.transformer.circuit import CircuitNode, require_head
 from locum.transformer.config import Config
 from locum.transformer.forward import Tap
 from locum.transformer.weights import Array
@@ -68,6 +68,7 @@ def read_component(
         if component.kind in ("embed", "pos_embed", "slot"):
             last = component.slots
         return Place(component.hook, component.head, last)
+    require_head(head)
     short = {"embed": "hook_embed", "pos_embed": "hook_pos_embed"}
     hook = short.get(component, component)
     if component.endswith(".attn"):
@@ -111,6 +112,8 @@ def _checked(other: Any, value: Array, name: str) -> Array:
             f"a hook at {name}: expected an array of shape {list(value.shape)}, got "
             f"{type(other).__name__ if shape is None else list(shape)}"
         )
+    if "complex" in str(other.dtype):
+        raise InputError(f"a hook at {name}: expected real numbers, got {other.dtype}; try .real")
     replacement: Array = other
     return replacement
 
