@@ -490,3 +490,16 @@ def test_what_is_certified_is_t_of_x() -> None:
         reply = answer({"action": "certify", **plain, **changed})
         assert words in reply["error"]
     assert not answer({"action": "run", "source": "tokens_asis;", "input": f"[{10**400}]"})["ok"]
+
+
+@pytest.mark.parametrize("typed", ["[0.99999999999999999, 1]", "[1e-400]", "[\n0.30000000000000001]"])
+def test_tokens_keep_all_their_digits(typed: str) -> None:
+    words = refused("run", source="x = tokens;", input=typed)
+    assert words.startswith(
+        "expected a number that floats hold to its last digit (15 digits always are), got "
+    )
+    assert "; try " in words
+    assert "to its last digit" in refused(
+        "compile", source="x = tokens;", input="[1]", vocabulary=typed.replace("]", ", 1]")
+    )
+    assert ask("run", source="x = tokens;", input="[0.10, 1e0]")["input"] == ["0.1", "1.0"]

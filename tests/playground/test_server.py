@@ -63,6 +63,22 @@ def test_it_answers(client: TestClient) -> None:
     assert reply.json()["statements"][0]["values"] == ["0", "1"]
 
 
+def test_digits_that_a_number_would_drop_are_refused(client: TestClient) -> None:
+    matrices = '"X":[[0.99999999999999999,0],[1,1]],"A":[[1,0],[0,0]],"V":[[0],[1]]'
+    for typed, words in (
+        (
+            matrices,
+            "to its last digit (15 digits always are), got 0.99999999999999999; try 1.0",
+        ),
+        (matrices.replace("0.99999999999999999", "1e-400"), "got 1e-400; try 0.0"),
+        (matrices.replace("0.99999999999999999", "1e999"), "X: expected a matrix"),
+    ):
+        content = f'{{"action":"explain",{typed},"temperature":0,"recipe":"fetch"}}'
+        reply = client.post("/answer", content=content, headers={"Content-Type": "application/json"})
+        assert not reply.json()["ok"]
+        assert words in reply.json()["error"]
+
+
 def test_every_response_has_the_headers(client: TestClient) -> None:
     for reply in (
         client.get("/"),

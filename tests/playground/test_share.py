@@ -13,10 +13,12 @@ from hypothesis import strategies as st
 from locum.errors import InputError
 from locum.playground.share import LARGEST, PREFIX, fragment, state
 
+#: What a browser's numbers hold.
+INTEGERS = st.integers(-(2**53), 2**53)
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
 
 
-@given(st.dictionaries(TEXT, TEXT | st.integers() | st.booleans(), max_size=5))
+@given(st.dictionaries(TEXT, TEXT | INTEGERS | st.booleans(), max_size=5))
 def test_round_trip(content: dict[str, object]) -> None:
     link = fragment(content)
     assert set(link[4:]) <= set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_")
@@ -54,6 +56,9 @@ NO_LINKS = {
     "far too deep": packed(b'{"a":' + b"[" * 50_000 + b"]" * 50_000 + b"}"),
     "no number": packed(b'{"a":NaN}'),
     "infinite": packed(b'{"a":1e999}'),
+    "digits that floats drop": packed(b'{"a":[0.99999999999999999]}'),
+    "an integer that floats round": packed(b'{"a":9007199254740993}'),
+    "too small a number": packed(b'{"a":"\\"","b":1e-400}'),
     "an integer beyond floats": packed(b'{"a":1' + b"0" * 400 + b"}"),
     "not UTF-8": packed(b'{"a":"\xff"}'),
     "UTF-16": packed('{"a":1}'.encode("utf-16")),
@@ -63,6 +68,9 @@ LINKS = {
     "the largest": packed(b'{"source":"' + b"x" * (LARGEST - 13) + b'"}'),
     "the deepest": packed(b'{"a":' + b"[" * 7 + b"]" * 7 + b"}"),
     "empty": packed(b"{}"),
+    "numbers with zeros, digits in texts": packed(
+        b'{"a":[0.10,1e0,-2.50E-3,0e9],"b\\\\":"0.99999999999999999","\\"1e-400":1}'
+    ),
 }
 
 
@@ -79,6 +87,7 @@ def test_links_are_read_to_the_last_byte_and_bounded(why: str) -> None:
         {"a": float("nan")},
         {"a": float("inf")},
         {"a": 10**400},
+        {"a": 2**53 + 1},
         {"a": [[[[[[[[[]]]]]]]]]},
         {"a": "\ud800"},
         {"a": b"bytes"},

@@ -13,6 +13,7 @@ import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from locum.errors import InputError
@@ -173,6 +174,33 @@ def _is_number(value: Any) -> bool:
     )
 
 
+def decimal(text: str) -> float:
+    """Read a decimal, if its digits are those of the float: none is dropped without a word.
+
+    Infinite ones are left to who knows where they stand. JSON is read by it: ``parse_float=decimal``.
+
+    >>> decimal("0.30"), decimal("1e-3")
+    (0.3, 0.001)
+    >>> decimal("0.99999999999999999")
+    Traceback (most recent call last):
+    locum.errors.InputError: expected a number that floats hold to its last digit ...; try 1.0
+    """
+    value = float(text)
+    if math.isinf(value):
+        return value
+    try:
+        is_held = Decimal(text) == Decimal(repr(value))
+    except InvalidOperation:  # an exponent beyond those of decimals, too
+        is_held = False
+    if not is_held:
+        shown = text if len(text) <= 40 else text[:40] + "…"
+        raise InputError(
+            "expected a number that floats hold to its last digit (15 digits always are), "
+            f"got {shown}; try {value!r}"
+        )
+    return value
+
+
 # Inputs of programs -------------------------------------------------------------------------------
 
 
@@ -195,7 +223,9 @@ def tokens(typed: str) -> str | list[Any]:
 def _as_json(typed: str) -> str | list[Any]:
     """Read a list or a string; brackets alone are characters, half a list is a slip."""
     try:
-        value = json.loads(typed)
+        value = json.loads(typed, parse_float=decimal)
+    except InputError:
+        raise  # of these the digits that would be dropped are named
     except (ValueError, RecursionError):
         value = None
     if isinstance(value, str):

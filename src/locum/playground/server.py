@@ -15,7 +15,9 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from locum.errors import InputError
 from locum.playground.pool import BusyError, Pool
+from locum.playground.requests import decimal
 from locum.playground.saving import PAGE
 
 #: The most bytes of a request.
@@ -82,7 +84,9 @@ def application(pool: Pool) -> Starlette:
         if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
             return _failure("expected Content-Type: application/json", 415)
         try:
-            content = json.loads(body, object_pairs_hook=_object)
+            content = json.loads(body, object_pairs_hook=_object, parse_float=decimal)
+        except InputError as error:
+            return _failure(str(error), 400)
         except (ValueError, RecursionError):
             return _failure("expected a JSON object, each of its names once", 400)
         if not isinstance(content, dict):

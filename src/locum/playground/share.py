@@ -18,6 +18,7 @@ import zlib
 from typing import Any, NoReturn
 
 from locum.errors import InputError
+from locum.playground.requests import decimal
 
 PREFIX = "#v1="
 #: The most bytes that a link may unpack to, and the most lists and objects inside one another.
@@ -82,14 +83,14 @@ def _refuse(constant: str) -> NoReturn:
 
 
 def _finite(text: str) -> float:
-    number = float(text)
+    number = decimal(text)
     if not math.isfinite(number):
         raise ValueError(text)
     return number
 
 
 def _held(text: str) -> int:
-    _finite(text)  # a browser has no larger ones
+    _finite(text)  # in a browser every number is a float
     return int(text)
 
 

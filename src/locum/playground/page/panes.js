@@ -92,7 +92,7 @@ Locum.panes = (() => {
     name.value = "attention"; name.id = "claim";
     const shape = Locum.labelled(row, "shape", document.createElement("input")); shape.value = "2 2 2"; shape.className = "wide"; shape.id = "shape";
     const button = add(row, "button", "Prove"), text = add(pane, "pre", ""); button.id = "prove"; text.id = "proof"; text.hidden = true;
-    const asked = () => ({ name: name.value, shape: (shape.value.trim() === "" ? [] : shape.value.trim().split(/\s+/)).map((one) => (Number.isNaN(Number(one)) ? one : Number(one))) });
+    const asked = () => ({ name: name.value, shape: (shape.value.trim() === "" ? [] : shape.value.trim().split(/\s+/)).map((one) => Locum.numberOf(one) ?? one) });
     button.addEventListener("click", async () => {
       const reply = await ask("prove", asked());
       if (reply) { text.textContent = reply.ok ? reply.text : reply.error; text.hidden = false; }

@@ -24,7 +24,8 @@ Locum.share = (() => {
     }
     return new Uint8Array(await new Blob(parts).arrayBuffer());
   };
-  const finite = (_, value) => { if (typeof value === "number" && !Number.isFinite(value)) throw new RangeError("not a number"); return value; };
+  // Whether numbers hold all digits of those of a JSON text: what stands outside of its strings.
+  const isHeld = (text) => (text.replace(/"[^"\\]*(?:\\.[^"\\]*)*"/g, "").match(/-?[0-9][0-9.]*(?:e[-+]?[0-9]+)?/gi) || []).every((one) => Locum.numberOf(one) !== null);
   const isDeep = (value, left) => value !== null && typeof value === "object" && (left === 0 || Object.values(value).some((part) => isDeep(part, left - 1)));
   // Null if the fragment is not one of ours; playground/share.py refuses the same ones.
   const unpack = async (fragment) => {
@@ -33,8 +34,8 @@ Locum.share = (() => {
     try {
       const text = atob(packed.replaceAll("-", "+").replaceAll("_", "/"));
       const bytes = await bounded(Uint8Array.from(text, (c) => c.charCodeAt(0)), new DecompressionStream("deflate-raw"));
-      const state = JSON.parse(new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes), finite);
-      return state && typeof state === "object" && !Array.isArray(state) && !isDeep(state, DEEPEST) ? state : null;
+      const content = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes), state = JSON.parse(content);
+      return isHeld(content) && state && typeof state === "object" && !Array.isArray(state) && !isDeep(state, DEEPEST) ? state : null;
     } catch { return null; }
   };
   return { pack, unpack };
