@@ -119,6 +119,12 @@ def test_heads_are_numbers_and_hooks_give_real_ones() -> None:
         model.patch("aba", "bba", "blocks.0.attn", head=False)
     with no_number:
         model.what("blocks.0.attn", head=True)
+    for other in (np.bool_(True), [0], -1, 1.0):
+        with no_number:
+            model.ablate("aba", "blocks.0.attn", head=other)
+    assert model.ablate("aba", "blocks.0.attn", head=np.int64(0)) == model.ablate(
+        "aba", "blocks.0.attn", head=0
+    )
     with no_number:
         model.to_torch().ablate(torch.as_tensor(model.encode("aba")), "blocks.0.attn", head=True)
     with pytest.raises(InputError, match="expected real numbers, got complex128"):

@@ -18,6 +18,8 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from locum.errors import InputError
 from locum.files import read_json, write_file
 from locum.graph import Node, Sort, abbreviate, postorder, sort_of
@@ -36,7 +38,7 @@ def require_head(head: int | None) -> None:
     ...
     locum.errors.InputError: expected the number of a head, counted from 0, got True; try head=0
     """
-    if isinstance(head, bool):
+    if head is not None and (type(head) is bool or not isinstance(head, (int, np.integer)) or head < 0):
         raise InputError(f"expected the number of a head, counted from 0, got {head!r}; try head=0")
 
 
