@@ -28,8 +28,8 @@ def cluster() -> Iterator[Any]:
             n_workers=3,
             threads_per_worker=1,
             processes=True,
-            dashboard_address=None,
-            worker_dashboard_address=None,
+            dashboard_address=":0",  # any port: another process may have a cluster
+            worker_dashboard_address=":0",
             silence_logs=50,
         ) as cluster,
     ):
