@@ -11,9 +11,6 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --prefer
 #: What `make quick` and `make floors` run.
 QUICK := tests/test_imports.py tests/test_cases.py tests/graph tests/simulators/test_universal.py tests/compiler/test_target.py
 
-#: A worker for each core; the tests of a file share what they make.
-WORKERS := -n auto --dist loadgroup
-
 .PHONY: help setup demo quick test lint prove paper docs tutorial packages floors coq fuzz bench clean
 
 help: ## what can be made
@@ -53,10 +50,10 @@ $(VENV)/.models: $(VENV)/.dev
 	@touch $@
 
 quick: $(VENV)/.dev ## the essentials, in half a minute
-	$(BIN)/python -m pytest -q $(WORKERS) $(QUICK)
+	$(BIN)/python -m pytest -q -n auto $(QUICK)
 
 test: $(VENV)/.models ## the tests
-	$(BIN)/python -m pytest -q $(WORKERS)
+	$(BIN)/python -m pytest -q -n auto
 
 lint: $(VENV)/.dev ## style and strict type checking
 	$(BIN)/ruff check .
@@ -95,14 +92,14 @@ packages: $(VENV)/.build ## wheel and sdist, installed into empty environments a
 floors: ## the lowest versions that pyproject.toml allows, and the quick tests on them
 	$(PYTHON) -m venv build/floors
 	build/floors/bin/python -m pip install --quiet --disable-pip-version-check --prefer-binary -c constraints/floors.txt -e . pytest hypothesis pytest-xdist
-	build/floors/bin/python -m pytest -q $(WORKERS) -p no:cacheprovider $(QUICK)
+	build/floors/bin/python -m pytest -q -n auto -p no:cacheprovider $(QUICK)
 	build/floors/bin/locum catalogue
 
 coq: $(VENV)/.core ## the theorems for all shapes, checked by Coq (needs coqc; COQ=skip leaves them out)
 	$(BIN)/python -m locum.verification.coq proofs
 
 fuzz: $(VENV)/.dev ## the property tests with twenty thousand examples each
-	$(BIN)/python -m pytest -q $(WORKERS) --hypothesis-profile fuzz -k "random or round_trip or mutated or rules or literal or edge_values or corpus"
+	$(BIN)/python -m pytest -q -n auto --hypothesis-profile fuzz -k "random or round_trip or mutated or rules or literal or edge_values or corpus"
 
 bench: $(VENV)/.dev ## measurements, each a ratio to a peer in the same run
 	@set -e; for script in benchmarks/bench_*.py; do $(BIN)/python $$script; done

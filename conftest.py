@@ -41,11 +41,6 @@ settings.load_profile("default")
 #: Packages that examples in docstrings may need and a core installation has not.
 OPTIONAL = ("torch", "transformers", "transformer_lens", "onnx", "starlette", "z3")
 
-#: Files that share the proofs of the paper's claims, which are searched for once in a process.
-PROOFS = ("tests/cli/test_prove.py", "tests/paper/test_report.py", "tests/verification/test_proofs.py")
-#: A file whose tests are long and share nothing: each goes to whichever worker is free.
-APART = "tests/compiler/test_random.py"
-
 
 @functools.cache
 def not_installed() -> tuple[str, ...]:
@@ -67,17 +62,10 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
     return bool(re.search(pattern, text, re.MULTILINE)) or None
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Skip the examples in docstrings that need what is not installed; keep files together.
-
-    With ``--dist loadgroup`` the tests of a file run in one worker: what they share is made once.
-    """
-    missing, grouped = not_installed(), config.pluginmanager.hasplugin("xdist")
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip the examples in docstrings that need what is not installed."""
+    missing = not_installed()
     for item in items:
-        file = item.nodeid.partition("::")[0]
-        if grouped and file != APART:
-            item.add_marker(pytest.mark.xdist_group("proofs" if file in PROOFS else file))
         if missing and isinstance(item, pytest.DoctestItem) and item.dtest is not None:
             source = "".join(example.source for example in item.dtest.examples)
             for name in missing:
