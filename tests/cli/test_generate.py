@@ -62,6 +62,26 @@ def test_several_texts(command: Run, folder: Path, tmp_path: Path) -> None:
     assert command(*arguments, "--html", str(tmp_path / "page.html"))[0] == 2
 
 
+def test_lengths_and_beams_of_the_generation_config(command: Run, folder: Path, tmp_path: Path) -> None:
+    for file in ("config.json", "model.safetensors", "tokenizer.json"):
+        (tmp_path / file).write_bytes((folder / file).read_bytes())
+    settings = {"max_length": 9, "num_beams": 3}
+    (tmp_path / "generation_config.json").write_text(json.dumps(settings))
+    arguments = ("generate", "--model", str(tmp_path), "--text", "hello")
+    code, _, err = command(*arguments)
+    assert (code, "num_beams = 3" in err) == (2, True)
+    code, out, err = command(*arguments, "--num-beams", "1", "--json")
+    assert code == 0, err
+    found = json.loads(out)
+    assert (len(found["ids"]), found["same_as_transformers"]) == (4, True)
+    code, out, err = command(*arguments, "--text", "greetin", "--num-beams", "1", "--json")
+    assert code == 0, err
+    both = json.loads(out)["texts"]
+    assert [(len(one["ids"]), one["same_as_transformers"]) for one in both] == [(2, True)] * 2
+    code, _, err = command(*arguments, "--num-beams", "2")
+    assert (code, "num_beams: expected 1" in err) == (2, True)
+
+
 def test_a_space_between_words_is_part_of_the_text(command: Run, folder: Path, tmp_path: Path) -> None:
     """Some tokenizers leave it out where a text begins."""
     tokenizers: Any = pytest.importorskip("tokenizers")

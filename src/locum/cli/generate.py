@@ -25,7 +25,12 @@ if TYPE_CHECKING:
 @click.command("generate", help=__doc__)
 @click.option("--model", "folder", required=True, metavar="FOLDER", help="The folder.")
 @click.option("--text", "texts", required=True, multiple=True, help="A text; may be repeated.")
-@click.option("--max-new-tokens", type=int, default=20, show_default=True, help="At most so many.")
+@click.option(
+    "--max-new-tokens",
+    type=int,
+    help="At most so many.  [default: what the generation config says, else 20]",
+)
+@click.option("--num-beams", type=int, help="1: greedily, where the generation config asks for beams.")
 @click.option("--do-sample", is_flag=True, help="Draw tokens instead of taking the most likely.")
 @click.option("--temperature", type=float, default=1.0, show_default=True, help="For --do-sample.")
 @click.option("--top-k", type=int, help="Draw from so many of the most likely tokens.")
@@ -38,7 +43,8 @@ if TYPE_CHECKING:
 def command(
     folder: str,
     texts: tuple[str, ...],
-    max_new_tokens: int,
+    max_new_tokens: int | None,
+    num_beams: int | None,
     do_sample: bool,
     temperature: float,
     top_k: int | None,
@@ -50,24 +56,26 @@ def command(
     as_json: bool,
 ) -> None:
     """Generate text."""
-    from locum.simulators.models.families.generating import generate
+    from locum.simulators.models.families.generating import generate, read_request
     from locum.simulators.models.families.running import Model
     from locum.simulators.models.reference import reference_text
 
     if html is not None:
         check_target(html)
-    if max_new_tokens < 1:
+    if max_new_tokens is not None and max_new_tokens < 1:
         raise InputError(f"--max-new-tokens: expected a positive integer, got {max_new_tokens}")
     with progress(1, "models loaded", "loading the model", quiet=as_json) as advance:
         model = Model(folder, dtype=dtype)
         advance("the model")
     if html is not None and len(texts) > 1:
         raise InputError(f"--html shows one text: expected one --text, got {len(texts)}")
-    with progress(len(texts) * max_new_tokens, "tokens", quiet=as_json) as advance:
+    most = read_request(model, list(texts), max_new_tokens, num_beams).most
+    with progress(len(texts) * most, "tokens", quiet=as_json) as advance:
         generations = generate(
             model,
             list(texts),
-            max_new_tokens,
+            most,
+            num_beams=num_beams,
             do_sample=do_sample,
             temperature=temperature,
             top_k=top_k,
@@ -80,9 +88,9 @@ def command(
     for written in generations:
         theirs = None
         if compare and not do_sample:
-            theirs = reference_text(
-                Path(folder), written.dtype, written.prompt, max_new_tokens, encodes
-            )
+            # One text by the library's own length; several have that of the longest.
+            count = max_new_tokens if len(texts) == 1 else most
+            theirs = reference_text(Path(folder), written.dtype, written.prompt, count, encodes)
         same.append(None if theirs is None else theirs == written.ids)
     if html is not None:
         from locum.display.generation_page import generation_page

@@ -97,10 +97,11 @@ def reference_outputs(
 
 
 def reference_text(
-    folder: Path, dtype: str, prompt: list[int], max_new_tokens: int, encodes: bool = False
+    folder: Path, dtype: str, prompt: list[int], max_new_tokens: int | None, encodes: bool = False
 ) -> list[int] | None:
     """Continue a prompt greedily by transformers itself; None where the library cannot.
 
+    ``max_new_tokens``: None where the library decides it by the generation config.
     ``encodes``: whether the prompt is an encoder's, and the text of its decoder is given.
     """
     if any(importlib.util.find_spec(name) is None for name in ("torch", "transformers")):
@@ -111,6 +112,7 @@ def reference_text(
     if model is None:
         return None
     ids = torch.tensor([prompt])
+    length = {} if max_new_tokens is None else {"max_new_tokens": max_new_tokens}
     with torch.no_grad(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         generated = (
@@ -119,9 +121,9 @@ def reference_text(
             .generate(
                 ids,
                 attention_mask=torch.ones_like(ids),
-                max_new_tokens=max_new_tokens,
                 do_sample=False,
                 num_beams=1,
+                **length,
             )
         )
     return [int(one) for one in generated[0, 1 if encodes else len(prompt) :]]

@@ -3,41 +3,50 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.utils.weak import WeakIdKeyDictionary
 
 from locum.errors import InputError
+from locum.execution.arrays import is_readable
 from locum.simulators.stand_ins.running import autocast_dtype
 
 
+class Masks(NamedTuple):
+    """What torch's layers are given beside rows: a mask, padding, and whether the mask is causal."""
+
+    mask: Tensor | None = None
+    padding: Tensor | None = None
+    is_causal: bool = False
+
+
 def added(
-    mask: Tensor | None,
-    padding: Tensor | None,
-    sizes: tuple[int, int, int, int],
-    like: Tensor,
-    batched: bool,
+    masks: Masks, sizes: tuple[int, int, int, int], like: Tensor, batched: bool
 ) -> dict[str, Tensor]:
     """Return what torch's masks add to the scores, as its block: for each item, or for each head.
 
     ``sizes`` are those of the batch, the heads, the queries and the keys.
     """
+    mask, padding, is_causal = masks
+    if is_causal and mask is None:
+        raise InputError("is_causal is a hint beside a mask: expected a mask, got none")
     if mask is None and padding is None:
         return {}
     batch, heads, n, m = sizes
     total: Any = 0
     if mask is not None:
         number = _as_numbers(mask, "the mask", like)
-        if mask.shape == (n, m):
-            total = number.expand(batch, 1, n, m)
-        elif mask.shape == (batch * heads, n, m):
-            total = number.reshape(batch, heads, n, m)
-        else:
+        if mask.shape not in ((n, m), (batch * heads, n, m)):
             raise InputError(
                 f"expected a mask of shape {(n, m)}, or {(batch * heads, n, m)} for each head of each "
                 f"item, got {tuple(mask.shape)}"
             )
+        if is_causal:
+            number = _causal(number, mask)
+        one = mask.dim() == 2
+        total = number.expand(batch, 1, n, m) if one else number.reshape(batch, heads, n, m)
     if padding is not None:
         if padding.shape != ((batch, m) if batched else (m,)):
             shape = (batch, m) if batched else (m,)
@@ -54,8 +63,43 @@ def _as_numbers(mask: Tensor, name: str, like: Tensor) -> Tensor:
         zeros = torch.zeros(mask.shape, dtype=like.dtype, device=like.device)
         return zeros.masked_fill(mask, -torch.inf)
     if mask.is_floating_point():
-        return mask.to(like.dtype)
+        # Beside half types torch takes float32, too; of any other type it gives errors, or misreads it.
+        taken = {like.dtype} | ({torch.float32} if like.dtype.itemsize == 2 else set())
+        if mask.dtype not in taken and autocast_dtype(like) is None:
+            raise InputError(
+                f"expected {name} of booleans, or in {like.dtype}, as the module is, got {mask.dtype}"
+            )
+        return mask
     raise InputError(f"expected {name} of booleans or floating-point numbers, got {mask.dtype}")
+
+
+#: Masks on a GPU that were compared, and which of their versions: comparing waits for the GPU.
+_compared: Any = WeakIdKeyDictionary()
+
+
+def _causal(number: Tensor, mask: Tensor) -> Tensor:
+    """Refuse a mask that is not the causal one: by that hint torch may leave the mask out.
+
+    ``number`` are its numbers, which are given back; where they cannot be read, as NaN.
+    """
+    readable = not torch.compiler.is_compiling() and not number.is_meta and is_readable(number)
+    kept = readable and number.is_cuda and not mask.is_inference()
+    if kept and _compared.get(mask) == mask._version:
+        return number
+    later = torch.ones(number.shape[-2:], dtype=torch.bool, device=number.device).triu(1)
+    expected = torch.zeros(later.shape, dtype=number.dtype, device=number.device)
+    is_same = (number.detach() == expected.masked_fill(later, -torch.inf)).all()
+    if not readable:
+        return torch.where(is_same, number, torch.nan)
+    if not is_same:
+        raise InputError(
+            "is_causal says that the mask is the causal one, and it is not (torch's own modules leave "
+            "it out, or not): expected 0 (False) up to the diagonal and −∞ (True) behind it; try "
+            "without is_causal"
+        )
+    if kept:
+        _compared[mask] = mask._version
+    return number
 
 
 def in_one_dtype(

@@ -25,6 +25,7 @@ from locum.simulators.models.torch_matrices import (
 )
 from locum.simulators.order import Order
 from locum.simulators.stand_ins.arguments import (
+    Masks,
     added,
     in_one_dtype,
     require_no_dropout,
@@ -140,8 +141,6 @@ class StandInAttention(StandIn):
         """Attend as nn.MultiheadAttention does; its documentation says what the arguments are."""
         self._parts.require_unchanged(self)
         require_no_dropout(self, self.dropout, "dropout")
-        if is_causal and attn_mask is None:
-            raise InputError("is_causal is a hint beside attn_mask: expected a mask, got none")
         X = self._rows(query, "query", self.embed_dim, self.batch_first)
         inputs = {"X": X.reshape(-1, X.shape[-1])}
         matrices, number, m = attention_matrices(self), self.number, X.shape[1]
@@ -158,7 +157,7 @@ class StandInAttention(StandIn):
             require_same_batch(X, M)
             inputs["M"], m = M.reshape(-1, M.shape[-1]), M.shape[1]
         batched, sizes = query.dim() == 3, (X.shape[0], self.num_heads, X.shape[1], m)
-        inputs |= added(attn_mask, key_padding_mask, sizes, X, batched)
+        inputs |= added(Masks(attn_mask, key_padding_mask, is_causal), sizes, X, batched)
         inputs, matrices = in_one_dtype(inputs, matrices)
         batch = X.shape[0]
         rows = run_layer(number, self.block, batch, inputs, matrices)
@@ -195,9 +194,8 @@ class StandInLayer(StandIn):
         src_key_padding_mask: Tensor | None = None,
         is_causal: bool = False,
     ) -> Tensor:
-        if is_causal and src_mask is None:
-            raise InputError("is_causal is a hint beside src_mask: expected a mask, got none")
-        return self._run(src, None, (src_mask, src_key_padding_mask), (None, None))
+        masks = Masks(src_mask, src_key_padding_mask, is_causal)
+        return self._run(src, None, masks, Masks())
 
     def _decode(
         self,
@@ -210,18 +208,17 @@ class StandInLayer(StandIn):
         tgt_is_causal: bool = False,
         memory_is_causal: bool = False,
     ) -> Tensor:
-        for hint, mask in ((tgt_is_causal, tgt_mask), (memory_is_causal, memory_mask)):
-            if hint and mask is None:
-                raise InputError("is_causal is a hint beside a mask: expected a mask, got none")
-        masks = (tgt_mask, tgt_key_padding_mask)
-        return self._run(tgt, memory, masks, (memory_mask, memory_key_padding_mask))
+        masks = Masks(tgt_mask, tgt_key_padding_mask, tgt_is_causal)
+        return self._run(
+            tgt, memory, masks, Masks(memory_mask, memory_key_padding_mask, memory_is_causal)
+        )
 
     def _run(
         self,
         X: Tensor,
         memory: Tensor | None,
-        masks: tuple[Tensor | None, Tensor | None],
-        memory_masks: tuple[Tensor | None, Tensor | None],
+        masks: Masks,
+        memory_masks: Masks,
     ) -> Tensor:
         self._parts.require_unchanged(self)
         for name, part in self.named_children():
@@ -231,12 +228,12 @@ class StandInLayer(StandIn):
         rows = self._rows(X, "the input", d, self.batch_first)
         batch, n, batched = rows.shape[0], rows.shape[1], X.dim() == 3
         inputs = {"X": rows.reshape(-1, d)}
-        inputs |= added(*masks, (batch, heads, n, n), rows, batched)
+        inputs |= added(masks, (batch, heads, n, n), rows, batched)
         if memory is not None:
             M = self._rows(memory, "the memory", d, self.batch_first)
             require_same_batch(rows, M)
             inputs["M"] = M.reshape(-1, d)
-            of_memory = added(*memory_masks, (batch, heads, n, M.shape[1]), rows, batched)
+            of_memory = added(memory_masks, (batch, heads, n, M.shape[1]), rows, batched)
             inputs |= {f"cross {name}": mask for name, mask in of_memory.items()}
         inputs, matrices = in_one_dtype(inputs, layer_matrices(self, self.order))
         result: Tensor = run_layer(self.number, self.block, batch, inputs, matrices)

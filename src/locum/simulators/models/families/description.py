@@ -46,6 +46,8 @@ class Stack:
     relative: Callable[[NDArray[Any], NDArray[Any]], Numbers] | None = None
     #: The most tokens it takes, if that is limited.
     longest: int | None = None
+    #: max_position_embeddings, which rotary positions may go beyond.
+    trained: int | None = None
     #: Whether the last of the states that the library lists is the one behind the last norm.
     ends_normed: bool = True
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, overload
+from typing import Any, NamedTuple, overload
 
 from locum.errors import InputError
 from locum.simulators.checking import positive_integer
@@ -76,18 +76,21 @@ class Generation:
 
 
 @overload
-def generate(model: Any, text: str, max_new_tokens: int = 20, **options: Any) -> Generation: ...
+def generate(
+    model: Any, text: str, max_new_tokens: int | None = None, **options: Any
+) -> Generation: ...
 
 
 @overload
-def generate(model: Any, text: Any, max_new_tokens: int = 20, **options: Any) -> Any: ...
+def generate(model: Any, text: Any, max_new_tokens: int | None = None, **options: Any) -> Any: ...
 
 
 def generate(
     model: Any,
     text: Any,
-    max_new_tokens: int = 20,
+    max_new_tokens: int | None = None,
     *,
+    num_beams: int | None = None,
     do_sample: bool = False,
     temperature: float = 1.0,
     top_k: int | None = None,
@@ -104,6 +107,9 @@ def generate(
     - ``text``: a text (the folder has a tokenizer), or a list of token ids. Several texts, lists of
       ids, or a dict of rows of ids and their mask, as tokenizers give it, make a list of results.
     - ``max_new_tokens``: how many tokens are written at most; the model's end-of-text token ends it.
+      Without it, as many as the library's ``generate`` writes: as max_new_tokens or max_length of the
+      generation config say, else 20, and not beyond the positions of the model.
+    - ``num_beams``: 1 lets a model write greedily whose generation config asks for beams.
     - ``do_sample``: draw tokens (by ``temperature``, ``top_k``, ``top_p``, from ``seed``) instead of
       taking the most likely one, as the library's greedy ``generate`` does. Without ``top_k`` any token
       may be drawn; the library's default is 50. Settings of the model's own have to be given, too.
@@ -120,22 +126,52 @@ def generate(
     """
     if not isinstance(model, Model):
         model = Model(model, **options)
-    require_writer(model.description)
-    positive_integer(max_new_tokens, "max_new_tokens")
+    elif options:
+        raise InputError(
+            f"expected {', '.join(options)} where the Model is made, got it beside a Model that is"
+        )
     choose = Choice(do_sample, temperature, top_k, top_p, seed)
-    settings = read_settings(model.source, model.description.encoder is not None)
+    prompts, several, most, settings = read_request(model, text, max_new_tokens, num_beams)
     if do_sample:
         settings.require_sampling(temperature=temperature, top_k=top_k, top_p=top_p)
     if attentions and model.description.encoder is not None:
         raise InputError(
             "attentions are kept of decoders alone: expected attentions=False beside an encoder"
         )
-    prompts, several = _prompts(model, text, settings)
     results = [
-        _continued(model, prompt, max_new_tokens, choose, settings, attentions, executor, finished)
+        _continued(model, prompt, most, choose, settings, attentions, executor, finished)
         for prompt in prompts
     ]
     return results if several else results[0]
+
+
+class Request(NamedTuple):
+    """What is to be written: the ids of all prompts, and how many tokens follow at most."""
+
+    prompts: list[list[int]]
+    #: Whether a list of results was asked for.
+    several: bool
+    most: int
+    settings: Settings
+
+
+def read_request(
+    model: Model, text: Any, max_new_tokens: int | None = None, num_beams: int | None = None
+) -> Request:
+    """Read what a model is to continue; all prompts have the room that the longest leaves.
+
+    (Of several, the library sees one length: that of the padded batch.)
+    """
+    require_writer(model.description)
+    encodes, stack = model.description.encoder is not None, model.description.stack
+    settings = read_settings(model.source, encodes, num_beams)
+    if max_new_tokens is not None:
+        positive_integer(max_new_tokens, "max_new_tokens")
+    prompts, several, longest = _prompts(model, text, settings)
+    if max_new_tokens is None:
+        positions = stack.trained if stack.longest is None else stack.longest
+        max_new_tokens = settings.room(1 if encodes else longest, positions)
+    return Request(prompts, several, max_new_tokens, settings)
 
 
 def _continued(
@@ -203,21 +239,26 @@ def _decoded(tokenizer: Any, given: list[int], ids: list[int]) -> str:
     return str(whole.removeprefix(before) if whole.startswith(before) else tokenizer.decode(ids))
 
 
-def _prompts(model: Model, text: Any, settings: Settings) -> tuple[list[list[int]], bool]:
-    """Return the ids of all prompts, without padding, and whether a list of results was asked for."""
-    if isinstance(text, str):
-        return [_encoded(model, text)], False
+def _prompts(model: Model, text: Any, settings: Settings) -> tuple[list[list[int]], bool, int]:
+    """Return the ids of all prompts, without padding.
+
+    Then whether a list of results was asked for, and how long the longest is, with its padding.
+    """
     if isinstance(text, Mapping):
         return _masked(model, text)
+    if isinstance(text, str):
+        prompts = [_encoded(model, text)]
+        return prompts, False, len(prompts[0])
     if isinstance(text, (list, tuple)) and text and all(isinstance(one, str) for one in text):
-        return [_encoded(model, one) for one in text], True
+        prompts = [_encoded(model, one) for one in text]
+        return prompts, True, max(map(len, prompts))
     rows = [text]
     if isinstance(text, (list, tuple)) and text and all(isinstance(r, (list, tuple)) for r in text):
         rows = list(text)  # of any lengths
     prompts = [[int(one) for one in ids] for row in rows for ids in _checked(model, row, "the prompt")]
     for prompt in prompts:
         settings.require_no_padding(prompt)
-    return prompts, len(prompts) > 1
+    return prompts, len(prompts) > 1, max(map(len, prompts))
 
 
 def _encoded(model: Model, text: str) -> list[int]:
@@ -234,7 +275,7 @@ def _encoded(model: Model, text: str) -> list[int]:
     return [int(one) for one in _checked(model, ids, "the prompt")[0]]
 
 
-def _masked(model: Model, given: Mapping[str, Any]) -> tuple[list[list[int]], bool]:
+def _masked(model: Model, given: Mapping[str, Any]) -> tuple[list[list[int]], bool, int]:
     """Read rows of ids and their attention mask: padding stands before a text, or behind an encoder's.
 
     (The library counts positions from the first token that is not padding, in a decoder.)
@@ -257,7 +298,7 @@ def _masked(model: Model, given: Mapping[str, Any]) -> tuple[list[list[int]], bo
                 f"padding_side={side!r} in the tokenizer"
             )
         prompts.append([int(one) for one in row[kept]])
-    return prompts, len(prompts) > 1
+    return prompts, len(prompts) > 1, ids.shape[1]
 
 
 def _checked(model: Model, ids: Any, name: str) -> Numbers:

@@ -169,7 +169,15 @@ def gpt_neox(source: Source) -> Description:
         )
     words = source.tensor("embed_in.weight", None, d)
     final = source.layer_norm(Stage(), "final_layer_norm", d, small)
-    stack = Stack(layers, heads, words, final=final, causal=True, frequencies=frequencies)
+    stack = Stack(
+        layers,
+        heads,
+        words,
+        final=final,
+        causal=True,
+        frequencies=frequencies,
+        trained=values["max_position_embeddings"],
+    )
     return Description("gpt_neox", source.where, stack, outputs=unembedding(source, words, values))
 
 

@@ -58,6 +58,7 @@ def live_source(model: Any, form: str = "factored") -> Source:
     prefix = f"{kind.base_model_prefix}."
     tensors = {key.removeprefix(prefix): tensor for key, tensor in tensors.items()}
     settings = getattr(model, "generation_config", None)
+    misplaced: dict[str, Any] = getattr(model.config, "_get_generation_parameters", dict)()
     return Source(
         kind.__name__,
         model.config.to_dict(),
@@ -65,6 +66,7 @@ def live_source(model: Any, form: str = "factored") -> Source:
         kind.__name__,
         form=form,
         generation=None if settings is None else settings.to_dict(),
+        misplaced=misplaced,
     )
 
 

@@ -155,5 +155,6 @@ def _decoder(
         causal=True,
         windows=windows or (),
         frequencies=frequencies,
+        trained=values["max_position_embeddings"],
     )
     return Description(source.family, source.where, stack, outputs=unembedding(source, words, values))

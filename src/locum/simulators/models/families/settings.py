@@ -25,12 +25,14 @@ _NEUTRAL: dict[str, Any] = {
     "num_return_sequences": 1,
     "min_length": 0,
     "token_healing": False,
+    "is_assistant": False,
     **dict.fromkeys(
         (
             *("bad_words_ids", "suppress_tokens", "begin_suppress_tokens", "forced_bos_token_id"),
             *("forced_eos_token_id", "forced_decoder_ids", "sequence_bias", "min_new_tokens"),
             *("penalty_alpha", "guidance_scale", "exponential_decay_length_penalty", "stop_strings"),
             *("max_time", "constraints", "force_words_ids", "watermarking_config", "dola_layers"),
+            "assistant_early_exit",
         )
     ),
 }
@@ -45,14 +47,16 @@ _DRAWN: dict[str, float] = {
     "epsilon_cutoff": 0.0,
     "eta_cutoff": 0.0,
 }
-#: Settings of lengths (which the caller gives), of sampling, of beams, of caches, of what is returned.
+#: How many tokens are written where nobody says it, as the library has it.
+DEFAULT_LENGTH = 20
+#: Settings of lengths (read on their own), of sampling, of beams, of caches, of what is returned.
 _HARMLESS = re.compile(
     r"""max_(length|new_tokens) | do_sample | temperature | top_[kph] | min_p | typical_p
     | (epsilon|eta)_cutoff | (bos|eos|pad|decoder_start)_token_id | _?transformers_version
     | _from_model_config | output_[a-z_]+ | return_[a-z_]+ | use_cache | cache_[a-z_]+
     | length_penalty | early_stopping | num_beam_groups | diversity_penalty | renormalize_logits
-    | remove_invalid_values | low_memory | (disable_)?compile(_config)? | is_assistant
-    | (num_)?assistant_[a-z_]+ | prompt_lookup_num_tokens | max_matching_ngram_size
+    | remove_invalid_values | low_memory | (disable_)?compile(_config)?
+    | (num_)?assistant_(?!early)[a-z_]+ | prompt_lookup_num_tokens | max_matching_ngram_size
     | target_lookbehind | (prefill_)?chunk_size | trust_remote_code""",
     re.VERBOSE,
 )
@@ -67,10 +71,32 @@ class Settings(NamedTuple):
     pad: int | None
     #: What the settings say of sampling.
     sampling: Mapping[str, Any]
+    #: How many tokens follow at most, and how many there are at most with those before them.
+    max_new_tokens: int | None = None
+    max_length: int | None = None
     #: The token that a decoder behind an encoder begins with, and those that come first and last.
     start: int | None = None
     first: int | None = None
     last: int | None = None
+
+    def room(self, given: int, positions: int | None) -> int:
+        """Return how many tokens may follow so many, where the caller does not say it.
+
+        ``positions``: for how many the model was made, if that is known.
+        """
+        if self.max_new_tokens is not None:
+            return self.max_new_tokens
+        if self.max_length is not None:
+            longest, said = self.max_length, "max_length of the generation config"
+        else:
+            longest, said = given + DEFAULT_LENGTH, "max_position_embeddings of the config"
+            longest = longest if positions is None else min(longest, positions)
+        if longest <= given:
+            raise InputError(
+                f"{given} tokens are given, and there are {longest} at most ({said}): expected fewer, "
+                "or max_new_tokens"
+            )
+        return longest - given
 
     def forced(self, written: int, most: int) -> int | None:
         """Return the token that follows so many, whatever the logits are, if there is one."""
@@ -98,12 +124,17 @@ class Settings(NamedTuple):
             )
 
 
-def read_settings(source: Source, encodes: bool = False) -> Settings:
+def read_settings(source: Source, encodes: bool = False, num_beams: int | None = None) -> Settings:
     """Read what ends a text, and what pads it; refuse settings that would change greedy text.
 
     ``encodes``: whether an encoder stands before the decoder, which then begins with its own token.
+    ``num_beams``: what the caller says instead of the model.
     """
     settings = _settings(source)
+    if num_beams is not None:
+        if type(num_beams) is not int or num_beams != 1:
+            raise InputError(f"num_beams: expected 1, since beams are not simulated, got {num_beams!r}")
+        settings["num_beams"] = num_beams
     edges = {}
     if encodes:
         names = ("decoder_start_token_id", "forced_bos_token_id", "forced_eos_token_id")
@@ -118,26 +149,48 @@ def read_settings(source: Source, encodes: bool = False) -> Settings:
                 )
     _require_neutral(settings, source.where)
     end = settings.get("eos_token_id")
-    ids = [end] if isinstance(end, int) else end or []
-    if not isinstance(ids, list) or not all(type(one) is int for one in ids):
+    ids: list[Any] = end if isinstance(end, list) else [end]
+    if end is not None and not (ids and all(type(one) is int for one in ids)):
         raise InputError(
             f"{source.where}: expected the id of a token, or a list of such, as eos_token_id, got "
             f"{end!r:.60}"
         )
-    pad = settings.get("pad_token_id")
-    sampling = {name: settings[name] for name in _DRAWN if settings.get(name) is not None}
-    return Settings(frozenset(ids), pad if isinstance(pad, int) else None, sampling, *edges.values())
+    for name, kind, least in (
+        ("pad_token_id", "the id of a token", None),
+        ("max_new_tokens", "a positive integer", 1),
+        ("max_length", "an integer", None),
+    ):
+        value = settings.get(name)
+        fits = type(value) is int and (least is None or value >= least)
+        if value is not None and not fits:
+            raise InputError(f"{source.where}: expected {kind} as {name}, got {value!r:.60}")
+    return Settings(
+        frozenset([] if end is None else ids),
+        settings.get("pad_token_id"),
+        {name: settings[name] for name in _DRAWN if settings.get(name) is not None},
+        settings.get("max_new_tokens"),
+        settings.get("max_length"),
+        *edges.values(),
+    )
 
 
 def _settings(source: Source) -> dict[str, Any]:
     """Return the settings of generation: those of their own file, or else those of the config."""
     if source.generation is not None:
+        for name, value in source.misplaced.items():
+            raise InputError(
+                f"{source.where}: {name} = {value!r:.60} of its config is a setting of generation, "
+                f"with which the library writes nothing: try model.generation_config.{name}"
+            )
         return dict(source.generation)
     path = None if source.folder is None else source.folder / "generation_config.json"
     if path is None or not path.is_file():
         ids = (f"{kind}_token_id" for kind in ("bos", "eos", "pad", "decoder_start"))
-        known = (*_NEUTRAL, *_DRAWN, *ids)
-        return {name: source.config[name] for name in known if name in source.config}
+        known = (*_NEUTRAL, *_DRAWN, *ids, "max_length", "max_new_tokens")
+        settings = {name: source.config[name] for name in known if name in source.config}
+        if source.config.get("force_bos_token_to_be_generated"):  # as older BARTs say it
+            settings["forced_bos_token_id"] = settings.get("bos_token_id")
+        return settings
     content = read_json(path, 2**20)
     if not isinstance(content, dict):
         raise InputError(f"{path}: expected a JSON object, got {type(content).__name__}")

@@ -32,6 +32,8 @@ class Source:
     form: str = "factored"
     #: Of a live model, its generation config.
     generation: Mapping[str, Any] | None = None
+    #: Settings of generation that its config has, where the library does not want them.
+    misplaced: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def family(self) -> str:

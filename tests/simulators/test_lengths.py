@@ -1,0 +1,150 @@
+"""How many tokens are written where nobody says it: as many as by transformers' own ``generate``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import locum
+from locum.errors import InputError
+from locum.simulators.models.families.running import Model
+from tests.simulators.families import CASES, Case, bart, built, gpt2, llama
+
+torch: Any = pytest.importorskip("torch")
+pytestmark = pytest.mark.filterwarnings("ignore")  # the library's, of lengths that nobody gave
+
+WRITERS = {
+    "gpt2": Case("GPT2LMHeadModel", gpt2(n_layer=1)),  # of 12 positions
+    "llama": Case("LlamaForCausalLM", llama(num_hidden_layers=1, max_position_embeddings=15)),
+    "t5": CASES["t5"][0],
+    "bart": Case("BartForConditionalGeneration", bart()),
+}
+LENGTHS: list[dict[str, int]] = [
+    {},
+    {"max_length": 9},
+    {"max_new_tokens": 3},
+    {"max_new_tokens": 4, "max_length": 7},
+]
+PROMPT = [3, 5, 7, 9]
+
+
+def writer(family: str, **settings: Any) -> Any:
+    model = built(WRITERS[family], torch.float64)
+    for name, value in ({"eos_token_id": None} | settings).items():
+        setattr(model.generation_config, name, value)
+    return model
+
+
+def by_the_library(model: Any, prompts: list[list[int]], **options: Any) -> list[list[int]]:
+    """What it writes for prompts of one length."""
+    written = model.generate(torch.tensor(prompts), do_sample=False, **options)
+    before = 1 if model.config.is_encoder_decoder else len(prompts[0])
+    return [[int(one) for one in row] for row in written[:, before:]]
+
+
+@pytest.mark.parametrize("family", WRITERS)
+def test_lengths_are_those_of_the_generation_config(family: str) -> None:
+    found = []
+    for settings in LENGTHS:
+        model = writer(family, **settings)
+        found.append(locum.generate(model, PROMPT).ids)
+        assert [found[-1]] == by_the_library(model, [PROMPT]), settings
+    positions = {"gpt2": 12 - 4, "llama": 15 - 4, "t5": 20, "bart": 12 - 1}[family]
+    encodes = family in ("t5", "bart")
+    assert [len(ids) for ids in found] == [positions, 8 if encodes else 5, 3, 4]
+
+
+@pytest.mark.parametrize("family", ["gpt2", "bart"])
+def test_lengths_of_folders(family: str, tmp_path: Path) -> None:
+    """From generation_config.json; where there is none, from config.json."""
+    model = writer(family, max_length=7)
+    model.save_pretrained(tmp_path)
+    for own in (True, False):
+        if not own:
+            (tmp_path / "generation_config.json").unlink()
+            path = tmp_path / "config.json"
+            more: dict[str, Any] = {"max_length": 6, "eos_token_id": None, "bos_token_id": 8}
+            if family == "bart":  # as older ones have it
+                more["force_bos_token_to_be_generated"] = True
+            path.write_text(json.dumps(json.loads(path.read_text()) | more))
+        loaded = type(model).from_pretrained(tmp_path, dtype=torch.float64).eval()
+        found = locum.generate(tmp_path, PROMPT, dtype="float64").ids
+        assert [found] == by_the_library(loaded, [PROMPT])
+
+
+def test_several_prompts_have_the_length_of_the_longest() -> None:
+    """As in the library's padded batch, of which there is one length."""
+    model = writer("gpt2", max_length=9, pad_token_id=2)
+    given = {
+        "input_ids": torch.tensor([[2, 2, 3, 5], [4, 6, 8, 3]]),
+        "attention_mask": torch.tensor([[0, 0, 1, 1], [1, 1, 1, 1]]),
+    }
+    expected = model.generate(**given, do_sample=False)[:, 4:].tolist()
+    assert [one.ids for one in locum.generate(model, given)] == expected
+    assert [one.ids for one in locum.generate(model, [[3, 5], [4, 6, 8, 3]])] == expected
+
+
+@pytest.mark.parametrize("family", ["gpt2", "llama", "t5"])
+def test_prompts_that_leave_no_room_are_refused_as_by_the_library(family: str) -> None:
+    model = writer(family, max_length=1 if family == "t5" else 3)
+    with pytest.raises(ValueError, match="max_length"):
+        by_the_library(model, [PROMPT])
+    with pytest.raises(
+        InputError, match=r"at most .max_length of the generation config.*max_new_tokens"
+    ):
+        locum.generate(model, PROMPT)
+    if family == "llama":
+        model.generation_config.max_length = None
+        with pytest.raises(ValueError, match="max_length"):
+            by_the_library(model, [[3] * 15])
+        with pytest.raises(InputError, match="max_position_embeddings"):
+            locum.generate(model, [3] * 15)
+        assert [locum.generate(model, [3] * 15, 1).ids] == by_the_library(
+            model, [[3] * 15], max_new_tokens=1
+        )
+
+
+def test_beams_are_left_out_if_the_caller_says_so() -> None:
+    settings = {"num_beams": 4, "length_penalty": 2.0, "early_stopping": True, "max_length": 6}
+    model = writer("bart", **settings)
+    with pytest.raises(InputError, match="num_beams = 4"):
+        locum.generate(model, PROMPT)
+    assert [locum.generate(model, PROMPT, num_beams=1).ids] == by_the_library(
+        model, [PROMPT], num_beams=1
+    )
+    for other in (2, True, 1.0):
+        with pytest.raises(InputError, match="num_beams: expected 1"):
+            locum.generate(model, PROMPT, num_beams=other)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("eos_token_id", []),
+        ("eos_token_id", ""),
+        ("eos_token_id", {}),
+        ("eos_token_id", [[1]]),
+        ("is_assistant", True),
+        ("assistant_early_exit", 1),
+        ("max_length", 9.5),
+        ("max_new_tokens", 0),
+        ("pad_token_id", [2]),
+    ],
+)
+def test_settings_that_the_library_stumbles_over_are_refused(name: str, value: Any) -> None:
+    with pytest.raises(InputError, match=name):
+        locum.generate(writer("gpt2", **{name: value}), PROMPT)
+
+
+def test_what_would_be_passed_over_is_refused() -> None:
+    model = writer("gpt2")
+    with pytest.raises(InputError, match="dtype"):
+        locum.generate(Model(model), PROMPT, dtype="float32")
+    model.config.max_length = 9
+    with pytest.raises(ValueError, match="max_length"):
+        by_the_library(model, [PROMPT])
+    with pytest.raises(InputError, match=r"max_length = 9 of its config.*generation_config"):
+        locum.generate(model, PROMPT)
