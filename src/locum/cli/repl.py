@@ -53,7 +53,9 @@ def command(example: str, as_json: bool) -> None:
         results = session.execute(typed.read(session.limits.text + 1))
         output.print_json({"results": [{**r.to_dict(), "printed": r.printed} for r in results]})
         return
-    banner = f"Locum {__version__}, RASP; running example {echo.given(session.examples.tokens['s-op'])}"
+    banner = (
+        f"Locum {__version__}, RASP; running example {echo.quoted(session.examples.tokens['s-op'])}"
+    )
     if typed.isatty() and sys.stdout.isatty():
         from locum.cli.terminal import converse
 

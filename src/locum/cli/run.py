@@ -90,7 +90,7 @@ def _input(tokens: Any) -> str:
     """Write the input; of several sequences, how many there are."""
     if isinstance(tokens, list) and isinstance(tokens[0], list):
         return f"{len(tokens)} sequences"
-    return shortened(echo.given(tokens), _LONGEST_INPUT)
+    return shortened(echo.quoted(tokens), _LONGEST_INPUT)
 
 
 def _grid(pattern: Sequence[Sequence[int]], tokens: Any) -> str:

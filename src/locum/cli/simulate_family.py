@@ -71,7 +71,7 @@ def simulate_family(
     if save is not None:
         write_file(save, npz(dict(run.outputs)))
     errors, of_states = run.errors, run.state_errors
-    found: dict[str, Any] = {
+    summary: dict[str, Any] = {
         "model": folder,
         "family": model.description.family,
         "dtype": kind,
@@ -84,9 +84,9 @@ def simulate_family(
         "where": [list(part) for part in model.where],
     }
     if as_json:
-        output.print_json(found)
+        output.print_json(summary)
     else:
-        _print(found, run)
+        _print(summary, run)
         for path in (html, save):
             if path is not None:
                 output.say(f"Saved in {path}.")
@@ -110,26 +110,26 @@ def _require_short(model: Model, texts: Sequence[str]) -> None:
         )
 
 
-def _print(found: dict[str, Any], run: ComparedRun) -> None:
+def _print(summary: dict[str, Any], run: ComparedRun) -> None:
     from rich.table import Table
 
     output.print_title(
-        f"{found['model']}: {found['family']}, {found['layers']} layers, on U; {found['dtype']}"
+        f"{summary['model']}: {summary['family']}, {summary['layers']} layers, on U; {summary['dtype']}"
     )
-    rows = [[text["text"], str(text["tokens"])] for text in found["texts"]]
+    rows = [[text["text"], str(text["tokens"])] for text in summary["texts"]]
     output.show(output.add_rows(Table("text", "tokens"), rows))
-    errors = found["errors"] or {}
+    errors = summary["errors"] or {}
     rows = [
         [name, "×".join(map(str, shape)), f"{errors[name]:.2e}" if name in errors else ""]
-        for name, shape in found["outputs"].items()
+        for name, shape in summary["outputs"].items()
     ]
     output.show(output.add_rows(Table("output", "shape", "greatest relative error"), rows))
-    if found["state_errors"] is not None:
-        places = ["embeddings", *(f"layer {number}" for number in range(found["layers"]))]
-        pairs = zip(places, found["state_errors"], strict=False)
+    if summary["state_errors"] is not None:
+        places = ["embeddings", *(f"layer {number}" for number in range(summary["layers"]))]
+        pairs = zip(places, summary["state_errors"], strict=False)
         rows = [[place, f"{error:.2e}"] for place, error in pairs]
         output.show(output.add_rows(Table("after", "greatest relative error of a state"), rows))
-    if found["compared_with"]:
-        output.say(f"Compared with {found['compared_with']}.")
-    for where, what in found["where"]:
+    if summary["compared_with"]:
+        output.say(f"Compared with {summary['compared_with']}.")
+    for where, what in summary["where"]:
         output.say(f"  {where + ':':6} {what}")

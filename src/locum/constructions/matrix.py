@@ -272,20 +272,20 @@ class Matrix:
         names = ("rows", "columns", "offset", "row_stride", "column_stride")
         return Places(*(number_of(getattr(self, name), name.replace("_", " ")) for name in names))
 
-    def _length(self, given: int) -> int:
+    def _length(self, tokens: int) -> int:
         """Return how many positions it takes on so many tokens."""
-        if given < (self.reads or 0):
+        if tokens < (self.reads or 0):
             raise InputError(
-                f"the sequence has {given} tokens, but the inputs of this {self.shape} matrix "
+                f"the sequence has {tokens} tokens, but the inputs of this {self.shape} matrix "
                 f"take up {self.reads}"
             )
         needs = self.needs or 0
-        if given < needs and any(node.op == "length" for node in postorder(self.sop.node)):
+        if tokens < needs and any(node.op == "length" for node in postorder(self.sop.node)):
             raise InputError(
                 f"the {self.shape} result needs {needs} positions, but the sequence has "
-                f"{given} tokens, and it cannot be padded: sizes are found from its length"
+                f"{tokens} tokens, and it cannot be padded: sizes are found from its length"
             )
-        return max(given, needs)
+        return max(tokens, needs)
 
     def _numbers(self, parts: list[Any], length: int, options: Mapping[str, Any]) -> Places:
         """Return the sizes and places as numbers, on this input."""

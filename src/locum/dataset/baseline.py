@@ -33,7 +33,7 @@ def by_patching(network: Network, truth: Truth, pairs: Sequence[dict[str, Any]])
         reader: _effect(runs, [edge for edge in truth.candidates if edge[1] == reader])
         for reader in truth.inside
     }
-    return _found(edges, heads, inside, _axes(network, pairs))
+    return _scored_parts(edges, heads, inside, _axes(network, pairs))
 
 
 def _effect(runs: Sequence[PathRun], edges: Sequence[Edge]) -> float:
@@ -105,7 +105,7 @@ def by_weights(network: Network, truth: Truth) -> dict[str, Any]:
     inside = {part: max(v for e, v in edges.items() if e[1] == part) for part in truth.inside}
     read = np.concatenate(list(reads.values()), axis=1)
     axes = np.linalg.norm(read, axis=1) / (np.linalg.norm(read) or 1.0)
-    return _found(edges, heads, inside, [_clean(float(axis)) for axis in axes])
+    return _scored_parts(edges, heads, inside, [_clean(float(axis)) for axis in axes])
 
 
 def _clean(score: float) -> float:
@@ -113,7 +113,7 @@ def _clean(score: float) -> float:
     return score if score > 1e-9 else 0.0
 
 
-def _found(
+def _scored_parts(
     edges: dict[Edge, float], heads: dict[str, float], inside: dict[str, float], axes: list[float]
 ) -> dict[str, Any]:
     identity = np.eye(len(axes))

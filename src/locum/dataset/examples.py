@@ -23,7 +23,7 @@ def examples_for(inputs: Inputs, draw: random.Random) -> dict[str, Any]:
     if len(listed) > _INPUTS:
         chosen = [listed[i] for i in sorted(draw.sample(range(len(listed)), _INPUTS))]
     return {
-        "inputs": [given for given, _ in chosen],
+        "inputs": [tokens for tokens, _ in chosen],
         "outputs": [answer for _, answer in chosen],
         "pairs": pairs_for(inputs, draw, _PAIRS),
     }

@@ -229,8 +229,8 @@ def _sources() -> dict[str, Source]:
     }
     return {
         f"{prefix}/{name}": source
-        for prefix, found in families.items()
-        for name, source in found.items()
+        for prefix, named in families.items()
+        for name, source in named.items()
     }
 
 

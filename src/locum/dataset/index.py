@@ -115,10 +115,10 @@ def _digest(path: Path) -> str:
 
 
 def _script() -> str:
-    found = importlib.util.find_spec("locum.dataset.verify")
-    assert found is not None
-    assert found.origin is not None
-    return Path(found.origin).read_text(encoding="utf-8")
+    module = importlib.util.find_spec("locum.dataset.verify")
+    assert module is not None
+    assert module.origin is not None
+    return Path(module.origin).read_text(encoding="utf-8")
 
 
 def _parquet(rows: list[dict[str, Any]]) -> bytes:

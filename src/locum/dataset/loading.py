@@ -124,14 +124,14 @@ class Dataset(Sequence[Item]):
     def __iter__(self) -> Iterator[Item]:
         return (self[place] for place in range(len(self)))
 
-    def where(self, **wanted: Any) -> Dataset:
+    def where(self, **columns: Any) -> Dataset:
         """Return the items whose columns have these values: ``where(tier="plain", layers=2)``."""
-        for name in wanted:
+        for name in columns:
             if self.rows and name not in self.rows[0]:
                 raise InputError(
                     f"expected a column of the index ({', '.join(self.rows[0])}), got {name!r}"
                 )
-        rows = [row for row in self.rows if all(row[name] == wanted[name] for name in wanted)]
+        rows = [row for row in self.rows if all(row[name] == columns[name] for name in columns)]
         return Dataset(self.folder, rows)
 
     def to_torch(self) -> Any:

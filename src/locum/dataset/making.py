@@ -72,7 +72,7 @@ _RANDOM_SIZES = (("ab", 5), ("abc", 4), ("abc", 4), ("abcd", 3), ("ab", 6))
 
 
 @dataclass(frozen=True)
-class Wanted:
+class Blueprint:
     """A program, and what to compile it for."""
 
     name: str
@@ -104,7 +104,7 @@ def make(
     known = SOURCES[source]
     assert length is not None
     assert tokens is not None
-    wanted = Wanted(
+    blueprint = Blueprint(
         source,
         known.family,
         known.make(length),
@@ -114,7 +114,7 @@ def make(
         known.fixed,
     )
     try:
-        return _item(Path(folder), wanted, attention, tiers)
+        return _item(Path(folder), blueprint, attention, tiers)
     except LocumError as error:
         return {"rows": [], "reason": str(error)[:300]}
 
@@ -123,47 +123,47 @@ def _random_item(
     folder: Path, attention: str, tiers: list[str], layers: int, seed: int
 ) -> dict[str, Any]:
     reason = ""
-    for wanted in _drawn(layers, seed):
+    for blueprint in _drawn(layers, seed):
         try:
-            return _item(folder, wanted, attention, tiers, layers)
+            return _item(folder, blueprint, attention, tiers, layers)
         except LocumError as error:
             reason = str(error)[:300]
     return {"rows": [], "reason": reason}
 
 
-def _drawn(layers: int, seed: int) -> Iterator[Wanted]:
+def _drawn(layers: int, seed: int) -> Iterator[Blueprint]:
     for attempt in range(_ATTEMPTS):
         draw = random.Random(f"{seed}, {layers}, {attempt}")
         letters, length = draw.choice(_RANDOM_SIZES)
         program = draw_program(draw, tuple(letters), draw.choice(_DEPTHS[layers]))
-        yield Wanted(RANDOM, RANDOM, program, tuple(letters), length)
+        yield Blueprint(RANDOM, RANDOM, program, tuple(letters), length)
 
 
 def _item(
-    folder: Path, wanted: Wanted, attention: str, tiers: list[str], layers: int | None = None
+    folder: Path, blueprint: Blueprint, attention: str, tiers: list[str], layers: int | None = None
 ) -> dict[str, Any]:
-    program = wanted.program.node
-    if layers and not _answers_differ(wanted):
+    program = blueprint.program.node
+    if layers and not _answers_differ(blueprint):
         raise RejectedProgramError("its answer does not depend on the tokens")
     options: dict[str, Any] = {
-        "length": wanted.length,
-        "vocabulary": wanted.vocabulary,
+        "length": blueprint.length,
+        "vocabulary": blueprint.vocabulary,
         "attention": attention,
         "feed_forward": "relu",
-        "causal": wanted.causal,
-        "fixed": wanted.fixed,
+        "causal": blueprint.causal,
+        "fixed": blueprint.fixed,
         "reuse_slots": False,
     }
     allowed = (layers,) if layers else LAYERS
     if (depth := count_layers(program, **options)) not in allowed:
         raise RejectedProgramError(f"it has {depth} layers")
-    model = compile_program(program, name=wanted.name, **options)
+    model = compile_program(program, name=blueprint.name, **options)
     if (depth := len(model.weights.layers)) not in allowed:
         raise RejectedProgramError(f"it has {depth} layers")
-    identity = _identity(program, wanted, attention)
+    identity = _identity(program, blueprint, attention)
     draw = random.Random(identity)
     undefined = [token for token, _ in model.config.undefined]
-    known = [token for token in wanted.vocabulary if token not in undefined]
+    known = [token for token in blueprint.vocabulary if token not in undefined]
     inputs = inputs_for(known, model.config.lengths, draw)
     network = Labelled.of(model, model.circuit).network
     # Before the program is run on all inputs, which takes longer.
@@ -171,29 +171,29 @@ def _item(
     inputs = with_answers(inputs, program)
     if not depends_on_tokens(inputs):
         raise RejectedProgramError("its answer does not depend on the tokens")
-    return _written(folder, wanted, model, inputs, identity, [t for t in tiers if t in TIERS], draw)
+    return _written(folder, blueprint, model, inputs, identity, [t for t in tiers if t in TIERS], draw)
 
 
-def _answers_differ(wanted: Wanted) -> bool:
+def _answers_differ(blueprint: Blueprint) -> bool:
     """Return whether a few inputs have different answers; a look before the work of compiling."""
     draw = random.Random(0)
-    first, *rows = (draw.choices(wanted.vocabulary, k=wanted.length) for _ in range(12))
-    answer = wanted.program(first)
-    return any(wanted.program(row) != answer for row in rows)
+    first, *rows = (draw.choices(blueprint.vocabulary, k=blueprint.length) for _ in range(12))
+    answer = blueprint.program(first)
+    return any(blueprint.program(row) != answer for row in rows)
 
 
-def _identity(program: Node, wanted: Wanted, attention: str) -> str:
+def _identity(program: Node, blueprint: Blueprint, attention: str) -> str:
     """Name an item: readable, and by a hash of what it is."""
-    what = [stable_hash(program), list(map(repr, wanted.vocabulary)), wanted.length, attention]
-    digest = hashlib.sha256(json.dumps([*what, wanted.causal, wanted.fixed]).encode()).hexdigest()
-    title = wanted.name.rpartition("/")[2]
+    what = [stable_hash(program), list(map(repr, blueprint.vocabulary)), blueprint.length, attention]
+    digest = hashlib.sha256(json.dumps([*what, blueprint.causal, blueprint.fixed]).encode()).hexdigest()
+    title = blueprint.name.rpartition("/")[2]
     plain = "".join(c if c.isascii() and c.isalnum() else "-" for c in title).strip("-").lower()
     return f"{plain or 'program'}-{digest[:12]}"
 
 
 def _written(
     folder: Path,
-    wanted: Wanted,
+    blueprint: Blueprint,
     model: CompiledTransformer,
     inputs: Inputs,
     identity: str,
@@ -201,7 +201,7 @@ def _written(
     draw: random.Random,
 ) -> dict[str, Any]:
     """Check the plain network and its circuit, then make and write each tier."""
-    program = wanted.program.node
+    program = blueprint.program.node
     unlabelled = Labelled.of(model, model.circuit).network
     batches, expected = batches_of(unlabelled, inputs), expected_answers(unlabelled, inputs)
     some = [ids[:_FITTED] for ids in batches]
@@ -252,7 +252,7 @@ def _written(
         place = folder / ITEMS / tier
         place.mkdir(parents=True, exist_ok=True)
         write_folder(place / identity, files)
-        rows.append(_row(identity, tier, wanted, model, made, inputs, certificate))
+        rows.append(_row(identity, tier, blueprint, model, made, inputs, certificate))
     if not rows:
         raise RejectedProgramError(f"no tier is right: {left_out}")
     return {
@@ -297,13 +297,13 @@ def _json(data: Any) -> str:
 def _row(
     identity: str,
     tier: str,
-    wanted: Wanted,
+    blueprint: Blueprint,
     model: CompiledTransformer,
     made: Labelled,
     inputs: Inputs,
     certificate: dict[str, Any],
 ) -> dict[str, Any]:
-    shape = shape_of(wanted.program.node)
+    shape = shape_of(blueprint.program.node)
     config = made.config
     heads = [len((layer.get("attention") or {"kinds": ()})["kinds"]) for layer in config["layers"]]
     units = [(layer.get("feed_forward") or {"d_mlp": 0})["d_mlp"] for layer in config["layers"]]
@@ -313,12 +313,12 @@ def _row(
         "circuit": identity,
         "tier": tier,
         "split": split_of(shape),
-        "name": wanted.name,
-        "family": wanted.family,
-        "program_hash": stable_hash(wanted.program.node),
+        "name": blueprint.name,
+        "family": blueprint.family,
+        "program_hash": stable_hash(blueprint.program.node),
         "shape": shape,
         "attention": model.config.attention,
-        "causal": wanted.causal,
+        "causal": blueprint.causal,
         "layers": len(heads),
         "heads": sum(heads),
         "heads_in_layers": " ".join(map(str, heads)),
@@ -329,7 +329,7 @@ def _row(
         "d_model": made.width,
         "slots": len(made.directions),
         "parameters": sum(int(tensor.size) for tensor in made.tensors.values()),
-        "vocabulary": len(wanted.vocabulary),
+        "vocabulary": len(blueprint.vocabulary),
         "shortest": model.config.lengths[0],
         "longest": model.config.lengths[1],
         "inputs": inputs.count,

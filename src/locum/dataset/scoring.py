@@ -39,12 +39,12 @@ _POINTS = 11
 
 
 def score(
-    truth: Truth, found: Any, directions: Array | None = None, threshold: float = 0.0
+    truth: Truth, claimed: Any, directions: Array | None = None, threshold: float = 0.0
 ) -> dict[str, Any]:
     """Return precision, recall, F1, area under the ROC curve and average precision at every level."""
     if math.isnan(threshold):
         raise InputError("expected a number as the threshold that scores are compared with, got nan")
-    scores = read_found(truth, found)
+    scores = read_claimed(truth, claimed)
     levels: dict[str, Any] = {}
     truths: dict[str, tuple[Collection[Any], Collection[Any]]] = {
         "edges": (truth.candidates, truth.edges),
@@ -53,8 +53,8 @@ def score(
     }
     for level, (candidates, right) in truths.items():
         if level in scores:
-            given = scores[level]
-            pairs = [(given.get(one, 0.0), one in right) for one in candidates]
+            values = scores[level]
+            pairs = [(values.get(one, 0.0), one in right) for one in candidates]
             levels[level] = measures(pairs, len(right), threshold)
     if "slots" in scores:
         levels["slots"] = _slots(truth, scores["slots"], directions, threshold)
@@ -101,12 +101,12 @@ def area_under_roc(pairs: Sequence[tuple[float, bool]]) -> float | None:
 
 def _ranked(pairs: Sequence[tuple[float, bool]]) -> list[tuple[int, int]]:
     """Return how many right and wrong ones have at least each score, from the highest on."""
-    found, hits, misses = [], 0, 0
+    counts, hits, misses = [], 0, 0
     for value in sorted({value for value, _ in pairs}, reverse=True):
         hits += sum(is_right for other, is_right in pairs if other == value)
         misses += sum(not is_right for other, is_right in pairs if other == value)
-        found.append((hits, misses))
-    return found
+        counts.append((hits, misses))
+    return counts
 
 
 def _roc(pairs: Sequence[tuple[float, bool]]) -> list[list[float]]:
@@ -130,30 +130,30 @@ def _average_precision(pairs: Sequence[tuple[float, bool]], right: int) -> float
 
 def _slots(
     truth: Truth,
-    given: Sequence[tuple[Array, float]],
+    claimed: Sequence[tuple[Array, float]],
     directions: Array | None,
     threshold: float,
 ) -> dict[str, Any]:
     """Match directions with slots that something necessary flows through, each slot once."""
-    width = len(given[0][0]) if given else 0
+    width = len(claimed[0][0]) if claimed else 0
     known = np.eye(width) if directions is None else np.asarray(directions, float)
-    if given and known.shape[1] != width:
+    if claimed and known.shape[1] != width:
         raise InputError(
             f"slots: expected directions of {known.shape[1]} numbers, as many as d_model, got {width}"
         )
-    wanted = {
+    units = {
         slot: _unit(known[slot]) for slot in truth.true_slots if slot < len(known) and known[slot].any()
     }
     pairs, taken = [], set()
-    for direction, value in sorted(given, key=lambda one: -one[1]):
+    for direction, value in sorted(claimed, key=lambda one: -one[1]):
         unit = _unit(direction)
-        close = {slot: abs(float(unit @ other)) for slot, other in wanted.items() if slot not in taken}
+        close = {slot: abs(float(unit @ other)) for slot, other in units.items() if slot not in taken}
         best = max(close, key=close.__getitem__, default=None)
         is_right = best is not None and close[best] >= ALIGNED
         if is_right:
             taken.add(best)
         pairs.append((value, is_right))
-    return measures(pairs, len(wanted), threshold)
+    return measures(pairs, len(units), threshold)
 
 
 def _unit(direction: Array) -> Array:
@@ -165,35 +165,35 @@ def _unit(direction: Array) -> Array:
 # Reading -----------------------------------------------------------------------------------------
 
 
-def read_found(truth: Truth, found: Any) -> dict[str, Any]:
+def read_claimed(truth: Truth, claimed: Any) -> dict[str, Any]:
     """Return the scores of each level that was given or follows from edges."""
-    if not isinstance(found, Mapping) or not set(found) <= {*LEVELS} or not found:
-        got = sorted(found) if isinstance(found, Mapping) else type(found).__name__
+    if not isinstance(claimed, Mapping) or not set(claimed) <= {*LEVELS} or not claimed:
+        got = sorted(claimed) if isinstance(claimed, Mapping) else type(claimed).__name__
         raise InputError(f"expected an object with some of {', '.join(LEVELS)}, got {got}")
     scores: dict[str, Any] = {}
-    for level in found:
-        if not isinstance(found[level], list):
-            raise InputError(f"{level}: expected a list, got {type(found[level]).__name__}")
-    if "edges" in found:
-        edges = scores["edges"] = _edges(truth, found["edges"])
+    for level in claimed:
+        if not isinstance(claimed[level], list):
+            raise InputError(f"{level}: expected a list, got {type(claimed[level]).__name__}")
+    if "edges" in claimed:
+        edges = scores["edges"] = _edges(truth, claimed["edges"])
         scores["heads"] = _follow(edges, 0, truth.heads)
         scores["qkv"] = _follow(edges, 1, truth.inside)
     for level, known in (("heads", truth.heads), ("qkv", truth.inside)):
-        if level in found:
-            scores[level] = _named(found[level], level, known)
-    if "slots" in found:
+        if level in claimed:
+            scores[level] = _named(claimed[level], level, known)
+    if "slots" in claimed:
         scores["slots"] = [
-            _direction(entry, place, found["slots"]) for place, entry in enumerate(found["slots"])
+            _direction(entry, place, claimed["slots"]) for place, entry in enumerate(claimed["slots"])
         ]
     return scores
 
 
 def _follow(edges: Mapping[Edge, float], end: int, names: Collection[str]) -> dict[str, float]:
-    found: dict[str, float] = {}
+    best: dict[str, float] = {}
     for edge, value in edges.items():
         if edge[end] in names:
-            found[edge[end]] = max(value, found.get(edge[end], 0.0))
-    return found
+            best[edge[end]] = max(value, best.get(edge[end], 0.0))
+    return best
 
 
 def _entry(entry: Any, where: str, fields: Collection[str]) -> float:
@@ -217,19 +217,19 @@ def _known(name: Any, where: str, names: Collection[str]) -> str:
 
 
 def _named(entries: list[Any], level: str, names: Collection[str]) -> dict[str, float]:
-    found: dict[str, float] = {}
+    scores: dict[str, float] = {}
     for place, entry in enumerate(entries):
         where = f"{level}[{place}]"
         value = _entry(entry, where, ("id",))
         name = _known(entry["id"], where, names)
-        if name in found:
+        if name in scores:
             raise InputError(f"{where}: {name} comes twice")
-        found[name] = value
-    return found
+        scores[name] = value
+    return scores
 
 
 def _edges(truth: Truth, entries: list[Any]) -> dict[Edge, float]:
-    found: dict[Edge, float] = {}
+    scores: dict[Edge, float] = {}
     candidates = frozenset(truth.candidates)
     for place, entry in enumerate(entries):
         where = f"edges[{place}]"
@@ -240,10 +240,10 @@ def _edges(truth: Truth, entries: list[Any]) -> dict[Edge, float]:
         )
         if edge not in candidates:
             raise InputError(f"{where}: {edge[0]} comes behind {edge[1]}, which cannot read it")
-        if edge in found:
+        if edge in scores:
             raise InputError(f"{where}: the edge from {edge[0]} to {edge[1]} comes twice")
-        found[edge] = value
-    return found
+        scores[edge] = value
+    return scores
 
 
 def _direction(entry: Any, place: int, entries: list[Any]) -> tuple[Array, float]:
@@ -265,14 +265,14 @@ def _direction(entry: Any, place: int, entries: list[Any]) -> tuple[Array, float
 
 
 def faithfulness_curve(
-    network: Network, truth: Truth, found: Any, pairs: Sequence[dict[str, Any]]
+    network: Network, truth: Truth, claimed: Any, pairs: Sequence[dict[str, Any]]
 ) -> dict[str, Any]:
     """Return the share of answers that are kept by the best edges alone, for more and more of them.
 
     All other edges are as on the counterfactual input. ``of_the_circuit`` is the share that the edges
     of the true circuit keep.
     """
-    scores = read_found(truth, found).get("edges")
+    scores = read_claimed(truth, claimed).get("edges")
     if scores is None:
         raise InputError("a faithfulness curve needs edges, got none")
     runs = runs_of(network, truth, pairs)
@@ -290,10 +290,10 @@ def faithfulness_curve(
     }
 
 
-def score_item(folder: Path, truth: Truth, found: Any, threshold: float = 0.0) -> dict[str, Any]:
+def score_item(folder: Path, truth: Truth, claimed: Any, threshold: float = 0.0) -> dict[str, Any]:
     """Score beside an item: slots by its directions, and the faithfulness of edges on its pairs."""
     item = load_item(folder)
-    result = score(truth, found, item.directions, threshold)
-    if isinstance(found, Mapping) and "edges" in found:
-        result["faithfulness"] = faithfulness_curve(item.network, truth, found, item.pairs)
+    result = score(truth, claimed, item.directions, threshold)
+    if isinstance(claimed, Mapping) and "edges" in claimed:
+        result["faithfulness"] = faithfulness_curve(item.network, truth, claimed, item.pairs)
     return result

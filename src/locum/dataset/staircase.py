@@ -90,11 +90,11 @@ def _layer(
             stairs = _stairs(before[:, unit], float(bias))
             if stairs is None:
                 return None
-            first, found = stairs
+            first, steps_there = stairs
             bias_out = (bias_out + bias * out) + first * out
             steps = [
                 (weights * slope, (shift - at * slope), sign * height * out)
-                for at, slope, height in found
+                for at, slope, height in steps_there
                 for shift, sign in ((0.5, 1.0), (-0.5, -1.0))
             ]
         for column, constant, row in steps:

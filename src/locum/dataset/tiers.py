@@ -130,10 +130,10 @@ def superposed(labelled: Labelled, right: Right, generator: np.random.Generator)
     needed = max(len(basis) for basis in spans.values())
     for axes in (needed, needed + 1, labelled.width):
         if axes <= labelled.width:
-            found = _projected(labelled, spans, axes, generator)
-            if right(found):
-                return found
-    return found
+            projected = _projected(labelled, spans, axes, generator)
+            if right(projected):
+                return projected
+    return projected
 
 
 def _spans(labelled: Labelled) -> dict[str, Array]:

@@ -188,8 +188,8 @@ def check_item(folder: Path) -> tuple[int, list[str]]:
     answers = network(rows)
     exact = network.config.get("outputs") is not None
     wrong = [
-        f"{given} gives {one}, expected {other}"
-        for given, one, other in zip(rows, answers, expected, strict=True)
+        f"{row} gives {one}, expected {other}"
+        for row, one, other in zip(rows, answers, expected, strict=True)
         if not agree(one, other, 0.0 if exact else tolerance)
     ]
     return len(rows), wrong

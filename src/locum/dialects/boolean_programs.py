@@ -239,11 +239,11 @@ def _as_formula(attention: Attention, formulas: Mapping[str, Formula]) -> Formul
         )
         score = substitute(attention.score, known | keys)
         value = substitute(attention.value, known | keys)
-        cases.append(conjunction(here, _found(attention, score, value, default)))
+        cases.append(conjunction(here, _at_nearest(attention, score, value, default)))
     return disjunction(*cases)
 
 
-def _found(attention: Attention, score: Formula, value: Formula, default: Formula) -> Formula:
+def _at_nearest(attention: Attention, score: Formula, value: Formula, default: Formula) -> Formula:
     past, future = ("Y", "O", "S"), ("X", "F", "U")
     hit = conjunction(score, value)
 

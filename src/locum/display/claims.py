@@ -68,7 +68,7 @@ def _read(text: str, claim: Claim) -> str:
     names = {x.attribute[0] for x in claim.inputs}
     text = re.sub(
         r"[A-Za-z][A-Za-z0-9_]*",
-        lambda found: f"<math>{name(found[0])}</math>" if found[0] in names else found[0],
+        lambda word: f"<math>{name(word[0])}</math>" if word[0] in names else word[0],
         html.escape(text),
     )
     return re.sub(r"\^\{([0-9]+)\}", r"<sup>\1</sup>", text)

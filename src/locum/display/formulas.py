@@ -46,8 +46,8 @@ def name(text: str) -> str:
         return f"<msub><mi>{_letter(letter)}</mi><mi>{_letter(index)}</mi></msub>"
     stem = text.rstrip("0123456789")
     digits = text[len(stem) :]
-    found = _letter(stem)
-    return f"<msub><mi>{found}</mi><mn>{digits}</mn></msub>" if digits else f"<mi>{found}</mi>"
+    base = _letter(stem)
+    return f"<msub><mi>{base}</mi><mn>{digits}</mn></msub>" if digits else f"<mi>{base}</mi>"
 
 
 def _letter(text: str) -> str:

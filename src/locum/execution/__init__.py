@@ -88,7 +88,7 @@ EXECUTORS: Mapping[str, Callable[..., Any]] = {
 
 def run(
     program: Node,
-    given: object,
+    tokens: object,
     *,
     executor: str = "dense",
     domain: str = "float",
@@ -108,7 +108,7 @@ def run(
     """
     evaluate = _choice(EXECUTORS, executor, "executor")
     numbers = _choice(DOMAINS, domain, "domain")
-    read = inputs.read(given, numbers)
+    read = inputs.read(tokens, numbers)
     asked = range(read.length) if positions is None else positions
     if not 0 <= asked.start < asked.stop <= read.length or asked.step != 1:
         raise InputError(

@@ -146,12 +146,12 @@ def joined(parts: Sequence[Any], length: int) -> Any:
     return np.concatenate([*flat, np.zeros(blanks, dtype=flat[0].dtype)])
 
 
-def read(given: object, domain: Domain) -> Inputs:
+def read(tokens: object, domain: Domain) -> Inputs:
     """Return an input as sequences of values that the domain accepts, or raise :class:`InputError`."""
-    array: Any = given if isinstance(given, np.ndarray) or is_tensor(given) else None
+    array: Any = tokens if isinstance(tokens, np.ndarray) or is_tensor(tokens) else None
     if array is not None and domain.name == "float" and _is_numeric(array):
         return _arrays(array)
-    items = _listed(given)
+    items = _listed(tokens)
     if not items:
         raise InputError("the input is empty: a program needs at least one token")
     nested = {issubclass(kind, (list, tuple, np.ndarray)) for kind in set(map(type, items))}
@@ -192,18 +192,18 @@ def _require_axes(array: Any) -> None:
         )
 
 
-def _listed(given: object) -> list[Any]:
-    if isinstance(given, np.ndarray) or is_tensor(given):
-        _require_axes(given)
-        array: Any = given
+def _listed(tokens: object) -> list[Any]:
+    if isinstance(tokens, np.ndarray) or is_tensor(tokens):
+        _require_axes(tokens)
+        array: Any = tokens
         return list(array) if array.dtype == object else array.tolist()
-    if isinstance(given, (Mapping, set, frozenset, bytes, bytearray)) or not isinstance(
-        given, Iterable
+    if isinstance(tokens, (Mapping, set, frozenset, bytes, bytearray)) or not isinstance(
+        tokens, Iterable
     ):
         raise InputError(
-            f"the input must be a string, a list of tokens or a batch of lists, not {given!r}"
+            f"the input must be a string, a list of tokens or a batch of lists, not {tokens!r}"
         )
-    return list(given)
+    return list(tokens)
 
 
 def _sequence(items: Sequence[Any], domain: Domain) -> list[Value]:

@@ -78,7 +78,7 @@ def grid(pattern: Sequence[Sequence[int]], tokens: Sequence[object], most: int |
     return "\n".join(lines)
 
 
-def given(tokens: object) -> str:
+def quoted(tokens: object) -> str:
     """Quote an input as the REPL does: strings in double quotes, lists as Python writes them."""
     return f'"{tokens}"' if isinstance(tokens, str) else repr(tokens)
 
@@ -101,7 +101,7 @@ def sop_block(name: str, tokens: Any, values: Sequence[object] | None, full: boo
     if full and not _is_uniform(values):
         return f"{head} \t Example:\n{_rows(tokens, values)}"
     skipped = SKIPPED if full else ""
-    return f"{head} \t Example: {name}({given(tokens)}) = {sequence(values)}{skipped}\n"
+    return f"{head} \t Example: {name}({quoted(tokens)}) = {sequence(values)}{skipped}\n"
 
 
 def selector_block(

@@ -67,7 +67,7 @@ class Handle:
         return cast(Self, handle)
 
     def __call__(
-        self, given: object, *, executor: str = "dense", domain: str = "float", strict: bool = False
+        self, tokens: object, *, executor: str = "dense", domain: str = "float", strict: bool = False
     ) -> Any:
         """Run on a sequence (string, list or array) or a batch of them (list of lists, 2-d array).
 
@@ -75,7 +75,7 @@ class Handle:
         """
         from locum.execution import run  # NumPy is loaded with the first run, not before
 
-        return run(self.node, given, executor=executor, domain=domain, strict=strict)
+        return run(self.node, tokens, executor=executor, domain=domain, strict=strict)
 
     @property
     def depth(self) -> int:
@@ -139,7 +139,7 @@ class Handle:
                 return example, self(example)
             except LocumError as error:
                 reason = reason or str(error)
-        return f"no value on {echo.given(EXAMPLES[0])}: {reason}"
+        return f"no value on {echo.quoted(EXAMPLES[0])}: {reason}"
 
 
 class SOp(Handle):
@@ -157,7 +157,7 @@ class SOp(Handle):
     __slots__ = ()
     _sorts = (Sort.SOP, Sort.FAMILY)
 
-    def draw(self, given: Any = EXAMPLES[0], name: str = "out") -> Picture:
+    def draw(self, tokens: Any = EXAMPLES[0], name: str = "out") -> Picture:
         """Draw the heads that compute it on an input; a notebook shows the picture.
 
         >>> from locum.language.python import aggregate, full, indices
@@ -166,7 +166,7 @@ class SOp(Handle):
         """
         from locum.language.drawing.flow import flow_svg
 
-        return Picture(flow_svg(self.node, given, name), f"{name} on {given!r}")
+        return Picture(flow_svg(self.node, tokens, name), f"{name} on {tokens!r}")
 
     def plan(
         self,
@@ -280,7 +280,7 @@ class SOp(Handle):
         return apply("not", self)
 
     def _on(self, example: Any, values: Any) -> str:
-        return f"  on {echo.given(example)}: {echo.sequence(values)}"
+        return f"  on {echo.quoted(example)}: {echo.sequence(values)}"
 
     def _html_on(self, example: Any, values: Any) -> str:
         kind = sequence_type(values) or "value"

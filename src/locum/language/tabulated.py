@@ -81,10 +81,10 @@ class Domain:
     def _beside(self) -> str:
         """Return a text that is none of the values."""
         texts = {value if self._own else repr(value) for value in self.all if value is not None}
-        found = "None"
-        while found in texts:
-            found = f"<{found}>"
-        return found
+        text = "None"
+        while text in texts:
+            text = f"<{text}>"
+        return text
 
     def atom(self, value: Any) -> Atom:
         """Return the atom that stands for a value."""
@@ -127,7 +127,7 @@ def domains(over: Iterable[Any] | None, count: int, name: str) -> list[Domain]:
             f"{name}: expected over=… with {count} lists of values, one for each s-op, got {over!r}; "
             "locum.values_of lists the values of an s-op"
         )
-    found = []
+    read = []
     for each in listed:
         values = list(each)
         if not values:
@@ -137,8 +137,8 @@ def domains(over: Iterable[Any] | None, count: int, name: str) -> list[Domain]:
                 raise GraphError(
                     f"{name}: expected numbers, strings or booleans in over=…, got {value!r}"
                 )
-        found.append(Domain(values, own=True, name=name))
-    return found
+        read.append(Domain(values, own=True, name=name))
+    return read
 
 
 def call_on_all(
@@ -151,14 +151,14 @@ def call_on_all(
     size = math.prod(len(each.all) for each in sets)
     if size > MAX_ROWS:
         raise GraphError(f"{name}: expected at most {MAX_ROWS:,} combinations of values, got {size:,}")
-    found = []
+    rows = []
     for row in product(*(each.all for each in sets)):
         result = called(function, row, strict=strict)
         if result is not None:
-            found.append((row, result[0]))
-    if not found:
+            rows.append((row, result[0]))
+    if not rows:
         raise GraphError(f"{name}: expected a function with a value for some arguments, got none")
-    return found
+    return rows
 
 
 def called(function: Callable[..., Any], row: Sequence[Any], *, strict: bool) -> tuple[Any] | None:
@@ -193,10 +193,10 @@ def table(
     assert code is not None
 
     def number(row: Sequence[Any]) -> int:
-        found = 0
+        code_of_row = 0
         for value, place, each in zip(row, places, sets, strict=True):
-            found = found * len(each.all) + place[each.atom(value)]
-        return found
+            code_of_row = code_of_row * len(each.all) + place[each.atom(value)]
+        return code_of_row
 
     return _lookup(code, _rows(((number(row), values.atom(r)) for row, r in results), "map"))
 
@@ -207,15 +207,15 @@ def _lookup(node: Node, rows: Mapping[Any, Atom]) -> Node:
 
 def _rows(pairs: Iterable[tuple[Atom, Atom]], name: str) -> dict[Atom, Atom]:
     """Rows of a table; values that are one key (1, 1.0 and True) have to have one result."""
-    found: dict[Atom, Atom] = {}
+    results: dict[Atom, Atom] = {}
     for key, value in pairs:
-        before = found.setdefault(key, value)
+        before = results.setdefault(key, value)
         if type(before) is not type(value) or before != value:
             raise GraphError(
                 f"{name}: expected one result for values that are equal, got {before!r} and {value!r} "
                 f"for {key!r}; try over=… with one of them"
             )
-    return found
+    return results
 
 
 def selector(
@@ -245,13 +245,17 @@ def selector(
     if sum(len(row) for row in some) == len({key for row in some for key in row}):  # equal or disjoint
         number = {key: place for place, row in enumerate(some) for key in row}
         classes = {of_keys.atom(k): number.get(of_keys.atom(k), -1) for k in of_keys.all}
-        wanted = {q: some.index(row) if row else -2 for row, members in rows.items() for q in members}
-        return build("select", _lookup(keys, classes), _lookup(queries, wanted), predicate="==")
+        classes_of_queries = {
+            q: some.index(row) if row else -2 for row, members in rows.items() for q in members
+        }
+        return build(
+            "select", _lookup(keys, classes), _lookup(queries, classes_of_queries), predicate="=="
+        )
 
     def among(node: Node, listed: Domain, atoms: Sequence[Atom]) -> Node:
         return _lookup(node, {listed.atom(v): listed.atom(v) in atoms for v in listed.all})
 
-    found: Node | None = None
+    union: Node | None = None
     for row in some:
         key, query = among(keys, of_keys, row), among(queries, of_queries, rows[row])
         here = build(
@@ -259,9 +263,9 @@ def selector(
             build("select", key, constant(True), predicate="=="),
             build("select", constant(True), query, predicate="=="),
         )
-        found = here if found is None else build("selector_or", found, here)
-    assert found is not None
-    return found
+        union = here if union is None else build("selector_or", union, here)
+    assert union is not None
+    return union
 
 
 def holding(predicate: Callable[..., Any]) -> Callable[[Any, Any], bool]:

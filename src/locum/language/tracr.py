@@ -124,24 +124,24 @@ class _Importer:
         if value.values is None or mean:
             truths = bool(kinds) and kinds <= {bool, type(None)}
             moved = indicator(value.sop) if truths else value.sop
-            found = aggregate(selector, moved, 0 if item.default is None else item.default)
+            sop = aggregate(selector, moved, 0 if item.default is None else item.default)
             if nones and value.values is not None:
-                found = _unless(_share_of_none(selector, value) > 0, _AVERAGED, found)
+                sop = _unless(_share_of_none(selector, value) > 0, _AVERAGED, sop)
             if item.default is None:
-                found = _unless(selector_width(selector) == 0, _EMPTY, found)
-            return _Imported(found, None)
+                sop = _unless(selector_width(selector) == 0, _EMPTY, sop)
+            return _Imported(sop, None)
         together = Domain([*value.values.all, item.default], name=_NAME)
         moved = value.sop
         if any(together.atom(v) != value.values.atom(v) for v in value.values.all):
             moved = lookup(moved, {value.values.atom(v): together.atom(v) for v in value.values.all})
-        found = aggregate(selector, moved, together.atom(item.default))
+        sop = aggregate(selector, moved, together.atom(item.default))
         # A mean of texts is an error as it is.
         if nones and not isinstance(together.atom(None), str) and not _selects_one(item.selector):
             several = selector_width(selector) > 1
-            found = _unless(several & (_share_of_none(selector, value) > 0), _AVERAGED, found)
+            sop = _unless(several & (_share_of_none(selector, value) > 0), _AVERAGED, sop)
             if bool in kinds:  # truths, not the numbers that a sum makes of them
-                found = lookup(found, {together.atom(v): together.atom(v) for v in together.all})
-        return _Imported(found, together)
+                sop = lookup(sop, {together.atom(v): together.atom(v) for v in together.all})
+        return _Imported(sop, together)
 
     def _function(self, function: Callable[..., Any], arguments: list[_Imported]) -> _Imported:
         sets = [argument.values for argument in arguments]
@@ -184,14 +184,14 @@ class _Importer:
         if keys.values is None or queries.values is None:
             raise GraphError("from_tracr: a predicate on means has to be a comparison")
         nodes = keys.sop.node, queries.sop.node
-        found = Selector(selector(_holding(item.predicate), *nodes, keys.values, queries.values))
+        chosen = Selector(selector(_holding(item.predicate), *nodes, keys.values, queries.values))
         unclear = _unclear(item.predicate)
         if not any(unclear(k, q) for k in keys.values.all for q in queries.values.all):
-            return found
+            return chosen
         # Among the values are such as never meet; those that do are refused.
         met = selector_width(Selector(selector(unclear, *nodes, keys.values, queries.values)))
         said = where(met > 0, _NO_TRUTH, _FINE)
-        return found & select(constant(True), lookup(said, {_FINE: True}), "==")
+        return chosen & select(constant(True), lookup(said, {_FINE: True}), "==")
 
 
 def _holding(predicate: Callable[..., Any]) -> Callable[[Any, Any], bool]:

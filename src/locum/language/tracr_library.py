@@ -58,8 +58,8 @@ def shift_by(offset: int) -> SOp:
 
 def detect_pattern(pattern: str) -> SOp:
     """Return whether the pattern ends here."""
-    found = [shift_by(i) == letter for i, letter in enumerate(reversed(pattern))]
-    return reduce(lambda a, b: a & b, reversed(found))
+    matches = [shift_by(i) == letter for i, letter in enumerate(reversed(pattern))]
+    return reduce(lambda a, b: a & b, reversed(matches))
 
 
 def sort_unique(values: SOp, keys: SOp) -> SOp:
@@ -134,20 +134,20 @@ def _brackets(chance: random.Random, vocabulary: Sequence[Atom], size: int) -> l
         return _any(chance, vocabulary, size)
     kinds = [(vocabulary[i], vocabulary[i + 1]) for i in range(0, len(vocabulary), 2)]
     open_now: list[Atom] = []
-    found: list[Atom] = []
-    while len(found) + len(open_now) < size:
-        if open_now and (chance.random() < 0.5 or len(found) + len(open_now) + 2 > size):
-            found.append(open_now.pop(chance.randrange(len(open_now))))
-        elif len(found) + len(open_now) + 2 > size:
-            found.append(chance.choice(kinds)[1])
+    brackets: list[Atom] = []
+    while len(brackets) + len(open_now) < size:
+        if open_now and (chance.random() < 0.5 or len(brackets) + len(open_now) + 2 > size):
+            brackets.append(open_now.pop(chance.randrange(len(open_now))))
+        elif len(brackets) + len(open_now) + 2 > size:
+            brackets.append(chance.choice(kinds)[1])
         else:
             opening, closing = chance.choice(kinds)
-            found.append(opening)
+            brackets.append(opening)
             open_now.append(closing)
-    found += chance.sample(open_now, len(open_now))
+    brackets += chance.sample(open_now, len(open_now))
     if kind == 1:
-        found[chance.randrange(size)] = chance.choice(vocabulary)
-    return found
+        brackets[chance.randrange(size)] = chance.choice(vocabulary)
+    return brackets
 
 
 def _fixed(

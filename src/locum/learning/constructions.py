@@ -60,22 +60,22 @@ def construction(settings: Mapping[str, Any]) -> Construction:
     task = settings["task"]
     if task == "U":
         options = (settings.get("units", "glu"), float(settings.get("tolerance", 1e-3)))
-        found = _universal(tuple(settings["order"]), *options)
+        built = _universal(tuple(settings["order"]), *options)
     elif task == "fetch":
-        found = _fetch(
+        built = _fetch(
             str(settings.get("keys", "squares")),
             int(settings["positions"]),
             float(settings.get("inverse_temperature", 16)),
         )
     elif task == "matmul":
-        found = _matmul(int(settings["size"]), float(settings.get("tolerance", 1e-3)))
+        built = _matmul(int(settings["size"]), float(settings.get("tolerance", 1e-3)))
     else:
         raise InputError(f"expected the task U, fetch or matmul, got {task!r}")
     if settings.get("soften", 1.0) != 1.0:
-        found = dataclasses.replace(found, model=softened(found.model, float(settings["soften"])))
+        built = dataclasses.replace(built, model=softened(built.model, float(settings["soften"])))
     if settings.get("balanced", False):
-        found = dataclasses.replace(found, model=found.model.balanced())
-    return found
+        built = dataclasses.replace(built, model=built.model.balanced())
+    return built
 
 
 def softened(model: CompiledTransformer, factor: float) -> CompiledTransformer:
@@ -121,8 +121,8 @@ def _universal(order: tuple[int, int, int], units: str, tolerance: float) -> Con
         X, A, V = (block(inputs, name) for name in ("X", "A", "V"))
         scores = X @ A @ X.transpose(0, 2, 1)
         weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
-        found = weights / weights.sum(axis=-1, keepdims=True) @ (X @ V)
-        return np.asarray(found.reshape(len(inputs), -1))
+        outputs = weights / weights.sum(axis=-1, keepdims=True) @ (X @ V)
+        return np.asarray(outputs.reshape(len(inputs), -1))
 
     def smaller(inputs: Numbers) -> Numbers:
         """Keep one column of X, and one number of A and of V: an order (n, 1, 1)."""

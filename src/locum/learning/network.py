@@ -57,13 +57,13 @@ class Network:
 
     def tensors(self, vector: Tensor) -> dict[str, Tensor]:
         """Return the tensors that lie in a vector [.., parameters]."""
-        found, first = {}, 0
+        tensors, first = {}, 0
         for name, shape in self.shapes.items():
             size = math.prod(shape)
             part = vector[..., first : first + size]
-            found[name] = part.reshape(*vector.shape[:-1], *shape)
+            tensors[name] = part.reshape(*vector.shape[:-1], *shape)
             first += size
-        return found
+        return tensors
 
     def forward(self, vector: Tensor, inputs: Tensor, warmth: Tensor | float = 1.0) -> Tensor:
         """Return outputs [batch, position]; scores of stand-in heads are multiplied by ``warmth``."""
@@ -87,8 +87,8 @@ def _attend(p: Mapping[str, Tensor], name: str, stream: Tensor, factor: Tensor) 
 
     def read(what: str) -> Tensor:
         matrix = p[f"{name}.W_{what}"].transpose(0, 1).reshape(width, heads * size)
-        found = stream @ matrix + p[f"{name}.b_{what}"].reshape(heads * size)
-        return found.reshape(batch, positions, heads, size).transpose(1, 2)
+        projected = stream @ matrix + p[f"{name}.b_{what}"].reshape(heads * size)
+        return projected.reshape(batch, positions, heads, size).transpose(1, 2)
 
     q, k, v = read("Q"), read("K"), read("V")
     pattern = torch.softmax((q * factor[:, None, None]) @ k.transpose(-1, -2), dim=-1)

@@ -35,22 +35,24 @@ def sharpness(settings: Mapping[str, Any], batch: int = 256, steps: int = 40) ->
     mask = mask_of(str(settings.get("trainable", "all")), exact)
     inputs = built.inputs(np.random.default_rng(0), batch)
     right = built.answers(inputs)
-    given, wanted = torch.tensor(inputs), torch.tensor(right)
+    tokens, targets = torch.tensor(inputs), torch.tensor(right)
     places = list(built.places)
 
     def loss(vector: Tensor) -> Tensor:
-        return (network.forward(vector, given)[:, places] - wanted).square().mean() / float(right.var())
+        return (network.forward(vector, tokens)[:, places] - targets).square().mean() / float(
+            right.var()
+        )
 
     direction = torch.randn(
         exact.numel(), generator=torch.Generator().manual_seed(0), dtype=exact.dtype
     )
     direction = direction * mask
-    found = 0.0
+    eigenvalue = 0.0
     for _ in range(steps):
         direction = direction / direction.norm()
         product = grad(lambda vector, along=direction: grad(loss)(vector) @ along)(exact) * mask
-        found = float(direction @ product)
+        eigenvalue = float(direction @ product)
         if not float(product.norm()):
             break
         direction = product
-    return found
+    return eigenvalue

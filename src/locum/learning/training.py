@@ -55,9 +55,9 @@ _MOST_NUMBERS = {"cpu": 2**25, "cuda": 2**27}
 def learn(**settings: Any) -> dict[str, Any]:
     """Train as :func:`train` does, as a case of a sweep: with the hashes of what is trained."""
     built = construction(settings)
-    found = train(settings)
+    trained = train(settings)
     hashes = {"weights": built.model.hash, "program": built.model.config.program_hash}
-    return {**found, "hashes": hashes}
+    return {**trained, "hashes": hashes}
 
 
 def train(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -87,11 +87,13 @@ def train(settings: Mapping[str, Any]) -> dict[str, Any]:
         {"sigma": sigma, "seed": seed, **before}
         for (sigma, seed), before in zip(cells, measure(start, "_before"), strict=True)
     ]
-    found, curves = _descend(chosen, built, network, exact, start, [seed for _, seed in cells], measure)
+    trained, curves = _descend(
+        chosen, built, network, exact, start, [seed for _, seed in cells], measure
+    )
     kept = exact != 0
-    away = (found - exact).norm(dim=-1) / exact.norm()
-    grown = (found * ~kept).square().sum(dim=-1).div(max(1, int((~kept).sum()))).sqrt()
-    for number, (row, after) in enumerate(zip(rows, measure(found, ""), strict=True)):
+    away = (trained - exact).norm(dim=-1) / exact.norm()
+    grown = (trained * ~kept).square().sum(dim=-1).div(max(1, int((~kept).sum()))).sqrt()
+    for number, (row, after) in enumerate(zip(rows, measure(trained, ""), strict=True)):
         row |= after
         row["distance"] = _plain(away[number])
         row["zeros_rms"] = _plain(grown[number])
@@ -185,22 +187,22 @@ def _descend(
     gradients = vmap(grad(loss), in_dims=(0, 0, 0, None), chunk_size=together)
     # Networks of one seed see the same inputs, whatever their noise and however many there are.
     draws = {seed: np.random.default_rng([seed, 1]) for seed in seeds}
-    found, curves = start, []
+    vectors, curves = start, []
     for step in range(steps):
         if step in chosen["curve"]:
-            curves += _curve(step, seeds, measure(found, ""))
+            curves += _curve(step, seeds, measure(vectors, ""))
         drawn = {seed: narrow(built.inputs(draw, batch)) for seed, draw in draws.items()}
         inputs = np.stack([drawn[seed] for seed in seeds])
         right = np.stack([built.answers(drawn[seed]) for seed in seeds])
         warmth = torch.tensor(min(1.0, anneal ** (1 - 2 * step / steps)), dtype=exact.dtype)
-        given, wanted = (torch.tensor(part, device=exact.device) for part in (inputs, right))
-        slope = gradients(found, given, wanted, warmth.to(exact.device))
+        tokens, targets = (torch.tensor(part, device=exact.device) for part in (inputs, right))
+        slope = gradients(vectors, tokens, targets, warmth.to(exact.device))
         rate = float(chosen["rate"]) * (1 - step / steps if chosen["decay"] else 1.0)
         # Masked before and after: an optimiser must not see, and not move, what is held fast.
-        found = found - rate * mask * step_of(slope * (mask != 0))
+        vectors = vectors - rate * mask * step_of(slope * (mask != 0))
     if steps in chosen["curve"]:
-        curves += _curve(steps, seeds, measure(found, ""))
-    return found, curves
+        curves += _curve(steps, seeds, measure(vectors, ""))
+    return vectors, curves
 
 
 def _as_they_are(inputs: Numbers) -> Numbers:
@@ -228,15 +230,15 @@ class _Measure:
         self.sets: dict[str, tuple[Tensor, Tensor, float]] = {}
         for name, inputs in sets.items():
             right = built.answers(inputs)
-            given, wanted = (torch.tensor(part, device=device) for part in (inputs, right))
-            self.sets[name] = (given, wanted, float(right.std()))
+            tokens, targets = (torch.tensor(part, device=device) for part in (inputs, right))
+            self.sets[name] = (tokens, targets, float(right.std()))
 
     def __call__(self, vectors: Tensor, suffix: str) -> list[dict[str, Any]]:
         rows: list[dict[str, Any]] = [{} for _ in vectors]
         for name, (inputs, right, spread) in self.sets.items():
             with torch.no_grad():
                 outputs = vmap(
-                    lambda vector, given=inputs: self.network.forward(vector, given),
+                    lambda vector, tokens=inputs: self.network.forward(vector, tokens),
                     chunk_size=self.together,
                 )(vectors)
             apart = (outputs[:, :, self.places] - right).square().mean(dim=(1, 2)).sqrt() / spread

@@ -45,16 +45,18 @@ class Report:
 
     def __init__(self, cases: list[Case]) -> None:
         self.cases = cases
-        self.found: dict[str, Result] = {}
+        self.results: dict[str, Result] = {}
         self.printed = 0
 
     def take(self, done: int, total: int, result: Result) -> None:
         """Take a result, and print what stood behind it."""
-        self.found[result.key] = result
-        while self.printed < len(self.cases) and self.cases[self.printed].key in self.found:
+        self.results[result.key] = result
+        while self.printed < len(self.cases) and self.cases[self.printed].key in self.results:
             case = self.cases[self.printed]
             self.printed += 1
-            print(f"[{self.printed}/{len(self.cases)}] {line(self.found[case.key], case)}", flush=True)
+            print(
+                f"[{self.printed}/{len(self.cases)}] {line(self.results[case.key], case)}", flush=True
+            )
 
 
 def line(result: Result, case: Case) -> str:

@@ -45,7 +45,7 @@ def problem_of_refutation(settings: Mapping[str, Any]) -> tuple[str, str] | None
     >>> problem_of_refutation({"erratum": "E2"}) is None
     True
     """
-    known = [number for number, found in ERRATA.items() if found.refutable is not None]
+    known = [number for number, erratum in ERRATA.items() if erratum.refutable is not None]
     if settings["erratum"] in known:
         return None
     problem = f"{settings['erratum']!r} is no wrong result of the paper"

@@ -48,7 +48,7 @@ def refute(erratum: str) -> dict[str, Any]:
     """Refute an erratum, the paper's statement as it is printed, by numbers."""
     refutable = ERRATA[erratum].refutable if erratum in ERRATA else None
     if refutable is None:
-        numbers = ", ".join(number for number, found in ERRATA.items() if found.refutable)
+        numbers = ", ".join(number for number, entry in ERRATA.items() if entry.refutable)
         raise InputError(f"{erratum!r} is no wrong result of the paper: expected one of {numbers}")
     claim = refutable.claim()
     verdict = prove(claim)

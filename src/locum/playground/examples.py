@@ -128,12 +128,12 @@ def without_example(text: str) -> tuple[str, str]:
     >>> without_example('# x\\nset example "abc"\\ntokens;')
     ('# x\\ntokens;', 'abc')
     """
-    found = _EXAMPLE.search(text)
-    if found is None:
+    example = _EXAMPLE.search(text)
+    if example is None:
         return text, "hello"
-    value = json.loads(found[1])
+    value = json.loads(example[1])
     plain = isinstance(value, str) and value[:1] not in ("[", '"')
-    return text[: found.start()] + text[found.end() :], value if plain else found[1]
+    return text[: example.start()] + text[example.end() :], value if plain else example[1]
 
 
 def _title(name: str, source: str) -> str:

@@ -112,11 +112,12 @@ def _equal(value: Any, expected: Any, rounding: float = 1e-9) -> bool:
 def _unseen(values: Sequence[Any], expected: Sequence[Any]) -> str:
     """Say what is wrong where it may not be seen: a value of another kind, or off by very little."""
     for place, (value, right) in enumerate(zip(values, expected, strict=True)):
-        given, asked = _kind(value), _kind(right)
-        if given != asked:
-            advice = "; try tokens_float" if (given, asked) == ("text", "number") else ""
-            return f"at position {place} it is the {given} {echo.scalar(value)}, not a {asked}{advice}"
-        if given == "number" and not _equal(value, right) and _equal(value, right, SHOWN):
+        kind, expected_kind = _kind(value), _kind(right)
+        if kind != expected_kind:
+            advice = "; try tokens_float" if (kind, expected_kind) == ("text", "number") else ""
+            shown = f"the {kind} {echo.scalar(value)}"
+            return f"at position {place} it is {shown}, not a {expected_kind}{advice}"
+        if kind == "number" and not _equal(value, right) and _equal(value, right, SHOWN):
             return f"at position {place} it is {value!r}, not {right!r}"
     return ""
 

@@ -177,12 +177,12 @@ class Program:
 
     def statements_of(self, nodes: Iterable[Node]) -> list[int]:
         """Return the statements that first built any of these nodes, or have it as their value."""
-        found: set[int] = set()
+        statements: set[int] = set()
         for node in nodes:
-            found |= self._valued.get(node, set())
+            statements |= self._valued.get(node, set())
             if node in self.owner:
-                found.add(self.owner[node])
-        return sorted(found)
+                statements.add(self.owner[node])
+        return sorted(statements)
 
 
 def _is_still(now: Any, built: SOp | Selector, exactly: bool) -> bool:

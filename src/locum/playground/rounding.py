@@ -34,9 +34,9 @@ def require_right(
 
     ``base`` is that of the exponential, e if None; below 1 the least scores have the greatest weight.
     """
-    for query, (row, found) in enumerate(zip(_scores(X, A), weights, strict=True)):
+    for query, (row, computed) in enumerate(zip(_scores(X, A), weights, strict=True)):
         exact = _weights(row, Fraction(repr(temperature)), 1.0 if base is None else math.log(base))
-        off = [key for key, pair in enumerate(zip(exact, found, strict=True)) if not _close(*pair)]
+        off = [key for key, pair in enumerate(zip(exact, computed, strict=True)) if not _close(*pair)]
         if off:
             size = max(abs(float(score)) for score in row)
             raise InputError(
@@ -56,9 +56,9 @@ def off(X: Matrix, A: Matrix, V: Matrix, temperature: float, result: Matrix) -> 
     """
     values = _product(_exact(X), _exact(V))
     greatest = Decimal(0)
-    for row, found in zip(_scores(X, A), result, strict=True):
+    for row, computed in zip(_scores(X, A), result, strict=True):
         weights = _precise_weights(row, Fraction(repr(temperature)))
-        for column, number in enumerate(found):
+        for column, number in enumerate(computed):
             terms = [_decimal(value[column]) for value in values]
             true = Decimal(0)
             for weight, term in zip(weights, terms, strict=True):

@@ -41,22 +41,22 @@ def save(source: str, typed: str, pane: str, **options: Any) -> dict[str, Any]:
     name = options.pop("name")
     state = {"source": source, "input": typed, "pane": pane, "name": name, "options": dict(options)}
     answers = {
-        "run": _told(lambda: panes.run(source, typed)),
-        "analyse": _told(lambda: panes.analyse(source, typed)),
-        "draw": _told(lambda: panes.draw(source, typed, name, svg=True)),
-        "compile": _told(lambda: weights.compile(source, typed, name, **options)),
+        "run": _answer(lambda: panes.run(source, typed)),
+        "analyse": _answer(lambda: panes.analyse(source, typed)),
+        "draw": _answer(lambda: panes.draw(source, typed, name, svg=True)),
+        "compile": _answer(lambda: weights.compile(source, typed, name, **options)),
     }
     return {"html": one_file({"state": state, "answers": answers, "catalogue": CHOICES})}
 
 
-def save_universal(**given: Any) -> dict[str, Any]:
+def save_universal(**settings: Any) -> dict[str, Any]:
     """Return the page of U on this T and X, with its steps computed beforehand."""
-    answers = {"explain": _told(lambda: universal.explain(**given))}
-    state = {"mode": "universal", "u": given}
+    answers = {"explain": _answer(lambda: universal.explain(**settings))}
+    state = {"mode": "universal", "u": settings}
     return {"html": one_file({"state": state, "answers": answers, "catalogue": CHOICES})}
 
 
-def _told(work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+def _answer(work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     """Return an answer, or why there is none."""
     try:
         return {"ok": True, **work()}
@@ -69,7 +69,7 @@ def one_file(data: dict[str, Any]) -> str:
     page = (PAGE / "index.html").read_text(encoding="utf-8")
     scripts = _SCRIPT.findall(page)
     page = _SCRIPT.sub("", page).replace(_ICON, "")
-    page = _STYLE.sub(lambda found: f"<style>{_text(found[1])}</style>", page)
+    page = _STYLE.sub(lambda link: f"<style>{_text(link[1])}</style>", page)
     inline = "".join(f"<script>{_text(script)}</script>" for script in scripts)
     page = page.replace("</body>", f"{inline}</body>")
     rules = policy(page)

@@ -228,13 +228,13 @@ def perform(cases: list[Case], workers: int, limit: float | None) -> Generator[R
                 thread.start()
         driving = len(threads)
         while driving:
-            found = crew.results.get()
-            if found is None:
+            result = crew.results.get()
+            if result is None:
                 driving -= 1
-            elif isinstance(found, BaseException):
-                raise found
+            elif isinstance(result, BaseException):
+                raise result
             else:
-                yield found
+                yield result
     finally:
         with _interrupts_held():  # a second Ctrl-C waits until every process is gone
             crew.stop()

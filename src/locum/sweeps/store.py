@@ -34,9 +34,9 @@ def read(path: str | Path) -> Iterator[Result]:
     A key that occurs twice was computed anew: the later result counts.
     """
     with open_file(path, MOST_FILE) as file:
-        for found in _results(file, path):
-            if isinstance(found, Result):
-                yield found
+        for result in _results(file, path):
+            if isinstance(result, Result):
+                yield result
 
 
 def _results(file: IO[bytes], path: str | Path) -> Iterator[Result | bytes]:

@@ -96,8 +96,8 @@ def main() -> None:
         except Exception as error:
             say({"started": True})
             problem = f"{type(error).__name__}: {error}"
-            found = {"outcome": "error", "result": {"error": problem}, "seconds": 0.0}
+            result = {"outcome": "error", "result": {"error": problem}, "seconds": 0.0}
         else:
             say({"started": True})
-            found = compute(kind, case.settings)
-        say({**found, "versions": versions})
+            result = compute(kind, case.settings)
+        say({**result, "versions": versions})

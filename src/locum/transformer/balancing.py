@@ -125,10 +125,10 @@ def _bounds(
     low, high = np.full(factors, -float(limit)), np.full(factors, float(limit))
     if not growing:
         return low, high
-    found = list(real_slots(weights))
-    low[: len(found[-1])][found[-1]] = 0
+    slots = list(real_slots(weights))
+    low[: len(slots[-1])][slots[-1]] = 0
     for number, (score, value, units) in enumerate(_factors(weights)):
-        layer, (real, later) = weights.layers[number], found[2 * number : 2 * number + 2]
+        layer, (real, later) = weights.layers[number], slots[2 * number : 2 * number + 2]
         if (heads := layer.attention) is not None:
             low[score] = np.maximum(low[score], -halvings(heads.W_Q, real))
             high[score] = np.minimum(high[score], halvings(heads.W_K, real))

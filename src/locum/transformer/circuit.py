@@ -215,9 +215,9 @@ class Circuit:
 def parts_of(circuit: Circuit, program: Node, sop: Node) -> tuple[CircuitNode, ...]:
     """Return the nodes of the circuit that compute an s-op, or attend by a selector, of a program."""
     names = fingerprints(program, sop)
-    found = circuit.computing(names[sop])
-    if found:
-        return found
+    computing = circuit.computing(names[sop])
+    if computing:
+        return computing
     if names[sop] not in {names[node] for node in postorder(program)}:
         raise InputError(
             f"expected an s-op of the program {abbreviate(program)}, got {abbreviate(sop)}, which is "

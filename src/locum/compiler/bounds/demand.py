@@ -58,10 +58,10 @@ class Demand:
     def allowed(self, head: Head) -> tuple[Mask, bool]:
         """Return [query, key] that may be selected, and whether exactly these are on every input."""
         if head not in self._allowed:
-            self._allowed[head] = self._found(head)
+            self._allowed[head] = self._compute_allowed(head)
         return self._allowed[head]
 
-    def _found(self, head: Head) -> tuple[Mask, bool]:
+    def _compute_allowed(self, head: Head) -> tuple[Mask, bool]:
         everything = np.ones((self.size, self.size), dtype=bool)
         if head.kind == "softmax":
             # Its selector, if it depends on positions, is what its scores leave in play at all.

@@ -64,10 +64,10 @@ class Roles:
     def of(self, node: Node) -> Role:
         """Return the role of an s-op."""
         if node not in self._roles:
-            self._roles[node] = self._found(node)
+            self._roles[node] = self._role_of(node)
         return self._roles[node]
 
-    def _found(self, node: Node) -> Role:
+    def _role_of(self, node: Node) -> Role:
         if self.values.depends_on(node, "indices"):
             return Role.POSITION
         if self.known.target.vocabulary is not None and self.values.depends_on(node, "tokens"):

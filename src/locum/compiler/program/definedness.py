@@ -53,10 +53,10 @@ def undefined(
     for node in postorder(root):
         if node.op == "sum_over" and str in types[node.inputs[0]]:
             yield node  # it begins with 0, to which no string can be added
-    found = _Definedness(selectors, possible_types(written_out, tokens))
+    definedness = _Definedness(selectors, possible_types(written_out, tokens))
     for node in postorder(written_out):
         served = numeric and node in computed and node.op != "lookup"
-        if not served and found.may_fail(node):
+        if not served and definedness.may_fail(node):
             yield node
 
 
@@ -107,9 +107,9 @@ class _Definedness:
         if node.op in _ROUNDINGS and numbers and float not in self.types[node.inputs[0]]:
             return False
         values = self.values
-        found = values.has_gap(node)
-        if found is not None:
-            return found
+        gap = values.has_gap(node)
+        if gap is not None:
+            return gap
         domains = [known for i in node.inputs if (known := values.finite(i)) is not None]
         if len(domains) == len(node.inputs) and math.prod(map(len, domains)) <= MAX_COMBINATIONS:
             return None in each(meaning(node), list(zip(*product(*domains), strict=True)))

@@ -64,10 +64,10 @@ class Sources:
         self, function: Callable[..., Atom], inputs: Sequence[ValueTable], most: int
     ) -> ValueTable | None:
         """Tabulate a function of tables; None where more than ``most`` combinations can occur."""
-        found = self._arguments(inputs, most)
-        if found is None:
+        combinations = self._arguments(inputs, most)
+        if combinations is None:
             return None
-        sources, total, occurs, arguments = found
+        sources, total, occurs, arguments = combinations
         values = each(function, arguments)
         first = values[0]
         # ``tokens * 0`` depends on nothing.
@@ -84,10 +84,10 @@ class Sources:
         self, function: Callable[..., Atom], inputs: Sequence[ValueTable], most: int
     ) -> bool | None:
         """Say whether a function of tables that have values has none; None: too many to be seen."""
-        found = self._arguments(inputs, most)
-        if found is None:
+        combinations = self._arguments(inputs, most)
+        if combinations is None:
             return None
-        rows = [row for row in zip(*found[3], strict=True) if None not in row]
+        rows = [row for row in zip(*combinations[3], strict=True) if None not in row]
         return bool(rows) and None in each(function, list(zip(*rows, strict=True)))
 
     def _arguments(

@@ -60,7 +60,7 @@ class Selectors(Patterns):
     def scores(self, selector: Node) -> Scores:
         """Return its scores, or raise :class:`Unscored`."""
         if selector not in self._scores:
-            self._scores[selector] = self._found(selector)
+            self._scores[selector] = self._scores_of(selector)
         return self._scores[selector]
 
     def knowing(
@@ -75,7 +75,7 @@ class Selectors(Patterns):
         new._formulas = dict(self._formulas)
         return new
 
-    def _found(self, selector: Node) -> Scores:
+    def _scores_of(self, selector: Node) -> Scores:
         if selector.op == "best" and self.pattern(selector) is None:
             best = self._best(selector)
             self._require_exact(best)

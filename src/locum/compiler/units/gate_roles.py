@@ -56,12 +56,12 @@ class GateRoles(Roles):
     def __post_init__(self) -> None:
         self._reals = RealFunctions(self.known)
 
-    def _found(self, node: Node) -> Role:
+    def _role_of(self, node: Node) -> Role:
         if self.counted(node) is not node:
             return Role.COUNT
         if node in self._recipes:
             return Role.FUNCTION
-        role = super()._found(node)
+        role = super()._role_of(node)
         if role is Role.COUNT:
             values = self.values.domain("length" if node.op == "length" else node)
             by = self._by_shares([node], [values])
@@ -263,7 +263,7 @@ class GateRoles(Roles):
         """Shares instead of counts, which a head gives as they are."""
         nodes, values = list(by), list(domains)
         for place, (node, domain) in enumerate(zip(by, domains, strict=True)):
-            if Role.COUNT is super()._found(node):
+            if Role.COUNT is super()._role_of(node):
                 more = int(node.op == "selector_width")
                 below = build("add", node, ONE) if more else node
                 nodes[place] = build("divide", ONE, below)

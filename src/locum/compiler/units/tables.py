@@ -169,7 +169,7 @@ def lookup(
         Lookup(*_ordered(by, numbers, digits, heights, order), codes.target.dtype, off, where)
         for order in orders
     ]
-    return min(tables, key=lambda found: (found.precision, found.steps, found.reach / found.apart))
+    return min(tables, key=lambda table: (table.precision, table.steps, table.reach / table.apart))
 
 
 def _truths_last(domains: Sequence[Sequence[Atom]], order: Sequence[int]) -> bool:

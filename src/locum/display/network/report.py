@@ -186,10 +186,10 @@ def _units(model: CompiledTransformer) -> str:
         else Counter()
         for layer in layers
     ]
-    told = [(number, count) for number, count in enumerate(counts) if count]
-    if len(told) > MAX_LAYERS:
-        return _kinds(sum((count for _, count in told), Counter()))
-    return "; ".join(f"layer {number}: {_kinds(count)}" for number, count in told)
+    listed = [(number, count) for number, count in enumerate(counts) if count]
+    if len(listed) > MAX_LAYERS:
+        return _kinds(sum((count for _, count in listed), Counter()))
+    return "; ".join(f"layer {number}: {_kinds(count)}" for number, count in listed)
 
 
 def _units_of(entry: Mapping[str, Any]) -> str:

@@ -36,7 +36,7 @@ from locum.locks import Lock
 _DENSE = 4_096
 
 #: Why each program was left to dense execution: said once.
-_told: WeakKeyDictionary[Node, set[str]] = WeakKeyDictionary()
+_warned: WeakKeyDictionary[Node, set[str]] = WeakKeyDictionary()
 _lock = Lock()
 
 
@@ -56,7 +56,7 @@ def forget_plans() -> None:
     """Drop every plan, and the memory that plans hold; say again why programs fall back."""
     cache.forget_plans()
     with _lock:
-        _told.clear()
+        _warned.clear()
 
 
 def evaluate(
@@ -300,7 +300,7 @@ def _fall_back(
         raise ExecutionError(problem, abbreviate(root), kind="too large")
     value = dense.evaluate(root, plain, domain, names)
     with _lock:
-        reasons = _told.setdefault(root, set())
+        reasons = _warned.setdefault(root, set())
         is_new = reason not in reasons
         reasons.add(reason)
     if is_new:

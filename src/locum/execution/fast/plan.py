@@ -21,7 +21,7 @@ from locum.execution.fast.steps.fusion import fused, in_order, is_rounded_once
 from locum.execution.fast.steps.magnitude import greatest_integer, integer_bound
 from locum.execution.fast.steps.step import Step, Steps
 from locum.execution.fast.tokens import is_floating, largest
-from locum.execution.fast.written import TOLD, RegisterInstruction, written
+from locum.execution.fast.written import TOKEN_TYPES, RegisterInstruction, written
 from locum.execution.inputs import is_tensor
 from locum.execution.types import Types, possible_types
 from locum.graph import Node, abbreviate
@@ -58,7 +58,7 @@ class Plan:
                 reads = tuple(place[i] for i in step.inputs)
                 done = tuple(r for r in dict.fromkeys(reads) if last[r] == n)
                 if step.op == "structured":
-                    reads = (TOLD, *reads)  # the types of the tokens
+                    reads = (TOKEN_TYPES, *reads)  # the types of the tokens
                 program.append(RegisterInstruction(self._function(step), reads, n, done))
         values = {n: step.value for n, step in enumerate(self.steps) if step.value is not None}
         constants = {n: backend.constant(value) for n, value in values.items()}

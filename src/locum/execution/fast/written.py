@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-#: The number of the register that holds what a run is told beside its arrays.
-TOLD = -1
+#: The number of the register that holds the types of the tokens.
+TOKEN_TYPES = -1
 
 
 class RegisterInstruction(NamedTuple):
@@ -33,11 +33,11 @@ def written(
     arguments: Sequence[int | None],
     result: int,
 ) -> Callable[[Sequence[Any], Any], Any]:
-    """Return the function of a sequence of arrays, and of what else it is told, that runs all steps.
+    """Return the function of a sequence of arrays, and of the types of the tokens, that runs all steps.
 
     ``arguments`` are the registers of the arrays (None: not read), ``result`` is that of the value.
     """
-    lines = [f"def run(arrays, {_name(TOLD)}):"]
+    lines = [f"def run(arrays, {_name(TOKEN_TYPES)}):"]
     if arguments:
         names = ["_" if number is None else _name(number) for number in arguments]
         lines.append(f"    {', '.join(names)}, = arrays")
@@ -55,4 +55,4 @@ def written(
 
 
 def _name(register: int) -> str:
-    return "told" if register == TOLD else f"t{register}"
+    return "token_types" if register == TOKEN_TYPES else f"t{register}"

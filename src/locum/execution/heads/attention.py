@@ -153,7 +153,7 @@ class ScoredSelector:
             return None
         return product if any(code.separates for code in product.codes) else None
 
-    def found(self, product: ScoreProduct) -> Array:
+    def single_keys(self, product: ScoreProduct) -> Array:
         """Return for each row the one key of full score, or −1."""
         xp, answers = self.arrays.xp, []
         rows, keys = self.steps(_BYTES_OF_SCORES)
@@ -174,7 +174,7 @@ class ScoredSelector:
         """Return how many keys each row selects."""
         product = self.single()
         if product is not None:
-            return self.arrays.to_int(self.found(product) >= 0)
+            return self.arrays.to_int(self.single_keys(product) >= 0)
         answers = []
         for block in self.blocks(_BYTES_OF_A_PAIR):
             answers.append(sum(self.arrays.row_counts(mask) for _, _, mask in block.masks()))
@@ -192,7 +192,7 @@ class ScoredSelector:
         xp, arrays = self.arrays.xp, self.arrays
         product = self.single()
         if product is not None:
-            return values.at(arrays, self.found(product))
+            return values.at(arrays, self.single_keys(product))
         counts, totals = [], []
         for block in self.blocks(_BYTES_OF_A_PAIR):
             count = inside = arrays.full((block.end - block.begin,), 0, arrays.int)

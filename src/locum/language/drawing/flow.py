@@ -125,7 +125,7 @@ def flow_svg(
         for panel in column:
             _draw_panel(sheet, panel)
     _draw_column(sheet, width - _MARGIN - 3 * cell, middle, name, result, "out")
-    title = f"{name}({echo.given(tokens)}) = {echo.sequence(result)}"
+    title = f"{name}({echo.quoted(tokens)}) = {echo.sequence(result)}"
     return sheet.drawing.svg(width, height, title)
 
 

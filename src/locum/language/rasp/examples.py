@@ -82,7 +82,7 @@ class Examples:
         """Return what ``show example`` prints."""
         for which in kinds(kind):
             self._account(self.tokens[which])
-        lines = (f"\t{which} example: {echo.given(self.tokens[which])}\n" for which in kinds(kind))
+        lines = (f"\t{which} example: {echo.quoted(self.tokens[which])}\n" for which in kinds(kind))
         return "".join(lines)
 
     def result(self, value: Value, name: str | None, run: bool = True) -> Result:

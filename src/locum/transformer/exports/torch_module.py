@@ -93,11 +93,11 @@ class TorchTransformer(nn.Module):
             if isinstance(module, nn.Identity)
         ]
         try:
-            found: Tensor = self(inputs)
+            answer: Tensor = self(inputs)
         finally:
             for handle in handles:
                 handle.remove()
-        return found
+        return answer
 
 
 def embedded(inputs: Tensor, W_E: Tensor, W_pos: Tensor, config: Config) -> Tensor:

@@ -126,12 +126,12 @@ class BallDomain(Domain):
         def meaning(a: Value, b: Value) -> Value:
             if type(a) is int and type(b) is int:
                 return exact(a, b)
-            found = remembered.get((id(a), id(b)))
-            if found is None:
+            entry = remembered.get((id(a), id(b)))
+            if entry is None:
                 if len(remembered) >= _REMEMBERED:
                     remembered.clear()
-                found = remembered[id(a), id(b)] = a, b, mixed(a, b)
-            return found[2]
+                entry = remembered[id(a), id(b)] = a, b, mixed(a, b)
+            return entry[2]
 
         return meaning
 

@@ -130,14 +130,14 @@ class _Check:
             if not is_number(value):
                 raise RejectedError("a function of the certificate may have no value")
             variables.append(scalars.quotient(value))
-        found = []
+        read = []
         for terms in polynomials:
             value = self._quotient(terms, variables)
             for number, _ in value.factors:
                 if start.possible(self.numbers.factor(number)) != {1}:
                     raise RejectedError("a polynomial of the certificate has a denominator")
-            found.append(value.top)
-        return found
+            read.append(value.top)
+        return read
 
     def _quotient(self, terms: Any, variables: list[Quotient]) -> Quotient:
         """Read a polynomial: [coefficient, [[variable, power], …]] for every term."""

@@ -323,16 +323,16 @@ class Evaluator:
             if any(several):
                 self.open_sites.add((node, heads, -1))
         marks: tuple[int, ...] | None = None
-        found: dict[Row, Scalar] = {}
+        means: dict[Row, Scalar] = {}
         result = []
         for position, row in enumerate(rows):
-            if row not in found:
+            if row not in means:
                 if row.sure != row.possible:
                     self.spend(self.size)
                 if row.sure != row.possible and marks is None:
                     marks = tuple(self.scalars.identity_of(value) for value in values)
-                found[row] = self._mean(row, values, default, marks)
-            value = found[row]
+                means[row] = self._mean(row, values, default, marks)
+            value = means[row]
             self._note(value, (node, heads, position), False)
             result.append(value)
         return result

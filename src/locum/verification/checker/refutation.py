@@ -62,9 +62,9 @@ def _check(content: Any, steps: int) -> Refuted:
         raise RejectedError("the reference has no definite value at these numbers")
     numbers = tuple(_middle(value, scalars) for value in expected)
 
-    def refuted(found: tuple[float, ...] | None, problem: str) -> Refuted:
+    def refuted(outputs: tuple[float, ...] | None, problem: str) -> Refuted:
         inputs = {name: [[str(x) for x in row] for row in rows] for name, rows in matrices.items()}
-        return Refuted(subject.statement, subject.hash, inputs, found, numbers, problem)
+        return Refuted(subject.statement, subject.hash, inputs, outputs, numbers, problem)
 
     evaluator = Evaluator(scalars, tokens_of(subject, entries))
     try:
@@ -76,9 +76,9 @@ def _check(content: Any, steps: int) -> Refuted:
     result = [scalars.numeric(values[place]) for row in subject.places for place in row]
     for place, (a, b) in enumerate(zip(result, expected, strict=True)):
         if is_number(a) and scalars.compare("not_equal", a, b) is True:
-            found = tuple(_middle(value, scalars) for value in result)
-            problem = f"entry {place} is {found[place]:.9g}, but should be {numbers[place]:.9g}"
-            return refuted(found, problem)
+            outputs = tuple(_middle(value, scalars) for value in result)
+            problem = f"entry {place} is {outputs[place]:.9g}, but should be {numbers[place]:.9g}"
+            return refuted(outputs, problem)
     raise RejectedError("the program gives what the reference gives, as far as enclosures tell")
 
 

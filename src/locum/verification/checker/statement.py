@@ -32,10 +32,10 @@ def statement(
     domain = "ℤ" if integer else "ℝ"
     quantified = ", ".join(f"{x.attribute[0]} ∈ {domain}^{{{x.rows}×{x.columns}}}" for x in inputs)
     assumed = " and ".join(f"{written(value)} {_RELATIONS[sign]} 0" for value, sign in conditions)
-    given = f" with {assumed}" if assumed else ""
+    where = f" with {assumed}" if assumed else ""
     read = _positions(places, len(tokens))
     sentence = (
-        f"for all {quantified}{given}: P⟨{_sequence(tokens, inputs)}⟩{read} = {written(reference)}, "
+        f"for all {quantified}{where}: P⟨{_sequence(tokens, inputs)}⟩{read} = {written(reference)}, "
         f"where P is the program {program[:16]}…"
     )
     legend = _legend(reference, *(value for value, _ in conditions))

@@ -30,7 +30,7 @@ class Work:
     """Steps that are left, and bytes that are kept."""
 
     def __init__(self, steps: int) -> None:
-        self.steps = self._given = steps
+        self.steps = self._limit = steps
         self._kept: dict[int, object] = {}
         self._bytes = self._most = 0
 
@@ -38,7 +38,7 @@ class Work:
         """Count work about to be done, or refuse it."""
         self.steps -= steps
         if self.steps < 0:
-            raise TooLargeError(f"it takes more than {self._given:,} steps: try --steps N")
+            raise TooLargeError(f"it takes more than {self._limit:,} steps: try --steps N")
 
     def keep(self, value: object, size: int) -> None:
         """Count the memory of a value that stays, or refuse it; what is kept already costs nothing."""
@@ -46,15 +46,15 @@ class Work:
             self._kept[id(value)] = value
             self._bytes += size
             self._most = max(self._most, self._bytes)
-            if self._bytes > BYTES_PER_STEP * self._given:
+            if self._bytes > BYTES_PER_STEP * self._limit:
                 raise TooLargeError(
-                    f"its values take more than {BYTES_PER_STEP * self._given:,} bytes: try --steps N"
+                    f"its values take more than {BYTES_PER_STEP * self._limit:,} bytes: try --steps N"
                 )
 
     @property
     def needed(self) -> int:
         """The least number of steps that would have been enough so far."""
-        return max(self._given - self.steps, -(-self._most // BYTES_PER_STEP))
+        return max(self._limit - self.steps, -(-self._most // BYTES_PER_STEP))
 
     def forget(self) -> None:
         """Begin anew to count what is kept."""

@@ -310,9 +310,9 @@ def positions(shape: Shape) -> str:
     """Write that the positions of an array's entries are those of ``prop`` in Sequences.v."""
     entries = list(itertools.product(*map(range, shape)))
     listed = "; ".join(f"[{'; '.join(map(str, entry))}]" for entry in entries)
-    found = "; ".join(str(c.prop(shape, entry)) for entry in entries)
+    numbers = "; ".join(str(c.prop(shape, entry)) for entry in entries)
     sizes = "; ".join(map(str, shape))
-    return f"Goal map (prop [{sizes}]) [{listed}] = [{found}].\nProof. reflexivity. Qed.\n"
+    return f"Goal map (prop [{sizes}]) [{listed}] = [{numbers}].\nProof. reflexivity. Qed.\n"
 
 
 def refused(name: str, shape: Shape, mutant: Node) -> str:

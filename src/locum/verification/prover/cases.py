@@ -128,8 +128,8 @@ class Questions:
 
     def blocking(self, name: str) -> Question | None:
         """Return the question that a choice in this polynomial depends on, if there is a choice."""
-        found: Question | None = self.ring.blocking(self.polynomials[name])
-        return found
+        question: Question | None = self.ring.blocking(self.polynomials[name])
+        return question
 
     def _look(self, polynomial: fmpq_mpoly) -> Signs:
         sides, strict = set[int](), False

@@ -240,11 +240,11 @@ class Elementwise:
         return result
 
     def _lookup(self, value: Value, *, table: tuple[tuple[Atom, Atom], ...]) -> Value:
-        result = self._found(value, table)
+        result = self._looked_up(value, table)
         self.sites.append(result if isinstance(result, OPEN) else None)
         return result
 
-    def _found(self, value: Value, table: tuple[tuple[Atom, Atom], ...]) -> Value:
+    def _looked_up(self, value: Value, table: tuple[tuple[Atom, Atom], ...]) -> Value:
         trouble = first_open([value])
         if trouble is not None:
             return trouble

@@ -119,10 +119,10 @@ class Refutation:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the verdict as JSON, without the certificate."""
-        found = self.refuted.found
+        outputs = self.refuted.found
         return {
             "verdict": "refuted", **_about(self.claim), "counterexample": self._plain_inputs(),
-            "found": None if found is None else list(found),
+            "found": None if outputs is None else list(outputs),
             "expected": list(self.refuted.expected), "problem": self.problem,
             "seconds": self.seconds,
         }  # fmt: skip

@@ -98,8 +98,8 @@ def evaluate_all(
     for root in roots:
         require_program(root)
     arrays = arrays_for(tokens.data if isinstance(tokens, Series) else tokens, counts)
-    run = _Run(arrays, _given(arrays, tokens), names or {}, allow_masks)
-    run.values.update((node, _given(arrays, value)) for node, value in (known or {}).items())
+    run = _Run(arrays, _as_series(arrays, tokens), names or {}, allow_masks)
+    run.values.update((node, _as_series(arrays, value)) for node, value in (known or {}).items())
     heads = expansion(*roots, known=run.values)
     if heads > max_heads:
         raise Unstructured(f"its families have too many heads: {heads:,} (the limit is {max_heads:,})")
@@ -108,7 +108,7 @@ def evaluate_all(
         return [run.result(root) for root in roots]
 
 
-def _given(arrays: Arrays, value: Array | Series) -> Series:
+def _as_series(arrays: Arrays, value: Array | Series) -> Series:
     """Return a value from outside; what other runs found out about it stays with them."""
     return replace(value, cache={}) if isinstance(value, Series) else series(arrays, value)
 
