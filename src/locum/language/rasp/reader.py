@@ -12,15 +12,15 @@ from collections.abc import Iterable, Iterator
 from copy import copy
 from dataclasses import dataclass, field
 from functools import cache
-from importlib import resources
 from typing import Any
 
-from lark import Lark, Token, Tree
+from lark import Token, Tree
 from lark.exceptions import UnexpectedToken
 
 from locum.budget import Budget
 from locum.language.rasp.limits import Limits
 from locum.language.rasp.mistakes import RaspError, syntax_error
+from locum.language.rasp.tables import grammar
 
 _OPENING = {"LPAR", "LSQB", "LBRACE", "SELECT", "AGGREGATE", "RANGE", "ZIP", "LEN"}
 _CLOSING = {"RPAR", "RSQB", "RBRACE"}
@@ -30,17 +30,6 @@ _BLOCKS = {"DEF", "FOR"}
 
 #: Steps that it takes to begin with a piece of text, to read one token, to describe one mistake.
 _FEEDING, _TOKEN, _MISTAKE = 6, 2.4, 50
-
-
-@cache
-def grammar() -> Lark:
-    """Make the parser, once, from the grammar beside this file.
-
-    It does not work out the position of every tree, which would double the time it takes; the few
-    that an error needs are found by their tokens (``interpreter.py``).
-    """
-    text = resources.files("locum.language.rasp").joinpath("rasp.lark").read_text(encoding="utf-8")
-    return Lark(text, parser="lalr", lexer="basic", maybe_placeholders=True)
 
 
 @cache
