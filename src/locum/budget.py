@@ -123,7 +123,7 @@ def cost(op: str, atoms: Sequence[object]) -> tuple[float, int]:
 
 
 def _product(*bits: float) -> float:
-    """Steps of multiplying two integers as Python does, by Karatsuba's method."""
+    """Return the number of steps of multiplying two integers as Python does, by Karatsuba's method."""
     shorter, longer = max(1.0, min(bits)), max(bits)
     return 12_500 * math.pow(shorter / 5e5, 1.585) * (longer / shorter)
 

@@ -280,7 +280,7 @@ def _working_folder() -> Path | None:
 
 
 def _temporary(target: Path) -> str:
-    """A hidden name beside the target; a long name is cut so that the system takes it."""
+    """Return a hidden name beside the target; a long name is cut so that the system takes it."""
     return f".{target.name[:40]}.{secrets.token_hex(8)}"
 
 

@@ -91,7 +91,7 @@ class Architecture:
 
 
 def architecture(program: Node | HasNode) -> Architecture:
-    """Layers and heads of a program (for a selector: of the head that it would be).
+    """Return the layers and heads of a program (for a selector: of the head that it would be).
 
     >>> import locum
     >>> print(architecture(locum.aggregate(locum.full, locum.tokens)))

@@ -122,7 +122,7 @@ def bests(formula: Formula) -> list[Best]:
 
 
 def conjuncts(formula: Formula) -> tuple[Formula, ...]:
-    """Formulas that all hold where this one does."""
+    """Return formulas that all hold where this one does."""
     return formula.parts if isinstance(formula, AllOf) else (formula,)
 
 

@@ -39,7 +39,7 @@ def _attention(network: Network) -> list[dict[str, Any]]:
 
 
 def _fit(fitted: Fitted, lowered: Lowered) -> dict[str, Any]:
-    """Units and temperatures, and the errors that they have."""
+    """Return units and temperatures, and the errors that they have."""
     bounds, network = fitted.bounds, lowered.network
     account: dict[str, Any] = {"error_bound": fitted.bound}
     if fitted.hidden:
@@ -74,7 +74,7 @@ def _place(layer: int, half: str) -> dict[str, Any]:
 
 
 def _plain(temperature: Temperature) -> dict[str, float | None]:
-    """Plain numbers; None where there is no bound, which JSON has no number for."""
+    """Return plain numbers; None where there is no bound, which JSON has no number for."""
     return {name: value if math.isfinite(value) else None for name, value in vars(temperature).items()}
 
 

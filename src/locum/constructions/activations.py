@@ -60,7 +60,7 @@ def gelu(m: Matrix) -> Matrix:
 
 
 def gelu_tanh(m: Matrix) -> Matrix:
-    """GELU approximated by tanh: ½x(1 + tanh(√(2/π)(x + 0.044715x³)))."""
+    """Return GELU approximated by tanh: ½x(1 + tanh(√(2/π)(x + 0.044715x³)))."""
     x = m.inside_or(0)
     return m.map(0.5 * x * (1 + python.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * (x * x * x)))))
 

@@ -26,7 +26,7 @@ _FAR = 0.01
 
 
 def gauss_jordan(m: Matrix, r: int, tolerance: float) -> Matrix:
-    """Elimination on [A, I], rows scaled, with partial pivoting; the right half is the inverse."""
+    """Eliminate on [A, I], rows scaled, with partial pivoting; the right half is the inverse."""
     width = 2 * r
     i, j = coordinates(width)
     inside = indices < r * width
@@ -50,7 +50,7 @@ def gauss_jordan(m: Matrix, r: int, tolerance: float) -> Matrix:
 
 
 def newton_schulz(m: Matrix, r: int, steps: int | None = None) -> Matrix:
-    """X ← X(2I − AX) from X = Aᵀ / (‖A‖₁‖A‖∞), so many times; refused if AX is not I then."""
+    """Iterate X ← X(2I − AX) from X = Aᵀ / (‖A‖₁‖A‖∞), so many times; refuse if AX is not I then."""
     if steps is not None and (type(steps) is not int or steps < 0):
         raise GraphError(f"newton-schulz: expected an integer number of steps, got {steps!r}")
     a = m.compact()
@@ -84,7 +84,7 @@ def _diagonal(r: int, value: float | SOp) -> SOp:
 
 
 def newton_steps(order: int, condition: float = 1e3, epsilon: float = 1e-12) -> int:
-    """Steps after which every matrix of this order and condition is inverted to ``epsilon``.
+    """Count the steps after which every matrix of this order and condition is inverted to ``epsilon``.
 
     The residual q of the start is at most 1 − 1/(r κ²), and each step squares it.
 
@@ -95,7 +95,7 @@ def newton_steps(order: int, condition: float = 1e3, epsilon: float = 1e-12) -> 
 
 
 def faddeev_leverrier(m: Matrix, r: int) -> Matrix:
-    """Characteristic polynomial and inverse together: M ← AM + cI, c ← −tr(AM)/k; A⁻¹ = −M/c.
+    """Compute characteristic polynomial and inverse: M ← AM + cI, c ← −tr(AM)/k; A⁻¹ = −M/c.
 
     The matrix is divided by its largest entry first; refused if the result is no inverse.
     """

@@ -54,7 +54,7 @@ def _by_partner(x: SOp, count: Size) -> SOp:
 
 
 def _by_flipping(x: SOp) -> SOp:
-    """Algorithm 4 as the listing goes about it: find the pairs to be flipped, flip them."""
+    """Sort by Algorithm 4 as its listing goes about it: find the pairs to be flipped, flip them."""
     even = indices % 2 == 0
     itself = aggregate(select(indices, indices, "=="), x)
     following = aggregate(select(indices, indices + 1, "==") & select(0, indices % 2, "=="), x)
@@ -103,7 +103,7 @@ def maxout(m: Matrix, group: int, through: str = "best") -> Matrix:
 
 
 def _tournament(m: Matrix, group: int) -> Matrix:
-    """Pairs meet, winners go on; an odd one out meets itself."""
+    """Let pairs meet and winners go on; an odd one out meets itself."""
     while group > 1:
         half, columns = (group + 1) // 2, number_of(m.columns, "columns")
         groups = columns // group

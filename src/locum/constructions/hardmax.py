@@ -18,7 +18,7 @@ from locum.language.python import aggregate, indicator, indices, select, where
 
 
 def hardmax(m: Matrix, unique: bool = False, mask: str | Size | Matrix | None = None) -> Matrix:
-    """Weights of the greatest entries of each row that the mask keeps; a row that keeps none is 0.
+    """Weigh the greatest entries of each row that the mask keeps; a row that keeps none is 0.
 
     Entries tie only if they are equal to the last bit.
     """

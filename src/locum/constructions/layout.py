@@ -49,7 +49,7 @@ def matrix(sop: SOp, rows: int, columns: int, offset: int = 0, order: str = "row
 
 
 def concatenate(sop: SOp, *shapes: tuple[int, int]) -> tuple[Matrix, ...]:
-    """Matrices one after another in one sequence: prop(A) ∥ prop(B) ∥ …
+    """Put matrices one after another in one sequence: prop(A) ∥ prop(B) ∥ …
 
     >>> from locum import tokens
     >>> [m.offset for m in concatenate(tokens, (2, 3), (3, 4), (4, 1))]

@@ -63,7 +63,7 @@ def columns_of(m: Matrix) -> Lines:
 
 
 def entries_of(m: Matrix) -> tuple[SOp, SOp]:
-    """Row and column of the entry that lies at each position; OUTSIDE where none does."""
+    """Return the row and column of the entry that lies at each position; OUTSIDE where none does."""
     assert m.row_stride is not None
     rows, columns, row_stride, column_stride = (
         number_of(size, "a size of a matrix whose lines are read together (recipe scatter)")

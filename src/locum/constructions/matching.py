@@ -51,7 +51,7 @@ def match3(m: Matrix, p: int, form: str = "padded") -> Matrix:
 
 
 def _padded(m: Matrix, n: int, p: int) -> SOp:
-    """Position i·n + j stands for the pair (i, j)."""
+    """Match by pairs: position i·n + j stands for the pair (i, j)."""
     pair = m.at(0, indices // n) + m.at(0, indices % n)
     third = select(m.sop % p, (p - pair % p) % p, "==") & select(indices, n, "<")
     is_matched = indicator(aggregate(third, 1) > 0)
@@ -60,7 +60,7 @@ def _padded(m: Matrix, n: int, p: int) -> SOp:
 
 
 def _heads(m: Matrix, n: int, p: int) -> SOp:
-    """Head j knows the second token; a second layer looks for the third."""
+    """Match by n heads: head j knows the second token; a second layer looks for the third."""
     j = family(n)
     pair = m.sop + m.at(0, j)
     third = select(m.sop % p, (p - pair % p) % p, "==") & select(indices, n, "<")

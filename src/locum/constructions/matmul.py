@@ -47,7 +47,7 @@ def matmul(a: Matrix, b: Matrix, recipe: str = "paper") -> Matrix:
 
 
 def factors(a: Matrix, b: Matrix) -> tuple[Matrix, Matrix]:
-    """Both, if they are matrices that can be multiplied."""
+    """Return both, if they are matrices that can be multiplied."""
     a, b = as_matrix(a, "matmul"), as_matrix(b, "matmul")
     require_same(
         a.columns,
@@ -119,7 +119,7 @@ def _scattered(a: Matrix, b: Matrix) -> tuple[SOp, SOp, SOp]:
 
 
 def _entry(a: Matrix, b: Matrix) -> tuple[SOp, SOp, SOp]:
-    """Row and column of each position of the product, and whether it is one."""
+    """Return the row and column of each position of the product, and whether it is one."""
     return *coordinates(b.columns), indices < times(a.rows, b.columns)
 
 

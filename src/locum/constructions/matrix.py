@@ -133,7 +133,7 @@ class Matrix:
         return plus(plus(self.offset, times(i, self.row_stride)), times(j, self.column_stride))
 
     def at(self, i: Size, j: Size) -> SOp:
-        """Entry (i, j) at each position that asks for it: fetched by one head, or a constant."""
+        """Return entry (i, j) at each position that asks for it: fetched by one head, or a constant."""
         if self.table is not None:
             last = len(self.table) - 1  # that entry is 0
             place = minimum(maximum(self.position(i, j), 0), last)
@@ -185,14 +185,14 @@ class Matrix:
         return self.sop.node.op != "tokens"
 
     def compact(self) -> Matrix:
-        """Row-major from position 0: itself, or a copy made by one head."""
+        """Return it row-major from position 0: itself, or a copy made by one head."""
         if self.is_compact:
             return self
         i, j = coordinates(self.columns)
         return self.derive(where(indices < self.count, self.at(i, j), 0), self.rows, self.columns)
 
     def map(self, sop: SOp) -> Matrix:
-        """Another s-op seen through the same view: the result of an elementwise function."""
+        """Return another s-op seen through the same view: the result of an elementwise function."""
         return replace(self, sop=sop, table=None)
 
     def derive(
@@ -330,7 +330,7 @@ def greatest(selector: Selector, score: SOp) -> Selector:
 
 
 def coordinates(columns: Size) -> tuple[SOp, SOp]:
-    """Row and column of each position of a compact matrix (and beyond its end)."""
+    """Return the row and column of each position of a compact matrix (and beyond its end)."""
     return indices // columns, indices % columns
 
 

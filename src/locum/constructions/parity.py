@@ -16,7 +16,7 @@ from locum.language.python import aggregate, indices, maximum, member, select, w
 
 
 def k_parity(bits: SOp, chosen: Sequence[int], heads: str = "one", wave: bool = False) -> SOp:
-    """Σ of the chosen bits modulo 2, everywhere.
+    """Return Σ of the chosen bits modulo 2, everywhere.
 
     ``heads="one"`` averages them with one head, and fails where the input is too short for the chosen
     positions; ``"each"`` fetches each with a head of its own, as the construction of k trainable heads

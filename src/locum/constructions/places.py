@@ -46,7 +46,7 @@ def entries_as_numbers(entries: Any, domain: str) -> Any:
 
 
 def token_arrays(tokens: Any) -> list[Any]:
-    """Tokens, numbers or arrays of them, as arrays: as they are, or of Python's numbers."""
+    """Return tokens, numbers or arrays of them, as arrays: as they are, or of Python's numbers."""
     import numpy as np
 
     from locum.execution.inputs import is_tensor

@@ -35,7 +35,7 @@ def softmax(
     mask: str | Size | Matrix | None = None,
     recipe: str = "paper",
 ) -> Matrix:
-    """Softmax of the rows of ``m``.
+    """Return the softmax of the rows of ``m``.
 
     ``mask`` leaves entries out, which become 0: "causal" keeps column j ≤ row i; a number (or an s-op)
     keeps so many first columns; a matrix keeps where it is not 0. A row that keeps nothing is 0.
@@ -70,7 +70,7 @@ def _row_sums(m: Matrix, weight: SOp, recipe: str) -> SOp:
 
 
 def _in_row(m: Matrix, row: SOp, keys: bool) -> Selector:
-    """Keys (or queries) that lie in one row: from row·c up to (row + 1)·c, as the listing has it."""
+    """Select what lies in one row: from row·c up to (row + 1)·c, as the listing has it."""
     begin = times(row, m.columns)
     end = plus(begin, m.columns)
     if keys:

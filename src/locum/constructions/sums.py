@@ -95,7 +95,7 @@ def scale(a: Matrix, factor: float | Matrix) -> Matrix:
 
 
 def _alike(a: Matrix, b: Matrix, problem: str) -> tuple[Matrix, Matrix]:
-    """Both as they are if their entries lie at the same positions, else both from position 0 on."""
+    """Return both as they are if their entries lie at the same positions, else from position 0 on."""
     require_same(a.rows, b.rows, problem)
     require_same(a.columns, b.columns, problem)
     pairs = ((a.offset, b.offset), (a.row_stride, b.row_stride), (a.column_stride, b.column_stride))

@@ -98,7 +98,7 @@ class _Adding:
         return {"kinds": ["softmax"] * (true + more), "d_head": size}
 
     def _decoy_head(self, parts: dict[str, list[Array]], true: int, size: int) -> None:
-        """A head that attends as a true one does, or by what it draws, and moves something else."""
+        """Make a head that attends as a true one does, or by what it draws, but moves other things."""
         copied = int(self.draw.integers(true)) if true else None
         for name in ("W_Q", "W_K", "b_Q", "b_K"):
             shape = (self.width, size) if name.startswith("W") else (size,)

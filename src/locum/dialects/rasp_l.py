@@ -232,7 +232,7 @@ HINTS = 100
 
 
 def copy() -> NextToken:
-    """SOS x₁ … xₙ SEP → x₁ … xₙ, of different tokens: what followed the last token in the prompt."""
+    """Copy different tokens, SOS x₁ … xₙ SEP → x₁ … xₙ: what followed the last token in the prompt."""
     before = shift_right(tokens, 1, default=EOS)
     last = where(tokens == SEP, SOS, tokens)
     following = induct(before, last, tokens, default=EOS)
@@ -240,14 +240,14 @@ def copy() -> NextToken:
 
 
 def reverse() -> NextToken:
-    """SOS x₁ … xₙ SEP → xₙ … x₁, of different tokens: what stood before the last token."""
+    """Reverse different tokens, SOS x₁ … xₙ SEP → xₙ … x₁: what stood before the last token."""
     before = shift_right(tokens, 1, default=EOS)
     preceding = induct(tokens, tokens, before, default=EOS)
     return NextToken("reverse", where(preceding == SOS, EOS, preceding), EOS)
 
 
 def count_up() -> NextToken:
-    """SOS a b → a, a + 1, …, b."""
+    """Count from a to b: SOS a b → a, a + 1, …, b."""
     start, end = (index_select(tokens, full(place)) for place in (1, 2))
     more = where(tokens == end, EOS, tokens + 1)
     return NextToken("count", where(indices == 2, start, more), EOS)

@@ -31,7 +31,7 @@ def gelu(x: Array) -> Array:
 
 
 def gelu_tanh(x: Array) -> Array:
-    """GELU approximated by tanh: ½x(1 + tanh(√(2/π)(x + 0.044715x³)))."""
+    """Return GELU approximated by tanh: ½x(1 + tanh(√(2/π)(x + 0.044715x³)))."""
     return x * (1 + tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * (x * x * x)))) / 2
 
 

@@ -297,12 +297,12 @@ class Arrays:
     # Adding and comparing -------------------------------------------------------------------------
 
     def sums_before(self, array: Array) -> Array:
-        """Cumulative sums with a 0 in front: place i has the sum of the first i."""
+        """Return cumulative sums with a 0 in front: place i has the sum of the first i."""
         first = self.full(1, 0, array.dtype)
         return self.xp.concat([first, self.xp.cumulative_sum(array, dtype=array.dtype)])
 
     def greatest_before(self, array: Array, least: int) -> Array:
-        """Running maxima of integers, with ``least`` in front."""
+        """Return running maxima of integers, with ``least`` in front."""
         first = self.full(1, least)
         if self.on_torch:
             running = self.xp.cummax(array, 0).values if array.shape[0] else array

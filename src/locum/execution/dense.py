@@ -318,7 +318,7 @@ def _kind(error: Exception) -> str:
 
 
 def _described(error: Exception, op: str, scalars: Sequence[Value]) -> str:
-    """Python's complaint as a sentence about the program."""
+    """Return Python's complaint as a sentence about the program."""
     if isinstance(error, ZeroDivisionError):
         return "division by zero"
     if isinstance(error, OverflowError) and scalars:

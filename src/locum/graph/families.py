@@ -60,7 +60,7 @@ def sum_over(families: Sequence[Node], body: Node) -> Node:
 
 
 def _refuse_capture(body: Node, families: Sequence[Node]) -> None:
-    """Indices of outer sums stand higher than the sum being made; others were taken out of theirs."""
+    """Refuse indices of sums that the body was taken out of; those of outer sums stand higher."""
     for family in body.free.difference(families):
         name = family.name
         if name.startswith("#") and int(name[1:].split(".")[0]) <= body.height + 1:

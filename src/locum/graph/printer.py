@@ -80,7 +80,7 @@ class _Printer:
         self.nesting: dict[Node, int] = {}
 
     def block(self, root: Node, bound: Sequence[Node]) -> Iterator[str]:
-        """Statements for all that ``root`` needs and the enclosing blocks have not said."""
+        """Write statements for all that ``root`` needs and the enclosing blocks have not said."""
         for node in postorder(root, into=depends_on(bound) if bound else None):
             if node in self.said or not node.free <= self.said.keys():
                 continue  # the latter belongs to the body of a sum further in
@@ -201,7 +201,7 @@ def family_name(family: Node) -> str:
 
 
 def _lifted(node: Node, inputs: Sequence[Phrase]) -> Sequence[Phrase]:
-    """Constants marked where RASP would otherwise compute with the plain value at build time."""
+    """Mark constants where RASP would otherwise compute with the plain value at build time."""
     constants = [i.op == "constant" for i in node.inputs]
     if node.op == "if_else":
         constants[1:] = [False, False]

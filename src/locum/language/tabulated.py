@@ -206,7 +206,7 @@ def _lookup(node: Node, rows: Mapping[Any, Atom]) -> Node:
 
 
 def _rows(pairs: Iterable[tuple[Atom, Atom]], name: str) -> dict[Atom, Atom]:
-    """Rows of a table; values that are one key (1, 1.0 and True) have to have one result."""
+    """Collect rows of a table; values that are one key (1, 1.0 and True) have to have one result."""
     results: dict[Atom, Atom] = {}
     for key, value in pairs:
         before = results.setdefault(key, value)

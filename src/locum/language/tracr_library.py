@@ -77,7 +77,7 @@ def sort(values: SOp, keys: SOp, max_length: int, min_key: float = 1) -> SOp:
 
 
 def sort_freq(max_length: int) -> SOp:
-    """Tokens by descending frequency."""
+    """Sort tokens by descending frequency."""
     return sort(tokens, -hist, max_length)
 
 

@@ -47,7 +47,7 @@ def zeros() -> list[Settings]:
 
 
 def basin() -> list[Settings]:
-    """U from noise on its weights: optimisers, what is trainable, balanced or not."""
+    """Train U from noise on its weights: optimisers, what is trainable, balanced or not."""
     ways: list[Settings] = [
         {"optimiser": "adam", "rate": 1e-3},
         {"optimiser": "adam", "rate": 1e-4},
@@ -73,7 +73,7 @@ def positions() -> list[Settings]:
 
 
 def annealing() -> list[Settings]:
-    """Scores that begin at a fraction of what they are."""
+    """Begin with scores at a fraction of what they are."""
     return [
         {**SMALL, "sigmas": LARGE_SIGMAS, "trainable": which, "rate": rate, "anneal": anneal}
         for which, rate in (("nonzeros", 1e-3), ("all", 1e-4))
@@ -82,7 +82,7 @@ def annealing() -> list[Settings]:
 
 
 def softness() -> list[Settings]:
-    """Compiled at other tolerances, and with heads softer than any tolerance makes them."""
+    """Compile at other tolerances, and with heads softer than any tolerance makes them."""
     tolerances: list[Settings] = [{"tolerance": 10.0**-k} for k in range(1, 7)]
     factors: list[Settings] = [{"soften": 2.0**-k} for k in (2, 3, 4, 5)]
     shared: Settings = {**SMALL, "sigmas": LARGE_SIGMAS, "trainable": "nonzeros"}
@@ -90,7 +90,7 @@ def softness() -> list[Settings]:
 
 
 def larger() -> list[Settings]:
-    """U(2, 2, 2), and a product of matrices."""
+    """Train U(2, 2, 2), and a product of matrices."""
     shared: Settings = {"sigmas": [1e-3, 1e-2, 3e-2, 1e-1], "seeds": 4, "steps": 100, "batch": 16}
     ways: list[Settings] = [{"rate": 1e-4}, {"rate": 1e-3, "trainable": "nonzeros"}]
     tasks: list[Settings] = [{"task": "U", "order": [2, 2, 2]}, {"task": "matmul", "size": 2}]
@@ -113,7 +113,7 @@ def random() -> list[Settings]:
 
 
 def slow() -> list[Settings]:
-    """SGD over all weights, at a rate above 2/λ and at one below it, where it does not arrive."""
+    """Train all weights by SGD, at a rate above 2/λ and at one below it, where it does not arrive."""
     shared: Settings = {**SMALL, "sigmas": SIGMAS, "optimiser": "sgd"}
     return [
         {**shared, "rate": 1e-3},
@@ -129,7 +129,7 @@ ON_GPU: Settings = {"task": "U", "sigmas": WIDE_SIGMAS, "seeds": 4, "batch": 16,
 
 
 def orders() -> list[Settings]:
-    """U of larger orders, non-zeros alone: how the basin depends on the order."""
+    """Train U of larger orders, non-zeros alone: how the basin depends on the order."""
     absolute: list[Settings] = [{"rate": 10.0**-k, "trainable": "nonzeros"} for k in (3, 4, 5, 6)]
     relative: list[Settings] = [{"rate": 10.0**-k, "relative": True} for k in (3, 4, 5)]
     return [
@@ -140,7 +140,7 @@ def orders() -> list[Settings]:
 
 
 def orders_all() -> list[Settings]:
-    """U of larger orders, all weights, balanced or not.
+    """Train U of larger orders, all weights, balanced or not.
 
     From (4, 4, 4) on the squares of positions are the largest weights, and balancing changes none.
     """
@@ -153,7 +153,7 @@ def orders_all() -> list[Settings]:
 
 
 def orders_optimisers() -> list[Settings]:
-    """U of larger orders, non-zeros alone, by other optimisers."""
+    """Train U of larger orders, non-zeros alone, by other optimisers."""
     shared: Settings = {**ON_GPU, "trainable": "nonzeros"}
     return [
         {**shared, "order": order, "optimiser": name, "rate": rate}
@@ -163,7 +163,7 @@ def orders_optimisers() -> list[Settings]:
 
 
 def orders_inputs() -> list[Settings]:
-    """U trained on attentions of a smaller order alone, then asked about its own."""
+    """Train U on attentions of a smaller order alone, then ask about its own."""
     shared: Settings = {**ON_GPU, "trainable": "nonzeros", "rate": 1e-5, "steps": 400}
     return [
         {**shared, "order": order, "inputs": inputs}
@@ -184,7 +184,7 @@ def orders_positions() -> list[Settings]:
 
 
 def orders_random() -> list[Settings]:
-    """U of larger orders from random weights."""
+    """Train U of larger orders from random weights."""
     start: Settings = {**ON_GPU, "start": "random", "sigmas": [1.0], "seeds": 8}
     return [
         {**start, "order": order, "optimiser": name, "rate": rate, "batch": 64, "steps": 2000}

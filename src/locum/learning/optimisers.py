@@ -28,7 +28,7 @@ def optimiser(name: str, network: Network) -> Step:
 
 
 def _sgd(momentum: float = 0.9) -> Step:
-    """Gradients are cut to norm 1, network by network: some weights are next to numbers of 10⁴."""
+    """Step along gradients cut to norm 1 in each network: some weights are next to numbers of 10⁴."""
     memory: list[Tensor] = []
 
     def step(gradient: Tensor) -> Tensor:
@@ -58,7 +58,7 @@ def _adam(first: float = 0.9, second: float = 0.999, least: float = 1e-8) -> Ste
 
 
 def _muon(network: Network, momentum: float = 0.95) -> Step:
-    """Orthogonalised momentum for the matrices of layers; Adam for embeddings and biases, as usual."""
+    """Step by orthogonalised momentum for the matrices of layers, by Adam for embeddings and biases."""
     memory: list[Tensor] = []
     adam = _adam()
 

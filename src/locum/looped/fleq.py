@@ -61,7 +61,7 @@ class FleqMachine(LoopedBlock):
     def __init__(
         self, order: int, registers: int, instructions: int, *, delta: float = 3e-6, bound: float = 1e3
     ) -> None:
-        """``delta``: δ of the product (``product.py``, two heads).
+        """Take ``delta``: δ of the product (``product.py``, two heads).
 
         ``bound``: of all entries, and of all entries of aᵀb, which is computed whether it is asked for
         or not.

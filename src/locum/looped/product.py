@@ -39,7 +39,7 @@ class Product(LoopedBlock):
         delta: float | None = None,
         largest: float = 1e3,
     ) -> None:
-        """``heads``: 1 as published, or 2; ``delta``: δ; ``largest``: bound of |aᵢ·bⱼ|, for gates."""
+        """Take ``heads``: 1 as published, or 2; ``delta``: δ; ``largest``: bound of |aᵢ·bⱼ|."""
         k, r, c = whole(k, "k"), whole(r, "r"), whole(c, "c")
         if whole(heads, "heads") > 2:
             raise InputError(f"expected 1 head or 2, got {heads}")

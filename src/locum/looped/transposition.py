@@ -35,7 +35,7 @@ class Transposition(LoopedBlock):
     """The block that transposes r × r matrices."""
 
     def __init__(self, order: int, *, error: float = 1e-16, bound: float = 1e3) -> None:
-        """``error``: what the wrong positions of a head weigh in all; ``bound``: of entries of A."""
+        """Take ``error``: the weight of a head's wrong positions in all; ``bound``: of entries of A."""
         order = whole(order, "the order")
         error = within(error, "error", 0.0, 1e-3)
         # Gates lose the digits below their bound times the unit roundoff.

@@ -39,7 +39,7 @@ class Parity(Recogniser):
     STRENGTH = 1.0
 
     def __init__(self, layer_norm: bool = False, absorbed: bool = False) -> None:
-        """``layer_norm``: the form with norms, each feature doubled with opposite sign, mean 0.
+        """Take ``layer_norm``: the form with norms, each feature doubled with opposite sign, mean 0.
 
         ``absorbed``: the residual around the feed-forward is absorbed into its matrices, since the
         paper's Corollary has none: y + relu(y W1) W2 = relu(y [W1, I, −I]) [W2; I; −I].
@@ -150,7 +150,7 @@ class KParity(Recogniser):
     """
 
     def __init__(self, n: int, chosen: Sequence[int], epsilon: float = 0.1) -> None:
-        """``epsilon``: how far the result may be from 0 or 1."""
+        """Take ``epsilon``: how far the result may be from 0 or 1."""
         self.n = n
         self.chosen = tuple(chosen)
         if not self.chosen or len(set(self.chosen)) < len(self.chosen):

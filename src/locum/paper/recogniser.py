@@ -73,7 +73,7 @@ class Recogniser(ABC):
 
 @lru_cache(maxsize=64)
 def _stack(orders: tuple[Order, ...]) -> Stack:
-    """Built once for these orders: the program depends on nothing else."""
+    """Build the stack once for these orders: the program depends on nothing else."""
     return Stack([UniversalSimulator(order) for order in orders])
 
 

@@ -230,7 +230,7 @@ _SPECIAL: dict[str, Callable[[], tuple[str, str]]] = {
 
 
 def _first_table(comparison: list[rivals.Row]) -> Table:
-    """Table 1: ours in the paper's recipes beside the looped transformers."""
+    """Make Table 1: ours in the paper's recipes beside the looped transformers."""
     chosen = ("ours, paper", rivals.RECONSTRUCTED)
     rows = [
         (
@@ -248,7 +248,7 @@ def _first_table(comparison: list[rivals.Row]) -> Table:
 
 
 def _second_table() -> Table:
-    """Table 2: heads in all, counted at several orders."""
+    """Make Table 2: heads in all, counted at several orders."""
     orders = range(2, 7)
 
     def counted(name: str, claimed: str, build: Callable[[int], Matrix]) -> tuple[str, ...]:

@@ -68,7 +68,7 @@ def off(X: Matrix, A: Matrix, V: Matrix, temperature: float, result: Matrix) -> 
 
 
 def _precise_weights(scores: list[Fraction], temperature: Fraction) -> list[Decimal]:
-    """Softmax of exact scores to 60 digits; at temperature 0, all on the greatest."""
+    """Return the softmax of exact scores to 60 digits; at temperature 0, all on the greatest."""
     greatest = max(scores)
     if not temperature:
         powers = [Decimal(score == greatest) for score in scores]
@@ -87,13 +87,13 @@ def _exact(rows: Matrix) -> list[list[Fraction]]:
 
 
 def _scores(X: Matrix, A: Matrix) -> list[list[Fraction]]:
-    """X A Xᵀ, of the decimals as they are written."""
+    """Return X A Xᵀ, of the decimals as they are written."""
     x = _exact(X)
     return _product(_product(x, _exact(A)), [list(column) for column in zip(*x, strict=True)])
 
 
 def _weights(scores: list[Fraction], temperature: Fraction, logarithm: float) -> list[float]:
-    """Softmax of exact scores, by a base of this logarithm; at temperature 0, all on the greatest."""
+    """Return the softmax of exact scores, by its base's logarithm; at temperature 0, the greatest."""
     greatest = max(scores)
     if not temperature:
         count = scores.count(greatest)

@@ -143,7 +143,7 @@ def prove(certificate: bool, **fields: Any) -> dict[str, Any]:
 
 
 def _divides(A: list[list[float]], temperature: float, scores: Any) -> bool:
-    """Whether A divided by the temperature is exact: what is enclosed is T(X), not a neighbour's."""
+    """Say whether A divided by the temperature is exact: T(X) is enclosed, not a neighbour's."""
     pairs = zip((x for row in A for x in row), np.ravel(scores).tolist(), strict=True)
     return all(Fraction(x) == Fraction(y) * Fraction(temperature) for x, y in pairs)
 

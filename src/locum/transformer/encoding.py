@@ -199,13 +199,13 @@ class Encoding:
 
     @functools.cached_property
     def _bound(self) -> float:
-        """How far a number may be from what it stands for; 0 where that is not known."""
+        """Return how far a number may be from what it stands for; 0 where that is not known."""
         bound = self.config.report.get("error_bound")
         return float(bound) if isinstance(bound, (int, float)) and math.isfinite(bound) else 0.0
 
     @functools.cached_property
     def _moved(self) -> dict[float, int] | None:
-        """The integers that come out as they are, by the number that stands for each."""
+        """Return the integers that come out as they are, by the number that stands for each."""
         if self._program is None or not only_moves(self._program):
             return None
         held = np.dtype(self.config.dtype).type
@@ -235,7 +235,7 @@ class Encoding:
 
     @functools.cached_property
     def _ids(self) -> dict[Any, int]:
-        """The row of W_E for each token.
+        """Return the row of W_E for each token.
 
         A program that reads tokens as strings tells 1, 1.0 and True apart; for any other, equal
         numbers are one token.

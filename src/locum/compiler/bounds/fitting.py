@@ -249,7 +249,7 @@ class _Fitting:
     # Reports ------------------------------------------------------------------------------------
 
     def _where(self, fitted: Fitted) -> str:
-        """First s-op whose error bound exceeds the limit."""
+        """Return the first s-op whose error bound exceeds the limit."""
         for unit in sorted(self.lowered.network.units, key=lambda u: u.time):
             if float(fitted.bounds.intervals.signals[unit.into].error.max()) > self.limit:
                 return abbreviate(unit.node)

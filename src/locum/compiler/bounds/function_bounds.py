@@ -72,7 +72,7 @@ class FunctionBounds:
         return bound if (share.error < near).all() else self._any(bound)
 
     def _cleaned(self, bound: ErrorInterval) -> ErrorInterval:
-        """Without NaN: of what cannot be said, nothing is known."""
+        """Replace NaN: of what cannot be said, nothing is known."""
         return replace(
             bound,
             low=np.where(np.isnan(bound.low), -np.inf, bound.low),

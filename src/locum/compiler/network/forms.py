@@ -62,7 +62,7 @@ class Form:
 
 
 def total(parts: Iterable[tuple[Form, float]], constant: float = 0.0) -> Form:
-    """Σ coefficient · form + constant."""
+    """Return Σ coefficient · form + constant."""
     terms: dict[Signal, float] = {}
     gross: dict[Signal, float] = {}
     gross_constant = abs(constant)

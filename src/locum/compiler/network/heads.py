@@ -77,7 +77,7 @@ class Heads:
         self._values.setdefault(same, []).append(value)
 
     def _pairs(self, scores: Scores) -> tuple[list[tuple[Form, Form]], Form]:
-        """Queries with their keys, and what depends on the query alone."""
+        """Return the queries with their keys, and what depends on the query alone."""
         pairs = []
         offset = self.read(scores.offset)
         for query, key in scores.pairs:

@@ -96,7 +96,7 @@ class Network:
         yield self.output, 2 * self.layers + 1
 
     def steps(self) -> list[Head | Unit]:
-        """Heads and units in the order of time."""
+        """Return the heads and units in the order of time."""
         return sorted([*self.heads, *self.units], key=lambda step: step.time)
 
     def without_unread(self) -> Network:

@@ -92,7 +92,7 @@ def _room(network: Network, dtype: str) -> dict[Signal, float]:
 
 
 def _summed_exactly(network: Network, dtype: str) -> set[Signal]:
-    """Signals whose hidden units add numbers of one grid, large ones perhaps, but without rounding.
+    """Return signals whose hidden units add numbers of one grid, perhaps large, without rounding.
 
     In one sum with a number like 0.1 they would be rounded, and that number with them in proportion
     to the largest: they have slots of their own.
@@ -111,7 +111,7 @@ def _exact_table(gate: Table, dtype: str) -> bool:
 
 
 def _left_at_sink(network: Network, dtype: str) -> set[Signal]:
-    """Signals whose slots must not be reused: they leave a number at the sink that later sums round.
+    """List signals whose slots must not be reused: they leave a number at the sink that sums round.
 
     The sink is not erased. Whoever reads a slot there subtracts what it is known to hold, and scores
     have to be exact.
@@ -149,7 +149,7 @@ def _groups(network: Network, room: Mapping[Signal, float], exact: Collection[Si
 def _multiples(
     signals: Mapping[Signal, float], room: Mapping[Signal, float]
 ) -> Iterator[dict[Signal, float]]:
-    """Parts in which every scale is an integer multiple of the least, which becomes 1.
+    """Return parts in which every scale is an integer multiple of the least, which becomes 1.
 
     Thirds of integers are rounded, and what is compared afterwards must not be. ``room`` says how large
     the scales of some signals may be, all of them in one slot together.

@@ -31,11 +31,11 @@ class Grid(NamedTuple):
     largest: float
 
     def join(self, other: Grid) -> Grid:
-        """Both kinds of number."""
+        """Return both kinds of number."""
         return Grid(min(self.step, other.step), max(self.largest, other.largest))
 
     def plus(self, other: Grid) -> Grid:
-        """Sums of both."""
+        """Return the sums of both."""
         return Grid(min(self.step, other.step), self.largest + other.largest)
 
     def fits(self, dtype: str, count: int = 1) -> bool:

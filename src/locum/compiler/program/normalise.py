@@ -62,7 +62,7 @@ def normalise(root: Node, *, numeric: bool = False, origins: Origins | None = No
 
 
 def _cast(node: Node) -> Node:
-    """Real-valued tokens, cast."""
+    """Return real-valued tokens, cast."""
     token, zero = build("tokens", cast="asis"), constant(0)
     match node.attributes["cast"]:
         case "bool":

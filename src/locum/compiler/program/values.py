@@ -106,7 +106,7 @@ class Values:
         return column.values[0] if column is not None and column.constant else None
 
     def integers(self, node: Node) -> Range | None:
-        """Between which integers an s-op lies, or None where it may be another number (or a string)."""
+        """Return the range of integers an s-op lies in; None where it may be no integer."""
         if node not in self._ranges:
             self.table(node)
         return self._ranges[node]

@@ -314,7 +314,7 @@ def _separated(predicate: str, difference: Node, margin: float) -> Node:
 
 
 def _total(parts: list[Node]) -> Node:
-    """Σ of all parts."""
+    """Return Σ of all parts."""
     return _balanced("add", parts)
 
 

@@ -103,7 +103,7 @@ class EveryKey(Candidates):
         return Brought([build("aggregate", each, node, default=0) for each in selectors])
 
     def only_present(self, row: list[Node]) -> list[Node]:
-        """Positions before the end of the input; of a decoder, those not behind the query."""
+        """Return positions before the end of the input; of a decoder, those not behind the query."""
         if self.target.causal:
             at = build("indices")
             return [

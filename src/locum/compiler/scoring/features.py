@@ -69,7 +69,7 @@ def one_hot(node: Node, values: Sequence[Atom]) -> list[Linear]:
 
 
 def sum_of(hot: Sequence[Linear], chosen: Pattern) -> Linear:
-    """Σ of the chosen; the last one is 1 minus all others, so its coefficients cancel."""
+    """Return Σ of the chosen; the last one is 1 minus all others, so its coefficients cancel."""
     coefficient = -1.0 if chosen[-1] else 1.0
     others = np.flatnonzero(chosen[:-1] != chosen[-1]).tolist()
     return Linear(tuple((hot[place].terms[0][0], coefficient) for place in others), float(chosen[-1]))

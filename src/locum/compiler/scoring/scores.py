@@ -41,7 +41,7 @@ class Scores:
     how: tuple[str, ...] = ()
 
     def plus(self, other: Scores) -> Scores:
-        """Both conditions."""
+        """Return both conditions."""
         return Scores(
             self.pairs + other.pairs, self.offset.plus(other.offset), how=self.how + other.how
         )

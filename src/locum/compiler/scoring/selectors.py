@@ -169,7 +169,7 @@ class Selectors(Patterns):
     def _by_classes(
         self, classes: Classes, query: Node, queries: Sequence[Atom], key: Node, keys: Sequence[Atom]
     ) -> Scores:
-        """Σ_c [query in c]·[c selects the key] − 1, or the same by classes of keys."""
+        """Return Σ_c [query in c]·[c selects the key] − 1, or the same by classes of keys."""
         if query is key and len(queries) - 1 < 2 * classes.count:
             # One set of one-hot s-ops serves both sides.
             both = partial(sum_of, one_hot(query, queries))
@@ -179,7 +179,7 @@ class Selectors(Patterns):
         return Scores(pairs, Linear(constant=-1.0), how=(f"{classes.count} classes",))
 
     def _together(self, condition: Node) -> Scores:
-        """Any formula of conditions on few values: its keys together are one key, so its queries."""
+        """Score a formula of conditions on few values: keys together are one key, as are queries."""
         joint = self.together(condition)
         if joint.classes.count > MAX_CLASSES:
             raise Unscored

@@ -90,7 +90,7 @@ def _ways(condition: Node) -> str:
 
 
 def _by_parts(condition: Node, values: Values) -> tuple[Node, Node] | None:
-    """Keys of smaller first part, and those of the same one and smaller second part."""
+    """Return keys of smaller first part, and those of the same one and smaller second part."""
     if condition.op != "select" or condition.inputs[0] is not condition.inputs[1]:
         return None
     predicate, summed = str(condition.attributes["predicate"]), condition.inputs[0]

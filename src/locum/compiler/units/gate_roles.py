@@ -260,7 +260,7 @@ class GateRoles(Roles):
     def _by_shares(
         self, by: Sequence[Node], domains: Sequence[Sequence[Atom]]
     ) -> tuple[list[Node], list[Sequence[Atom]]]:
-        """Shares instead of counts, which a head gives as they are."""
+        """Take shares instead of counts, which a head gives as they are."""
         nodes, values = list(by), list(domains)
         for place, (node, domain) in enumerate(zip(by, domains, strict=True)):
             if Role.COUNT is super()._role_of(node):

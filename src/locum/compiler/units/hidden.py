@@ -103,7 +103,7 @@ def ridges(
     largest: tuple[float, ...],
     sharpness: float = 1.0,
 ) -> Hidden:
-    """Σ out·relu(pre·x + bias) + constant in each kind, for arguments no larger than ``largest``."""
+    """Make Σ out·relu(pre·x + bias) + constant in each kind, for arguments up to ``largest``."""
     weight = float((np.abs(out) * (np.abs(pre) @ np.array(largest) + np.abs(bias))).sum())
     if kind == "glu":
         return Hidden(
@@ -124,7 +124,7 @@ def ridges(
 
 
 def power_of_two(at_least: float) -> float:
-    """Smallest power of two ≥ ``at_least``."""
+    """Return the smallest power of two ≥ ``at_least``."""
     return float(2.0 ** math.ceil(math.log2(at_least)))
 
 
@@ -204,7 +204,7 @@ def sharpened(line: PiecewiseLinear, slack: float) -> tuple[float, float]:
 
 
 def erasing(kind: str, dtype: str, attention: str = "hard") -> list[tuple[float, float]]:
-    """Pairs (w_in, w_out) of units that together subtract a slot from itself."""
+    """Return pairs (w_in, w_out) of units that together subtract a slot from itself."""
     if kind == "glu":  # nothing is cut off: its gate is 1
         return [(1.0, -1.0)]
     if kind == "gelu":

@@ -145,7 +145,7 @@ def _table(gate: Table, kind: str, x: Argument, unit: float) -> Hidden:
 
 
 def _steps(keys: Vector, values: Vector, *, alike: bool) -> tuple[Vector, Vector]:
-    """Points through which a table's line goes: between two keys it rises over a power of two.
+    """Return points through which a table's line goes: between two keys it rises over a power of two.
 
     So integer values of integer keys come out without rounding, however far the keys are apart. Where
     rises are ``alike`` all slopes are multiples of one number, and larger sums are exact; but noise is

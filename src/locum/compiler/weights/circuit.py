@@ -71,7 +71,7 @@ class _Drawing:
         self.nodes[node.id] = node
 
     def _embedded(self, group: Group) -> None:
-        """Columns of the embeddings: all that tokens, or positions, write into one slot."""
+        """Return columns of the embeddings: all that tokens, or positions, write into one slot."""
         for signal in group.signals:
             for kind, vector in (("embed", signal.tokens), ("pos_embed", signal.positions)):
                 if vector is None or signal is self.network.one:

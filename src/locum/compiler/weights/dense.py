@@ -70,7 +70,7 @@ class UnitFeedForward:
         return FeedForwardWeights(self.kind, w_in, b_in, w_out, b_out, W_gate=w_gate)
 
     def _read(self, stream: Stream, forms: Sequence[Form], zero_at_sink: bool) -> tuple[Matrix, Matrix]:
-        """Forms as columns [slot, argument] and constants; with ``zero_at_sink`` the sink reads 0."""
+        """Return forms as columns [slot, argument] and constants; the sink may read 0."""
         columns = np.zeros((stream.width, len(forms)))
         biases = np.zeros(len(forms))
         for i, form in enumerate(forms):

@@ -132,7 +132,7 @@ class _Layer:
         return self._add(node.op, inputs, label)
 
     def _count(self, node: Node, share: int, label: str) -> int:
-        """Keys from the share of attention that one of them gets: round(1/share), less the sink."""
+        """Count keys by the share of attention that one of them gets: round(1/share), less the sink."""
         one = self._add("constant", (), "1", value=1.0)
         keys = self._add("round", (self._add("divide", (one, share), f"1 / share of {label}"),), label)
         return (
@@ -215,7 +215,7 @@ class _Layer:
 
 
 def _reordered(values: tuple[Any, ...], order: list[list[int]]) -> list[Any]:
-    """Values in row-major order, with each axis in its new order."""
+    """Return values in row-major order, with each axis in its new order."""
     grid = np.empty(len(values), dtype=object)
     grid[:] = values
     shaped = grid.reshape([len(place) for place in order])

@@ -142,7 +142,7 @@ def _sink(model: CompiledTransformer) -> str:
 
 
 def _softmax(model: CompiledTransformer) -> str:
-    """Inverse temperatures of heads that stand for hard ones, and what they let slip at most."""
+    """State inverse temperatures of heads that stand for hard ones, and what they let slip at most."""
     entries = _entries(model, "softmax")
     betas = sorted({e["beta"] for e in entries if _is_number(e.get("beta"))})
     if not betas:
@@ -176,7 +176,7 @@ def _head(entry: Mapping[str, Any], soft: list[dict[str, Any]]) -> str:
 
 
 def _units(model: CompiledTransformer) -> str:
-    """Units by what they are for, layer by layer; in deep networks, all together."""
+    """Return units by what they are for, layer by layer; in deep networks, all together."""
     layers = model.config.report.get("feed_forward")
     if not isinstance(layers, (list, tuple)):
         return ""
@@ -202,7 +202,7 @@ def _kinds(count: Mapping[str, int]) -> str:
 
 
 def _gates(entries: list[dict[str, Any]]) -> Iterator[str]:
-    """Gates that were made in the same way in one line, and what they compute below it."""
+    """Return gates that were made in the same way in one line, and what they compute below it."""
 
     def made(entry: dict[str, Any]) -> tuple[str, ...]:
         return tuple(str(entry.get(name)) for name in ("gate", "how", "units", "own_error", "error"))

@@ -74,7 +74,7 @@ class Domain(ABC):
 
     @abstractmethod
     def mixture(self, values: Sequence[Value]) -> str | None:
-        """Why these values cannot stand in one sequence, or None where they can."""
+        """Say why these values cannot stand in one sequence; None where they can."""
 
     @abstractmethod
     def is_numeric(self, values: Sequence[Value]) -> bool:

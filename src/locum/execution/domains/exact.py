@@ -29,7 +29,7 @@ _LEAVES = "it leaves the rationals; run it in the float domain"
 
 
 def _rational(value: Value) -> Value:
-    """Floats and fractions as ``fmpq``; ints, bools and strings as they are."""
+    """Return floats and fractions as ``fmpq``; ints, bools and strings as they are."""
     if isinstance(value, float):
         if not math.isfinite(value):
             raise ValueError(f"{value!r} is not a rational number")

@@ -238,7 +238,7 @@ def _strings(values: Sequence[Value]) -> set[bool]:
 
 
 def _comparable(values: Sequence[Value]) -> NDArray[Any] | None:
-    """Numbers that compare just as the values do: themselves, or their ranks; None if some do not."""
+    """Return numbers that compare as the values do: themselves, or their ranks; None if some do not."""
     array = _as_array(values)
     if array is not None:
         return array

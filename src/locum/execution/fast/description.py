@@ -54,7 +54,7 @@ def described(root: Node, tokens: Types) -> Description:
 
 
 def _averages_booleans(root: Node, possible: dict[Node, Types]) -> str | None:
-    """Dense execution refuses means of sequences of booleans alone; plans do not see which are such."""
+    """Say where a mean may be of booleans alone, which dense execution refuses and plans do not see."""
     for node in postorder(root):
         # Tokens are known not to be booleans alone: those are not run by plans.
         if node.op == "aggregate" and node.inputs[1].op != "tokens":

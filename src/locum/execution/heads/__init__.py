@@ -184,7 +184,7 @@ def _numbers(tokens: Array, arrays: Arrays) -> Array:
 
 
 def _array_of(tokens: Sequence[Value]) -> Array:
-    """Python's numbers as an array that holds them exactly."""
+    """Return Python's numbers as an array that holds them exactly."""
     types = set(map(type, tokens))
     for token in tokens:
         numbers.number(token)

@@ -112,7 +112,7 @@ class ScoredSelector:
             self.score(self.formula, [self.formula])
 
     def score(self, formula: Formula, together: list[Literal]) -> None:
-        """Comparisons to be scored by one product."""
+        """Prepare comparisons to be scored by one product."""
         if together and id(formula) not in self.products:
             self.products[id(formula)] = ScoreProduct(self.arrays, [self.codes[p] for p in together])
             self.settled[id(formula)] = set(together)

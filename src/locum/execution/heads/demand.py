@@ -60,7 +60,7 @@ class PointDemand:
                 self.inputs_of(node, self.points[node])
 
     def require(self, node: Node, points: Points) -> None:
-        """Someone reads the node there."""
+        """Note that someone reads the node there."""
         if node in self.statics or points.positions.size == 0:
             return
         points = points.onto(node.free)
@@ -68,7 +68,7 @@ class PointDemand:
         self.points[node] = points if known is None else known.joined(points)
 
     def inputs_of(self, node: Node, points: Points) -> None:
-        """What a node that is read at ``points`` reads itself."""
+        """Require what a node that is read at ``points`` reads itself."""
         if node.op == "sum_over":
             body = node.inputs[0]
             everywhere = product(body.free, points.together)
@@ -120,7 +120,7 @@ class PointDemand:
     def reachable_keys(
         self, formula: Formula, points: Points, rows: NDArray[np.bool_] | None
     ) -> NDArray[np.int64]:
-        """Keys that no comparison rules out for all live rows."""
+        """Return the keys that no comparison rules out for all live rows."""
 
         def admitted(literal: Literal) -> NDArray[np.bool_] | None:
             if literal.key not in self.statics or literal.query not in self.statics:

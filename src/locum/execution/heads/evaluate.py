@@ -168,7 +168,7 @@ class Evaluation:
     def scattered(
         self, value: Array, where: Points, outer: list[Node], positions: NDArray[np.int64]
     ) -> Array:
-        """Values added up at the positions they belong to, apart for each head of outer families."""
+        """Add values up at the positions they belong to, apart for each head of outer families."""
         arrays = self.arrays
         if where.valid is not None:
             zero = arrays.full((1,) * len(where.shape), 0, value.dtype)
@@ -230,7 +230,7 @@ class Evaluation:
         return Selection(self.arrays, self.demand, self.read, self.demand.formulas[node], points)
 
     def watch(self, node: Node) -> Callable[[int], None]:
-        """Tells whoever watches which head scored how many pairs."""
+        """Tell whoever watches which head scored how many pairs."""
         if self.progress is None:
             return lambda pairs: None
         name, progress = abbreviate(node, self.names()), self.progress

@@ -117,7 +117,7 @@ def require_room(*bounds: float) -> None:
 
 
 def cast(arrays: Arrays, tokens: Array, kind: str) -> Array:
-    """Tokens as the program sees them."""
+    """Return tokens as the program sees them."""
     match kind:
         case "asis":
             return tokens

@@ -77,7 +77,7 @@ class Points:
         return Points(axes, np.squeeze(self.positions, tuple(dropped)), valid)
 
     def joined(self, other: Points) -> Points:
-        """Points that cover both."""
+        """Return points that cover both."""
         if self.same(other):
             return self
         return product(self.families, ascending(self.together, other.together))
@@ -96,7 +96,7 @@ class Points:
 
 
 def in_order(families: Iterable[Node]) -> tuple[Node, ...]:
-    """Families in the one order in which arrays have their axes."""
+    """Return families in the one order in which arrays have their axes."""
     return tuple(sorted(families, key=lambda f: (str(f.attributes["name"]), size_of(f))))
 
 

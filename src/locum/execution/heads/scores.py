@@ -129,7 +129,7 @@ def different(arrays: Arrays, codes: Array) -> Array:
 
 
 def numbered(arrays: Arrays, keys: Array, queries: Array) -> tuple[Array, Array]:
-    """Keys and queries as integers from 0 that compare just as they do."""
+    """Return keys and queries as integers from 0 that compare just as they do."""
     xp = arrays.xp
     together = (
         xp.concat([arrays.to_int(keys), arrays.to_int(queries)])

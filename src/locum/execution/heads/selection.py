@@ -93,7 +93,7 @@ class Selection:
         return kept[0] if len(kept) == 1 else AllOf(kept)
 
     def heads(self, memory: int) -> Iterator[tuple[Array | None, ScoredSelector]]:
-        """Heads, each with the indices of its rows (None: all rows)."""
+        """Return heads, each with the indices of its rows (None: all rows)."""
         if self.rows == 0:
             return
         scored = [part for part in literals(self.formula) if part not in self.row_truths]
@@ -146,7 +146,7 @@ class Selection:
     def sides(
         self, literal: Literal, queries: Array, rows: Array | None, here: dict[Node, int]
     ) -> tuple[Array, Array]:
-        """Keys and queries of some rows; static ones numbered in float64, whatever the tokens are."""
+        """Return keys and queries of some rows; static ones are numbered in float64."""
         if not self.is_static(literal):
             chosen = queries if rows is None else queries[rows]
             return self.keys(self.read, literal.key, here, self.everywhere), chosen

@@ -34,7 +34,7 @@ class SupportCondition:
 
 
 def conditions(body: Node, statics: Statics) -> list[SupportCondition]:
-    """Static conditions without which ``body`` is exactly 0."""
+    """Return the static conditions without which ``body`` is exactly 0."""
     supports: list[SupportCondition] = []
     while True:
         if body.op == "aggregate" and _is_zero(body.attributes["default"]):
@@ -111,7 +111,7 @@ def _holds(condition: SupportCondition, points: Points, statics: Statics) -> NDA
 
 
 def _solved(supports: list[SupportCondition], points: Points, statics: Statics) -> Points | None:
-    """Points that include all at which the conditions hold; None if there would be too many."""
+    """Return points that include all at which the conditions hold; None if there would be too many."""
     groups: dict[Node, list[tuple[str, Node]]] = defaultdict(list)
     for condition in supports:
         ordered = (
@@ -148,7 +148,7 @@ def _solved(supports: list[SupportCondition], points: Points, statics: Statics) 
 def _ranges(
     position: Node, comparisons: list[tuple[str, Node]], points: Points, statics: Statics
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """Positions in the order of one of their numbers, and for each head the range that it admits."""
+    """Sort positions by one of their numbers; return them, and the range that each head admits."""
     values = np.broadcast_to(statics.at(position, product((), points.together)), points.shape[-1:])
     order = np.argsort(values, kind="stable")
     ascending = values[order]

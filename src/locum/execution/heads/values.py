@@ -69,7 +69,7 @@ class HeadValues:
         return arrays.xp.sum(arrays.xp.where(chosen, values, zero), axis=1)
 
     def at(self, arrays: Arrays, keys: Array) -> tuple[Array, Array]:
-        """Counts and sums where each row has found one key, or none (−1)."""
+        """Return counts and sums where each row has found one key, or none (−1)."""
         hit = keys >= 0
         places = np.full(int(self.positions[-1]) + 2, -1, dtype=np.int64)
         places[self.positions] = np.arange(len(self.positions))

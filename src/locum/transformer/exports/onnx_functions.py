@@ -30,7 +30,7 @@ class Builder(Protocol):
         """Return a constant of int64."""
 
     def as_number(self, name: str) -> str:
-        """Booleans as 1 and 0."""
+        """Return booleans as 1 and 0."""
 
 
 def functions_in_onnx(build: Builder, functions: Functions, arguments: Sequence[str]) -> list[str]:
@@ -103,7 +103,7 @@ def _exact(build: Builder, a: str, b: str) -> str:
 
 
 def _remainder(build: Builder, a: str, b: str) -> tuple[str, str]:
-    """C's remainder, and whether its sign is other than that of ``b``."""
+    """Return C's remainder, and whether its sign is other than that of ``b``."""
     rest = build.op("Mod", a, b, fmod=1)
     zero = build.number(0)
     signs = build.op("Xor", build.op("Less", rest, zero), build.op("Less", b, zero))

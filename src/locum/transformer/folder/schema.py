@@ -132,7 +132,7 @@ def _tuple(parts: tuple[Any, ...], value: Any, where: str) -> tuple[Any, ...]:
 
 
 def _open(value: Any) -> Any:
-    """Data of any form, as it was before :func:`to_data`, but for tuples."""
+    """Return data of any form, as it was before :func:`to_data`, but for tuples."""
     if isinstance(value, list):
         return [_open(part) for part in value]
     if isinstance(value, dict):

@@ -96,7 +96,7 @@ class BallDomain(Domain):
         return lambda a: self._rounded(getattr(_ball(a), name)(), name, a, library=True)
 
     def _mixed(self, name: str, function: Callable[..., Value]) -> Callable[..., Value]:
-        """Balls if there are any among the values (or a number has no exact result), else exact."""
+        """Use balls where a value is one (or a number has no exact result), else exact numbers."""
         exact = _EXACT.meanings.get(name)
         transcendental = name in ("sqrt", "power")
 
@@ -136,7 +136,7 @@ class BallDomain(Domain):
         return meaning
 
     def _concrete(self, name: str) -> Callable[..., Value]:
-        """Operations that need exact numbers: a ball without radius is one."""
+        """Do operations that need exact numbers: a ball without radius is one."""
 
         def meaning(*values: Value, **attributes: Any) -> Value:
             values = tuple(_point(value, name) for value in values)
@@ -161,7 +161,7 @@ class BallDomain(Domain):
         return self._rounded(_ball(value))
 
     def _as_floats(self, values: Sequence[Value]) -> Sequence[Value]:
-        """Integers that meet floats are rounded to floats first, if they are too large to be one."""
+        """Round integers that meet floats to floats first, if they are too large to be one."""
         if self.rounding is None or all(isinstance(value, int) for value in values):
             return values
         return [

@@ -125,7 +125,7 @@ def read_subject(content: Any, kind: str) -> Subject:
 
 
 def digest(content: dict[str, Any]) -> str:
-    """SHA-256 of everything but the digest itself."""
+    """Return the SHA-256 of everything but the digest itself."""
     rest = {key: value for key, value in content.items() if key != "digest"}
     text = json.dumps(rest, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()

@@ -105,7 +105,7 @@ def _log(x: Fraction) -> Interval:
 
 
 def _artanh(z: Fraction) -> Interval:
-    """Σ z^(2n+1) / (2n+1), for |z| ≤ 1/3: the rest is less than its first term left out, twice."""
+    """Sum z^(2n+1) / (2n+1), for |z| ≤ 1/3: the rest is less than its first term left out, twice."""
     if z < 0:
         low, high = _artanh(-z)
         return -high, -low

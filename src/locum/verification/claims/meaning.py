@@ -150,7 +150,7 @@ class _Algebra:
         return result
 
     def leibniz(self, a: Rows, signed: bool) -> Value:
-        """Σ sgn(π) Π a[i, π(i)], or without the signs."""
+        """Return Σ sgn(π) Π a[i, π(i)], or without the signs."""
         terms = []
         for permutation in itertools.permutations(range(len(a))):
             product = self.product([row[j] for row, j in zip(a, permutation, strict=True)])
@@ -176,7 +176,7 @@ class _Algebra:
         return [[self.apply("divide", x, determinant) for x in row] for row in adjugate]
 
     def sorted_groups(self, row: Sequence[Value], size: int) -> list[Value]:
-        """Bubble sort, by maximum and minimum."""
+        """Sort each group by bubble sort, with maximum and minimum."""
         result = []
         for start in range(0, len(row), size):
             group = list(row[start : start + size])

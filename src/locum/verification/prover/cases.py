@@ -279,7 +279,7 @@ class Case:
         return remainder_by(polynomial, echelon(self.zeros)).is_zero()
 
     def contradiction(self) -> list[tuple[str, int]] | None:
-        """Assumptions ±p ≥ 0 whose sum is 0 though one of them is strict: (polynomial, ±1) each."""
+        """Return assumptions ±p ≥ 0 whose sum is 0 though one is strict: (polynomial, ±1) each."""
         if any(not signs for signs in self._signs.values()):
             name = next(name for name, signs in self._signs.items() if not signs)
             return [(name, POSITIVE), (name, NEGATIVE)]
@@ -313,7 +313,7 @@ def _adds_up(bounds: Sequence[tuple[str, int, fmpq_mpoly, bool]]) -> bool:
 
 
 def echelon(polynomials: Sequence[fmpq_mpoly]) -> list[fmpq_mpoly]:
-    """Polynomials with the same zeros, each reduced by those before it."""
+    """Return polynomials with the same zeros, each reduced by those before it."""
     reduced: list[fmpq_mpoly] = []
     for polynomial in polynomials:
         rest = remainder_by(polynomial, reduced)

@@ -52,7 +52,7 @@ class Limits:
 
 
 def memory_in_use() -> float:
-    """Megabytes that this process holds; 0 where the system does not tell."""
+    """Return the megabytes that this process holds; 0 where the system does not tell."""
     try:
         with open("/proc/self/statm", encoding="ascii") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6

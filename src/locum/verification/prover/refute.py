@@ -92,7 +92,7 @@ def confirmed(claim: Claim, entries: Sequence[Number]) -> tuple[dict[str, Any], 
 
 
 def candidates(claim: Claim, tries: int, seed: int) -> Iterator[tuple[Number, ...]]:
-    """Inputs to try: constant ones, counting ones, small ones at random, larger ones."""
+    """Yield inputs to try: constant ones, counting ones, small ones at random, larger ones."""
     count = len(claim.entries)
     for value in (1, 2, 3, 4, 5, -1, 0):
         yield (value,) * count
@@ -132,7 +132,7 @@ def looks_wrong(claim: Claim, entries: Sequence[Number]) -> bool:
 
 
 def points_of(case: Case, claim: Claim, seed: int, tries: int = 60) -> Iterator[tuple[Number, ...]]:
-    """Inputs that meet the assumptions of a case, found by solving them one after another."""
+    """Return inputs that meet the assumptions of a case, found by solving them one after another."""
     chance = random.Random(seed)
     count = len(claim.entries)
     for number in range(tries):

@@ -149,7 +149,7 @@ class Backend:
         return lambda *inputs: checked(arrays, op, inputs, _RAISE)
 
     def permute(self, order: tuple[int, ...]) -> Function:
-        """Axes in another order."""
+        """Put axes in another order."""
         if order == (1, 0):
             return operator.attrgetter("T")
         return operator.methodcaller("permute" if self.arrays.on_torch else "transpose", order)
@@ -212,7 +212,7 @@ class Backend:
         return attend(one, two, three, mask).reshape(*q.shape[:-1], v.shape[-1])
 
     def gelu_in_place(self, x: Array) -> Array:
-        """GELU in the memory of x, which nobody else reads, unless torch may need x again."""
+        """Compute GELU in the memory of x, which nobody else reads, unless torch may need x again."""
         if x.requires_grad or self.is_tracing() or is_traced(x):
             return self.arrays.xp.nn.functional.gelu(x)
         torch: Any = sys.modules["torch"]

@@ -18,7 +18,7 @@ from locum.execution.fast.steps.values import Arrangement, LabelledArray
 def contract(
     arrangement: Arrangement, factors: Sequence[LabelledArray], sums: Sequence[str]
 ) -> LabelledArray:
-    """Σ over ``sums`` of the product of the factors."""
+    """Return Σ over ``sums`` of the product of the factors."""
     values = [
         arrangement.summed(value, [v for v in sums if _only_in(v, place, factors)])
         for place, value in enumerate(factors)
@@ -54,7 +54,7 @@ def _size_after(
 def _pair(
     arrangement: Arrangement, a: LabelledArray, b: LabelledArray, sums: Sequence[str]
 ) -> LabelledArray:
-    """Σ over ``sums``, axes of both, of a · b."""
+    """Return Σ over ``sums``, axes of both, of a · b."""
     if not sums:
         return arrangement.multiplied((a, b))
     shared = [v for v in a.axes if v in b.axes and v not in sums]

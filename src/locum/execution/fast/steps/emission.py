@@ -143,7 +143,7 @@ class Emission(Arrangement):
         return LabelledArray(self.steps.make("gather", (base, clipped), shape, (), base.boolean), axes)
 
     def entry(self, entry: Entry) -> LabelledArray:
-        """Numbers from a table of the program."""
+        """Return numbers from a table of the program."""
         least, greatest = bounds(entry.key, self.box)
         entries = entry.entries()
         numbers = np.array([entries[e] for e in range(least, greatest + 1)], dtype=float)

@@ -108,7 +108,7 @@ class Steps:
     # Shapes ---------------------------------------------------------------------------------------
 
     def permute(self, x: Step, order: tuple[int, ...]) -> Step:
-        """Axes in another order."""
+        """Put axes in another order."""
         if order == tuple(range(len(order))):
             return x
         if x.op == "permute":
@@ -129,13 +129,13 @@ class Steps:
         return self.make("reshape", (x,), shape, (), x.boolean)
 
     def expand(self, x: Step, shape: Sequence[int]) -> Step:
-        """Repeated along axes of size 1."""
+        """Repeat along axes of size 1."""
         if tuple(shape) == x.shape:
             return x
         return self.make("expand", (x,), shape, (), x.boolean)
 
     def view(self, x: Step, shape: Shape, strides: Shape, offset: int) -> Step:
-        """Numbers of ``x``, seen as one row, at offset + Σ index · stride."""
+        """Return numbers of ``x``, seen as one row, at offset + Σ index · stride."""
         if offset == 0 and math.prod(shape) == x.size:
             order = matching_axes(x.shape, shape, strides)
             if order is not None:

@@ -41,7 +41,7 @@ class Arrangement:
         return result
 
     def summed(self, value: LabelledArray, sums: Sequence[str], op: str = "sum") -> LabelledArray:
-        """Reduced along some of its axes."""
+        """Reduce along some of its axes."""
         along = tuple(n for n, v in enumerate(value.axes) if v in sums)
         if not along:
             return value
@@ -87,7 +87,7 @@ class Arrangement:
         return self.steps.expand(step, shape)
 
     def numeric(self, value: LabelledArray) -> LabelledArray:
-        """Booleans as 0 and 1."""
+        """Return booleans as 0 and 1."""
         if not value.step.boolean:
             return value
         return LabelledArray(self.steps.make("to_float", (value.step,), value.step.shape), value.axes)
@@ -99,7 +99,7 @@ class Arrangement:
         )
 
     def truth(self, value: LabelledArray) -> LabelledArray:
-        """Numbers as booleans, as Python sees them."""
+        """Return numbers as booleans, as Python sees them."""
         if value.step.boolean:
             return value
         zero = self.steps.number(0.0)

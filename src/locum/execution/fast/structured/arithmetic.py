@@ -97,7 +97,7 @@ def _floats(arrays: Arrays, op: str, numbers: list[Series]) -> Array:
 
 
 def _rounded(arrays: Arrays, data: Array) -> Series:
-    """Floats that are integers in value as integers, where int64 holds them."""
+    """Return floats that are integers in value as integers, where int64 holds them."""
     if arrays.on_torch:
         return Series(data, "float")  # the type says how exact it is
     if not bool((np.abs(data) < INT64_LIMIT).all()):
@@ -107,7 +107,7 @@ def _rounded(arrays: Arrays, data: Array) -> Series:
 
 
 def _exact(arrays: Arrays, data: Array, mixed: bool) -> Series:
-    """Floats, among which there may be integers to Python: these must be exact (2⁵³ + 1 is not)."""
+    """Return floats, some of which may be integers to Python: these must be exact (2⁵³ + 1 is not)."""
     if mixed and not arrays.on_torch:
         sizes = np.abs(data)
         if bool(((sizes >= LARGEST_EXACT) & (sizes < np.inf)).any()):
@@ -119,7 +119,7 @@ def _exact(arrays: Arrays, data: Array, mixed: bool) -> Series:
 
 
 def _of_strings(arrays: Arrays, op: str, *inputs: Series) -> Series:
-    """Strings are joined by ``add`` and repeated by ``multiply``."""
+    """Join strings by ``add``, repeat them by ``multiply``."""
     texts = [value for value in inputs if not value.is_number]
     if op == "add" and len(texts) == 2:
         _require_short(sum(map(_characters, texts)))

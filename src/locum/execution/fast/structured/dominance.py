@@ -121,7 +121,7 @@ class Dominance:
 
 
 def _by_node(arrays: Arrays, values: Array, width: int, neutral: int, is_sum: bool) -> Array:
-    """Cumulative sums (or maxima) of values that begin anew at every node."""
+    """Return cumulative sums (or maxima) of values that begin anew at every node."""
     if width == 1:
         return values
     missing = -int(values.shape[0]) % width

@@ -173,7 +173,7 @@ def as_array(arrays: Arrays, value: Series) -> Array:
 
 
 def as_whole(arrays: Arrays, value: Series) -> Series:
-    """Bools as the ints they are to Python."""
+    """Return bools as the ints they are to Python."""
     if value.kind != "bool":
         return value
     data = int(value.data) if value.constant else arrays.to_int(value.data)
@@ -181,7 +181,7 @@ def as_whole(arrays: Arrays, value: Series) -> Series:
 
 
 def as_float(arrays: Arrays, value: Series) -> Series:
-    """Numbers as floats, if that loses nothing."""
+    """Return numbers as floats, if that loses nothing."""
     if value.kind == "float":
         return value
     if value.magnitude > LARGEST_EXACT:
