@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import locum
 from locum.errors import InputError
+from locum.simulators.simulator import Simulator
 
 torch = pytest.importorskip("torch")
 transformers: Any = pytest.importorskip("transformers")
@@ -145,3 +147,38 @@ def test_recorded_are_the_keys_that_there_are() -> None:
     assert pattern.shape == (1, 2, 1, 5)
     assert torch.allclose(pattern.sum(-1), torch.ones(1, 2, 1), atol=1e-5)
     assert cache["blocks.0.attn.hook_attn_scores"].shape == (1, 2, 1, 5)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_it_is_u_that_computes_the_attention(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a CPU the result may equal that of "sdpa" to the last bit, so U itself is asked."""
+    locum.register_attention()
+    runs: list[str] = []
+    original = Simulator.run_parts
+
+    def counted(U: Simulator, *arguments: Any, **options: Any) -> Any:
+        runs.append(type(U).__name__)
+        return original(U, *arguments, **options)
+
+    monkeypatch.setattr(Simulator, "run_parts", counted)
+    T = model(name)
+    T.set_attn_implementation("sdpa")
+    expected = states(T, name, None)
+    assert runs == []
+    T.save_pretrained(tmp_path)
+    kind = type(T)
+    T.set_attn_implementation("locum")
+    attentions = ["ProjectedAttention"] * (6 if name == "T5" else 2)
+    for made in (
+        T,
+        kind._from_config(T.config, attn_implementation="locum"),
+        kind.from_pretrained(tmp_path, attn_implementation="locum"),
+    ):
+        made.load_state_dict(T.state_dict())
+        runs.clear()
+        assert (states(made.eval(), name, None) - expected).abs().max() < 1e-5
+        assert runs == attentions
+    monkeypatch.setattr(Simulator, "run_parts", lambda U, *given, **options: original(U, *given) * 0)
+    assert (states(T, name, None) - expected).abs().max() > 1e-3
