@@ -31,6 +31,18 @@ def test_greedy_text_is_the_librarys(case: Case) -> None:
     assert locum.generate(model, prompt, 7).ids == expected.tolist()
 
 
+@pytest.mark.parametrize("cached", [True, False])
+def test_a_window_of_one_key_writes_no_text(cached: bool) -> None:
+    """The library keeps all keys in its cache then: its text depends on whether it has one."""
+    config = CASES["mistral"][0].config | {"sliding_window": 1}
+    model = built(Case("MistralForCausalLM", config), torch.float64)
+    expected = model(torch.tensor([[3, 5, 7]])).logits
+    assert torch.allclose(locum.simulate(model, [[3, 5, 7]]).logits, expected, atol=1e-10)
+    model.generation_config.use_cache = cached
+    with pytest.raises(InputError, match="expected a sliding_window of 2 or more to write text, got 1"):
+        locum.generate(model, [[3, 5, 7]], 7)
+
+
 @pytest.mark.parametrize("case", WRITERS, ids=lambda case: case.kind)
 def test_texts_of_a_padded_batch_are_the_librarys(case: Case) -> None:
     """Each is continued alone, and ends where the library writes padding for it."""

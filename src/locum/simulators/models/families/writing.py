@@ -36,6 +36,12 @@ def require_writer(description: Description) -> None:
             f"{description.name}: a model without an unembedding has no logits to write text by; try "
             "its …ForCausalLM, …LMHeadModel or …ForConditionalGeneration"
         )
+    if 1 in description.stack.windows:
+        # The library's cache drops all but the last window - 1 keys by a slice [-0:], which drops none.
+        raise InputError(
+            f"{description.name}: expected a sliding_window of 2 or more to write text, got 1, where "
+            "the library's text is another with its cache than without; try locum.simulate instead"
+        )
 
 
 class Writer:
