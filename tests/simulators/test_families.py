@@ -14,7 +14,16 @@ from locum.errors import InputError
 from locum.simulators.models.families.running import Model
 from locum.simulators.models.families.source import Source
 from locum.simulators.models.families.table import FAMILIES
-from tests.simulators.families import CASES, Case, built, errors, in_full_precision, inputs_of
+from tests.simulators.families import (
+    CASES,
+    Case,
+    built,
+    errors,
+    gpt2,
+    in_full_precision,
+    inputs_of,
+    llama,
+)
 
 torch: Any = pytest.importorskip("torch")
 transformers: Any = pytest.importorskip("transformers")
@@ -267,6 +276,29 @@ def test_a_changed_model_is_refused(change: Any) -> None:
     change(model)
     with pytest.raises(InputError, match=CHANGES[change]):
         locum.simulate(model, inputs_of(GPT2))
+
+
+def test_another_function_in_an_activation_is_refused() -> None:
+    """Built-in for built-in: the activation is a part that calls a function."""
+    case = Case("GPT2LMHeadModel", gpt2(activation_function="gelu", n_layer=1))
+    model = built(case, torch.float64)
+    assert model.transformer.h[0].mlp.act.act is torch.nn.functional.gelu
+    model.transformer.h[0].mlp.act.act = torch.tanh
+    with pytest.raises(InputError, match=r"act\.act is <built-in .*tanh.*makes it <built-in .*gelu"):
+        locum.simulate(model, inputs_of(case))
+
+
+def test_a_window_that_is_none_is_refused(tmp_path: Path) -> None:
+    """The library does not run such a model."""
+    layers = {"use_sliding_window": True, "layer_types": ["full_attention", "sliding_attention"]}
+    case = Case("Qwen2Model", llama(sliding_window=None, **layers))
+    model, inputs = built(case, torch.float64), inputs_of(case)
+    with pytest.raises((TypeError, ValueError)):
+        model(**inputs)
+    model.save_pretrained(tmp_path)
+    for given in (model, tmp_path):
+        with pytest.raises(InputError, match="expected a sliding_window"):
+            locum.simulate(given, inputs)
 
 
 def test_what_a_model_saves_is_not_what_it_computes_by() -> None:

@@ -129,6 +129,7 @@ def test_beams_are_left_out_if_the_caller_says_so() -> None:
         ("eos_token_id", [[1]]),
         ("is_assistant", True),
         ("assistant_early_exit", 1),
+        ("assistant_ensemble_weight", 0.5),
         ("max_length", 9.5),
         ("max_new_tokens", 0),
         ("pad_token_id", [2]),

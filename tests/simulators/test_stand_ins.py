@@ -260,6 +260,11 @@ def test_inputs_that_mean_nothing_are_refused() -> None:
         locum.stand_in(T)(X)
     assert (locum.stand_in(T).eval()(X) - T.eval()(X)).abs().max() < 1e-12
     assert by_U(X * torch.nan).isnan().all()  # NaN goes through, as in torch
+    for kind, inputs in (("attention", (X[:1], X[0], X[0])), ("decoder", (X[:1], X[0]))):
+        with pytest.raises((AssertionError, RuntimeError)):
+            module(kind)(*inputs)
+        with pytest.raises(InputError, match="expected all inputs with 3 axes"):
+            locum.stand_in(module(kind))(*inputs)
 
 
 def test_heads_that_were_changed_afterwards_are_refused() -> None:

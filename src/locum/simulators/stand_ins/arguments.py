@@ -127,6 +127,15 @@ def in_one_dtype(
     return converted(inputs), converted(matrices)
 
 
+def require_same_axes(X: Tensor, *others: Tensor) -> None:
+    """Refuse rows beside a batch of rows: torch does, too, even if that has one item."""
+    for other in others:
+        if other.dim() != X.dim():
+            raise InputError(
+                f"expected all inputs with {X.dim()} axes, as the first one has, got {other.dim()}"
+            )
+
+
 def require_same_batch(X: Tensor, memory: Tensor) -> None:
     """Refuse a memory for other inputs."""
     if memory.shape[0] != X.shape[0]:

@@ -29,6 +29,7 @@ from locum.simulators.stand_ins.arguments import (
     added,
     in_one_dtype,
     require_no_dropout,
+    require_same_axes,
     require_same_batch,
 )
 from locum.simulators.stand_ins.running import (
@@ -142,6 +143,7 @@ class StandInAttention(StandIn):
         self._parts.require_unchanged(self)
         require_no_dropout(self, self.dropout, "dropout")
         X = self._rows(query, "query", self.embed_dim, self.batch_first)
+        require_same_axes(query, key, value)
         inputs = {"X": X.reshape(-1, X.shape[-1])}
         matrices, number, m = attention_matrices(self), self.number, X.shape[1]
         if not (query is key and key is value):
@@ -231,6 +233,7 @@ class StandInLayer(StandIn):
         inputs |= added(masks, (batch, heads, n, n), rows, batched)
         if memory is not None:
             M = self._rows(memory, "the memory", d, self.batch_first)
+            require_same_axes(X, memory)
             require_same_batch(rows, M)
             inputs["M"] = M.reshape(-1, d)
             of_memory = added(memory_masks, (batch, heads, n, M.shape[1]), rows, batched)

@@ -145,6 +145,16 @@ def _require_same_attributes(part: Any, pattern: Any, what: str) -> None:
                 f"{what}.{key} is a {type(mine).__name__}, but the config makes it a "
                 f"{type(its).__name__}"
             )
+        elif callable(mine) and _function(mine) is not _function(its):
+            raise InputError(
+                f"{what}.{key} is {mine!r}, but the config makes it {its!r}, and the two may compute "
+                "different things"
+            )
+
+
+def _function(value: Any) -> Any:
+    """Return the function of a method, which is another object in every instance."""
+    return getattr(value, "__func__", value)
 
 
 def _require_same_config(part: Any, pattern: Any, config: Any, what: str) -> None:

@@ -83,6 +83,11 @@ def qwen2(source: Source) -> Description:
             f"{source.where}: expected full_attention or sliding_attention for each of {count} layers "
             f"as layer_types in config.json, got {kinds!r:.60}"
         )
+    if window is None and "sliding_attention" in kinds:
+        raise InputError(
+            f"{source.where}: expected a sliding_window (and use_sliding_window) beside "
+            "sliding_attention in config.json, got none: the library does not run such a model"
+        )
     windows = [window if kind == "sliding_attention" else None for kind in kinds]
     return _decoder(source, values, True, False, windows)
 

@@ -32,7 +32,7 @@ _NEUTRAL: dict[str, Any] = {
             *("forced_eos_token_id", "forced_decoder_ids", "sequence_bias", "min_new_tokens"),
             *("penalty_alpha", "guidance_scale", "exponential_decay_length_penalty", "stop_strings"),
             *("max_time", "constraints", "force_words_ids", "watermarking_config", "dola_layers"),
-            "assistant_early_exit",
+            *("assistant_early_exit", "assistant_ensemble_weight"),
         )
     ),
 }
@@ -56,7 +56,7 @@ _HARMLESS = re.compile(
     | _from_model_config | output_[a-z_]+ | return_[a-z_]+ | use_cache | cache_[a-z_]+
     | length_penalty | early_stopping | num_beam_groups | diversity_penalty | renormalize_logits
     | remove_invalid_values | low_memory | (disable_)?compile(_config)?
-    | (num_)?assistant_(?!early)[a-z_]+ | prompt_lookup_num_tokens | max_matching_ngram_size
+    | (num_)?assistant_(?!early|ensemble)[a-z_]+ | prompt_lookup_num_tokens | max_matching_ngram_size
     | target_lookbehind | (prefill_)?chunk_size | trust_remote_code""",
     re.VERBOSE,
 )
