@@ -6,11 +6,13 @@
 from __future__ import annotations
 
 import functools
+import gc
 import importlib.util
 import os
 import random
 import re
 import sys
+from collections.abc import Generator
 from pathlib import Path
 
 # Before NumPy and torch are loaded, here and in the processes that tests start: each process has one
@@ -46,6 +48,17 @@ OPTIONAL = ("torch", "transformers", "transformer_lens", "onnx", "starlette", "z
 def not_installed() -> tuple[str, ...]:
     """Return what of the optional packages is missing."""
     return tuple(name for name in OPTIONAL if importlib.util.find_spec(name) is None)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collect tests without looking for garbage: all of what is made stays until the end."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()  # a million objects, which no later search need look at
+        gc.enable()
 
 
 def pytest_ignore_collect(collection_path: Path) -> bool | None:
