@@ -85,10 +85,14 @@ def hosts(model: CompiledTransformer, folder: Path) -> dict[str, Callable[[str],
     return ways
 
 
-def test_every_host_is_installed() -> None:
+def test_every_host_is_installed(tmp_path: Path) -> None:
     """Say so where the tables below go without one."""
     pytest.importorskip("torch")
     pytest.importorskip("onnx.reference")
+    model = compiler.compile(length, length=2, vocabulary="a", feed_forward="exact")
+    assert {name: run("aa") for name, run in hosts(model, tmp_path).items()} == {
+        name: [2, 2] for name in ("numpy", "torch", "onnx")
+    }
 
 
 def check_hosts(program: SOp, longest: int, dtype: str, sizes: Iterable[int], folder: Path) -> None:

@@ -80,7 +80,7 @@ class Worker:
         self._texts = 0
 
     def run(self, face: str, text: str) -> dict[str, Any]:
-        """Run a text and return its exit code, output, errors and seconds."""
+        """Run a text and return its exit code, output and errors."""
         self._texts += 1
         if self._texts % 40 == 0:  # memory that earlier texts left behind is not this one's
             self.close()
