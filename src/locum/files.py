@@ -102,7 +102,7 @@ def read_json(path: str | Path, limit: int) -> Any:
 
 
 def _depth(text: str) -> int:
-    """Count how deeply a JSON text is nested; brackets inside of strings are none."""
+    """Count how deeply a JSON text is nested; brackets inside of strings do not count."""
     brackets = re.sub(r'"(?:[^"\\]|\\.)*"|[^][{}"]+', "", text)
     # Innermost pairs go first: a file is large, but flat.
     depth = 0

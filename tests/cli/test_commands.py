@@ -40,7 +40,7 @@ def test_run_with_each_executor(tmp_path: Path) -> None:
         assert data["results"][0]["values"] == [1.0, 1.5, 3.0]
     done = command_line("run", str(path), "--executor", "magic")
     assert done.returncode == 2
-    assert "there is no executor 'magic': choose one of dense, fast, auto, heads" in done.stderr
+    assert "expected one of dense, fast, auto, heads as the executor, got 'magic'" in done.stderr
 
 
 def test_plan(rasp: str) -> None:
@@ -201,13 +201,13 @@ BAD: list[tuple[str, list[str], str]] = [
     ("indices;", ["--input", "[]"], "the input is empty"),
     ("indices;", ["--input", "[[1, 2], [3]]"], "the batch is ragged"),
     ("indices;", ["--input", "[null]"], "None at position 0"),
-    ("indices;", ["--domain", "complex"], "there is no domain 'complex'"),
+    ("indices;", ["--domain", "complex"], "as the domain, got 'complex'"),
     ("indices;", ["--show", "nope"], "Undefined variable: nope"),
     ("x = 1;", [], "shows nothing"),
     ("select(tokens, tokens, =<);", [], "line 1, column 24: '=<' is not a comparison"),
     ("aggregate(tokens, tokens);", [], "aggregate expects a selector first, but got the s-op"),
     ("sum l in range(1.5) { l };", [], "the size of a family must be an integer, got 1.5"),
-    ("sum l in range(0) { l };", [], "the size of a family must be an integer from 1 to"),
+    ("sum l in range(0) { l };", [], "family: expected a size from 1 to"),
     ("x = 1;\n1 / indices;", [], "out has no value here: division by zero at position 0"),
     ("x = (1;", [], "a closing ) is missing before ';'"),
 ]

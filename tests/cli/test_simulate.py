@@ -324,7 +324,7 @@ BAD = [
     (("--order", "2,2,2", "--ffn", "3"), "--ffn: expected 2 integers ≥ 1"),
     (("--order", "2,2,2", "--kind", "cubic"), "there is no kind 'cubic'"),
     (("--order", "2,2,2", "--recipe", "secret"), "there is no recipe 'secret'"),
-    (("--order", "2,2,2", "--executor", "magic"), "there is no executor 'magic'"),
+    (("--order", "2,2,2", "--executor", "magic"), "as the executor, got 'magic'"),
     (("--order", "2,3,2", "--ffn", "2,2"), "erratum E19"),
     (("--order", "2,2,2", "--heads", "0"), "heads: expected a positive integer"),
     (("--heads", "2"), "--heads: expected a T; try --order"),

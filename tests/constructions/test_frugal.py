@@ -187,9 +187,7 @@ def test_weighted_mean(data: st.DataObject, r: int, k: int, columns: int, recipe
 
 def test_what_weighted_mean_refuses() -> None:
     x, y = views(1, 2, 1)
-    with pytest.raises(
-        locum.GraphError, match="weighted_mean has no recipe 'paper': choose one of fetch"
-    ):
+    with pytest.raises(locum.GraphError, match="weighted_mean: expected the recipe fetch"):
         c.weighted_mean(x, y, recipe="paper")
     with pytest.raises(locum.ExecutionError, match="division by zero"):
         c.weighted_mean(x, y).run([1, -1, 2, 3])

@@ -114,7 +114,7 @@ MISTAKES: list[tuple[Any, str]] = [
     (lambda: locum.query(tokens) == locum.key(tokens), "write the key first"),
     (
         lambda: locum.family(float("inf")),  # type: ignore[arg-type]
-        "the size of a family must be an integer from 1 to 1000000000000000000, got inf",
+        "expected a size from 1 to 1000000000000000000, an integer, got inf",
     ),
     (lambda: locum.SOp(locum.full.node), "a handle for s-ops got a node of another kind"),
     (lambda: locum.lookup(tokens, {}), "one or more"),

@@ -112,7 +112,7 @@ def test_the_mended_listing_solves_its_exercise() -> None:
         (
             "palindrome",
             SOLUTIONS["palindrome"] + "\nn = indicator(palindrome);",
-            "the number 1, not a truth",
+            "the number 1, not a boolean",
         ),
         ("reverse", "x = indices;", "the number 0, not a text"),
         ("count", SOLUTIONS["count"] + "\nx = number + 0.00001;", "it is 1.00001, not 1"),

@@ -199,7 +199,7 @@ def test_inputs_on_which_the_program_has_no_value_are_told() -> None:
         assert run["agrees"]
         assert (run["expected"] is None) == (run["output"] is None) == (run in without)
         assert ("division by zero" in run.get("problem", "")) == (run in without)
-    assert "not in the vocabulary" in refused("apply", **options, inputs=["[7]"])
+    assert "of the vocabulary (1, 2, 3), got 7" in refused("apply", **options, inputs=["[7]"])
 
 
 @pytest.mark.parametrize("base", [None, 2])

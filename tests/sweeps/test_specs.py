@@ -96,7 +96,7 @@ def asks(kind: str, text: str) -> str:
             "recipe: .*one form only",
             5,
         ),
-        (asks("refutation", 'erratum = ["E2", "E99"]'), "erratum: 'E99' is no wrong result", 3),
+        (asks("refutation", 'erratum = ["E2", "E99"]'), ", got 'E99'", 3),
         (asks("learning", 'task = "U"'), "order: expected n, d and d_v of U", 1),
         (asks("learning", 'task = "U"\norder = [2, 0, 1]'), "order: expected", 4),
         (asks("learning", 'task = "fetch"\ndevice = "abacus"'), "device: expected cpu or cuda", 4),

@@ -167,7 +167,7 @@ class Waiting:
 
 @contextmanager
 def waiting(context: click.Context, arguments: list[str]) -> Iterator[None]:
-    """Watch the command of this context, if someone looks and it is no conversation."""
+    """Watch the command of this context, if someone looks and it is not a conversation."""
     name = next(iter(arguments), "")
     if name in ("repl", "playground") or "--json" in arguments or not sys.stderr.isatty():
         yield

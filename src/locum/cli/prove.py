@@ -78,9 +78,9 @@ def _claim(
     if name not in ERRATA:
         return name
     if shape or recipe or tolerance is not None:
-        raise InputError(f"the erratum {name} has a shape of its own: try locum prove {name}")
+        raise InputError(f"expected no options beside the erratum {name}; try locum prove {name}")
     refutable = ERRATA[name].refutable
     if refutable is None:
         numbers = ", ".join(number for number, erratum in ERRATA.items() if erratum.refutable)
-        raise InputError(f"the erratum {name} is not a wrong result; those are {numbers}")
+        raise InputError(f"expected an erratum that is a wrong result ({numbers}), got {name}")
     return refutable.claim()

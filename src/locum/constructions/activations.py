@@ -45,9 +45,7 @@ def _greater(m: Matrix, other: Callable[[SOp], SOp], through: str) -> Matrix:
     if through == "feed-forward":
         return m.map(maximum(m.sop, other(m.sop)))
     if through != "maxmin":
-        raise GraphError(
-            f"an activation does not go through {through!r}: choose feed-forward or maxmin"
-        )
+        raise GraphError(f"activation: expected through feed-forward or maxmin, got {through!r}")
     compact = m.compact()
     pairs = maxmin(interleaved(compact, other(compact.sop)))
     return first_of_pairs(pairs, m.rows, m.columns)

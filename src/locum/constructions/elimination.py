@@ -97,7 +97,7 @@ def newton_steps(order: int, condition: float = 1e3, epsilon: float = 1e-12) -> 
 def faddeev_leverrier(m: Matrix, r: int) -> Matrix:
     """Compute characteristic polynomial and inverse: M ← AM + cI, c ← −tr(AM)/k; A⁻¹ = −M/c.
 
-    The matrix is divided by its largest entry first; refused if the result is no inverse.
+    The matrix is divided by its largest entry first; refused if the result is not an inverse.
     """
     a = m.compact()
     entries = select(indices, a.count, "<")

@@ -41,7 +41,7 @@ def maxmin(m: Matrix, recipe: str = "partner") -> Matrix:
     elif recipe == "paper":
         sorted_ = _by_flipping(m.sop)
     else:
-        raise GraphError(f"maxmin has no recipe {recipe!r}: choose partner or paper")
+        raise GraphError(f"maxmin: expected the recipe partner or paper, got {recipe!r}")
     return m.derive(where(m.inside, sorted_, 0), m.rows, m.columns)
 
 
@@ -89,13 +89,13 @@ def maxout(m: Matrix, group: int, through: str = "best") -> Matrix:
     m = as_matrix(m, "maxout").compact()
     columns = number_of(m.columns, "the number of columns")
     if type(group) is not int or group < 1 or columns % group:
-        raise GraphError(f"{m.columns} columns cannot be cut into groups of {group!r}")
+        raise GraphError(f"maxout: expected groups that divide {m.columns} columns, got {group!r}")
     if group == 1:
         return m
     if through == "maxmin":
         return _tournament(m, group)
     if through != "best":
-        raise GraphError(f"maxout does not go through {through!r}: choose best or maxmin")
+        raise GraphError(f"maxout: expected through best or maxmin, got {through!r}")
     which = indices // group
     winner = aggregate(greatest(select(which, which, "=="), m.sop), m.sop)
     every = m.derive(winner, m.rows, columns)
@@ -135,5 +135,5 @@ def first_of_pairs(m: Matrix, rows: Size, columns: Size) -> Matrix:
 def _require_groups(m: Matrix, group: int) -> None:
     if type(m.count) is int and m.count % group:
         raise GraphError(
-            f"the {m.count} entries of a {m.shape} matrix cannot be cut into groups of {group}"
+            f"expected groups that divide the {m.count} entries of a {m.shape} matrix, got {group}"
         )

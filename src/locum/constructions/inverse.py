@@ -87,7 +87,7 @@ def determinant(
     elif recipe == "frugal":
         sop = r * aggregate(select(indices, m.columns, "<"), products)
     else:
-        raise GraphError(f"determinant has no recipe {recipe!r}: choose frugal or paper")
+        raise GraphError(f"determinant: expected the recipe frugal or paper, got {recipe!r}")
     return m.derive(sop, 1, 1, cofactors)
 
 
@@ -111,7 +111,7 @@ def inverse(
     match recipe:
         case "paper":
             if r != 3:
-                raise GraphError(f"the paper's inverse is for order 3, but this matrix is of order {r}")
+                raise GraphError(f"the paper's inverse: expected a matrix of order 3, got order {r}")
             cofactors = cofactor(m, r)
             det = determinant(m, cofactors, r, recipe="paper").sop
             i, j = coordinates(m.columns)
@@ -128,7 +128,7 @@ def inverse(
             return elimination.newton_schulz(m, r, steps)
         case "faddeev-leverrier":
             return elimination.faddeev_leverrier(m, r)
-    raise GraphError(f"inverse has no recipe {recipe!r}: choose one of {', '.join(RECIPES)}")
+    raise GraphError(f"inverse: expected one of the recipes {', '.join(RECIPES)}, got {recipe!r}")
 
 
 def _by_adjugate(m: Matrix, r: int, tolerance: float) -> Matrix:
@@ -155,7 +155,7 @@ def _order(m: Matrix, order: int | None) -> int:
     require_same(m.rows, m.columns, f"only a square matrix has this, not a {m.shape} one")
     if isinstance(m.rows, SOp):
         if order is None:
-            raise GraphError("the size of this matrix is an s-op: say its order, order=3")
+            raise GraphError("expected the order of a matrix whose size is an s-op; try order=3")
         return order
     if order is not None:
         require_same(m.rows, order, f"a {m.shape} matrix is not of order {order}")

@@ -22,7 +22,7 @@ from locum.language.handles import SOp
 def prop(shape: Sequence[int], index: Sequence[int], order: str = "row") -> int:
     """Return the position of one entry of an n-dimensional array in the sequence."""
     if len(shape) != len(index) or any(not 0 <= i < m for i, m in zip(index, shape, strict=False)):
-        raise GraphError(f"the index {tuple(index)} is not one of an array of shape {tuple(shape)}")
+        raise GraphError(f"expected an index into an array of shape {tuple(shape)}, got {tuple(index)}")
     pairs = list(zip(shape, index, strict=True))
     position = 0
     for size, i in pairs if _is_row_major(order) else reversed(pairs):
@@ -33,7 +33,7 @@ def prop(shape: Sequence[int], index: Sequence[int], order: str = "row") -> int:
 def unprop(shape: Sequence[int], position: int, order: str = "row") -> tuple[int, ...]:
     """Return the index of the entry at a position: the inverse of :func:`prop`."""
     if not 0 <= position < math.prod(shape):
-        raise GraphError(f"position {position} is outside an array of shape {tuple(shape)}")
+        raise GraphError(f"expected a position within an array of shape {tuple(shape)}, got {position}")
     index = []
     for size in reversed(shape) if _is_row_major(order) else shape:
         position, i = divmod(position, size)
@@ -64,5 +64,5 @@ def concatenate(sop: SOp, *shapes: tuple[int, int]) -> tuple[Matrix, ...]:
 
 def _is_row_major(order: str) -> bool:
     if order not in ("row", "column"):
-        raise GraphError(f"there is no order {order!r}: choose row (row-major) or column")
+        raise GraphError(f"expected the order row (row-major) or column, got {order!r}")
     return order == "row"

@@ -68,7 +68,7 @@ def lipschitz_network(function: Callable[[float], float], knots: Sequence[float]
     """Return maxᵢ f(xᵢ) − |x − xᵢ|: equal to a 1-Lipschitz f at the knots, below it elsewhere."""
     x = np.array(sorted({float(knot) for knot in knots}))
     if len(x) < 1 or not np.isfinite(x).all():
-        raise GraphError("lipschitz_network needs one or more finite knots")
+        raise GraphError(f"lipschitz_network: expected one or more finite knots, got {knots!r:.60}")
     values = np.array([float(function(float(knot))) for knot in x])
     if not np.isfinite(values).all():
         raise GraphError("the function has no finite value at some knot")

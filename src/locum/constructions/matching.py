@@ -37,7 +37,7 @@ def match3(m: Matrix, p: int, form: str = "padded") -> Matrix:
     _require_modulus(p)
     n = number_of(m.columns, "the number of tokens")
     if m.rows != 1:
-        raise GraphError(f"match3 takes a sequence, a 1×n matrix, not a {m.shape} one")
+        raise GraphError(f"match3: expected a sequence (a 1×n matrix), got a {m.shape} one")
     m = m.compact()
     if form == "padded":
         matches, room = _padded(m, n, p), n * n
@@ -46,7 +46,7 @@ def match3(m: Matrix, p: int, form: str = "padded") -> Matrix:
     elif form == "tensor":
         matches, room = _tensor(m, n, p), n
     else:
-        raise GraphError(f"match3 has no form {form!r}: choose padded, heads or tensor")
+        raise GraphError(f"match3: expected the form padded, heads or tensor, got {form!r}")
     return m.derive(where(indices < n, indicator(matches), 0), 1, n, room=room)
 
 

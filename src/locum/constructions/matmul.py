@@ -42,7 +42,7 @@ def matmul(a: Matrix, b: Matrix, recipe: str = "paper") -> Matrix:
     """Return a · b. Recipes: paper, fetch, tiled, scatter."""
     a, b = factors(a, b)
     if recipe not in _RECIPES:
-        raise GraphError(f"matmul has no recipe {recipe!r}: choose one of {', '.join(_RECIPES)}")
+        raise GraphError(f"matmul: expected one of the recipes {', '.join(_RECIPES)}, got {recipe!r}")
     return _RECIPES[recipe](a, b)
 
 
@@ -72,7 +72,7 @@ def weighted_mean(weights: Matrix, values: Matrix, recipe: str = "fetch") -> Mat
     """
     weights, values = factors(weights, values)
     if recipe not in _PAIRS:
-        raise GraphError(f"weighted_mean has no recipe {recipe!r}: choose one of {', '.join(_PAIRS)}")
+        raise GraphError(f"weighted_mean: expected the recipe {', '.join(_PAIRS)}, got {recipe!r}")
     t, weight, value = _PAIRS[recipe](weights, values)
     mean = sum_over(t, weight * value) / sum_over(t, weight)
     return weights.derive(mean, weights.rows, values.columns, values)

@@ -39,7 +39,7 @@ def multihead(
     if type(heads) is not int or heads < 1:
         raise GraphError(f"heads: expected an integer, 1 or more, got {heads!r}")
     if steps is not None and len(steps) != len(firsts):
-        raise GraphError(f"multihead has {len(firsts)} operands, but {len(steps)} steps were given")
+        raise GraphError(f"multihead: expected steps for {len(firsts)} operands, got {len(steps)}")
     h = family(heads)
     views = [
         block(as_matrix(first, "multihead"), h, None if steps is None else steps[place])

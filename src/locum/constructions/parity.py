@@ -39,7 +39,7 @@ def k_parity(bits: SOp, chosen: Sequence[int], heads: str = "one", wave: bool = 
         for bit in fetched[1:]:
             ones = ones + bit
     else:
-        raise GraphError(f"k_parity has heads one or each, not {heads!r}")
+        raise GraphError(f"k_parity: expected heads one or each, got {heads!r}")
     ones = round(ones)
     if not wave:
         return ones % 2

@@ -63,7 +63,7 @@ def _row_sums(m: Matrix, weight: SOp, recipe: str) -> SOp:
     if recipe == "frugal":
         return m.columns * aggregate(same_row(m), weight)
     if recipe != "paper":
-        raise GraphError(f"softmax has no recipe {recipe!r}: choose paper or frugal")
+        raise GraphError(f"softmax: expected the recipe paper or frugal, got {recipe!r}")
     l = family(number_of(m.rows, "the number of rows (recipe paper)"))
     block = _in_row(m, l, keys=True) & _in_row(m, l, keys=False)
     return sum_over(l, m.columns * aggregate(block, weight))
@@ -94,6 +94,6 @@ def kept_entries(m: Matrix, mask: str | Size | Matrix | None) -> tuple[SOp, list
     if isinstance(mask, str) and mask == "causal":
         return m.inside & (j <= i), []
     raise GraphError(
-        f"there is no mask {mask!r}: choose causal, a number of columns, or a matrix "
-        "(constant_matrix makes one of an array)"
+        f"expected the mask causal, a number of columns, or a matrix, got {mask!r}; constant_matrix "
+        "makes a matrix of an array"
     )

@@ -90,7 +90,7 @@ def scale(a: Matrix, factor: float | Matrix) -> Matrix:
     if not isinstance(factor, Matrix):
         return a.map(factor * a.sop)
     if (factor.rows, factor.columns) != (1, 1):
-        raise GraphError(f"a factor is a number or a 1×1 matrix, not a {factor.shape} one")
+        raise GraphError(f"expected a number or a 1×1 matrix as a factor, got a {factor.shape} one")
     return _merged(a, factor, factor.at(0, 0) * a.sop)
 
 

@@ -25,4 +25,4 @@ def transpose(m: Matrix, recipe: str = "view") -> Matrix:
     if recipe == "paper":
         i, j = coordinates(m.rows)
         return m.derive(where(indices < m.count, m.at(j, i), 0), m.columns, m.rows)
-    raise GraphError(f"transpose has no recipe {recipe!r}: choose view or paper")
+    raise GraphError(f"transpose: expected the recipe view or paper, got {recipe!r}")

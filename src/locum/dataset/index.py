@@ -42,7 +42,7 @@ COLUMNS: Mapping[str, tuple[type, str]] = {
     "layers": (int, "layers"),
     "heads": (int, "heads in all layers, decoys included"),
     "heads_in_layers": (str, "heads of each layer, separated by blanks"),
-    "true_heads": (int, "heads that are no decoys"),
+    "true_heads": (int, "heads that are not decoys"),
     "hidden_units": (int, "relu units in all layers"),
     "d_model": (int, "axes of the residual stream"),
     "slots": (int, "directions of the residual stream that the circuit names"),

@@ -43,7 +43,7 @@ def shape_of(root: Node) -> str:
         op = _ALIKE.get(node.op, node.op)
         if node.op in _COMMUTATIVE or op in ("ordered", "sum"):
             below.sort()
-        # Negations turn a question round, and are no other question.
+        # Negations turn a question round, and are not another question.
         if node.op in ("not", "negate", "selector_not"):
             shapes[node] = below[0]
             continue

@@ -195,7 +195,7 @@ def read_dfa(text: str) -> DFA:
         table.append(tuple(number[str(row[letter])] if letter in row else dead for letter in alphabet))
     unknown = [str(state) for state in data["accepting"] if str(state) not in number]
     if unknown:
-        raise InputError(f"DFA: accepting: there is no state {unknown[0][:40]!r}")
+        raise InputError(f"DFA: accepting: expected states of transitions, got {unknown[0][:40]!r}")
     table.append((dead,) * len(alphabet))
     accepting = frozenset(number[str(state)] for state in data["accepting"])
     return DFA(tuple(alphabet), tuple(table), accepting).minimal()

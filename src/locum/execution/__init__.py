@@ -159,7 +159,7 @@ def run_parts(
 
 def _choice(table: Mapping[str, Any], name: str, what: str) -> Any:
     if name not in table:
-        raise LocumError(f"there is no {what} {name!r}: choose one of {', '.join(table)}")
+        raise LocumError(f"expected one of {', '.join(table)} as the {what}, got {name!r}")
     return table[name]
 
 

@@ -79,7 +79,7 @@ class Meaning:
     format: Format | None = None
     #: ``bool``, ``int`` or ``float`` if the results are such whatever the inputs are.
     kind: str | None = None
-    #: Whether an infinite result for finite inputs is an error; of sums and products it is none.
+    #: Whether an infinite result for finite inputs is an error; of sums and products it is not.
     overflows: bool = False
     #: The ONNX operator that does the same, if there is one.
     onnx: str | None = None

@@ -201,7 +201,7 @@ def _listed(tokens: object) -> list[Any]:
         tokens, Iterable
     ):
         raise InputError(
-            f"the input must be a string, a list of tokens or a batch of lists, not {tokens!r}"
+            f"expected a string, a list of tokens or a batch of lists as the input, got {tokens!r}"
         )
     return list(tokens)
 

@@ -34,17 +34,17 @@ def family(size: int, name: str | None = None) -> Node:
     """Make a head index 0 … size−1. Without a name it differs from every other."""
     if type(size) is not int or not 1 <= size <= LARGEST_FAMILY:
         raise GraphError(
-            f"the size of a family must be an integer from 1 to {LARGEST_FAMILY}, got {short(size)}"
+            f"family: expected a size from 1 to {LARGEST_FAMILY}, an integer, got {short(size)}"
         )
     if name is not None and not name.isidentifier():
-        raise GraphError(f"a family's name must be an identifier such as l or row, not {name!r}")
+        raise GraphError(f"family: expected an identifier as its name, such as row, got {name!r}")
     return build("family", size=size, name=fresh_name() if name is None else name)
 
 
 def sum_over(families: Sequence[Node], body: Node) -> Node:
     """Sum ``body`` over all values of ``families``, in a form that forgets their names."""
     if not families:
-        raise GraphError("sum_over needs at least one family to sum over: sum_over(l, body)")
+        raise GraphError("sum_over: expected one family or more, got none; try sum_over(l, body)")
     for node in families:
         if node.op != "family":
             raise GraphError(f"sum_over: expected families (family(4), say), got {node!r}")

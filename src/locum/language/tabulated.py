@@ -31,7 +31,7 @@ def map(  # noqa: A001  (the name users know it by: locum.map)
     ``over`` has the values of one s-op, or one list for each. Where the function raises, or for a value
     that is not listed, there is none, and running the program is an error. ``locum.values_of`` lists
     the values of any s-op that takes finitely many; programs hold no vocabulary, so that ``over`` has
-    to be given. Results of several kinds, or that are no atoms (tuples), come out as text.
+    to be given. Results of several kinds, or that are not atoms (tuples), come out as text.
 
     >>> from locum import indices, tokens
     >>> map(str.upper, tokens, over="abc")("cab")
@@ -55,7 +55,7 @@ class Domain:
     """The values that an s-op takes, as Python has them and as the atoms that stand for them.
 
     ``own``: the s-op has these very values, whatever their kinds. Else values of several kinds, and
-    such as are no atoms (tuples), are the text that Python has for them.
+    such as are not atoms (tuples), are the text that Python has for them.
     """
 
     def __init__(self, values: Iterable[Any], *, own: bool = False, name: str = "map") -> None:

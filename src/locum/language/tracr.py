@@ -139,7 +139,7 @@ class _Importer:
         if nones and not isinstance(together.atom(None), str) and not _selects_one(item.selector):
             several = selector_width(selector) > 1
             sop = _unless(several & (_share_of_none(selector, value) > 0), _AVERAGED, sop)
-            if bool in kinds:  # truths, not the numbers that a sum makes of them
+            if bool in kinds:  # booleans, not the numbers that a sum makes of them
                 sop = lookup(sop, {together.atom(v): together.atom(v) for v in together.all})
         return _Imported(sop, together)
 
@@ -213,7 +213,7 @@ def _unclear(predicate: Callable[..., Any]) -> Callable[[Any, Any], bool]:
         none = key is None or query is None
         try:
             return bool(predicate(key, query)) and none
-        except Exception:  # of None that is no selection, as in its networks
+        except Exception:  # of None that is not a selection, as in its networks
             return not none
 
     return unclear

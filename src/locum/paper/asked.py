@@ -48,5 +48,5 @@ def problem_of_refutation(settings: Mapping[str, Any]) -> tuple[str, str] | None
     known = [number for number, erratum in ERRATA.items() if erratum.refutable is not None]
     if settings["erratum"] in known:
         return None
-    problem = f"{settings['erratum']!r} is no wrong result of the paper"
-    return "erratum", f"{problem}: expected one of {', '.join(known)}"
+    expected = f"expected an erratum that can be refuted ({', '.join(known)})"
+    return "erratum", f"{expected}, got {settings['erratum']!r}"

@@ -49,7 +49,7 @@ def refute(erratum: str) -> dict[str, Any]:
     refutable = ERRATA[erratum].refutable if erratum in ERRATA else None
     if refutable is None:
         numbers = ", ".join(number for number, entry in ERRATA.items() if entry.refutable)
-        raise InputError(f"{erratum!r} is no wrong result of the paper: expected one of {numbers}")
+        raise InputError(f"expected an erratum that can be refuted ({numbers}), got {erratum!r}")
     claim = refutable.claim()
     verdict = prove(claim)
     return {

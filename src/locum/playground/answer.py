@@ -34,11 +34,11 @@ def answer(request: Mapping[str, Any]) -> dict[str, Any]:
     """Answer one request; ``ok`` is false, and ``error`` says why, where that is not possible."""
     try:
         if not isinstance(request, Mapping):
-            raise LocumError("expected a JSON object as the request")
+            raise LocumError(f"expected a JSON object as the request, got {type(request).__name__}")
         fields = dict(request)
         name = fields.pop("action", None)
         if not isinstance(name, str) or name not in ACTIONS:
-            raise LocumError(f"action: expected one of {', '.join(ACTIONS)}")
+            raise LocumError(f"action: expected one of {', '.join(ACTIONS)}, got {name!r:.60}")
         action = ACTIONS[name]
         values = requests.read(fields, action.fields)
         typed = values.pop("input", None)

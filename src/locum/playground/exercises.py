@@ -123,7 +123,7 @@ def _unseen(values: Sequence[Any], expected: Sequence[Any]) -> str:
 
 
 def _kind(value: Any) -> str:
-    return {str: "text", bool: "truth"}.get(type(value), "number")
+    return {str: "text", bool: "boolean"}.get(type(value), "number")
 
 
 def _texts(values: Word) -> list[str]:

@@ -29,10 +29,10 @@ LIMITS = Limits(steps=50_000, text_steps=75_000, memory=150_000_000, heads=5_000
 _NO_SOP = {
     "none": "a loop or a command gives none; name what a loop computes, as in x = indices + 1;",
     "function": "a function makes one when it is called, as in x = f(tokens);",
-    "list": "a list is none; name one of its members, as in x = members[0];",
-    "dict": "a dict is none; name one of its members, as in x = members[0];",
-    "atom": "a plain value is none; constant(3) is one",
-    "selector": "a selector is none; aggregate with it, or take its selector_width",
+    "list": "a list is not an s-op; name one of its members, as in x = members[0];",
+    "dict": "a dict is not an s-op; name one of its members, as in x = members[0];",
+    "atom": "a plain value is not an s-op; constant(3) is one",
+    "selector": "a selector is not an s-op; aggregate with it, or take its selector_width",
 }
 
 
@@ -140,8 +140,8 @@ class Program:
     def programs(self) -> dict[str, SOp | Selector]:
         """Return every s-op and selector that the program names or shows, in order.
 
-        A name that was set again, to a number or a function, say, is no s-op any more; ``out`` is the
-        last value, whatever that is.
+        A name that was set again, to a number or a function, say, is not an s-op any more; ``out`` is
+        the last value, whatever that is.
         """
         built: dict[str, SOp | Selector] = {}
         for statement in self.statements:

@@ -102,7 +102,7 @@ def explain(**fields: Any) -> dict[str, Any]:
             for step in explanation
         ],
         "error": explanation.error,
-        # The direct formula is in floats, too: what both are rounded by is no error between them.
+        # The direct formula is in floats, too: what both are rounded by is not an error between them.
         "precise": rounding.off(X, A, asked.V, temperature, explanation.steps[-1].matrix.tolist()),
     }
 

@@ -188,7 +188,7 @@ def _tried(work: Callable[[], Any]) -> tuple[list[Any] | None, str | None]:
 
 
 def _agrees(one: Any, other: Any, bound: float | None) -> bool:
-    # A truth value that the bound leaves open comes out of a network as a number.
+    # A boolean that the bound leaves open comes out of a network as a number.
     is_open = isinstance(one, float) and isinstance(other, bool)
     if not is_open and (isinstance(one, str | bool) or isinstance(other, str | bool)):
         return type(one) is type(other) and bool(one == other)

@@ -32,7 +32,7 @@ _LINE = re.compile(rb'(\{.*),"check":"([0-9a-f]{64})"\}\n', re.DOTALL)
 
 
 class RejectedLineError(LocumError):
-    """A line that is no result, or no longer the one that was written."""
+    """A line that is not a result, or no longer the one that was written."""
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ MAX_FILE = 2**27
 
 
 def require_head(head: int | None) -> None:
-    """Refuse what is no number of a head: NumPy takes True for all of them, Python for head 1.
+    """Refuse what is not the number of a head: NumPy takes True for all of them, Python for head 1.
 
     >>> require_head(True)
     Traceback (most recent call last):

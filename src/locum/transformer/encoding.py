@@ -252,7 +252,7 @@ class Encoding:
         vocabulary = self.config.vocabulary or ()
         if place is None:
             known = ", ".join(map(repr, vocabulary[:8])) + (", …" if len(vocabulary) > 8 else "")
-            raise InputError(f"the input has {token!r}, which is not in the vocabulary: {known}")
+            raise InputError(f"expected tokens of the vocabulary ({known}), got {token!r}")
         for undefined, reason in self.config.undefined:
             if identity(undefined) == identity(vocabulary[place]):
                 raise ExecutionError(reason, f"the token {token!r}", kind="undefined")

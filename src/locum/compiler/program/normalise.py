@@ -27,7 +27,7 @@ def normalise(root: Node, *, numeric: bool = False, origins: Origins | None = No
     """Expand every ``sum_over`` of ``root``, and write casts of ``numeric`` tokens as arithmetic."""
     if sort_of(root) is not Sort.SOP:
         raise CompileError(
-            "a selector is no output of a transformer: aggregate with it, or take its width",
+            "expected an s-op to compile, got a selector; try aggregate or selector_width",
             abbreviate(root),
         )
     if root.free:

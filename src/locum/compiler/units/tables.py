@@ -163,7 +163,7 @@ def lookup(
     orders = list(permutations(some)) if len(some) <= _MAX_ORDERED else [tuple(some)]
     if codes.target.separation is not None:
         # Keys that are not there are compared, too, with numbers that need not be apart from theirs:
-        # the truth of that is anything from 0 to 1. What says that they are not there comes before it.
+        # the result of that is anything from 0 to 1. What says that they are not there comes before it.
         orders = [order for order in orders if _truths_last(domains, order)]
     tables = [
         Lookup(*_ordered(by, numbers, digits, heights, order), codes.target.dtype, off, where)
@@ -173,7 +173,7 @@ def lookup(
 
 
 def _truths_last(domains: Sequence[Sequence[Atom]], order: Sequence[int]) -> bool:
-    """Return whether the digits that are truths stand behind all others."""
+    """Return whether the digits that are booleans stand behind all others."""
     truths = [all(isinstance(value, bool) for value in domains[axis]) for axis in order]
     return truths == sorted(truths)
 

@@ -1,7 +1,7 @@
 """Say what the compiler put where: the network as a circuit of nodes and edges.
 
 Heads, units and slots come in; a :class:`Circuit` comes out, whose edges are the signals that one of
-them writes and another reads. Erasing slots and marking the sink are no part of what is computed, and
+them writes and another reads. Erasing slots and marking the sink are not part of what is computed, and
 are left out.
 """
 

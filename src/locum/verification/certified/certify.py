@@ -105,7 +105,7 @@ def certify(
 def certify_matrix(program: Matrix, tokens: Sequence[float], *, dtype: str = "float64") -> Certified:
     """Do the same for any matrix and its whole sequence of tokens."""
     if dtype not in FORMATS:
-        raise InputError(f"there is no format {dtype!r}: choose one of {', '.join(FORMATS)}")
+        raise InputError(f"expected one of the formats {', '.join(FORMATS)}, got {dtype!r}")
     if dtype == "float32" and any(float(np.float32(x)) != x for x in tokens):
         raise InputError("the numbers are not all float32 numbers: round them first")
     if not all(np.isfinite(x) for x in tokens):
