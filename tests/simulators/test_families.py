@@ -320,6 +320,17 @@ def test_a_model_that_gave_its_states_before() -> None:
     assert float((locum.simulate(model, inputs).logits - expected).abs().max()) <= 1e-10
 
 
+def test_an_albert_without_its_pooler_and_by_another_attention() -> None:
+    case = CASES["albert"][0]
+    config, inputs = built(case, torch.float64).config, inputs_of(case)
+    model = transformers.AlbertModel(config, add_pooling_layer=False).double().eval()
+    model.set_attn_implementation("eager")
+    expected = model(**inputs).last_hidden_state.detach()
+    kept = inputs["attention_mask"] != 0
+    off = (locum.simulate(model, inputs).last_hidden_state - expected)[kept]
+    assert float(off.abs().max()) <= 1e-10
+
+
 @pytest.mark.parametrize("family", ["bart", "gpt2"])
 def test_a_folder_of_untied_tables(family: str, tmp_path: Path) -> None:
     case = next(c for c in CASES[family] if c.config.get("tie_word_embeddings") is False)
@@ -353,6 +364,9 @@ def test_fields_outside_the_table_are_refused(
 
 BAD_INPUTS: list[tuple[Any, str]] = [
     ([[3.5]], "integers"),
+    ([[3.0, 4.0]], "integers in input_ids, got float64"),
+    (torch.tensor([[True, False]]), "integers in input_ids, got bool"),
+    (torch.tensor([[3, 4]], dtype=torch.bfloat16), "got bfloat16"),
     ([[23]], "no token 23"),
     ([[3] * 13], "expected at most 12 tokens, got 13"),
     ([], "empty list"),
@@ -377,6 +391,9 @@ def test_bad_inputs_are_refused(inputs: Any, problem: str) -> None:
         ({"partial_rotary_factor": 0.5}, "turns all columns of a head"),
         ({"rope_parameters": {"rope_theta": 9.0, "partial_rotary_factor": 0.5}}, "turns all columns"),
         ({"vocab_size": 20}, "expected a table of 20 words"),
+        ({"rope_parameters": {"rope_theta": "9"}}, "expected a positive number as rope_theta.*'9'"),
+        ({"rope_parameters": {"rope_theta": 9.0, "rope_type": "linear", "factor": 0}}, "as factor"),
+        ({"rope_parameters": "default"}, "expected an object as rope_parameters"),
     ],
 )
 def test_a_folder_whose_config_says_something_else(

@@ -140,8 +140,30 @@ def test_settings_that_the_library_stumbles_over_are_refused(name: str, value: A
         locum.generate(writer("gpt2", **{name: value}), PROMPT)
 
 
+def test_tokens_that_there_are_not_are_refused() -> None:
+    for name in ("forced_eos_token_id", "forced_bos_token_id", "decoder_start_token_id"):
+        for token in (99, -1):
+            with pytest.raises(InputError, match=rf"from 0 to 22 as {name}.*got {token}"):
+                locum.generate(writer("bart", **{name: token}), PROMPT, 3)
+
+
+def test_padding_without_a_mask_is_refused() -> None:
+    """The library makes a mask of it then; with a mask of ones it is a token like any other."""
+    model = writer("gpt2", pad_token_id=2)
+    ids = torch.tensor([[2, 2, 3, 5], [4, 6, 8, 3]])
+    for given in (ids, {"input_ids": ids}, {"input_ids": ids, "attention_mask": None}):
+        with pytest.raises(InputError, match=r"token 2, which is padding.*attention_mask"):
+            locum.generate(model, given, 2)
+    given = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+    expected = model.generate(**given, max_new_tokens=2, do_sample=False)[:, 4:].tolist()
+    assert [one.ids for one in locum.generate(model, given, 2)] == expected
+
+
 def test_what_would_be_passed_over_is_refused() -> None:
     model = writer("gpt2")
+    for run in (locum.generate, locum.simulate):
+        with pytest.raises(InputError, match="options of a model, got max_length, output_scores"):
+            run(model, PROMPT, output_scores=True, max_length=3)
     with pytest.raises(InputError, match="dtype"):
         locum.generate(Model(model), PROMPT, dtype="float32")
     model.config.max_length = 9

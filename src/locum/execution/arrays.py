@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import MutableMapping, Sequence
+from collections.abc import Iterator, MutableMapping, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeAlias
 
 import array_api_compat
@@ -64,6 +65,20 @@ def is_traced(tensor: Array) -> bool:
         return True
     mapped = torch._C._functorch.is_functorch_wrapped_tensor(tensor)
     return bool(mapped or torch.compiler.is_compiling())
+
+
+@contextmanager
+def lasting() -> Iterator[None]:
+    """Make tensors that are kept: those of inference mode and of torch.func mean nothing behind it."""
+    torch: Any = sys.modules["torch"]
+    with torch.inference_mode(False):
+        if torch._C._functorch.peek_interpreter_stack() is None:
+            yield
+            return
+        from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
+
+        with temporarily_clear_interpreter_stack():
+            yield
 
 
 def numpy_of(array: Array) -> NDArray[np.float64]:

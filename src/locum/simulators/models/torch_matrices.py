@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from locum.errors import InputError
-from locum.execution.arrays import remember_number
+from locum.execution.arrays import lasting, remember_number
 from locum.simulators.order import Order
 
 
@@ -82,7 +82,7 @@ def number_token(number: float, like: Tensor) -> Tensor:
 
 @functools.lru_cache(maxsize=256)
 def _kept_token(number: float, dtype: torch.dtype, device: torch.device) -> Tensor:
-    with torch.inference_mode(False):  # it may be part of a training later
+    with lasting():  # it may be part of a training later
         token = torch.full((1, 1), number, dtype=dtype, device=device)
         remember_number(token, torch.full((), number, dtype=dtype).item())
     return token

@@ -58,7 +58,7 @@ class StandIn(nn.Module):
             self.register_parameter(name, parameter)
         for name, buffer in module._buffers.items():
             self.register_buffer(name, buffer, name not in module._non_persistent_buffers_set)
-        for name, child in module.named_children():
+        for name, child in module._modules.items():  # one part may have several names
             self.add_module(name, child)
         self.train(module.training)
         self._parts = Parts(self)
@@ -256,9 +256,12 @@ class StandInEncoder(nn.Module):
     def __init__(self, module: nn.TransformerEncoder) -> None:
         torch_layers(module)  # refuses what is not known of it
         super().__init__()
-        self.layers = nn.ModuleList(StandInLayer(layer) for layer in module.layers)
-        for number, layer in enumerate(self.layers):
-            layer.block = number  # type: ignore[assignment]
+        made: dict[nn.Module, StandInLayer] = {}  # a layer may be used several times
+        for number, layer in enumerate(module.layers):
+            if layer not in made:
+                made[layer] = StandInLayer(layer)
+                made[layer].block = number
+        self.layers = nn.ModuleList(made[layer] for layer in module.layers)
         self.norm = None if module.norm is None else StandInNorm(module.norm)  # type: ignore[arg-type]
         self.train(module.training)
 

@@ -42,6 +42,9 @@ def stand_in(module: Any, where: str | None = None) -> Any:
 
     if not isinstance(module, torch.nn.Module):
         raise InputError(f"expected an nn.Module, got {type(module).__name__}")
+    own: Any = torch._C
+    if own._functorch.peek_interpreter_stack() is not None:
+        raise InputError("numbers cannot be read inside of torch.func: make the stand-in outside of it")
     if where is None:
         return _replacement(_copied(module), "the module", 0)
     if not isinstance(where, str):
@@ -64,6 +67,16 @@ def stand_in(module: Any, where: str | None = None) -> Any:
 
 def _copied(module: Any) -> Any:
     """Copy a module, and take back the relu that torch adds to copies of decoder layers."""
+    import torch
+
+    for name, part in module.named_modules():
+        for key, value in vars(part).items():
+            if isinstance(value, torch.Tensor) and not value.is_leaf:
+                raise InputError(
+                    f"{name or 'the module'} computes its {key} from other tensors by a hook, so that "
+                    "it cannot be copied: torch.nn.utils.prune.remove makes pruning permanent, and "
+                    "remove_weight_norm a norm of weights"
+                )
     copied = copy.deepcopy(module)
     for original, part in zip(module.modules(), copied.modules(), strict=True):
         if "activation" in vars(part) and "activation" not in vars(original):
@@ -85,6 +98,7 @@ def _replacement(module: Any, name: str, number: int) -> Any:
     ]
     for kind, make in kinds:
         if is_of(module, kind):
+            _require_no_backward_hooks(module, name)
             try:
                 made = make(module)
             except InputError as error:
@@ -105,6 +119,17 @@ def _replacement(module: Any, name: str, number: int) -> Any:
             hint += f"; try where={place!r}"
     kind_name = f"{type(module).__module__}.{type(module).__qualname__}"
     raise InputError(f"{name}, a {kind_name}, has no stand-in: {hint}")
+
+
+def _require_no_backward_hooks(module: Any, name: str) -> None:
+    """Refuse hooks on gradients, which would be lost: parts of a stand-in are never called."""
+    for place, part in module.named_modules():
+        for hook in (*part._backward_hooks.values(), *part._backward_pre_hooks.values()):
+            where = f"{name}.{place}" if place else name
+            raise InputError(
+                f"{where} has a backward hook ({hook!r}), which a stand-in would not call: remove it; "
+                "the stand-in itself takes hooks"
+            )
 
 
 def _has_stand_in(module: Any, kinds: list[tuple[type, Callable[[Any], Any]]]) -> bool:

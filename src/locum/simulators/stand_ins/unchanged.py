@@ -16,7 +16,7 @@ from torch import nn
 from torch.nn.utils.prune import BasePruningMethod
 
 from locum.errors import InputError
-from locum.simulators.models.torch_layers import RECORDERS
+from locum.simulators.models.torch_layers import RECORDERS, is_guard
 
 #: What hooks are called by, in any module.
 _CALLED = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
@@ -109,7 +109,8 @@ class _Part:
     def _watch(self) -> None:
         if self.whole:
             for method in _REGISTER:
-                setattr(self.module, method, partial(_no_hook, self.module, method))
+                if not is_guard(vars(self.module).get(method)):
+                    setattr(self.module, method, partial(_no_hook, self.module, method))
 
     def _settings(self) -> dict[str, Any]:
         own = self.module.__dict__ if self.whole else {"_modules": self.module._modules}

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from locum.errors import InputError
-from locum.execution.arrays import Array, Arrays, is_tensor, is_traced, known_number
+from locum.execution.arrays import Array, Arrays, is_tensor, is_traced, known_number, lasting
 from locum.execution.elementwise import MEANINGS, checked, refusing
 from locum.execution.fast.steps.step import Shape, Step, row_major
 
@@ -126,12 +126,15 @@ class Backend:
 
     def constant(self, value: Any) -> Array:
         """Return a constant of the plan in this kind of array; a real one, even while torch traces."""
-        if not self.is_tracing():
+        if not self.arrays.on_torch:
             return self.arrays.put(value)
-        from torch.utils._python_dispatch import _disable_current_modes
+        with lasting():
+            if not self.is_tracing():
+                return self.arrays.put(value)
+            from torch.utils._python_dispatch import _disable_current_modes
 
-        with _disable_current_modes():
-            return self.arrays.put(value)
+            with _disable_current_modes():
+                return self.arrays.put(value)
 
     def is_tracing(self) -> bool:
         """Return whether torch only follows what is done: tensors of then mean nothing later."""

@@ -164,7 +164,9 @@ def read_request(
     """
     require_writer(model.description)
     encodes, stack = model.description.encoder is not None, model.description.stack
+    assert stack.words is not None
     settings = read_settings(model.source, encodes, num_beams)
+    settings.require_tokens(len(stack.words))
     if max_new_tokens is not None:
         positive_integer(max_new_tokens, "max_new_tokens")
     prompts, several, longest = _prompts(model, text, settings)
@@ -245,7 +247,11 @@ def _prompts(model: Model, text: Any, settings: Settings) -> tuple[list[list[int
     Then whether a list of results was asked for, and how long the longest is, with its padding.
     """
     if isinstance(text, Mapping):
-        return _masked(model, text)
+        prompts, several, longest = _masked(model, text)
+        if text.get("attention_mask") is None:
+            for prompt in prompts:
+                settings.require_no_padding(prompt)
+        return prompts, several, longest
     if isinstance(text, str):
         prompts = [_encoded(model, text)]
         return prompts, False, len(prompts[0])

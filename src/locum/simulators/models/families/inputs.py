@@ -81,20 +81,32 @@ def read_inputs(
 
 
 def read_ids(value: Any, name: str, vocabulary: int, longest: int | None) -> Numbers:
-    """Read token ids [text, position]: integers of the table."""
+    """Read token ids [text, position]: integers of the table, and nothing that only equals them."""
+    _require_integers(value, name)
     ids = numpy_of(real_numbers(value, name, copy=False))
     if ids.ndim == 1:
         ids = ids[None]
     if ids.ndim != 2 or 0 in ids.shape:
         raise InputError(f"{name} must be token ids [text, position], but its shape is {ids.shape}")
-    if (ids != np.rint(ids)).any():
-        raise InputError(f"expected token ids as integers in {name}")
     if longest is not None and ids.shape[1] > longest:
         raise InputError(f"expected at most {longest} tokens, got {ids.shape[1]}")
     wrong = ids[(ids < 0) | (ids >= vocabulary)]
     if wrong.size:
         raise InputError(f"there is no token {int(wrong[0])}: they are 0 to {vocabulary - 1}")
     return ids
+
+
+def _require_integers(value: Any, name: str) -> None:
+    """Refuse booleans, which are masks, and floating-point numbers, as the library does."""
+    dtype = getattr(value, "dtype", None)
+    if dtype is None:
+        try:
+            dtype = np.asarray(value).dtype
+        except ValueError:  # ragged: described elsewhere
+            return
+    kind = str(dtype).removeprefix("torch.")
+    if kind.startswith(("bool", "float", "bfloat")):
+        raise InputError(f"expected token ids as integers in {name}, got {kind}")
 
 
 def read_padding(value: Any, name: str, ids: Numbers) -> Numbers | None:

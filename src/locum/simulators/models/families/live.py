@@ -20,7 +20,10 @@ from locum.simulators.models.families.source import Source
 from locum.simulators.models.torch_layers import require_untouched
 
 #: Attributes in which two instances may differ without computing anything else.
-_FREE = {"training", "config", "gradient_checkpointing", "_attn_implementation", "name_or_path"}
+_FREE = {
+    *("training", "config", "gradient_checkpointing", "name_or_path"),
+    *("_attn_implementation", "attn_implementation"),
+}
 #: Fields that readers pass over or read of the tensors, and that a part may compute by.
 _SIZES = ("vocab_size", "chunk_size_feed_forward", "pad_token_id")
 _PLAIN = (bool, int, float, str, tuple, type(None))
@@ -98,7 +101,10 @@ def _require_as_built(model: Any, name: str, tensors: Mapping[str, Any]) -> set[
     own, expected = (dict(m.named_modules(remove_duplicate=False)) for m in (model, fresh))
     for path in {**expected, **own}:
         what = f"{name}.{path}" if path else name
-        if path.split(".")[0] == "pooler" and getattr(model, "pooler", model) is None:
+        if (
+            path.split(".")[0] in ("pooler", "pooler_activation")
+            and getattr(model, "pooler", model) is None
+        ):
             continue  # it may be left out
         if path not in own or path not in expected:
             problem = "is missing" if path not in own else "is not a part of such a model"

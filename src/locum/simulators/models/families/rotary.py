@@ -43,6 +43,11 @@ def frequencies(
     ``turned``: the part of the columns that is turned, unless the config says; None for families that
     turn all of them (the library passes over a partial_rotary_factor there, so it is refused here).
     """
+    for name in ("rope_scaling", "rope_parameters"):
+        if not isinstance(values[name], Mapping | None):
+            raise InputError(
+                f"{source.where}: expected an object as {name} in config.json, got {values[name]!r:.60}"
+            )
     parameters = dict(values["rope_scaling"] or {}) | dict(values["rope_parameters"] or {})
     kind = parameters.pop("rope_type", parameters.pop("type", "default"))
     parameters.pop("type", None)
@@ -66,6 +71,12 @@ def frequencies(
         raise InputError(
             f"{source.where}: rope_parameters of type {kind} {'have' if unknown else 'lack'} {names}"
         )
+    for name, value in {"rope_theta": base, "partial_rotary_factor": part, **parameters}.items():
+        if type(value) not in (int, float) or not 0 < value < math.inf:
+            raise InputError(
+                f"{source.where}: expected a positive number as {name} in config.json, got "
+                f"{value!r:.60}"
+            )
     columns = int(width * part)
     if columns < 2 or columns % 2:
         raise InputError(f"{source.where}: expected an even number of rotary columns, got {columns}")

@@ -52,11 +52,17 @@ class Model:
         dtype: str | None = None,
         backend: str | None = None,
         layers: int | None = None,
+        **unknown: Any,
     ) -> None:
         """``model``: a folder, or a model object of transformers (in its own dtype and device).
 
         ``layers``: only so many of the first ones, and nothing behind them.
         """
+        if unknown:
+            raise InputError(
+                f"expected form, dtype, backend or layers as options of a model, got "
+                f"{', '.join(sorted(unknown))}"
+            )
         self.description, self.source = describe(model, form)
         #: Whether there are fewer layers than the model has.
         self.is_cut = layers is not None and self._cut(layers)

@@ -104,6 +104,16 @@ class Settings(NamedTuple):
             return self.last
         return self.first if written == 0 else None
 
+    def require_tokens(self, vocabulary: int) -> None:
+        """Refuse tokens that are put there, and that the table of words has not."""
+        named = {"decoder_start_token_id": self.start, "forced_bos_token_id": self.first}
+        for name, token in (named | {"forced_eos_token_id": self.last}).items():
+            if token is not None and not 0 <= token < vocabulary:
+                raise InputError(
+                    f"expected a token from 0 to {vocabulary - 1} as {name} in the generation config, "
+                    f"got {token}"
+                )
+
     def require_sampling(self, **given: float | None) -> None:
         """Refuse to draw by other settings than the model's own, unless the caller gave them."""
         for name, value in self.sampling.items():
@@ -120,7 +130,7 @@ class Settings(NamedTuple):
         if self.pad is not None and self.pad not in self.ends and self.pad in prompt:
             raise InputError(
                 f"the prompt has the token {self.pad}, which is padding (pad_token_id): expected the "
-                "ids of one text, without any"
+                "ids of one text, without any, or an attention_mask beside them"
             )
 
 

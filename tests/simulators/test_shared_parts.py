@@ -1,0 +1,90 @@
+"""Stand-ins for modules whose parts are used twice, have hooks on gradients, or computed parameters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import locum
+from locum.errors import InputError
+
+torch = pytest.importorskip("torch")
+nn = torch.nn
+prune: Any = pytest.importorskip("torch.nn.utils.prune")
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning", "ignore::FutureWarning")  # torch's
+
+X = torch.randn(2, 3, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+
+
+def layer(kind: Any = nn.TransformerEncoderLayer) -> Any:
+    torch.manual_seed(1)
+    return kind(4, 2, 6, 0.0, batch_first=True, dtype=torch.float64)
+
+
+def of_one_norm() -> Any:
+    T = layer()
+    T.norm2 = T.norm1
+    return T
+
+
+def of_one_attention() -> Any:
+    T = layer(nn.TransformerDecoderLayer)
+    T.multihead_attn = T.self_attn
+    return T
+
+
+def of_one_layer() -> Any:
+    T = nn.TransformerEncoder(layer(), 1, enable_nested_tensor=False)
+    T.layers = nn.ModuleList([T.layers[0]] * 2)
+    return T
+
+
+def of_layers_with_one_attention() -> Any:
+    T = nn.TransformerEncoder(layer(), 2, enable_nested_tensor=False)
+    T.layers[1].self_attn = T.layers[0].self_attn
+    return T
+
+
+@pytest.mark.parametrize(
+    "make", [of_one_norm, of_one_attention, of_one_layer, of_layers_with_one_attention]
+)
+def test_parts_that_are_used_twice_stay_one(make: Any) -> None:
+    T = make()
+    by_U, given = locum.stand_in(T), (X, X) if make is of_one_attention else (X,)
+    assert list(by_U.state_dict()) == list(T.state_dict())
+    assert len(list(by_U.parameters())) == len(list(T.parameters()))
+    for _ in range(2):
+        assert (by_U(*given) - T(*given)).abs().max() < 1e-12
+    part = by_U.layers[0] if hasattr(by_U, "layers") else by_U
+    part.linear1.forward = torch.tanh
+    with pytest.raises(InputError, match="linear1"):
+        by_U(*given)
+
+
+def test_parts_of_a_stand_in_may_be_parts_of_another_layer() -> None:
+    T = layer()
+    T.linear1 = locum.stand_in(layer()).linear1
+    assert (locum.stand_in(T)(X) - T(X)).abs().max() < 1e-12
+    assert (locum.simulate(T, X) - T(X)).abs().max() < 1e-12
+
+
+@pytest.mark.parametrize("place", ["", "linear1", "self_attn.out_proj"])
+@pytest.mark.parametrize("kind", ["full_backward_hook", "full_backward_pre_hook", "backward_hook"])
+def test_hooks_on_gradients_are_not_dropped(place: str, kind: str) -> None:
+    model = nn.Sequential(layer())
+    part = model[0].get_submodule(place)
+    hook = getattr(part, f"register_{kind}")(lambda *given: None)
+    for arguments in ((model[0],), (model, "0")):
+        with pytest.raises(InputError, match=rf"{place} has a backward hook"):
+            locum.stand_in(*arguments)
+    hook.remove()
+    assert locum.stand_in(model[0])(X).shape == X.shape
+
+
+@pytest.mark.parametrize("change", [nn.utils.weight_norm, prune.random_unstructured])
+def test_computed_parameters_are_refused_by_name(change: Any) -> None:
+    T = layer()
+    change(T.linear1, "weight", **({} if change is nn.utils.weight_norm else {"amount": 0.5}))
+    with pytest.raises(InputError, match=r"linear1 computes its weight.*prune\.remove"):
+        locum.stand_in(T)
