@@ -54,6 +54,24 @@ def test_patterns_choose_and_nothing_is_recorded_outside() -> None:
         pass
 
 
+def test_every_layer_of_several_stand_ins_has_its_number() -> None:
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(0)
+    layer = torch.nn.TransformerEncoderLayer(4, 2, 6, 0.0, batch_first=True).eval()
+    encoder = torch.nn.TransformerEncoder(layer, 2, enable_nested_tensor=False).eval()
+    other = torch.nn.TransformerEncoder(layer, 1, enable_nested_tensor=False).eval()
+    by_U, X = (
+        locum.stand_in(torch.nn.Sequential(encoder, layer, other), where="*"),
+        torch.randn(1, 3, 4),
+    )
+    with locum.record("*hook_pattern") as cache:
+        by_U(X)
+    assert list(cache) == [f"blocks.{number}.attn.hook_pattern" for number in range(4)]
+    for Y, number in ((X, 0), (encoder(X), 2), (layer(encoder(X)), 3)):
+        expected = layer.self_attn(Y, Y, Y, average_attn_weights=False)[1]
+        assert distance(cache[f"blocks.{number}.attn.hook_pattern"].detach(), expected.detach()) < 1e-6
+
+
 def test_stand_ins_and_simulate_record_the_same() -> None:
     torch = pytest.importorskip("torch")
     torch.manual_seed(0)

@@ -257,10 +257,9 @@ class StandInEncoder(nn.Module):
         torch_layers(module)  # refuses what is not known of it
         super().__init__()
         made: dict[nn.Module, StandInLayer] = {}  # a layer may be used several times
-        for number, layer in enumerate(module.layers):
+        for layer in module.layers:
             if layer not in made:
                 made[layer] = StandInLayer(layer)
-                made[layer].block = number
         self.layers = nn.ModuleList(made[layer] for layer in module.layers)
         self.norm = None if module.norm is None else StandInNorm(module.norm)  # type: ignore[arg-type]
         self.train(module.training)

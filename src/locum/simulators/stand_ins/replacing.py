@@ -57,9 +57,11 @@ def stand_in(module: Any, where: str | None = None) -> Any:
         some = ", ".join(name for name, _ in parts[:8])
         raise InputError(f"no part of the model is called {where!r}: the parts are {some}, …")
     made: dict[Any, Any] = {}  # a part may have several names
+    blocks = 0
     for name, part in chosen:
         if part not in made:
-            made[part] = _replacement(part, name, len(made))
+            made[part] = _replacement(part, name, blocks)
+            blocks += len(getattr(made[part], "layers", ())) or 1  # an encoder has a block for each
         parent, _, last = name.rpartition(".")
         setattr(model.get_submodule(parent), last, made[part])
     return model
@@ -103,7 +105,8 @@ def _replacement(module: Any, name: str, number: int) -> Any:
                 made = make(module)
             except InputError as error:
                 raise InputError(f"{name} has no stand-in: {error}") from None
-            made.block = number
+            for offset, layer in enumerate(getattr(made, "layers", [made])):
+                layer.block = number + offset
             return made
     from locum.simulators.stand_ins.interface import attention_of_transformers
 
