@@ -17,6 +17,7 @@ from locum.dialects.formulas import (
     disjunction,
     fold,
     negation,
+    rebuilt,
     substitute,
 )
 from locum.dialects.ltl import FIRST, LAST, LTL, binary, unary
@@ -129,12 +130,8 @@ def from_ltl(ltl: LTL) -> Program:
                 return atom(f'"{part.name}"')
             case "true" | "false":
                 return part
-            case "not":
-                return negation(below[0])
-            case "and":
-                return conjunction(*below)
-            case "or":
-                return disjunction(*below)
+            case "not" | "and" | "or":
+                return rebuilt(part, below)
             case "next" | "yesterday":
                 there = _at(named(below[0]), "j")
                 if part.op == "next":

@@ -6,21 +6,12 @@ import html
 from collections.abc import Sequence
 
 from locum.verification.checker.formulas import Formula
-from locum.verification.checker.writing import ENTRY_BY_ENTRY, nodes
+from locum.verification.checker.writing import ENTRY_BY_ENTRY, FUNCTIONS, nodes
 
 _SUM, _PRODUCT, _ATOM = range(3)
 #: Letters that names of inputs spell out.
 _GREEK = {"epsilon": "ε", "omega": "ω", "phi": "φ"}
-_WORDS = {
-    "exp": "exp",
-    "maximum": "max",
-    "minimum": "min",
-    "hardmax": "hardmax",
-    "layer_norm": "norm",
-    "permanent": "per",
-    "cofactors": "cof",
-    "determinant": "det",
-}
+_WORDS = {**FUNCTIONS, "layer_norm": "norm"}
 
 
 def mathml(formula: Formula) -> str:

@@ -16,7 +16,8 @@ _SUM, _PRODUCT, _ATOM = range(3)
 _INFIX = {"add": " + ", "subtract": " − "}
 #: Operations beside whose matrix a number can stand without its shape.
 ENTRY_BY_ENTRY = ("add", "subtract", "multiply", "divide", "maximum", "minimum")
-_FUNCTIONS = {
+#: How operations are called in writing.
+FUNCTIONS = {
     "exp": "exp",
     "maximum": "max",
     "minimum": "min",
@@ -144,7 +145,7 @@ def _write(formula: Expression, operands: Sequence[tuple[str, int]], letters: bo
             return f"sort_{attribute}({inside})", _ATOM
         case "match2":
             return f"Match_{attribute}({inside})", _ATOM
-    return f"{_FUNCTIONS[op]}({inside})", _ATOM
+    return f"{FUNCTIONS[op]}({inside})", _ATOM
 
 
 def _number(text: str) -> tuple[str, int]:
