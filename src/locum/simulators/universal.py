@@ -42,6 +42,15 @@ class UniversalSimulator(LayerSimulator):
     >>> T, X = Attention(A=np.eye(2), V=np.tri(2)), np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
     >>> bool(np.abs(U(T, X) - T(X)).max() < 1e-14)
     True
+    >>> UniversalSimulator.of(T, 3).order == U.order
+    True
+    >>> small = Attention(A=[[1.0]], V=[[2.0]])
+    >>> bool(np.abs(U.embed(small, X[:, :1]) - small(X[:, :1])).max() < 1e-14)
+    True
+    >>> print(U.specialise(T).architecture)
+    5 layers, heads [4, 5, 1, 1, 3], width 5
+    >>> U.compile("native", attention="softmax", tolerance=0.01).error_bound <= 0.01
+    True
     """
 
     def __init__(

@@ -43,6 +43,13 @@ class CompiledTransformer:
     >>> model = locum.compile(locum.aggregate(flip, locum.tokens), length=4, vocabulary="abc")
     >>> model("abc")
     ['c', 'b', 'a']
+    >>> answer, cache = model.run_with_cache("abc")
+    >>> cache["blocks.1.attn.hook_pattern"][0, 0].argmax(axis=-1).tolist()
+    [2, 1, 0]
+    >>> model.where(flip)[0].id
+    'blocks.1.attn.head.0'
+    >>> model.patch("abc", "cba", "blocks.1.attn", head=0)
+    ['a', 'b', 'c']
     """
 
     def __init__(self, config: Config, weights: Weights) -> None:
