@@ -229,7 +229,8 @@ def literal(value: Atom, exact: bool = True) -> Phrase:
         if math.isnan(value):
             return Phrase(f"{infinity} - {infinity}", term=False) if exact else Phrase("nan")
         return Phrase(infinity) if value > 0 else Phrase(f"-{infinity}", term=False)
-    return Phrase(repr(value), term=not repr(value).startswith("-"))
+    text = repr(value)
+    return Phrase(text, term=not text.startswith("-"))
 
 
 def _listed(parts: Sequence[T], say: Callable[[T], str], whole: bool) -> str:

@@ -73,6 +73,9 @@ class FunctionBounds:
 
     def _cleaned(self, bound: ErrorInterval) -> ErrorInterval:
         """Replace NaN: of what cannot be said, nothing is known."""
+        parts = bound.low, bound.high, bound.error
+        if not math.isnan(sum(float(part.dot(part)) for part in parts)):  # no sum of squares hides one
+            return bound
         return replace(
             bound,
             low=np.where(np.isnan(bound.low), -np.inf, bound.low),

@@ -120,19 +120,22 @@ def of_form(
         else:
             others.append((part, c))
     low, high = fixed, fixed
-    positive = bool((fixed >= 0).all())
-    relative, own = np.zeros(positions), np.zeros(positions)
     for part, c in others:
         ends = (c * part.low, c * part.high)
         low, high = low + np.minimum(*ends), high + np.maximum(*ends)
-        positive = positive and c > 0 and bool((part.low >= 0).all())
-        relative = np.maximum(relative, part.proportion())
-        own = np.maximum(own, np.inf if part.own is None else part.own)
     largest = float(np.max(weight, initial=0.0))
     if sums_exactly(largest, step, dtype):
         return ErrorInterval(low, high, error, step if math.isfinite(step) else 1.0)
     if sums_exactly(largest, grid, dtype):
         return ErrorInterval(low, high, error, on_grid=grid)
+    positive = bool((fixed >= 0).all())
+    relative, own = np.zeros(positions), np.zeros(positions)
+    for part, c in others:
+        positive = positive and c > 0 and bool((part.low >= 0).all())
+        if not positive:
+            break  # then nothing is said of shares
+        relative = np.maximum(relative, part.proportion())
+        own = np.maximum(own, np.inf if part.own is None else part.own)
     terms = 0 if _reads_as_it_is(form, dtype) else len(form.terms) + 2
     rounding = (UNIT[dtype] + UNIT["float64"]) * terms
     unbounded = unbounded or bool(rounding and not np.isfinite(weight).all())

@@ -75,7 +75,7 @@ class Sources:
             return ValueTable((), (first,))
         if len(values) < total:
             listed: list[Atom | None] = [None] * total
-            for place, v in zip(occurs.tolist(), values, strict=True):
+            for place, v in zip(occurs, values, strict=True):
                 listed[place] = v
             values = listed
         return ValueTable(sources, tuple(values))
@@ -92,28 +92,34 @@ class Sources:
 
     def _arguments(
         self, inputs: Sequence[ValueTable], most: int
-    ) -> tuple[tuple[Source, ...], int, NDArray[np.int64], list[Sequence[Atom | None]]] | None:
+    ) -> tuple[tuple[Source, ...], int, Sequence[int], list[Sequence[Atom | None]]] | None:
         """Return sources of tables, how many combinations there are, which occur, and their values."""
         sources = tuple(dict.fromkeys(s for table in inputs for s in table.sources))
         sizes = [len(self.domain(source)) for source in sources]
         total = math.prod(sizes)
         if total > max(most, MAX_GRID):
             return None
-        grid = np.indices(sizes).reshape(len(sizes), -1) if sources else np.zeros((0, 1), dtype=int)
+        if len(sources) <= 1:  # then all of them occur, in the order of the tables
+            if total > most:
+                return None
+            single = [table.values if table.sources else table.values * total for table in inputs]
+            return sources, total, range(total), single
+        grid = np.indices(sizes).reshape(len(sizes), -1)
         occurs = np.flatnonzero(self._occur(sources, grid))
         if len(occurs) > most:
             return None
-        grid = grid[:, occurs]
+        if len(occurs) < total:
+            grid = grid[:, occurs]
         arguments: list[Sequence[Atom | None]] = []
         for table in inputs:
             axes = [sources.index(source) for source in table.sources]
             if axes:
                 shape = [sizes[axis] for axis in axes]
                 places = np.ravel_multi_index([grid[axis] for axis in axes], shape)
-                arguments.append([table.values[place] for place in places.tolist()])
+                arguments.append(list(map(table.values.__getitem__, places.tolist())))
             else:
                 arguments.append(table.values * len(occurs))
-        return sources, total, occurs, arguments
+        return sources, total, occurs.tolist(), arguments
 
     def _occur(self, sources: Sequence[Source], grid: NDArray[np.int64]) -> Pattern:
         """Return which combinations of sources can occur: no position is past the end, say."""
