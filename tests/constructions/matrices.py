@@ -8,7 +8,12 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import strategies as st
+
+#: Marks tests that the default executor makes no difference to: they name theirs, run nothing, or are exact
+#: (which the fast executor leaves to dense execution; ``test_linear_parts_are_exact_on_rationals`` sees it do so).
+once = pytest.mark.parametrize("default_executor", ["dense"], indirect=True)
 
 sizes = st.integers(1, 6)
 small = st.integers(1, 4)
@@ -32,10 +37,10 @@ def _lists(of: st.SearchStrategy[Any], size: int) -> st.SearchStrategy[list[Any]
     return st.lists(of, min_size=size, max_size=size)
 
 
-def arrays(draw: st.DrawFn, *shapes: tuple[int, int], of: Any = entries) -> list[Any]:
+def arrays(data: st.DataObject, *shapes: tuple[int, int], of: Any = entries) -> list[Any]:
     drawn = []
     for shape in shapes:
-        values = draw(_lists(of, math.prod(shape)))
+        values = data.draw(_lists(of, math.prod(shape)))
         drawn.append(np.array(values, dtype=object if of is rationals else float).reshape(shape))
     return drawn
 

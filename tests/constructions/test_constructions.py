@@ -22,6 +22,7 @@ from tests.constructions.matrices import (
     arrays,
     assert_close,
     entries,
+    once,
     rationals,
     sizes,
     small,
@@ -34,45 +35,51 @@ def np_softmax(x: Any, axis: int = 1) -> Any:
     return e / e.sum(axis=axis, keepdims=True)
 
 
+#: Made once: Hypothesis validates every strategy anew.
+_small_floats, _smaller_floats = st.floats(-4, 4), st.floats(-3, 3)
+_integers = st.integers(-4, 4).map(Fraction)
+_with_ties = st.one_of(st.integers(-2, 2).map(Fraction), rationals)
+
 RECIPES = ("paper", "fetch", "tiled", "scatter")
 
 
 @given(st.data(), sizes, sizes, sizes, st.sampled_from(RECIPES))
 def test_matmul(data: st.DataObject, r: int, k: int, cc: int, recipe: str) -> None:
-    a, b = data.draw(st.composite(lambda draw: arrays(draw, (r, k), (k, cc)))())
+    a, b = arrays(data, (r, k), (k, cc))
     x, y = c.concatenate(locum.tokens, (r, k), (k, cc))
     assert_close(c.matmul(x, y, recipe=recipe).run(together(a, b)), a @ b)
 
 
+@once
 @settings(max_examples=60)
 @given(st.data(), small, small, small, st.sampled_from(RECIPES))
 def test_matmul_is_exact_on_rationals(
     data: st.DataObject, r: int, k: int, cc: int, recipe: str
 ) -> None:
-    a, b = data.draw(st.composite(lambda draw: arrays(draw, (r, k), (k, cc), of=rationals))())
+    a, b = arrays(data, (r, k), (k, cc), of=rationals)
     x, y = c.concatenate(locum.tokens, (r, k), (k, cc))
     found = c.matmul(x, y, recipe=recipe).run(together(a, b), domain="exact")
     assert (found == a.dot(b)).all()
 
 
+@once
 @given(st.data(), sizes, sizes, st.sampled_from(["view", "paper"]))
 def test_transpose(data: st.DataObject, r: int, cc: int, recipe: str) -> None:
-    (a,) = data.draw(st.composite(lambda draw: arrays(draw, (r, cc), of=rationals))())
+    (a,) = arrays(data, (r, cc), of=rationals)
     found = c.transpose(Matrix(locum.tokens, r, cc), recipe=recipe).run(together(a), domain="exact")
     assert (found == a.T).all()
 
 
 @given(st.data(), sizes, sizes, st.sampled_from(["paper", "frugal"]), st.booleans())
 def test_softmax(data: st.DataObject, r: int, cc: int, recipe: str, stable: bool) -> None:
-    of = entries if stable else st.floats(-4, 4)
-    (a,) = data.draw(st.composite(lambda draw: arrays(draw, (r, cc), of=of))())
+    (a,) = arrays(data, (r, cc), of=entries if stable else _small_floats)
     found = c.softmax(Matrix(locum.tokens, r, cc), stable=stable, recipe=recipe).run(together(a))
     assert_close(found, np_softmax(a))
 
 
 @given(st.data(), sizes, sizes, st.integers(1, 6), st.sampled_from(["paper", "frugal"]))
 def test_masked_softmax(data: st.DataObject, r: int, cc: int, valid: int, recipe: str) -> None:
-    a, m = data.draw(st.composite(lambda draw: arrays(draw, (r, cc), (r, cc)))())
+    a, m = arrays(data, (r, cc), (r, cc))
     view, mask = c.concatenate(locum.tokens, (r, cc), (r, cc))
 
     def reference(keep: Any) -> Any:
@@ -102,13 +109,11 @@ def test_softmax_bases_and_large_scores() -> None:
         c.softmax(view, stable=False).run([3000, -3000, 0, 0])
 
 
+@once
 @given(st.data(), sizes, st.integers(1, 4), st.integers(1, 3))
 def test_groupsort(data: st.DataObject, r: int, g: int, groups: int) -> None:
     shape = (r, g * groups)
-    values = st.one_of(st.integers(-2, 2).map(Fraction), rationals)
-    (a,) = data.draw(
-        st.composite(lambda draw: arrays(draw, shape, of=rationals if groups % 2 else values))()
-    )
+    (a,) = arrays(data, shape, of=rationals if groups % 2 else _with_ties)
     wanted = -np.sort(-np.array(a.tolist(), dtype=object).reshape(-1, g), axis=1)
     found = c.groupsort(Matrix(locum.tokens, *shape), g).run(together(a), domain="exact")
     assert (found == wanted.reshape(shape)).all()
@@ -148,7 +153,7 @@ ELEMENTWISE: dict[str, tuple[Callable[[Matrix], Matrix], Callable[[Any], Any]]] 
 @given(data=st.data(), r=sizes, cc=sizes, offset=st.integers(0, 3))
 def test_elementwise_and_rows(name: str, data: st.DataObject, r: int, cc: int, offset: int) -> None:
     build, reference = ELEMENTWISE[name]
-    (a,) = data.draw(st.composite(lambda draw: arrays(draw, (r, cc)))())
+    (a,) = arrays(data, (r, cc))
     tokens = [-1e6] * offset + together(a) + [1e6]  # neighbours must not matter
     assert_close(build(Matrix(locum.tokens, r, cc, offset)).run(tokens), reference(a))
 
@@ -168,7 +173,7 @@ def test_linear_parts_are_exact_on_rationals(name: str) -> None:
 
 @given(st.data(), sizes, st.integers(1, 4), st.integers(1, 3))
 def test_maxout(data: st.DataObject, r: int, group: int, groups: int) -> None:
-    (a,) = data.draw(st.composite(lambda draw: arrays(draw, (r, group * groups)))())
+    (a,) = arrays(data, (r, group * groups))
     for through in ("best", "maxmin"):
         found = c.maxout(Matrix(locum.tokens, r, group * groups), group, through=through).run(
             together(a)
@@ -178,8 +183,7 @@ def test_maxout(data: st.DataObject, r: int, group: int, groups: int) -> None:
 
 @given(st.data(), sizes, st.integers(2, 6))
 def test_layer_norm(data: st.DataObject, r: int, cc: int) -> None:
-    of = st.floats(-3, 3)
-    x, g, b = data.draw(st.composite(lambda draw: arrays(draw, (r, cc), (1, cc), (1, cc), of=of))())
+    x, g, b = arrays(data, (r, cc), (1, cc), (1, cc), of=_smaller_floats)
     view, gain, bias = c.concatenate(locum.tokens, (r, cc), (1, cc), (1, cc))
     mean, variance = x.mean(1, keepdims=True), x.var(1, keepdims=True)
     wanted = (x - mean) / np.sqrt(variance + 1e-5) * g + b
@@ -188,7 +192,7 @@ def test_layer_norm(data: st.DataObject, r: int, cc: int) -> None:
 
 @given(st.data(), sizes, sizes)
 def test_sums_and_broadcasts(data: st.DataObject, r: int, cc: int) -> None:
-    a, b = data.draw(st.composite(lambda draw: arrays(draw, (r, cc), (r, cc)))())
+    a, b = arrays(data, (r, cc), (r, cc))
     first, second = c.concatenate(locum.tokens, (r, cc), (r, cc))
     tokens = together(a, b)
     assert_close(c.add(first, second).run(tokens), a + b)
@@ -203,12 +207,11 @@ def test_sums_and_broadcasts(data: st.DataObject, r: int, cc: int) -> None:
     )
 
 
+@once
 @settings(max_examples=25)
 @given(st.data(), st.integers(1, 4))
 def test_inverse_is_exact_on_rationals(data: st.DataObject, r: int) -> None:
-    (a,) = data.draw(
-        st.composite(lambda draw: arrays(draw, (r, r), of=st.integers(-4, 4).map(Fraction)))()
-    )
+    (a,) = arrays(data, (r, r), of=_integers)
     a = np.array([[Fraction(int(x)) for x in row] for row in a], dtype=object).reshape(r, r)
     view = Matrix(locum.tokens, r, r)
     exact = _determinant(a)
@@ -293,6 +296,7 @@ def test_singular_matrices_are_refused(recipe: str) -> None:
                 c.inverse(view, recipe=recipe).run(low.ravel())
 
 
+@once
 @given(st.lists(st.integers(-9, 20), min_size=1, max_size=8), st.integers(1, 9))
 def test_match2(tokens: list[int], p: int) -> None:
     wanted = [int(any((a + b) % p == 0 for b in tokens)) for a in tokens]
@@ -309,6 +313,7 @@ def test_match3(tokens: list[int], p: int) -> None:
         )
 
 
+@once
 @pytest.mark.parametrize(
     ("n", "chosen"), [(8, (1, 4, 6)), (6, (0, 3, 5)), (5, (2,)), (4, (0, 1, 2, 3))]
 )
@@ -325,6 +330,7 @@ def test_k_parity_on_all_inputs(n: int, chosen: tuple[int, ...]) -> None:
     assert [program.architecture.layers for program in programs] == [1] * 4
 
 
+@once
 @given(
     st.lists(st.integers(-9, 9), min_size=1, max_size=8),
     st.integers(-9, 9),
@@ -354,11 +360,12 @@ def test_composition_is_one_program_and_multihead_equals_separate_runs() -> None
     assert_close(stacked, np.concatenate(wanted))
 
 
+@once
 @settings(max_examples=30)
 @given(st.data(), small, small, small, st.integers(1, 3))
 def test_multihead_of_products(data: st.DataObject, r: int, k: int, cc: int, heads: int) -> None:
     shapes = [(heads * r, k), (heads * k, cc)]
-    a, b = data.draw(st.composite(lambda draw: arrays(draw, *shapes, of=rationals))())
+    a, b = arrays(data, *shapes, of=rationals)
     views = Matrix(locum.tokens, r, k), Matrix(locum.tokens, k, cc, heads * r * k)
     for recipe in ("paper", "fetch"):
         program = c.multihead(lambda x, y, recipe=recipe: c.matmul(x, y, recipe), heads, *views)
@@ -388,6 +395,7 @@ def test_lipschitz_networks() -> None:
         lipschitz_network(lambda x: 2 * x, [0.0, 1.0])
 
 
+@once
 @given(st.lists(st.integers(1, 4), min_size=1, max_size=4))
 def test_prop_is_a_bijection(shape: list[int]) -> None:
     for order in ("row", "column"):
@@ -405,6 +413,7 @@ def test_column_major_matrices() -> None:
     assert (c.matrix(locum.tokens, 2, 3, order="column").run(a.ravel("F")) == a).all()
 
 
+@once
 @pytest.mark.parametrize(
     ("build", "words"),
     [

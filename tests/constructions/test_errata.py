@@ -14,6 +14,7 @@ import locum
 from locum import constructions as c
 from locum.constructions import Matrix
 from locum.language import Session
+from tests.constructions.matrices import once
 from tests.paper.test_listings import SQUARE, run
 
 RANDOM = np.random.default_rng(2026)
@@ -266,6 +267,7 @@ def test_e21_exactly_means_up_to_rounding() -> None:
 TILES = [(2, 2, 2), (3, 3, 3), (3, 4, 3), (4, 4, 3), (5, 7, 4), (8, 8, 4), (16, 16, 6)]
 
 
+@once
 @pytest.mark.parametrize(("r", "columns", "heads"), TILES)
 def test_frugal_counts(r: int, columns: int, heads: int) -> None:
     """The marks that the paper's counts are to be beaten by."""

@@ -15,7 +15,7 @@ import locum
 from locum import constructions as c
 from locum.constructions import Matrix
 from locum.constructions.bipartite import places_for_all
-from tests.constructions.matrices import arrays, assert_close, rationals, sizes, small, together
+from tests.constructions.matrices import arrays, assert_close, once, rationals, sizes, small, together
 from tests.selectors import distinct_selectors, empty_selections, without_tables
 
 SHAPES = list(itertools.product(range(1, 7), repeat=3))
@@ -36,6 +36,7 @@ def numbers(*shapes: tuple[int, int]) -> list[Any]:
 # Entries at their own tokens --------------------------------------------------------------------------
 
 
+@once
 @pytest.mark.parametrize("r", range(1, 7))
 def test_one_layer_of_2k_minus_1_heads_wherever_there_is_room(r: int) -> None:
     shapes = [shape for shape in ROOMY if shape[0] == r]
@@ -47,6 +48,7 @@ def test_one_layer_of_2k_minus_1_heads_wherever_there_is_room(r: int) -> None:
         assert product.sop.architecture.heads == distinct_selectors(product.sop) == [2 * k - 1]
 
 
+@once
 def test_every_entry_has_a_token_of_its_own() -> None:
     for r, k, columns in ROOMY:
         x, y = views(r, k, columns)
@@ -68,12 +70,13 @@ def test_without_room_there_is_no_such_product() -> None:
     assert refused == len(SHAPES) - len(ROOMY) > 0
 
 
+@once
 @given(st.data(), st.sampled_from([shape for shape in ROOMY if max(shape) <= 4]), st.integers(0, 3))
 def test_own_tokens_are_exact_on_rationals(
     data: st.DataObject, shape: tuple[int, int, int], more: int
 ) -> None:
     r, k, columns = shape
-    a, b = data.draw(st.composite(lambda draw: arrays(draw, (r, k), (k, columns), of=rationals))())
+    a, b = arrays(data, (r, k), (k, columns), of=rationals)
     product = c.own_token_product(*views(r, k, columns))
     given = together(a, b) + [1] * more
     assert (product.run(given, domain="exact") == a.dot(b)).all()
@@ -108,6 +111,7 @@ def test_own_tokens_refuse_what_they_cannot_read() -> None:
         c.Placed(locum.where(locum.indices < 3, "a", "b"), ((0, 1), (2, 3), (4, 5)), 6, 6).run([0] * 6)
 
 
+@once
 @given(st.dictionaries(st.integers(0, 5), st.lists(st.integers(0, 5), max_size=3), max_size=5))
 def test_places_for_all(choices: dict[int, list[int]]) -> None:
     found = places_for_all(choices)
@@ -121,6 +125,7 @@ def test_places_for_all(choices: dict[int, list[int]]) -> None:
 # One head ---------------------------------------------------------------------------------------------
 
 
+@once
 @pytest.mark.parametrize("shape", [(1, 1, 1), (2, 3, 4), (3, 3, 3), (6, 1, 5), (4, 8, 4)])
 def test_a_product_by_one_head(shape: tuple[int, int, int]) -> None:
     r, k, columns = shape
@@ -145,7 +150,7 @@ def test_views_under_one_head(
     data: st.DataObject, r: int, k: int, columns: int, swapped: bool, gap: int, stride: int
 ) -> None:
     """Strides, offsets and transposes; B in front of A, too."""
-    a, b = data.draw(st.composite(lambda draw: arrays(draw, (r, k), (k, columns)))())
+    a, b = arrays(data, (r, k), (k, columns))
     second = gap + stride * r * k
     x = Matrix(locum.tokens, r, k, offset=gap, row_stride=stride * k, column_stride=stride)
     y = Matrix(locum.tokens, k, columns, offset=second, row_stride=1, column_stride=k)
@@ -177,7 +182,7 @@ def test_scattering_needs_numbers() -> None:
 
 @given(st.data(), sizes, sizes, sizes, st.sampled_from(("fetch", "scatter")))
 def test_weighted_mean(data: st.DataObject, r: int, k: int, columns: int, recipe: str) -> None:
-    w, v = data.draw(st.composite(lambda draw: arrays(draw, (r, k), (k, columns)))())
+    w, v = arrays(data, (r, k), (k, columns))
     w = np.abs(w) + 0.5
     x, y = views(r, k, columns)
     mean = c.weighted_mean(x, y, recipe=recipe)
@@ -196,6 +201,7 @@ def test_what_weighted_mean_refuses() -> None:
 # What a compiler relies on ----------------------------------------------------------------------------
 
 
+@once
 @pytest.mark.parametrize("recipe", ["fetch", "tiled", "scatter", "own"])
 @pytest.mark.parametrize("shape", [(2, 2, 2), (3, 4, 3), (5, 3, 2), (3, 5, 4), (5, 4, 7), (2, 1, 1)])
 def test_no_query_is_left_without_keys(shape: tuple[int, int, int], recipe: str) -> None:
@@ -207,6 +213,7 @@ def test_no_query_is_left_without_keys(shape: tuple[int, int, int], recipe: str)
         assert empty_selections(product.sop, [1.0] * ((product.needs or 0) + more)) == 0
 
 
+@once
 @pytest.mark.parametrize("r", [2, 3, 5])
 @pytest.mark.parametrize("columns", [2, 4, 7])
 def test_the_tiled_product_has_k_in_tables_of_the_position_alone(r: int, columns: int) -> None:
