@@ -76,6 +76,8 @@ class HeadBounds:
     choose_temperature: ChooseTemperature | None
     #: Inverse temperatures, and how each was found.
     temperatures: dict[Head, Temperature] = field(default_factory=dict)
+    #: The greatest absolute values of the keys of each head.
+    largest_keys: dict[Head, list[float]] = field(default_factory=dict)
 
     def carry(self, head: Head) -> None:
         """Add the error intervals of all that the head writes."""
@@ -99,7 +101,9 @@ class HeadBounds:
             for q, k in zip(head.queries, head.keys, strict=True)
         ]
         off, unbounded = np.zeros(self.intervals.size), False
-        sizes = [_times(q.largest, float(k.largest.max())) for q, k in forms]
+        self.largest_keys[head] = [float(k.largest.max()) for _, k in forms]
+        pairs = zip(forms, self.largest_keys[head], strict=True)
+        sizes = [_times(q.largest, key) for (q, _), key in pairs]
         weight = np.sum(sizes, axis=0) if sizes else off
         exact = [q.exact and k.exact for q, k in forms]
         step = min((q.step * k.step for q, k in forms), default=1.0)

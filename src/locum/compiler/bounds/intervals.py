@@ -11,7 +11,6 @@ one of the network's type and one of float64.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -101,16 +100,14 @@ def representation_error(numbers: Vector, dtype: str) -> float:
         return float(np.abs(numbers.astype(dtype).astype(np.float64) - numbers).max())
 
 
-def of_form(
-    form: Form, intervals: Mapping[Signal, ErrorInterval], positions: int, dtype: str
-) -> ErrorInterval:
-    """Read a combination of signals."""
+def of_form(form: Form, intervals: ErrorIntervals, weight: Vector, unbounded: bool) -> ErrorInterval:
+    """Read a combination of signals; ``weight`` is the sum of the absolute values of its terms."""
+    positions, dtype = intervals.size, intervals.target.dtype
     fixed = np.full(positions, form.constant)  # what depends on positions alone is one known number
-    weight, unbounded = _weight(form, intervals, positions)
     error, step = np.zeros(positions), min(lowest_bit(form.constant), form.finest)
     others, grid = [], step
     for signal, c in form.terms.items():
-        part = intervals[signal]
+        part = intervals.signals[signal]
         bit = lowest_bit(c)
         grid = min(grid, bit * part.grid)
         error = error + abs(c) * part.error
@@ -150,23 +147,6 @@ def of_form(
     )
 
 
-def _weight(
-    form: Form, intervals: Mapping[Signal, ErrorInterval], positions: int
-) -> tuple[Vector, bool]:
-    """Sum of the absolute values of all that is added up; and whether rounding of it is left out."""
-    sizes, constant = form.uncancelled
-    weight, unbounded = np.full(positions, constant), False
-    for signal, c in sizes.items():
-        if not c:  # multiplied by 0: nothing is added, however large the signal (0·∞ would be NaN)
-            continue
-        part = intervals.get(signal)
-        if part is None:  # it cancelled, so that nobody reads it, and nothing is known of it
-            return np.full(positions, np.inf), True
-        weight = weight + c * part.largest
-        unbounded = unbounded or part.unbounded
-    return weight, unbounded
-
-
 def _reads_as_it_is(form: Form, dtype: str) -> bool:
     """Return whether a form is one signal (times a power of two), or a constant the type holds."""
     if form.gross is not None:
@@ -186,6 +166,8 @@ class ErrorIntervals:
 
     def __post_init__(self) -> None:
         self.size = self.target.longest
+        #: The greatest absolute value of each signal: many forms read the same.
+        self._largest: dict[Signal, Vector] = {}
         #: The rounding of one operation, by the network and by dense execution.
         self.unit = UNIT[self.target.dtype] + UNIT["float64"]
 
@@ -195,11 +177,27 @@ class ErrorIntervals:
             embedded = signal.positions is not None or signal.tokens is not None
             if embedded and signal not in self.signals:
                 self.signals[signal] = self._embedded(signal)
-        return of_form(form, self.signals, self.size, self.target.dtype)
+        return of_form(form, self, *self._weight(form))
 
     def gross(self, form: Form) -> float:
         """Return the greatest sum of absolute values that a form adds up."""
-        return float(_weight(form, self.signals, self.size)[0].max(initial=0.0))
+        return float(self._weight(form)[0].max(initial=0.0))
+
+    def _weight(self, form: Form) -> tuple[Vector, bool]:
+        """Sum the absolute values of all that is added up; say whether rounding of it is left out."""
+        sizes, constant = form.uncancelled
+        weight, unbounded = np.full(self.size, constant), False
+        for signal, c in sizes.items():
+            if not c:  # multiplied by 0: nothing is added, however large the signal (0·∞ would be NaN)
+                continue
+            part = self.signals.get(signal)
+            if part is None:  # it cancelled, so that nobody reads it, and nothing is known of it
+                return np.full(self.size, np.inf), True
+            if signal not in self._largest:
+                self._largest[signal] = part.largest
+            weight = weight + c * self._largest[signal]
+            unbounded = unbounded or part.unbounded
+        return weight, unbounded
 
     def _embedded(self, signal: Signal) -> ErrorInterval:
         zero = np.zeros(self.size)

@@ -71,10 +71,7 @@ class Bounds:
         return self.intervals.form(self.lowered.network.output)
 
     def _at_sink(self, heads: Sequence[Head], time: int) -> None:
-        largest = {
-            head: [float(self.intervals.form(key).largest.max()) for key in head.keys] for head in heads
-        }
-        self._sink.move(heads, largest)
+        self._sink.move(heads, self._heads.largest_keys)
         self._sink.feed({unit: hidden for unit, hidden in self.hidden.items() if unit.time == time})
 
     def _units(self, units: Sequence[Unit]) -> None:

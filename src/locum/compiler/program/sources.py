@@ -99,18 +99,19 @@ class Sources:
         total = math.prod(sizes)
         if total > max(most, MAX_GRID):
             return None
+        arguments: list[Sequence[Atom | None]]
         if len(sources) <= 1:  # then all of them occur, in the order of the tables
             if total > most:
                 return None
-            single = [table.values if table.sources else table.values * total for table in inputs]
-            return sources, total, range(total), single
+            arguments = [table.values if table.sources else table.values * total for table in inputs]
+            return sources, total, range(total), arguments
         grid = np.indices(sizes).reshape(len(sizes), -1)
         occurs = np.flatnonzero(self._occur(sources, grid))
         if len(occurs) > most:
             return None
         if len(occurs) < total:
             grid = grid[:, occurs]
-        arguments: list[Sequence[Atom | None]] = []
+        arguments = []
         for table in inputs:
             axes = [sources.index(source) for source in table.sources]
             if axes:

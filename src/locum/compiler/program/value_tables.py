@@ -50,10 +50,14 @@ class ValueTable:
     @cached_property
     def largest_whole(self) -> float:
         """The absolute value of its largest integer; strings count as larger than any."""
-        if set(map(type, self.values)) == {int}:  # at once, for long columns
+        types = set(map(type, self.values))  # at once, for long columns
+        if str in types:
+            return math.inf
+        if types == {int}:
             return max(map(abs, self.values))  # type: ignore[arg-type]
-        whole = {value for value in self.values if isinstance(value, (int, str))}
-        return max((math.inf if isinstance(v, str) else abs(v) for v in whole), default=0)
+        if types.isdisjoint((int, bool)):
+            return 0
+        return max((abs(value) for value in self.values if isinstance(value, int)), default=0)
 
 
 def meaning(node: Node) -> Callable[..., Atom]:
