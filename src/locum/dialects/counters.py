@@ -20,6 +20,9 @@ from locum.graph.operations import COMPARISONS
 #: What each operation computes.
 Meanings = Mapping[str, Callable[..., Any]]
 
+#: Instructions whose value the symbol alone tells.
+_TOLD = ("symbol", "constant")
+
 PLAIN: Meanings = {
     "add": lambda a, b: a + b,
     "subtract": lambda a, b: a - b,
@@ -69,7 +72,12 @@ class CounterMachine:
         places = {register: i for i, register in enumerate(self.registers)}
         number = {node: i for i, node in enumerate(order)}
         #: What is done with each symbol, in order: an operation, what it needs to know, its operands.
-        self._steps = [_instruction(node, number, places) for node in order]
+        steps = [_instruction(node, number, places) for node in order]
+        #: The same with the place of its result, for all but what the symbol alone tells.
+        self._steps = [(i, *step) for i, step in enumerate(steps) if step[0] not in _TOLD]
+        self._told = [step if step[0] in _TOLD else None for step in steps]
+        #: By symbol, what it tells: a value for each step, None for all others.
+        self._by_letter: dict[Letter, list[Any]] = {}
         #: For each memory, the condition that it remembers and the memory of one step less.
         self._memories = {
             place: (number[r.node], places.get(Register("memory", r.node, r.index - 1)))
@@ -89,29 +97,33 @@ class CounterMachine:
         self, state: Sequence[Any], letter: Letter, meanings: Meanings = PLAIN
     ) -> tuple[tuple[Any, ...], Any]:
         """Read a symbol: return the next state, and whether the program accepts here."""
-        values: list[Any] = []
+        if letter not in self._by_letter:
+            self._by_letter[letter] = [
+                None if step is None else step[1] if step[0] == "constant" else step[1] == letter
+                for step in self._told
+            ]
+        values = self._by_letter[letter].copy()
         choose = meanings["if_else"]
         following = list(state)
-        for kind, detail, parts in self._steps:
-            match kind:
-                case "symbol":
-                    values.append(detail == letter)
-                case "constant":
-                    values.append(detail)
-                case "count":
-                    following[detail] = state[detail] + choose(values[parts[0]], 1, 0)
-                    values.append(following[detail])
-                case "here":
-                    values.append(choose(values[parts[0]], 1, 0))
-                case "memory":
-                    values.append(state[detail])
-                case "remainder":
-                    place, period = detail
-                    values.append(state[place])
-                    wrapped = meanings["equal"](state[place], period - 1)
-                    following[place] = choose(wrapped, 0, state[place] + 1)
-                case _:
-                    values.append(meanings[kind](*(values[part] for part in parts)))
+        for at, kind, detail, parts in self._steps:
+            function = meanings.get(kind)
+            if function is not None:
+                if len(parts) == 2:  # most of them: at once
+                    values[at] = function(values[parts[0]], values[parts[1]])
+                else:
+                    values[at] = function(*[values[part] for part in parts])
+            elif kind == "count":
+                following[detail] = state[detail] + choose(values[parts[0]], 1, 0)
+                values[at] = following[detail]
+            elif kind == "here":
+                values[at] = choose(values[parts[0]], 1, 0)
+            elif kind == "memory":
+                values[at] = state[detail]
+            else:
+                place, period = detail  # of a remainder
+                values[at] = state[place]
+                wrapped = meanings["equal"](state[place], period - 1)
+                following[place] = choose(wrapped, 0, state[place] + 1)
         for place, (condition, before) in self._memories.items():
             following[place] = choose(values[condition], 1, 0) if before is None else state[before]
         return tuple(following), values[-1]

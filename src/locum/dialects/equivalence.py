@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from locum.dialects import b_rasp
 from locum.dialects.automata import DFA, Letter, Word, show_word
@@ -24,7 +24,7 @@ EQUIVALENT, SEPARATED, UNDECIDED = "equivalent", "different", "undecided"
 #: Seconds of processor time that may be spent, by default.
 SECONDS = 20.0
 #: Seconds for short words before the solver is asked.
-SHORT_WORDS = 0.5
+SHORT_WORDS = 0.2
 #: States of both machines that the search for a short word keeps.
 MAX_PAIRS = 300_000
 
@@ -140,6 +140,18 @@ def _by_counting(
     )
 
 
+#: A word that shares its beginning with others, letter by letter; None is the empty one.
+_Linked: TypeAlias = "tuple[_Linked, Letter] | None"
+
+
+def _spelled(word: _Linked) -> tuple[Letter, ...]:
+    letters: list[Letter] = []
+    while word is not None:
+        word, letter = word
+        letters.append(letter)
+    return tuple(reversed(letters))
+
+
 class _Search:
     """Runs both machines on all words, shorter ones first; words that count the same are one."""
 
@@ -148,7 +160,8 @@ class _Search:
     ) -> None:
         self.machines, self.alphabet = machines, alphabet
         start = tuple(machine.start for machine in machines)
-        self._layer: dict[Any, tuple[Letter, ...]] = {start: ()}
+        #: States that words of this size lead to, each with its first word: (all before, last letter).
+        self._layer: dict[Any, _Linked] = {start: None}
         self._seen: set[Any] = {start}
         #: Letters of the longest words that were all compared; whether there are no others.
         self.size = 0
@@ -165,25 +178,24 @@ class _Search:
         """Search until the time is over; return a shortest word, if one was met."""
         if self._pending is not None:
             return self._pending
+        one, other = self.machines
         while self._layer and len(self._seen) < MAX_PAIRS:
-            following: dict[Any, tuple[Letter, ...]] = {}
+            following: dict[Any, _Linked] = {}
             for states, word in self._layer.items():
                 if time.process_time() > end:
                     return None  # this layer is begun again by the next run
                 for letter in self.alphabet:
-                    steps = [
-                        machine.step(state, letter, PLAIN)
-                        for machine, state in zip(self.machines, states, strict=True)
-                    ]
-                    answers = [
-                        machine.answer(state, accepted, PLAIN)
-                        for machine, (state, accepted) in zip(self.machines, steps, strict=True)
-                    ]
+                    first, accepted = one.step(states[0], letter, PLAIN)
+                    second, other_accepted = other.step(states[1], letter, PLAIN)
+                    answers = (
+                        one.answer(first, accepted, PLAIN),
+                        other.answer(second, other_accepted, PLAIN),
+                    )
                     if self._differ(answers):
-                        return (*word, letter)
-                    reached = tuple(state for state, _ in steps)
+                        return _spelled((word, letter))
+                    reached = first, second
                     if reached not in self._seen and reached not in following:
-                        following[reached] = (*word, letter)
+                        following[reached] = word, letter
             self._seen.update(following)
             self._layer = following
             self.size += 1
