@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import json
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -25,7 +27,8 @@ from tests.playground.solutions import SOLUTIONS
 from tests.playground.test_share import LINKS, NO_LINKS
 
 pytest.importorskip("playwright", reason="the browser tests need playwright")
-from playwright.sync_api import BrowserContext, Locator, Page, Route, expect, sync_playwright
+from playwright.sync_api import Locator, Page, Route, sync_playwright
+from playwright.sync_api import expect as expect_in
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="the browser tests need Chromium")
@@ -42,6 +45,8 @@ FLAGS = [
 REVERSE = FIRST_STEPS["reverse"][1]
 #: Milliseconds for anything to appear: workers of a fresh server are starting, and machines are busy.
 PATIENCE = 300_000
+#: Milliseconds between two looks at the page.
+PAUSE = 25
 
 #: What is said of digits that a number would drop.
 _FEWER = "expected a number that floats hold to its last digit (15 digits always are), got"
@@ -60,48 +65,84 @@ def address() -> Iterator[str]:
             process.terminate()
 
 
+#: What the pages wrote into their console as errors.
+PROBLEMS: list[str] = []
+
+
 @pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrowserContext]:
+def tab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    """A page for all tests: a browser takes longer to make one than most of them take."""
     with sync_playwright() as playwright:
         context = playwright.chromium.launch_persistent_context(
-            tmp_path_factory.mktemp("profile"),
-            executable_path=CHROMIUM,
-            args=FLAGS,
-            viewport={"width": 1400, "height": 900},
+            tmp_path_factory.mktemp("profile"), executable_path=CHROMIUM, args=FLAGS
         )
         context.set_default_timeout(PATIENCE)
-        expect.set_options(timeout=PATIENCE)
-        yield context
+        (page,) = context.pages
+        page.on(
+            "console",
+            lambda message: PROBLEMS.append(message.text) if message.type == "error" else None,
+        )
+        page.on("pageerror", lambda error: PROBLEMS.append(str(error)))
+        yield page
         context.close()
+        assert PROBLEMS == []
 
 
 @pytest.fixture
-def page(browser: BrowserContext) -> Iterator[Page]:
-    """An empty page, whose console must stay free of errors."""
-    page = browser.new_page()
-    problems: list[str] = []
-    page.on(
-        "console", lambda message: problems.append(message.text) if message.type == "error" else None
-    )
-    page.on("pageerror", lambda error: problems.append(str(error)))
-    yield page
-    page.close()
+def page(tab: Page) -> Iterator[Page]:
+    """The page, whose console must stay free of errors."""
+    tab.set_viewport_size({"width": 1400, "height": 900})
+    tab.emulate_media(color_scheme="light")
+    yield tab
+    tab.unroute_all()
+    problems = PROBLEMS.copy()
+    PROBLEMS.clear()
     assert problems == []
 
 
+class _Watched:
+    """What Playwright expects of a part of a page, looked at more often than it does."""
+
+    def __init__(self, locator: Locator) -> None:
+        self._page, self._expected = locator.page, expect_in(locator)
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        def watch(*arguments: Any) -> None:
+            looking = getattr(self._expected, name)
+            for _ in range(PATIENCE // PAUSE):
+                with contextlib.suppress(AssertionError):
+                    looking(*arguments, timeout=1)
+                    return
+                self._page.wait_for_timeout(PAUSE)
+            looking(*arguments, timeout=1)
+
+        return watch
+
+
+def expect(locator: Locator) -> Any:
+    """Wait until something holds: Playwright's own looks after 100, 350, 850, … milliseconds alone."""
+    return _Watched(locator)
+
+
+_NUMBERS = itertools.count()
+
+
+def fresh(address: str) -> str:
+    """An address like none before it: with another fragment alone the page would not be loaded."""
+    return f"{address}?{next(_NUMBERS)}"
+
+
 def opened(page: Page, address: str, **content: Any) -> Page:
-    page.goto("about:blank")
-    page.goto(address + (fragment(content) if content else ""))
+    page.goto(fresh(address) + (fragment(content) if content else ""))
     return page
 
 
 def written(page: Page, source: str) -> None:
-    """Type a program, as a user does."""
-    editor = page.locator(".cm-content")
-    editor.click()
+    """Write a program in the place of what there is, at once: a browser takes long for each key."""
+    page.locator(".cm-content").click()
     page.keyboard.press("Control+a")
     page.keyboard.press("Delete")
-    page.keyboard.type(source)
+    page.keyboard.insert_text(source)
 
 
 def texts(rows: Locator) -> list[list[str]]:
@@ -110,9 +151,8 @@ def texts(rows: Locator) -> list[list[str]]:
 
 def test_a_program_gives_values_heads_and_weights(page: Page, address: str) -> None:
     opened(page, address)
-    written(
-        page, "flip = select(indices, length - 1 - indices, ==);\nback = aggregate(flip, tokens);\n"
-    )
+    written(page, "flip = select(indices, length - 1 - indices, ==);\n")
+    page.keyboard.type("back = aggregate(flip, tokens);\n")  # as a user does
     expect(page.locator(".cm-value").last).to_have_text("[o, l, l, e, h] (strings)")
     head = page.locator("#heads .head").last
     expect(head.locator(".title")).to_have_text("flip")
@@ -278,11 +318,14 @@ def test_fast_typing_ends_with_the_values_of_the_last_text(page: Page, address: 
     expect(page.locator("#heads")).to_have_class("stale")
 
 
-#: The first answer is "busy", made in the page: a real one would be an error in the console.
+#: The first answer is "busy", made in the page: a real one would be an error in the console. From then
+#: on the page waits a tenth of its time.
 BUSY_ONCE = """() => {
     const real = fetch;
     window.fetch = async () => {
         window.fetch = real;
+        const later = setTimeout;
+        window.setTimeout = (work, wait, ...rest) => later(work, wait / 10, ...rest);
         return new Response(JSON.stringify({ok: false, error: "busy"}), {status: 503});
     };
 }"""
@@ -471,7 +514,7 @@ def test_u_shows_nothing_for_what_is_no_number(page: Page, address: str) -> None
 
 def test_u_can_be_shared_saved_and_certified(page: Page, address: str, tmp_path: Path) -> None:
     u = {"X": [[1, 2]], "A": [[1, 0], [0, 1]], "V": [[1], [3]], "recipe": "fetch"}
-    page.goto(address + "?embed" + fragment({"mode": "universal", "u": u}))
+    page.goto(fresh(address) + "&embed" + fragment({"mode": "universal", "u": u}))
     expect(page.locator("#u-error")).to_contain_text("U of order (1, 2, 1)")
     expect(page.locator("h1")).to_be_hidden()
     opened(page, address, mode="universal", u=u)
@@ -504,7 +547,9 @@ def test_links_carry_the_state_both_ways(page: Page, address: str) -> None:
     expect(page.locator("#tab-weights")).to_have_attribute("aria-selected", "true")
     expect(page.locator("#option-length")).to_have_value("6")
     page.click("#share")
-    expect(page.locator("#link")).to_have_value(re.compile(re.escape(address) + "#v1=.+"))
+    expect(page.locator("#link")).to_have_value(
+        re.compile(re.escape(page.url.partition("#")[0]) + "#v1=.+")
+    )
     content = state("#" + page.locator("#link").input_value().partition("#")[2])
     assert content["source"] == source
     assert content["options"] == options
@@ -512,7 +557,7 @@ def test_links_carry_the_state_both_ways(page: Page, address: str) -> None:
 
 
 def test_a_link_that_cannot_be_read_is_told(page: Page, address: str) -> None:
-    page.goto(address + "#v9=AAAA")
+    page.goto(fresh(address) + "#v9=AAAA")
     expect(page.locator("#link-note")).to_be_visible()
     opened(page, address, source="x = 1;", options={"length": "<b>", "feed_forward": 7})
     expect(page.locator("#stale-note")).to_contain_text("there is no s-op yet: a plain value is none")
@@ -643,7 +688,9 @@ def test_exercises_check_themselves_and_remember(page: Page, address: str) -> No
 
 def test_an_embedded_page_shows_the_program_alone(page: Page, address: str) -> None:
     page.goto(
-        address + "?embed" + fragment({"source": "x = indices;", "input": "abc", "pane": "values"})
+        fresh(address)
+        + "&embed"
+        + fragment({"source": "x = indices;", "input": "abc", "pane": "values"})
     )
     expect(page.locator(".cm-value")).to_have_text("[0, 1, 2] (ints)")
     expect(page.locator("h1")).to_be_hidden()
