@@ -10,6 +10,8 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --prefer
 .DEFAULT_GOAL := help
 #: What `make quick` and `make floors` run.
 QUICK := tests/test_imports.py tests/test_cases.py tests/graph tests/simulators/test_universal.py tests/compiler/test_target.py
+#: A worker for each core; each begins with a part of the tests as a whole, so files are hardly split.
+WORKERS := -n auto --dist worksteal
 
 .PHONY: help setup demo quick test lint prove paper docs tutorial packages floors coq fuzz bench clean
 
@@ -50,10 +52,10 @@ $(VENV)/.models: $(VENV)/.dev
 	@touch $@
 
 quick: $(VENV)/.dev ## the essentials, in half a minute
-	$(BIN)/python -m pytest -q -n auto $(QUICK)
+	$(BIN)/python -m pytest -q $(WORKERS) $(QUICK)
 
 test: $(VENV)/.models ## the tests
-	$(BIN)/python -m pytest -q -n auto
+	$(BIN)/python -m pytest -q $(WORKERS)
 
 lint: $(VENV)/.dev ## style and strict type checking
 	$(BIN)/ruff check .
@@ -92,14 +94,14 @@ packages: $(VENV)/.build ## wheel and sdist, installed into empty environments a
 floors: ## the lowest versions that pyproject.toml allows, and the quick tests on them
 	$(PYTHON) -m venv build/floors
 	build/floors/bin/python -m pip install --quiet --disable-pip-version-check --prefer-binary -c constraints/floors.txt -e . pytest hypothesis pytest-xdist
-	build/floors/bin/python -m pytest -q -n auto -p no:cacheprovider $(QUICK)
+	build/floors/bin/python -m pytest -q $(WORKERS) -p no:cacheprovider $(QUICK)
 	build/floors/bin/locum catalogue
 
 coq: $(VENV)/.core ## the theorems for all shapes, checked by Coq (needs coqc; COQ=skip leaves them out)
 	$(BIN)/python -m locum.verification.coq proofs
 
 fuzz: $(VENV)/.dev ## the property tests with twenty thousand examples each
-	$(BIN)/python -m pytest -q -n auto --hypothesis-profile fuzz -k "random or round_trip or mutated or rules or literal or edge_values or corpus"
+	$(BIN)/python -m pytest -q $(WORKERS) --hypothesis-profile fuzz -k "random or round_trip or mutated or rules or literal or edge_values or corpus"
 
 bench: $(VENV)/.dev ## measurements, each a ratio to a peer in the same run
 	@set -e; for script in benchmarks/bench_*.py; do $(BIN)/python $$script; done

@@ -43,6 +43,16 @@ settings.load_profile("default")
 #: Packages that examples in docstrings may need and a core installation has not.
 OPTIONAL = ("torch", "transformers", "transformer_lens", "onnx", "starlette", "z3")
 
+#: Files whose tests share what is costly to make: the proofs of the paper's claims, a browser, models.
+#: They come first, as workers take tests off the end of each other's queues: one worker has each file.
+SHARING = (
+    "tests/cli/test_prove.py",
+    "tests/paper/test_report.py",
+    "tests/verification/test_proofs.py",
+    "tests/playground/test_browser.py",
+    "tests/simulators/test_minilm.py",
+)
+
 
 @functools.cache
 def not_installed() -> tuple[str, ...]:
@@ -76,7 +86,9 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip the examples in docstrings that need what is not installed."""
+    """Put the files that share something first; skip examples that need what is not installed."""
+    ranks = {name: rank for rank, name in enumerate(SHARING)}
+    items.sort(key=lambda item: ranks.get(item.nodeid.partition("::")[0], len(ranks)))
     missing = not_installed()
     for item in items:
         if missing and isinstance(item, pytest.DoctestItem) and item.dtest is not None:
@@ -84,6 +96,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             for name in missing:
                 if re.search(rf"\bimport {name}\b|\bfrom {name}\b", source):
                     item.add_marker(pytest.mark.skip(reason=f"{name} is not installed"))
+
+
+def pytest_collection_finish() -> None:
+    """Keep Python from looking at every module and test again whenever it looks for garbage."""
+    gc.freeze()
 
 
 @pytest.hookimpl(tryfirst=True)
