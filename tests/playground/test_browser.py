@@ -560,7 +560,9 @@ def test_a_link_that_cannot_be_read_is_told(page: Page, address: str) -> None:
     page.goto(fresh(address) + "#v9=AAAA")
     expect(page.locator("#link-note")).to_be_visible()
     opened(page, address, source="x = 1;", options={"length": "<b>", "feed_forward": 7})
-    expect(page.locator("#stale-note")).to_contain_text("there is no s-op yet: a plain value is not an s-op")
+    expect(page.locator("#stale-note")).to_contain_text(
+        "there is no s-op yet: a plain value is not an s-op"
+    )
     expect(page.locator("#link-note")).to_be_hidden()
     odd: dict[str, Any] = {"pane": "else", "options": {"feed_forward": [1], "odd": 1, "length": 4}}
     opened(page, address, source="x = indices;", other=1, u={"X": [[1]]}, **odd)
