@@ -22,8 +22,8 @@ Batch = NDArray[np.float64]
 
 def differences(model: Any, exact: Any, batch: Batch) -> Batch:
     """For each input, how far the two models are apart at most, where T(X) is."""
-    given, entries = batch.tolist(), slice(0, 9)
-    apart = np.abs(np.array(model(given)) - np.array(exact(given)))
+    inputs, entries = batch.tolist(), slice(0, 9)
+    apart = np.abs(np.array(model(inputs)) - np.array(exact(inputs)))
     return np.asarray(apart[:, entries].max(axis=1))
 
 
@@ -39,19 +39,19 @@ def adversarial(model: Any, exact: Any, count: int, draw: np.random.Generator) -
     step = 100
     for start in range(0, count - count // 3, step):
         batch = kinds[start // step % len(kinds)](step)
-        found = differences(model, exact, batch)
-        yield found
-        if found.max() > height:
-            best, height = batch[found.argmax()], float(found.max())
+        result = differences(model, exact, batch)
+        yield result
+        if result.max() > height:
+            best, height = batch[result.argmax()], float(result.max())
     for _ in range(0, count // 3, step):
         moved = np.repeat(best[None], step, axis=0)
         changed = draw.random((step, size)) < draw.choice([0.04, 0.15, 0.5])
         reach = draw.choice([2.0, 0.3, 0.02])
         moved = np.clip(moved + changed * draw.uniform(-reach, reach, (step, size)), -1, 1)
-        found = differences(model, exact, moved)
-        yield found
-        if found.max() > height:
-            best, height = moved[found.argmax()], float(found.max())
+        result = differences(model, exact, moved)
+        yield result
+        if result.max() > height:
+            best, height = moved[result.argmax()], float(result.max())
 
 
 def networks(recipe: str, kind: str, tolerance: float) -> tuple[Any, Any]:
@@ -67,9 +67,9 @@ def measure(recipe: str, kind: str, tolerance: float, count: int) -> dict[str, A
     model, exact = networks(recipe, kind, tolerance)
     seconds = time.perf_counter() - began
     worst, tried = 0.0, 0
-    for found in adversarial(model, exact, count, np.random.default_rng(0)):
-        worst = max(worst, float(found.max()))
-        tried += len(found)
+    for result in adversarial(model, exact, count, np.random.default_rng(0)):
+        worst = max(worst, float(result.max()))
+        tried += len(result)
     bound = float(model.config.report["error_bound"])
     units = [
         0 if l.feed_forward is None else l.feed_forward.W_in.shape[1] for l in model.weights.layers

@@ -68,7 +68,7 @@ def breaking(model: CompiledTransformer, circuit: Circuit) -> int:
     runs = runs_on(model, circuit, list(pairs_of(model, ALL, 0)), 0)
     runs += runs_on(model, circuit, list(more_pairs_of(model, ALL, 0)), 1)
     idle = [edge for edge in circuit.edges if not edge.necessary]
-    found = 0
+    result = 0
     for edge in circuit.necessary:
         for edges in ([edge], [*idle, edge]):
             patched = [run.patched(edges) for run in runs]
@@ -76,9 +76,9 @@ def breaking(model: CompiledTransformer, circuit: Circuit) -> int:
                 answer is None or not run.same(answer, run.answers).all()
                 for run, answer in zip(runs, patched, strict=True)
             ):
-                found += 1
+                result += 1
                 break
-    return found
+    return result
 
 
 def measure(name: str, length: int, model: CompiledTransformer, pairs: int) -> Row:

@@ -85,7 +85,7 @@ def _row(name: str, length: int, repeats: int) -> Row:
     )
     row = {"program": name, "length": length, "cpu_seconds": seconds} | sizes(model)
     row["exact_layers"] = len(exact.weights.layers)
-    row |= {"inputs": INPUTS, "agree": sum(_agrees(model, program, given) for given in inputs)}
+    row |= {"inputs": INPUTS, "agree": sum(_agrees(model, program, tokens) for tokens in inputs)}
     row["tracr"] = recorded(name, length)
     row["broken_claims"] = list(broken(row))
     return row
@@ -110,11 +110,11 @@ def sizes(model: CompiledTransformer) -> Row:
     }
 
 
-def _agrees(model: CompiledTransformer, program: SOp, given: Sequence[object]) -> bool:
-    found, wanted = model(given), program(given)
-    return len(found) == len(wanted) and all(
+def _agrees(model: CompiledTransformer, program: SOp, inputs: Sequence[object]) -> bool:
+    actual, expected = model(inputs), program(inputs)
+    return len(actual) == len(expected) and all(
         f == w or (not isinstance(w, str) and abs(f - w) <= 1e-12)
-        for f, w in zip(found, wanted, strict=True)
+        for f, w in zip(actual, expected, strict=True)
     )
 
 

@@ -38,13 +38,13 @@ def circuits(folder: Path, most: int) -> list[str]:
 
 def measured(item: Item) -> dict[tuple[str, str], float]:
     """The average precision of both methods at every level."""
-    found = {
+    result = {
         "activation patching": by_patching(item.network, item.truth, item.pairs[:PAIRS]),
         "weights alone": by_weights(item.network, item.truth),
     }
     return {
         (method, level): row["average_precision"]
-        for method, entries in found.items()
+        for method, entries in result.items()
         for level, row in score(item.truth, entries, item.directions)["levels"].items()
         if row["average_precision"] is not None
     }
@@ -101,7 +101,7 @@ def main() -> None:
             item = load_item(options.folder / "items" / tier / name)
             for (method, level), value in measured(item).items():
                 values[method, tier, level].append(value)
-    averages = {key: sum(found) / len(found) for key, found in values.items()}
+    averages = {key: sum(result) / len(result) for key, result in values.items()}
     rows = [
         {"method": m, "tier": t, "level": v, "average_precision": round(a, 3)}
         for (m, t, v), a in sorted(averages.items())

@@ -26,7 +26,7 @@ def measure(sizes: list[int], repeats: int) -> list[Row]:
     for n in sizes:
         a, b = random.normal(size=(2, n, n))
         program, tokens = matmul(n, n, n), np.concatenate([a.ravel(), b.ravel()])
-        found = np.asarray(program(tokens), dtype=float)[: n * n].reshape(n, n)
+        result = np.asarray(program(tokens), dtype=float)[: n * n].reshape(n, n)
         dense = least(lambda program=program, tokens=tokens: program(tokens), repeats)  # type: ignore[misc]
         direct = least(lambda a=a, b=b: a @ b, max(repeats, 50))  # type: ignore[misc]
         rows.append(
@@ -37,7 +37,7 @@ def measure(sizes: list[int], repeats: int) -> list[Row]:
                 "dense_seconds": dense,
                 "numpy_seconds": direct,
                 "ratio": dense / direct,
-                "max_error": float(np.abs(found - a @ b).max()),
+                "max_error": float(np.abs(result - a @ b).max()),
             }
         )
     return rows

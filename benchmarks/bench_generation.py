@@ -85,15 +85,15 @@ def measure(sizes: list[int], repeats: int) -> list[Row]:
 
 def lines(rows: list[Row]) -> list[str]:
     """One line for each number of positions."""
-    found = ["positions  U ms/token  transformers ms/token  ratio (quartiles)  claimed  same text"]
+    result = ["positions  U ms/token  transformers ms/token  ratio (quartiles)  claimed  same text"]
     for row in rows:
         low, high = row["quartiles"]
-        found.append(
+        result.append(
             f"{row['positions']:9d} {row['u_ms']:11.2f} {row['transformers_ms']:22.2f}  "
             f"{row['ratio']:.2f} ({low:.2f}–{high:.2f})   ≤ 3      {row['same']}, "
             f"{row['distinct']} different tokens"
         )
-    return found
+    return result
 
 
 if __name__ == "__main__":

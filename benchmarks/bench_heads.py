@@ -62,42 +62,42 @@ PROGRAMS = {"product": product, "attention": attention}
 
 def measure(name: str, order: tuple[int, int, int], arguments: argparse.Namespace) -> Row:
     """One program at one order."""
-    program, parts, wanted = PROGRAMS[name](*order)
-    given = np.concatenate([part.ravel() for part in parts]).astype(arguments.dtype)
-    given = np.pad(given, (0, max(0, (program.needs or 0) - len(given))))
+    program, parts, expected = PROGRAMS[name](*order)
+    inputs = np.concatenate([part.ravel() for part in parts]).astype(arguments.dtype)
+    inputs = np.pad(inputs, (0, max(0, (program.needs or 0) - len(inputs))))
     on_gpu = arguments.device != "cpu"
-    array: Any = given
+    array: Any = inputs
     if on_gpu or arguments.library == "torch":
         import torch
 
-        array = torch.from_numpy(given).to(arguments.device)
+        array = torch.from_numpy(inputs).to(arguments.device)
         if on_gpu:
             torch.cuda.reset_peak_memory_stats()
     seconds, report = [], heads.Report()
-    found: Any = None
+    actual: Any = None
     for _ in range(arguments.repeats):
         report = heads.Report()
         started = time.perf_counter()
-        found = heads.evaluate(
+        actual = heads.evaluate(
             program.sop.node,
             array,
-            positions=range(wanted.size),
+            positions=range(expected.size),
             memory=arguments.memory,
             report=report,
         )
         if on_gpu:
             torch.cuda.synchronize()
         seconds.append(time.perf_counter() - started)
-    result = np.asarray(found.cpu() if hasattr(found, "cpu") else found, dtype=np.float64)
-    error = np.abs(result.reshape(wanted.shape) - wanted).max() / np.abs(wanted).max()
+    result = np.asarray(actual.cpu() if hasattr(actual, "cpu") else actual, dtype=np.float64)
+    error = np.abs(result.reshape(expected.shape) - expected).max() / np.abs(expected).max()
     return {
         "program": name,
         "order": order,
-        "tokens": len(given),
+        "tokens": len(inputs),
         "heads": report.heads,
         "rows": report.rows,
         "pairs": report.pairs,
-        "dense_pairs": report.heads * len(given) ** 2,
+        "dense_pairs": report.heads * len(inputs) ** 2,
         "width": report.width,
         "seconds": min(seconds),
         "first_seconds": seconds[0],

@@ -122,8 +122,8 @@ def measure(sizes: list[int], repeats: int) -> list[Row]:
         asked = [9] if name.endswith("3x3") else sizes
         for size in asked:
             rounded = max(1, size // MULTIPLES.get(name, 1)) * MULTIPLES.get(name, 1)
-            given = tokens_for(name, rounded, chance)
-            seconds = least(lambda p=program, g=given: p(g), repeats, time.process_time)  # type: ignore[misc]
+            inputs = tokens_for(name, rounded, chance)
+            seconds = least(lambda p=program, g=inputs: p(g), repeats, time.process_time)  # type: ignore[misc]
             theirs = WEISS[name][1].get(size)
             rows.append(
                 {

@@ -38,8 +38,8 @@ def measure(name: str, dtype: str, count: int) -> Row:
     model = locum.compile(recipe.program, attention="softmax", dtype=dtype, **options)
     seconds = time.process_time() - began
     lens, wrong = model.to_transformer_lens(), 0
-    given = sorted(inputs(name, recipe, count), key=len)
-    for _, group in itertools.groupby(given, key=len):
+    tokens = sorted(inputs(name, recipe, count), key=len)
+    for _, group in itertools.groupby(tokens, key=len):
         batch = list(group)
         logits = lens(model.transformer_lens_inputs(batch)).detach().numpy()
         answers = model.decode(logits, batch)
@@ -47,7 +47,7 @@ def measure(name: str, dtype: str, count: int) -> Row:
     size = model.architecture
     return {
         "program": name, "dtype": dtype, "layers": size.layers, "exact_layers": exact.layers,
-        "d_model": size.d_model, "units": size.d_mlp, "inputs": len(given), "wrong": wrong,
+        "d_model": size.d_model, "units": size.d_mlp, "inputs": len(tokens), "wrong": wrong,
         "error_bound": model.error_bound, "cpu_seconds": seconds,
     }  # fmt: skip
 
@@ -69,7 +69,7 @@ def main() -> int:
     if arguments.json:
         print(json.dumps({"benchmark": "lens", "versions": versions, "holds": holds, "rows": rows}))
         return 0 if holds else 1
-    print("inside TransformerLens:", ", ".join(f"{name} {found}" for name, found in versions.items()))
+    print("inside TransformerLens:", ", ".join(f"{name} {result}" for name, result in versions.items()))
     for row in rows:
         print(
             f"{row['program']:<16}{row['dtype']:<9}{row['layers']:>3} layers"

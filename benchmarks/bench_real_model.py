@@ -129,14 +129,14 @@ class Simulated:
 
     def __call__(self) -> torch.Tensor:
         rows: dict[int, torch.Tensor] = {}
-        found = {}
+        result = {}
         for group in self.batch.groups:
             x = group.embedded()
             for number in range(len(group.layers)):
                 x = group.layer(number, x)
-            found[group] = group.pooled(x)
+            result[group] = group.pooled(x)
         for text, (group, place) in self.batch.places.items():
-            rows[text] = found[group][place]
+            rows[text] = result[group][place]
         return torch.cat([rows[text] for text in range(len(rows))])
 
 
@@ -324,9 +324,9 @@ def main() -> None:
         f"{platform.machine()}, Python {platform.python_version()}"
     )
     if arguments.json:
-        found: dict[str, Any] = {"benchmark": "real_model", "model": name, "machine": machine}
-        found |= {"peer": peer, "rows": rows, "memory_mb": memory, "memory_tokens": LONGEST}
-        print(json.dumps(found))
+        result: dict[str, Any] = {"benchmark": "real_model", "model": name, "machine": machine}
+        result |= {"peer": peer, "rows": rows, "memory_mb": memory, "memory_tokens": LONGEST}
+        print(json.dumps(result))
         return
     show(name, peer, machine, rows, memory)
 
@@ -362,11 +362,11 @@ def show(
             f"{low:.3f}–{high:.3f}  ≤ {row['claimed']} {row['control']:>7.3f} {more[0]:>15} "
             f"{more[1]:>8} {row['U_cosine']:>8.6f}"
         )
-    for kind, found in memory.items():
-        if found is not None:
+    for kind, result in memory.items():
+        if result is not None:
             print(
-                f"memory at {LONGEST} tokens, {kind}: {found['beyond']:.1f} MB beyond weights, "
-                f"{found['in_all']:.1f} MB in all"
+                f"memory at {LONGEST} tokens, {kind}: {result['beyond']:.1f} MB beyond weights, "
+                f"{result['in_all']:.1f} MB in all"
             )
 
 

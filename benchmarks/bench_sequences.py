@@ -190,11 +190,11 @@ def weiss_seconds() -> dict[str, float]:
     if done.returncode:
         raise SystemExit(f"Weiss's implementation does not run in {folder}:\n{done.stderr}")
     answers = json.loads(done.stdout)
-    for name, found in answers.items():
-        for values, (_, theirs) in zip(inputs[name], found, strict=True):
+    for name, result in answers.items():
+        for values, (_, theirs) in zip(inputs[name], result, strict=True):
             ours = program(name)(values, executor="auto")
             assert ours == theirs or np.allclose(ours, theirs, rtol=1e-12), name
-    return {name: min(seconds for seconds, _ in found) for name, found in answers.items()}
+    return {name: min(seconds for seconds, _ in result) for name, result in answers.items()}
 
 
 def lines(rows: list[Row]) -> Iterator[str]:

@@ -87,8 +87,8 @@ def measure(
     started = time.perf_counter()
     plan = program.plan(like=x, segments=[tuple(part.shape) for part in (x, a, v)])
     planning = time.perf_counter() - started
-    found, wanted = plan(x, a, v), direct(x, a, v)
-    error = (found.reshape(wanted.shape) - wanted).abs().max() / wanted.abs().max()
+    actual, expected = plan(x, a, v), direct(x, a, v)
+    error = (actual.reshape(expected.shape) - expected).abs().max() / expected.abs().max()
     work: dict[str, Work] = {
         "direct": lambda: direct(x, a, v),
         "plan": lambda: plan(x, a, v),
@@ -97,7 +97,7 @@ def measure(
     }
     if not several:
         U, T = UniversalSimulator(n, d, d_v), Attention(a, v)
-        error = max(error, (U(T, x) - wanted).abs().max() / wanted.abs().max())
+        error = max(error, (U(T, x) - expected).abs().max() / expected.abs().max())
         work["simulator"] = lambda: U(T, x)
     times = interleaved(work, device, seconds)
     row: dict[str, Any] = {
@@ -225,8 +225,8 @@ def main() -> None:
         f"{arguments.threads} thread(s), Python {platform.python_version()}"
     )
     if arguments.json:
-        found = {"benchmark": "speed", "machine": machine, "overhead_us": call * 1e6, "rows": rows}
-        print(json.dumps(found))
+        result = {"benchmark": "speed", "machine": machine, "overhead_us": call * 1e6, "rows": rows}
+        print(json.dumps(result))
         return
     print(f"\na call of a plan costs {call * 1e6:.1f} µs beyond its operations\n({machine})")
 

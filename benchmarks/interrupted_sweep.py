@@ -70,12 +70,12 @@ def main() -> int:
             lines = lines_of(broken) + max(1, int(left * share))
             print(interrupt(options.spec, broken, options.workers, number, lines))
         code = start(options.spec, broken, options.workers).wait()
-        found, wanted = list(read(broken)), list(read(whole))
-    differ = {result.content for result in found} ^ {result.content for result in wanted}
-    keys = {result.key for result in found}
-    print(f"resumed: {len(found):,} lines, {len(keys):,} keys, exit code {code}")
+        actual, expected = list(read(broken)), list(read(whole))
+    differ = {result.content for result in actual} ^ {result.content for result in expected}
+    keys = {result.key for result in actual}
+    print(f"resumed: {len(actual):,} lines, {len(keys):,} keys, exit code {code}")
     print(f"results that differ: {len(differ)}")
-    return int(bool(differ) or len(found) != len(keys) or len(found) != len(wanted))
+    return int(bool(differ) or len(actual) != len(keys) or len(actual) != len(expected))
 
 
 if __name__ == "__main__":

@@ -199,7 +199,7 @@ class Cases:
         work: dict[str, Work],
         claimed: float | None,
         exact: torch.Tensor | None = None,
-        given: int = 0,
+        inputs: int = 0,
     ) -> Row:
         """Time each kind of work beside the peer; greatest differences and memory of each.
 
@@ -211,7 +211,7 @@ class Cases:
         row: Row = {"claimed": claimed, "scale": float(expected.abs().max())}
         memory = {}
         for name, one in work.items():
-            memory[name] = self.memory(one, given)
+            memory[name] = self.memory(one, inputs)
             if name != "peer" or exact is not None:
                 row[f"error_{name}"] = float((one().double() - expected).abs().max())
         times = self.interleaved({**work, "control": peer})
@@ -244,7 +244,7 @@ class Cases:
             torch.cuda.synchronize()
         return time.perf_counter()
 
-    def memory(self, work: Work, given: int) -> dict[str, float] | None:
+    def memory(self, work: Work, inputs: int) -> dict[str, float] | None:
         """Return MB of a run beyond what was there before, the same with what is given, what stays."""
         if self.device != "cuda":
             return None
@@ -261,7 +261,7 @@ class Cases:
         peak = torch.cuda.max_memory_allocated()
         return {
             "beyond": (peak - before) / 1e6,
-            "in_all": (given + peak - before) / 1e6,
+            "in_all": (inputs + peak - before) / 1e6,
             "kept": kept / 1e6,
         }
 
@@ -280,20 +280,20 @@ def line(row: Row) -> str:
     """Put a row into words."""
     if "error" in row:
         return f"{row['case']}: failed after {row['seconds']} s: {row['error']}"
-    found = f"{row['case']}: {row['peer_ms']:.3f} ms"
+    result = f"{row['case']}: {row['peer_ms']:.3f} ms"
     if "error_peer" in row:
-        found += f" error {row['error_peer']:.1e}"
+        result += f" error {row['error_peer']:.1e}"
     for name in ("stand_in", "simulate", "attention", "whole", "U", "fused", "generate", "control"):
         if name in row:
             low, high = row[f"{name}_quartiles"]
-            found += f", {name} {row[name]:.3f} ({low:.3f}–{high:.3f})"
+            result += f", {name} {row[name]:.3f} ({low:.3f}–{high:.3f})"
             if f"error_{name}" in row:
-                found += f" error {row[f'error_{name}']:.1e}"
+                result += f" error {row[f'error_{name}']:.1e}"
     if row["claimed"] is not None:
-        found += f"; claimed ≤ {row['claimed']}"
+        result += f"; claimed ≤ {row['claimed']}"
     if "same" in row:
-        found += f"; same text: {row['same']}"
+        result += f"; same text: {row['same']}"
     if any(row["memory_mb"].values()):
         each = (f"{name} {one['in_all']:.1f}" for name, one in row["memory_mb"].items())
-        found += f"; MB: {', '.join(each)}"
-    return found
+        result += f"; MB: {', '.join(each)}"
+    return result

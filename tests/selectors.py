@@ -33,7 +33,7 @@ def distinct_selectors(program: SOp) -> list[int]:
     Every value is fetched as early as it can be.
     """
     layer: dict[Node, int] = {}
-    found: dict[int, set[Node]] = {}
+    result: dict[int, set[Node]] = {}
     for node in postorder(expanded(program.node)):
         below = [layer[i] for i in node.inputs]
         match node.op:
@@ -41,10 +41,10 @@ def distinct_selectors(program: SOp) -> list[int]:
                 layer[node] = 1 + max(below)
             case "aggregate":
                 layer[node] = max(below[0], 1 + below[1])
-                found.setdefault(layer[node], set()).add(node.inputs[0])
+                result.setdefault(layer[node], set()).add(node.inputs[0])
             case _:
                 layer[node] = max(below, default=0)
-    return [len(found[number]) for number in sorted(found)]
+    return [len(result[number]) for number in sorted(result)]
 
 
 def empty_selections(program: SOp, tokens: Sequence[Any]) -> int:

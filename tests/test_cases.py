@@ -25,11 +25,11 @@ def test_case(case: Case, executor: str) -> None:
     if executor == "dense":  # the others compute in arrays: 1, 1.0 and True are one number there
         assert [type(v) for v in value] == [type(v) for v in case.expected]
     assert [isinstance(v, str) for v in value] == [isinstance(v, str) for v in case.expected]
-    for found, wanted in zip(value, case.expected, strict=True):
-        if isinstance(wanted, float):
-            assert math.isclose(found, wanted, rel_tol=1e-12, abs_tol=1e-15)
+    for actual, expected in zip(value, case.expected, strict=True):
+        if isinstance(expected, float):
+            assert math.isclose(actual, expected, rel_tol=1e-12, abs_tol=1e-15)
         else:
-            assert found == wanted
+            assert actual == expected
 
 
 @pytest.mark.filterwarnings("ignore::locum.execution.fast.FallbackWarning")

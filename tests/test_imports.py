@@ -339,8 +339,8 @@ def test_a_circle_is_found() -> None:
 
 
 def test_no_circle_of_imports() -> None:
-    found = [sorted(group) for group in circles(all_imports())]
-    assert not found, f"these modules import each other: {found}"
+    result = [sorted(group) for group in circles(all_imports())]
+    assert not result, f"these modules import each other: {result}"
 
 
 def test_each_public_name_is_listed_once_and_exists() -> None:

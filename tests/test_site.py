@@ -83,10 +83,10 @@ def test_what_is_drawn_is_right() -> None:
         "encoder-parts": [0, -1.22474, 1.22474, 1.33630, -0.26726, -1.06904],
         "lipschitz": [0.5, 0.75],
     }
-    found = {key: program(values) for key, (program, values) in DRAWN.items()}
-    assert found.keys() == expected.keys()
+    result = {key: program(values) for key, (program, values) in DRAWN.items()}
+    assert result.keys() == expected.keys()
     for key, values in expected.items():
-        assert found[key][: len(values)] == pytest.approx(values, abs=1e-5)
+        assert result[key][: len(values)] == pytest.approx(values, abs=1e-5)
 
 
 def test_recipes_of_different_items_open_different_things() -> None:
@@ -151,8 +151,8 @@ def test_broken_links_are_found(tmp_path: Path) -> None:
 def test_notebooks_are_read_cell_by_cell() -> None:
     assert notebooks.names() == ["ablation"]
     assert {f"notebooks/{name}" for name in notebooks.names()} <= set(contents.listed())
-    found = list(notebooks.cells("# %% [markdown]\n# # One\n#\n# two\n\n# %%\nx = 1\n"))
-    assert found == [("markdown", "# One\n\ntwo"), ("code", "x = 1")]
+    result = list(notebooks.cells("# %% [markdown]\n# # One\n#\n# two\n\n# %%\nx = 1\n"))
+    assert result == [("markdown", "# One\n\ntwo"), ("code", "x = 1")]
 
 
 @pytest.mark.parametrize("name", notebooks.names())

@@ -77,10 +77,10 @@ def determinant(cofactors: locum.SOp) -> locum.SOp:
     ],
 )
 def test_counts(program: locum.SOp, heads: list[int]) -> None:
-    found = architecture(program)
-    assert found.heads == heads
-    assert found.layers == len(heads)
-    assert found.width == max(heads, default=0)
+    result = architecture(program)
+    assert result.heads == heads
+    assert result.layers == len(heads)
+    assert result.width == max(heads, default=0)
 
 
 def test_most_frequent_has_the_depth_of_the_paper() -> None:
@@ -116,5 +116,5 @@ def test_heads_serve_their_aggregates() -> None:
 
 @given(programs())
 def test_every_layer_has_a_head(program: Node) -> None:
-    found: Any = architecture(program)
-    assert all(count >= 1 for count in found.heads)
+    result: Any = architecture(program)
+    assert all(count >= 1 for count in result.heads)

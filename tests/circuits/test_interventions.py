@@ -34,14 +34,14 @@ def compiled(name: str, length: int = 4, **options: Any) -> Any:
 def test_torch_has_the_same_activations_by_the_same_names(kind: str) -> None:
     model = compiled("dyck2", feed_forward=kind)
     module = model.to_torch()
-    given = ["(", "[", "]"]
-    answer, cache = model.run_with_cache(given)
-    logits, tensors = module.run_with_cache(torch.as_tensor(model.encode(given)))
+    inputs = ["(", "[", "]"]
+    answer, cache = model.run_with_cache(inputs)
+    logits, tensors = module.run_with_cache(torch.as_tensor(model.encode(inputs)))
     assert set(cache) == set(tensors)
     for name, value in cache.items():
         assert value.shape == tuple(tensors[name].shape), name
         np.testing.assert_allclose(value, tensors[name].detach().numpy(), atol=1e-9, err_msg=name)
-    assert model.decode(logits.detach().numpy(), [given]) == [answer]
+    assert model.decode(logits.detach().numpy(), [inputs]) == [answer]
 
 
 def test_hooks_of_torch_modules_fire() -> None:
@@ -64,12 +64,12 @@ def test_ablating_and_patching_heads_agree_with_torch(name: str) -> None:
     for layer, weights in enumerate(model.weights.layers):
         for head in range(0 if weights.attention is None else weights.attention.heads):
             block = f"blocks.{layer}.attn"
-            for found, logits in (
+            for result, logits in (
                 (model.ablate(clean, block, head=head), module.ablate(ids, block, head=head)),
                 (model.patch(clean, other, block, head), module.patch(ids, others, block, head)),
             ):
-                assert model.decode(logits.detach().numpy(), [clean]) == [found]
-                changed += found != model(clean)
+                assert model.decode(logits.detach().numpy(), [clean]) == [result]
+                changed += result != model(clean)
     assert changed
     everything = [f"blocks.{i}.hook_resid_post" for i in range(len(model.weights.layers))]
     assert model.patch(clean, other, everything[-1]) == model(other)
@@ -250,9 +250,9 @@ def test_patches_from_another_length_are_refused(batch: Any) -> None:
     model = compiled("induction")
     with pytest.raises(InputError, match="expected a source with as many inputs, of the same length"):
         model.patch([["a", "b", "b"]], batch, "blocks.0.attn", head=0)
-    given, source = (torch.as_tensor(model.encode(x)) for x in ([["a", "b", "b"]], batch))
+    inputs, source = (torch.as_tensor(model.encode(x)) for x in ([["a", "b", "b"]], batch))
     with pytest.raises(InputError, match="expected a source with as many inputs, of the same length"):
-        model.to_torch().patch(given, source, "blocks.0.attn", head=0)
+        model.to_torch().patch(inputs, source, "blocks.0.attn", head=0)
     assert model.ablate("abb", "embed", value=np.float64(0)) == model.ablate("abb", "embed")
 
 

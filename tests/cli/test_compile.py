@@ -81,14 +81,14 @@ def test_a_report_and_a_picture(rasp: str, tmp_path: Path) -> None:
 def test_json(rasp: str, tmp_path: Path) -> None:
     path = tmp_path / "m"
     arguments = ("compile", rasp, "--name", "hist", "--length", "6", "--vocab", "abc", "-o", str(path))
-    found = json_of(*arguments)
-    assert found["name"] == "hist"
-    assert found["architecture"]["layers"] == 1
-    assert found["vocabulary"] == ["a", "b", "c"]
-    assert found["lengths"] == [1, 6]
-    assert found["folder"] == str(path)
+    result = json_of(*arguments)
+    assert result["name"] == "hist"
+    assert result["architecture"]["layers"] == 1
+    assert result["vocabulary"] == ["a", "b", "c"]
+    assert result["lengths"] == [1, 6]
+    assert result["folder"] == str(path)
     model = locum.load(path)
-    assert model.hash == found["weights"]
+    assert model.hash == result["weights"]
     assert model("abca") == [2, 1, 1, 2]
 
 
@@ -227,14 +227,14 @@ def test_u_as_weights(tmp_path: Path) -> None:
         T, X = Attention(A=np.eye(2), V=np.array([[1.0, 2], [3, 4]])), np.array([[1.0, 0], [0.5, -1]])
         tokens = U.encode(T, X)
         typed = ",".join(map(str, tokens.tolist()))
-        found = json_of("apply", str(path), "--input", typed, "--check")["results"][0]
-        np.testing.assert_allclose(found["answer"], T(X), atol=1e-13)
-        assert found["agrees"] is True
+        result = json_of("apply", str(path), "--input", typed, "--check")["results"][0]
+        np.testing.assert_allclose(result["answer"], T(X), atol=1e-13)
+        assert result["agrees"] is True
         np.save(tmp_path / "x.npy", tokens)
         (tmp_path / "x.json").write_text(json.dumps(tokens.tolist()))
         for name in ("x.npy", "x.json"):
             again = json_of("apply", str(path), "--input-file", str(tmp_path / name))["results"][0]
-            assert again["values"] == found["values"]
+            assert again["values"] == result["values"]
     shown = command_line("apply", str(path), "--input", typed, "--check").stdout
     assert shown.startswith("T(X) =\n")
     for arguments, words in [
@@ -270,13 +270,13 @@ def test_apply_prints_what_run_prints(folder: str, rasp: str) -> None:
 
 
 def test_apply_json(folder: str) -> None:
-    found = json_of("apply", folder, "--input", "abc", "--show-attention", "--residual", "--check")
-    (result,) = found["results"]
+    actual = json_of("apply", folder, "--input", "abc", "--show-attention", "--residual", "--check")
+    (result,) = actual["results"]
     assert result["values"] == result["program"] == ["c", "b", "a"]
     assert result["agrees"] is True
     assert np.shape(result["attention"]) == (2, 1, 3, 3)
     assert np.shape(result["residual"]["values"]) == (5, 3, len(locum.load(folder).slots))
-    assert found["weights"] == locum.load(folder).hash
+    assert actual["weights"] == locum.load(folder).hash
 
 
 def test_apply_shows_attention_and_stream(folder: str, tmp_path: Path) -> None:
@@ -318,10 +318,10 @@ def test_units_and_soft_heads(kind: str, rasp: str, tmp_path: Path) -> None:
     assert "takes        12 tokens: real numbers from −1 to 1\n" in shown
     assert re.search(r"  error        at most [\d.e-]+ \(certified\)\n", shown)
     tokens = ",".join(["1,-0.5,0.25"] * 4)
-    (found,) = json_of("apply", str(path), "--input", tokens, "--check")["results"]
+    (result,) = json_of("apply", str(path), "--input", tokens, "--check")["results"]
     bound = locum.load(path).error_bound
     assert 0 < bound <= 1e-3
-    assert found["error"] <= bound <= found["allowed"]
+    assert result["error"] <= bound <= result["allowed"]
 
 
 def test_nothing_is_checked_beyond_the_range(rasp: str, tmp_path: Path) -> None:
@@ -400,9 +400,9 @@ def test_bad_input_to_apply(folder: str, tmp_path: Path) -> None:
     ],
 )
 def test_literals(text: str, value: Any) -> None:
-    found = literal(text)
-    assert found == value
-    assert type(found) is type(value)
+    result = literal(text)
+    assert result == value
+    assert type(result) is type(value)
 
 
 def test_very_long_numbers_are_refused() -> None:

@@ -37,14 +37,14 @@ def test_the_command(command: Run, folder: Path, tmp_path: Path) -> None:
     arguments = ("--model", str(folder), "--text", "hello", "--max-new-tokens", "4")
     code, out, err = command("generate", *arguments, "--json", "--html", str(page))
     assert code == 0, err
-    found = json.loads(out)
-    assert found["same_as_transformers"] is True
-    assert len(found["ids"]) == 4
-    assert found["text"] == "".join(found["tokens"])
+    result = json.loads(out)
+    assert result["same_as_transformers"] is True
+    assert len(result["ids"]) == 4
+    assert result["text"] == "".join(result["tokens"])
     assert page.is_file()
     code, out, _ = command("generate", *arguments, "--no-compare")
     assert code == 0
-    assert "hello" + found["text"] in out
+    assert "hello" + result["text"] in out
     assert command("generate", *arguments[:4], "--max-new-tokens", "0")[0] == 2
 
 
@@ -52,13 +52,13 @@ def test_several_texts(command: Run, folder: Path, tmp_path: Path) -> None:
     arguments = ("generate", "--model", str(folder), "--text", "hello", "--text", "hut")
     code, out, err = command(*arguments, "--max-new-tokens", "2", "--json")
     assert code == 0, err
-    found = json.loads(out)["texts"]
-    assert [one["same_as_transformers"] for one in found] == [True, True]
-    assert [len(one["prompt"]) for one in found] == [5, 3]
+    result = json.loads(out)["texts"]
+    assert [one["same_as_transformers"] for one in result] == [True, True]
+    assert [len(one["prompt"]) for one in result] == [5, 3]
     code, out, _ = command(*arguments, "--max-new-tokens", "2", "--no-compare")
     assert code == 0
-    assert "hello" + found[0]["text"] in out
-    assert "hut" + found[1]["text"] in out
+    assert "hello" + result[0]["text"] in out
+    assert "hut" + result[1]["text"] in out
     assert command(*arguments, "--html", str(tmp_path / "page.html"))[0] == 2
 
 
@@ -72,8 +72,8 @@ def test_lengths_and_beams_of_the_generation_config(command: Run, folder: Path, 
     assert (code, "num_beams = 3" in err) == (2, True)
     code, out, err = command(*arguments, "--num-beams", "1", "--json")
     assert code == 0, err
-    found = json.loads(out)
-    assert (len(found["ids"]), found["same_as_transformers"]) == (4, True)
+    result = json.loads(out)
+    assert (len(result["ids"]), result["same_as_transformers"]) == (4, True)
     code, out, err = command(*arguments, "--text", "greetin", "--num-beams", "1", "--json")
     assert code == 0, err
     both = json.loads(out)["texts"]
@@ -95,9 +95,9 @@ def test_a_space_between_words_is_part_of_the_text(command: Run, folder: Path, t
     options = ("--model", str(tmp_path), "--text", "w3 w5", "--max-new-tokens", "2")
     code, out, err = command("generate", *options, "--json", "--html", str(page), "--no-compare")
     assert code == 0, err
-    found = json.loads(out)
-    assert found["text"] == "".join(f" {token}" for token in found["tokens"])
-    assert f'"written": {json.dumps(found["text"])}' in page.read_text()
+    result = json.loads(out)
+    assert result["text"] == "".join(f" {token}" for token in result["tokens"])
+    assert f'"written": {json.dumps(result["text"])}' in page.read_text()
 
 
 def test_an_encoder_and_a_decoder(command: Run, folder: Path, tmp_path: Path) -> None:
@@ -116,9 +116,9 @@ def test_simulate_on_a_decoder(
     arguments = ("simulate", "--model", str(folder), "--text", "hello", "--text", "you")
     code, out, err = command(*arguments, "--json", "--save", str(tmp_path / "states.npz"))
     assert code == 0, err
-    found = json.loads(out)
-    assert found["outputs"] == {"last_hidden_state": [2, 5, 8], "logits": [2, 5, 23]}
-    assert max(found["errors"].values()) < 1e-5
+    result = json.loads(out)
+    assert result["outputs"] == {"last_hidden_state": [2, 5, 8], "logits": [2, 5, 23]}
+    assert max(result["errors"].values()) < 1e-5
     assert (tmp_path / "states.npz").is_file()
     assert command(*arguments)[0] == 0
     for option, problem in (
@@ -151,9 +151,9 @@ def test_every_text_family_has_layers_heads_and_a_page(
     arguments = ("simulate", "--model", str(tmp_path), "--text", "hello", "--text", "dog", "--json")
     code, out, err = command(*arguments, "--html", str(page), "--head", "1,1")
     assert code == 0, err
-    found = json.loads(out)
-    assert len(found["state_errors"]) == found["layers"] + 1
-    assert max(found["state_errors"]) < 1e-5
+    result = json.loads(out)
+    assert len(result["state_errors"]) == result["layers"] + 1
+    assert max(result["state_errors"]) < 1e-5
     data = page_data(page)
     assert data["first"] == {"layer": 1, "head": 1}
     assert [text["tokens"] for text in data["texts"]] == [list("hello"), list("dog")]
@@ -165,7 +165,7 @@ def test_every_text_family_has_layers_heads_and_a_page(
     assert code == 0, err
     cut = json.loads(out)
     assert (cut["layers"], list(cut["outputs"])) == (1, ["last_hidden_state"])
-    assert cut["state_errors"] == pytest.approx(found["state_errors"][:2], abs=1e-6)
+    assert cut["state_errors"] == pytest.approx(result["state_errors"][:2], abs=1e-6)
 
 
 def page_data(page: Path) -> Any:

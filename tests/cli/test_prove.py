@@ -34,10 +34,10 @@ def test_a_refutation_leaves_with_1(tmp_path: Path) -> None:
     assert checked.returncode == 0
     assert "Accepted: it is not true that for all s" in checked.stdout
     assert done.returncode == 1
-    found = json.loads(done.stdout)
-    assert found["verdict"] == "refuted"
-    assert found["counterexample"]["s"] == [[-1.0, -2.0]]
-    assert found["found"] != found["expected"]
+    result = json.loads(done.stdout)
+    assert result["verdict"] == "refuted"
+    assert result["counterexample"]["s"] == [[-1.0, -2.0]]
+    assert result["found"] != result["expected"]
 
 
 def test_a_limit_leaves_with_1() -> None:
@@ -67,9 +67,9 @@ def test_bad_input_leaves_with_2(arguments: list[str], message: str) -> None:
 def test_certify() -> None:
     done = command_line("certify", "--order", "8,8,8", "--seed", "0", "--json")
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert found["width"] < 1e-30
-    assert 0 < found["observed_error"] <= found["certified_error"] < 1e-11
+    result = json.loads(done.stdout)
+    assert result["width"] < 1e-30
+    assert 0 < result["observed_error"] <= result["certified_error"] < 1e-11
     assert "certified" in command_line("certify", "--order", "2,2,2").stdout
 
 

@@ -10,19 +10,19 @@ from typing import Any
 from locum.transformer import CompiledTransformer
 
 
-def is_close(found: Sequence[Any], wanted: Sequence[Any], tolerance: float = 1e-12) -> bool:
+def is_close(actual: Sequence[Any], expected: Sequence[Any], tolerance: float = 1e-12) -> bool:
     """Equal, numbers up to the tolerance relative to the largest of the answers (or to 1)."""
-    if len(found) != len(wanted):
+    if len(actual) != len(expected):
         return False
-    numbers = [abs(w) for w in wanted if not isinstance(w, str)]
+    numbers = [abs(w) for w in expected if not isinstance(w, str)]
     allowed = tolerance * max([1, *numbers])
-    return all(_is_close_number(f, w, allowed) for f, w in zip(found, wanted, strict=True))
+    return all(_is_close_number(f, w, allowed) for f, w in zip(actual, expected, strict=True))
 
 
-def _is_close_number(found: Any, wanted: Any, allowed: float) -> bool:
-    if isinstance(found, str) or isinstance(wanted, str):
-        return bool(found == wanted)
-    return found == wanted or bool(abs(found - wanted) <= allowed)
+def _is_close_number(actual: Any, expected: Any, allowed: float) -> bool:
+    if isinstance(actual, str) or isinstance(expected, str):
+        return bool(actual == expected)
+    return actual == expected or bool(abs(actual - expected) <= allowed)
 
 
 def others(
@@ -34,11 +34,11 @@ def others(
         yield chance.choices(tokens, k=lengths[i % len(lengths)])
 
 
-def logits(model: CompiledTransformer, given: Sequence[Any]) -> Any:
+def logits(model: CompiledTransformer, inputs: Sequence[Any]) -> Any:
     """Return what the network says of an input before answers are read off, [1, position, output]."""
-    _, cache = model.run_with_cache(given)
+    _, cache = model.run_with_cache(inputs)
     last = len(model.weights.layers) - 1
-    stream = cache[f"blocks.{last}.hook_resid_post"] if last >= 0 else model.embed([given])
+    stream = cache[f"blocks.{last}.hook_resid_post"] if last >= 0 else model.embed([inputs])
     return stream[:, model.config.sink :] @ model.weights.W_U + model.weights.b_U
 
 

@@ -99,9 +99,9 @@ class _Drawn:
         draw = self.draw
         if self.made and draw.random() < 0.2:
             return draw.choice(self.made)
-        found = self.leaf() if depth == 0 else self._number(depth)
-        self.made.append(found)
-        return found
+        result = self.leaf() if depth == 0 else self._number(depth)
+        self.made.append(result)
+        return result
 
     def count(self, depth: int) -> SOp:
         return selector_width(self.selector(depth))
@@ -145,7 +145,7 @@ class _Drawn:
         draw = self.draw
         keys = self.number(max(depth - 1, 0))
         queries = keys if draw.random() < 0.4 else self.number(max(depth - 1, 0))
-        found = select(keys, queries, draw.choice(PREDICATES))
+        result = select(keys, queries, draw.choice(PREDICATES))
         if draw.random() < 0.2:
-            found = found & select(indices, indices, draw.choice(("<=", "<")))
-        return found
+            result = result & select(indices, indices, draw.choice(("<=", "<")))
+        return result

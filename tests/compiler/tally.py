@@ -62,7 +62,7 @@ class Tally:
         self.layers: list[int] = []
         self.answers: set[type] = set()
 
-    def check(self, node: Node, given: Sequence[Any], vocabulary: Sequence[Any], seed: int) -> None:
+    def check(self, node: Node, inputs: Sequence[Any], vocabulary: Sequence[Any], seed: int) -> None:
         """One program for a vocabulary and for numbers, for one length or all lengths up to it.
 
         A wrong answer is an AssertionError that shows it.
@@ -70,16 +70,16 @@ class Tally:
         program = wrap(node)
         assert isinstance(program, SOp)
         self.counts["programs"] += 1
-        given = list(given)
+        inputs = list(inputs)
         chance = random.Random(seed)
         for options in _ways(vocabulary):
             fixed = chance.random() < 0.3
-            self._check(program, given, vocabulary, options | {"fixed": fixed}, chance)
+            self._check(program, inputs, vocabulary, options | {"fixed": fixed}, chance)
 
     def _check(
         self,
         program: SOp,
-        given: list[Any],
+        inputs: list[Any],
         vocabulary: Sequence[Any],
         options: dict[str, Any],
         chance: random.Random,
@@ -87,7 +87,7 @@ class Tally:
         try:
             model = compiler.compile(
                 program,
-                length=len(given),
+                length=len(inputs),
                 dtype=self.dtype,
                 causal=self.causal,
                 **options,
@@ -95,22 +95,22 @@ class Tally:
             )
         except CompileError as error:
             assert any(reason in str(error) for reason in REASONS), (str(error), to_rasp(program))
-            if _value(program, given) is not None:
+            if _value(program, inputs) is not None:
                 self.counts["refused"] += 1
                 self.reasons[error.problem] += 1
             return
         self.counts["networks"] += 1
         self.layers.append(len(model.weights.layers))
         before = fingerprint(model)
-        shortest = len(given) if options["fixed"] else 1
-        longest = [*given[:1], *chance.choices(list(vocabulary), k=len(given) - 1)]
-        for tokens in (given, *others(longest, chance, self.inputs, shortest=shortest)):
-            wanted = _value(program, tokens)
-            if wanted is None:
+        shortest = len(inputs) if options["fixed"] else 1
+        longest = [*inputs[:1], *chance.choices(list(vocabulary), k=len(inputs) - 1)]
+        for tokens in (inputs, *others(longest, chance, self.inputs, shortest=shortest)):
+            expected = _value(program, tokens)
+            if expected is None:
                 continue
             self.counts["runs"] += 1
             try:
-                found = model(tokens)
+                actual = model(tokens)
             except LocumError as error:
                 assert any(limit in str(error) for limit in LIMITS), (
                     str(error),
@@ -119,25 +119,25 @@ class Tally:
                 )
                 self.counts["runs refused"] += 1
                 continue
-            assert self._agrees(found, wanted, program, tokens), (
-                f"{options} on {tokens}: {found}, not {wanted}\n{to_rasp(program)}"
+            assert self._agrees(actual, expected, program, tokens), (
+                f"{options} on {tokens}: {actual}, not {expected}\n{to_rasp(program)}"
             )
-            self.answers |= set(map(type, found))
-            assert list(map(type, found)) == list(map(type, wanted)), (
-                f"{options} on {tokens}: the types of {found} are not those of {wanted}\n"
+            self.answers |= set(map(type, actual))
+            assert list(map(type, actual)) == list(map(type, expected)), (
+                f"{options} on {tokens}: the types of {actual} are not those of {expected}\n"
                 f"{to_rasp(program)}"
             )
         assert fingerprint(model) == before
 
-    def _agrees(self, found: list[Any], wanted: list[Any], program: SOp, tokens: list[Any]) -> bool:
+    def _agrees(self, actual: list[Any], expected: list[Any], program: SOp, tokens: list[Any]) -> bool:
         """Like dense; or like exact arithmetic, where it is dense that rounds (1e300 + x − 1e300)."""
-        if is_close(found, wanted, self.tolerance):
+        if is_close(actual, expected, self.tolerance):
             return True
         try:
             exact = program(tokens, domain="exact")
         except LocumError:
             return False
-        return is_close(found, [v if isinstance(v, str) else float(v) for v in exact], self.tolerance)
+        return is_close(actual, [v if isinstance(v, str) else float(v) for v in exact], self.tolerance)
 
     def require(self, *, refused: float, runs_refused: float, programs: int) -> None:
         """At most these shares of networks and runs refused, and at least so many programs."""
@@ -156,7 +156,7 @@ def _ways(vocabulary: Sequence[Any]) -> Iterator[dict[str, Any]]:
 
 def _value(program: SOp, tokens: list[Any]) -> list[Any] | None:
     try:
-        found: list[Any] = program(tokens)
+        result: list[Any] = program(tokens)
     except LocumError:
         return None
-    return found
+    return result

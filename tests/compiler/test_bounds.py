@@ -42,8 +42,8 @@ def test_u_of_relu_units_keeps_its_bound(models: tuple[Any, Any]) -> None:
     assert bound <= 1e-3
     assert {layer.feed_forward.kind for layer in relu.weights.layers if layer.feed_forward} == {"relu"}
     worst = 0.0
-    for found in adversarial(relu, exact, 600, np.random.default_rng(6)):
-        worst = max(worst, float(found.max()))
+    for result in adversarial(relu, exact, 600, np.random.default_rng(6)):
+        worst = max(worst, float(result.max()))
     assert worst <= bound <= 30 * worst
 
 
@@ -94,12 +94,12 @@ def test_a_head_that_is_a_softmax_itself() -> None:
     assert fitted.error <= 1e-3
     feed_forward = UnitFeedForward(target, fitted.hidden)
     weights = Assembly(network, target, feed_forward).weights(Stream.of(network, slots))
-    for given in np.random.default_rng(8).uniform(-1, 1, (200, size)):
-        stream = (given[:, None] * weights.W_E[0] + weights.W_pos)[None]
-        found = forward(weights, stream, sink=False)[0] @ weights.W_U[:, 0] + weights.b_U[0]
-        shares = np.exp(given[:, None] * given[None])
-        true = shares @ given**2 / shares.sum(axis=1)
-        assert np.abs(found - true).max() <= fitted.error
+    for inputs in np.random.default_rng(8).uniform(-1, 1, (200, size)):
+        stream = (inputs[:, None] * weights.W_E[0] + weights.W_pos)[None]
+        result = forward(weights, stream, sink=False)[0] @ weights.W_U[:, 0] + weights.b_U[0]
+        shares = np.exp(inputs[:, None] * inputs[None])
+        true = shares @ inputs**2 / shares.sum(axis=1)
+        assert np.abs(result - true).max() <= fitted.error
 
 
 def test_a_sum_is_rounded_as_a_whole() -> None:
@@ -120,8 +120,8 @@ def test_sines_have_a_bound(dtype: str) -> None:
         program, length=2, numeric=True, ranges=(-50, 50), dtype=dtype, feed_forward="exact"
     )
     draw = np.random.default_rng(8)
-    for given in draw.uniform(-50, 50, (40, 2)).tolist():
-        error = np.abs(np.array(model(given)) - np.array(program(given, executor="dense"))).max()
+    for inputs in draw.uniform(-50, 50, (40, 2)).tolist():
+        error = np.abs(np.array(model(inputs)) - np.array(program(inputs, executor="dense"))).max()
         assert error <= model.error_bound < 1e-3
 
 

@@ -61,13 +61,13 @@ def test_the_cases_that_are_causal_and_what_all_are_on_prefixes() -> None:
     for case in CASES:
         if not isinstance(case.program, SOp):
             continue
-        given = list(case.given)
+        inputs = list(case.given)
         for program in (case.program, wrap(causal_form(case.program.node))):
             assert isinstance(program, SOp)
             try:
-                expected = program(given)
+                expected = program(inputs)
                 model = compiled(
-                    program, length=len(given), vocabulary=given, causal=True, feed_forward="exact"
+                    program, length=len(inputs), vocabulary=inputs, causal=True, feed_forward="exact"
                 )
             except CompileError as error:
                 assert any(reason in str(error) for reason in refusals), (case.name, str(error))
@@ -78,8 +78,8 @@ def test_the_cases_that_are_causal_and_what_all_are_on_prefixes() -> None:
             cut += program is not case.program
             assert model.config.causal
             assert model.config.sink
-            for size in range(1, len(given) + 1):
-                assert is_close(model(given[:size]), expected[:size], 1e-9), case.name
+            for size in range(1, len(inputs) + 1):
+                assert is_close(model(inputs[:size]), expected[:size], 1e-9), case.name
     assert as_it_is >= 60
     assert cut >= 30
 

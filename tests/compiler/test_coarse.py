@@ -22,8 +22,8 @@ def test_integers_are_not_rounded_further_than_the_bound() -> None:
     model = compiler.compile(program, length=4, vocabulary=[0, 1, -1, 2], tolerance=0.6)
     assert 0.5 < model.error_bound <= 0.6
     assert program([2, -1]) == [1, 1.0]
-    found = model([2, -1])
-    assert max(abs(number - 1) for number in found) <= model.error_bound
+    result = model([2, -1])
+    assert max(abs(number - 1) for number in result) <= model.error_bound
     # One integer is within the bound: it is the answer, and an integer.
     assert [type(number) for number in model([2])] == [int]
     assert model([2]) == program([2]) == [0]
@@ -32,10 +32,10 @@ def test_integers_are_not_rounded_further_than_the_bound() -> None:
 def test_truths_are_not_rounded_further_than_the_bound() -> None:
     program = maximum((length - 1) * MEANS - 1, tokens == 7)
     model = compiler.compile(program, length=4, vocabulary=[0, 1, -1, 2, 7], tolerance=0.6)
-    given = [7, -1]
-    wanted, found = program(given), model(given)
-    assert bool in map(type, wanted)
-    assert max(abs(f - w) for f, w in zip(found, wanted, strict=True)) <= model.error_bound <= 0.6
+    inputs = [7, -1]
+    expected, actual = program(inputs), model(inputs)
+    assert bool in map(type, expected)
+    assert max(abs(f - w) for f, w in zip(actual, expected, strict=True)) <= model.error_bound <= 0.6
 
 
 # In parts, so that workers share them.
@@ -52,13 +52,13 @@ def test_random_programs_stay_within_their_bounds(part: int) -> None:
         except LocumError:
             continue
         coarse += model.error_bound >= 0.25
-        for given in trial.inputs:
+        for inputs in trial.inputs:
             try:
-                wanted, found = program(given), model(given)
+                expected, actual = program(inputs), model(inputs)
             except LocumError:
                 continue
-            off = max(abs(f - w) for f, w in zip(found, wanted, strict=True))
-            assert off <= model.error_bound, (seed, given, found, wanted)
+            off = max(abs(f - w) for f, w in zip(actual, expected, strict=True))
+            assert off <= model.error_bound, (seed, inputs, actual, expected)
     assert coarse >= count // 10
 
 

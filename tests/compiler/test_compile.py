@@ -55,14 +55,14 @@ def options(case: Case, kind: str) -> dict[str, Any]:
 
 
 def ways() -> list[Any]:
-    found = []
+    result = []
     for case in PROGRAMS:
         numbers = not any(isinstance(token, str) for token in case.given)
         for kind in ("vocabulary", "numeric") if numbers else ("vocabulary",):
             for fixed in (True, False):
                 name = f"{case.name}-{kind}-{'fixed' if fixed else 'up to'}"
-                found.append(pytest.param(case, kind, fixed, id=name))
-    return found
+                result.append(pytest.param(case, kind, fixed, id=name))
+    return result
 
 
 @pytest.mark.parametrize(("case", "kind", "fixed"), ways())
@@ -87,36 +87,38 @@ def test_every_case_compiles_and_equals_dense(case: Case, kind: str, fixed: bool
     assert is_close(model(list(case.given)), case.expected)
     chance = random.Random(case.name)
     longer = list(case.given) + chance.choices(list(case.given), k=longest - len(case.given))
-    for given in others(longer, chance, 8, shortest=longest if fixed else 1):
+    for inputs in others(longer, chance, 8, shortest=longest if fixed else 1):
         try:
-            wanted = program(given)
+            expected = program(inputs)
         except LocumError:
             continue
-        assert is_close(model(given), wanted), given
+        assert is_close(model(inputs), expected), inputs
     assert fingerprint(model) == before
 
 
 @pytest.mark.parametrize("case", SELECTORS, ids=lambda case: case.name)
 def test_selectors_compile_as_widths(case: Case) -> None:
-    given = list(case.given)
+    inputs = list(case.given)
     with pytest.raises(CompileError, match="expected an s-op to compile, got a selector"):
-        compiler.compile(case.program, length=len(given), vocabulary=given, feed_forward="exact")
+        compiler.compile(case.program, length=len(inputs), vocabulary=inputs, feed_forward="exact")
     assert isinstance(case.program, Selector)
     model = compiler.compile(
-        selector_width(case.program), length=len(given) + MORE, vocabulary=given, feed_forward="exact"
+        selector_width(case.program), length=len(inputs) + MORE, vocabulary=inputs, feed_forward="exact"
     )
-    assert model(given) == [sum(row) for row in case.expected]
+    assert model(inputs) == [sum(row) for row in case.expected]
 
 
 @pytest.mark.parametrize("failure", FAILURES, ids=lambda failure: failure.name)
 def test_what_has_no_value_has_none_as_weights(failure: Failure) -> None:
-    given = list(failure.given)
+    inputs = list(failure.given)
     for kind in ("vocabulary", "numeric"):
-        if kind == "numeric" and any(isinstance(token, str) for token in given):
+        if kind == "numeric" and any(isinstance(token, str) for token in inputs):
             continue
-        options: dict[str, Any] = {"numeric": True} if kind == "numeric" else {"vocabulary": given}
+        options: dict[str, Any] = {"numeric": True} if kind == "numeric" else {"vocabulary": inputs}
         with pytest.raises((CompileError, ExecutionError, InputError)):
-            compiler.compile(failure.program, length=len(given), **options, feed_forward="exact")(given)
+            compiler.compile(failure.program, length=len(inputs), **options, feed_forward="exact")(
+                inputs
+            )
 
 
 #: What float32 does to numbers of the size of ours: 24 bits.
@@ -239,8 +241,8 @@ def test_equal_among_many_or_large_tokens(vocabulary: list[Any], dtype: str) -> 
         )
         for _ in range(5):
             start = chance.randrange(len(vocabulary) - 3)
-            given = chance.choices(vocabulary[start : start + 3], k=6)
-            assert model(given) == program(given)
+            inputs = chance.choices(vocabulary[start : start + 3], k=6)
+            assert model(inputs) == program(inputs)
 
 
 # What costs nothing -------------------------------------------------------------------------------
@@ -258,8 +260,8 @@ def test_the_length_shares_a_head_that_attends_everywhere() -> None:
         selector_width(select(tokens, 9, "==")) > 0, 1, 0
     )
     model = compiler.compile(program, length=6, numeric=True, fixed=False, feed_forward="exact")
-    for given in ([1.0], [1.0, 2.0, 4.0], [9.0] * 6):
-        assert is_close(model(given), program(given))
+    for inputs in ([1.0], [1.0, 2.0, 4.0], [9.0] * 6):
+        assert is_close(model(inputs), program(inputs))
     plain = compiler.compile(
         length * aggregate(full, tokens), length=6, numeric=True, feed_forward="exact"
     )
@@ -275,9 +277,9 @@ def test_reverse_of_hundreds_of_tokens() -> None:
         vocabulary="abcd",
         feed_forward="exact",
     )
-    given = ["abcd"[i * i % 7 % 4] for i in range(300)]
-    assert model(given) == given[::-1]
-    assert model(given[:101]) == given[100::-1]
+    inputs = ["abcd"[i * i % 7 % 4] for i in range(300)]
+    assert model(inputs) == inputs[::-1]
+    assert model(inputs[:101]) == inputs[100::-1]
     assert model.weights.W_U.shape[0] <= 8
 
 

@@ -47,8 +47,8 @@ def _catalogue() -> list[Any]:
 
 def _numbers(seed: int, count: int, whole: bool = False) -> list[float]:
     chance = np.random.default_rng(seed)
-    found = chance.integers(0, 3, count) if whole else chance.normal(size=count)
-    return [float(number) for number in found]
+    result = chance.integers(0, 3, count) if whole else chance.normal(size=count)
+    return [float(number) for number in result]
 
 
 def agrees(program: SOp, inputs: list[list[float]], tolerance: float = 1e-12, **options: Any) -> None:
@@ -57,14 +57,14 @@ def agrees(program: SOp, inputs: list[list[float]], tolerance: float = 1e-12, **
     )
     before = fingerprint(model)
     answered = 0
-    for given in inputs:
+    for sequence in inputs:
         try:
-            wanted = program(given)
+            expected = program(sequence)
         except ExecutionError:  # a matrix that an iteration takes for singular
             with pytest.raises(ExecutionError, match="no value"):
-                model(given)
+                model(sequence)
             continue
-        assert is_close(model(given), wanted, tolerance)
+        assert is_close(model(sequence), expected, tolerance)
         answered += 1
     assert answered
     assert fingerprint(model) == before

@@ -64,13 +64,13 @@ PARTIAL: dict[str, SOp] = {
 
 def inputs(vocabulary: Sequence[Any], longest: int) -> list[list[Any]]:
     sizes = range(1, longest + 1)
-    return [list(given) for size in sizes for given in product(vocabulary, repeat=size)]
+    return [list(sequence) for size in sizes for sequence in product(vocabulary, repeat=size)]
 
 
-def value(program: SOp | Node, given: list[Any]) -> Any:
+def value(program: SOp | Node, sequence: list[Any]) -> Any:
     """What dense execution gives, or the problem that it sees."""
     try:
-        return run(program.node if isinstance(program, SOp) else program, given)
+        return run(program.node if isinstance(program, SOp) else program, sequence)
     except ExecutionError as error:
         return error.problem
 
@@ -81,14 +81,14 @@ def test_a_network_refuses_what_dense_execution_refuses(name: str, kind: str) ->
     program = PARTIAL[name]
     model = locum.compile(program, length=2, vocabulary=[0, 1, 2], feed_forward=kind)
     refused = 0
-    for given in inputs([0, 1, 2], 2):
-        wanted = value(program, given)
-        if isinstance(wanted, str):
+    for sequence in inputs([0, 1, 2], 2):
+        expected = value(program, sequence)
+        if isinstance(expected, str):
             refused += 1
             with pytest.raises(ExecutionError):
-                model(given)
+                model(sequence)
         else:
-            assert is_close(model(given), wanted, 1e-9)
+            assert is_close(model(sequence), expected, 1e-9)
     assert refused
     assert model.config.partial
     assert "may have no value" in model.report()
@@ -148,7 +148,7 @@ def test_saved_networks_and_logits_refuse_too(tmp_path: Path) -> None:
 def test_programs_that_always_have_a_value_are_known_to(program: SOp) -> None:
     model = locum.compile(program, length=3, vocabulary=[0, 1])
     assert model.config.partial == ()
-    assert all(model(given) == pytest.approx(program(given)) for given in inputs([0, 1], 3))
+    assert all(model(sequence) == pytest.approx(program(sequence)) for sequence in inputs([0, 1], 3))
 
 
 def with_gaps(program: Node, draw: random.Random) -> Node:
@@ -170,16 +170,16 @@ def with_gaps(program: Node, draw: random.Random) -> Node:
 @pytest.mark.parametrize("seed", [2, 3, 4, 7, 9])
 def test_random_programs_with_gaps(seed: int) -> None:
     draw = random.Random(seed)
-    given = trial(seed)
-    program, vocabulary = with_gaps(given.program, draw), given.vocabulary[:3]
+    sequence = trial(seed)
+    program, vocabulary = with_gaps(sequence.program, draw), sequence.vocabulary[:3]
     try:
         model = locum.compile(program, length=3, vocabulary=vocabulary)
     except CompileError:
         return
     for tokens_ in draw.sample(inputs(vocabulary, 3), min(12, len(inputs(vocabulary, 3)))):
-        wanted = value(program, tokens_)
-        if isinstance(wanted, str):
+        expected = value(program, tokens_)
+        if isinstance(expected, str):
             with pytest.raises(ExecutionError):
                 model(tokens_)
         else:
-            assert is_close(model(tokens_), wanted, 1e-9 + model.error_bound)
+            assert is_close(model(tokens_), expected, 1e-9 + model.error_bound)

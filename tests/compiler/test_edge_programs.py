@@ -19,15 +19,15 @@ from tests.compiler.edge_programs import EdgeTrial, edge_trial
 _PARTS = 10
 
 
-def difference(model: CompiledTransformer, program: SOp, given: list[Any]) -> float | None:
+def difference(model: CompiledTransformer, program: SOp, inputs: list[Any]) -> float | None:
     """The greatest difference on an input; None where the program, or the network, has no value."""
     try:
-        expected = program(given, executor="dense")
-        answer = model(given)
+        expected = program(inputs, executor="dense")
+        answer = model(inputs)
     except LocumError:
         return None
     if model.config.outputs is None:  # the numbers themselves: what is read off may be rounded
-        answer = logits(model, given)[0, :, 0].tolist()
+        answer = logits(model, inputs)[0, :, 0].tolist()
     assert len(answer) == len(expected)
     return max(abs(float(a) - float(e)) for a, e in zip(answer, expected, strict=True))
 
@@ -37,17 +37,17 @@ def worst(model: CompiledTransformer, trial: EdgeTrial, draw: random.Random, rou
     longest = trial.options["length"]
     shortest = longest if trial.options["fixed"] else 1
     tokens = list(trial.vocabulary)
-    best_input, found = draw.choices(tokens, k=longest), 0.0
+    best_input, result = draw.choices(tokens, k=longest), 0.0
     for number in range(rounds):
         if number < rounds // 2:
-            given = draw.choices(tokens, k=draw.randint(shortest, longest))
+            inputs = draw.choices(tokens, k=draw.randint(shortest, longest))
         else:
-            given = list(best_input)
-            given[draw.randrange(len(given))] = draw.choice(tokens)
-        size = difference(model, trial.program, given)
-        if size is not None and size > found:
-            best_input, found = given, size
-    return found
+            inputs = list(best_input)
+            inputs[draw.randrange(len(inputs))] = draw.choice(tokens)
+        size = difference(model, trial.program, inputs)
+        if size is not None and size > result:
+            best_input, result = inputs, size
+    return result
 
 
 def check(seed: int, counts: Counter[str], rounds: int = 8) -> None:

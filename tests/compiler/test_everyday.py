@@ -37,7 +37,7 @@ def compiled(recipe: Task, **options: Any) -> Any:
 
 def inputs(name: str, recipe: Task, count: int) -> list[list[Any]]:
     """Random inputs, every other one made so that the program does not just say no."""
-    draw, found = random.Random(name), []
+    draw, result = random.Random(name), []
     for case in range(count):
         size = draw.randint(1, LENGTH)
         tokens = [draw.choice(recipe.vocabulary) for _ in range(size)]
@@ -45,8 +45,8 @@ def inputs(name: str, recipe: Task, count: int) -> list[list[Any]]:
             tokens = [*tokens[: (size + 1) // 2], *reversed(tokens[: size // 2])]
         if case % 2 and name == "dyck2":
             tokens = brackets(draw, max(size // 2, 1))
-        found.append(tokens)
-    return found
+        result.append(tokens)
+    return result
 
 
 def brackets(draw: random.Random, pairs: int) -> list[Any]:
@@ -66,12 +66,12 @@ def test_everyday_programs_as_hidden_units(name: str, kind: str) -> None:
     assert len(model.weights.layers) <= 2 * len(exact.weights.layers)
     config, state = model.transformer_lens_config(), model.state_dict_for_transformer_lens()
     arrays = {hook: tensor.numpy() for hook, tensor in state.items()}
-    for case, given in enumerate(inputs(name, recipe, 20)):
-        answer = recipe.program(given)
-        assert model(given) == answer == exact(given), given
+    for case, sequence in enumerate(inputs(name, recipe, 20)):
+        answer = recipe.program(sequence)
+        assert model(sequence) == answer == exact(sequence), sequence
         if case < 4 and kind == "relu":  # tensors of the shapes that TransformerLens has
-            logits = lens_forward(config, arrays, model.transformer_lens_inputs(given).numpy())
-            assert model.decode(logits, [given]) == [answer], given
+            logits = lens_forward(config, arrays, model.transformer_lens_inputs(sequence).numpy())
+            assert model.decode(logits, [sequence]) == [answer], sequence
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
@@ -82,9 +82,9 @@ def test_everyday_programs_inside_transformer_lens(dtype: str) -> None:
         recipe = EVERYDAY[name]
         model = compiled(recipe, dtype=dtype)
         lens = model.to_transformer_lens()
-        for given in inputs(name, recipe, 5):
-            logits = lens(model.transformer_lens_inputs([given])).detach().numpy()
-            assert model.decode(logits, [given]) == [recipe.program(given)]
+        for sequence in inputs(name, recipe, 5):
+            logits = lens(model.transformer_lens_inputs([sequence])).detach().numpy()
+            assert model.decode(logits, [sequence]) == [recipe.program(sequence)]
 
 
 @pytest.mark.parametrize("attention", ["hard", "softmax"])
@@ -96,8 +96,8 @@ def test_noise_that_is_smaller_than_the_gap_takes_no_layer(attention: str) -> No
     assert model.error_bound == 0
     draw = random.Random(1)
     for size in range(1, 41):
-        given = [draw.choice([3, 0.1, -7]) for _ in range(size)]
-        assert model(given) == given[::-1]
+        sequence = [draw.choice([3, 0.1, -7]) for _ in range(size)]
+        assert model(sequence) == sequence[::-1]
 
 
 def test_ties_of_hard_heads_are_exact() -> None:
@@ -108,8 +108,8 @@ def test_ties_of_hard_heads_are_exact() -> None:
     assert any(unit["gate"] == "snap" for unit in model.config.report["realised"])
     draw = random.Random(2)
     for _ in range(40):
-        given = [draw.choice("abc") for _ in range(draw.randint(1, 9))]
-        assert model(given) == pytest.approx(program(given), abs=1e-12)
+        sequence = [draw.choice("abc") for _ in range(draw.randint(1, 9))]
+        assert model(sequence) == pytest.approx(program(sequence), abs=1e-12)
 
 
 def test_only_what_is_compared_has_to_be_apart() -> None:
@@ -120,8 +120,8 @@ def test_only_what_is_compared_has_to_be_apart() -> None:
     )
     draw = random.Random(5)
     for _ in range(20):
-        given = [draw.choice("(){}") for _ in range(draw.randint(1, 20))]
-        assert model(given) == program(given), given
+        sequence = [draw.choice("(){}") for _ in range(draw.randint(1, 20))]
+        assert model(sequence) == program(sequence), sequence
     assert model("({)}") == program("({)}") == [True] * 4
 
 
@@ -134,5 +134,5 @@ def test_an_inferred_separation_tells_means_apart() -> None:
     )
     draw = random.Random(3)
     for _ in range(40):
-        given = [draw.randrange(10) for _ in range(draw.randint(1, 10))]
-        assert model(given) == program(given), given
+        sequence = [draw.randrange(10) for _ in range(draw.randint(1, 10))]
+        assert model(sequence) == program(sequence), sequence

@@ -47,10 +47,10 @@ _options = st.fixed_dictionaries(
 )
 
 
-def _agrees(found: Any, expected: Any, allowed: float) -> bool:
-    if type(found) is not type(expected):
+def _agrees(result: Any, expected: Any, allowed: float) -> bool:
+    if type(result) is not type(expected):
         return False
-    return bool(found == expected or (type(found) is not str and abs(found - expected) <= allowed))
+    return bool(result == expected or (type(result) is not str and abs(result - expected) <= allowed))
 
 
 def test_random_programs_with_extreme_numbers() -> None:
@@ -70,7 +70,7 @@ def test_random_programs_with_extreme_numbers() -> None:
         for _ in range(4):
             tokens = chance.choices(options["vocabulary"], k=chance.randint(1, options["length"]))
             try:
-                expected, found = program(tokens, executor="dense"), model(tokens)
+                expected, result = program(tokens, executor="dense"), model(tokens)
             except LocumError:
                 continue
             counts["compared"] += 1
@@ -78,8 +78,8 @@ def test_random_programs_with_extreme_numbers() -> None:
             rounding = 1e-10 if options["dtype"] == "float64" else 1e-5
             bound = model.error_bound
             allowed = bound if math.isfinite(bound) else rounding * max([1, *sizes])
-            assert all(_agrees(f, e, allowed) for f, e in zip(found, expected, strict=True)), (
-                f"{options} on {tokens}: {found}, not {expected}, bound {bound}\n{to_rasp(program)}"
+            assert all(_agrees(f, e, allowed) for f, e in zip(result, expected, strict=True)), (
+                f"{options} on {tokens}: {result}, not {expected}, bound {bound}\n{to_rasp(program)}"
             )
 
     check()

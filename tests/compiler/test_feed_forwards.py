@@ -113,9 +113,9 @@ def test_gates_are_within_their_errors(kind: str, low: float) -> None:
         (Curved("square", form), (one,), (a,), a * a),
         (Curved("tanh", form), (one,), (a,), np.tanh(a)),
     ]
-    for gate, ranges, arguments, wanted in trials:
+    for gate, ranges, arguments, expected in trials:
         hidden = realise(gate, kind, ranges, 1e-4, 2.0**-53)
-        worst = float(np.abs(computed(hidden, kind, *arguments) - wanted).max())
+        worst = float(np.abs(computed(hidden, kind, *arguments) - expected).max())
         assert hidden.error <= 1e-4
         assert worst <= hidden.error + 2.0**-53 * (hidden.size + 8) * hidden.weight
 
@@ -144,14 +144,14 @@ def agree(seed: int, kind: str, *, real: bool, **options: Any) -> float | None:
     bound = float(model.config.report["error_bound"])
     for _ in range(4):
         many = size if fixed else draw.randrange(1, size + 1)
-        given = [draw.uniform(-2, 2) if real else draw.randrange(4) for _ in range(many)]
+        sequence = [draw.uniform(-2, 2) if real else draw.randrange(4) for _ in range(many)]
         try:
-            wanted = evaluate(node, given, FloatDomain())
+            expected = evaluate(node, sequence, FloatDomain())
         except ExecutionError:
             continue
-        found = model(given)
-        for one, other in zip(found, wanted, strict=True):
-            assert abs(float(one) - float(other)) <= max(bound, 1e-12), (seed, node, given)
+        actual = model(sequence)
+        for one, other in zip(actual, expected, strict=True):
+            assert abs(float(one) - float(other)) <= max(bound, 1e-12), (seed, node, sequence)
     return bound
 
 
@@ -193,8 +193,8 @@ def test_counts_as_keys_of_hard_attention(kind: str) -> None:
     )
     ordered = aggregate(select(selector_width(smaller), indices, "=="), tokens)
     model = compile(ordered, length=8, vocabulary=[1, 2, 3, 4, 5], feed_forward=kind)
-    for given in ([3, 1, 2], [5, 5, 1, 2, 2, 4, 1, 3], [4]):
-        assert model(given) == sorted(given)
+    for inputs in ([3, 1, 2], [5, 5, 1, 2, 2, 4, 1, 3], [4]):
+        assert model(inputs) == sorted(inputs)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -203,8 +203,8 @@ def test_a_length_counted_by_a_head_that_is_there_anyway(kind: str) -> None:
     total = aggregate(select(1, 1, "=="), tokens) * length
     program = total + aggregate(select(indices, indices, "<"), tokens)  # the first selects nothing
     model = compile(program, length=4, vocabulary=[0, 1, 2], feed_forward=kind)
-    for given in ([2], [2, 1], [2, 1, 0], [1, 1, 2, 0]):
-        assert model(given) == pytest.approx(program(given), abs=model.error_bound + 1e-12)
+    for inputs in ([2], [2, 1], [2, 1, 0], [1, 1, 2, 0]):
+        assert model(inputs) == pytest.approx(program(inputs), abs=model.error_bound + 1e-12)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -212,8 +212,8 @@ def test_reverse_at_every_length(kind: str) -> None:
     reverse = aggregate(select(indices, length - 1 - indices, "=="), tokens)
     model = compile(reverse, length=9, vocabulary="abcd", feed_forward=kind)
     for size in range(1, 10):
-        given = [random.Random(size).choice("abcd") for _ in range(size)]
-        assert model(given) == given[::-1]
+        inputs = [random.Random(size).choice("abcd") for _ in range(size)]
+        assert model(inputs) == inputs[::-1]
 
 
 @pytest.mark.parametrize("kind", ["relu", "gelu"])
@@ -233,8 +233,8 @@ def test_keys_that_are_not_there_need_not_be_apart(program: SOp, attention: str,
         feed_forward=kind,
     )  # fmt: skip
     for first in np.linspace(-0.99, 0.49, 25).tolist():
-        for given in ([first], [first + 0.5, first], [first, first, first + 0.5]):
-            assert model(given) == pytest.approx(program(given), abs=1e-6), given
+        for inputs in ([first], [first + 0.5, first], [first, first, first + 0.5]):
+            assert model(inputs) == pytest.approx(program(inputs), abs=1e-6), inputs
 
 
 @pytest.mark.parametrize(
@@ -246,9 +246,9 @@ def test_real_numbers_compared_with_a_separation(kind: str, attention: str) -> N
         ordered, length=5, numeric=True, fixed=True, ranges=(-1, 1), separation=0.01,
         feed_forward=kind, attention=attention, tolerance=1e-3,
     )  # fmt: skip
-    given = [0.3, -0.2, 0.9, 0.1, -0.7]
+    inputs = [0.3, -0.2, 0.9, 0.1, -0.7]
     assert (
-        np.abs(np.array(model(given)) - sorted(given)).max()
+        np.abs(np.array(model(inputs)) - sorted(inputs)).max()
         <= model.config.report["error_bound"]
         <= 1e-3
     )
@@ -261,11 +261,11 @@ def test_numbers_outside_of_the_declared_ranges_are_refused(kind: str, tmp_path:
     model.save(tmp_path / "model")
     for one in (model, load(tmp_path / "model")):
         assert one([1, -1.0]) == pytest.approx([1, 1], abs=1e-3)
-        for given in ([0.5, 1.5], [5], np.array([0.0, -1.0000001])):
+        for inputs in ([0.5, 1.5], [5], np.array([0.0, -1.0000001])):
             with pytest.raises(InputError, match="from -1 to 1"):
-                one(given)
+                one(inputs)
             with pytest.raises(InputError, match="from -1 to 1"):
-                one.encode(given)
+                one.encode(inputs)
 
 
 def test_ranges_of_positions_and_of_rounded_numbers() -> None:
@@ -324,7 +324,7 @@ def test_numbers_that_units_do_not_touch_need_no_range(kind: str, attention: str
     there_and_back = aggregate(flip, aggregate(flip, tokens)) * 2
     options: dict[str, Any] = {"attention": attention, "feed_forward": kind}
     model = compile(there_and_back, length=4, numeric=True, **options)
-    given = [1e300, -3.5, 0.0]
-    assert model(given) == there_and_back(given)
+    inputs = [1e300, -3.5, 0.0]
+    assert model(inputs) == there_and_back(inputs)
     with pytest.raises(CompileError, match=r"try ranges=\(low, high\)"):
         compile(abs(tokens), length=4, numeric=True, **options)

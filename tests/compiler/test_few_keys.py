@@ -29,6 +29,6 @@ _PROGRAMS = {
 @pytest.mark.parametrize("program", _PROGRAMS.values(), ids=_PROGRAMS)
 def test_the_best_of_all_among_few(program: SOp, options: dict[str, Any], fixed: bool) -> None:
     model = compiler.compile(program, length=8, fixed=fixed, **options, feed_forward="exact")
-    given = [1.5, 2.0, 3.0, -1.0, 1.5, 2.0, 3.0, -1.0]
-    for inputs in others(given, random.Random(3), 24, shortest=8 if fixed else 1):
+    sequence = [1.5, 2.0, 3.0, -1.0, 1.5, 2.0, 3.0, -1.0]
+    for inputs in others(sequence, random.Random(3), 24, shortest=8 if fixed else 1):
         assert is_close(model(inputs), program(inputs)), inputs

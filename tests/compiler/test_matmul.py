@@ -86,16 +86,16 @@ def test_one_layer_of_2k_minus_1_heads(shape: tuple[int, int, int]) -> None:
 @pytest.mark.parametrize(("r", "c"), [(2, 2), (3, 3), (3, 4), (4, 4), (5, 7), (8, 8)])
 def test_tiled_weights_do_not_depend_on_k(r: int, c: int) -> None:
     """But for the table of positions they are the same to the last bit, for four values of k."""
-    found = []
+    actual = []
     for k in (6, 7, 8, 11):
         a, b = concatenate(locum.tokens, (r, k), (k, c))
         result = matmul(a, b, "tiled")
         size = max(r * k + k * c, result.needs or 0)
         target = Target(length=size, numeric=True, fixed=True, feed_forward="exact")
         model = compile_for(target, result.sop.node, "tiled", share_positions=False)
-        found.append({n: w for n, w in model.weights.named() if n != "pos_embed.W_pos"})
+        actual.append({n: w for n, w in model.weights.named() if n != "pos_embed.W_pos"})
         assert model.architecture.layers == 2
         assert model.architecture.heads[1] == 1
-    for other in found[1:]:
-        assert other.keys() == found[0].keys()
-        assert all(w.tobytes() == found[0][name].tobytes() for name, w in other.items())
+    for other in actual[1:]:
+        assert other.keys() == actual[0].keys()
+        assert all(w.tobytes() == actual[0][name].tobytes() for name, w in other.items())

@@ -68,18 +68,18 @@ def hosts(model: CompiledTransformer, folder: Path) -> dict[str, Callable[[str],
     if find_spec("torch"):
         torch, module = import_module("torch"), model.to_torch()
 
-        def by_torch(given: str) -> list[Any]:
-            logits = module(torch.as_tensor(model.encode(given))).detach().numpy()
-            return model.decode(logits, given)[0]
+        def by_torch(inputs: str) -> list[Any]:
+            logits = module(torch.as_tensor(model.encode(inputs))).detach().numpy()
+            return model.decode(logits, inputs)[0]
 
         ways["torch"] = by_torch
     if find_spec("onnx"):
         model.to_onnx(folder / "model.onnx")
         session = import_module("onnx.reference").ReferenceEvaluator(str(folder / "model.onnx"))
 
-        def by_onnx(given: str) -> list[Any]:
-            (logits,) = session.run(None, {"inputs": model.encode(given)})
-            return model.decode(logits, given)[0]
+        def by_onnx(inputs: str) -> list[Any]:
+            (logits,) = session.run(None, {"inputs": model.encode(inputs)})
+            return model.decode(logits, inputs)[0]
 
         ways["onnx"] = by_onnx
     return ways
@@ -134,7 +134,7 @@ def test_random_lengths_of_the_table_of_functions(name: str, dtype: str, tmp_pat
 def worst(model: Any, program: SOp, vocabulary: list[Any], longest: int, count: int = 60) -> float:
     draw = random.Random(0)
     inputs = [draw.choices(vocabulary, k=draw.randint(1, longest)) for _ in range(count)]
-    return max(difference(model, program, given) or 0.0 for given in inputs)
+    return max(difference(model, program, sequence) or 0.0 for sequence in inputs)
 
 
 @pytest.mark.parametrize("size", [5, 8])
@@ -201,8 +201,8 @@ def test_a_string_that_only_a_late_table_has() -> None:
         model = compiler.compile(program, length=31, vocabulary=vocabulary, feed_forward=kind)
         draw = random.Random(1)
         for _ in range(5):
-            given = draw.choices(vocabulary, k=draw.randint(1, 31))
-            assert model(given) == program(given, executor="dense")
+            inputs = draw.choices(vocabulary, k=draw.randint(1, 31))
+            assert model(inputs) == program(inputs, executor="dense")
 
 
 def abs_of(x: SOp) -> SOp:
@@ -253,8 +253,8 @@ def test_long_inputs_need_no_list_of_positions(dtype: str) -> None:
         assert sum(model.architecture.heads) <= 2, name
         assert model.architecture.d_model <= 8, name
         for size in (1, 2, 700):
-            given = draw.choices("abcd", k=size)
-            assert model(given) == program(given, executor="dense"), (name, size)
+            inputs = draw.choices("abcd", k=size)
+            assert model(inputs) == program(inputs, executor="dense"), (name, size)
 
 
 def test_first_occurrences_have_one_head_at_every_length() -> None:
@@ -264,8 +264,8 @@ def test_first_occurrences_have_one_head_at_every_length() -> None:
     for longest in (40, 48, 256):
         model = compiler.compile(program, length=longest, vocabulary="abcd", feed_forward="exact")
         assert model.architecture.heads == (1, 1)
-        given = random.Random(longest).choices("abcd", k=longest)
-        assert model(given) == program(given, executor="dense")
+        inputs = random.Random(longest).choices("abcd", k=longest)
+        assert model(inputs) == program(inputs, executor="dense")
 
 
 @pytest.mark.parametrize("program", [exp(tokens * 0) + length, length / (tokens * 0 + 2)])
@@ -298,8 +298,8 @@ def test_defaults_beside_strings_are_selected(program: SOp, longest: int, attent
         program, length=longest, vocabulary="abc", attention=attention, feed_forward="exact"
     )
     for size in range(1, longest + 1):
-        for given in ("a" * size, "abc"[:size]):
-            assert model(given) == pytest.approx(program(given, executor="dense")), given
+        for inputs in ("a" * size, "abc"[:size]):
+            assert model(inputs) == pytest.approx(program(inputs, executor="dense")), inputs
 
 
 @pytest.mark.parametrize("kind", ["exact", "relu"])
@@ -316,13 +316,13 @@ def test_strings_beside_one_number_are_moved(inner: SOp, kind: str) -> None:
     program = aggregate(select(tokens, tokens, "=="), inner)
     model = compiler.compile(program, length=3, vocabulary="abc", feed_forward=kind)
     compared = 0
-    for given in ("a", "b", "c", "aa", "ab", "bc", "bca", "cba"):
+    for inputs in ("a", "b", "c", "aa", "ab", "bc", "bca", "cba"):
         try:
-            expected = program(given, executor="dense")
+            expected = program(inputs, executor="dense")
         except ExecutionError:  # it mixes strings with numbers
             continue
         compared += 1
-        assert model(given) == expected, given
+        assert model(inputs) == expected, inputs
     assert compared >= 3
 
 
@@ -351,11 +351,13 @@ def test_types_are_those_of_dense_execution(program: SOp, numeric: bool) -> None
     """Give integers and booleans where dense execution does, one by one, and floats elsewhere."""
     options: dict[str, Any] = {"numeric": True} if numeric else {"vocabulary": [0, 1, 2, 0.5]}
     model = compiler.compile(program, length=3, **options, feed_forward="exact")
-    for given in ([0], [2, 1], [1, 2, 0], [2, 2, 1], [0.5, 1, 0], [1, 0, 0.5], [2, 0.5, 1]):
-        expected = program(given, executor="dense")
-        answer = model(given)
-        assert [(type(y), y) for y in answer] == [(type(y), y) for y in expected], given
-        assert list(map(repr, model.decode(logits(model, given), given)[0])) == list(map(repr, answer))
+    for inputs in ([0], [2, 1], [1, 2, 0], [2, 2, 1], [0.5, 1, 0], [1, 0, 0.5], [2, 0.5, 1]):
+        expected = program(inputs, executor="dense")
+        answer = model(inputs)
+        assert [(type(y), y) for y in answer] == [(type(y), y) for y in expected], inputs
+        assert list(map(repr, model.decode(logits(model, inputs), inputs)[0])) == list(
+            map(repr, answer)
+        )
 
 
 def test_types_without_the_inputs() -> None:
@@ -393,8 +395,8 @@ def test_integers_beyond_the_floats_are_refused(program: SOp, vocabulary: Any, k
 def test_integers_beyond_the_floats_are_moved_as_they_are(large: int) -> None:
     for program in (tokens, aggregate(select(indices, length - 1 - indices, "=="), tokens)):
         model = compiler.compile(program, length=3, vocabulary=[1, large, 0.5], feed_forward="exact")
-        for given in ([large], [1, large], [large, 0.5, large]):
-            assert repr(model(given)) == repr(program(given, executor="dense"))
+        for inputs in ([large], [1, large], [large, 0.5, large]):
+            assert repr(model(inputs)) == repr(program(inputs, executor="dense"))
 
 
 def test_integers_beyond_the_floats_are_refused_when_they_come_out() -> None:
@@ -429,8 +431,8 @@ def test_programs_with_infinities_are_compiled_or_refused(value: float) -> None:
                 model = compiler.compile(program, length=2, vocabulary=[0, 1, 2], feed_forward=kind)
             except CompileError:
                 continue
-            for given in ([0], [1], [2, 0], [1, 2]):
-                assert repr(model(given)) == repr(program(given, executor="dense"))
+            for inputs in ([0], [1], [2, 0], [1, 2]):
+                assert repr(model(inputs)) == repr(program(inputs, executor="dense"))
 
 
 def test_programs_without_any_value_are_refused() -> None:
@@ -459,8 +461,8 @@ def test_numbers_below_those_of_float32_are_within_the_bound(tiny: float, kind: 
         model = compiler.compile(
             program, length=3, vocabulary=[0.0, 1.0, tiny], dtype="float32", feed_forward=kind
         )
-        for given in ([1.0], [tiny, 0.0], [tiny, tiny, 1.0]):
-            error = difference(model, program, given)
+        for inputs in ([1.0], [tiny, 0.0], [tiny, tiny, 1.0]):
+            error = difference(model, program, inputs)
             assert error is not None
             assert error <= model.error_bound
     count = selector_width(select(tokens, tiny, ">="))
@@ -471,8 +473,8 @@ def test_numbers_below_those_of_float32_are_within_the_bound(tiny: float, kind: 
 def test_types_where_booleans_are_among_the_tokens() -> None:
     for program in (maximum(tokens, tokens), aggregate(select(tokens, tokens, "<="), tokens)):
         model = compiler.compile(program, length=3, vocabulary=[0, 1, True, 0.5], feed_forward="exact")
-        for given in ([True], [0.5, 0, True], [True, 1, True], [1, True]):
-            assert repr(model(given)) == repr(program(given, executor="dense")), given
+        for inputs in ([True], [0.5, 0, True], [True, 1, True], [1, True]):
+            assert repr(model(inputs)) == repr(program(inputs, executor="dense")), inputs
 
 
 @pytest.mark.parametrize("kind", ["relu", "gelu", "glu"])
@@ -492,10 +494,10 @@ def test_tables_of_numbers_far_apart(program: SOp, large: float, kind: str) -> N
     except CompileError:
         assert large > 2**40
         return
-    for given in ([1, 10**6], [large, 0], [1, 1], [0, 0], [large, large], [0, 1], [1, 0], [0, large]):
-        error = difference(model, program, given)
+    for inputs in ([1, 10**6], [large, 0], [1, 1], [0, 0], [large, large], [0, 1], [1, 0], [0, large]):
+        error = difference(model, program, inputs)
         assert error is not None
-        assert error <= model.error_bound, given
+        assert error <= model.error_bound, inputs
 
 
 @pytest.mark.parametrize("kind", ["relu", "gelu", "glu"])
@@ -509,5 +511,5 @@ def test_tables_with_keys_a_rounding_apart(kind: str) -> None:
     model = compiler.compile(program, length=4, vocabulary="abc", feed_forward=kind)
     assert all(np.isfinite(tensor).all() for _, tensor in model.weights.named())
     assert model.error_bound < 1e-3
-    for given in product("abc", repeat=4):
-        assert model(list(given)) == program(list(given))
+    for inputs in product("abc", repeat=4):
+        assert model(list(inputs)) == program(list(inputs))

@@ -17,8 +17,8 @@ def _back(steps: int, values: Any, default: float) -> SOp:
 
 def _agree(program: SOp, tolerance: float, **options: Any) -> None:
     model = compiler.compile(program, length=6, **options, feed_forward="exact")
-    for given in others([0, 1, 2, 0, 1, 2], random.Random(5), 40):
-        assert is_close(model(given), program(given), tolerance), given
+    for inputs in others([0, 1, 2, 0, 1, 2], random.Random(5), 40):
+        assert is_close(model(inputs), program(inputs), tolerance), inputs
 
 
 @pytest.mark.parametrize("options", [{"numeric": True}, {"vocabulary": [0, 1, 2]}])
@@ -83,6 +83,6 @@ def test_defaults_of_chains_stay_within_the_bound(kind: str, factor: float) -> N
     model = compiler.compile(
         program, length=6, vocabulary=[0, 1, 2], dtype="float32", feed_forward=kind, tolerance=10.0
     )
-    for given in others([0, 1, 2, 0, 1, 2], random.Random(5), 12):
-        answers = zip(model(given), program(given), strict=True)
+    for inputs in others([0, 1, 2, 0, 1, 2], random.Random(5), 12):
+        answers = zip(model(inputs), program(inputs), strict=True)
         assert max(abs(a - b) for a, b in answers) <= model.error_bound

@@ -26,8 +26,8 @@ def test_without_a_tolerance_soft_and_hard_are_the_same_to_the_last_bit(dtype: s
             for kind in ("hard", "softmax")
         )
         for size in (1, 5, 12):
-            given = draw.normal(size=size).tolist()
-            assert hard(given) == soft(given)
+            inputs = draw.normal(size=size).tolist()
+            assert hard(inputs) == soft(inputs)
 
 
 def test_counts_by_soft_heads() -> None:
@@ -66,8 +66,8 @@ def test_a_tolerance_allows_softer_heads_within_the_bound(tolerance: float) -> N
     draw = np.random.default_rng(5)
     worst = 0.0
     for _ in range(50):
-        given = draw.choice([-1.0, 1.0], size=12).tolist()
-        worst = max(worst, float(np.abs(np.array(model(given)) - PREFIX(given)).max()))
+        inputs = draw.choice([-1.0, 1.0], size=12).tolist()
+        worst = max(worst, float(np.abs(np.array(model(inputs)) - PREFIX(inputs)).max()))
     assert 0 < worst <= bound
 
 

@@ -48,12 +48,12 @@ def test_what_is_split_has_the_same_width(name: str) -> None:
     parts = split(selector, Selectors(target).values)
     assert parts is not None
     assert len(parts) == heads
-    for given in itertools.product([0, 1, 2], repeat=4):
+    for inputs in itertools.product([0, 1, 2], repeat=4):
         widths = [
-            [sign * width for width in SOp(locum.graph.build("selector_width", part))(list(given))]
+            [sign * width for width in SOp(locum.graph.build("selector_width", part))(list(inputs))]
             for part, sign in parts
         ]
-        assert [sum(column) for column in zip(*widths, strict=True)] == program(list(given))
+        assert [sum(column) for column in zip(*widths, strict=True)] == program(list(inputs))
 
 
 @pytest.mark.parametrize("options", [{"feed_forward": "exact"}, {}, {"attention": "softmax"}])
@@ -63,8 +63,8 @@ def test_networks_of_what_is_split(name: str, options: dict[str, Any]) -> None:
     model = locum.compile(program, length=7, vocabulary=(0, 1, 2), **options)
     draw = random.Random(name)
     for _ in range(12):
-        given = [draw.choice([0, 1, 2]) for _ in range(draw.randint(1, 7))]
-        assert model(given) == program(given), given
+        inputs = [draw.choice([0, 1, 2]) for _ in range(draw.randint(1, 7))]
+        assert model(inputs) == program(inputs), inputs
 
 
 def test_what_is_not_ordered_by_parts_is_not_split() -> None:
@@ -82,8 +82,8 @@ def test_sorting_at_fifty() -> None:
     assert len(model.weights.layers) <= 6
     draw = random.Random(0)
     for size in (1, 37, 50):
-        given = [draw.randrange(5) for _ in range(size)]
-        assert model(given) == program(given)
+        inputs = [draw.randrange(5) for _ in range(size)]
+        assert model(inputs) == program(inputs)
 
 
 def test_means_of_the_same_keys_are_apart() -> None:
@@ -94,8 +94,8 @@ def test_means_of_the_same_keys_are_apart() -> None:
         model = locum.compile(program, length=50, vocabulary="()x", attention="softmax")
         draw = random.Random(4)
         for _ in range(6):
-            given = [draw.choice("()x") for _ in range(draw.randint(1, 50))]
-            assert model(given) == program(given)
+            inputs = [draw.choice("()x") for _ in range(draw.randint(1, 50))]
+            assert model(inputs) == program(inputs)
     other = aggregate(prefix, indicator(tokens == "x"), 0.5)
     with pytest.raises(locum.CompileError, match="separation"):
         locum.compile(opened - closed < other, length=50, vocabulary="()x")

@@ -38,12 +38,12 @@ def _agree(program: SOp, given_tokens: list[Any], **options: Any) -> int:
     model = compiler.compile(program, length=3, **options, feed_forward="exact")
     compared = 0
     for size in (1, 2, 3):
-        for given in product(given_tokens, repeat=size):
+        for inputs in product(given_tokens, repeat=size):
             try:
-                wanted = program(list(given))
+                expected = program(list(inputs))
             except LocumError:
                 continue
-            assert is_close(model(list(given)), wanted), given
+            assert is_close(model(list(inputs)), expected), inputs
             compared += 1
     return compared
 
@@ -89,8 +89,8 @@ def test_equal_keys_of_a_table_with_one_value_are_one_key(tmp_path: Path) -> Non
 
 
 def test_whole_numbers_beyond_the_floats_are_no_keys_of_real_numbers() -> None:
-    found = lookup(tokens, {2**53: 5, 2**53 + 1: 3, 1: 0})
-    assert _agree(found, [2**53, 1], numeric=True) == 14
+    result = lookup(tokens, {2**53: 5, 2**53 + 1: 3, 1: 0})
+    assert _agree(result, [2**53, 1], numeric=True) == 14
     member = build("member", tokens.node, values=canonical_set([2**53 + 1, 10**400, 1]))
     assert _agree(SOp(member), [2**53, 1, 0.5], numeric=True) == 39
     with pytest.raises(CompileError, match="nothing for any number"):

@@ -44,39 +44,39 @@ def run(case: dict[str, Any]) -> Result:
     return Session(example=case["input"]).execute(case["source"])[-1]
 
 
-def same(found: Any, wanted: Any) -> bool:
+def same(actual: Any, expected: Any) -> bool:
     """Equality that tells 1, 1.0 and True apart, with a little room for floats."""
-    if isinstance(wanted, list):
-        return len(found) == len(wanted) and all(map(same, found, wanted))
-    if isinstance(wanted, dict):
-        return all(name in found and same(found[name], part) for name, part in wanted.items())
-    if isinstance(wanted, float) and isinstance(found, float):
-        return math.isclose(found, wanted, rel_tol=1e-12)
-    return type(found) is type(wanted) and bool(found == wanted)
+    if isinstance(expected, list):
+        return len(actual) == len(expected) and all(map(same, actual, expected))
+    if isinstance(expected, dict):
+        return all(name in actual and same(actual[name], part) for name, part in expected.items())
+    if isinstance(expected, float) and isinstance(actual, float):
+        return math.isclose(actual, expected, rel_tol=1e-12)
+    return type(actual) is type(expected) and bool(actual == expected)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
 def test_case(case: dict[str, Any]) -> None:
-    wanted, found = case["output"], run(case)
+    expected, actual = case["output"], run(case)
     if case["source"] in EXTENSIONS:
-        assert found.kind != "error"
+        assert actual.kind != "error"
     elif case["source"] in NEVER_FINISHED:
-        assert (found.kind, found.category) == ("error", "syntax")
-    elif wanted["kind"] == "error":
-        assert (found.kind, found.category) == ("error", wanted["category"])
-        assert found.message
-        assert found.line is not None
-    elif wanted["kind"] == "analysis":
-        assert found.node is not None
-        size = architecture(found.node)
-        assert size.layers == wanted["layers"]
+        assert (actual.kind, actual.category) == ("error", "syntax")
+    elif expected["kind"] == "error":
+        assert (actual.kind, actual.category) == ("error", expected["category"])
+        assert actual.message
+        assert actual.line is not None
+    elif expected["kind"] == "analysis":
+        assert actual.node is not None
+        size = architecture(actual.node)
+        assert size.layers == expected["layers"]
         assert all(
-            ours <= theirs for ours, theirs in zip(size.heads, wanted["heads_per_layer"], strict=True)
+            ours <= theirs for ours, theirs in zip(size.heads, expected["heads_per_layer"], strict=True)
         )
     else:
-        assert same(found.to_dict(), wanted)
+        assert same(actual.to_dict(), expected)
         if case["name"] not in PRINTED_DIFFERENTLY:
-            assert found.printed == case["printed"]
+            assert actual.printed == case["printed"]
 
 
 def test_heads_differ_only_where_selectors_are_said_twice() -> None:

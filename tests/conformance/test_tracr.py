@@ -26,17 +26,17 @@ from locum.transformer import CompiledTransformer
 CASES: list[dict[str, Any]] = json.loads(Path(__file__).with_name("tracr.json").read_text("utf-8"))
 
 
-def same(found: list[Any], wanted: list[Any]) -> bool:
+def same(actual: list[Any], expected: list[Any]) -> bool:
     """Equal, floats up to a rounding; null is our default."""
-    return len(found) == len(wanted) and all(map(_same, found, wanted))
+    return len(actual) == len(expected) and all(map(_same, actual, expected))
 
 
-def _same(found: Any, wanted: Any) -> bool:
-    if wanted is None:
-        return found == "" or found is False
-    if isinstance(wanted, str) or isinstance(found, str):
-        return bool(found == wanted)
-    return math.isclose(found, wanted, rel_tol=0, abs_tol=1e-12)
+def _same(actual: Any, expected: Any) -> bool:
+    if expected is None:
+        return actual == "" or actual is False
+    if isinstance(expected, str) or isinstance(actual, str):
+        return bool(actual == expected)
+    return math.isclose(actual, expected, rel_tol=0, abs_tol=1e-12)
 
 
 def _program(case: dict[str, Any]) -> SOp:
@@ -80,5 +80,5 @@ def test_the_mask_matters_where_a_program_looks_ahead() -> None:
 def test_float32_answers_as_tracr_does(case: dict[str, Any]) -> None:
     sop = _program(case)
     model = _compiled(sop.node, case["max_len"], tuple(case["vocab"]), "float32")
-    for found, wanted in zip(model(case["input"]), sop(case["input"]), strict=True):
-        assert found == wanted or math.isclose(found, wanted, rel_tol=0, abs_tol=1e-6)
+    for actual, expected in zip(model(case["input"]), sop(case["input"]), strict=True):
+        assert actual == expected or math.isclose(actual, expected, rel_tol=0, abs_tol=1e-6)

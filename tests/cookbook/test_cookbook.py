@@ -37,12 +37,12 @@ def test_every_construction_has_an_entry() -> None:
 @pytest.mark.parametrize("name", COOKBOOK)
 def test_entries_are_right_on_all_words(name: str) -> None:
     entry = COOKBOOK[name]
-    found = entry.examine()
-    assert found.wrong is None
-    assert found.words >= 60
-    assert found.layers == len(found.heads) >= 1
+    result = entry.examine()
+    assert result.wrong is None
+    assert result.words >= 60
+    assert result.layers == len(result.heads) >= 1
     if isinstance(entry, Compiled):
-        assert found.status == "certified: error 0"
+        assert result.status == "certified: error 0"
         for batch in entry.words():
             for word in batch[:: max(1, len(batch) // 4)]:
                 assert entry.dense(word) == entry.plain("".join(word))

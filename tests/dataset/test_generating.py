@@ -30,16 +30,16 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, A
 def test_a_dataset_verifies_and_says_what_it_has(dataset: tuple[Path, dict[str, Any]]) -> None:
     place, summary = dataset
     assert summary["by_tier"] == {"plain": 2, "rotated": 2}
-    found = verify(place)
-    assert found["wrong"] == []
-    assert found["items"] == 4
+    result = verify(place)
+    assert result["wrong"] == []
+    assert result["items"] == 4
     rows = read_index(place)
     assert [row["id"] for row in rows] == sorted(row["id"] for row in rows)
     assert all(type(row[name]) is kind for row in rows for name, (kind, _) in COLUMNS.items())
     sides: dict[str, set[str]] = {}
     for row in rows:
         sides.setdefault(row["shape"], set()).add(row["split"])
-    assert all(len(found) == 1 for found in sides.values())
+    assert all(len(result) == 1 for result in sides.values())
 
 
 def test_what_was_lost_is_made_again_to_the_last_byte(

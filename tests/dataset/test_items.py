@@ -57,8 +57,8 @@ def test_the_script_runs_networks_as_the_package_does(
             continue
         model, network = locum.load(folder), load_network(folder)
         examples = json.loads((folder / "examples.json").read_text())
-        for given in examples["inputs"][:8]:
-            assert network([given]) == [model(given)]
+        for inputs in examples["inputs"][:8]:
+            assert network([inputs]) == [model(inputs)]
         assert loads(model.config.program)
 
 
@@ -117,11 +117,11 @@ def test_the_same_settings_give_the_same_bytes(
 
 
 def test_what_is_not_worth_an_item_is_turned_down(tmp_path: Path) -> None:
-    found = make(str(tmp_path), "task/next_letter", "softmax", ["plain"], **SIZE)
-    assert found["rows"] == []
-    assert "layers" in found["reason"]
-    found = make(str(tmp_path), "tracr/length", "hard", ["plain"], **SIZE)
-    assert "does not depend on the tokens" in found["reason"]
+    result = make(str(tmp_path), "task/next_letter", "softmax", ["plain"], **SIZE)
+    assert result["rows"] == []
+    assert "layers" in result["reason"]
+    result = make(str(tmp_path), "tracr/length", "hard", ["plain"], **SIZE)
+    assert "does not depend on the tokens" in result["reason"]
     assert not (tmp_path / "items").exists()
 
 

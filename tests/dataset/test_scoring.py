@@ -52,11 +52,11 @@ def test_the_truth_scores_one_in_every_tier(items: dict[str, Item]) -> None:
 
 
 def test_the_order_of_entries_says_nothing(items: dict[str, Item], patched: dict[str, Any]) -> None:
-    item, found = items["realistic"], patched["realistic"]
-    shuffled = copy.deepcopy(found)
+    item, result = items["realistic"], patched["realistic"]
+    shuffled = copy.deepcopy(result)
     for entries in shuffled.values():
         random.Random(1).shuffle(entries)
-    assert score(item.truth, shuffled, item.directions) == score(item.truth, found, item.directions)
+    assert score(item.truth, shuffled, item.directions) == score(item.truth, result, item.directions)
 
 
 def test_patching_solves_edges_everywhere_and_slots_only_where_they_are_axes(
@@ -83,7 +83,7 @@ def test_weights_give_plain_networks_away_and_realistic_ones_not(items: dict[str
 
 
 @pytest.mark.parametrize(
-    ("found", "words"),
+    ("result", "words"),
     [
         ([], "expected an object with some of edges"),
         ({"circuits": []}, "expected an object with some of edges"),
@@ -107,14 +107,14 @@ def test_weights_give_plain_networks_away_and_realistic_ones_not(items: dict[str
     ],
 )
 def test_what_the_network_does_not_have_is_refused_by_name(
-    items: dict[str, Item], found: Any, words: str
+    items: dict[str, Item], result: Any, words: str
 ) -> None:
     with pytest.raises(InputError, match=words):
-        score(items["plain"].truth, found, items["plain"].directions)
+        score(items["plain"].truth, result, items["plain"].directions)
 
 
 @pytest.mark.parametrize(
-    "found",
+    "result",
     [
         {"slots": [{"direction": 3}]},
         {"slots": [{"direction": None}]},
@@ -122,10 +122,10 @@ def test_what_the_network_does_not_have_is_refused_by_name(
         {"heads": [{"id": "blocks.0.attn.head.0", "score": 10**400}]},
     ],
 )
-def test_no_direction_and_no_score_is_refused(items: dict[str, Item], found: dict[str, Any]) -> None:
+def test_no_direction_and_no_score_is_refused(items: dict[str, Item], result: dict[str, Any]) -> None:
     """These once were errors of Python's."""
     with pytest.raises(InputError, match="expected a"):
-        score(items["plain"].truth, found)
+        score(items["plain"].truth, result)
 
 
 def test_the_command_scores_beside_an_item_and_alone(items: dict[str, Item], tmp_path: Path) -> None:
@@ -163,8 +163,8 @@ def test_items_are_loaded_in_python_and_torch(items: dict[str, Item]) -> None:
 def test_directions_of_any_length_are_directions(items: dict[str, Item], scale: float) -> None:
     item = items["plain"]
     slot = next(iter(item.truth.true_slots))
-    found = {"slots": [{"direction": (scale * item.directions[slot]).tolist()}]}
-    assert score(item.truth, found, item.directions)["levels"]["slots"]["precision"] == 1
+    result = {"slots": [{"direction": (scale * item.directions[slot]).tolist()}]}
+    assert score(item.truth, result, item.directions)["levels"]["slots"]["precision"] == 1
 
 
 def test_a_threshold_is_a_number(items: dict[str, Item]) -> None:

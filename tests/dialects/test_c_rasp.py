@@ -81,12 +81,12 @@ def test_programs_accept_what_they_should(
         batch = ["".join(word) for word in itertools.product(alphabet, repeat=size)]
         expected = [plain(word) for word in batch]
         assert program.accepts_by(model, batch) == expected, name
-        for word, wanted in list(zip(batch, expected, strict=True))[:: 1 if size < 4 else 17]:
-            assert program.accepts(word) == wanted, (name, word)
+        for word, reference in list(zip(batch, expected, strict=True))[:: 1 if size < 4 else 17]:
+            assert program.accepts(word) == reference, (name, word)
             state, accepted = machine.start, None
             for letter in word:
                 state, accepted = machine.step(state, letter)
-            assert bool(machine.answer(state, accepted)) == wanted
+            assert bool(machine.answer(state, accepted)) == reference
 
 
 def test_the_same_from_python() -> None:
@@ -139,7 +139,7 @@ def test_unknown_symbols_are_refused_by_programs_and_weights() -> None:
 
 
 def test_counts_of_nothing_and_large_coefficients() -> None:
-    for text, wanted in (
+    for text, expected in (
         ("accepted = #false == 0", True),
         ("accepted = #true == 3", True),
         ('accepted = 1000000000 * #"a" > 999999999 + 999999999 * #"a"', False),
@@ -149,7 +149,7 @@ def test_counts_of_nothing_and_large_coefficients() -> None:
         ("accepted = 1 < 0", False),
     ):
         program = parse(text, alphabet="ab")
-        assert program.accepts("aab") is wanted, text
+        assert program.accepts("aab") is expected, text
         model = program.compile(3)
         for word in words("ab", 3):
             if word:
@@ -221,9 +221,9 @@ def test_what_is_not_c_rasp_is_refused_by_name() -> None:
 
 
 def test_counts_are_recognised_in_the_graph() -> None:
-    found = as_count(count(symbol("a"), distance=2).node)
-    assert found is not None
-    assert found.distance == 2
+    result = as_count(count(symbol("a"), distance=2).node)
+    assert result is not None
+    assert result.distance == 2
     assert as_count(symbol("a").node) is None
 
 

@@ -73,7 +73,7 @@ def test_programs_of_the_corpus_agree_with_the_automaton() -> None:
 
 
 def test_programs_that_only_the_last_symbol_allows() -> None:
-    found = 0
+    result = 0
     for row in CORPUS:
         if row["C-RASP"]:
             continue
@@ -81,9 +81,9 @@ def test_programs_that_only_the_last_symbol_allows() -> None:
         emitted = program(automaton, LAST)
         assert (emitted is not None) == classify(automaton).c_rasp_last
         if emitted is not None:
-            found += 1
+            result += 1
             assert agrees(automaton, emitted, 5), row
-    assert found
+    assert result
 
 
 def test_weights_of_the_corpus_agree_with_the_automaton() -> None:
@@ -148,8 +148,8 @@ EDGES = [
 def test_edges(text: str, alphabet: str, finite: bool, star_free: bool, c_rasp: bool, r: bool) -> None:
     automaton = regular.language(text, alphabet)
     verdicts = classify(automaton)
-    found = (verdicts.finite, verdicts.star_free, verdicts.c_rasp, verdicts.r)
-    assert found == (finite, star_free, c_rasp, r)
+    result = (verdicts.finite, verdicts.star_free, verdicts.c_rasp, verdicts.r)
+    assert result == (finite, star_free, c_rasp, r)
     for accept in (END, LAST):
         emitted = verdicts.program(accept)
         if emitted is not None:

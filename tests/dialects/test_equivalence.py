@@ -111,17 +111,17 @@ def _plain(language: Language, word: tuple[str, ...]) -> bool:
 @pytest.mark.parametrize(("p", "q", "alphabet", "same"), PAIRS)
 def test_pairs(p: str, q: str, alphabet: str, same: bool) -> None:
     one, other = _language(p, alphabet), _language(q, alphabet)
-    found = equivalent(one, other, seconds=60)
-    assert found.verdict == (EQUIVALENT if same else SEPARATED), found
-    if found.word is None:
+    result = equivalent(one, other, seconds=60)
+    assert result.verdict == (EQUIVALENT if same else SEPARATED), result
+    if result.word is None:
         return
     # Only one has the word, and no shorter one separates them.
-    assert _plain(one, found.word) != _plain(other, found.word)
-    for size_of_word in range(min(len(found.word), 4)):
+    assert _plain(one, result.word) != _plain(other, result.word)
+    for size_of_word in range(min(len(result.word), 4)):
         for word in itertools.product(alphabet, repeat=size_of_word):
             assert _plain(one, word) == _plain(other, word), word
-    for language, answer in zip((one, other), found.answers, strict=True):
-        assert answer.expected == _plain(language, found.word)
+    for language, answer in zip((one, other), result.answers, strict=True):
+        assert answer.expected == _plain(language, result.word)
         if language.program is not None:
             assert answer.by["dense"] is answer.expected
             assert answer.by["weights"] is answer.expected
@@ -138,15 +138,15 @@ def test_formulas_and_programs_of_b_rasp() -> None:
     assert not equivalent(formula, program).empty_word
     # The empty word is not compared where one of them has no answer for it.
     assert equivalent(formula, read("(ab)*a?+(ba)*b?")).verdict == EQUIVALENT
-    found = equivalent(formula, read("(ab)*a?"))
-    assert found.word == ("b",)
-    assert found.answers[0].by == {"dense": True, "weights": True}
+    result = equivalent(formula, read("(ab)*a?"))
+    assert result.word == ("b",)
+    assert result.answers[0].by == {"dense": True, "weights": True}
 
 
 def test_conventions_that_differ_are_compared_on_words_that_both_answer() -> None:
     last, end = (read('accepted = "b"', "c-rasp", alphabet="ab", accept=a) for a in ("last", "end"))
-    found = equivalent(last, read("(a+b)*b"))
-    assert (found.verdict, found.empty_word) == (EQUIVALENT, False)
+    result = equivalent(last, read("(a+b)*b"))
+    assert (result.verdict, result.empty_word) == (EQUIVALENT, False)
     # At an end marker no symbol is seen: nothing is accepted.
     assert equivalent(end, read("∅", alphabet="ab")).verdict == EQUIVALENT
     assert equivalent(last, end).word == ("b",)
@@ -162,9 +162,9 @@ def test_a_limit_is_kept() -> None:
         'z = #("a" && #("b" && #"a" > #"b") > 0)',
     )
     other = hard.replace("5 * z", '5 * z + 1000000 * #("b" && x + y == 40 * z + 7)')
-    found = equivalent(_language(hard, "ab"), _language(other, "ab"), seconds=0.3)
-    assert found.verdict == UNDECIDED
-    assert "they agree on all words of up to" in found.method
+    result = equivalent(_language(hard, "ab"), _language(other, "ab"), seconds=0.3)
+    assert result.verdict == UNDECIDED
+    assert "they agree on all words of up to" in result.method
     with pytest.raises(InputError, match="more than 0 seconds"):
         equivalent(_language(hard, "ab"), _language(other, "ab"), seconds=0)
 

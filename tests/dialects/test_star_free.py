@@ -36,11 +36,11 @@ def _holds(ltl: LTL, word: Sequence[str]) -> bool:
             case "next":
                 return [*below[0][1:], False]
             case _:
-                found, later = [False] * size, False
+                result, later = [False] * size, False
                 for i in reversed(range(size)):
                     later = below[1][i] or (below[0][i] and later)
-                    found[i] = later
-                return found
+                    result[i] = later
+                return result
 
     return fold(ltl.formula, values)[0]
 

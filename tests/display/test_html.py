@@ -45,12 +45,12 @@ class Parts(HTMLParser):
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        given = dict(attrs)
-        self.attributes |= given.keys()
-        self._open = tag if tag in ("script", "style") and "type" not in given else ""
-        if given.get("http-equiv") == "Content-Security-Policy":
+        inputs = dict(attrs)
+        self.attributes |= inputs.keys()
+        self._open = tag if tag in ("script", "style") and "type" not in inputs else ""
+        if inputs.get("http-equiv") == "Content-Security-Policy":
             assert not self.inline, "the policy stands behind what it is for"
-            rules = (rule.strip().partition(" ") for rule in str(given["content"]).split(";"))
+            rules = (rule.strip().partition(" ") for rule in str(inputs["content"]).split(";"))
             self.policy = {name: value for name, _, value in rules}
 
     def handle_data(self, data: str) -> None:

@@ -24,8 +24,8 @@ def run(tmp_path: Path) -> ModelRun:
 
 
 def data_of(page: str) -> Any:
-    (found,) = re.findall(r'<script id="data" type="application/json">(.*?)</script>', page, re.DOTALL)
-    return json.loads(found)
+    (result,) = re.findall(r'<script id="data" type="application/json">(.*?)</script>', page, re.DOTALL)
+    return json.loads(result)
 
 
 def unpacked(packed: Any) -> Any:

@@ -59,8 +59,8 @@ def simulator() -> CompiledTransformer:
 
 
 def data_of(page: str) -> Any:
-    (found,) = re.findall(r'<script id="data" type="application/json">(.*?)</script>', page, re.DOTALL)
-    return json.loads(found)
+    (result,) = re.findall(r'<script id="data" type="application/json">(.*?)</script>', page, re.DOTALL)
+    return json.loads(result)
 
 
 # Read off the weights -----------------------------------------------------------------------------

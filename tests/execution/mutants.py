@@ -49,15 +49,15 @@ def in_force(mutant: Mutant) -> Iterator[None]:
 
 def _functions(namespace: dict[str, Any], module: str) -> dict[str, FunctionType]:
     """The functions and methods that a module defines, by name."""
-    found = {}
+    result = {}
     for name, value in namespace.items():
         if getattr(value, "__module__", None) != module:
             continue
         if isinstance(value, FunctionType):
-            found[name] = value
+            result[name] = value
         elif isinstance(value, type):
             for method, function in vars(value).items():
                 plain = getattr(function, "fget", function)
                 if isinstance(plain, FunctionType):
-                    found[f"{name}.{method}"] = plain
-    return found
+                    result[f"{name}.{method}"] = plain
+    return result

@@ -52,12 +52,12 @@ def trial(seed: int) -> Trial:
         length = draw.randrange(1, 13)
         program = _Programs(draw).value(draw.randrange(1, 5))
     # Quarters: sums and products of them are exact, so that equal means are equal however computed.
-    given = [draw.randrange(-8, 9) / draw.choice((1, 4)) for _ in range(length)]
+    inputs = [draw.randrange(-8, 9) / draw.choice((1, 4)) for _ in range(length)]
     positions = range(length)
     if draw.random() < 0.3:
         start = draw.randrange(length)
         positions = range(start, draw.randrange(start + 1, length + 1))
-    return Trial(program, given, positions)
+    return Trial(program, inputs, positions)
 
 
 def number(value: float) -> Node:

@@ -17,21 +17,21 @@ from tests.strategies import inputs, programs
 
 
 @given(programs(), inputs, st.sampled_from(sorted(DOMAINS)))
-def test_a_value_or_a_described_error(program: Node, given: Any, domain: str) -> None:
+def test_a_value_or_a_described_error(program: Node, tokens: Any, domain: str) -> None:
     try:
-        value = run(program, given, domain=domain)
+        value = run(program, tokens, domain=domain)
     except locum.ExecutionError as error:
         message = str(error)
         assert error.where in message
         assert "\n" not in message
         assert len(message) < 600
-        assert error.position is None or 0 <= error.position < len(given)
+        assert error.position is None or 0 <= error.position < len(tokens)
         return
     if sort_of(program) is Sort.SELECTOR:
-        assert value.shape == (len(given), len(given))
+        assert value.shape == (len(tokens), len(tokens))
         assert value.dtype == np.bool_
     else:
-        assert len(value) == len(given)
+        assert len(value) == len(tokens)
         assert domain == "exact" or sequence_type(value) is not None
 
 
@@ -43,9 +43,9 @@ def test_a_batch_is_its_sequences_one_by_one(program: Node, batch: list[list[int
         together = run(program, batch)
     except locum.ExecutionError:
         return
-    for found, sequence in zip(together, batch, strict=True):
+    for result, sequence in zip(together, batch, strict=True):
         alone = run(program, sequence)
-        assert repr(np.asarray(found).tolist()) == repr(np.asarray(alone).tolist())
+        assert repr(np.asarray(result).tolist()) == repr(np.asarray(alone).tolist())
 
 
 def test_arrays_come_back_as_arrays() -> None:
@@ -58,7 +58,7 @@ def test_arrays_come_back_as_arrays() -> None:
 
 @pytest.mark.parametrize("executor", EXECUTORS)
 @pytest.mark.parametrize(
-    ("given", "words"),
+    ("tokens", "words"),
     [
         ("", "the input is empty"),
         ([], "the input is empty"),
@@ -76,9 +76,9 @@ def test_arrays_come_back_as_arrays() -> None:
         (b"ab", "expected a string"),
     ],
 )
-def test_bad_inputs(given: Any, words: str, executor: str) -> None:
+def test_bad_inputs(tokens: Any, words: str, executor: str) -> None:
     with pytest.raises(locum.InputError, match=words):
-        locum.tokens(given, executor=executor)
+        locum.tokens(tokens, executor=executor)
 
 
 def test_unknown_executor_and_domain() -> None:

@@ -99,12 +99,12 @@ def test_exact_agrees_on_the_cases(case: Any) -> None:
     if isinstance(case.program, locum.Selector):
         assert value.tolist() == case.expected
         return
-    for found, wanted in zip(value, case.expected, strict=True):
-        if isinstance(wanted, float):
-            assert math.isclose(float(found), wanted, rel_tol=1e-12)
+    for actual, expected in zip(value, case.expected, strict=True):
+        if isinstance(expected, float):
+            assert math.isclose(float(actual), expected, rel_tol=1e-12)
         elif case.name != "tokens_str":  # 2.5 is 5/2 there
-            assert found == wanted
-            assert type(found) is type(wanted)
+            assert actual == expected
+            assert type(actual) is type(expected)
 
 
 WHOLE = tuple(
@@ -120,12 +120,12 @@ WHOLE = tuple(
     programs(ops=WHOLE, atoms=st.integers(-3, 5), casts=("asis", "int", "bool")),
     st.lists(st.integers(-9, 9), min_size=1, max_size=5),
 )
-def test_whole_numbers_are_the_same_in_both_domains(program: Node, given: list[int]) -> None:
+def test_whole_numbers_are_the_same_in_both_domains(program: Node, inputs: list[int]) -> None:
     """Programs that never leave the integers: the same values, types and refusals."""
 
     def outcome(domain: str) -> str:
         try:
-            return repr(run(program, given, domain=domain))
+            return repr(run(program, inputs, domain=domain))
         except locum.ExecutionError as error:
             return f"no value at {error.position} of {error.where}"
 
@@ -138,21 +138,21 @@ _fractions = st.builds(Fraction, st.integers(-(10**6), 10**6), st.integers(1, 10
 
 @given(st.lists(_fractions, min_size=32, max_size=32))
 def test_matmul_is_exact_on_rationals(entries: list[Fraction]) -> None:
-    found = matmul(4, 4, 4)(entries, domain="exact")
+    result = matmul(4, 4, 4)(entries, domain="exact")
     a = [entries[4 * i : 4 * i + 4] for i in range(4)]
     b = [entries[16 + 4 * i : 20 + 4 * i] for i in range(4)]
     product = [
         sum((a[i][t] * b[t][j] for t in range(4)), Fraction(0)) for i in range(4) for j in range(4)
     ]
-    assert found == product + [0] * 16
+    assert result == product + [0] * 16
 
 
 def test_matmul_equals_numpy() -> None:
     random = np.random.default_rng(2026)
     for _ in range(20):
         a, b = random.normal(size=(2, 4, 4))
-        found = matmul(4, 4, 4)(np.concatenate([a.ravel(), b.ravel()]))
-        np.testing.assert_allclose(found[:16].reshape(4, 4), a @ b, rtol=0, atol=1e-13)
+        result = matmul(4, 4, 4)(np.concatenate([a.ravel(), b.ravel()]))
+        np.testing.assert_allclose(result[:16].reshape(4, 4), a @ b, rtol=0, atol=1e-13)
 
 
 def test_roots_and_powers_stay_rational_or_say_so() -> None:
@@ -181,7 +181,7 @@ def test_exact_arithmetic_follows_python() -> None:
             random.choice([-1, 1])
         )
         x, y = locum.tokens, locum.aggregate(locum.select(locum.indices, 1, "=="), locum.tokens)
-        for program, wanted in [
+        for program, expected in [
             (x % y, a % b),
             (x // y, a // b),
             (x / y, a / b),
@@ -190,7 +190,7 @@ def test_exact_arithmetic_follows_python() -> None:
             (abs(x), abs(a)),
             (locum.maximum(x, y), max(a, b)),
         ]:
-            assert program([a, b], domain="exact")[0] == wanted
+            assert program([a, b], domain="exact")[0] == expected
 
 
 def test_means_of_nasty_floats() -> None:

@@ -39,18 +39,18 @@ CHUNKS = 16
 
 def differs(seed: int) -> str | None:
     """How dense and fast execution differ on the program of a seed; None if they do not."""
-    program, given, positions = trial(seed)
+    program, inputs, positions = trial(seed)
     try:
-        wanted = dense.evaluate(program, [float(x) for x in given], FloatDomain(), max_heads=3_000)
+        expected = dense.evaluate(program, [float(x) for x in inputs], FloatDomain(), max_heads=3_000)
     except LocumError:
         return "no value"
-    values = np.array(wanted, dtype=float)[positions.start : positions.stop]
+    values = np.array(expected, dtype=float)[positions.start : positions.stop]
     if not np.isfinite(values).all():
         return "no value"
-    found = run(program, np.array(given, dtype=float), executor="fast", positions=positions)
-    if found.shape == values.shape and np.allclose(found, values, rtol=1e-10, atol=1e-10):
+    actual = run(program, np.array(inputs, dtype=float), executor="fast", positions=positions)
+    if actual.shape == values.shape and np.allclose(actual, values, rtol=1e-10, atol=1e-10):
         return None
-    return f"seed {seed}: dense {values}, fast {found}"
+    return f"seed {seed}: dense {values}, fast {actual}"
 
 
 @pytest.mark.parametrize("chunk", range(CHUNKS))
@@ -60,9 +60,9 @@ def test_random_programs_agree_with_dense(chunk: int) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FallbackWarning)
         for seed in seeds:
-            found = differs(seed)
-            assert found in (None, "no value"), found
-            outcomes["compared" if found is None else "skipped"] += 1
+            result = differs(seed)
+            assert result in (None, "no value"), result
+            outcomes["compared" if result is None else "skipped"] += 1
     assert outcomes["compared"] > 0.9 * len(seeds)
 
 
@@ -128,11 +128,11 @@ def test_heads_are_batched_products(heads: int) -> None:
 def test_the_listing_of_the_product_is_rolled_up() -> None:
     text = resources.files("locum.paper").joinpath("listings/matmul.rasp").read_text()
     for k in (2, 5):
-        given = np.arange(7.0 * k)
-        ((_, program),) = Session(given.tolist()).script(text)
+        inputs = np.arange(7.0 * k)
+        ((_, program),) = Session(inputs.tolist()).script(text)
         plan = program.plan(7 * k)
         assert (plan.counts["matmul"], plan.counts["gather"], plan.counts["mask"]) == (1, 0, 0)
-        assert plan(given).tolist() == program(given).tolist()
+        assert plan(inputs).tolist() == program(inputs).tolist()
 
 
 def test_a_plan_explains_itself() -> None:
@@ -167,8 +167,8 @@ def test_linear_parts_are_exact_on_whole_numbers() -> None:
         a, b = draw.integers(-99, 99, (r, k)), draw.integers(-99, 99, (k, c))
         left, right = concatenate(tokens, (r, k), (k, c))
         for recipe in ("paper", "fetch", "tiled"):
-            found = matmul(left, right, recipe=recipe).run([a, b], executor="fast")
-            assert (found == a @ b).all()
+            result = matmul(left, right, recipe=recipe).run([a, b], executor="fast")
+            assert (result == a @ b).all()
 
 
 def test_large_scores_overflow_nothing() -> None:
@@ -177,11 +177,11 @@ def test_large_scores_overflow_nothing() -> None:
     x *= 30 / np.abs(x).max()
     scores = x @ a @ x.T
     a *= np.float32(3000 / np.abs(scores).max())
-    found = attention(n, d, d).run([x, a, v], executor="fast", strict=True)
-    assert found.dtype == np.float32
+    result = attention(n, d, d).run([x, a, v], executor="fast", strict=True)
+    assert result.dtype == np.float32
     assert np.abs(x @ a @ x.T).max() > 2900
     np.testing.assert_allclose(
-        found, direct(*(p.astype(float) for p in (x, a, v))), rtol=1e-3, atol=1e-3
+        result, direct(*(p.astype(float) for p in (x, a, v))), rtol=1e-3, atol=1e-3
     )
 
 
@@ -190,12 +190,12 @@ def test_what_is_masked_does_not_leak(infinite: float) -> None:
     scores = np.array([[1.0, 2.0, infinite], [0.5, infinite, infinite], [3.0, 1.0, 2.0]])
     mask = Matrix(tokens, 3, 3, offset=9)
     kept = np.isfinite(scores).astype(float)
-    found = softmax(Matrix(tokens, 3, 3), mask=mask).run([scores, kept], executor="fast", strict=True)
+    result = softmax(Matrix(tokens, 3, 3), mask=mask).run([scores, kept], executor="fast", strict=True)
     powers = np.where(kept, np.exp(np.where(kept, scores, 0)), 0)
-    np.testing.assert_allclose(found, powers / powers.sum(axis=1, keepdims=True), rtol=1e-12)
+    np.testing.assert_allclose(result, powers / powers.sum(axis=1, keepdims=True), rtol=1e-12)
     causal = np.where(np.tri(3), 1.0, infinite)
-    found = softmax(Matrix(tokens, 3, 3), mask="causal").run([causal], executor="fast", strict=True)
-    np.testing.assert_allclose(found, np.tri(3) / np.tri(3).sum(axis=1, keepdims=True))
+    result = softmax(Matrix(tokens, 3, 3), mask="causal").run([causal], executor="fast", strict=True)
+    np.testing.assert_allclose(result, np.tri(3) / np.tri(3).sum(axis=1, keepdims=True))
 
 
 def test_kinds_of_results() -> None:
@@ -233,11 +233,11 @@ def test_falling_back_is_said_once() -> None:
 )
 def test_tensors_in_tensors_out(kind: str, within: float) -> None:
     torch = pytest.importorskip("torch")
-    given = parts(5, 4, 3, scale=0.5)
-    tensors = [torch.tensor(part, dtype=getattr(torch, kind)) for part in given]
-    found = attention(5, 4, 3).run(tensors, executor="fast", strict=True)
-    assert found.dtype is getattr(torch, kind)
-    np.testing.assert_allclose(found.double().numpy(), direct(*given), rtol=within, atol=within)
+    inputs = parts(5, 4, 3, scale=0.5)
+    tensors = [torch.tensor(part, dtype=getattr(torch, kind)) for part in inputs]
+    result = attention(5, 4, 3).run(tensors, executor="fast", strict=True)
+    assert result.dtype is getattr(torch, kind)
+    np.testing.assert_allclose(result.double().numpy(), direct(*inputs), rtol=within, atol=within)
 
 
 def test_gradients_reach_every_matrix() -> None:
@@ -252,18 +252,20 @@ def test_random_programs_agree_with_dense_on_torch() -> None:
     torch = pytest.importorskip("torch")
     compared = 0
     for seed in range(PROGRAMS // 8):
-        program, given, positions = trial(seed)
+        program, inputs, positions = trial(seed)
         try:
-            wanted = dense.evaluate(program, [float(x) for x in given], FloatDomain(), max_heads=3_000)
-            plan = fast.plan(program, len(given), positions=positions, like=torch.zeros(1).double())
+            expected = dense.evaluate(
+                program, [float(x) for x in inputs], FloatDomain(), max_heads=3_000
+            )
+            plan = fast.plan(program, len(inputs), positions=positions, like=torch.zeros(1).double())
         except LocumError:
             continue
-        values = np.array(wanted, dtype=float)[positions.start : positions.stop]
+        values = np.array(expected, dtype=float)[positions.start : positions.stop]
         if plan.opaque or not np.isfinite(values).all():
             continue  # the structured tier has its own test on torch
-        found = plan(torch.tensor(given, dtype=torch.float64))
+        actual = plan(torch.tensor(inputs, dtype=torch.float64))
         np.testing.assert_allclose(
-            found.numpy(), values, rtol=1e-10, atol=1e-10, err_msg=f"seed {seed}"
+            actual.numpy(), values, rtol=1e-10, atol=1e-10, err_msg=f"seed {seed}"
         )
         compared += 1
     assert compared > PROGRAMS // 16
@@ -316,13 +318,13 @@ def test_an_interrupted_plan_leaves_nothing_behind(monkeypatch: pytest.MonkeyPat
 
 def test_plans_run_in_threads() -> None:
     orders = [(3, 4, 5), (6, 2, 3), (5, 5, 5), (4, 7, 2)] * 4
-    found: dict[int, Any] = {}
+    result: dict[int, Any] = {}
     fast.forget_plans()
 
     def work(place: int) -> None:
         order = orders[place]
         for _ in range(5):
-            found[place] = attention(*order).run(parts(*order), executor="fast", strict=True)
+            result[place] = attention(*order).run(parts(*order), executor="fast", strict=True)
 
     threads = [threading.Thread(target=work, args=(place,)) for place in range(len(orders))]
     for thread in threads:
@@ -330,7 +332,7 @@ def test_plans_run_in_threads() -> None:
     for thread in threads:
         thread.join()
     for place, order in enumerate(orders):
-        np.testing.assert_allclose(found[place], direct(*parts(*order)), rtol=1e-12)
+        np.testing.assert_allclose(result[place], direct(*parts(*order)), rtol=1e-12)
 
 
 def test_deep_programs() -> None:
@@ -417,9 +419,9 @@ ONCE_WRONG: dict[str, tuple[Node, list[float]]] = {
 @pytest.mark.filterwarnings("ignore::locum.execution.fast.FallbackWarning")
 @pytest.mark.parametrize("name", ONCE_WRONG)
 def test_programs_that_once_came_out_wrong(name: str) -> None:
-    program, given = ONCE_WRONG[name]
+    program, inputs = ONCE_WRONG[name]
     np.testing.assert_allclose(
-        run(program, given, executor="fast"), run(program, given), rtol=1e-12, atol=1e-300
+        run(program, inputs, executor="fast"), run(program, inputs), rtol=1e-12, atol=1e-300
     )
 
 
@@ -427,9 +429,9 @@ def test_results_are_nobody_elses() -> None:
     program = indices * 0.5
     program(np.zeros(4), executor="fast")[0] = 99
     assert program(np.zeros(4), executor="fast")[0] == 0
-    given = np.zeros(4)
-    tokens(given, executor="fast")[0] = 99
-    assert given[0] == 0
+    inputs = np.zeros(4)
+    tokens(inputs, executor="fast")[0] = 99
+    assert inputs[0] == 0
 
 
 def test_counts_and_names_belong_to_the_plan_that_was_asked_for() -> None:

@@ -23,8 +23,8 @@ def test_a_product_and_its_bias_are_one_step() -> None:
     assert plan.counts["matmul"] == 1
     assert "@" in plan.explain()
     expected = numbers[0] @ numbers[1] + numbers[2]
-    found = plan(*numbers)[: expected.numel()].reshape(expected.shape)
-    assert torch.allclose(found, expected, rtol=1e-14)
+    result = plan(*numbers)[: expected.numel()].reshape(expected.shape)
+    assert torch.allclose(result, expected, rtol=1e-14)
     # 4 products of numbers up to 10, and one more number.
     assert greatest_integer(plan.steps, frozenset([int]), 10.0, lambda node: None) >= 410
 
@@ -37,5 +37,5 @@ def test_a_product_that_is_needed_elsewhere_stays_one() -> None:
     tensors = [torch.from_numpy(part) for part in numbers]
     plan = value.plan(like=tensors[0], segments=[tuple(part.shape) for part in tensors])
     expected = 2 * numbers[0] @ numbers[1] + numbers[2]
-    found = plan(*tensors)[: expected.size].reshape(expected.shape)
-    assert np.array_equal(found.numpy(), expected)
+    result = plan(*tensors)[: expected.size].reshape(expected.shape)
+    assert np.array_equal(result.numpy(), expected)

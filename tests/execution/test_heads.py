@@ -35,11 +35,11 @@ FLOATS = DOMAINS["float"]
 random = np.random.default_rng(6)
 
 
-def agree(found: Any, wanted: Any) -> bool:
+def agree(actual: Any, expected: Any) -> bool:
     """Whether two results are the same numbers."""
-    if isinstance(wanted, np.ndarray):
-        return bool((found == wanted).all())
-    pairs = list(zip(found, wanted, strict=True))
+    if isinstance(expected, np.ndarray):
+        return bool((actual == expected).all())
+    pairs = list(zip(actual, expected, strict=True))
     return all(
         f == w or (math.isnan(f) and math.isnan(w)) or math.isclose(f, w, rel_tol=1e-9, abs_tol=1e-12)
         for f, w in pairs
@@ -120,9 +120,9 @@ CONSTRUCTIONS = {
 @pytest.mark.parametrize("name", CONSTRUCTIONS)
 def test_construction(name: str) -> None:
     m = CONSTRUCTIONS[name]
-    given = random.normal(size=max(20, m.needs or 0)).tolist()
-    wanted = dense.evaluate(m.sop.node, given, FLOATS)
-    assert agree(heads.execute(m.sop.node, given, FLOATS), wanted)
+    inputs = random.normal(size=max(20, m.needs or 0)).tolist()
+    expected = dense.evaluate(m.sop.node, inputs, FLOATS)
+    assert agree(heads.execute(m.sop.node, inputs, FLOATS), expected)
 
 
 def attention(n: int, d: int, dv: int, recipe: str = "paper") -> Matrix:
@@ -145,11 +145,11 @@ def instance(n: int, d: int, dv: int, room: int) -> tuple[np.ndarray[Any, Any], 
 @pytest.mark.parametrize("recipe", ["paper", "fetch", "tiled"])
 def test_attention(order: tuple[int, int, int], recipe: str) -> None:
     u, (n, _, dv) = attention(*order, recipe=recipe), order
-    tokens, wanted = instance(*order, room=u.needs or 0)
-    found = heads.evaluate(u.sop.node, tokens)
-    np.testing.assert_allclose(found[: n * dv].reshape(n, dv), wanted, rtol=1e-12, atol=1e-14)
+    tokens, expected = instance(*order, room=u.needs or 0)
+    actual = heads.evaluate(u.sop.node, tokens)
+    np.testing.assert_allclose(actual[: n * dv].reshape(n, dv), expected, rtol=1e-12, atol=1e-14)
     if order != (6, 3, 3):  # dense execution of that one takes seconds
-        assert agree(found.tolist(), dense.evaluate(u.sop.node, tokens.tolist(), FLOATS))
+        assert agree(actual.tolist(), dense.evaluate(u.sop.node, tokens.tolist(), FLOATS))
 
 
 def test_a_product_of_64_by_64() -> None:
@@ -158,9 +158,9 @@ def test_a_product_of_64_by_64() -> None:
     first, second = concatenate(locum.tokens, (64, 64), (64, 64))
     program = matmul(first, second)
     report = heads.Report()
-    found = heads.evaluate(program.sop.node, np.concatenate([a.ravel(), b.ravel()]), report=report)
-    np.testing.assert_allclose(found[:4096].reshape(64, 64), a @ b, rtol=0, atol=1e-12)
-    assert not found[4096:].any()
+    result = heads.evaluate(program.sop.node, np.concatenate([a.ravel(), b.ravel()]), report=report)
+    np.testing.assert_allclose(result[:4096].reshape(64, 64), a @ b, rtol=0, atol=1e-12)
+    assert not result[4096:].any()
     assert report.pairs == 3 * 64 * 64 * 8192
 
 
@@ -198,38 +198,38 @@ numeric_programs = programs(size=16, atoms=numbers, casts=("asis", "int", "float
 @given(numeric_programs, sequences)
 def test_random_programs_mean_the_same(program: Node, tokens: list[Any]) -> None:
     try:
-        wanted = dense.evaluate(program, tokens, FLOATS)
+        expected = dense.evaluate(program, tokens, FLOATS)
     except ExecutionError:
         return
     try:
-        found = heads.execute(program, tokens, FLOATS)
+        actual = heads.execute(program, tokens, FLOATS)
     except ExecutionError as error:
         # Heads are stricter only where int64 and infinities differ from Python's numbers.
         assert error.kind in ("refused", "OverflowError", "not real"), error
         return
-    assert agree(found, wanted)
+    assert agree(actual, expected)
 
 
 @given(numeric_programs, sequences, st.integers(1, 200))
 def test_random_programs_in_chunks_of_any_size(program: Node, tokens: list[Any], memory: int) -> None:
-    given = np.array(tokens, dtype=np.float64)
+    inputs = np.array(tokens, dtype=np.float64)
     try:
-        wanted = heads.evaluate(program, given)
+        expected = heads.evaluate(program, inputs)
     except ExecutionError:
         return
-    assert agree(heads.evaluate(program, given, memory=memory).tolist(), wanted.tolist())
+    assert agree(heads.evaluate(program, inputs, memory=memory).tolist(), expected.tolist())
 
 
 @given(numeric_programs, sequences)
 def test_random_programs_on_torch(program: Node, tokens: list[Any]) -> None:
-    given = np.array(tokens, dtype=np.float64)
+    inputs = np.array(tokens, dtype=np.float64)
     try:
-        wanted = heads.evaluate(program, given)
-        found = heads.evaluate(program, torch.from_numpy(given))
+        expected = heads.evaluate(program, inputs)
+        actual = heads.evaluate(program, torch.from_numpy(inputs))
     except ExecutionError:
         return
-    assert isinstance(found, torch.Tensor)
-    assert agree(found.tolist(), wanted.tolist())
+    assert isinstance(actual, torch.Tensor)
+    assert agree(actual.tolist(), expected.tolist())
 
 
 def test_most_random_programs_are_run() -> None:
@@ -257,14 +257,14 @@ def test_most_random_programs_are_run() -> None:
 
 @given(numeric_programs, sequences, st.data())
 def test_random_programs_at_some_positions(program: Node, tokens: list[Any], data: Any) -> None:
-    given = np.array(tokens, dtype=np.float64)
+    inputs = np.array(tokens, dtype=np.float64)
     chosen = sorted(data.draw(st.sets(st.integers(0, len(tokens) - 1), min_size=1)))
     try:
-        wanted = heads.evaluate(program, given)
-        found = heads.evaluate(program, given, positions=chosen)
+        expected = heads.evaluate(program, inputs)
+        actual = heads.evaluate(program, inputs, positions=chosen)
     except ExecutionError:
         return
-    assert agree(found.tolist(), wanted[chosen].tolist())
+    assert agree(actual.tolist(), expected[chosen].tolist())
 
 
 @st.composite
@@ -324,10 +324,10 @@ def sums_of_heads(draw: st.DrawFn) -> locum.SOp:
 
 @given(sums_of_heads(), st.lists(st.integers(-3, 5), min_size=1, max_size=9), st.integers(1, 400))
 def test_random_sums_of_heads_mean_the_same(program: locum.SOp, tokens: list[int], memory: int) -> None:
-    wanted = dense.evaluate(program.node, tokens, FLOATS)
-    assert agree(heads.execute(program.node, tokens, FLOATS), wanted)
-    assert agree(heads.evaluate(program.node, np.array(tokens), memory=memory).tolist(), wanted)
-    assert agree(heads.evaluate(program.node, torch.tensor(tokens)).tolist(), wanted)
+    expected = dense.evaluate(program.node, tokens, FLOATS)
+    assert agree(heads.execute(program.node, tokens, FLOATS), expected)
+    assert agree(heads.evaluate(program.node, np.array(tokens), memory=memory).tolist(), expected)
+    assert agree(heads.evaluate(program.node, torch.tensor(tokens)).tolist(), expected)
 
 
 # Scores ----------------------------------------------------------------------------------------------
@@ -345,16 +345,16 @@ def test_scores_say_what_predicates_do(keys: list[Any], queries: list[Any], pred
     """In float32, and in bfloat16 if that is how a GPU would score them."""
     if any(isinstance(n, float) for n in keys + queries):
         keys, queries = list(map(float, keys)), list(map(float, queries))
-    wanted = DOMAINS["float"].select(keys, queries, predicate)
+    expected = DOMAINS["float"].select(keys, queries, predicate)
     numpy, torch_ = Arrays(np.zeros(1)), Arrays(torch.zeros(1, dtype=torch.float64))
     product = ScoreProduct(numpy, [code_of(numpy, np.array(keys), np.array(queries), predicate)])
     scores = product.scores(product.queries(0, len(queries)), 0, len(keys))
-    assert ((scores >= product.full) == wanted).all()
+    assert ((scores >= product.full) == expected).all()
     torch_.on_gpu = True
     given_keys, given_queries = (torch.from_numpy(np.array(part)) for part in (keys, queries))
     product = ScoreProduct(torch_, [code_of(torch_, given_keys, given_queries, predicate)])
     scores = product.scores(product.queries(0, len(queries)), 0, len(keys))
-    assert ((scores >= product.full).numpy() == wanted).all()
+    assert ((scores >= product.full).numpy() == expected).all()
 
 
 def test_conjunctions_are_one_product() -> None:
@@ -366,9 +366,9 @@ def test_conjunctions_are_one_product() -> None:
         code_of(arrays, index % 3, index % 2, ">="),
     ]
     product = ScoreProduct(arrays, codes)
-    found = product.scores(product.queries(0, 40), 0, 40) >= product.full
+    result = product.scores(product.queries(0, 40), 0, 40) >= product.full
     q, k = index[:, None], index[None, :]
-    assert (found == ((k % 7 == q % 5) & (k < 9) & (k % 3 >= q % 2))).all()
+    assert (result == ((k % 7 == q % 5) & (k < 9) & (k % 3 >= q % 2))).all()
 
 
 def test_many_distinct_queries_of_an_order_are_compared_by_digits() -> None:
@@ -394,8 +394,8 @@ def test_infinities_at_unselected_keys_do_not_leak(memory: int | None) -> None:
     ]
     tokens = np.array([math.inf, -math.inf, 1.0, 3.0])
     for program in programs:
-        found = heads.evaluate(program.node, tokens, memory=memory)
-        assert agree(found.tolist(), dense.evaluate(program.node, tokens.tolist(), FLOATS))
+        result = heads.evaluate(program.node, tokens, memory=memory)
+        assert agree(result.tolist(), dense.evaluate(program.node, tokens.tolist(), FLOATS))
     assert heads.evaluate(programs[0].node, tokens, memory=memory).tolist() == [2.0] * 4
 
 
@@ -405,8 +405,8 @@ def test_an_infinite_factor_makes_a_head_matter_everywhere() -> None:
     place = locum.select(l, locum.indices, "==") & locum.select(locum.indices, 1, "<=")
     for factor in (math.inf, 2.0):
         program = locum.sum_over(l, locum.constant(factor) * locum.aggregate(place, locum.tokens))
-        wanted = dense.evaluate(program.node, [1, 2, 3], FLOATS)
-        assert agree(heads.execute(program.node, [1, 2, 3], FLOATS), wanted)
+        expected = dense.evaluate(program.node, [1, 2, 3], FLOATS)
+        assert agree(heads.execute(program.node, [1, 2, 3], FLOATS), expected)
 
 
 def test_a_bound_that_is_too_small_is_noticed() -> None:
@@ -431,8 +431,8 @@ def test_only_live_rows_are_run() -> None:
     )
     for program, rows in ((inside, 3), (empty, 1)):
         report = heads.Report()
-        found = heads.evaluate(program.node, np.arange(10.0), report=report)
-        assert agree(found.tolist(), program(np.arange(10.0).tolist()))
+        result = heads.evaluate(program.node, np.arange(10.0), report=report)
+        assert agree(result.tolist(), program(np.arange(10.0).tolist()))
         assert report.rows == rows
 
 
@@ -442,16 +442,16 @@ def test_types_of_arrays() -> None:
     assert heads.evaluate(mean.node, np.array([1, 2])).dtype == np.float64
     assert heads.evaluate(mean.node, np.array([1, 2]), dtype="float32").dtype == np.float32
     assert heads.evaluate(locum.indices.node, np.array([1.5, 2])).dtype == np.int64
-    found = heads.evaluate(mean.node, torch.tensor([1.0, 2.0]))
-    assert found.dtype == torch.float32
-    assert found.tolist() == [1.0, 1.5]
+    result = heads.evaluate(mean.node, torch.tensor([1.0, 2.0]))
+    assert result.dtype == torch.float32
+    assert result.tolist() == [1.0, 1.5]
 
 
 def test_float32_agrees_with_direct_computation() -> None:
     u = attention(8, 8, 8)
-    tokens, wanted = instance(8, 8, 8, room=0)
-    found = heads.evaluate(u.sop.node, torch.from_numpy(tokens.astype(np.float32)))
-    assert np.abs(found[:64].reshape(8, 8).numpy() - wanted).max() < 1e-5 * np.abs(wanted).max()
+    tokens, expected = instance(8, 8, 8, room=0)
+    actual = heads.evaluate(u.sop.node, torch.from_numpy(tokens.astype(np.float32)))
+    assert np.abs(actual[:64].reshape(8, 8).numpy() - expected).max() < 1e-5 * np.abs(expected).max()
 
 
 def test_keys_that_differ_between_heads() -> None:
@@ -515,9 +515,9 @@ seldom = locum.where(
 )
 def test_float32_means_what_dense_execution_means(program: locum.SOp, tokens: list[float]) -> None:
     """Maxima beside comparisons, nan under not, static numbers with many digits, padding."""
-    wanted = dense.evaluate(program.node, list(map(float, tokens)), FLOATS)
-    found = heads.evaluate(program.node, np.array(tokens, dtype=np.float32)).tolist()
-    assert found == pytest.approx(wanted, rel=1e-6)
+    expected = dense.evaluate(program.node, list(map(float, tokens)), FLOATS)
+    actual = heads.evaluate(program.node, np.array(tokens, dtype=np.float32)).tolist()
+    assert actual == pytest.approx(expected, rel=1e-6)
 
 
 def test_arrays_that_heads_cannot_hold_are_refused() -> None:

@@ -49,16 +49,16 @@ def test_random_texts_with_strings_by_every_executor() -> None:
             return
         expected = outcome(program, values, "dense")
         for executor in ("fast", "auto", "heads"):
-            found = outcome(program, values, executor)
-            if isinstance(found, LocumError):
+            result = outcome(program, values, executor)
+            if isinstance(result, LocumError):
                 word = "no value" if isinstance(expected, LocumError) else "refused"
             elif isinstance(expected, LocumError):
                 # What nobody reads is not computed by heads, nor by plans, which run numbers alone.
-                assert executor == "heads" or not has_strings(program.node), f"{found}: {expected}"
+                assert executor == "heads" or not has_strings(program.node), f"{result}: {expected}"
                 word = "unseen error"
             else:
-                assert len(found) == len(expected)
-                assert all(map(same, found, expected)), f"{executor}: {found}, dense: {expected}"
+                assert len(result) == len(expected)
+                assert all(map(same, result, expected)), f"{executor}: {result}, dense: {expected}"
                 word = "agreed"
             seen[f"{executor} {word}"] += 1
 

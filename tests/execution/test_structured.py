@@ -34,14 +34,14 @@ from tests.strategies import (
 FLOAT = DOMAINS["float"]
 
 
-def same(found: Any, wanted: Any) -> bool:
+def same(actual: Any, expected: Any) -> bool:
     """Equal by value (3 and 3.0 are); floats to twelve digits."""
-    if isinstance(found, str) or isinstance(wanted, str):
-        return type(found) is type(wanted) and bool(found == wanted)
-    both_nan = found != found and wanted != wanted
-    whole = isinstance(wanted, int) and isinstance(found, int)
+    if isinstance(actual, str) or isinstance(expected, str):
+        return type(actual) is type(expected) and bool(actual == expected)
+    both_nan = actual != actual and expected != expected
+    whole = isinstance(expected, int) and isinstance(actual, int)
     return bool(
-        found == wanted or both_nan or (not whole and math.isclose(found, wanted, rel_tol=1e-12))
+        actual == expected or both_nan or (not whole and math.isclose(actual, expected, rel_tol=1e-12))
     )
 
 
@@ -55,18 +55,18 @@ def meaning(program: Node, values: list[Any]) -> Any:
 
 def agree(program: Node, values: list[Any], tokens: Any, **options: Any) -> str:
     """Compare with dense execution; says which of the two had an answer."""
-    wanted = meaning(program, values)
+    expected = meaning(program, values)
     try:
-        found = structured.evaluate(program, tokens, **options)
+        actual = structured.evaluate(program, tokens, **options)
     except Unstructured:
-        return "error" if wanted is None else "unstructured"
-    assert wanted is not None, f"{found} for an error"
+        return "error" if expected is None else "unstructured"
+    assert expected is not None, f"{actual} for an error"
     if sort_of(program) is Sort.SELECTOR:
-        assert structured.pattern(found).tolist() == wanted.tolist()
+        assert structured.pattern(actual).tolist() == expected.tolist()
     else:
-        found = found.tolist()
-        assert len(found) == len(wanted)
-        assert all(map(same, found, wanted)), f"{found} instead of {wanted}"
+        actual = actual.tolist()
+        assert len(actual) == len(expected)
+        assert all(map(same, actual, expected)), f"{actual} instead of {expected}"
     return "agreed"
 
 
@@ -155,9 +155,9 @@ def test_random_floats_in_means(values: list[float], predicate: str, block: int)
     window = select(indices, indices - block, ">") & up_to_here
     for selector in (groups, window, select(tokens, tokens, predicate)):
         program = aggregate(selector, tokens).node
-        found = structured.evaluate(program, np.array(values))
-        wanted = np.array(dense.evaluate(program, values, FLOAT), dtype=float)
-        np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-12 * max(map(abs, values)))
+        actual = structured.evaluate(program, np.array(values))
+        expected = np.array(dense.evaluate(program, values, FLOAT), dtype=float)
+        np.testing.assert_allclose(actual, expected, rtol=1e-12, atol=1e-12 * max(map(abs, values)))
 
 
 @given(
@@ -189,17 +189,17 @@ def test_inversions_of_a_long_sequence() -> None:
     values = np.random.default_rng(3).permutation(size)
     counts: Counter[str] = Counter()
     inversions = selector_width(select(tokens, tokens, ">") & before)
-    found = structured.evaluate(inversions.node, values, counts=counts)
+    result = structured.evaluate(inversions.node, values, counts=counts)
     assert set(counts) == {"sort", "tree"}
     ascending: list[int] = []
     for position, value in enumerate(values[:2_000].tolist()):
-        assert found[position] == position - bisect.bisect_left(ascending, value)
+        assert result[position] == position - bisect.bisect_left(ascending, value)
         bisect.insort(ascending, value)
-    assert found[-1] == (values[:-1] > values[-1]).sum()
+    assert result[-1] == (values[:-1] > values[-1]).sum()
     different = selector_width(select(tokens, tokens, "!=") & before)
-    found = structured.evaluate(different.node, values % 1_000)
+    result = structured.evaluate(different.node, values % 1_000)
     rows = np.arange(0, size, 9_999)
-    assert [int(found[q]) for q in rows] == [
+    assert [int(result[q]) for q in rows] == [
         int((values[:q] % 1_000 != values[q] % 1_000).sum()) for q in rows
     ]
 
@@ -325,10 +325,10 @@ def test_widths_need_no_values_moved() -> None:
     counts: Counter[str] = Counter()
     values = np.random.default_rng(6).integers(0, 9, 64)
     smaller = select(tokens, tokens, "<") | (same_token & before)
-    found = structured.evaluate(
+    result = structured.evaluate(
         aggregate(select(selector_width(smaller), indices, "=="), tokens).node, values, counts=counts
     )
-    assert found.tolist() == sorted(values.tolist())
+    assert result.tolist() == sorted(values.tolist())
     assert dict(counts) == {"sort": 1, "gather": 1}
 
 
@@ -352,7 +352,7 @@ def test_pair_by_pair_takes_bounded_memory() -> None:
     program = aggregate(THREE_ORDERS | ~(same_token | before), tokens).node
     values = np.random.default_rng(8).normal(size=n)
     tracemalloc.start()
-    found = structured.evaluate(program, values, allow_masks=True)
+    result = structured.evaluate(program, values, allow_masks=True)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 8 * n * n / 2  # a pattern of numbers would be twice that
@@ -360,7 +360,7 @@ def test_pair_by_pair_takes_bounded_memory() -> None:
     for q in (0, 17, n - 1):
         smaller = (values < values[q]) & (place * 7 % 64 < q) & (place * 11 % 64 < q)
         chosen = smaller | (values != values[q]) & (place >= q)
-        assert math.isclose(found[q], values[chosen].mean(), rel_tol=1e-12)
+        assert math.isclose(result[q], values[chosen].mean(), rel_tol=1e-12)
 
 
 def test_long_unions_pair_by_pair_keep_a_few_patterns() -> None:
@@ -382,12 +382,12 @@ def test_small_segments_beside_large_values() -> None:
     large, small = np.random.default_rng(9).uniform(1, 2, size=(2, 50_000))
     values = np.concatenate([large * 1e8, small * 1e-8])
     for selector in (in_block, window):
-        found = structured.evaluate(aggregate(selector, tokens).node, values)
+        actual = structured.evaluate(aggregate(selector, tokens).node, values)
         rows = [90_000, 99_999]
-        wanted = [values[q // 8 * 8 : q // 8 * 8 + 8].mean() for q in rows]
+        expected = [values[q // 8 * 8 : q // 8 * 8 + 8].mean() for q in rows]
         if selector is window:
-            wanted = [values[q - 4 : q + 1].mean() for q in rows]
-        np.testing.assert_allclose(found[rows], wanted, rtol=1e-14)
+            expected = [values[q - 4 : q + 1].mean() for q in rows]
+        np.testing.assert_allclose(actual[rows], expected, rtol=1e-14)
 
 
 @pytest.mark.parametrize("place", [0, 20])
@@ -532,8 +532,8 @@ def test_known_values_are_not_computed_again() -> None:
     values = np.array([1.0, 3.0, 5.0])
     counts: Counter[str] = Counter()
     known = {mean.node: np.array([10.0, 20.0, 30.0])}
-    found = structured.evaluate(program, values, known=known, counts=counts)
-    assert found.tolist() == [20.0, 41.0, 62.0]
+    result = structured.evaluate(program, values, known=known, counts=counts)
+    assert result.tolist() == [20.0, 41.0, 62.0]
     assert dict(counts) == {}
     assert structured.evaluate(mean.node, values, known=known).tolist() == [10.0, 20.0, 30.0]
 

@@ -67,16 +67,16 @@ def test_random_arithmetic_on_tensors() -> None:
     @settings(max_examples=100)
     @given(programs(ops=ARITHMETIC, casts=("asis", "float", "int", "bool"), atoms=NUMBERS), DYADIC)
     def check(program: Node, values: list[float]) -> None:
-        wanted = meaning(program, values)
-        if wanted is None or sort_of(program) is Sort.SELECTOR:
+        expected = meaning(program, values)
+        if expected is None or sort_of(program) is Sort.SELECTOR:
             return
         try:
-            found = structured.evaluate(program, torch.tensor(values, dtype=torch.float64))
+            actual = structured.evaluate(program, torch.tensor(values, dtype=torch.float64))
         except Unstructured:
             seen["unstructured"] += 1
             return
         seen["agreed"] += 1
-        assert all(map(same, found.tolist(), wanted)), f"{found} instead of {wanted}"
+        assert all(map(same, actual.tolist(), expected)), f"{actual} instead of {expected}"
 
     check()
     assert seen["agreed"] > 10 * seen["unstructured"]
@@ -118,8 +118,8 @@ def test_infinities_outside_do_not_reach_the_gradient() -> None:
     values[3] = torch.inf
     values.requires_grad_()
     for selector in (in_block, window):
-        found = structured.evaluate(aggregate(selector, tokens).node, values)
-        (gradient,) = torch.autograd.grad(found[8:].sum(), values)
+        result = structured.evaluate(aggregate(selector, tokens).node, values)
+        (gradient,) = torch.autograd.grad(result[8:].sum(), values)
         assert bool(torch.isfinite(gradient).all())
 
 
@@ -141,9 +141,9 @@ def test_long_sums_in_single_precision() -> None:
         150_000: select(indices, indices - 150_000, ">") & up_to_here,
         100_000: select(indices // 100_000, indices // 100_000, "=="),
     }.items():
-        found = structured.evaluate(aggregate(selector, tokens).node, values)[-1]
+        result = structured.evaluate(aggregate(selector, tokens).node, values)[-1]
         chosen = values[:last] if last == 199_999 else values[-last:]
-        np.testing.assert_allclose(found.item(), chosen.double().mean().item(), rtol=1e-7)
+        np.testing.assert_allclose(result.item(), chosen.double().mean().item(), rtol=1e-7)
 
 
 def test_exact_positions_whatever_the_type() -> None:
@@ -152,8 +152,8 @@ def test_exact_positions_whatever_the_type() -> None:
     length = round(1 / aggregate(locum.full, locum.indicator(indices == 0)))
     reverse = aggregate(select(indices, length - 1 - indices, "=="), indices)
     for dtype in (torch.bfloat16, torch.float32):
-        found = structured.evaluate(reverse.node, torch.zeros(n, dtype=dtype))
-        assert torch.equal(found, torch.arange(n - 1, -1, -1))
+        result = structured.evaluate(reverse.node, torch.zeros(n, dtype=dtype))
+        assert torch.equal(result, torch.arange(n - 1, -1, -1))
 
 
 def test_numbers_that_tensors_do_not_hold() -> None:

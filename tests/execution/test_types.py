@@ -95,9 +95,9 @@ def test_texts_on_more_numbers_than_dense_execution_takes(program: str, kind: ty
     strings = [str(v) for v in values]
     with warnings.catch_warnings():
         warnings.simplefilter("error", FallbackWarning)
-        found = text(program)(values, executor="auto")
+        result = text(program)(values, executor="auto")
     expected = {"tokens;": strings, SHIFT: ["-", *strings[:-1]]}.get(program, sorted(strings))
-    assert found == expected
+    assert result == expected
 
 
 def test_plans_of_programs_with_strings_are_refused() -> None:
@@ -210,9 +210,9 @@ def test_infinities_are_refused_where_dense_execution_refuses_them(
     for form in (values, np.array(values)):
         with pytest.raises(LocumError) as caught:
             run(program.node, form)
-        with pytest.raises(type(caught.value)) as found:
+        with pytest.raises(type(caught.value)) as result:
             run(program.node, form, executor=executor)
-        assert str(found.value) == str(caught.value)
+        assert str(result.value) == str(caught.value)
 
 
 @pytest.mark.filterwarnings("ignore::locum.execution.fast.FallbackWarning")
@@ -256,11 +256,11 @@ def test_random_programs_have_the_types_of_dense_execution() -> None:
     @given(programs(sorts=(Sort.SOP,)), inputs, st.sampled_from(["fast", "auto"]))
     def check(program: Node, values: Any, executor: str) -> None:
         expected = outcome(SOp(program), values, "dense")
-        found = outcome(SOp(program), values, executor)
-        if isinstance(expected, LocumError) or isinstance(found, LocumError):
+        result = outcome(SOp(program), values, executor)
+        if isinstance(expected, LocumError) or isinstance(result, LocumError):
             seen["refused"] += 1
             return
-        assert identical(found, expected), f"{found} instead of {expected}"
+        assert identical(result, expected), f"{result} instead of {expected}"
         assert types_of(expected) <= possible_types(program, types_of(values))[program]
         seen["agreed"] += 1
 

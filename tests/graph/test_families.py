@@ -54,15 +54,15 @@ def test_opening_and_closing_gives_the_same_object(program: Node) -> None:
 
 
 @given(programs(sorts=(Sort.SOP,)), programs(sorts=(Sort.SOP,), size=5), inputs)
-def test_substitution_is_composition(outer: Node, inner: Node, given: Any) -> None:
+def test_substitution_is_composition(outer: Node, inner: Node, sequence: Any) -> None:
     """Replacing ``tokens`` by a program is running on that program's output."""
     tokens = build("tokens", cast="asis")
     composed = substitute(outer, {tokens: inner})
     assert problems(composed) == []
     try:
-        middle = run(inner, given)
+        middle = run(inner, sequence)
         if not any(n.op == "tokens" and n.attributes["cast"] != "asis" for n in _below(outer)):
-            assert repr(run(composed, given)) == repr(run(outer, middle))
+            assert repr(run(composed, sequence)) == repr(run(outer, middle))
     except locum.LocumError:
         pass
 

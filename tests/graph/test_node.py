@@ -75,7 +75,7 @@ def test_handles_pickle_to_themselves() -> None:
 
 
 def test_threads_agree_on_one_object() -> None:
-    found: list[Node] = []
+    result: list[Node] = []
     start = threading.Barrier(8)
 
     def make() -> None:
@@ -83,14 +83,14 @@ def test_threads_agree_on_one_object() -> None:
         node = build("indices")
         for step in range(500):
             node = build("add", node, build("constant", value=f"thread {step}"))
-        found.append(node)
+        result.append(node)
 
     threads = [threading.Thread(target=make) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(set(found)) == 1
+    assert len(set(result)) == 1
 
 
 def test_a_long_chain() -> None:
@@ -108,16 +108,16 @@ def test_a_long_chain() -> None:
 
 def test_threads_agree_on_one_handle() -> None:
     nodes = [build("constant", value=f"handle {number}") for number in range(300)]
-    found: list[list[locum.SOp]] = []
+    result: list[list[locum.SOp]] = []
     start = threading.Barrier(8)
 
     def make() -> None:
         start.wait()
-        found.append([locum.SOp(node) for node in nodes])
+        result.append([locum.SOp(node) for node in nodes])
 
     threads = [threading.Thread(target=make) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert all(len({id(handles[i]) for handles in found}) == 1 for i in range(len(nodes)))
+    assert all(len({id(handles[i]) for handles in result}) == 1 for i in range(len(nodes)))

@@ -15,20 +15,20 @@ from locum.graph.rewrite import SELECTOR_ALGEBRA, Rule, rewrite
 from tests.strategies import inputs, programs
 
 
-def outcome(program: Node, given: Any) -> tuple[bool, str]:
+def outcome(program: Node, tokens: Any) -> tuple[bool, str]:
     """The value, or that there is none (which position fails first may differ between forms)."""
     try:
-        return True, repr(run(program, given))
+        return True, repr(run(program, tokens))
     except locum.LocumError:
         return False, ""
 
 
 @given(programs(), inputs)
-def test_rules_keep_the_meaning(program: Node, given: Any) -> None:
+def test_rules_keep_the_meaning(program: Node, tokens: Any) -> None:
     for rules in (SELECTOR_ALGEBRA, DEFINITIONS):
         result = rewrite(program, rules)
         assert problems(result.root) == []
-        assert outcome(result.root, given) == outcome(program, given)
+        assert outcome(result.root, tokens) == outcome(program, tokens)
         assert rewrite(result.root, rules).log == ()
 
 

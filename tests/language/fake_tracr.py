@@ -38,33 +38,33 @@ class SOp:
         self.annotations["encoding"] = "Encoding.NUMERICAL"
         return self
 
-    def __call__(self, given: list[Any]) -> list[Any]:
+    def __call__(self, inputs: list[Any]) -> list[Any]:
         raise NotImplementedError
 
 
 class TokensType(SOp):
-    def __call__(self, given: list[Any]) -> list[Any]:
-        return given
+    def __call__(self, inputs: list[Any]) -> list[Any]:
+        return inputs
 
 
 class IndicesType(SOp):
-    def __call__(self, given: list[Any]) -> list[Any]:
-        return list(range(len(given)))
+    def __call__(self, inputs: list[Any]) -> list[Any]:
+        return list(range(len(inputs)))
 
 
 class LengthType(SOp):
-    def __call__(self, given: list[Any]) -> list[Any]:
-        return [len(given)] * len(given)
+    def __call__(self, inputs: list[Any]) -> list[Any]:
+        return [len(inputs)] * len(inputs)
 
 
 class Map(SOp):
-    def __call__(self, given: list[Any]) -> list[Any]:
-        return [None if x is None else self.f(x) for x in self.inner(given)]  # type: ignore[attr-defined]
+    def __call__(self, inputs: list[Any]) -> list[Any]:
+        return [None if x is None else self.f(x) for x in self.inner(inputs)]  # type: ignore[attr-defined]
 
 
 class SequenceMap(SOp):
-    def __call__(self, given: list[Any]) -> list[Any]:
-        pairs = zip(self.fst(given), self.snd(given), strict=True)  # type: ignore[attr-defined]
+    def __call__(self, inputs: list[Any]) -> list[Any]:
+        pairs = zip(self.fst(inputs), self.snd(inputs), strict=True)  # type: ignore[attr-defined]
         return [None if None in pair else self.f(*pair) for pair in pairs]  # type: ignore[attr-defined]
 
 
@@ -72,13 +72,13 @@ class Selector:
     def __init__(self, **parts: Any) -> None:
         vars(self).update(parts)
 
-    def __call__(self, given: list[Any]) -> list[list[bool]]:
+    def __call__(self, inputs: list[Any]) -> list[list[bool]]:
         raise NotImplementedError
 
 
 class Select(Selector):
-    def __call__(self, given: list[Any]) -> list[list[bool]]:
-        keys, queries = self.keys(given), self.queries(given)  # type: ignore[attr-defined]
+    def __call__(self, inputs: list[Any]) -> list[list[bool]]:
+        keys, queries = self.keys(inputs), self.queries(inputs)  # type: ignore[attr-defined]
         return [[self.selects(k, q) for k in keys] for q in queries]
 
     def selects(self, key: Any, query: Any) -> bool:
@@ -88,45 +88,45 @@ class Select(Selector):
 
 
 class SelectorAnd(Selector):
-    def __call__(self, given: list[Any]) -> list[list[bool]]:
-        first, second = self.fst(given), self.snd(given)  # type: ignore[attr-defined]
+    def __call__(self, inputs: list[Any]) -> list[list[bool]]:
+        first, second = self.fst(inputs), self.snd(inputs)  # type: ignore[attr-defined]
         return [
             [a and b for a, b in zip(*rows, strict=True)] for rows in zip(first, second, strict=True)
         ]
 
 
 class SelectorOr(Selector):
-    def __call__(self, given: list[Any]) -> list[list[bool]]:
-        first, second = self.fst(given), self.snd(given)  # type: ignore[attr-defined]
+    def __call__(self, inputs: list[Any]) -> list[list[bool]]:
+        first, second = self.fst(inputs), self.snd(inputs)  # type: ignore[attr-defined]
         return [
             [a or b for a, b in zip(*rows, strict=True)] for rows in zip(first, second, strict=True)
         ]
 
 
 class SelectorNot(Selector):
-    def __call__(self, given: list[Any]) -> list[list[bool]]:
-        return [[not chosen for chosen in row] for row in self.inner(given)]  # type: ignore[attr-defined]
+    def __call__(self, inputs: list[Any]) -> list[list[bool]]:
+        return [[not chosen for chosen in row] for row in self.inner(inputs)]  # type: ignore[attr-defined]
 
 
 class SelectorWidth(SOp):
-    def __call__(self, given: list[Any]) -> list[Any]:
-        return [sum(row) for row in self.selector(given)]  # type: ignore[attr-defined]
+    def __call__(self, inputs: list[Any]) -> list[Any]:
+        return [sum(row) for row in self.selector(inputs)]  # type: ignore[attr-defined]
 
 
 class Aggregate(SOp):
-    def __call__(self, given: list[Any]) -> list[Any]:
-        values, found = self.sop(given), []  # type: ignore[attr-defined]
-        for row in self.selector(given):  # type: ignore[attr-defined]
+    def __call__(self, inputs: list[Any]) -> list[Any]:
+        values, result = self.sop(inputs), []  # type: ignore[attr-defined]
+        for row in self.selector(inputs):  # type: ignore[attr-defined]
             chosen = [v for v, here in zip(values, row, strict=True) if here]
             if not chosen:
-                found.append(self.default)  # type: ignore[attr-defined]
+                result.append(self.default)  # type: ignore[attr-defined]
             elif len(chosen) == 1:
-                found.append(chosen[0])
+                result.append(chosen[0])
             elif all(isinstance(v, (int, float)) for v in chosen):
-                found.append(sum(chosen) / len(chosen))
+                result.append(sum(chosen) / len(chosen))
             else:
                 raise ValueError(f"a mean of {chosen}")
-        return found
+        return result
 
 
 for _kind in list(vars().values()):

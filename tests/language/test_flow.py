@@ -35,9 +35,9 @@ def test_every_case_can_be_drawn(case: Any) -> None:
 
 @settings(max_examples=60)
 @given(programs(sorts=(Sort.SOP,)), inputs)
-def test_random_programs_can_be_drawn(program: Node, given: Any) -> None:
+def test_random_programs_can_be_drawn(program: Node, tokens: Any) -> None:
     try:
-        picture = flow_svg(program, given)
+        picture = flow_svg(program, tokens)
     except locum.ExecutionError:
         return
     ET.fromstring(picture)

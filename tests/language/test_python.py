@@ -46,8 +46,8 @@ def test_reflected_operators() -> None:
         (7 > x, True),
         (2 == x, True),
     ]
-    for found, wanted in cases:
-        assert found([2]) == [wanted]
+    for found, expected in cases:
+        assert found([2]) == [expected]
 
 
 def test_numpy_scalars_are_atoms() -> None:

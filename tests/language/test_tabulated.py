@@ -35,9 +35,9 @@ def test_none_and_what_has_no_value() -> None:
     assert named("ab") == ["x", "None"]
     inverse = locum.map(lambda t: 1 / t, tokens, over=[0, 1, 2])
     assert inverse([1, 2]) == [1.0, 0.5]
-    for given in ([0], [3]):
+    for inputs in ([0], [3]):
         with pytest.raises(locum.LocumError, match="the table has nothing for"):
-            inverse(given)
+            inverse(inputs)
 
 
 @pytest.mark.parametrize("options", [{"feed_forward": "exact"}, {}, {"feed_forward": "gelu"}])
@@ -52,8 +52,8 @@ def test_networks_of_functions_and_predicates(options: dict[str, Any]) -> None:
     for program in programs:
         model = locum.compile(program, vocabulary=WORDS, **UNITS, **options)
         for _ in range(8):
-            given = [draw.choice(WORDS) for _ in range(draw.randint(1, 6))]
-            assert model(given) == program(given)
+            inputs = [draw.choice(WORDS) for _ in range(draw.randint(1, 6))]
+            assert model(inputs) == program(inputs)
 
 
 def test_any_predicate_selects_what_it_holds_for() -> None:
@@ -65,9 +65,9 @@ def test_any_predicate_selects_what_it_holds_for() -> None:
             return holds[k, q]
 
         selector = select(tokens, indices, predicate, over=(range(4), range(3)))
-        for given in itertools.islice(itertools.product(range(4), repeat=3), 0, 64, 7):
-            expected = [[holds[k, q] for k in given] for q in range(3)]
-            assert selector(list(given)).tolist() == expected
+        for inputs in itertools.islice(itertools.product(range(4), repeat=3), 0, 64, 7):
+            expected = [[holds[k, q] for k in inputs] for q in range(3)]
+            assert selector(list(inputs)).tolist() == expected
 
 
 def test_a_predicate_costs_classes() -> None:
@@ -148,9 +148,9 @@ def test_values_that_a_predicate_does_not_list_are_refused(kind: str, executor: 
         assert program([0, 1, 2], executor=executor) == [
             sum(holds(k, q) for k in range(3)) for q in range(3)
         ]
-        for given in ([0, 0.5], [7, 1]):
+        for inputs in ([0, 0.5], [7, 1]):
             with pytest.raises(locum.LocumError, match=r"the table has nothing for (0\.5|7)"):
-                program(given, executor=executor)
+                program(inputs, executor=executor)
 
 
 @pytest.mark.parametrize("kind", ["disjoint", "overlapping"])

@@ -73,19 +73,21 @@ def test_a_program_gives_what_tracr_gives(name: str) -> None:
     model = locum.compile(ours, length=5, vocabulary="abc")
     draw = random.Random(1)
     for _ in range(20):
-        given = [draw.choice("abc") for _ in range(draw.randint(1, 5))]
-        answer = [plain(value) for value in program(given)]
-        if answer != ours(given):  # None beside booleans and numbers is below all of them
-            assert [a for a in program(given) if a is not None] == [
-                found for a, found in zip(program(given), ours(given), strict=True) if a is not None
+        inputs = [draw.choice("abc") for _ in range(draw.randint(1, 5))]
+        answer = [plain(value) for value in program(inputs)]
+        if answer != ours(inputs):  # None beside booleans and numbers is below all of them
+            assert [a for a in program(inputs) if a is not None] == [
+                result for a, result in zip(program(inputs), ours(inputs), strict=True) if a is not None
             ]
             assert all(
-                found == -1 for a, found in zip(program(given), ours(given), strict=True) if a is None
+                result == -1
+                for a, result in zip(program(inputs), ours(inputs), strict=True)
+                if a is None
             )
         assert (
-            model(given) == pytest.approx(ours(given))
+            model(inputs) == pytest.approx(ours(inputs))
             if name.endswith("share")
-            else model(given) == ours(given)
+            else model(inputs) == ours(inputs)
         )
 
 
@@ -121,8 +123,8 @@ def test_an_arbitrary_predicate_costs_classes_not_cells(size: int, classes: int)
     program = locum.selector_width(selector)
     model = locum.compile(program, length=6, vocabulary=range(size), attention="softmax")
     assert model.architecture.d_model <= 2 * classes + 3
-    given = [draw.randrange(size) for _ in range(6)]
-    assert model(given) == program(given)
+    inputs = [draw.randrange(size) for _ in range(6)]
+    assert model(inputs) == program(inputs)
 
 
 def test_a_predicate_of_what_attends_costs_classes_not_cells() -> None:
@@ -138,8 +140,8 @@ def test_a_predicate_of_what_attends_costs_classes_not_cells() -> None:
     model = locum.compile(program, length=12, vocabulary=letters, attention="softmax")
     assert model.architecture.d_model <= 16
     assert model.architecture.layers == 2
-    given = draw.choices(letters, k=12)
-    assert model(given) == program(given)
+    inputs = draw.choices(letters, k=12)
+    assert model(inputs) == program(inputs)
 
 
 NONE = {
@@ -168,14 +170,14 @@ def test_none_is_told_apart_from_every_value(name: str) -> None:
     model = locum.compile(ours, length=3, vocabulary="ab")
     atoms: dict[Any, Any] = {}
     for size in (1, 2, 3):
-        for given in map(list, product("ab", repeat=size)):
+        for inputs in map(list, product("ab", repeat=size)):
             try:
-                answer = program(given)
+                answer = program(inputs)
             except (TypeError, ValueError):  # a mean of None
                 continue
-            found = ours(given)
-            assert model(given) == found
-            for value, atom in zip(answer, found, strict=True):
+            result = ours(inputs)
+            assert model(inputs) == result
+            for value, atom in zip(answer, result, strict=True):
                 assert atoms.setdefault(value, atom) == atom
     assert len(set(atoms.values())) == len(atoms)
     assert all(atom == value for value, atom in atoms.items() if value is not None)
@@ -236,16 +238,16 @@ def test_what_tracr_averages_is_right_or_refused(name: str) -> None:
     program = MEANS[name]
     ours = locum.from_tracr(program, vocabulary=[0, 1, 3], length=3)
     model = locum.compile(ours, length=3, vocabulary=[0, 1, 3])
-    found: list[Any] | None
-    for given in (list(row) for size in (1, 2, 3) for row in product((0, 1, 3), repeat=size)):
+    result: list[Any] | None
+    for inputs in (list(row) for size in (1, 2, 3) for row in product((0, 1, 3), repeat=size)):
         try:
-            found = ours(given)
+            result = ours(inputs)
         except ExecutionError:
             with pytest.raises(ExecutionError):
-                model(given)
+                model(inputs)
             continue
-        assert [-1 if value is None else value for value in program(given)] == pytest.approx(found)
-        assert model(given) == pytest.approx(found)
+        assert [-1 if value is None else value for value in program(inputs)] == pytest.approx(result)
+        assert model(inputs) == pytest.approx(result)
 
 
 @pytest.mark.parametrize("name", ["a mean of None", "a mean of some None", "a mean of nothing"])

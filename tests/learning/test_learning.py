@@ -34,8 +34,8 @@ FEW = {**SMALLEST, "sigmas": [0.0, 0.1], "seeds": 2, "steps": 3, "batch": 4}
 @pytest.mark.parametrize("balanced", [False, True])
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: "-".join(map(str, task.values())))
 def test_the_exact_start_is_right_on_both_ranges(task: dict[str, Any], balanced: bool) -> None:
-    found = train({**task, "balanced": balanced, "sigmas": [0.0], "seeds": 1, "steps": 0})
-    (row,) = found["rows"]
+    result = train({**task, "balanced": balanced, "sigmas": [0.0], "seeds": 1, "steps": 0})
+    (row,) = result["rows"]
     assert row["error_before"] == row["error"] <= 2e-3
     assert row["error_wide"] <= 2e-3
     assert row["distance"] == row["zeros_rms"] == 0
@@ -46,17 +46,19 @@ def test_the_network_is_what_is_exported() -> None:
     for task in TASKS:
         built = construction({**task, "balanced": True})
         network, inputs = Network.of(built.model), built.inputs(np.random.default_rng(0), 5)
-        found = network.forward(network.vector(built.model), torch.tensor(inputs))
-        wanted = built.model.to_torch()(torch.tensor(inputs))[..., 0].detach()
-        assert float((found - wanted).abs().max()) < 1e-12
+        actual = network.forward(network.vector(built.model), torch.tensor(inputs))
+        expected = built.model.to_torch()(torch.tensor(inputs))[..., 0].detach()
+        assert float((actual - expected).abs().max()) < 1e-12
 
 
 def test_what_is_exported_can_be_mapped_over_parameters() -> None:
     model = construction(SMALLEST).model
     module, inputs = model.to_torch(), torch.tensor([[0.5, -0.25, 1.0]])
     stacked = {name: torch.stack([p, p]) for name, p in module.named_parameters()}
-    found = torch.func.vmap(lambda given: torch.func.functional_call(module, given, (inputs,)))(stacked)
-    assert torch.equal(found[0], module(inputs))
+    result = torch.func.vmap(lambda tokens: torch.func.functional_call(module, tokens, (inputs,)))(
+        stacked
+    )
+    assert torch.equal(result[0], module(inputs))
 
 
 @pytest.mark.parametrize("name", ["adam", "sgd", "muon"])
@@ -178,7 +180,7 @@ def test_every_case_of_the_grid_is_a_case_of_a_sweep() -> None:
 
 
 def test_a_case_of_a_sweep_is_trained() -> None:
-    found = learn(**Case("learning", FEW).settings)
-    assert len(found["rows"]) == 4
-    assert found["hashes"]["weights"] == construction(SMALLEST).model.hash
-    assert found["rows"] == train(FEW)["rows"]
+    result = learn(**Case("learning", FEW).settings)
+    assert len(result["rows"]) == 4
+    assert result["hashes"]["weights"] == construction(SMALLEST).model.hash
+    assert result["rows"] == train(FEW)["rows"]

@@ -146,9 +146,9 @@ def test_units_add_up_to_what_a_slot_gets() -> None:
     assert written
     for slot, layer, formula in written:
         units = network["units"][layer][slot]
-        found = re.fullmatch(rf"s{slot} \+?= (\d+) relu units? on s.*", formula)
-        assert found
-        assert len([unit for unit in units if "relu(" in unit]) == min(int(found[1]), MAX_UNITS)
+        result = re.fullmatch(rf"s{slot} \+?= (\d+) relu units? on s.*", formula)
+        assert result
+        assert len([unit for unit in units if "relu(" in unit]) == min(int(result[1]), MAX_UNITS)
     exact = ask("compile", source=REVERSE, input="hello", feed_forward="exact")["network"]
     assert not any(exact["units"])
 
@@ -260,9 +260,9 @@ def test_a_certificate_can_be_checked_again() -> None:
     ],
 )
 def test_u_refuses_numbers_that_it_would_get_wrong(change: dict[str, Any], words: str) -> None:
-    given = {"X": [[1.0]], "A": [[1.0]], "V": [[1.0]], **change}
+    inputs = {"X": [[1.0]], "A": [[1.0]], "V": [[1.0]], **change}
     for action in ("explain", "certify"):
-        assert words in refused(action, **given)
+        assert words in refused(action, **inputs)
 
 
 @pytest.mark.parametrize("recipe", ["fetch", "tiled"])
@@ -464,10 +464,10 @@ def test_a_saved_page_refuses_what_the_live_page_refuses() -> None:
 
 
 def test_u_can_be_saved() -> None:
-    given = {"X": [[1.0]], "A": [[2.0]], "V": [[3.0]], "recipe": "paper", "temperature": 0.5}
-    data = saved("save_universal", **given)
-    assert data["answers"]["explain"] == json.loads(json.dumps(ask("explain", **given)))
-    assert data["state"] == {"mode": "universal", "u": {**given, "base": None}}
+    inputs = {"X": [[1.0]], "A": [[2.0]], "V": [[3.0]], "recipe": "paper", "temperature": 0.5}
+    data = saved("save_universal", **inputs)
+    assert data["answers"]["explain"] == json.loads(json.dumps(ask("explain", **inputs)))
+    assert data["state"] == {"mode": "universal", "u": {**inputs, "base": None}}
 
 
 def test_nothing_for_terminals_is_loaded() -> None:
@@ -482,8 +482,8 @@ def test_nothing_for_terminals_is_loaded() -> None:
 
 def test_what_is_certified_is_t_of_x() -> None:
     """A base of U's own, or scores that are rounded before U sees them, would enclose another value."""
-    given = {"X": [[1, 0.5], [0, 1]], "A": [[1, 0], [0.3, 1]], "V": [[1], [2]], "recipe": "fetch"}
-    plain = {**given, "base": None, "temperature": 1}
+    inputs = {"X": [[1, 0.5], [0, 1]], "A": [[1, 0], [0.3, 1]], "V": [[1], [2]], "recipe": "fetch"}
+    plain = {**inputs, "base": None, "temperature": 1}
     assert ask("certify", **plain)["seen"] >= 0
     assert ask("certify", **plain | {"temperature": 0.5})["ok"]
     for changed, words in (({"base": 2}, "base e"), ({"temperature": 0.3}, "without rounding")):

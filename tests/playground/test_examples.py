@@ -62,8 +62,8 @@ def test_entries_of_the_cookbook_are_right(file: str) -> None:
     entry = ENTRIES[COOKBOOK[file]]
     words = (word for batch in entry.words() for word in batch if word)
     for word in itertools.islice(words, MOST):
-        found, right = list(own(list(word))), entry.plain("".join(word))
-        assert (found if isinstance(right, list) else found[-1]) == right, word
+        result, right = list(own(list(word))), entry.plain("".join(word))
+        assert (result if isinstance(right, list) else result[-1]) == right, word
 
 
 def test_listings_say_which_erratum_they_have() -> None:

@@ -34,8 +34,8 @@ def test_a_name_that_is_set_again_links_to_what_it_was(feed_forward: str) -> Non
     assert heads["select(tokens_str, tokens_str, ==)"] == [0, 1]
     assert heads["select(tokens_str, tokens_str, <)"] == [2, 3]
     assert slots["b"] == [3, 5]
-    shares = {label: found for label, found in slots.items() if label.startswith("1/(1+n)")}
-    assert sorted({number for found in shares.values() for number in found}) == [1, 3]
+    shares = {label: result for label, result in slots.items() if label.startswith("1/(1+n)")}
+    assert sorted({number for result in shares.values() for number in result}) == [1, 3]
 
 
 def test_an_sop_that_was_called_like_a_later_one_is_its_own() -> None:
@@ -71,7 +71,7 @@ def test_every_slot_but_leaves_and_marks_belongs_to_a_statement(feed_forward: st
     for example in examples()[:20:3]:
         source, typed = example["source"], example["input"]
         slots, heads = parts(source, typed, feed_forward=feed_forward)
-        assert {label for label, found in slots.items() if not found} <= leaves, example["name"]
+        assert {label for label, result in slots.items() if not result} <= leaves, example["name"]
         assert all(heads.values())
 
 

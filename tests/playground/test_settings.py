@@ -72,11 +72,11 @@ def test_hard_attention_keeps_the_ties_of_decimals_or_refuses(X: Any, A: Any, re
 @pytest.mark.parametrize("recipe", ["fetch", "tiled"])
 def test_large_scores_that_rounding_moves_are_refused_at_any_temperature(recipe: str) -> None:
     """Both keys tie, and U and the direct formula agreed that one wins: their error was 0."""
-    given = {"X": [[100000.1, 200000.2], [300000.3, 0]], "A": [[999999.9] * 2] * 2, "V": [[1], [0]]}
+    inputs = {"X": [[100000.1, 200000.2], [300000.3, 0]], "A": [[999999.9] * 2] * 2, "V": [[1], [0]]}
     for temperature in (0, 0.001, 1):
-        words = refused("explain", **given, recipe=recipe, temperature=temperature)
+        words = refused("explain", **inputs, recipe=recipe, temperature=temperature)
         assert "are rounded by more than they differ" in words
-    small = given | {"A": [[1e-6] * 2] * 2}
+    small = inputs | {"A": [[1e-6] * 2] * 2}
     (weights,) = (
         step["matrix"]
         for step in ask("explain", **small, recipe=recipe, temperature=1)["steps"]
@@ -87,8 +87,12 @@ def test_large_scores_that_rounding_moves_are_refused_at_any_temperature(recipe:
 
 def test_a_base_below_1_turns_the_order_of_scores_around() -> None:
     """The least scores win there, and rounding of these was not looked at: 0.2 was shown for 1/3."""
-    given = {"X": [[1e6, 0], [999999.9999999999, 1], [0, 2]], "A": [[-1e4, 0], [0, 0]], "V": [[0], [1]]}
-    words = refused("explain", **given, recipe="fetch", base=0.5, temperature=1)
+    inputs = {
+        "X": [[1e6, 0], [999999.9999999999, 1], [0, 2]],
+        "A": [[-1e4, 0], [0, 0]],
+        "V": [[0], [1]],
+    }
+    words = refused("explain", **inputs, recipe="fetch", base=0.5, temperature=1)
     assert "are rounded by more than they differ" in words
     assert ask("explain", **U, recipe="fetch", base=0.5)["steps"]
     assert ask("explain", **U, recipe="fetch", base=2.718)["steps"]
@@ -114,10 +118,10 @@ def test_out_is_the_last_value(after: str) -> None:
 
 
 def test_ties_that_rounding_breaks_are_refused() -> None:
-    given = {"X": [[0.1, 0.2], [0.3, 0.0]], "A": [[1, 1], [1, 1]], "V": [[1], [2]], "temperature": 0}
-    assert "temperature: expected scores that floats tell apart" in refused("explain", **given)
-    assert "tell apart" in saved("save_universal", **given)["answers"]["explain"]["error"]
-    assert ask("explain", **given | {"X": [[0.25, 0.5], [0.75, 0.0]]})["error"] == 0
+    inputs = {"X": [[0.1, 0.2], [0.3, 0.0]], "A": [[1, 1], [1, 1]], "V": [[1], [2]], "temperature": 0}
+    assert "temperature: expected scores that floats tell apart" in refused("explain", **inputs)
+    assert "tell apart" in saved("save_universal", **inputs)["answers"]["explain"]["error"]
+    assert ask("explain", **inputs | {"X": [[0.25, 0.5], [0.75, 0.0]]})["error"] == 0
 
 
 @pytest.mark.parametrize(
@@ -177,9 +181,9 @@ def test_what_is_left_out_has_the_defaults_that_the_page_is_told() -> None:
 
 def test_what_u_and_the_direct_formula_are_rounded_by_alike_is_told() -> None:
     """0.1·3 − 0.3 is 0, and no float."""
-    given = {"X": [[0.1, 0.3]] * 2, "A": [[0, 0], [0, 0]], "V": [[3], [-1]]}
+    inputs = {"X": [[0.1, 0.3]] * 2, "A": [[0, 0], [0, 0]], "V": [[3], [-1]]}
     for temperature in (1, 0):
-        reply = ask("explain", **given, recipe="fetch", temperature=temperature)
+        reply = ask("explain", **inputs, recipe="fetch", temperature=temperature)
         assert reply["error"] == 0
         assert reply["precise"] == 0.1 * 3 - 0.3
     half = ask("explain", X=[[0.5, 0.25]], A=[[1, 0], [0, 1]], V=[[1], [2]])
@@ -204,6 +208,6 @@ def test_inputs_on_which_the_program_has_no_value_are_told() -> None:
 
 @pytest.mark.parametrize("base", [None, 2])
 def test_rows_whose_exponentials_are_all_0_name_the_recipe_that_helps(base: float | None) -> None:
-    given: dict[str, Any] = {"X": [[100], [50]], "A": [[-1]], "V": [[1]], "base": base}
-    assert "below −745 (for base e) they are 0" in refused("explain", **given, recipe="paper")
-    assert ask("explain", **given, recipe="fetch")["precise"] < 1e-10
+    inputs: dict[str, Any] = {"X": [[100], [50]], "A": [[-1]], "V": [[1]], "base": base}
+    assert "below −745 (for base e) they are 0" in refused("explain", **inputs, recipe="paper")
+    assert ask("explain", **inputs, recipe="fetch")["precise"] < 1e-10

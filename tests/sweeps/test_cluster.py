@@ -71,18 +71,18 @@ def test_sweeps_of_one_case_with_other_limits_do_not_share_it(cluster: Any) -> N
     """Dask runs one of two tasks with one name: the patient sweep must not get the other's limit."""
     from threading import Thread
 
-    case, found = Case("trial", {"seed": 1, "seconds": 2.0}), {}
+    case, result = Case("trial", {"seed": 1, "seconds": 2.0}), {}
 
     def sweep(limit: float) -> None:
         report = run([case], None, scheduler=cluster.scheduler_address, time_limit=limit)
-        found[limit] = report.results[0].outcome
+        result[limit] = report.results[0].outcome
 
     both = [Thread(target=sweep, args=(limit,)) for limit in (0.2, 600.0)]
     for one in both:
         one.start()
     for one in both:
         one.join()
-    assert found == {0.2: "time limit", 600.0: "done"}
+    assert result == {0.2: "time limit", 600.0: "done"}
 
 
 def test_an_address_that_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

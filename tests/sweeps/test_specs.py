@@ -144,9 +144,9 @@ def test_every_kind_has_its_function_and_lists(name: str) -> None:
 def test_the_kinds_are_listed() -> None:
     done = command_line("sweep", "--kinds", columns=400)
     assert done.returncode == 0
-    found = json_of("sweep", "--kinds")["kinds"]
-    assert found.keys() == KINDS.keys()
-    assert found["fuzz"]["settings"]["size"]["default"] == 12
+    result = json_of("sweep", "--kinds")["kinds"]
+    assert result.keys() == KINDS.keys()
+    assert result["fuzz"]["settings"]["size"]["default"] == 12
     for kind in KINDS.values():
         assert kind.summary in done.stdout
     page = (Path(__file__).parents[2] / "docs" / "sweeps.md").read_text(encoding="utf-8")
@@ -168,8 +168,8 @@ def test_the_command(tmp_path: Path) -> None:
     assert "failed: trial ends=failed seconds=0.0 seed=0\n" in done.stdout
     assert done.stdout.endswith(f"3 done, 3 failed: {target}\n")
     done = command_line("sweep", path, "-o", target, "--json")
-    found = json.loads(done.stdout)
-    assert (done.returncode, found["outcomes"]["failed"], found["done_before"]) == (1, 3, 6)
+    result = json.loads(done.stdout)
+    assert (done.returncode, result["outcomes"]["failed"], result["done_before"]) == (1, 3, 6)
     assert len(list(read(target))) == 6
 
 

@@ -81,9 +81,9 @@ def random_model(
     longest = int(chance.integers(2, 7))
 
     def normal(*shape: int) -> Any:
-        found = chance.normal(size=shape, scale=scale)
+        result = chance.normal(size=shape, scale=scale)
         # Rounded so that hard heads have ties.
-        return (np.round(found * 2) / 2).astype(dtype) if coin() else found.astype(dtype)
+        return (np.round(result * 2) / 2).astype(dtype) if coin() else result.astype(dtype)
 
     def attention() -> AttentionWeights | None:
         count, width = int(chance.integers(0, 4)), int(chance.integers(1, 5))
@@ -151,8 +151,8 @@ def random_inputs(model: CompiledTransformer, seed: int, batch: int = 3) -> list
     chance = np.random.default_rng(seed)
     size = int(chance.integers(model.config.lengths[0], model.config.lengths[1] + 1))
     if model.config.vocabulary is None:
-        found: list[list[Any]] = np.round(chance.normal(size=(batch, size)), 2).tolist()
-        return found
+        result: list[list[Any]] = np.round(chance.normal(size=(batch, size)), 2).tolist()
+        return result
     return [
         [model.config.vocabulary[i] for i in chance.integers(len(model.config.vocabulary), size=size)]
         for _ in range(batch)

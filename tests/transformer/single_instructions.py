@@ -63,8 +63,8 @@ def expected(model: CompiledTransformer) -> Any:
     return feed.functions([stream[..., i] for i in range(feed.functions.arguments)])[0]
 
 
-def assert_same(logits: Any, wanted: Any, tolerance: float) -> None:
+def assert_same(logits: Any, reference: Any, tolerance: float) -> None:
     """Equal where there is a value; elsewhere not finite (W_out's zeros may make nan of inf)."""
-    found, there = logits[..., 0], np.isfinite(wanted)
-    assert (np.isfinite(found) == there).all()
-    np.testing.assert_allclose(found[there], wanted[there], rtol=tolerance)
+    actual, there = logits[..., 0], np.isfinite(reference)
+    assert (np.isfinite(actual) == there).all()
+    np.testing.assert_allclose(actual[there], reference[there], rtol=tolerance)

@@ -139,10 +139,10 @@ def test_extreme_weights_stay_within_floats(seed: int, dtype: str) -> None:
         assert np.isfinite(tensor).all()
     assert balanced.architecture.nonzeros == model.architecture.nonzeros
     try:
-        wanted = model(inputs := random_inputs(model, seed))
+        expected = model(inputs := random_inputs(model, seed))
     except locum.errors.LocumError:
         return  # it left the range of floats before
-    assert balanced(inputs) == wanted
+    assert balanced(inputs) == expected
 
 
 def one_slot(slot: list[float], dtype: str = "float64", **options: Any) -> CompiledTransformer:
@@ -239,8 +239,8 @@ def test_exports_of_balanced_networks(host: int, tmp_path: Path) -> None:
     balanced, inputs = model.balanced(), [list("abcab"), list("aaacb")]
     assert ratio(balanced) < ratio(model)
     _, call = exported()[host]
-    found = np.asarray(call(balanced, inputs, tmp_path))
-    assert balanced.decode(found, inputs) == model(inputs)
+    result = np.asarray(call(balanced, inputs, tmp_path))
+    assert balanced.decode(result, inputs) == model(inputs)
 
 
 def test_a_decoder_is_balanced() -> None:
@@ -251,8 +251,8 @@ def test_a_decoder_is_balanced() -> None:
     balanced = model.balanced()
     assert balanced("abaab") == model("abaab") == [1, 1, 2, 3, 2]
     torch = pytest.importorskip("torch")
-    found = balanced.to_decoder()(torch.tensor(balanced.encode([list("abaab")]))).detach().numpy()
-    assert balanced.decode(found, [list("abaab")]) == [[1, 1, 2, 3, 2]]
+    result = balanced.to_decoder()(torch.tensor(balanced.encode([list("abaab")]))).detach().numpy()
+    assert balanced.decode(result, [list("abaab")]) == [[1, 1, 2, 3, 2]]
 
 
 def test_a_head_of_one_number_is_balanced_by_the_root() -> None:
@@ -327,5 +327,5 @@ def test_what_is_ablated_is_meant_as_labels_say() -> None:
         balanced.ablate(inputs, "embed", places=[99], value=1.0)
     torch = pytest.importorskip("torch")
     ids = torch.tensor(model.encode(inputs))
-    found, wanted = (m.to_torch().ablate(ids, nodes[0], value=0.75) for m in (balanced, model))
-    assert torch.equal(found, wanted)
+    actual, expected = (m.to_torch().ablate(ids, nodes[0], value=0.75) for m in (balanced, model))
+    assert torch.equal(actual, expected)

@@ -66,9 +66,9 @@ def test_a_transformer_by_hand(attention: str) -> None:
     for tokens in ([3.0], [3.0, 1.0], [2.0, 7.0, 1.5, 8.0]):
         np.testing.assert_allclose(model(tokens), answer_of(tokens), atol=1e-12)
     batch = np.array([[1, 2], [3, 4]])
-    found = model(batch)
-    assert isinstance(found, np.ndarray)
-    np.testing.assert_allclose(found, [answer_of([1, 2]), answer_of([3, 4])], atol=1e-12)
+    result = model(batch)
+    assert isinstance(result, np.ndarray)
+    np.testing.assert_allclose(result, [answer_of([1, 2]), answer_of([3, 4])], atol=1e-12)
 
 
 def test_the_cache_has_the_names_and_shapes_of_transformer_lens() -> None:
@@ -134,21 +134,27 @@ def test_logits_of_another_shape_are_refused(shape: tuple[int, ...]) -> None:
     )
     model = locum.compile(moved, length=4, vocabulary="abc")
     assert model.config.outputs == (0, "a", "b", "c")
-    for given in ((), ("abc",)):
+    for inputs in ((), ("abc",)):
         with pytest.raises(InputError, match="expected logits of shape"):
-            model.decode(np.zeros(shape), *given)
+            model.decode(np.zeros(shape), *inputs)
 
 
 def test_the_architecture() -> None:
-    found = previous().architecture
-    assert (found.layers, found.heads, found.d_model, found.d_head, found.d_mlp) == (1, (1,), 7, 5, 1)
-    assert found.n_ctx == 5
-    assert found.parameters == 7 + 35 + 3 * (35 + 5) + 35 + 7 + 7 + 1 + 7 + 7 + 7 + 1
-    assert found.nonzeros == 1 + 5 + 5 + 5 + 2 + 1 + 1 + 1 + 1
-    assert json.loads(json.dumps(found.as_json()))["heads"] == [1]
+    result = previous().architecture
+    assert (result.layers, result.heads, result.d_model, result.d_head, result.d_mlp) == (
+        1,
+        (1,),
+        7,
+        5,
+        1,
+    )
+    assert result.n_ctx == 5
+    assert result.parameters == 7 + 35 + 3 * (35 + 5) + 35 + 7 + 7 + 1 + 7 + 7 + 7 + 1
+    assert result.nonzeros == 1 + 5 + 5 + 5 + 2 + 1 + 1 + 1 + 1
+    assert json.loads(json.dumps(result.as_json()))["heads"] == [1]
     assert (
         "1 layer (heads: 1; hard attention, exact feed-forward, that is instructions), d_model 7"
-        in str(found)
+        in str(result)
     )
     assert repr(previous()).startswith("<CompiledTransformer of previous: 1 layer")
 
@@ -244,8 +250,8 @@ def test_the_bound_of_a_report(said: dict[str, float], bound: float) -> None:
 
 def test_a_bound_that_is_no_number_is_none() -> None:
     model = previous()
-    found = CompiledTransformer(replace(model.config, report={"error_bound": "small"}), model.weights)
-    assert found.error_bound == math.inf
+    result = CompiledTransformer(replace(model.config, report={"error_bound": "small"}), model.weights)
+    assert result.error_bound == math.inf
 
 
 def test_answers_have_the_type_of_the_program() -> None:

@@ -45,10 +45,10 @@ def returned_itself(activation: Any, hook: Any) -> Any:
 @pytest.mark.parametrize("name", NAMES)
 def test_in_place_is_as_returned(name: str) -> None:
     digest, plain = MODEL.hash, MODEL(INPUTS)
-    wanted = MODEL.run_with_hooks(INPUTS, [(name, returned)])
-    assert wanted != plain
+    expected = MODEL.run_with_hooks(INPUTS, [(name, returned)])
+    assert expected != plain
     for hook in (written, returned_itself):
-        assert MODEL.run_with_hooks(INPUTS, [(name, hook)]) == wanted
+        assert MODEL.run_with_hooks(INPUTS, [(name, hook)]) == expected
     assert MODEL.hash == digest
     assert MODEL(INPUTS) == plain
 
@@ -64,10 +64,10 @@ def test_in_place_is_as_returned_in_torch(name: str, mode: str) -> None:
         inputs = torch.tensor(rows, dtype=torch.float64)
         with getattr(torch, mode)():
             plain = module(inputs)
-            wanted = module.run_with_hooks(inputs, [(name, returned)])
-            assert not torch.equal(wanted, plain)
+            expected = module.run_with_hooks(inputs, [(name, returned)])
+            assert not torch.equal(expected, plain)
             for hook in (written, returned_itself):
-                assert torch.equal(module.run_with_hooks(inputs, [(name, hook)]), wanted)
+                assert torch.equal(module.run_with_hooks(inputs, [(name, hook)]), expected)
             _, cache = module.run_with_cache(inputs)
             written(cache[name], None)
             assert torch.equal(module(inputs), plain)
@@ -88,15 +88,15 @@ def test_writes_into_a_pattern_that_torch_does_not_count() -> None:
     def through_numpy(activation: Any, hook: Any) -> None:
         np.multiply(activation.detach().numpy(), 0, out=activation.detach().numpy())
 
-    wanted = module.run_with_hooks(inputs, [(name, lambda a, hook: a * 0)])
-    assert torch.equal(module.run_with_hooks(inputs, [(name, through_numpy)]), wanted)
+    expected = module.run_with_hooks(inputs, [(name, lambda a, hook: a * 0)])
+    assert torch.equal(module.run_with_hooks(inputs, [(name, through_numpy)]), expected)
 
 
 def test_a_zero_added_in_place_to_a_pattern_has_its_gradient() -> None:
     torch = pytest.importorskip("torch")
     module, name = MODEL.to_torch(), "blocks.0.attn.hook_pattern"
     inputs = torch.tensor(INPUTS, dtype=torch.float64)
-    found = []
+    result = []
     for in_place in (True, False):
         zero = torch.zeros((), dtype=torch.float64, requires_grad=True)
 
@@ -104,6 +104,6 @@ def test_a_zero_added_in_place_to_a_pattern_has_its_gradient() -> None:
             return a.add_(zero) if in_place else a + zero
 
         module.run_with_hooks(inputs, [(name, add)]).sum().backward()
-        found.append(zero.grad)
-    assert found[0] is not None
-    assert torch.equal(found[0], found[1])
+        result.append(zero.grad)
+    assert result[0] is not None
+    assert torch.equal(result[0], result[1])

@@ -403,8 +403,8 @@ def test_mutated_folders_are_refused_or_equal(
     if resigned:
         sign(place)
     try:
-        found = load(place)
+        result = load(place)
     except LocumError:
         return
     # With a hash that was made to fit, a label may differ; the numbers may not.
-    assert found.hash == model.hash if resigned else same(found, model)
+    assert result.hash == model.hash if resigned else same(result, model)

@@ -25,7 +25,7 @@ def soft(seed: int) -> Any:
 
 
 def lens_forward(
-    config: dict[str, Any], state: dict[str, Any], given: Any, last: Any = lambda stream: stream
+    config: dict[str, Any], state: dict[str, Any], inputs: Any, last: Any = lambda stream: stream
 ) -> Any:
     """What a HookedTransformer of this configuration computes, as its documentation has it.
 
@@ -33,9 +33,9 @@ def lens_forward(
     """
     assert (config["normalization_type"], config["use_attn_scale"]) == (None, False)
     assert config["attention_dir"] == "bidirectional"
-    stream = given
-    if given.ndim == 2:
-        stream = state["embed.W_E"][given] + state["pos_embed.W_pos"][: given.shape[1]]
+    stream = inputs
+    if inputs.ndim == 2:
+        stream = state["embed.W_E"][inputs] + state["pos_embed.W_pos"][: inputs.shape[1]]
     for number in range(config["n_layers"]):
         part = {
             name.removeprefix(f"blocks.{number}."): value
@@ -82,11 +82,11 @@ def test_the_uniform_model_is_the_forward_pass(seed: int) -> None:
     tensors = model.transformer_lens_inputs(inputs)
     assert all(isinstance(tensor, torch.Tensor) for tensor in (tensors, *state.values()))
     arrays = {name: tensor.numpy() for name, tensor in state.items()}
-    found = lens_forward(config, arrays, tensors.numpy())
-    wanted = logits(model, inputs)
+    actual = lens_forward(config, arrays, tensors.numpy())
+    expected = logits(model, inputs)
     tolerance = 1e-12 if config["dtype"] == "float64" else 1e-5
     np.testing.assert_allclose(
-        found[:, int(model.config.sink) :], wanted, atol=tolerance, rtol=tolerance
+        actual[:, int(model.config.sink) :], expected, atol=tolerance, rtol=tolerance
     )
 
 
@@ -96,26 +96,26 @@ def test_hooks_that_scale_the_stream_leave_the_slot_of_ones_alone(seed: int) -> 
     model = soft(seed)
     inputs = random_inputs(model, seed)
     name = f"blocks.{len(model.weights.layers) - 1}.hook_resid_post"
-    wanted = (
+    expected = (
         model.to_torch()
         .run_with_hooks(torch.as_tensor(model.encode(inputs)), [(name, lambda value, hook: 3 * value)])
         .detach()
         .numpy()
     )
     state = {n: tensor.numpy() for n, tensor in model.state_dict_for_transformer_lens().items()}
-    given = model.transformer_lens_inputs(inputs).numpy()
+    tokens = model.transformer_lens_inputs(inputs).numpy()
 
     def all_but_ones(stream: Any) -> Any:
         return np.concatenate([3 * stream[..., :-1], stream[..., -1:]], axis=-1)
 
-    found, everything = (
-        lens_forward(model.transformer_lens_config(), state, given, last)[:, int(model.config.sink) :]
+    actual, everything = (
+        lens_forward(model.transformer_lens_config(), state, tokens, last)[:, int(model.config.sink) :]
         for last in (all_but_ones, lambda stream: 3 * stream)
     )
     tolerance = 1e-11 if model.config.dtype == "float64" else 1e-3
-    np.testing.assert_allclose(found, wanted, atol=tolerance)
-    more = np.broadcast_to(2 * model.weights.b_U, found.shape)
-    np.testing.assert_allclose(everything - found, more, atol=tolerance)
+    np.testing.assert_allclose(actual, expected, atol=tolerance)
+    more = np.broadcast_to(2 * model.weights.b_U, actual.shape)
+    np.testing.assert_allclose(everything - actual, more, atol=tolerance)
 
 
 @pytest.mark.skipif(not INSTALLED, reason="transformer_lens is not installed")
@@ -125,14 +125,14 @@ def test_transformer_lens_itself(seed: int) -> None:
     model = soft(seed)
     inputs = random_inputs(model, seed)
     hooked = model.to_transformer_lens()
-    given = model.transformer_lens_inputs(inputs)
+    tokens = model.transformer_lens_inputs(inputs)
     options = {"start_at_layer": 0} if model.config.vocabulary is None else {}
     with torch.no_grad():
-        found = hooked(given, return_type="logits", **options).numpy()[:, int(model.config.sink) :]
+        result = hooked(tokens, return_type="logits", **options).numpy()[:, int(model.config.sink) :]
     tolerance = 1e-12 if model.config.dtype == "float64" else 1e-5
-    np.testing.assert_allclose(found, logits(model, inputs), atol=tolerance, rtol=tolerance)
+    np.testing.assert_allclose(result, logits(model, inputs), atol=tolerance, rtol=tolerance)
     if not options:
-        _, theirs = hooked.run_with_cache(given)
+        _, theirs = hooked.run_with_cache(tokens)
         _, ours = model.run_with_cache(inputs)
         for number in range(len(model.weights.layers)):
             stream = theirs["resid_post", number].detach().numpy()
@@ -149,8 +149,8 @@ def test_logits_with_a_row_for_the_sink_are_read(seed: int) -> None:
     )
     inputs = random_inputs(model, seed)
     state = {name: t.numpy() for name, t in model.state_dict_for_transformer_lens().items()}
-    given = model.transformer_lens_inputs(inputs).numpy()
-    with_sink = lens_forward(model.transformer_lens_config(), state, given)
+    tokens = model.transformer_lens_inputs(inputs).numpy()
+    with_sink = lens_forward(model.transformer_lens_config(), state, tokens)
     assert with_sink.shape[1] == len(inputs[0]) + 1
     answers = model.decode(with_sink, inputs)
     assert answers == model.decode(with_sink[:, 1:], inputs)

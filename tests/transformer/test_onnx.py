@@ -48,8 +48,8 @@ def run(path: Path, encoded: Any) -> Any:
 
 
 def encoded(model: CompiledTransformer, inputs: Any) -> Any:
-    found = model.encode(inputs)
-    return found.astype(model.config.dtype) if model.config.vocabulary is None else found
+    result = model.encode(inputs)
+    return result.astype(model.config.dtype) if model.config.vocabulary is None else result
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -58,12 +58,12 @@ def test_the_graph_is_the_forward_pass(seed: int, tmp_path: Path) -> None:
     inputs = random_inputs(model, seed)
     model.to_onnx(tmp_path / "model.onnx")
     assert [path.name for path in tmp_path.iterdir()] == ["model.onnx"]
-    found, wanted = run(tmp_path / "model.onnx", encoded(model, inputs)), logits(model, inputs)
+    actual, reference = run(tmp_path / "model.onnx", encoded(model, inputs)), logits(model, inputs)
     nodes = onnx.load(tmp_path / "model.onnx").graph.node
     # The reference has its error function in float32.
     exact = model.config.dtype == "float64" and not any(node.op_type == "Erf" for node in nodes)
     tolerance = 1e-12 if exact else 1e-5
-    np.testing.assert_allclose(found, wanted, atol=tolerance, rtol=tolerance)
+    np.testing.assert_allclose(actual, reference, atol=tolerance, rtol=tolerance)
     properties = {row.key: row.value for row in onnx.load(tmp_path / "model.onnx").metadata_props}
     assert properties["weights"] == model.hash
     names = {row.name for row in onnx.load(tmp_path / "model.onnx").graph.initializer}

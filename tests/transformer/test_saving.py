@@ -50,9 +50,9 @@ def test_what_was_loaded_is_as_good_as_new(tmp_path: Path) -> None:
     model = random_model(8, heads=["softmax"], feeds=["gelu"], layers=2, dtype="float64")
     model.save(tmp_path / "model")
     back = load(tmp_path / "model")
-    given = torch.tensor(model.encode(random_inputs(model, 8)))
+    inputs = torch.tensor(model.encode(random_inputs(model, 8)))
     for export in ("to_torch", "to_encoder"):
-        assert torch.equal(getattr(back, export)()(given), getattr(model, export)()(given))
+        assert torch.equal(getattr(back, export)()(inputs), getattr(model, export)()(inputs))
     back.weights.b_U[0] += 1
     assert back.hash != model.hash
 

@@ -18,9 +18,9 @@ from tests.transformer.test_compiled import answer_of, previous
 torch = pytest.importorskip("torch")
 
 
-def error(found: Any, wanted: Any) -> float:
+def error(actual: Any, reference: Any) -> float:
     """The largest difference, relative to the largest number where that is above 1."""
-    return float(np.abs(found - wanted).max() / max(1.0, np.abs(wanted).max()))
+    return float(np.abs(actual - reference).max() / max(1.0, np.abs(reference).max()))
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -31,19 +31,19 @@ def test_the_module_is_the_forward_pass(seed: int, dtype: str) -> None:
     model = random_model(seed, dtype=dtype, **({} if dtype == "float64" else smooth))
     inputs = random_inputs(model, seed)
     module = model.to_torch()
-    found = module(torch.tensor(model.encode(inputs)))
-    assert found.dtype == getattr(torch, dtype)
-    wanted = logits(model, inputs)
-    assert found.shape == wanted.shape
-    assert error(found.detach().numpy(), wanted) <= (1e-12 if dtype == "float64" else 1e-5)
+    actual = module(torch.tensor(model.encode(inputs)))
+    assert actual.dtype == getattr(torch, dtype)
+    reference = logits(model, inputs)
+    assert actual.shape == reference.shape
+    assert error(actual.detach().numpy(), reference) <= (1e-12 if dtype == "float64" else 1e-5)
 
 
 @pytest.mark.parametrize("op", sorted(INSTRUCTIONS))
 def test_every_instruction(op: str) -> None:
     model = single(op)
     with torch.no_grad():
-        found = model.to_torch()(torch.tensor(TOKENS)).numpy()
-    assert_same(found, expected(model), 1e-14)
+        result = model.to_torch()(torch.tensor(TOKENS)).numpy()
+    assert_same(result, expected(model), 1e-14)
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -119,12 +119,12 @@ def test_the_encoder_is_the_forward_pass(dtype: str, tolerance: float) -> None:
         module = model.to_encoder()
         assert type(module.encoder) is torch.nn.TransformerEncoder
         encoded = torch.tensor(model.encode(inputs))
-        wanted = logits(model, inputs)
+        reference = logits(model, inputs)
         with torch.no_grad():  # torch's fast path, where it takes it
-            assert error(module(encoded).numpy(), wanted) <= tolerance, seed
-        assert error(module(encoded).detach().numpy(), wanted) <= tolerance, seed
+            assert error(module(encoded).numpy(), reference) <= tolerance, seed
+        assert error(module(encoded).detach().numpy(), reference) <= tolerance, seed
         module.train()
-        assert error(module(encoded).detach().numpy(), wanted) <= tolerance, seed
+        assert error(module(encoded).detach().numpy(), reference) <= tolerance, seed
 
 
 def fresh(encoder: Any) -> Any:

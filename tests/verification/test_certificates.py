@@ -80,11 +80,11 @@ def test_forgeries_with_a_mended_digest(name: str, shape: tuple[int, ...]) -> No
         forged = changed(content, path)
         forged["digest"] = digest(forged)
         try:
-            found = check(forged)
+            result = check(forged)
         except RejectedError:
             rejected += 1
         else:
-            assert found.statement == content["statement"]
+            assert result.statement == content["statement"]
             assert path[0] in ("polynomials", "functions")
     assert rejected > 20
 

@@ -55,8 +55,8 @@ def test_the_enclosure_holds_the_exact_result() -> None:
     result = certify_matrix(product, tokens)
     for low, high, true in zip(result.lower.ravel(), result.upper.ravel(), exact.ravel(), strict=True):
         assert Fraction(float(low)) <= true <= Fraction(float(high))
-    found = product.run(tokens)
-    for x, true, error in zip(found.ravel(), exact.ravel(), result.errors.ravel(), strict=True):
+    actual = product.run(tokens)
+    for x, true, error in zip(actual.ravel(), exact.ravel(), result.errors.ravel(), strict=True):
         assert abs(Fraction(float(x)) - true) <= Fraction(float(error))
 
 
@@ -113,9 +113,9 @@ def test_every_operand_of_and_or_is_decided() -> None:
 
 def test_the_rounding_of_constants_is_counted() -> None:
     x = -0.3333033036098364
-    found = certify_matrix(Matrix(locum.tokens + locum.constant(1) / 3, 1, 1), [x])
+    result = certify_matrix(Matrix(locum.tokens + locum.constant(1) / 3, 1, 1), [x])
     error = abs(Fraction(x + 1 / 3) - (Fraction(x) + Fraction(1, 3)))
-    assert 1e-18 < error <= Fraction(float(np.max(found.error)))
+    assert 1e-18 < error <= Fraction(float(np.max(result.error)))
 
 
 def test_repeated_tokens_are_certified() -> None:
@@ -123,9 +123,9 @@ def test_repeated_tokens_are_certified() -> None:
     chance = np.random.default_rng(3)
     T = locum.Attention(chance.normal(size=(2, 2)), chance.normal(size=(2, 2)))
     for X in (np.zeros((3, 2)), np.ones((3, 2)), chance.normal(size=(1, 2)).repeat(3, axis=0)):
-        found = certify(locum.UniversalSimulator(3, 2, 2), T, X)
-        assert found.error < 1e-12
-        assert np.abs(T(X) - (found.lower + found.upper) / 2).max() <= 1e-12
+        result = certify(locum.UniversalSimulator(3, 2, 2), T, X)
+        assert result.error < 1e-12
+        assert np.abs(T(X) - (result.lower + result.upper) / 2).max() <= 1e-12
 
 
 @pytest.mark.parametrize("close", [0.0, 2.0**-52])
@@ -191,14 +191,14 @@ def test_results_that_share_their_parts_have_the_bounds_that_each_has_alone() ->
 
 
 def _parts(ball: Any) -> list[Any]:
-    found: dict[int, Any] = {}
+    result: dict[int, Any] = {}
     left = [ball]
     while left:
         part = left.pop()
-        if id(part) not in found:
-            found[id(part)] = part
+        if id(part) not in result:
+            result[id(part)] = part
             left += part.operands if isinstance(part, Rounded) else []
-    return list(found.values())
+    return list(result.values())
 
 
 def _moves(part: Any) -> Any:
@@ -274,10 +274,10 @@ def test_random_floats_stay_within_the_bound(program: locum.SOp) -> None:
     chance = np.random.default_rng(2)
     for x in (*chance.normal(size=20), *chance.normal(size=20) * 1e-9, 1.0, -1e-30, 3e4):
         tokens = [float(x)] if abs(x) < 100 else [float(x) / 1e3]
-        found = certify_matrix(Matrix(program, 1, 1), tokens)
+        result = certify_matrix(Matrix(program, 1, 1), tokens)
         with precise(500):
             value = (
                 arb(program(tokens)[0])
                 - dense.evaluate(program.node, [arb(tokens[0])], BallDomain())[0]
             )
-            assert abs(value).lower() <= found.error
+            assert abs(value).lower() <= result.error

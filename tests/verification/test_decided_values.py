@@ -110,8 +110,8 @@ def prover_agrees(program: Node, point: list[Fraction], integer: bool) -> None:
 
 def question_of(value: Any) -> Question | None:
     if isinstance(value, Ratio):
-        found: Question | None = value.ring.blocking(value.top, value.bottom)
-        return found
+        result: Question | None = value.ring.blocking(value.top, value.bottom)
+        return result
     return value.question if isinstance(value, (Undecided, Boolean)) else None
 
 

@@ -50,14 +50,14 @@ def certificate(number: int, true: bool) -> str:
 
 
 def paths(value: Any, here: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    found = [here] if here else []
+    result = [here] if here else []
     if isinstance(value, dict):
         for key, part in value.items():
-            found += paths(part, (*here, key))
+            result += paths(part, (*here, key))
     elif isinstance(value, list):
         for place, part in enumerate(value):
-            found += paths(part, (*here, place))
-    return found
+            result += paths(part, (*here, place))
+    return result
 
 
 REPLACEMENTS: st.SearchStrategy[Any] = st.sampled_from(

@@ -66,8 +66,8 @@ def test_errata_are_refuted_by_numbers_that_fail_under_dense(number: str) -> Non
         with pytest.raises(locum.ExecutionError, match="division by zero"):
             locum.SOp(stated.program)(stated.tokens(verdict.entries))
     else:
-        found = stated.result(locum.SOp(stated.program)(stated.tokens(verdict.entries)))
-        assert np.abs(np.array(found) - expected).max() > 1e-4
+        result = stated.result(locum.SOp(stated.program)(stated.tokens(verdict.entries)))
+        assert np.abs(np.array(result) - expected).max() > 1e-4
     name, shape, _ = REFUTABLE[number].corrected
     assert prove(name, *shape).holds
 
@@ -75,14 +75,14 @@ def test_errata_are_refuted_by_numbers_that_fail_under_dense(number: str) -> Non
 def mutants(original: Claim) -> list[Claim]:
     """The claim about programs in which one integer is one more."""
     text = json.loads(dumps(original.program))
-    found = []
+    result = []
     for row in range(len(text["nodes"])):
         node = text["nodes"][row]
         if node[0] == "constant" and type(node[2]["value"]) is int:
             changed = json.loads(json.dumps(text))
             changed["nodes"][row][2]["value"] += 1
-            found.append(replace(original, program=loads(json.dumps(changed)), names={}))
-    return found
+            result.append(replace(original, program=loads(json.dumps(changed)), names={}))
+    return result
 
 
 BROKEN = [
