@@ -14,6 +14,7 @@ from locum.display.generation_page import generation_page
 from locum.errors import GraphError, InputError
 from locum.simulators.models.families.running import Model
 from locum.simulators.models.families.writing import Writer
+from locum.simulators.simulator import Simulator
 from tests.simulators.families import CASES, Case, built, gpt2
 
 torch: Any = pytest.importorskip("torch")
@@ -45,7 +46,7 @@ def test_a_window_of_one_key_writes_no_text(cached: bool) -> None:
 
 @pytest.mark.parametrize("case", WRITERS, ids=lambda case: case.kind)
 def test_texts_of_a_padded_batch_are_the_librarys(case: Case) -> None:
-    """Each is continued alone, and ends where the library writes padding for it."""
+    """Each has positions of its own, and ends where the library writes padding for it."""
     model, pad = built(case, torch.float64), 2
     model.generation_config.eos_token_id, model.generation_config.pad_token_id = 4, pad
     mask = torch.tensor([[0, 0, 1, 1], [1, 1, 1, 1]])
@@ -55,6 +56,40 @@ def test_texts_of_a_padded_batch_are_the_librarys(case: Case) -> None:
     found = [one.ids for one in locum.generate(model, given, 6)]
     assert [one + [pad] * (len(expected[0]) - len(one)) for one in found] == expected
     assert [one.ids for one in locum.generate(model, [[7, 9], [4, 6, 8, 3]], 6)] == found
+
+
+@pytest.mark.parametrize("family", ["llama", "t5"])
+def test_several_texts_are_one_run_of_u(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many runs as one text costs, and each text is what it is alone."""
+    model, runs = Model(built(CASES[family][0], torch.float64)), list[int]()
+    alone = locum.generate(model, [5, 3, 9], 4).ids
+    original = Simulator.run_parts
+
+    def counted(U: Simulator, value: Any, parts: Any, *given: Any) -> Any:
+        runs.append(len(parts))
+        return original(U, value, parts, *given)
+
+    monkeypatch.setattr(Simulator, "run_parts", counted)
+    assert locum.generate(model, [5, 3, 9], 4).ids == alone
+    one = len(runs)
+    prompts = [[4, 6], [5, 3, 9], [8], [7, 7, 7, 3], [3, 5]]  # four of them, then one
+    found = [result.ids for result in locum.generate(model, prompts, 4)]
+    assert len(runs) == 3 * one
+    monkeypatch.undo()
+    assert found == [locum.generate(model, prompt, 4).ids for prompt in prompts]
+
+
+def test_attention_and_draws_of_several_texts() -> None:
+    model = Model(built(GPT2, torch.float64))
+    prompts = [[3, 4], [5, 6, 7]]
+    both = locum.generate(model, prompts, 2, attentions=True)
+    for prompt, result in zip(prompts, both, strict=True):
+        single = locum.generate(model, prompt, 2, attentions=True)
+        for weights, expected in zip(result.attentions, single.attentions, strict=True):
+            assert np.abs(weights - expected).max() < 1e-12
+    drawn = [one.ids for one in locum.generate(model, [[3, 4]] * 4, 6, do_sample=True, seed=1)]
+    assert drawn[0] == locum.generate(model, [3, 4], 6, do_sample=True, seed=1).ids
+    assert len(set(map(tuple, drawn))) > 1
 
 
 @pytest.mark.parametrize("family", ["t5", "bart"])
@@ -97,7 +132,7 @@ def test_logits_over_several_sizes_of_the_cache() -> None:
     model = Model(built(GPT2, torch.float64))
     ids = np.random.default_rng(0).integers(3, 23, size=20).tolist()
     writer = Writer(model)
-    found = [writer.feed(ids[:5]), *(writer.feed([one]) for one in ids[5:])]
+    found = [writer.feed([ids[:5]])[0], *(writer.feed([[one]])[0] for one in ids[5:])]
     expected: Any = model.run([ids]).logits
     assert float((torch.stack(found) - expected[0, 4:]).abs().max()) < 1e-12
     assert writer.size == 32
@@ -106,10 +141,10 @@ def test_logits_over_several_sizes_of_the_cache() -> None:
 def test_one_program_serves_every_new_token() -> None:
     model = Model(built(GPT2, torch.float64))
     writer = Writer(model)
-    writer.feed([3, 4])
+    writer.feed([[3, 4]])
     programs = set()
     for one in (5, 6, 7):
-        writer.feed([one])
+        writer.feed([[one]])
         assert writer.simulator is not None
         programs.add(writer.simulator.hash)
     assert len(programs) == 1

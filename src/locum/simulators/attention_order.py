@@ -117,14 +117,15 @@ class AttentionOrder:
         shapes = self._factors() if self.kind == "factored" else self._projections(m)
         if self.output_bias:
             shapes.append(Block("b_O", 1, self.columns))
+        each = batch if self.cache else 1  # behind a cache, every X has positions of its own
         if self.rotary:
             shapes.append(Block("rotation", self.width, self.width))
-            shapes += [Block(name, n, self.width) for name in ("cosines", "sines")]
+            shapes += [Block(name, n, self.width, each) for name in ("cosines", "sines")]
         if self.cache:
             m, shared = self.cache, self.shared_heads
             for name, columns in (("keys", self.width), ("values", self.d_v)):
-                shapes.append(Block(name, m, shared * columns, split="columns", heads=shared))
-            shapes.append(Block("places", m, n))
+                shapes.append(Block(name, m, shared * columns, each, split="columns", heads=shared))
+            shapes.append(Block("places", m, n, each))
         if self.score_bias:
             shapes.append(Block("score_bias", n, m, self.heads))
         if self.mask == "matrix":

@@ -89,8 +89,6 @@ class Order:
             self.norm != "pre" or self.cross is not None or not self.feed_forward_residual
         ):
             raise GraphError("a parallel layer has a norm before, and a residual around, its two parts")
-        if self.batch > 1 and self.attention.cache:
-            raise GraphError("rows computed before belong to one X: expected batch=1 with a cache")
         if self.gated and self.feed_forward is None:
             raise GraphError("gated hidden units belong to a feed-forward, and there is none")
         if self.feed_forward_bias and self.feed_forward is None:

@@ -38,6 +38,9 @@ OF_EACH = ("mask", "attention_mask", "added")
 FORMS = {"inverse": inverse_head, "width-1": width_one_head}
 #: The view of a matrix of T: by its name, and by the head (a family, or 0).
 Views = Callable[[str, SOp | int], Matrix]
+#: What each X of a batch has of its own besides, behind a cache.
+BEHIND_A_CACHE = ("cosines", "sines", "places")
+CACHED = ("keys", "values")
 #: The matrices of heads of keys and values, which several heads of queries may share.
 SHARED = {"W_K", "b_K", "V", "b_V", "keys", "values"}
 
@@ -135,6 +138,11 @@ class Formula:
         def view(name: str) -> Matrix:
             if name == "added to heads":
                 return self.views(prefix + name, plus(times(b, order.heads), h))
+            if order.cache and name in CACHED and isinstance(b, SOp):
+                columns = order.width if name == "keys" else order.d_v
+                return block(self.views(prefix + name, group), b, order.cache * shared * columns)
+            if order.cache and name in BEHIND_A_CACHE:
+                return self.views(prefix + name, b)
             return self.views(prefix + name, b if name in OF_EACH else group if name in SHARED else h)
 
         head = formula(order, X, Y, view, self.style)

@@ -122,8 +122,7 @@ class Batch:
         groups = []
         for n, members in sorted(by_length.items()):
             while members:
-                count = len(members)
-                size = count if count <= 4 else min(2 ** (count.bit_length() - 1), LARGEST)
+                size = pieces(len(members))
                 groups.append((n, members[:size]))
                 members = members[size:]
         return groups
@@ -173,6 +172,15 @@ class Batch:
 
 #: Texts in one run, at most.
 LARGEST = 32
+
+
+def pieces(count: int) -> int:
+    """Return how many of so many texts are run at once: 1, 2, 3, 4, 8, 16 or 32.
+
+    >>> [pieces(count) for count in (3, 7, 100)]
+    [3, 4, 32]
+    """
+    return count if count <= 4 else min(2 ** (count.bit_length() - 1), LARGEST)
 
 
 def rounded(length: int) -> int:

@@ -11,6 +11,7 @@ from functools import lru_cache
 
 from locum.constructions import Matrix
 from locum.constructions.matrix import coordinates
+from locum.constructions.multihead import stacked
 from locum.constructions.sizes import number_of
 from locum.language.python import indices, sum_over, tokens, where
 from locum.simulators.formula.head import Style
@@ -28,8 +29,8 @@ class CachedLayer(Simulator):
         self.order = order
         layout = Layout(order.blocks())
         formula = Formula(views_of(layout), Style("fetch", stable=True, base=None))
-        memory = layout.view(tokens, "M") if order.memory else None
-        Y = formula.layer(order, layout.view(tokens, "X"), memory)
+        memory = layout.joined(tokens, "M") if order.memory else None
+        Y = formula.layer(order, layout.joined(tokens, "X"), memory)
         steps = {step.name: step for step in formula.steps}
         new = [_side_by_side(steps[name]) for name in ("new keys", "new values")]
         #: Where the columns of keys and of values begin, and where they end.
@@ -76,11 +77,11 @@ def _side_by_side(step: NamedStep) -> Matrix:
     for family, size in families:
         head = family if head is None else head * size + family
         count *= size
-    if head is None:
-        return m
-    width = number_of(m.columns, "the columns of a head")
-    i, j = coordinates(count * width)
-    entry = where(j // width == head, m.at(i, j % width), 0)
-    inside = indices < m.rows * (count * width)
-    members = [family for family, _ in families]
-    return m.derive(where(inside, sum_over(*members, entry), 0), m.rows, count * width)
+    if head is not None:
+        width = number_of(m.columns, "the columns of a head")
+        i, j = coordinates(count * width)
+        entry = where(j // width == head, m.at(i, j % width), 0)
+        inside = indices < m.rows * (count * width)
+        members = [family for family, _ in families]
+        m = m.derive(where(inside, sum_over(*members, entry), 0), m.rows, count * width)
+    return m if step.batch is None else stacked(m, [step.batch])

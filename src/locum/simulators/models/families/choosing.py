@@ -13,8 +13,15 @@ class Choice:
     """How the next token is chosen from logits: the greatest, or drawn."""
 
     def __init__(
-        self, sample: bool, temperature: float, top_k: int | None, top_p: float | None, seed: int
+        self,
+        sample: bool,
+        temperature: float,
+        top_k: int | None,
+        top_p: float | None,
+        seed: int,
+        text: int = 0,
     ) -> None:
+        """``text``: which of several texts it is for, each of which has draws of its own."""
         if not sample and (temperature != 1.0 or top_k is not None or top_p is not None):
             raise InputError("temperature, top_k and top_p belong to sampling: expected do_sample=True")
         require_real(temperature, "temperature", positive=True)
@@ -25,7 +32,7 @@ class Choice:
             if top_p > 1:
                 raise InputError(f"top_p: expected a probability, from 0 to 1, got {top_p!r}")
         self.sample, self.temperature, self.top_k, self.top_p = sample, temperature, top_k, top_p
-        self.chance = np.random.default_rng(seed)
+        self.chance = np.random.default_rng([seed, text] if text else seed)
 
     def __call__(self, logits: Array) -> int:
         """Choose a token; of several greatest logits, the first. The library compares in float32."""

@@ -1,18 +1,19 @@
 """``locum.generate``: a decoder writes text, each new token by one row through U (``writing.py``).
 
-Several texts are continued one after another, each without padding. Where there is an encoder, it is
-run once, and its last states are a memory among the tokens of U.
+Several texts are one run of U, each with a cache of its own. Where there is an encoder, it is run once,
+and its last states are a memory among the tokens of U.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, overload
 
 from locum.errors import InputError
 from locum.simulators.checking import positive_integer
+from locum.simulators.models.batch import pieces
 from locum.simulators.models.families.caching import CachedLayer
 from locum.simulators.models.families.choosing import Choice
 from locum.simulators.models.families.inputs import read_ids, read_padding
@@ -44,7 +45,7 @@ class Generation:
     prompt_tokens: list[str]
     #: The type of its numbers.
     dtype: str
-    #: Seconds until the first new token, planning included, and for all others.
+    #: Seconds until the first new token, planning included, and for all others (of all texts at once).
     first_seconds: float
     seconds: float
     #: For each new token the weights [layer, head, key] by which its row was made, if asked for.
@@ -130,19 +131,25 @@ def generate(
         raise InputError(
             f"expected {', '.join(options)} where the Model is made, got it beside a Model that is"
         )
-    choose = Choice(do_sample, temperature, top_k, top_p, seed)
-    prompts, several, most, settings = read_request(model, text, max_new_tokens, num_beams)
+    request = read_request(model, text, max_new_tokens, num_beams)
+    chosen = [
+        Choice(do_sample, temperature, top_k, top_p, seed, number)
+        for number in range(len(request.prompts))
+    ]
     if do_sample:
-        settings.require_sampling(temperature=temperature, top_k=top_k, top_p=top_p)
+        request.settings.require_sampling(temperature=temperature, top_k=top_k, top_p=top_p)
     if attentions and model.description.encoder is not None:
         raise InputError(
             "attentions are kept of decoders alone: expected attentions=False beside an encoder"
         )
-    results = [
-        _continued(model, prompt, most, choose, settings, attentions, executor, finished)
-        for prompt in prompts
-    ]
-    return results if several else results[0]
+    results: list[Generation] = []
+    fast = executor in (None, "fast", "auto")  # others run the program as it is, text by text
+    while len(results) < len(request.prompts):
+        begin = len(results)
+        end = begin + (pieces(len(request.prompts) - begin) if fast else 1)
+        piece = request._replace(prompts=request.prompts[begin:end])
+        results += _continued(model, piece, chosen[begin:end], attentions, executor, finished)
+    return results if request.several else results[0]
 
 
 class Request(NamedTuple):
@@ -178,53 +185,58 @@ def read_request(
 
 def _continued(
     model: Model,
-    prompt: list[int],
-    max_new_tokens: int,
-    choose: Choice,
-    settings: Settings,
+    request: Request,
+    chosen: Sequence[Choice],
     attentions: bool,
     executor: str | None,
     finished: Callable[[str], None],
-) -> Generation:
-    """Write behind one prompt."""
-    began, memory, given = time.perf_counter(), None, prompt
+) -> list[Generation]:
+    """Write behind all prompts at once: one run of U for a token of each."""
+    began, (prompts, _, most, settings) = time.perf_counter(), request
+    memory, given = None, prompts
     longest = model.description.stack.longest
     if model.description.encoder is not None:
         assert settings.start is not None
-        given = [settings.start]
-    if longest is not None and len(given) + max_new_tokens > longest + 1:
-        raise InputError(
-            f"the model takes up to {longest} tokens, but {len(given)} are given and {max_new_tokens} "
-            "are to follow"
-        )
+        given = [[settings.start] for _ in prompts]
+    for tokens in given:
+        if longest is not None and len(tokens) + most > longest + 1:
+            raise InputError(
+                f"the model takes up to {longest} tokens, but {len(tokens)} are given and {most} are "
+                "to follow"
+            )
     if model.description.encoder is not None:
-        memory = model.encoded(prompt, executor)
-    writer = Writer(model, executor, attentions, memory)
-    ids: list[int] = []
-    first = 0.0
-    while len(ids) < max_new_tokens and not (ids and ids[-1] in settings.ends):
-        logits = writer.feed(ids[-1:] or given)
-        forced = settings.forced(len(ids), max_new_tokens)
-        ids.append(choose(logits) if forced is None else forced)
+        memory = model.encoded(prompts, executor)
+    writer = Writer(model, executor, attentions, memory, len(prompts))
+    written: list[list[int]] = [[] for _ in prompts]
+    first, rows = 0.0, given
+    while any(rows):
+        logits = writer.feed(rows)
+        for number, ids in enumerate(written):
+            if rows[number]:
+                forced = settings.forced(len(ids), most)
+                ids.append(chosen[number](logits[number]) if forced is None else forced)
+                finished(f"token {len(ids)}")
+        rows = [[] if len(ids) == most or ids[-1] in settings.ends else ids[-1:] for ids in written]
         first = first or time.perf_counter()
-        finished(f"token {len(ids)}")
     ended = time.perf_counter()
     tokenizer = _tokenizer(model)
-    written = "" if tokenizer is None else _decoded(tokenizer, given, ids)
     shown = str if tokenizer is None else lambda one: tokenizer.decode([one])
-    return Generation(
-        model.source.where,
-        prompt,
-        ids,
-        written,
-        [shown(one) for one in ids],
-        [shown(one) for one in prompt],
-        str(model.given.dtype).removeprefix("torch."),
-        first - began,
-        ended - first,
-        writer.attentions,
-        writer.simulator,
-    )
+    return [
+        Generation(
+            model.source.where,
+            prompt,
+            ids,
+            "" if tokenizer is None else _decoded(tokenizer, tokens, ids),
+            [shown(one) for one in ids],
+            [shown(one) for one in prompt],
+            str(model.given.dtype).removeprefix("torch."),
+            first - began,
+            ended - first,
+            kept,
+            writer.simulator,
+        )
+        for prompt, tokens, ids, kept in zip(prompts, given, written, writer.attentions, strict=True)
+    ]
 
 
 def _tokenizer(model: Model) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -39,6 +39,13 @@ from locum.simulators.simulator import Simulator
 
 #: Blocks of a layer that come with each run, and not with T.
 OF_A_RUN = ("cosines", "sines", "score_bias", "mask", "attention_mask", "keys", "values", "places")
+
+
+class Memory(NamedTuple):
+    """The last states of an encoder, those of all texts one below the other, and which rows count."""
+
+    states: Array
+    mask: Numbers | None = None
 
 
 class Model:
@@ -136,11 +143,14 @@ class Model:
         outputs["hidden_states" if encoder is None else "decoder_hidden_states"] = listed
         return ModelOutputs(hidden[-1], **outputs)
 
-    def encoded(self, ids: Sequence[int], executor: str | None = None) -> Array:
-        """Return the last states of the encoder on the ids of one text, which a decoder attends to."""
+    def encoded(self, texts: Sequence[Sequence[int]], executor: str | None = None) -> Memory:
+        """Return the last states of the encoder on the ids of texts, which a decoder attends to."""
         encoder = self.description.encoder
         assert encoder is not None
-        return self._run_stack(encoder, {"input_ids": [list(ids)]}, executor)[0][-1]
+        given = self.tokenised([list(ids) for ids in texts])
+        states, _ = self._run_stack(encoder, given, executor)
+        mask = given.get("attention_mask")
+        return Memory(states[-1], None if mask is None else np.asarray(mask))
 
     def texts(self, texts: Sequence[str]) -> list[Text]:
         """Tokenise texts by the folder's own tokenizer, cut as the folder says."""

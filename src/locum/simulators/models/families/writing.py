@@ -1,7 +1,8 @@
 """Rows of a decoder one after another: each new token by one row through U, with a cache.
 
-Keys and values of all tokens so far are rows among the tokens of U, so a new token costs one row. The
-sizes of caches and prompts are rounded up to powers of two, so that few programs are planned.
+Keys and values of all tokens so far are rows among the tokens of U, so a new token costs one row.
+Several texts are one run: each has a cache and positions of its own, and T's matrices are there once.
+The sizes of caches and prompts are rounded up to powers of two, so that few programs are planned.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from locum.simulators.models.families.caching import CachedLayer, cached_layer
 from locum.simulators.models.families.description import Description
 from locum.simulators.models.families.inputs import Inputs
 from locum.simulators.models.families.rotary import tables
-from locum.simulators.models.families.running import Model
+from locum.simulators.models.families.running import Memory, Model
 from locum.simulators.modules.module import Numbers
 from locum.simulators.prepared import Prepared
 
@@ -45,50 +46,52 @@ def require_writer(description: Description) -> None:
 
 
 class Writer:
-    """A decoder with the keys and values of all rows so far."""
+    """A decoder with the keys and values of all rows so far, of one text or of several."""
 
     def __init__(
         self,
         model: Model,
         executor: str | None = None,
         attentions: bool = False,
-        memory: Array | None = None,
+        memory: Memory | None = None,
+        texts: int = 1,
     ) -> None:
-        """``memory``: the last states of an encoder, if the decoder has one; rows of one text."""
+        """``memory``: what an encoder gives of the texts, if the decoder has one."""
         description, stack = model.description, model.description.stack
         require_writer(description)
         self.model, self.stack, self.executor = model, stack, executor
         self.unembed = description.outputs["logits"].stage
         self.keep, self.memory = attentions, memory
-        #: The weights [layer, head, key] of the last row of each run.
-        self.attentions: list[Numbers] = []
-        self.ids: list[int] = []
+        #: Of each text, the weights [layer, head, key] of the last row of each run.
+        self.attentions: list[list[Numbers]] = [[] for _ in range(texts)]
+        self.ids: list[list[int]] = [[] for _ in range(texts)]
         self.size = 0
         self.caches: list[tuple[Array, Array]] = []
         self.simulator: CachedLayer | None = None
 
-    def feed(self, ids: Sequence[int]) -> Array:
-        """Put these tokens behind the others; gives the logits behind the last of them."""
-        before, count = len(self.ids), len(ids)
-        self.ids = [*self.ids, *ids]
-        self._grow(_rounded(len(self.ids)))
-        n = 1 if count == 1 else _rounded(count)
+    def feed(self, rows: Sequence[Sequence[int]]) -> Array:
+        """Put tokens behind those of each text; gives a row of logits behind the last of each.
+
+        Of a text that gets none, the last row is computed again, and nothing else happens to it.
+        """
+        before, counts = [len(ids) for ids in self.ids], [len(row) for row in rows]
+        self.ids = [[*ids, *row] for ids, row in zip(self.ids, rows, strict=True)]
+        self._grow(_rounded(max(map(len, self.ids))))
+        n = 1 if max(counts) == 1 else _rounded(max(counts))
         # Rows behind the last are padding: they are like the last one, and no key.
-        positions = np.minimum(np.arange(before, before + n), len(self.ids) - 1)
-        everything = np.array([self.ids])
-        stack = self.stack
-        places = stack.places(everything, np.ones(everything.shape))[:, positions]
-        X = self.model.embedded(stack, Inputs(everything[:, positions], at=places), self.executor)
-        others: dict[str, Any] = {"places": np.zeros((self.size, n))}
-        others["places"][range(before, before + count), range(count)] = 1
-        if stack.frequencies is not None:
-            others |= tables(stack.frequencies, positions)
-        if stack.relative is not None:
-            keys = np.arange(self.size)
-            others["score_bias"] = stack.relative(positions, keys).reshape(-1, self.size)
-        if self.memory is not None:
-            others["M"] = self.memory
-        kept_weights = []
+        each = zip(before, self.ids, strict=True)
+        positions = np.stack([np.minimum(np.arange(b, b + n), len(ids) - 1) for b, ids in each])
+        X, others = self._embedded(positions), self._blocks(positions, before, counts)
+        stack, texts = self.stack, len(rows)
+        # Where the new rows of all texts stand, and where they belong in the caches.
+        new = [text * n + row for text in range(texts) for row in range(counts[text])]
+        places = [
+            text * self.size + before[text] + row
+            for text in range(texts)
+            for row in range(counts[text])
+        ]
+        last = [text * n + max(counts[text], 1) - 1 for text in range(texts)]
+        kept_weights: list[Numbers] = []
         for number in range(len(stack.layers)):
             cached, values = self.caches[number]
             mask, masks = self._mask(number, positions)
@@ -98,29 +101,65 @@ class Writer:
             blocks = others | masks | {"keys": cached, "values": values}
             if self.keep:
                 weights = ready(X, blocks, executor=self.executor, step=layer.weights)
-                rows = numpy_of(weights)[count - 1].reshape(stack.heads, self.size)
-                kept_weights.append(rows[:, : len(self.ids)])
+                kept_weights.append(numpy_of(weights)[last].reshape(texts, stack.heads, self.size))
             out = ready(X, blocks, executor=self.executor)
             first, second = layer.begins
-            cached[before : before + count] = out[:count, first:second]
-            values[before : before + count] = out[:count, second:]
+            _put(cached, places, out[:, first:second], new)
+            _put(values, places, out[:, second:], new)
             X = out[:, :first]
         if self.keep:
-            self.attentions.append(np.stack(kept_weights))
-        last = stack.final(_contiguous(X[count - 1 : count]), executor=self.executor)
-        return self.unembed(last, executor=self.executor)[0]
+            for text, ids in enumerate(self.ids):
+                if counts[text]:
+                    weights = np.stack([layer[text, :, : len(ids)] for layer in kept_weights])
+                    self.attentions[text].append(weights)
+        lasting = X[last[0] : last[0] + 1] if texts == 1 else X[last]
+        return self.unembed(
+            stack.final(_contiguous(lasting), executor=self.executor), executor=self.executor
+        )
+
+    def _embedded(self, positions: NDArray[Any]) -> Array:
+        """Return the rows of all texts at their positions, before the first layer."""
+        ids, places = np.zeros(positions.shape), np.zeros(positions.shape, dtype=np.int64)
+        for text, at in enumerate(positions):
+            every = np.array([self.ids[text]])
+            ids[text] = every[0, at]
+            places[text] = self.stack.places(every, np.ones(every.shape))[0, at]
+        return self.model.embedded(self.stack, Inputs(ids, at=places), self.executor)
+
+    def _blocks(
+        self, positions: NDArray[Any], before: Sequence[int], counts: Sequence[int]
+    ) -> dict[str, Any]:
+        """Return what the layers read besides: where new rows belong, tables, biases, the memory."""
+        texts, n = positions.shape
+        places = np.zeros((texts, self.size, n))
+        for text, (begin, count) in enumerate(zip(before, counts, strict=True)):
+            places[text, range(begin, begin + count), range(count)] = 1
+        others: dict[str, Any] = {"places": places.reshape(-1, n)}
+        if self.stack.frequencies is not None:
+            others |= tables(self.stack.frequencies, positions.reshape(-1))
+        if self.stack.relative is not None:
+            # Behind an encoder, all texts that go on are at the same position.
+            at, keys = positions[int(positions[:, -1].argmax())], np.arange(self.size)
+            others["score_bias"] = self.stack.relative(at, keys).reshape(-1, self.size)
+        if self.memory is not None:
+            others["M"] = self.memory.states
+            if self.memory.mask is not None:
+                others["cross attention_mask"] = self.memory.mask
+        return others
 
     def _grow(self, size: int) -> None:
-        """Make room for so many rows in all caches."""
+        """Make room for so many rows of each text in all caches."""
         if size <= self.size:
             return
+        texts = len(self.ids)
         for number, T in enumerate(self.stack.layers):
             order = T.attention.attention_order()
             widths = (order.shared_heads * order.width, order.shared_heads * order.d_v)
-            wider = [like(np.zeros((size, width)), self.model.kind) for width in widths]
+            wider = [like(np.zeros((texts * size, width)), self.model.kind) for width in widths]
             if self.size:
                 for new, old in zip(wider, self.caches[number], strict=True):
-                    new[: self.size] = old
+                    of_each = new.reshape(texts, size, -1)
+                    of_each[:, : self.size] = old.reshape(texts, self.size, -1)
                 self.caches[number] = (wider[0], wider[1])
             else:
                 self.caches.append((wider[0], wider[1]))
@@ -129,23 +168,36 @@ class Writer:
     def _mask(self, layer: int, positions: NDArray[Any]) -> tuple[Numbers, dict[str, Numbers]]:
         """Tell which keys each row attends to: those up to its own position, and in its window."""
         keys, window = np.arange(self.size), self.stack.windows[layer] if self.stack.windows else None
-        kept = keys[None, :] <= positions[:, None]
+        kept = keys <= positions[:, :, None]
         if window is not None:
-            kept &= keys[None, :] > positions[:, None] - window
+            kept &= keys > positions[:, :, None] - window
         rows = np.asarray(kept, dtype=np.float64)
-        if len(positions) == 1:
-            return rows[0], {"attention_mask": rows}
-        return rows, {"mask": rows}
+        if positions.shape[1] == 1:
+            return rows[0, 0], {"attention_mask": rows[:, 0]}
+        return rows[0], {"mask": rows.reshape(-1, self.size)}
 
     def _layer(self, number: int, n: int, mask: Numbers) -> Prepared:
         """Prepare one layer with its U for n new rows and the cache as it is; made once."""
-        T = self.stack.layers[number].with_masks(mask)
-        order = T.order(n, 0 if self.memory is None else len(self.memory))
-        order = replace(order, attention=replace(order.attention, cache=self.size))
-        ready = self.model.ready(number, T, order, cached_layer)
+        texts, memory = len(self.ids), self.memory
+        cross = None if memory is None or memory.mask is None else memory.mask[0]
+        T = self.stack.layers[number].with_masks(mask, cross)
+        order = T.order(n, 0 if memory is None else len(memory.states) // texts)
+        attention = replace(order.attention, cache=self.size)
+        ready = self.model.ready(
+            number, T, replace(order, attention=attention, batch=texts), cached_layer
+        )
         assert isinstance(ready.simulator, CachedLayer)
         self.simulator = ready.simulator
         return ready
+
+
+def _put(cache: Array, places: Sequence[int], rows: Array, new: Sequence[int]) -> None:
+    """Put new rows where they belong; of one text they follow one another."""
+    begin, count = places[0], len(places)
+    if places[-1] - begin == new[-1] - new[0] == count - 1:
+        cache[begin : begin + count] = rows[new[0] : new[0] + count]
+    else:
+        cache[list(places)] = rows[list(new)]
 
 
 def _rounded(count: int) -> int:
