@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from tests.cli.conftest import Run
+from tests.simulators.checkpoints import save_tokenizer
 from tests.simulators.families import CASES, Case, built, gpt2
 
 torch: Any = pytest.importorskip("torch")
@@ -28,7 +29,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     letters = {letter: number for number, letter in enumerate("abcdefghijklmnopqrstuvw")}
     tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE(vocab=letters, merges=[]))
     tokenizer.decoder = tokenizers.decoders.Fuse()
-    tokenizer.save(str(folder / "tokenizer.json"))
+    save_tokenizer(tokenizer, folder)
     return folder
 
 
@@ -63,7 +64,7 @@ def test_several_texts(command: Run, folder: Path, tmp_path: Path) -> None:
 
 
 def test_lengths_and_beams_of_the_generation_config(command: Run, folder: Path, tmp_path: Path) -> None:
-    for file in ("config.json", "model.safetensors", "tokenizer.json"):
+    for file in ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"):
         (tmp_path / file).write_bytes((folder / file).read_bytes())
     settings = {"max_length": 9, "num_beams": 3}
     (tmp_path / "generation_config.json").write_text(json.dumps(settings))
@@ -90,7 +91,7 @@ def test_a_space_between_words_is_part_of_the_text(command: Run, folder: Path, t
     words = {f"w{number}": number for number in range(23)}
     tokenizer = tokenizers.Tokenizer(tokenizers.models.WordLevel(vocab=words, unk_token="w0"))
     tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
-    tokenizer.save(str(tmp_path / "tokenizer.json"))
+    save_tokenizer(tokenizer, tmp_path)
     page = tmp_path / "page.html"
     options = ("--model", str(tmp_path), "--text", "w3 w5", "--max-new-tokens", "2")
     code, out, err = command("generate", *options, "--json", "--html", str(page), "--no-compare")
@@ -102,7 +103,8 @@ def test_a_space_between_words_is_part_of_the_text(command: Run, folder: Path, t
 
 def test_an_encoder_and_a_decoder(command: Run, folder: Path, tmp_path: Path) -> None:
     built(CASES["t5"][0], torch.float32).save_pretrained(tmp_path)
-    (tmp_path / "tokenizer.json").write_bytes((folder / "tokenizer.json").read_bytes())
+    for file in ("tokenizer.json", "tokenizer_config.json"):
+        (tmp_path / file).write_bytes((folder / file).read_bytes())
     arguments = ("--model", str(tmp_path), "--text", "hello", "--max-new-tokens", "3")
     code, out, err = command("generate", *arguments, "--json")
     assert code == 0, err
@@ -144,9 +146,7 @@ def test_every_text_family_has_layers_heads_and_a_page(
     case = CASES[family][0]
     model = built(case, torch.float64)
     model.save_pretrained(tmp_path)
-    tokenizers.Tokenizer(tokenizers.models.BPE(vocab=LETTERS, merges=[])).save(
-        str(tmp_path / "tokenizer.json")
-    )
+    save_tokenizer(tokenizers.Tokenizer(tokenizers.models.BPE(vocab=LETTERS, merges=[])), tmp_path)
     page = tmp_path / "page.html"
     arguments = ("simulate", "--model", str(tmp_path), "--text", "hello", "--text", "dog", "--json")
     code, out, err = command(*arguments, "--html", str(page), "--head", "1,1")

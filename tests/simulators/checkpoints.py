@@ -77,7 +77,7 @@ def write(folder: Path, family: str = "bert", prefix: str = "", seed: int = 0, *
     return folder
 
 
-def write_tokenizer(folder: Path) -> None:
+def write_tokenizer(folder: Path, **fields: Any) -> None:
     """Words of a made-up language, one token each, between [CLS] and [SEP]."""
     from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
@@ -100,7 +100,14 @@ def write_tokenizer(folder: Path) -> None:
     tokenizer = Tokenizer(models.WordLevel(numbers, unk_token="[UNK]"))
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
     tokenizer.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
+    save_tokenizer(tokenizer, folder, **fields)
+
+
+def save_tokenizer(tokenizer: Any, folder: Path, **fields: Any) -> None:
+    """Write a tokenizer that is what tokenizer.json says, of no family's own class."""
     tokenizer.save(str(folder / "tokenizer.json"))
+    config = json.dumps({"tokenizer_class": "PreTrainedTokenizerFast"} | fields)
+    (folder / "tokenizer_config.json").write_text(config, encoding="utf-8")
 
 
 class Formula:

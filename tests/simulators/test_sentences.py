@@ -40,6 +40,7 @@ def sentence_folder(
     (folder / "1_Pooling").mkdir()
     (folder / "1_Pooling" / "config.json").write_text(json.dumps(pooling), encoding="utf-8")
     for name, content in files.items():
+        (folder / name).parent.mkdir(exist_ok=True)
         (folder / f"{name}.json").write_text(json.dumps(content), encoding="utf-8")
     return folder
 
@@ -85,6 +86,25 @@ REFUSED: list[tuple[dict[str, Any], tuple[str, ...], dict[str, Any], str]] = [
     ({}, ("Transformer",), {}, "the modules Transformer are not simulated"),
     ({}, PARTS, {"config_sentence_transformers": {"default_prompt_name": "query"}}, "a prompt before"),
     ({}, PARTS, {"sentence_bert_config": {"max_seq_length": "long"}}, "max_seq_length as a positive"),
+    ({}, PARTS, {"sentence_bert_config": {"foo": 1}}, "foo is not simulated"),
+    (
+        {},
+        PARTS,
+        {"sentence_bert_config": {"tokenizer_args": {"use_fast": False}}},
+        "tokenizer_args to be",
+    ),
+    ({}, PARTS, {"sentence_bert_config": {"transformer_task": "fill-mask"}}, "transformer_task to be"),
+    ({}, PARTS, {"sentence_roberta_config": {"foo": 1}}, "foo is not simulated"),
+    ({}, PARTS, {"config_sentence_transformers": {"truncate_dim": 3}}, "truncate_dim to be null"),
+    ({}, PARTS, {"config_sentence_transformers": {"model_type": "SparseEncoder"}}, "model_type to be"),
+    ({}, PARTS, {"2_Normalize/config": {"module_input_name": "token_embeddings"}}, "module_input_name"),
+    ({"include_prompt": 1}, PARTS, {}, "include_prompt to be true or false"),
+    ({"foo": 1}, PARTS, {}, "foo is not simulated"),
+    ({"pooling_mode_mean_tokens": "false"}, PARTS, {}, "pooling_mode_mean_tokens as true or false"),
+    ({}, ("Transformer", "Normalize", "Pooling"), {}, "Transformer, Normalize, Pooling are not"),
+    ({}, ("Transformer", "Pooling", "Dense", "Dense"), {}, "Dense, Dense are not simulated"),
+    ({}, ("WordEmbeddings", "Pooling"), {}, "WordEmbeddings, Pooling are not simulated"),
+    ({}, ("Router",), {}, "Router are not simulated"),
 ]
 
 
@@ -95,6 +115,84 @@ def test_what_is_not_simulated_is_refused(
     folder = sentence_folder(tmp_path / "model", config, modules, **files)
     with pytest.raises(InputError, match=problem):
         locum.simulate(folder, IDS, backend="numpy")
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"type": "own_code.Pooling"}, "Transformer, own_code.Pooling, Normalize are not simulated"),
+        ({"kwargs": ["task"]}, "kwargs to be"),
+        ({"name": "0"}, "a name of its own for each module, got 0, 0, 2"),
+        ({"path": 5}, "expected the Transformer in the folder itself"),
+    ],
+)
+def test_modules_that_are_others(tmp_path: Path, change: dict[str, Any], problem: str) -> None:
+    folder = sentence_folder(tmp_path / "model", {})
+    modules = json.loads((folder / "modules.json").read_text())
+    for number, module in enumerate(modules):
+        module["name"] = str(number)
+    modules[1] |= change
+    (folder / "modules.json").write_text(json.dumps(modules), encoding="utf-8")
+    with pytest.raises(InputError, match=problem):
+        locum.simulate(folder, IDS, backend="numpy")
+
+
+def test_what_newer_versions_write_is_known(tmp_path: Path) -> None:
+    """Names of modules, fields of the Transformer, and limits of the tokenizer of version 6."""
+    pytest.importorskip("tokenizers")
+    text = {"method": "forward", "method_output_name": "last_hidden_state"}
+    folder = sentence_folder(
+        tmp_path / "model",
+        {"embedding_dimension": D, "pooling_mode": "mean", "include_prompt": True},
+        sentence_bert_config={
+            "transformer_task": "feature-extraction",
+            "modality_config": {"text": text},
+            "module_output_name": "token_embeddings",
+        },
+        config_sentence_transformers={
+            "model_type": "SentenceTransformer",
+            "prompts": {"query": "search: "},
+            "default_prompt_name": None,
+            "similarity_fn_name": "cosine",
+        },
+    )
+    modules = json.loads((folder / "modules.json").read_text())
+    for module, place in zip(
+        modules,
+        ("base.modules.transformer", "sentence_transformer.modules.pooling", "base.modules.normalize"),
+        strict=True,
+    ):
+        module["type"] = f"sentence_transformers.{place}.{module['type'].rpartition('.')[2]}"
+    (folder / "modules.json").write_text(json.dumps(modules), encoding="utf-8")
+    assert np.abs(np.linalg.norm(pooled(folder)[0], axis=1) - 1).max() <= 1e-12
+    write_tokenizer(folder, model_max_length=5)
+    (cut,) = EncoderModel(folder, backend="numpy").texts(["the cat sat on the mat"])
+    assert cut.numbers == [2, 9, 5, 6, 3]
+
+
+@pytest.mark.parametrize(
+    ("files", "model_max_length", "expected"),
+    [
+        ({}, 5, [2, 9, 5, 6, 3]),
+        ({"sentence_bert_config": {"max_seq_length": None}}, 5, [2, 9, 5, 6, 3]),
+        ({"sentence_bert_config": {"max_seq_length": 6}}, 5, [2, 9, 5, 6, 7, 3]),
+        (
+            {"sentence_bert_config": {}, "sentence_roberta_config": {"max_seq_length": 4}},
+            5,
+            [2, 9, 5, 3],
+        ),
+        ({}, None, [2, 9, 5, 6, 7, 9, 3]),  # the positions of the model
+        ({}, 100, [2, 9, 5, 6, 7, 9, 3]),
+    ],
+)
+def test_texts_are_cut_to_what_the_tokenizer_takes(
+    tmp_path: Path, files: Any, model_max_length: int | None, expected: list[int]
+) -> None:
+    pytest.importorskip("tokenizers")
+    folder = sentence_folder(tmp_path / "a", {}, **files)
+    write_tokenizer(folder, model_max_length=model_max_length)
+    (text,) = EncoderModel(folder, backend="numpy").texts(["the cat sat on the mat"])
+    assert text.numbers == expected
 
 
 def test_texts_are_cut_as_the_folder_says(tmp_path: Path) -> None:

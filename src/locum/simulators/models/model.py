@@ -30,15 +30,8 @@ class EncoderModel(LoadedModel):
             raise InputError(f"expected a list of texts, or of lists of token ids, got {kind}")
         words = [text for text in texts if isinstance(text, str)]
         checkpoint = self.checkpoint
-        sentence = checkpoint.sentence
         made = iter(
-            tokenised(
-                checkpoint.folder,
-                words,
-                checkpoint.positions,
-                sentence.longest,
-                sentence.lowercase,
-            )
+            tokenised(checkpoint.folder, words, checkpoint.positions, checkpoint.sentence)
             if words
             else []
         )

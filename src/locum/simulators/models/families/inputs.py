@@ -69,7 +69,7 @@ def read_inputs(
                 "text; try the folder that it was loaded from"
             )
         texts = [text for text in inputs if isinstance(text, str)]
-        made = iter(tokenised(folder, texts, longest or 10**9, sentence.longest, sentence.lowercase))
+        made = iter(tokenised(folder, texts, longest or 10**9, sentence))
         inputs = [next(made).numbers if isinstance(text, str) else text for text in inputs]
     if all(isinstance(text, (list, tuple)) for text in inputs):
         lengths = [len(text) for text in inputs]

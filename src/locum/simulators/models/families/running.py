@@ -158,8 +158,7 @@ class Model:
         if folder is None:
             raise InputError("a live model has no tokenizer: expected a folder")
         longest = (description.encoder or description.stack).longest
-        sentence = self.sentence or Sentence()
-        return tokenised(folder, texts, longest or 10**9, sentence.longest, sentence.lowercase)
+        return tokenised(folder, texts, longest or 10**9, self.sentence)
 
     def tokenised(self, inputs: Any) -> dict[str, Any]:
         """Return the inputs by the names that the library gives them, texts as their token ids."""
