@@ -16,7 +16,8 @@ from locum.transformer import CompiledTransformer
 from tests.compiler.agreement import logits
 from tests.compiler.edge_programs import EdgeTrial, edge_trial
 
-_PARTS = 10
+_USUAL = settings().max_examples == settings.get_profile("default").max_examples
+_PARTS = 5 if _USUAL else 10
 
 
 def difference(model: CompiledTransformer, program: SOp, inputs: list[Any]) -> float | None:
@@ -76,11 +77,14 @@ def test_programs_whose_bounds_were_too_small(seed: int) -> None:
     check(seed, Counter(), rounds=30)
 
 
-# In parts, so that workers share them: all programs together are twice the profile's examples.
+# In parts, so that workers share them: all programs together are as many as the profile's examples, in
+# ``make fuzz`` twice as many.
 @pytest.mark.parametrize("part", range(_PARTS))
 def test_random_programs_at_the_edges(part: int) -> None:
     counts: Counter[str] = Counter()
-    for seed in range(part * 1_000_000, part * 1_000_000 + 2 * settings().max_examples // _PARTS):
+    examples = settings().max_examples
+    count = (examples if _USUAL else 2 * examples) // _PARTS
+    for seed in range(part * 1_000_000, part * 1_000_000 + count):
         check(seed, counts)
     # Refusing must not be a way to pass. Exact feed-forwards do everything here: of 1,596 none was
     # refused. Units refuse what rounding in float32 leaves undecided, and comparisons of real numbers:

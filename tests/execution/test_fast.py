@@ -33,7 +33,7 @@ from tests.execution.positional import trial
 
 FUZZING = settings.default is not None and settings.default.max_examples >= 20_000
 #: Programs per run: enough among the tests to meet every rule, a hundred thousand in ``make fuzz``.
-PROGRAMS = 104_000 if FUZZING else 1_600
+PROGRAMS = 104_000 if FUZZING else 800
 CHUNKS = 16
 
 
